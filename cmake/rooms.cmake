@@ -1,0 +1,25 @@
+# One static library per room of src/; target_link_libraries in each room's list is the layering of docs/design.md.
+
+add_library(varve_options INTERFACE)
+target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>)
+target_link_libraries(varve_options INTERFACE Threads::Threads)
+
+# varve_library(room source...)
+function(varve_library room)
+  add_library(varve_${room} STATIC ${ARGN})
+  target_include_directories(varve_${room} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(varve_${room} PUBLIC varve_options)
+endfunction()
+
+# varve_test(name SOURCES source... LIBS library... [TIMEOUT s])
+function(varve_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE ${T_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,56 @@
+#include "base/clock.h"
+
+#include <sys/random.h>
+
+#include <chrono>
+#include <ctime>
+
+namespace varve {
+
+namespace {
+
+class SystemClock : public Clock {
+ public:
+  Timestamp now() override {
+    timespec ts{};
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return {ts.tv_sec, static_cast<std::uint32_t>(ts.tv_nsec)};
+  }
+  std::uint64_t monotonic_ns() override {
+    timespec ts{};
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return static_cast<std::uint64_t>(ts.tv_sec) * 1'000'000'000ULL + static_cast<std::uint64_t>(ts.tv_nsec);
+  }
+};
+
+class SystemRandom : public Random {
+ public:
+  std::uint64_t next() override {
+    std::uint64_t value = 0;
+    while (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+    }
+    return value;
+  }
+};
+
+}  // namespace
+
+Clock& Clock::system() {
+  static SystemClock clock;
+  return clock;
+}
+
+Random& Random::system() {
+  static SystemRandom random;
+  return random;
+}
+
+std::uint64_t SeededRandom::next() {
+  state_ += 0x9E3779B97F4A7C15ULL;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+
+}  // namespace varve

@@ -1,0 +1,60 @@
+// Strong types and constants shared by every room.
+//
+// Units: addresses, lengths and file offsets named "block" are in blocks of kBlockSize bytes; everything named
+// "bytes" or "offset" is in bytes.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <fmt/format.h>
+
+namespace varve {
+
+inline constexpr std::size_t kBlockSize = 4096;
+inline constexpr unsigned kBlockShift = 12;
+
+constexpr std::uint64_t blocks_for(std::uint64_t bytes) { return (bytes + kBlockSize - 1) >> kBlockShift; }
+constexpr std::uint64_t block_of(std::uint64_t offset) { return offset >> kBlockShift; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// A number with a name: no implicit conversion between kinds, ordered, hashable, printable.
+template <class Tag>
+struct Id {
+  std::uint64_t v = 0;
+
+  constexpr auto operator<=>(const Id&) const = default;
+  constexpr Id operator+(std::uint64_t n) const { return Id{v + n}; }
+  constexpr Id operator-(std::uint64_t n) const { return Id{v - n}; }
+  constexpr std::uint64_t operator-(Id other) const { return v - other.v; }
+  constexpr Id& operator++() {
+    ++v;
+    return *this;
+  }
+  constexpr explicit operator bool() const { return v != 0; }
+};
+
+using BlockAddr = Id<struct BlockAddrTag>;  // block number on the device; 0 (a superblock) means "none"
+using SegmentId = Id<struct SegmentIdTag>;  // index of a segment
+using Ino = Id<struct InoTag>;              // inode number, never reused; 0 means "none"
+using Lsn = Id<struct LsnTag>;              // number of a chunk in the chain, from 1
+using Serial = Id<struct SerialTag>;        // number of a checkpoint, from 1
+
+inline constexpr Ino kRootIno{1};
+
+}  // namespace varve
+
+template <class Tag>
+struct std::hash<varve::Id<Tag>> {
+  std::size_t operator()(varve::Id<Tag> id) const noexcept { return id.v * 0x9E3779B97F4A7C15ULL; }
+};
+
+template <class Tag>
+struct fmt::formatter<varve::Id<Tag>> : fmt::formatter<std::uint64_t> {
+  template <class Context>
+  auto format(varve::Id<Tag> id, Context& context) const {
+    return fmt::formatter<std::uint64_t>::format(id.v, context);
+  }
+};

@@ -1,0 +1,112 @@
+// The superblock: the only structure that is overwritten in place. Two copies, equal at rest: block 0 and the last block.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "format/chunk.h"
+#include "format/layout.h"
+#include "format/node.h"
+
+namespace varve::format {
+
+// Features: an unknown compat bit is ignored, an unknown ro_compat bit forbids writing, an unknown incompat bit forbids
+// mounting. Version 1 knows none yet; snapshots, compressed and shared extents will be bits here.
+struct Features {
+  std::uint64_t compat = 0;
+  std::uint64_t ro_compat = 0;
+  std::uint64_t incompat = 0;
+
+  bool operator==(const Features&) const = default;
+};
+inline constexpr Features kKnownFeatures{};
+
+struct HeadPlace {  // where an open head goes on after a clean unmount
+  Run rest;         // unused rest of its segment, none when start is 0
+  bool operator==(const HeadPlace&) const = default;
+};
+
+struct LifetimeCounters {  // since mkfs
+  std::uint64_t user_blocks = 0;        // written by users
+  std::uint64_t cleaned_blocks = 0;     // moved by cleaners
+  std::uint64_t node_blocks = 0;        // tree nodes written
+  std::uint64_t chain_blocks = 0;       // chunk header blocks written
+  std::uint64_t device_bytes = 0;       // written to the device in all
+  std::uint64_t checkpoints = 0;
+  std::uint64_t mounts = 0;
+  std::uint64_t recoveries = 0;
+  std::uint64_t segments_cleaned = 0;
+  std::uint64_t errors = 0;
+
+  bool operator==(const LifetimeCounters&) const = default;
+};
+
+struct ErrorEvent {
+  Timestamp when;
+  std::uint32_t code = 0;  // Errc
+  BlockAddr address;
+  Ino ino;
+
+  bool operator==(const ErrorEvent&) const = default;
+};
+
+struct Superblock {
+  // identity and geometry, fixed at mkfs
+  std::uint32_t version = kFormatVersion;
+  Features features;
+  Uuid uuid{};
+  std::string label;                // at most 63 bytes of UTF-8
+  std::uint64_t identity = 0;       // random: in every node and chunk
+  std::array<std::uint64_t, 2> hash_key{};
+  Timestamp made;
+  std::uint64_t device_blocks = 0;  // the second copy stands in the last of them
+  std::uint32_t segment_blocks = 0;
+  std::uint64_t segments = 0;
+  BlockAddr first_segment;          // segment i starts at first_segment + i * segment_blocks
+
+  // the checkpoint
+  Serial serial;
+  std::uint64_t epoch = 0;  // of the chunks to replay
+  std::uint64_t op = 0;     // F: the trees hold the state after operation F
+  Lsn lsn;                  // last chunk that is in the trees; replay starts with lsn + 1
+  std::uint32_t chain_crc = 0;  // crc field of that chunk's header
+  Run chain;                // rest of the chain's run: start = where chunk lsn + 1 stands if it fits
+  Run next_run;             // where it stands otherwise
+  std::uint64_t clock = 0;      // log clock, in blocks
+  std::uint64_t clock_unit = 1; // blocks per unit of stored clocks: max(1, device_blocks / 2^18)
+  std::uint64_t next_ino = 0;
+  NodeRef inode_file;
+  std::uint8_t inode_file_level = 0;
+  NodeRef reverse_map;
+  NodeRef free_map;
+  NodeRef image;  // the same superblock as the last node of the checkpoint (both copies lost: found by a scan)
+  std::array<HeadPlace, kMaxGroups> heads{};
+  HeadPlace node_head;
+  std::array<std::uint64_t, kMaxGroups> group_centres{};
+
+  // counts at F
+  std::uint64_t live_blocks = 0;      // set bits of `.ffile`
+  std::uint64_t data_blocks = 0;      // of them, file blocks
+  std::uint64_t reserved_blocks = 0;  // unwritten extents: charged, without blocks
+  std::uint64_t inodes = 0;
+
+  bool clean = false;  // unmounted: no chunk follows
+  LifetimeCounters lifetime;
+  ErrorEvent first_error, last_error;
+
+  bool operator==(const Superblock&) const = default;
+};
+
+void encode_superblock(const Superblock& super, std::span<std::byte> block);
+
+// Errc::not_varve: no magic; Errc::corrupt: magic but a bad CRC or impossible numbers; unknown features are not judged here.
+Result<Superblock> decode_superblock(std::span<const std::byte> block);
+
+enum class Intent : std::uint8_t { read, write };
+Status check_features(const Superblock& super, Intent intent);
+
+}  // namespace varve::format

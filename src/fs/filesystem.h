@@ -1,0 +1,143 @@
+// The whole filesystem as a library, without FUSE: used by the daemon, the tools, tests and benches.
+//
+// Thread-safety: every member may be called from any thread at any time, with one Operation per request. Errors are
+// those that POSIX names for the matching call. Permission bits are the caller's business (the kernel checks them).
+// Every function with an Operation may fail with Errc::would_block; see fs/operation.h.
+//
+// Durability: what has been acknowledged is in order; after a crash the state is the one after some prefix of the
+// acknowledged operations, and that prefix contains everything before the last completed fsync or sync.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "format/item.h"
+#include "fs/operation.h"
+#include "fs/options.h"
+#include "fs/status.h"
+#include "io/block_device.h"
+
+namespace varve::fs {
+
+struct Attr {
+  Ino ino;
+  std::uint32_t generation = 0;
+  std::uint32_t mode = 0;  // as st_mode
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t nlink = 0;
+  std::uint32_t rdev = 0;
+  std::uint32_t flags = 0;   // FS_*_FL
+  std::uint64_t size = 0;    // bytes
+  std::uint64_t blocks = 0;  // of kBlockSize
+  Timestamp atime, mtime, ctime, btime;
+};
+
+// What setattr changes; unset members stay. A ctime that is not given becomes now.
+struct AttrChange {
+  std::optional<std::uint32_t> mode;  // permission bits only
+  std::optional<std::uint32_t> uid, gid;
+  std::optional<std::uint64_t> size;
+  std::optional<Timestamp> atime, mtime, ctime;
+  std::optional<std::uint32_t> flags;
+  bool drop_privileges = false;  // clear suid, sgid (as the kernel's KILL_SUIDGID asks) and security.capability
+};
+
+struct NewNode {
+  std::uint32_t mode = 0;  // type and permissions; the caller's umask has been applied unless a default ACL is there
+  std::uint32_t rdev = 0;
+  std::uint32_t umask = 0;  // applied here when the parent has no default ACL
+  std::string_view symlink;  // target, for S_IFLNK
+};
+
+struct DirectoryEntry {
+  std::string_view name;
+  Ino ino;
+  std::uint8_t type = 0;     // DT_*
+  std::uint64_t cookie = 0;  // where readdir goes on after this entry
+  const Attr* attr = nullptr;  // readdirplus only; null for "." and ".."
+};
+
+enum RenameFlags : unsigned { kRenameNoReplace = 1, kRenameExchange = 2, kRenameWhiteout = 4 };
+enum XattrFlags : unsigned { kXattrCreate = 1, kXattrReplace = 2 };
+enum class FallocateMode : std::uint8_t { allocate, allocate_keep_size, punch_hole, zero_range, zero_range_keep_size };
+enum class SeekKind : std::uint8_t { data, hole };
+struct WriteFlags {
+  bool from_cache = false;       // kernel writeback: times are the kernel's, set by a later setattr
+  bool drop_privileges = false;  // clear suid, sgid and security.capability
+};
+
+class Filesystem {
+ public:
+  // Reads the superblocks, recovers, checkpoints when it had to recover, starts the background threads.
+  static Result<std::unique_ptr<Filesystem>> mount(io::BlockDevice& device, const Options& options);
+  ~Filesystem();  // without unmount(): as a crash, nothing more is written
+
+  // Finishes background work, frees orphans, checkpoints, marks the image clean. No operation may be under way.
+  Status unmount();
+
+  // --- names ---
+  // Functions that return an Attr for a name count one kernel reference to it (forget) if Options::count_references.
+  Result<Attr> lookup(Operation&, Ino parent, std::string_view name);  // "." and ".." too
+  Result<Attr> lookup_handle(Operation&, Ino ino, std::uint32_t generation);  // Errc::stale
+  Result<Attr> make(Operation&, Ino parent, std::string_view name, const NewNode&);  // file, directory, device, symlink
+  Result<Attr> make_unnamed(Operation&, Ino parent, const NewNode&);                 // O_TMPFILE
+  Result<Attr> link(Operation&, Ino ino, Ino parent, std::string_view name);
+  Status unlink(Operation&, Ino parent, std::string_view name);
+  Status rmdir(Operation&, Ino parent, std::string_view name);
+  Status rename(Operation&, Ino from_parent, std::string_view from, Ino to_parent, std::string_view to, unsigned flags);
+  void forget(Ino ino, std::uint64_t count);  // never waits; the last one frees an unlinked inode
+
+  // Entries after `cookie` (0 = from the start), until `take` returns false. Cookies stay valid for ever.
+  Status readdir(Operation&, Ino directory, std::uint64_t cookie, bool plus,
+                 const std::function<bool(const DirectoryEntry&)>& take);
+  void count_reference(Ino ino);  // for each readdirplus entry handed to the kernel
+
+  // --- inodes ---
+  Result<Attr> getattr(Operation&, Ino ino);
+  Result<Attr> setattr(Operation&, Ino ino, const AttrChange&);
+  Result<std::string> readlink(Operation&, Ino ino);
+  Result<std::vector<std::byte>> getxattr(Operation&, Ino ino, std::string_view name);
+  Result<std::vector<std::string>> listxattr(Operation&, Ino ino);
+  Status setxattr(Operation&, Ino ino, std::string_view name, std::span<const std::byte> value, unsigned flags);
+  Status removexattr(Operation&, Ino ino, std::string_view name);
+
+  // --- data ---
+  // Bytes read (short only at end of file). `out` is best aligned to kBlockSize with a whole number of blocks: then the
+  // device writes straight into it. Its content is undefined until the call succeeds.
+  Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out);
+  // At most 1 MiB, one atomic operation. `data` must stay unchanged until the call returns something else than
+  // would_block.
+  Result<std::size_t> write(Operation&, Ino ino, std::uint64_t offset, std::span<const std::byte> data, WriteFlags);
+  Status fallocate(Operation&, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length);
+  Result<std::uint64_t> seek(Operation&, Ino ino, std::uint64_t offset, SeekKind kind);
+
+  // --- durability ---
+  Status fsync(Operation&, Ino ino);  // everything acknowledged so far is durable (prefix rule)
+  Status sync(Operation&);
+  Status checkpoint(Operation&);      // trees on disk are as of now or later, settled
+  Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);  // bytes
+
+  // --- knowledge ---
+  Result<SpaceInfo> statfs(Operation&);
+  FilesystemStatus status();  // counters and state, for `varve status`
+  const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
+  Engine& engine() { return *engine_; }          // for making Operations
+  bool read_only() const;
+  bool set_label(Operation&, std::string_view label);
+
+ private:
+  explicit Filesystem(std::unique_ptr<Engine> engine);
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace varve::fs

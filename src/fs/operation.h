@@ -1,0 +1,77 @@
+// One request on its way through the filesystem.
+//
+// No function of the filesystem waits. When one needs something that is not there yet (a tree node, a data block, room
+// in the log, a flush), it notes that in its Operation and fails with Errc::would_block. The caller then waits with
+// resume() or block_on() and calls the same function again with the same arguments and the same Operation; what was
+// fetched stays pinned in it. Nothing has been changed by a call that failed with would_block.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "io/block_device.h"
+
+namespace varve::fs {
+
+struct Caller {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t umask = 0;
+};
+
+class Engine;
+struct Wait;
+
+class Operation {
+ public:
+  Operation(Engine& engine, Caller caller);
+  ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  const Caller& caller() const { return caller_; }
+  Wait& wait() { return *wait_; }
+
+  // After Errc::would_block: calls `ready` once, on the thread of `queue`, when the call should be repeated. Never calls
+  // it before returning. `queue` is the queue of the calling thread, which must go on polling it.
+  void resume(io::IoQueue& queue, std::function<void()> ready);
+  // After Errc::would_block: blocks the calling thread until the call should be repeated.
+  void block();
+
+ private:
+  Engine& engine_;
+  Caller caller_;
+  std::unique_ptr<Wait> wait_;
+};
+
+// Calls attempt() (which returns a Result) until it has an answer; for threads that may block.
+template <class Attempt>
+auto block_on(Operation& operation, Attempt&& attempt) {
+  for (;;) {
+    auto result = attempt();
+    if (!result.fails_with(Errc::would_block)) return result;
+    operation.block();
+  }
+}
+
+// Calls attempt() until it has an answer and then finish(result), without ever blocking; for threads that serve a queue.
+// `attempt` and `finish` must keep what they use alive (the operation, the request's message). finish may run before
+// this returns.
+template <class Attempt, class Finish>
+void run(io::IoQueue& queue, Operation& operation, Attempt attempt, Finish finish) {
+  auto result = attempt();
+  if (!result.fails_with(Errc::would_block)) {
+    finish(std::move(result));
+    return;
+  }
+  operation.resume(queue, [&queue, &operation, attempt = std::move(attempt), finish = std::move(finish)]() mutable {
+    run(queue, operation, std::move(attempt), std::move(finish));
+  });
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,30 @@
+// How a filesystem is mounted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+
+namespace varve::fs {
+
+enum class Atime : std::uint8_t { relative, never, always };
+
+struct Options {
+  bool read_only = false;
+  bool no_recovery = false;        // read-only: show the last checkpoint, replay nothing
+  bool background = true;          // false: no threads; timers, cleaning and checkpoints only when called (tests)
+  bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten
+  bool discard = false;            // discard freed segments after each checkpoint
+  bool cleaner = true;
+  std::string victim_policy = "cost-benefit";  // or "greedy"
+  Atime atime = Atime::relative;
+  std::size_t memory_bytes = 256u << 20;
+  std::uint64_t seal_delay_ms = 5000;       // an acknowledged operation is on its way to the device after this
+  std::uint64_t checkpoint_records = 1'000'000;
+  Clock* clock = &Clock::system();
+  Random* random = &Random::system();
+};
+
+}  // namespace varve::fs

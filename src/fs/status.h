@@ -1,0 +1,95 @@
+// What a mounted filesystem knows about itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/superblock.h"
+
+namespace varve::fs {
+
+struct SpaceInfo {  // for statfs; blocks of kBlockSize
+  std::uint64_t total = 0;      // what users can fill: capacity without the reserve
+  std::uint64_t free = 0;
+  std::uint64_t available = 0;  // equal to free: root has no private part
+  std::uint64_t inodes = 0;
+  std::uint64_t inodes_free = 0;
+};
+
+struct SegmentCounts {
+  std::uint64_t total = 0;
+  std::uint64_t clean = 0;        // allocatable now
+  std::uint64_t open = 0;         // heads and chain
+  std::uint64_t empty = 0;        // nothing live, allocatable after the next settled checkpoint
+  std::uint64_t used = 0;
+};
+
+struct FilesystemStatus {
+  std::string device;
+  std::string backend;  // "io_uring", "threads", "memory"
+  std::string label;
+  std::string uuid;
+  bool read_only = false;
+  std::string read_only_reason;
+  std::uint64_t uptime_seconds = 0;
+
+  // space, in blocks
+  std::uint64_t device_blocks = 0;
+  std::uint64_t live_blocks = 0;
+  std::uint64_t garbage_blocks = 0;
+  std::uint64_t reserve_blocks = 0;
+  std::uint64_t reclaimable_blocks = 0;  // garbage that the next checkpoint frees without cleaning
+  std::uint64_t charged_blocks = 0;      // what ENOSPC is decided by
+  std::uint64_t segment_blocks = 0;
+  SegmentCounts segments;
+  std::array<std::uint64_t, 20> utilisation{};  // used segments by live share, 5 % steps
+
+  // log
+  std::uint64_t lsn = 0;
+  std::uint64_t durable_lsn = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t flushes = 0;
+  std::uint64_t pending_bytes = 0;
+  std::uint64_t log_bytes_since_checkpoint = 0;
+  std::uint64_t delta_records = 0;
+  std::uint64_t delta_bytes = 0;
+  std::uint64_t serial = 0;  // settled checkpoint
+  std::uint64_t checkpoints = 0;
+  bool checkpoint_running = false;
+  std::uint64_t replayed_chunks = 0;
+
+  // traffic of this mount, in blocks unless named bytes
+  std::uint64_t user_blocks_written = 0;   // by users, as they asked
+  std::uint64_t data_blocks_written = 0;   // to the device, for users
+  std::uint64_t chain_blocks_written = 0;  // chunk headers
+  std::uint64_t node_blocks_written = 0;
+  std::uint64_t cleaned_blocks_written = 0;
+  std::uint64_t cleaned_blocks_read = 0;
+  std::uint64_t device_bytes_written = 0;
+  std::uint64_t device_bytes_read = 0;
+  std::uint64_t device_writes = 0;
+  std::uint64_t device_reads = 0;
+  double write_cost = 0;           // (user + cleaned + node + chain) / user, this mount
+  double lifetime_write_cost = 0;
+
+  // cleaner
+  bool cleaner_running = false;
+  std::string cleaner_state;       // what it does or why it does nothing
+  std::string victim_policy;
+  std::uint64_t segments_cleaned = 0;
+
+  // memory
+  std::uint64_t node_cache_bytes = 0;
+  std::uint64_t node_cache_hits = 0;
+  std::uint64_t node_cache_misses = 0;
+  std::uint64_t inodes_cached = 0;
+  std::uint64_t references = 0;
+  std::uint64_t memory_limit_bytes = 0;
+
+  format::LifetimeCounters lifetime;
+  format::ErrorEvent first_error, last_error;
+};
+
+}  // namespace varve::fs
