@@ -1,6 +1,7 @@
 // Values of the items in the inode file: encode appends to a byte vector, decode checks every bound.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -62,6 +63,7 @@ struct Dirent {
 void encode_dirent(const Dirent& entry, Bytes& out);
 Result<Dirent> decode_dirent(std::span<const std::byte> value);
 
+// Value of a name_hash item: at least one cookie, ascending (encode sorts).
 void encode_cookies(std::span<const std::uint64_t> cookies, Bytes& out);
 Result<std::vector<std::uint64_t>> decode_cookies(std::span<const std::byte> value);
 

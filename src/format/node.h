@@ -19,9 +19,11 @@ enum class TreeId : std::uint8_t { inode_file = 1, reverse_map = 2, free_map = 3
 
 inline constexpr std::size_t kNodeHeaderBytes = 64;
 inline constexpr std::size_t kNodePayloadBytes = kBlockSize - kNodeHeaderBytes;
+inline constexpr std::uint8_t kMaxTreeLevel = 15;
 
 // Header fields. On disk: magic u32, crc u32 (of the whole block with this field zero), identity u64, serial u64,
 // address u48, tree u8, level u8, count u16, used u16 (payload bytes), first key (u64 ino, u8 kind, u64 offset), zeros to 64.
+// `count` is the number of items, children or slots; 0 in a leaf of a map, whose record size the header does not know.
 struct NodeHeader {
   std::uint64_t identity = 0;  // of the filesystem, random at mkfs
   Serial serial;               // checkpoint that wrote it
@@ -56,25 +58,29 @@ struct NodeExpectation {
 // The CRC that a referrer keeps: over the whole finished block.
 std::uint32_t block_crc(std::span<const std::byte> block);
 
-// Checks magic, own CRC, identity, address, tree, level, count and bounds; never trusts a length.
-Result<NodeHeader> decode_node_header(std::span<const std::byte> block);  // self-check only (scan, salvage)
+// Self-check only (scan, salvage): magic, own CRC, ranges of all fields; never trusts a length.
+Result<NodeHeader> decode_node_header(std::span<const std::byte> block);
+// The fast path of readers: the referrer's CRC vouches for the bytes, so the own CRC is not computed again.
 Result<NodeHeader> check_node(std::span<const std::byte> block, const NodeExpectation& expected);
 
 // --- Items: leaves of the inode file -------------------------------------------------------------------------------
 // Payload: per item: tag u8 (bit 0: same ino as before, bit 1: same kind), [ino varint delta], [kind u8],
 // offset varint (delta to the previous item's when ino and kind are the same), value length varint, value bytes.
+// The first item of a node is coded in full (tag 0).
 
 struct ItemRef {  // an item inside a decoded leaf; value points into the block
   Key key;
   std::span<const std::byte> value;
 };
 
+// All items, keys strictly ascending, as many as the header counts.
 Result<std::vector<ItemRef>> decode_items(std::span<const std::byte> block, const NodeHeader& header);
 
-// Largest value an item may have: four always fit in a leaf.
-inline constexpr std::size_t kMaxItemValue = 980;
+// Largest value an item may have: an extent of kMaxExtentBlocks fits, and three items always fit in a leaf.
+inline constexpr std::size_t kMaxItemValue = 1040;
 
-// Fills one leaf. add() returns false (and changes nothing) when the item does not fit.
+// Fills one leaf. add() returns false (and changes nothing) when the item does not fit, which is also its answer to a
+// value above kMaxItemValue. Keys must come in strictly ascending order.
 class LeafBuilder {
  public:
   bool add(const Key& key, std::span<const std::byte> value);
@@ -133,11 +139,12 @@ struct MapShape {
   unsigned root_level() const;  // 0 when one leaf holds all
 };
 
+// Always kMapFanout references, null where all is zero. encode fills up missing slots with null.
 Result<std::vector<NodeRef>> decode_map_slots(std::span<const std::byte> block, const NodeHeader& header);
 std::uint32_t encode_map_slots(std::span<std::byte> block, std::span<const NodeRef> slots, TreeId tree,
                                std::uint8_t level, std::uint64_t first_record, std::uint64_t identity, Serial serial,
                                BlockAddr address);
-// Payload of a map leaf: records are read and written in place by format/map_record.h.
+// Payload of a map leaf (all kNodePayloadBytes of it): records are read and written in place by format/map_record.h.
 std::span<const std::byte> map_leaf_records(std::span<const std::byte> block);
 std::uint32_t encode_map_leaf(std::span<std::byte> block, std::span<const std::byte> records, TreeId tree,
                               std::uint64_t first_record, std::uint64_t identity, Serial serial, BlockAddr address);

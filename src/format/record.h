@@ -50,7 +50,7 @@ struct SetSymlink {
   Ino ino;
   std::string_view target;
 };
-// File blocks [first, first + crcs) stand at address… Stays below kMaxExtentBlocks blocks.
+// File blocks [first, first + crcs) stand at address…; 1…kMaxExtentBlocks of them.
 struct MapBlocks {
   Ino ino;
   std::uint64_t first = 0;
@@ -71,7 +71,7 @@ struct ClearRange {
 using Record = std::variant<SetAttributes, FreeInode, SetOrphan, ClearOrphan, SetDirent, DeleteDirent, SetXattr,
                             DeleteXattr, SetSymlink, MapBlocks, ClearRange>;
 
-// Appends: kind u8, body length varint, body. Returns bytes appended.
+// Appends: kind u8 (1 + index in Record), body length varint, body. Returns bytes appended.
 std::size_t encode_record(const Record& record, Bytes& out);
 
 // Calls visit for each record, in order; views in a record live only during the call. Stops at the first error.

@@ -54,6 +54,8 @@ struct ErrorEvent {
   bool operator==(const ErrorEvent&) const = default;
 };
 
+// 960 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
+// written as zeros and ignored when read: only a feature bit gives them a meaning.
 struct Superblock {
   // identity and geometry, fixed at mkfs
   std::uint32_t version = kFormatVersion;
@@ -103,8 +105,14 @@ struct Superblock {
 
 void encode_superblock(const Superblock& super, std::span<std::byte> block);
 
-// Errc::not_varve: no magic; Errc::corrupt: magic but a bad CRC or impossible numbers; unknown features are not judged here.
+// Errc::not_varve: no magic; Errc::corrupt: magic but a bad CRC or impossible numbers; Errc::unknown_feature: a version
+// above kFormatVersion. Feature bits are not judged here.
 Result<Superblock> decode_superblock(std::span<const std::byte> block);
+
+// The image, last node of a checkpoint: a node header (tree super_image, count 0) and the first kNodePayloadBytes of the
+// encoded superblock, in which `image` itself is null because it would hold its own CRC. Returns the block_crc.
+std::uint32_t encode_super_image(const Superblock& super, std::span<std::byte> block, BlockAddr address);
+Result<Superblock> decode_super_image(std::span<const std::byte> block);  // with `image` filled in
 
 enum class Intent : std::uint8_t { read, write };
 Status check_features(const Superblock& super, Intent intent);

@@ -1,0 +1,117 @@
+#include "format/chunk.h"
+
+#include "format/codec.h"
+#include "format/fields.h"
+
+namespace varve::format {
+
+namespace {
+
+constexpr std::size_t kCrcOffset = 4;
+
+struct RawHeader {
+  std::uint32_t crc = 0;
+  ChunkHeader header;
+};
+
+Run read_run(Reader& in) {
+  Run run;
+  run.start = BlockAddr{in.u48()};
+  run.blocks = in.u32();
+  return run;
+}
+
+Result<RawHeader> parse_header(std::span<const std::byte> block) {
+  if (block.size() < kBlockSize) return corrupt("chunk: only {} bytes of a block", block.size());
+  Reader in(block.first(kChunkHeaderBytes));
+  if (in.u32() != kChunkMagic) return corrupt("chunk: no magic");
+  RawHeader raw;
+  raw.crc = in.u32();
+  ChunkHeader& h = raw.header;
+  h.identity = in.u64();
+  h.epoch = in.u64();
+  h.lsn = Lsn{in.u64()};
+  h.previous_crc = in.u32();
+  h.header_blocks = in.u16();
+  in.u16();
+  h.payload_blocks = in.u32();
+  h.record_bytes = in.u32();
+  h.address = BlockAddr{in.u48()};
+  h.run = read_run(in);
+  h.next_run = read_run(in);
+  h.durable = Lsn{in.u64()};
+  h.settled = Serial{in.u64()};
+  h.clock = in.u64();
+  h.next_ino = in.u64();
+  h.payload_crc = in.u32();
+  return raw;
+}
+
+bool is_sane(const Run& run) { return run.blocks <= kMaxSegmentBlocks && run.end().v <= kMaxAddress; }
+
+Status check_ranges(const ChunkHeader& h) {
+  if (h.header_blocks == 0 || h.header_blocks > kMaxChunkHeaderBlocks)
+    return corrupt("chunk: header of {} blocks", h.header_blocks);
+  if (h.record_bytes > h.header_blocks * kBlockSize - kChunkHeaderBytes)
+    return corrupt("chunk: {} bytes of records in {} blocks", h.record_bytes, h.header_blocks);
+  if (!is_sane(h.run) || !is_sane(h.next_run)) return corrupt("chunk: impossible run");
+  if (h.payload_blocks > h.run.blocks) return corrupt("chunk: payload of {} blocks", h.payload_blocks);
+  if (!h.address || h.address < h.run.start || h.address + h.total_blocks() > h.run.end())
+    return corrupt("chunk: blocks {}+{} are not inside its run {}+{}", h.address, h.total_blocks(), h.run.start,
+                   h.run.blocks);
+  if (!h.lsn || h.durable >= h.lsn) return corrupt("chunk {}: says that chunk {} is durable", h.lsn, h.durable);
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t encode_chunk(const ChunkHeader& h, std::span<const std::byte> records, std::span<std::byte> out) {
+  assert(h.record_bytes == records.size() && h.header_blocks * kBlockSize >= kChunkHeaderBytes + records.size());
+  out = out.first(h.header_blocks * kBlockSize);
+  Writer to(out);
+  to.put(kChunkMagic);
+  to.put(std::uint32_t{0});
+  to.put(h.identity);
+  to.put(h.epoch);
+  to.put(h.lsn.v);
+  to.put(h.previous_crc);
+  to.put(h.header_blocks);
+  to.put(std::uint16_t{0});
+  to.put(h.payload_blocks);
+  to.put(h.record_bytes);
+  to.put48(h.address.v);
+  for (const Run& run : {h.run, h.next_run}) {
+    to.put48(run.start.v);
+    to.put(run.blocks);
+  }
+  to.put(h.durable.v);
+  to.put(h.settled.v);
+  to.put(h.clock);
+  to.put(h.next_ino);
+  to.put(h.payload_crc);
+  to.skip_to(kChunkHeaderBytes);
+  to.put_bytes(records);
+  to.skip_to(out.size());
+  assert(to.ok());
+  const std::uint32_t crc = crc32c(out);
+  store32(out, kCrcOffset, crc);
+  return crc;
+}
+
+Result<ChunkHeader> peek_chunk(std::span<const std::byte> first_block) {
+  const RawHeader raw = TRY(parse_header(first_block));
+  TRY(check_ranges(raw.header));
+  return raw.header;
+}
+
+Result<Chunk> decode_chunk(std::span<const std::byte> blocks) {
+  const RawHeader raw = TRY(parse_header(blocks));
+  TRY(check_ranges(raw.header));
+  const std::size_t bytes = raw.header.header_blocks * kBlockSize;
+  if (blocks.size() < bytes) return corrupt("chunk {}: {} of {} header bytes", raw.header.lsn, blocks.size(), bytes);
+  if (crc_without_field(blocks.first(bytes), kCrcOffset) != raw.crc)
+    return corrupt("chunk {} at block {}: CRC does not match its bytes", raw.header.lsn, raw.header.address);
+  return Chunk{raw.header, raw.crc, blocks.subspan(kChunkHeaderBytes, raw.header.record_bytes)};
+}
+
+}  // namespace varve::format

@@ -1,0 +1,318 @@
+#include "format/superblock.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "format/codec.h"
+#include "format/node_block.h"
+
+namespace varve::format {
+
+namespace {
+
+// Offsets of the fields; docs/format.md has the same table.
+constexpr std::size_t kCrcAt = 8;
+constexpr std::size_t kFeaturesAt = 16;
+constexpr std::size_t kUuidAt = 40;
+constexpr std::size_t kLabelAt = 56;
+constexpr std::size_t kLabelBytes = 64;
+constexpr std::size_t kIdentityAt = kLabelAt + kLabelBytes;
+constexpr std::size_t kMadeAt = 144;
+constexpr std::size_t kDeviceBlocksAt = 160;
+constexpr std::size_t kSerialAt = 192;
+constexpr std::size_t kChainAt = 232;
+constexpr std::size_t kClockAt = 264;
+constexpr std::size_t kRefsAt = 288;
+constexpr std::size_t kHeadsAt = 384;
+constexpr std::size_t kNodeHeadAt = kHeadsAt + kMaxGroups * 16;
+constexpr std::size_t kCentresAt = kNodeHeadAt + 16;
+constexpr std::size_t kCountsAt = kCentresAt + kMaxGroups * 8;
+constexpr std::size_t kLifetimeAt = kCountsAt + 4 * 8;
+constexpr std::size_t kErrorsAt = kLifetimeAt + 10 * 8;
+constexpr std::size_t kEnd = kErrorsAt + 2 * 32;
+static_assert(kIdentityAt == 120 && kNodeHeadAt == 640 && kCentresAt == 656 && kCountsAt == 784);
+static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kEnd == 960);
+static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place on disk");
+static_assert(kEnd <= kNodePayloadBytes, "the image holds only the payload of a node");
+
+constexpr std::uint32_t kFlagClean = 1;
+
+// --- parts that come more than once ------------------------------------------------------------------------------------
+void put_run(Writer& out, const Run& run) {
+  out.put(run.start.v);
+  out.put(run.blocks);
+  out.put(std::uint32_t{0});
+}
+Run get_run(Reader& in) {
+  Run run;
+  run.start = BlockAddr{in.u64()};
+  run.blocks = in.u32();
+  in.u32();
+  return run;
+}
+
+void put_ref(Writer& out, const NodeRef& ref) {
+  out.put(ref.address.v);
+  out.put(ref.blocks);
+  out.put(ref.crc);
+  out.put(std::uint32_t{0});
+}
+NodeRef get_ref(Reader& in) {
+  NodeRef ref;
+  ref.address = BlockAddr{in.u64()};
+  ref.blocks = in.u64();
+  ref.crc = in.u32();
+  in.u32();
+  return ref;
+}
+
+void put_error(Writer& out, const ErrorEvent& event) {
+  out.put(static_cast<std::uint64_t>(event.when.seconds));
+  out.put(event.when.nanoseconds);
+  out.put(event.code);
+  out.put(event.address.v);
+  out.put(event.ino.v);
+}
+ErrorEvent get_error(Reader& in) {
+  ErrorEvent event;
+  event.when.seconds = static_cast<std::int64_t>(in.u64());
+  event.when.nanoseconds = in.u32();
+  event.code = in.u32();
+  event.address = BlockAddr{in.u64()};
+  event.ino = Ino{in.u64()};
+  return event;
+}
+
+constexpr std::uint64_t LifetimeCounters::* kCounters[] = {
+    &LifetimeCounters::user_blocks,  &LifetimeCounters::cleaned_blocks, &LifetimeCounters::node_blocks,
+    &LifetimeCounters::chain_blocks, &LifetimeCounters::device_bytes,   &LifetimeCounters::checkpoints,
+    &LifetimeCounters::mounts,       &LifetimeCounters::recoveries,     &LifetimeCounters::segments_cleaned,
+    &LifetimeCounters::errors};
+
+// --- writing ---------------------------------------------------------------------------------------------------------------
+void put_geometry(Writer& out, const Superblock& s) {
+  out.put(s.features.compat);
+  out.put(s.features.ro_compat);
+  out.put(s.features.incompat);
+  out.put_bytes(std::as_bytes(std::span(s.uuid)));
+  out.put_text(std::string_view(s.label).substr(0, kLabelBytes - 1));
+  out.skip_to(kIdentityAt);
+  out.put(s.identity);
+  for (const std::uint64_t key : s.hash_key) out.put(key);
+  out.put(static_cast<std::uint64_t>(s.made.seconds));
+  out.put(s.made.nanoseconds);
+  out.skip_to(kDeviceBlocksAt);
+  out.put(s.device_blocks);
+  out.put(s.segments);
+  out.put(s.first_segment.v);
+  out.put(s.segment_blocks);
+  out.put(s.clean ? kFlagClean : 0U);
+}
+
+void put_checkpoint(Writer& out, const Superblock& s) {
+  out.put(s.serial.v);
+  out.put(s.epoch);
+  out.put(s.op);
+  out.put(s.lsn.v);
+  out.put(s.chain_crc);
+  out.put(s.inode_file_level);
+  out.skip_to(kChainAt);
+  put_run(out, s.chain);
+  put_run(out, s.next_run);
+  out.put(s.clock);
+  out.put(s.clock_unit);
+  out.put(s.next_ino);
+  for (const NodeRef* ref : {&s.inode_file, &s.reverse_map, &s.free_map, &s.image}) put_ref(out, *ref);
+  for (const HeadPlace& head : s.heads) put_run(out, head.rest);
+  put_run(out, s.node_head.rest);
+  for (const std::uint64_t centre : s.group_centres) out.put(centre);
+}
+
+void put_counts(Writer& out, const Superblock& s) {
+  for (const std::uint64_t count : {s.live_blocks, s.data_blocks, s.reserved_blocks, s.inodes}) out.put(count);
+  for (const auto counter : kCounters) out.put(s.lifetime.*counter);
+  put_error(out, s.first_error);
+  put_error(out, s.last_error);
+}
+
+// --- reading ---------------------------------------------------------------------------------------------------------------
+void get_geometry(Reader& in, Superblock& s) {
+  s.features.compat = in.u64();
+  s.features.ro_compat = in.u64();
+  s.features.incompat = in.u64();
+  const auto uuid = in.bytes(s.uuid.size());
+  std::memcpy(s.uuid.data(), uuid.data(), uuid.size());
+  const std::string_view label = in.text(kLabelBytes);
+  s.label = label.substr(0, label.find('\0'));
+  s.identity = in.u64();
+  for (std::uint64_t& key : s.hash_key) key = in.u64();
+  s.made.seconds = static_cast<std::int64_t>(in.u64());
+  s.made.nanoseconds = in.u32();
+  in.skip_to(kDeviceBlocksAt);
+  s.device_blocks = in.u64();
+  s.segments = in.u64();
+  s.first_segment = BlockAddr{in.u64()};
+  s.segment_blocks = in.u32();
+  s.clean = in.u32() & kFlagClean;
+}
+
+void get_checkpoint(Reader& in, Superblock& s) {
+  s.serial = Serial{in.u64()};
+  s.epoch = in.u64();
+  s.op = in.u64();
+  s.lsn = Lsn{in.u64()};
+  s.chain_crc = in.u32();
+  s.inode_file_level = in.u8();
+  in.skip_to(kChainAt);
+  s.chain = get_run(in);
+  s.next_run = get_run(in);
+  s.clock = in.u64();
+  s.clock_unit = in.u64();
+  s.next_ino = in.u64();
+  for (NodeRef* ref : {&s.inode_file, &s.reverse_map, &s.free_map, &s.image}) *ref = get_ref(in);
+  for (HeadPlace& head : s.heads) head.rest = get_run(in);
+  s.node_head.rest = get_run(in);
+  for (std::uint64_t& centre : s.group_centres) centre = in.u64();
+}
+
+void get_counts(Reader& in, Superblock& s) {
+  for (std::uint64_t* count : {&s.live_blocks, &s.data_blocks, &s.reserved_blocks, &s.inodes}) *count = in.u64();
+  for (const auto counter : kCounters) s.lifetime.*counter = in.u64();
+  s.first_error = get_error(in);
+  s.last_error = get_error(in);
+}
+
+// --- judging -----------------------------------------------------------------------------------------------------------------
+Status check_geometry(const Superblock& s) {
+  if (s.device_blocks < kMinDeviceBlocks || s.device_blocks > kMaxAddress)
+    return corrupt("superblock: impossible device size of {} blocks", s.device_blocks);
+  if (s.segment_blocks < kMinSegmentBlocks || s.segment_blocks > kMaxSegmentBlocks ||
+      !std::has_single_bit(s.segment_blocks))
+    return corrupt("superblock: impossible segment size of {} blocks", s.segment_blocks);
+  const std::uint64_t last = s.device_blocks - 1;  // the second copy
+  if (!s.first_segment || s.first_segment.v >= last || s.segments < 4 ||
+      s.segments > (last - s.first_segment.v) / s.segment_blocks)
+    return corrupt("superblock: {} segments from block {} do not fit the device", s.segments, s.first_segment);
+  if (s.identity == 0) return corrupt("superblock: no identity");
+  if (s.made.nanoseconds >= 1'000'000'000) return corrupt("superblock: impossible time of making");
+  return {};
+}
+
+// A run of blocks inside one segment, or a used-up one, which may point just behind it.
+Status check_run(const Superblock& s, const Run& run, const char* what) {
+  if (run.blocks == 0) return {};
+  const std::uint64_t first = s.first_segment.v;
+  const std::uint64_t blocks = s.segments * s.segment_blocks;
+  const std::uint64_t at = run.start.v - first;
+  if (run.start.v < first || at >= blocks || run.blocks > s.segment_blocks - at % s.segment_blocks)
+    return corrupt("superblock: the {} at {}+{} is not inside a segment", what, run.start, run.blocks);
+  return {};
+}
+
+Status check_ref(const Superblock& s, const NodeRef& ref, const char* what) {
+  if (!ref || ref.address < s.first_segment || ref.address >= s.first_segment + s.segments * s.segment_blocks)
+    return corrupt("superblock: the {} at block {} is outside the segments", what, ref.address);
+  return {};
+}
+
+Status check_checkpoint(const Superblock& s, bool is_image) {
+  if (!s.serial) return corrupt("superblock: no checkpoint");
+  if (s.inode_file_level > kMaxTreeLevel) return corrupt("superblock: .ifile of level {}", s.inode_file_level);
+  if (s.clock_unit == 0) return corrupt("superblock: no clock unit");
+  if (s.next_ino <= kRootIno.v) return corrupt("superblock: impossible next inode number {}", s.next_ino);
+  TRY(check_ref(s, s.inode_file, "root of .ifile"));
+  TRY(check_ref(s, s.reverse_map, "root of .mfile"));
+  TRY(check_ref(s, s.free_map, "root of .ffile"));
+  if (!is_image) TRY(check_ref(s, s.image, "superblock image"));
+  TRY(check_run(s, s.chain, "chain"));
+  TRY(check_run(s, s.next_run, "chain's next run"));
+  for (const HeadPlace& head : s.heads) TRY(check_run(s, head.rest, "head of a group"));
+  return check_run(s, s.node_head.rest, "head of the nodes");
+}
+
+Result<Superblock> decode(std::span<const std::byte> block, bool is_image) {
+  if (block.size() < kBlockSize) return Error(Errc::not_varve, "superblock: less than a block");
+  block = block.first(kBlockSize);
+  Reader in(block);
+  if (in.u64() != kSuperMagic) return Error(Errc::not_varve, "no Varve superblock here");
+  const std::uint32_t crc = in.u32();
+  if (crc_without_field(block, kCrcAt) != crc) return corrupt("superblock: CRC does not match its bytes");
+  Superblock super;
+  super.version = in.u32();
+  if (super.version == 0) return corrupt("superblock: version 0");
+  if (super.version > kFormatVersion)
+    return Error(Errc::unknown_feature, fmt::format("format version {} is newer than this program's {}: use a newer Varve",
+                                                    super.version, kFormatVersion));
+  get_geometry(in, super);
+  get_checkpoint(in, super);
+  get_counts(in, super);
+  assert(in.ok() && in.position() == kEnd);
+  TRY(check_geometry(super));
+  TRY(check_checkpoint(super, is_image));
+  return super;
+}
+
+std::string list_bits(std::uint64_t bits) {
+  std::string list;
+  for (; bits; bits &= bits - 1) list += fmt::format("{}{}", list.empty() ? "" : ", ", std::countr_zero(bits));
+  return list;
+}
+
+}  // namespace
+
+void encode_superblock(const Superblock& super, std::span<std::byte> block) {
+  block = block.first(kBlockSize);
+  Writer out(block);
+  out.put(kSuperMagic);
+  out.put(std::uint32_t{0});
+  out.put(super.version);
+  assert(out.size() == kFeaturesAt);
+  put_geometry(out, super);
+  assert(out.size() == kSerialAt);
+  put_checkpoint(out, super);
+  assert(out.size() == kCountsAt);
+  put_counts(out, super);
+  assert(out.size() == kEnd);
+  out.skip_to(kBlockSize);
+  store32(block, kCrcAt, crc32c(block));
+}
+
+Result<Superblock> decode_superblock(std::span<const std::byte> block) { return decode(block, false); }
+
+std::uint32_t encode_super_image(const Superblock& super, std::span<std::byte> block, BlockAddr address) {
+  Superblock copy = super;
+  copy.image = {};
+  std::array<std::byte, kBlockSize> bytes;
+  encode_superblock(copy, bytes);
+  const NodeHeader header{.identity = super.identity, .serial = super.serial, .address = address,
+                          .tree = TreeId::super_image, .level = 0, .count = 0, .used = kNodePayloadBytes,
+                          .first = {Ino{0}, ItemKind{}, 0}};
+  return write_node(block, header, std::span(bytes).first(kNodePayloadBytes));
+}
+
+Result<Superblock> decode_super_image(std::span<const std::byte> block) {
+  const NodeHeader header = TRY(decode_node_header(block));
+  if (header.tree != TreeId::super_image || header.used != kNodePayloadBytes)
+    return corrupt("node at block {}: not a superblock image", header.address);
+  std::array<std::byte, kBlockSize> bytes{};
+  std::memcpy(bytes.data(), block.data() + kNodeHeaderBytes, kNodePayloadBytes);
+  Superblock super = TRY(decode(bytes, true));
+  if (super.identity != header.identity || super.serial != header.serial)
+    return corrupt("superblock image at block {}: disagrees with its node header", header.address);
+  super.image = {header.address, block_crc(block), 0};
+  return super;
+}
+
+Status check_features(const Superblock& super, Intent intent) {
+  const std::uint64_t incompat = super.features.incompat & ~kKnownFeatures.incompat;
+  if (incompat)
+    return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown incompatible feature bits {}: it cannot "
+                                                    "be read by this version, use a newer Varve", list_bits(incompat)));
+  const std::uint64_t ro_compat = super.features.ro_compat & ~kKnownFeatures.ro_compat;
+  if (ro_compat && intent == Intent::write)
+    return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown feature bits {} that forbid writing: mount "
+                                                    "it read-only or use a newer Varve", list_bits(ro_compat)));
+  return {};
+}
+
+}  // namespace varve::format
