@@ -92,6 +92,11 @@ class BlockDevice {
   Status write(std::uint64_t offset, std::span<const std::byte> data);
   Status flush();
   Status discard(std::uint64_t offset, std::uint64_t length);
+
+ protected:
+  // Carries out one request for the conveniences; returns 0 or an errno. By default over a queue made for it; a backend
+  // that has a shorter way overrides it.
+  virtual int execute(IoRequest& request);
 };
 
 enum class Access : std::uint8_t { read_only, read_write };

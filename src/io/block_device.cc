@@ -1,0 +1,77 @@
+#include "io/block_device.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/buffer.h"
+#include "io/request.h"
+
+namespace varve::io {
+
+namespace {
+
+bool usable_directly(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % kBlockSize == 0; }
+
+Status outcome(const BlockDevice& device, const IoRequest& request, int error) {
+  if (error == 0) return {};
+  const char* verb = name_of(request.kind);
+  if (request.kind == IoKind::flush)
+    return Error(errc_from_errno(error), fmt::format("{}: {} failed: {}", device.name(), verb, std::strerror(error)));
+  return Error(errc_from_errno(error), fmt::format("{}: {} of {} bytes at byte {} failed: {}", device.name(), verb,
+                                                   request.length, request.offset, std::strerror(error)));
+}
+
+}  // namespace
+
+int BlockDevice::execute(IoRequest& request) {
+  const auto queue = make_queue();
+  bool finished = false;
+  request.done = [&finished](IoRequest&) { finished = true; };
+  queue->submit(request);
+  while (!finished) queue->wait(-1);
+  return request.error;
+}
+
+// The conveniences take any buffer address: one that direct I/O cannot use goes through an aligned copy.
+Status BlockDevice::read(std::uint64_t offset, std::span<std::byte> out) {
+  AlignedBuffer copy;
+  if (!usable_directly(out.data())) copy = AlignedBuffer(out.size());
+  IoRequest request;
+  request.kind = IoKind::read;
+  request.offset = offset;
+  request.add(copy ? copy.data() : out.data(), out.size());
+  const int error = execute(request);
+  if (error == 0 && copy) std::memcpy(out.data(), copy.data(), out.size());
+  return outcome(*this, request, error);
+}
+
+Status BlockDevice::write(std::uint64_t offset, std::span<const std::byte> data) {
+  AlignedBuffer copy;
+  if (!usable_directly(data.data())) {
+    copy = AlignedBuffer(data.size());
+    std::memcpy(copy.data(), data.data(), data.size());
+  }
+  IoRequest request;
+  request.kind = IoKind::write;
+  request.offset = offset;
+  request.add(copy ? copy.data() : const_cast<std::byte*>(data.data()), data.size());
+  return outcome(*this, request, execute(request));
+}
+
+Status BlockDevice::flush() {
+  IoRequest request;
+  request.kind = IoKind::flush;
+  return outcome(*this, request, execute(request));
+}
+
+Status BlockDevice::discard(std::uint64_t offset, std::uint64_t length) {
+  IoRequest request;
+  request.kind = IoKind::discard;
+  request.offset = offset;
+  request.length = length;
+  return outcome(*this, request, execute(request));
+}
+
+}  // namespace varve::io

@@ -1,0 +1,46 @@
+// Tasks and wake-ups from other threads to the owner of a queue, with an eventfd that becomes readable for both.
+//
+// The flag `signalled_` saves the system call when the owner has been told already. Order matters: the owner takes the
+// eventfd's count first, then clears the flag, then looks at the tasks; a sender adds its task first and then the flag.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace varve::io {
+
+class Mailbox {
+ public:
+  // Throws std::system_error when the process has no descriptor left.
+  Mailbox();
+  ~Mailbox();
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+
+  // Any thread.
+  void post(std::function<void()> task);
+  void wake();
+  void signal();  // only makes the descriptor readable
+
+  // The owner only.
+  int fd() const { return fd_; }
+  bool signalled() const { return signalled_.load(std::memory_order_acquire); }
+  bool has_tasks() const { return has_tasks_.load(std::memory_order_acquire); }
+  bool has_wake() const { return woken_.load(std::memory_order_acquire); }
+  void drain();        // takes the descriptor's count and clears the flag
+  void acknowledge();  // clears the flag when something else (a ring) took the count
+  unsigned run();      // runs the tasks posted so far
+  bool take_wake() { return woken_.load(std::memory_order_acquire) && woken_.exchange(false); }
+
+ private:
+  int fd_;
+  std::atomic<bool> signalled_{false};
+  std::atomic<bool> woken_{false};
+  std::atomic<bool> has_tasks_{false};
+  std::mutex mutex_;
+  std::vector<std::function<void()>> tasks_;  // under mutex_
+};
+
+}  // namespace varve::io

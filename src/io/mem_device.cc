@@ -1,0 +1,157 @@
+#include "io/mem_device.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "io/poll_queue.h"
+#include "io/request.h"
+
+namespace varve::io {
+
+namespace {
+
+class MemQueue : public PollQueue {
+ public:
+  explicit MemQueue(MemDevice& device) : device_(device) {}
+
+  void submit(IoRequest& request) override { pending_.push_back(&request); }
+  void kick() override {}
+  std::size_t in_flight() const override { return pending_.size(); }
+
+ protected:
+  // Only what was submitted before: a callback that submits again must not keep us here for ever.
+  unsigned reap() override {
+    unsigned ran = 0;
+    for (std::size_t left = pending_.size(); left > 0 && !pending_.empty(); --left, ++ran) {
+      IoRequest& request = *pending_.front();
+      pending_.pop_front();
+      complete(request, device_.execute(request));
+    }
+    return ran;
+  }
+
+ private:
+  MemDevice& device_;
+  std::deque<IoRequest*> pending_;
+};
+
+// Closes the descriptor of load() and save().
+struct File {
+  int fd;
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+Error file_error(const std::string& path, const char* action) {
+  return Error(errc_from_errno(errno), fmt::format("{}: cannot {}: {}", path, action, std::strerror(errno)));
+}
+
+bool all_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
+
+MemDevice::MemDevice(std::uint64_t size_bytes, std::string name)
+    : MemDevice(MemStore(block_of(size_bytes)), std::move(name)) {}
+
+MemDevice::MemDevice(MemStore store, std::string name) : name_(std::move(name)), store_(std::move(store)) {
+  geometry_.size_bytes = store_.blocks() * kBlockSize;
+  geometry_.supports_discard = true;
+  geometry_.backend = "memory";
+}
+
+Result<std::unique_ptr<MemDevice>> MemDevice::load(const std::string& path) {
+  const File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat status {};
+  if (file.fd < 0 || ::fstat(file.fd, &status) != 0) return file_error(path, "read");
+  auto device = std::make_unique<MemDevice>(static_cast<std::uint64_t>(status.st_size), path);
+  std::vector<std::byte> buffer(64 * kBlockSize);
+  for (std::uint64_t offset = 0; offset < device->geometry_.size_bytes;) {
+    const ssize_t got = ::pread(file.fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return file_error(path, "read");
+    const auto bytes = std::min<std::uint64_t>(static_cast<std::uint64_t>(got), device->geometry_.size_bytes - offset);
+    const std::span<const std::byte> piece(buffer.data(), bytes);
+    if (!all_zero(piece)) device->store_.write(offset, piece);
+    offset += bytes;
+  }
+  return device;
+}
+
+Status MemDevice::save(const std::string& path) const {
+  const MemStore image = store();
+  const File file{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+  if (file.fd < 0 || ::ftruncate(file.fd, static_cast<off_t>(geometry_.size_bytes)) != 0)
+    return file_error(path, "write");
+  for (std::uint64_t index = 0; index < image.blocks(); ++index) {
+    const MemStore::BlockPtr block = image.block(index);
+    if (!block || all_zero(block->bytes)) continue;
+    ssize_t put;
+    do {
+      put = ::pwrite(file.fd, block->bytes.data(), kBlockSize, static_cast<off_t>(index * kBlockSize));
+    } while (put < 0 && errno == EINTR);
+    if (put != static_cast<ssize_t>(kBlockSize)) return file_error(path, "write");
+  }
+  return {};
+}
+
+std::unique_ptr<MemDevice> MemDevice::snapshot() const {
+  auto copy = std::make_unique<MemDevice>(store(), name_);
+  copy->read_only_ = read_only_;
+  return copy;
+}
+
+MemStore MemDevice::store() const {
+  const std::lock_guard lock(mutex_);
+  return store_;
+}
+
+std::unique_ptr<IoQueue> MemDevice::make_queue() { return std::make_unique<MemQueue>(*this); }
+
+void MemDevice::peek(std::uint64_t offset, std::span<std::byte> out) const {
+  const std::lock_guard lock(mutex_);
+  store_.read(offset, out);
+}
+
+void MemDevice::poke(std::uint64_t offset, std::span<const std::byte> data) {
+  const std::lock_guard lock(mutex_);
+  store_.write(offset, data);
+}
+
+int MemDevice::execute(IoRequest& request) {
+  if (const int error = check_request(request, geometry_, read_only_)) return error;
+  const std::lock_guard lock(mutex_);
+  std::uint64_t offset = request.offset;
+  switch (request.kind) {
+    case IoKind::read:
+      for (const iovec& part : request.iov) {
+        store_.read(offset, {static_cast<std::byte*>(part.iov_base), part.iov_len});
+        offset += part.iov_len;
+      }
+      break;
+    case IoKind::write:
+      for (const iovec& part : request.iov) {
+        store_.write(offset, {static_cast<const std::byte*>(part.iov_base), part.iov_len});
+        offset += part.iov_len;
+      }
+      break;
+    case IoKind::discard:
+      store_.clear(block_of(offset), block_of(request.length));
+      break;
+    case IoKind::flush:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace varve::io

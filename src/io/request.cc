@@ -1,0 +1,94 @@
+#include "io/request.h"
+
+#include <cerrno>
+
+namespace varve::io {
+
+namespace {
+
+constexpr unsigned kMaxRetries = 100;  // of results without progress; no device needs more than a few
+
+bool aligned(std::uint64_t value) { return value % kBlockSize == 0; }
+
+bool inside(const IoRequest& request, const Geometry& geometry) {
+  return request.offset <= geometry.size_bytes && request.length <= geometry.size_bytes - request.offset;
+}
+
+int check_buffers(const IoRequest& request) {
+  if (request.iov.empty() || request.iov.size() > kMaxIov) return EINVAL;
+  std::uint64_t total = 0;
+  for (const iovec& part : request.iov) {
+    if (part.iov_len == 0 || !aligned(part.iov_len)) return EINVAL;
+    if (!aligned(reinterpret_cast<std::uintptr_t>(part.iov_base))) return EINVAL;
+    total += part.iov_len;
+  }
+  return total == request.length ? 0 : EINVAL;
+}
+
+}  // namespace
+
+int check_request(const IoRequest& request, const Geometry& geometry, bool read_only) {
+  if (request.kind == IoKind::flush) return 0;
+  if (read_only && request.kind != IoKind::read) return EROFS;
+  if (!aligned(request.offset) || !aligned(request.length) || request.length == 0) return EINVAL;
+  if (!inside(request, geometry)) return EINVAL;
+  if (request.kind == IoKind::discard) return geometry.supports_discard ? 0 : EOPNOTSUPP;
+  return check_buffers(request);
+}
+
+const char* name_of(IoKind kind) {
+  switch (kind) {
+    case IoKind::read:
+      return "read";
+    case IoKind::write:
+      return "write";
+    case IoKind::flush:
+      return "flush";
+    case IoKind::discard:
+      return "discard";
+  }
+  return "?";
+}
+
+Transfer::Next Transfer::advance(std::int64_t result) {
+  const bool moves_data = request_->kind == IoKind::read || request_->kind == IoKind::write;
+  if (result == -EINTR || result == -EAGAIN) return retry(static_cast<int>(-result));
+  if (result < 0) {
+    error_ = static_cast<int>(-result);
+    return Next::failed;
+  }
+  if (!moves_data) return Next::finished;
+  if (static_cast<std::uint64_t>(result) >= request_->length - done_) return Next::finished;
+  if (result == 0) {  // end of file or device where the geometry promised bytes
+    error_ = EIO;
+    return Next::failed;
+  }
+  // Direct I/O can go on only at an aligned place: a part of a block is transferred again.
+  const std::uint64_t blocks = static_cast<std::uint64_t>(result) / kBlockSize;
+  if (blocks == 0) return retry(EIO);
+  retries_ = 0;
+  done_ += blocks * kBlockSize;
+  skip_to_done();
+  return Next::again;
+}
+
+Transfer::Next Transfer::retry(int error) {
+  if (++retries_ <= kMaxRetries) return Next::again;
+  error_ = error;
+  return Next::failed;
+}
+
+void Transfer::skip_to_done() {
+  rest_.clear();
+  std::uint64_t skip = done_;
+  for (const iovec& part : request_->iov) {
+    if (skip >= part.iov_len) {
+      skip -= part.iov_len;
+      continue;
+    }
+    rest_.push_back(iovec{static_cast<std::byte*>(part.iov_base) + skip, part.iov_len - skip});
+    skip = 0;
+  }
+}
+
+}  // namespace varve::io
