@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Reads the sources and fails on what reviews should not have to find: includes against the layering of
+docs/design.md, calls that break determinism or safety, files that have grown too long, words that belong elsewhere."""
+
+import os
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = {".h", ".cc"}
+TEXT = CODE | {".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".1", ".8", ".service", ""}
+MAX_LINES = 500          # of a source file in src/ and tools/
+MAX_COLUMNS = 140        # clang-format's limit is 120; this catches what was never formatted
+MAX_BYTES = 300 * 1024   # of anything that is not a test image
+
+# What each room may include besides itself (docs/design.md, "Layers").
+ROOMS = {
+    "base": [],
+    "format": ["base"],
+    "io": ["base"],
+    "log": ["format", "io", "base"],
+    "meta": ["log", "format", "io", "base"],
+    "cleaner": ["meta", "log", "format", "io", "base"],
+    "fs": ["cleaner", "meta", "log", "format", "io", "base"],
+    "check": ["format", "io", "base"],
+    "fuse": ["fs", "cleaner", "meta", "log", "format", "io", "base"],
+}
+
+# Foreign headers that only some rooms may know.
+FOREIGN = [
+    (re.compile(r"<liburing"), {"io"}),
+    (re.compile(r"<(fuse|fuse3/|linux/fuse)"), {"fuse"}),
+    (re.compile(r"<CLI/"), set()),
+]
+
+# pattern, why, files (regular expression on the path) where it is fine
+BANNED_CALLS = [
+    (r"\b(sprintf|strcpy|strcat|gets|tmpnam|mktemp)\s*\(", "unbounded or racy", r"^$"),
+    (r"(?<![\w.>])(rand\(\)|srand\(|time\((nullptr|NULL|0|&)|system\([^)])", "Clock and Random are injected", r"^$"),
+    (r"std::(random_device|mt19937)|system_clock::now", "Clock and Random are injected", r"src/base/clock\.cc|^tests/|^bench/"),
+    (r"std::(cout|cerr)\b|\bprintf\s*\(", "libraries do not print", r"^(tools|tests|bench)/"),
+    (r"using namespace std\b", "spell it", r"^$"),
+    (r"\bnew\s+std::thread\b|\.detach\(\)", "threads are owned and joined", r"^$"),
+]
+
+BANNED_WORDS = [
+    (r"\b(FIXME|XXX|HACK)\b", "finish it, or describe the limit"),
+    (r"(?<![\w.])/(work|root|home/(?!ann/))[/\w]", "a path of one machine"),
+    (r"\b[\w.-]+\.(debian|ubuntu|github|pypi|googleapis)\.(org|com|io)\b|\bartifact-?registry\b", "a host"),
+    (r"(?i)\bissue\s+#?\d", "describe the matter instead of a number"),
+]
+
+
+def files(*folders):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def project_texts():
+    """Every text file of the project but this one, which has to spell the words it looks for."""
+    top = [p for p in ROOT.iterdir() if p.is_file() and p.suffix in TEXT]
+    inside = files("src", "tools", "tests", "bench", "docs", "cmake", "packaging", ".ci")
+    for path in top + [p for p in inside if p.suffix in TEXT]:
+        if path != Path(__file__).resolve() and path.name != ".git":
+            yield path, path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def without_comments(line):
+    return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+
+
+class Tidy(unittest.TestCase):
+    def setUp(self):
+        self.findings = []
+
+    def tearDown(self):
+        if self.findings:
+            self.fail("\n" + "\n".join(self.findings))
+
+    def note(self, path, number, text):
+        self.findings.append(f"{name(path)}:{number}: {text}")
+
+    def test_includes_follow_the_layers(self):
+        include = re.compile(r'\s*#\s*include\s+(["<])([^">]+)[">]')
+        for path in files("src"):
+            if path.suffix not in CODE:
+                continue
+            room = path.relative_to(ROOT / "src").parts[0]
+            if room not in ROOMS:
+                self.note(path, 1, f"room {room} is not in the layering")
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                match = include.match(line)
+                if not match:
+                    continue
+                if match[1] == '"':
+                    target = match[2].split("/")[0]
+                    if target in ROOMS and target != room and target not in ROOMS[room]:
+                        self.note(path, number, f"{room} must not use {target}")
+                    elif target not in ROOMS:
+                        self.note(path, number, f'"{match[2]}": name project headers from src/ on')
+                for pattern, rooms in FOREIGN:
+                    if pattern.match(f"<{match[2]}") and match[1] == "<" and room not in rooms:
+                        self.note(path, number, f"{match[2]} belongs in {', '.join(sorted(rooms)) or 'tools'} only")
+
+    def test_files_stay_short(self):
+        for path in files("src", "tools"):
+            if path.suffix in CODE:
+                lines = len(path.read_text().splitlines())
+                if lines > MAX_LINES:
+                    self.note(path, lines, f"{lines} lines, more than {MAX_LINES}: look for a second noun")
+
+    def test_headers_begin_with_their_role(self):
+        for path in files("src", "tools", "tests"):
+            if path.suffix == ".h":
+                lines = path.read_text().splitlines()
+                if not lines or not lines[0].startswith("//"):
+                    self.note(path, 1, "a header begins with a comment that says what it is for")
+                if "#pragma once" not in lines:
+                    self.note(path, 1, "no #pragma once")
+
+    def test_no_banned_calls(self):
+        for path in files("src", "tools"):
+            if path.suffix not in CODE:
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                code = without_comments(line)
+                for pattern, why, fine in BANNED_CALLS:
+                    if re.search(pattern, code) and not re.search(fine, name(path)):
+                        self.note(path, number, f"{why}: {line.strip()}")
+
+    def test_no_banned_words(self):
+        for path, lines in project_texts():
+            for number, line in enumerate(lines, 1):
+                for pattern, why in BANNED_WORDS:
+                    if re.search(pattern, line):
+                        self.note(path, number, f"{why}: {line.strip()[:100]}")
+
+    def test_no_large_or_binary_files(self):
+        for path in files("src", "tools", "tests", "bench", "docs", "cmake", "packaging"):
+            if "images" in path.parts or "corpus" in path.parts:
+                continue
+            if path.stat().st_size > MAX_BYTES:
+                self.note(path, 1, f"{path.stat().st_size} bytes")
+            if path.suffix in TEXT and b"\0" in path.read_bytes():
+                self.note(path, 1, "binary content")
+
+    def test_lines_end_cleanly(self):
+        for path, lines in project_texts():
+            for number, line in enumerate(lines, 1):
+                if line != line.rstrip():
+                    self.note(path, number, "blanks at the end of the line")
+                if "\t" in line and path.suffix in CODE | {".py"}:
+                    self.note(path, number, "tab")
+                if path.suffix in CODE and len(line) > MAX_COLUMNS:
+                    self.note(path, number, f"{len(line)} columns")
+
+    def test_scripts_are_executable(self):
+        for path, lines in project_texts():
+            if lines and lines[0].startswith("#!") and not os.access(path, os.X_OK):
+                self.note(path, 1, "has #! but is not executable")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
