@@ -6,13 +6,15 @@
 
 #include "format/append.h"
 #include "format/codec.h"
+#include "format/node.h"
 
 namespace varve::format {
 
 namespace {
 
 constexpr std::uint8_t kUnwritten = 1;
-constexpr std::size_t kExtentHeadBytes = 12;
+constexpr std::size_t kExtentHeadBytes = 12;  // flags, address, clock, estimate
+static_assert(kExtentHeadBytes + 4 * kMaxExtentBlocks <= kMaxItemValue);
 
 bool is_known_type(std::uint8_t type) {
   return type == DT_REG || type == DT_DIR || type == DT_LNK || type == DT_CHR || type == DT_BLK || type == DT_FIFO ||
@@ -59,7 +61,7 @@ Result<Extent> decode_extent(std::span<const std::byte> value) {
   extent.clock = in.u32();
   extent.estimate = in.u8();
   const std::size_t length = in.left() / 4;
-  if (!in.ok() || in.left() % 4 != 0 || length == 0 || length > kMaxExtentBlocks)
+  if (!in.ok() || (value.size() - kExtentHeadBytes) % 4 != 0 || length == 0 || length > kMaxExtentBlocks)
     return corrupt("extent: value of {} bytes", value.size());
   if (!extent.address || extent.address.v + length > kMaxAddress)
     return corrupt("extent: impossible address {}", extent.address);

@@ -1,0 +1,137 @@
+#include "format/superblock.h"
+
+#include <gtest/gtest.h>
+
+#include "base/crc32c.h"
+#include "format/codec.h"
+#include "samples.h"
+
+namespace varve::format {
+namespace {
+
+using test::Block;
+using test::sample_superblock;
+
+Result<Superblock> round_trip(const Superblock& super) {
+  Block block;
+  encode_superblock(super, block);
+  return decode_superblock(block);
+}
+
+// A change to raw bytes behind a valid CRC: what a newer version or a hostile image would hold.
+void set_with_crc(Block& block, std::size_t at, std::uint32_t value) {
+  for (unsigned i = 0; i < 4; ++i) block[at + i] = static_cast<std::byte>(value >> (8 * i));
+  for (unsigned i = 8; i < 12; ++i) block[i] = std::byte{0};
+  const std::uint32_t crc = crc32c(block);
+  for (unsigned i = 0; i < 4; ++i) block[8 + i] = static_cast<std::byte>(crc >> (8 * i));
+}
+
+TEST(Superblock, ComesBack) {
+  const Superblock super = sample_superblock();
+  const auto back = round_trip(super);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, super);
+}
+
+TEST(Superblock, StartsWithTheMagicText) {
+  Block block;
+  encode_superblock(sample_superblock(), block);
+  EXPECT_EQ(std::memcmp(block.data(), "VARVEVE\x1a", 8), 0);
+}
+
+TEST(Superblock, LongLabelIsCut) {
+  Superblock super = sample_superblock();
+  super.label = std::string(100, 'l');
+  EXPECT_EQ(round_trip(super)->label, std::string(63, 'l'));
+}
+
+TEST(Superblock, EveryFlippedByteIsNoticed) {
+  Block block;
+  encode_superblock(sample_superblock(), block);
+  test::for_each_flip(block, [&](std::size_t at) {
+    const auto back = decode_superblock(block);
+    ASSERT_TRUE(back.fails_with(at < 8 ? Errc::not_varve : Errc::corrupt)) << "byte " << at;
+  });
+}
+
+TEST(Superblock, OtherBytesAreNotVarve) {
+  EXPECT_TRUE(decode_superblock(Block{}).fails_with(Errc::not_varve));
+  EXPECT_TRUE(decode_superblock(std::span<const std::byte>{}).fails_with(Errc::not_varve));
+}
+
+TEST(Superblock, NewerVersionIsToldApartFromDamage) {
+  Block block;
+  encode_superblock(sample_superblock(), block);
+  set_with_crc(block, 12, kFormatVersion + 1);
+  const auto back = decode_superblock(block);
+  EXPECT_TRUE(back.fails_with(Errc::unknown_feature));
+  EXPECT_NE(back.error().message().find("version 2"), std::string::npos);
+  set_with_crc(block, 12, 0);
+  EXPECT_TRUE(decode_superblock(block).fails_with(Errc::corrupt));
+}
+
+TEST(Superblock, ReservedBytesAreIgnored) {
+  Block block;
+  encode_superblock(sample_superblock(), block);
+  set_with_crc(block, 2000, 0x55);
+  EXPECT_EQ(*decode_superblock(block), sample_superblock());
+}
+
+TEST(Superblock, ImpossibleNumbersAreRefused) {
+  auto refused = [](auto change) {
+    Superblock super = sample_superblock();
+    change(super);
+    return round_trip(super).fails_with(Errc::corrupt);
+  };
+  EXPECT_TRUE(refused([](Superblock& s) { s.device_blocks = kMinDeviceBlocks - 1; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.device_blocks = 1ULL << 48; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.segment_blocks = 32; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.segment_blocks = 96; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.segment_blocks = 2 * kMaxSegmentBlocks; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.segments = 252; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.segments = ~0ULL; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.first_segment = BlockAddr{0}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.serial = Serial{0}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.inode_file.address = BlockAddr{255}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.reverse_map.address = BlockAddr{16383}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.image = {}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.inode_file_level = 16; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.clock_unit = 0; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.next_ino = 1; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.chain = {BlockAddr{330}, 64}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.next_run = {BlockAddr{~0ULL}, 1}; }));
+  EXPECT_TRUE(refused([](Superblock& s) { s.heads[0].rest = {BlockAddr{16383}, 1}; }));
+  EXPECT_FALSE(refused([](Superblock& s) { s.chain = {BlockAddr{256 + 250 * 64}, 0}; })) << "a run that is used up";
+}
+
+TEST(Superblock, FeatureBitsSayWhatIsAllowed) {
+  Superblock super = sample_superblock();
+  super.features.compat = ~0ULL;
+  EXPECT_TRUE(check_features(*round_trip(super), Intent::write).ok());
+  super.features.ro_compat = 1ULL << 5;
+  EXPECT_TRUE(check_features(*round_trip(super), Intent::read).ok());
+  const Status write = check_features(*round_trip(super), Intent::write);
+  EXPECT_TRUE(write.fails_with(Errc::unknown_feature));
+  EXPECT_NE(write.error().message().find("bits 5"), std::string::npos);
+  super.features.incompat = 1ULL << 63 | 1;
+  const Status read = check_features(*round_trip(super), Intent::read);
+  EXPECT_TRUE(read.fails_with(Errc::unknown_feature));
+  EXPECT_NE(read.error().message().find("0, 63"), std::string::npos);
+}
+
+TEST(SuperImage, ComesBackWithItsOwnReference) {
+  Superblock super = sample_superblock();
+  Block block;
+  const std::uint32_t crc = encode_super_image(super, block, BlockAddr{700});
+  super.image = {BlockAddr{700}, crc, 0};
+  const auto back = decode_super_image(block);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, super);
+  test::for_each_flip(block, [&](std::size_t at) { ASSERT_FALSE(decode_super_image(block).ok()) << "byte " << at; });
+  Bytes leaf(kBlockSize);
+  encode_map_leaf(leaf, {}, TreeId::free_map, 0, test::kIdentity, Serial{1}, BlockAddr{3});
+  EXPECT_FALSE(decode_super_image(leaf).ok());
+}
+
+}  // namespace
+}  // namespace varve::format
