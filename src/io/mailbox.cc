@@ -16,12 +16,12 @@ Mailbox::Mailbox() : fd_(::eventfd(0, EFD_CLOEXEC)) {
 
 Mailbox::~Mailbox() { ::close(fd_); }
 
+// Signals under the lock: once the owner has seen the task, this thread no longer touches the mailbox, so the task
+// itself may be the reason to destroy it.
 void Mailbox::post(std::function<void()> task) {
-  {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    has_tasks_.store(true);
-  }
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  has_tasks_.store(true);
   signal();
 }
 

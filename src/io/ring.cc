@@ -1,0 +1,49 @@
+#include "io/ring.h"
+
+#include <cerrno>
+
+namespace varve::io {
+
+namespace {
+
+#ifndef IORING_SETUP_SINGLE_ISSUER
+#define IORING_SETUP_SINGLE_ISSUER (1U << 12)
+#endif
+#ifndef IORING_SETUP_DEFER_TASKRUN
+#define IORING_SETUP_DEFER_TASKRUN (1U << 13)
+#endif
+
+// The best first. TASKRUN_FLAG lets a poll() with nothing to do get by without a system call.
+constexpr unsigned kFlagSets[] = {
+    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED,
+    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+    IORING_SETUP_COOP_TASKRUN,
+    0,
+};
+
+// Waiting with a timeout in one system call, and no lost completions: both since Linux 5.11.
+constexpr unsigned kNeededFeatures = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
+
+}  // namespace
+
+int Ring::open(unsigned entries) {
+  int result = -EINVAL;
+  for (const unsigned flags : kFlagSets) {
+    auto ring = std::make_unique<io_uring>();
+    io_uring_params parameters{};
+    parameters.flags = flags | IORING_SETUP_CLAMP;
+    result = io_uring_queue_init_params(entries, ring.get(), &parameters);
+    if (result == -EINVAL) continue;
+    if (result < 0) return -result;
+    ring_ = std::move(ring);
+    return (parameters.features & kNeededFeatures) == kNeededFeatures ? 0 : ENOSYS;
+  }
+  return -result;
+}
+
+int Ring::enable() {
+  if (!(ring_->flags & IORING_SETUP_R_DISABLED)) return 0;
+  return -io_uring_enable_rings(ring_.get());
+}
+
+}  // namespace varve::io

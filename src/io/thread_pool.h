@@ -1,0 +1,52 @@
+// Threads that carry out requests with blocking system calls.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "io/block_device.h"
+
+namespace varve::io {
+
+class FdDevice;
+
+// Told by a pool thread that a request, with `error` set, is finished. May be destroyed as soon as the last request
+// that it waits for has been reported to its owner.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  virtual void finished(IoRequest& request) = 0;
+};
+
+// Threads are started as work comes, up to the limit. Thread-safe. All work must be finished before destruction.
+class ThreadPool {
+ public:
+  ThreadPool(FdDevice& device, unsigned max_threads) : device_(device), max_threads_(max_threads) {}
+  ~ThreadPool();
+
+  void add(std::span<IoRequest* const> requests, CompletionSink& sink);
+
+ private:
+  struct Job {
+    IoRequest* request;
+    CompletionSink* sink;
+  };
+
+  void work();
+
+  FdDevice& device_;
+  const unsigned max_threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under mutex_:
+  std::deque<Job> jobs_;
+  std::vector<std::thread> threads_;
+  unsigned idle_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace varve::io
