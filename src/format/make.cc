@@ -1,0 +1,258 @@
+#include "format/make.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "format/fields.h"
+#include "format/map_record.h"
+
+namespace varve::format {
+
+namespace {
+
+constexpr std::uint64_t kRoomyDeviceBlocks = 16384;  // 64 MiB
+constexpr std::uint32_t kMaxAutoSegmentBlocks = 2048;
+constexpr std::uint64_t kWantedSegments = 1024;
+constexpr std::uint64_t kFewestSegments = 16;  // below that there is nothing to clean into
+constexpr std::uint64_t kClockUnits = 1ULL << 18;
+
+using Records = std::map<std::uint64_t, std::vector<std::byte>>;  // of a map, by index
+
+// Numbers the nodes from the start of segment 0 and collects them.
+class NodeWriter {
+ public:
+  explicit NodeWriter(const Superblock& super) : super_(super) {}
+
+  BlockAddr next() const { return super_.first_segment + nodes_.size(); }
+  MadeNode& add() {
+    const BlockAddr address = next();
+    return nodes_.emplace_back(MadeNode{address, {}});
+  }
+  NodeRef add_map(TreeId tree, const MapShape& shape, const Records& records);
+  std::vector<MadeNode> take() { return std::move(nodes_); }
+
+ private:
+  using Level = std::map<std::uint64_t, NodeRef>;  // by index of the node in its level
+
+  Level add_leaves(TreeId tree, const MapShape& shape, const Records& records);
+  Level add_level(TreeId tree, std::uint8_t level, std::uint64_t records_per_node, const Level& below);
+
+  const Superblock& super_;
+  std::vector<MadeNode> nodes_;
+};
+
+NodeWriter::Level NodeWriter::add_leaves(TreeId tree, const MapShape& shape, const Records& records) {
+  std::map<std::uint64_t, std::vector<std::byte>> payloads;
+  for (const auto& [index, bytes] : records) {
+    auto& payload = payloads[index / shape.per_leaf()];
+    payload.resize(shape.per_leaf() * shape.record_bytes);
+    std::ranges::copy(bytes, payload.begin() + static_cast<std::ptrdiff_t>(index % shape.per_leaf() * shape.record_bytes));
+  }
+  Level refs;
+  for (const auto& [index, payload] : payloads) {
+    MadeNode& node = add();
+    refs[index] = {node.address, encode_map_leaf(node.bytes, payload, tree, index * shape.per_leaf(), super_.identity,
+                                                 super_.serial, node.address), 0};
+  }
+  return refs;
+}
+
+NodeWriter::Level NodeWriter::add_level(TreeId tree, std::uint8_t level, std::uint64_t records_per_node,
+                                        const Level& below) {
+  std::map<std::uint64_t, std::vector<NodeRef>> slots;
+  for (const auto& [index, ref] : below) {
+    auto& node = slots[index / kMapFanout];
+    node.resize(kMapFanout);
+    node[index % kMapFanout] = ref;
+  }
+  Level refs;
+  for (const auto& [index, children] : slots) {
+    MadeNode& node = add();
+    refs[index] = {node.address, encode_map_slots(node.bytes, children, tree, level, index * records_per_node,
+                                                  super_.identity, super_.serial, node.address), 0};
+  }
+  return refs;
+}
+
+NodeRef NodeWriter::add_map(TreeId tree, const MapShape& shape, const Records& records) {
+  Level level = add_leaves(tree, shape, records);
+  std::uint64_t records_per_node = shape.per_leaf();
+  for (unsigned i = 1; i <= shape.root_level(); ++i) {
+    records_per_node *= kMapFanout;
+    level = add_level(tree, static_cast<std::uint8_t>(i), records_per_node, level);
+  }
+  return level.at(0);
+}
+
+// Nodes per level, leaves first, that a map needs for the records first…last.
+std::vector<std::uint64_t> nodes_for(const MapShape& shape, std::uint64_t first, std::uint64_t last) {
+  std::vector<std::uint64_t> counts;
+  first /= shape.per_leaf();
+  last /= shape.per_leaf();
+  for (unsigned i = 0; i <= shape.root_level(); ++i, first /= kMapFanout, last /= kMapFanout)
+    counts.push_back(last - first + 1);
+  return counts;
+}
+
+// Who stands in each block of segment 0, in the order in which the nodes are written.
+std::vector<ReverseEntry> plan_nodes(const Superblock& super) {
+  const MapShape reverse = reverse_map_shape(super.device_blocks);
+  const MapShape free = free_map_shape(super.segments, super.segment_blocks);
+  std::vector<ReverseEntry> plan;
+  for (std::size_t size = 0; plan.empty() || plan.size() != size;) {
+    size = std::max<std::size_t>(plan.size(), 1);
+    plan.clear();
+    auto add = [&](TreeId tree, const std::vector<std::uint64_t>& counts) {
+      for (std::size_t level = 0; level < counts.size(); ++level) {
+        ReverseEntry entry;
+        entry.owner = Owner::node;
+        entry.tree = tree;
+        entry.level = static_cast<std::uint8_t>(level);
+        plan.insert(plan.end(), counts[level], entry);
+      }
+    };
+    add(TreeId::inode_file, {1});
+    add(TreeId::reverse_map, nodes_for(reverse, super.first_segment.v, super.first_segment.v + size - 1));
+    add(TreeId::free_map, nodes_for(free, 0, 0));
+    plan.emplace_back().owner = Owner::super_image;
+  }
+  return plan;
+}
+
+Records reverse_records(const Superblock& super, const std::vector<ReverseEntry>& plan) {
+  Records records;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    auto& bytes = records[super.first_segment.v + i];
+    bytes.resize(kReverseEntryBytes);
+    encode_reverse_entry(plan[i], bytes);
+  }
+  return records;
+}
+
+Records free_records(const Superblock& super, std::uint64_t live) {
+  std::vector<std::byte> bytes(segment_record_bytes(super.segment_blocks));
+  SegmentRecord record;
+  record.group = kGroupNodes;
+  record.live = static_cast<std::uint32_t>(live);
+  encode_segment_record(record, bytes);
+  for (std::uint64_t i = 0; i < live; ++i)
+    bytes[kSegmentRecordHeaderBytes + i / 8] |= std::byte{static_cast<std::uint8_t>(1U << (i % 8))};
+  return {{0, bytes}};
+}
+
+NodeRef add_root_directory(NodeWriter& nodes, const Superblock& super, const MakeParameters& parameters,
+                           std::uint32_t generation) {
+  Attributes root;
+  root.mode = S_IFDIR | (parameters.mode & 07777);
+  root.uid = parameters.uid;
+  root.gid = parameters.gid;
+  root.nlink = 2;
+  root.generation = generation;
+  root.parent = kRootIno;
+  root.atime = root.mtime = root.ctime = root.btime = parameters.now;
+  Bytes value;
+  encode_attributes(root, value);
+  LeafBuilder leaf;
+  const bool fits = leaf.add({kRootIno, ItemKind::attributes, 0}, value);
+  assert(fits);
+  (void)fits;
+  MadeNode& node = nodes.add();
+  return {node.address, leaf.finish(node.bytes, super.identity, super.serial, node.address), 0};
+}
+
+Status check_parameters(const MakeParameters& p) {
+  auto invalid = [](std::string why) { return Error(Errc::invalid, std::move(why)); };
+  if (p.device_blocks < kMinDeviceBlocks)
+    return invalid(fmt::format("{} KiB are too small: Varve needs at least 8 MiB", p.device_blocks * kBlockSize / 1024));
+  if (p.device_blocks > kMaxAddress) return invalid("the device is bigger than 1 EiB");
+  if (p.label.size() > 63) return invalid(fmt::format("the label has {} bytes, at most 63 are possible", p.label.size()));
+  if (p.label.find('\0') != std::string::npos) return invalid("the label contains a NUL byte");
+  if (p.segment_blocks == 0) return {};
+  if (p.segment_blocks < kMinSegmentBlocks || p.segment_blocks > kMaxSegmentBlocks ||
+      !std::has_single_bit(p.segment_blocks))
+    return invalid("the segment size must be a power of two from 256 KiB to 64 MiB");
+  return {};
+}
+
+Uuid random_uuid(Random& random) {
+  Uuid uuid;
+  for (std::size_t i = 0; i < uuid.size(); i += 8) {
+    const std::uint64_t word = random.next();
+    for (std::size_t j = 0; j < 8; ++j) uuid[i + j] = static_cast<std::uint8_t>(word >> (8 * j));
+  }
+  uuid[6] = (uuid[6] & 0x0F) | 0x40;  // RFC 4122: version 4, variant 1
+  uuid[8] = (uuid[8] & 0x3F) | 0x80;
+  return uuid;
+}
+
+std::uint64_t random_nonzero(Random& random) {
+  for (;;)
+    if (const std::uint64_t value = random.next()) return value;
+}
+
+Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
+  TRY(check_parameters(p));
+  Superblock s;
+  s.uuid = p.uuid == Uuid{} ? random_uuid(random) : p.uuid;
+  s.label = p.label;
+  s.identity = random_nonzero(random);
+  for (std::uint64_t& key : s.hash_key) key = random.next();
+  s.epoch = random_nonzero(random);
+  s.made = p.now;
+  s.device_blocks = p.device_blocks;
+  s.segment_blocks = p.segment_blocks ? p.segment_blocks : auto_segment_blocks(p.device_blocks);
+  s.first_segment = first_segment_of(p.device_blocks);
+  s.segments = (s.device_blocks - 1 - s.first_segment.v) / s.segment_blocks;
+  if (s.segments < kFewestSegments)
+    return Error(Errc::invalid, fmt::format("only {} segments of {} KiB fit, at least {} are needed: choose smaller ones",
+                                            s.segments, s.segment_blocks * (kBlockSize / 1024), kFewestSegments));
+  s.serial = Serial{1};
+  s.chain = {s.first_segment + s.segment_blocks, s.segment_blocks};
+  s.next_run = {s.first_segment + 2ULL * s.segment_blocks, s.segment_blocks};
+  s.clock_unit = std::max<std::uint64_t>(1, s.device_blocks / kClockUnits);
+  s.next_ino = kRootIno.v + 1;
+  s.inodes = 1;
+  s.clean = true;
+  return s;
+}
+
+}  // namespace
+
+std::uint32_t auto_segment_blocks(std::uint64_t device_blocks) {
+  std::uint32_t blocks = kMaxAutoSegmentBlocks;
+  while (blocks > kMinSegmentBlocks && (device_blocks - first_segment_of(device_blocks).v - 1) / blocks < kWantedSegments)
+    blocks /= 2;
+  return blocks;
+}
+
+BlockAddr first_segment_of(std::uint64_t device_blocks) {
+  return BlockAddr{device_blocks >= kRoomyDeviceBlocks ? 256U : 8U};
+}
+
+Result<EmptyFilesystem> make_filesystem(const MakeParameters& parameters, Random& random) {
+  EmptyFilesystem made;
+  made.super = TRY(make_superblock(parameters, random));
+  Superblock& s = made.super;
+  const std::vector<ReverseEntry> plan = plan_nodes(s);
+  s.live_blocks = plan.size();
+  s.node_head.rest = {s.first_segment + plan.size(), static_cast<std::uint32_t>(s.segment_blocks - plan.size())};
+  s.lifetime.node_blocks = plan.size();
+  s.lifetime.device_bytes = (plan.size() + 2) * kBlockSize;
+  s.lifetime.checkpoints = 1;
+
+  NodeWriter nodes(s);
+  s.inode_file = add_root_directory(nodes, s, parameters, static_cast<std::uint32_t>(random_nonzero(random)));
+  s.reverse_map = nodes.add_map(TreeId::reverse_map, reverse_map_shape(s.device_blocks), reverse_records(s, plan));
+  s.free_map = nodes.add_map(TreeId::free_map, free_map_shape(s.segments, s.segment_blocks), free_records(s, plan.size()));
+  MadeNode& image = nodes.add();
+  const std::uint32_t crc = encode_super_image(s, image.bytes, image.address);
+  s.image = {image.address, crc, 0};
+  made.nodes = nodes.take();
+  assert(made.nodes.size() == plan.size());
+  return made;
+}
+
+}  // namespace varve::format

@@ -1,0 +1,103 @@
+#include "format/make.h"
+
+#include <gtest/gtest.h>
+
+#include "format/map_record.h"
+
+namespace varve::format {
+namespace {
+
+constexpr std::uint64_t kMiB = 256;  // blocks
+constexpr std::uint64_t kGiB = 1024 * kMiB;
+
+EmptyFilesystem make(std::uint64_t device_blocks, std::uint32_t segment_blocks = 0) {
+  SeededRandom random(1);
+  auto made = make_filesystem({.device_blocks = device_blocks, .segment_blocks = segment_blocks, .label = "l",
+                               .uuid = {}, .now = {1, 2}}, random);
+  EXPECT_TRUE(made.ok()) << made.error().message();
+  return *made;
+}
+
+bool refused(const MakeParameters& parameters) {
+  SeededRandom random(1);
+  return make_filesystem(parameters, random).fails_with(Errc::invalid);
+}
+
+TEST(Make, ChoosesSegmentSizeByDevice) {
+  EXPECT_EQ(auto_segment_blocks(8 * kMiB), 64U);
+  EXPECT_EQ(auto_segment_blocks(kGiB), 128U);  // 1 GiB less 1 MiB: one segment short of 1024 × 1 MiB
+  EXPECT_EQ(auto_segment_blocks(64 * kGiB), 2048U);
+  EXPECT_EQ(auto_segment_blocks(1024 * kGiB), 2048U);
+  EXPECT_EQ(make(8 * kMiB).super.segments, 31U);
+  EXPECT_EQ(make(8 * kMiB).super.first_segment, BlockAddr{8});
+  EXPECT_EQ(make(64 * kMiB).super.first_segment, BlockAddr{256});
+}
+
+TEST(Make, NodesAndSuperblockAreConsistentOnEverySize) {
+  for (const std::uint64_t blocks : {8 * kMiB, 8 * kMiB + 1, 64 * kMiB - 1, 64 * kMiB, 1000 * kMiB + 77, 64 * kGiB,
+                                     1024 * kGiB, 16 * 1024 * kGiB}) {
+    const EmptyFilesystem made = make(blocks);
+    const Superblock& s = made.super;
+    std::array<std::byte, kBlockSize> block;
+    encode_superblock(s, block);
+    const auto back = decode_superblock(block);
+    ASSERT_TRUE(back.ok()) << back.error().message();
+    EXPECT_EQ(*back, s);
+    EXPECT_EQ(made.nodes.size(), s.live_blocks);
+    EXPECT_EQ(s.clock_unit, std::max<std::uint64_t>(1, blocks >> 18));
+    for (std::size_t i = 0; i < made.nodes.size(); ++i) {
+      EXPECT_EQ(made.nodes[i].address, s.first_segment + i);
+      const auto header = decode_node_header(made.nodes[i].bytes);
+      ASSERT_TRUE(header.ok()) << header.error().message();
+      EXPECT_EQ(header->address, made.nodes[i].address);
+    }
+    const auto image = decode_super_image(made.nodes.back().bytes);
+    ASSERT_TRUE(image.ok()) << image.error().message();
+    EXPECT_EQ(*image, s);
+    EXPECT_EQ(s.image.address, made.nodes.back().address);
+  }
+}
+
+TEST(Make, RootIsAnEmptyDirectory) {
+  const EmptyFilesystem made = make(64 * kMiB);
+  const auto& leaf = made.nodes.front().bytes;
+  const auto items = decode_items(leaf, *decode_node_header(leaf));
+  ASSERT_TRUE(items.ok());
+  ASSERT_EQ(items->size(), 1U);
+  const auto root = decode_attributes(items->front().value);
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(root->mode, 040755U);
+  EXPECT_EQ(root->nlink, 2U);
+  EXPECT_EQ(root->parent, kRootIno);
+}
+
+TEST(Make, RandomIdentityHidesNothingOfTheUuid) {
+  SeededRandom random(1);
+  const MakeParameters parameters{.device_blocks = 8 * kMiB, .label = {}, .uuid = {1, 2, 3}, .now = {}};
+  const auto first = make_filesystem(parameters, random);
+  const auto second = make_filesystem(parameters, random);
+  EXPECT_EQ(first->super.uuid, second->super.uuid);
+  EXPECT_NE(first->super.identity, second->super.identity);
+  EXPECT_NE(first->super.epoch, second->super.epoch);
+  EXPECT_NE(first->super.hash_key, second->super.hash_key);
+}
+
+TEST(Make, RefusesWhatCannotWork) {
+  const MakeParameters good{.device_blocks = 64 * kMiB, .label = {}, .uuid = {}, .now = {}};
+  EXPECT_FALSE(refused(good));
+  auto with = [&](auto change) {
+    MakeParameters parameters = good;
+    change(parameters);
+    return refused(parameters);
+  };
+  EXPECT_TRUE(with([](MakeParameters& p) { p.device_blocks = kMinDeviceBlocks - 1; }));
+  EXPECT_TRUE(with([](MakeParameters& p) { p.device_blocks = 1ULL << 48; }));
+  EXPECT_TRUE(with([](MakeParameters& p) { p.segment_blocks = 32; }));
+  EXPECT_TRUE(with([](MakeParameters& p) { p.segment_blocks = 100; }));
+  EXPECT_TRUE(with([](MakeParameters& p) { p.segment_blocks = 2 * kMaxSegmentBlocks; }));
+  EXPECT_TRUE(with([](MakeParameters& p) { p.segment_blocks = 1024; })) << "15 segments";
+  EXPECT_TRUE(with([](MakeParameters& p) { p.label = std::string(64, 'x'); }));
+}
+
+}  // namespace
+}  // namespace varve::format
