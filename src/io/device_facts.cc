@@ -1,0 +1,140 @@
+#include "io/device_facts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#ifndef STATX_DIOALIGN
+#define VARVE_NO_DIOALIGN
+#endif
+
+namespace varve::io {
+
+namespace {
+
+// One number of /sys/dev/block/MAJOR:MINOR/queue; a partition finds it in its disk's directory.
+std::optional<std::uint64_t> queue_attribute(dev_t device, const char* attribute) {
+  const std::string base = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
+  for (const char* directory : {"queue", "../queue"}) {
+    std::ifstream file(fmt::format("{}/{}/{}", base, directory, attribute));
+    std::uint64_t value = 0;
+    if (file >> value) return value;
+  }
+  return std::nullopt;
+}
+
+Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& path) {
+  Geometry geometry;
+  geometry.is_block_device = true;
+  unsigned logical = 0;
+  unsigned physical = 0;
+  if (::ioctl(fd, BLKGETSIZE64, &geometry.size_bytes) != 0 || ::ioctl(fd, BLKSSZGET, &logical) != 0)
+    return Error(errc_from_errno(errno), fmt::format("{}: cannot read its size: {}", path, std::strerror(errno)));
+  if (logical > kBlockSize)
+    return Error(Errc::unsupported,
+                 fmt::format("{}: has sectors of {} bytes; at most {} are supported", path, logical, kBlockSize));
+  geometry.physical_block = ::ioctl(fd, BLKPBSZGET, &physical) == 0 ? physical : logical;
+  geometry.supports_discard = queue_attribute(device, "discard_max_bytes").value_or(0) > 0;
+  return geometry;
+}
+
+// A hole punched behind the end changes nothing and tells whether the filesystem can do it.
+bool punches_holes(int fd, off_t size) {
+  return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size, kBlockSize) == 0;
+}
+
+Geometry image_geometry(int fd, const struct stat& status, bool writable) {
+  Geometry geometry;
+  geometry.size_bytes = static_cast<std::uint64_t>(status.st_size);
+  geometry.supports_discard = writable && punches_holes(fd, status.st_size);
+  geometry.physical_block =
+      static_cast<std::uint32_t>(queue_attribute(status.st_dev, "physical_block_size").value_or(kBlockSize));
+  return geometry;
+}
+
+// Undoes the octal escapes of /proc/self/mountinfo.
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out.push_back(static_cast<char>(std::stoi(text.substr(i + 1, 3), nullptr, 8)));
+      i += 3;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
+
+bool same_file(const std::string& path, const struct stat& status) {
+  struct stat other {};
+  if (path.empty() || path[0] != '/' || ::stat(path.c_str(), &other) != 0) return false;
+  if (S_ISBLK(status.st_mode)) return S_ISBLK(other.st_mode) && other.st_rdev == status.st_rdev;
+  return other.st_dev == status.st_dev && other.st_ino == status.st_ino;
+}
+
+std::string mount_point_of(const struct stat& status) {
+  const std::string number = fmt::format("{}:{}", major(status.st_rdev), minor(status.st_rdev));
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    // id parent major:minor root mount-point options [tags…] - type source super-options
+    std::istringstream fields(line);
+    std::string id, parent, device, root, point, word, type, source;
+    fields >> id >> parent >> device >> root >> point;
+    while (fields >> word && word != "-") {
+    }
+    fields >> type >> source;
+    if (type.empty()) continue;
+    if ((S_ISBLK(status.st_mode) && device == number) || same_file(unescaped(source), status)) return unescaped(point);
+  }
+  return {};
+}
+
+bool is_swap(const struct stat& status) {
+  std::ifstream swaps("/proc/swaps");
+  for (std::string line; std::getline(swaps, line);)
+    if (same_file(unescaped(line.substr(0, line.find_first_of(" \t"))), status)) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<Geometry> geometry_of(int fd, const struct stat& status, const std::string& path, bool writable) {
+  const bool is_block_device = S_ISBLK(status.st_mode);
+  Geometry geometry =
+      is_block_device ? TRY(block_device_geometry(fd, status.st_rdev, path)) : image_geometry(fd, status, writable);
+  if (geometry.size_bytes < kBlockSize)
+    return Error(Errc::invalid,
+                 fmt::format("{}: too small: has {} bytes, and a block alone takes {}{}", path, geometry.size_bytes,
+                             kBlockSize, is_block_device ? "" : "; make it larger with truncate -s"));
+  geometry.size_bytes -= geometry.size_bytes % kBlockSize;
+  geometry.rotational =
+      queue_attribute(is_block_device ? status.st_rdev : status.st_dev, "rotational").value_or(0) != 0;
+  return geometry;
+}
+
+std::optional<unsigned> direct_alignment([[maybe_unused]] int fd) {
+#ifndef VARVE_NO_DIOALIGN
+  struct statx facts {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) == 0 && (facts.stx_mask & STATX_DIOALIGN))
+    return facts.stx_dio_offset_align == 0 ? 0 : std::max(facts.stx_dio_offset_align, facts.stx_dio_mem_align);
+#endif
+  return std::nullopt;
+}
+
+std::string user_of(const struct stat& status) {
+  const std::string mount_point = mount_point_of(status);
+  if (!mount_point.empty()) return mount_point;
+  return is_swap(status) ? "swap" : "";
+}
+
+}  // namespace varve::io

@@ -1,0 +1,193 @@
+// open_device(): from a path to the best backend that works on this machine.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/buffer.h"
+#include "io/block_device.h"
+#include "io/device_facts.h"
+#include "io/thread_device.h"
+#include "io/uring_device.h"
+
+namespace varve::io {
+
+namespace {
+
+bool environment_says(const char* variable, std::string_view value) {
+  const char* found = std::getenv(variable);
+  return found && found == value;
+}
+
+Error open_error(const std::string& path, bool writable) {
+  const int error = errno;
+  const auto with = [&](Errc code, const char* text) { return Error(code, fmt::format("{}: {}", path, text)); };
+  switch (error) {
+    case ENOENT:
+      return with(Errc::not_found, "no such device or file: check the name");
+    case ENOTDIR:
+      return with(Errc::not_directory, "a part of this path is not a directory: check the name");
+    case EACCES:
+      return with(Errc::access, writable ? "permission denied: it must be readable and writable by you (or use sudo)"
+                                         : "permission denied: it must be readable by you (or use sudo)");
+    case EPERM:
+      return with(Errc::not_permitted, "must not be changed (immutable?): see lsattr");
+    case EROFS:
+      return with(Errc::read_only, "lies on a read-only filesystem: only read-only use is possible");
+    case ENOMEDIUM:
+      return with(Errc::io, "no medium in the drive: insert one");
+    case ENXIO:
+    case ENODEV:
+      return with(Errc::io, "the device is gone: check that it is connected");
+    default:
+      return Error(errc_from_errno(error), fmt::format("{}: cannot open: {}", path, std::strerror(error)));
+  }
+}
+
+// Before opening: opening a pipe could hang, and opening some devices does things.
+Status check_kind(const struct stat& status, const std::string& path) {
+  if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)) return {};
+  if (S_ISDIR(status.st_mode))
+    return Error(Errc::is_directory,
+                 fmt::format("{}: is a directory: give the block device or the image file, not a mount point", path));
+  const char* kind = S_ISCHR(status.st_mode) ? "a character device" : "a pipe or socket";
+  return Error(Errc::invalid, fmt::format("{}: is {}: give a block device or an image file", path, kind));
+}
+
+Error in_use(const struct stat& status, const std::string& path) {
+  const std::string user = user_of(status);
+  if (user == "swap") return Error(Errc::in_use, fmt::format("{} is in use as swap: swapoff it first", path));
+  if (!user.empty()) return Error(Errc::in_use, fmt::format("{} is mounted at {}: unmount it first", path, user));
+  return Error(Errc::in_use, fmt::format("{} is in use by another program (a mount that is ending, a Varve tool, "
+                                         "RAID or LVM): stop that first",
+                                         path));
+}
+
+// Only a probe: whoever mounts through fuseblk lets the kernel claim the device, which fails while we claim it.
+Status check_unclaimed(const struct stat& status, const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+  if (fd >= 0) {
+    ::close(fd);
+    return {};
+  }
+  return errno == EBUSY ? in_use(status, path) : open_error(path, false);
+}
+
+// Readers share, a writer is alone. Block devices take a record lock: udev reads a flock there as "do not probe", which
+// would stop its symbolic links from being updated for as long as the device is mounted.
+Status lock(int fd, const struct stat& status, const std::string& path, bool writable) {
+  int result;
+  if (S_ISBLK(status.st_mode)) {
+    struct flock whole {};
+    whole.l_type = static_cast<short>(writable ? F_WRLCK : F_RDLCK);
+    whole.l_whence = SEEK_SET;
+    result = ::fcntl(fd, F_OFD_SETLK, &whole);
+  } else {
+    result = ::flock(fd, (writable ? LOCK_EX : LOCK_SH) | LOCK_NB);
+  }
+  if (result == 0) return {};
+  if (errno == EWOULDBLOCK || errno == EACCES) return in_use(status, path);
+  return Error(Errc::unsupported, fmt::format("{}: cannot be locked against a second use ({}): move it to a filesystem "
+                                              "with file locks",
+                                              path, std::strerror(errno)));
+}
+
+Status check_writable(int fd, const struct stat& status, const std::string& path) {
+  int write_protected = 0;
+  if (S_ISBLK(status.st_mode) && ::ioctl(fd, BLKROGET, &write_protected) == 0 && write_protected)
+    return Error(Errc::read_only, fmt::format("{}: is write-protected: only read-only use is possible", path));
+  return {};
+}
+
+// Some filesystems take O_DIRECT when opening and refuse it when reading.
+bool direct_works(int fd) {
+  if (const auto alignment = direct_alignment(fd)) return *alignment > 0 && *alignment <= kBlockSize;
+  const AlignedBuffer block(kBlockSize);
+  return ::pread(fd, const_cast<std::byte*>(block.data()), kBlockSize, 0) >= 0 || errno != EINVAL;
+}
+
+// The errno for a write-protected block device is that of missing permissions: look closer.
+Error explain_failure(const OpenFile& file) {
+  const int error = errno;
+  const int fd = file.read_only ? -1 : ::open(file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0) {
+    struct stat status {};
+    const bool known = ::fstat(fd, &status) == 0;
+    const Status writable = known ? check_writable(fd, status, file.name) : Status();
+    ::close(fd);
+    if (!writable.ok()) return writable.error();
+  }
+  errno = error;
+  return open_error(file.name, !file.read_only);
+}
+
+// Sets file.fd and file.geometry.direct.
+Status open_descriptor(OpenFile& file, bool buffered) {
+  const int flags = (file.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
+  if (!buffered) {
+    file.fd = ::open(file.name.c_str(), flags | O_DIRECT);
+    file.geometry.direct = file.fd >= 0;
+    if (file.fd < 0 && errno != EINVAL) return explain_failure(file);
+  }
+  if (file.fd < 0) file.fd = ::open(file.name.c_str(), flags);
+  if (file.fd < 0) return explain_failure(file);
+  return {};
+}
+
+void leave_direct_if_broken(OpenFile& file) {
+  if (!file.geometry.direct || direct_works(file.fd)) return;
+  const int flags = ::fcntl(file.fd, F_GETFL);
+  ::fcntl(file.fd, F_SETFL, flags & ~O_DIRECT);
+  file.geometry.direct = false;
+}
+
+Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return open_error(path, options.access == Access::read_write);
+  TRY(check_kind(status, path));
+  if (options.exclusive && S_ISBLK(status.st_mode)) TRY(check_unclaimed(status, path));
+
+  OpenFile file;
+  file.name = path;
+  file.read_only = options.access == Access::read_only;
+  file.queue_depth = std::max(options.queue_depth, 1U);
+  TRY(open_descriptor(file, options.buffered || environment_says("VARVE_IO_BUFFERED", "1")));
+  if (::fstat(file.fd, &status) != 0) return open_error(path, !file.read_only);
+  TRY(check_kind(status, path));  // again: the name may have changed hands
+  if (!file.read_only) TRY(check_writable(file.fd, status, path));
+  if (options.exclusive) TRY(lock(file.fd, status, path, !file.read_only));
+  const bool direct = file.geometry.direct;
+  file.geometry = TRY(geometry_of(file.fd, status, path, !file.read_only));
+  file.geometry.direct = direct;
+  leave_direct_if_broken(file);
+  return file;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options) {
+  OpenFile file = TRY(open_file(path, options));
+  std::unique_ptr<BlockDevice> device;
+  const bool use_threads = options.force_threads || environment_says("VARVE_IO", "threads");
+  const int ring_error = use_threads ? 0 : UringDevice::probe();
+  if (ring_error) spdlog::info("{}: no io_uring here ({}): threads do the I/O", path, std::strerror(ring_error));
+  if (use_threads || ring_error) {
+    device = std::make_unique<ThreadDevice>(std::move(file));
+  } else {
+    device = std::make_unique<UringDevice>(std::move(file));
+  }
+  if (!device->geometry().direct) spdlog::debug("{}: through the page cache", path);
+  return device;
+}
+
+}  // namespace varve::io

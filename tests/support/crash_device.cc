@@ -1,0 +1,247 @@
+#include "support/crash_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/poll_queue.h"
+#include "io/request.h"
+
+namespace varve::test {
+
+namespace {
+
+constexpr std::size_t kMilestone = 64;
+constexpr std::size_t kSector = 512;
+constexpr std::array<const char*, 5> kPolicyNames = {"prefix", "lost", "subset", "torn", "scramble"};
+
+}  // namespace
+
+using io::IoKind;
+using io::IoRequest;
+
+class CrashQueue : public io::PollQueue {
+ public:
+  CrashQueue(CrashDevice& device, std::uint64_t seed) : device_(device), shuffled_(seed != 0), random_(seed) {}
+
+  void submit(IoRequest& request) override { pending_.push_back({&request, device_.position()}); }
+  void kick() override {}
+  std::size_t in_flight() const override { return pending_.size(); }
+
+ protected:
+  unsigned reap() override {
+    unsigned ran = 0;
+    for (std::size_t left = pending_.size(); left > 0 && !pending_.empty(); --left, ++ran) {
+      const std::size_t index = shuffled_ ? random_.next() % std::min(left, pending_.size()) : 0;
+      const Pending next = pending_[index];
+      pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
+      complete(*next.request, device_.execute_at(*next.request, next.submitted_at));
+    }
+    return ran;
+  }
+
+ private:
+  struct Pending {
+    IoRequest* request;
+    std::size_t submitted_at;
+  };
+
+  CrashDevice& device_;
+  const bool shuffled_;
+  SeededRandom random_;
+  std::deque<Pending> pending_;
+};
+
+std::string to_string(const Cut& cut) {
+  return fmt::format("{}:{}:{}", cut.position, kPolicyNames[static_cast<std::size_t>(cut.policy)], cut.seed);
+}
+
+std::optional<Cut> parse_cut(const std::string& text) {
+  const std::size_t first = text.find(':');
+  const std::size_t second = text.find(':', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return std::nullopt;
+  const auto policy =
+      std::find(kPolicyNames.begin(), kPolicyNames.end(), text.substr(first + 1, second - first - 1));
+  if (policy == kPolicyNames.end()) return std::nullopt;
+  return Cut{std::stoull(text.substr(0, first)), static_cast<CutPolicy>(policy - kPolicyNames.begin()),
+             std::stoull(text.substr(second + 1))};
+}
+
+CrashDevice::CrashDevice(const io::MemDevice& start, Options options)
+    : geometry_(start.geometry()), options_(options), now_(start.store()) {
+  milestones_.push_back(now_);
+}
+
+std::unique_ptr<io::IoQueue> CrashDevice::make_queue() {
+  return std::make_unique<CrashQueue>(*this, options_.completion_seed);
+}
+
+std::size_t CrashDevice::position() const {
+  const std::lock_guard lock(mutex_);
+  return journal_.size();
+}
+
+std::size_t CrashDevice::flushes() const {
+  const std::lock_guard lock(mutex_);
+  return flushes_;
+}
+
+void CrashDevice::power_off() {
+  const std::lock_guard lock(mutex_);
+  powered_off_ = true;
+}
+
+int CrashDevice::execute_at(IoRequest& request, std::size_t submitted_at) {
+  if (const int error = check_request(request, geometry_, false)) return error;
+  const std::lock_guard lock(mutex_);
+  if (powered_off_) return EIO;
+  Event event;
+  event.kind = request.kind;
+  event.submitted_at = submitted_at;
+  event.first_block = block_of(request.offset);
+  std::uint64_t offset = request.offset;
+  for (const iovec& part : request.iov) {
+    const std::span<std::byte> bytes(static_cast<std::byte*>(part.iov_base), part.iov_len);
+    if (request.kind == IoKind::read) now_.read(offset, bytes);
+    if (request.kind == IoKind::write)
+      for (std::size_t at = 0; at < bytes.size(); at += kBlockSize)
+        event.blocks.push_back(io::MemStore::make_block(bytes.subspan(at).first<kBlockSize>()));
+    offset += part.iov_len;
+  }
+  if (request.kind == IoKind::discard) event.blocks.resize(block_of(request.length));
+  if (request.kind != IoKind::read) append(std::move(event));
+  return 0;
+}
+
+// The caller holds mutex_.
+void CrashDevice::append(Event event) {
+  event.durable_until = journal_.empty() ? 0 : journal_.back().durable_until;
+  if (event.kind == IoKind::flush) {
+    event.durable_until = std::max(event.durable_until, event.submitted_at);
+    ++flushes_;
+  }
+  deepest_ = std::max(deepest_, journal_.size() - event.submitted_at);
+  apply(event, now_);
+  journal_.push_back(std::move(event));
+  if (journal_.size() % kMilestone == 0) milestones_.push_back(now_);
+}
+
+void CrashDevice::apply(const Event& event, io::MemStore& store) {
+  for (std::size_t i = 0; i < event.blocks.size(); ++i) store.set_block(event.first_block + i, event.blocks[i]);
+}
+
+// Either a first part of the sectors, as one disk would leave it, or any of them, as an array of disks may.
+void CrashDevice::apply_torn(const Event& event, io::MemStore& store, SeededRandom& random) {
+  const std::size_t sectors = event.blocks.size() * (kBlockSize / kSector);
+  const bool in_order = random.next() % 2 == 0;
+  const std::size_t end = sectors ? random.next() % sectors : 0;
+  for (std::size_t sector = 0; sector < sectors; ++sector) {
+    const bool written = in_order ? sector < end : random.next() % 2 == 0;
+    if (!written) continue;
+    static constexpr std::array<std::byte, kBlockSize> kZeros{};
+    const BlockPtr& source = event.blocks[sector * kSector / kBlockSize];
+    const auto& bytes = source ? source->bytes : kZeros;
+    store.write(event.first_block * kBlockSize + sector * kSector,
+                std::span(bytes).subspan(sector * kSector % kBlockSize, kSector));
+  }
+}
+
+// The functions from here to image() need mutex_ held.
+io::MemStore CrashDevice::state_at(std::size_t position) const {
+  const std::size_t milestone = position / kMilestone;
+  io::MemStore store = milestones_[milestone];
+  for (std::size_t i = milestone * kMilestone; i < position; ++i) apply(journal_[i], store);
+  return store;
+}
+
+std::size_t CrashDevice::durable_at(std::size_t position) const {
+  return position == 0 ? 0 : journal_[position - 1].durable_until;
+}
+
+// Events that changed something, or were just about to, and are not durable.
+std::vector<std::size_t> CrashDevice::loose_at(std::size_t position) const {
+  std::vector<std::size_t> loose;
+  const std::size_t end = std::min(journal_.size(), position + deepest_ + 1);
+  for (std::size_t i = durable_at(position); i < end; ++i)
+    if (journal_[i].kind != IoKind::flush && (i < position || journal_[i].submitted_at <= position)) loose.push_back(i);
+  return loose;
+}
+
+// The write to tear: the one that completes next, if it was under way, or else the last one that is not durable.
+std::optional<std::size_t> CrashDevice::write_at_cut(std::size_t position) const {
+  std::optional<std::size_t> found;
+  for (const std::size_t i : loose_at(position)) {
+    if (journal_[i].kind != IoKind::write) continue;
+    found = i;
+    if (i >= position) break;
+  }
+  return found;
+}
+
+std::unique_ptr<io::MemDevice> CrashDevice::image(const Cut& cut) const {
+  const std::lock_guard lock(mutex_);
+  const std::size_t position = std::min(cut.position, journal_.size());
+  SeededRandom random(cut.seed * 0x9E3779B97F4A7C15ULL + position);
+  std::optional<io::MemStore> store;
+  switch (cut.policy) {
+    case CutPolicy::prefix:
+      store = state_at(position);
+      break;
+    case CutPolicy::lost:
+      store = state_at(durable_at(position));
+      break;
+    case CutPolicy::subset: {
+      store = state_at(durable_at(position));
+      const std::uint64_t eighths = 1 + random.next() % 7;  // how many survive
+      for (const std::size_t i : loose_at(position))
+        if (random.next() % 8 < eighths) apply(journal_[i], *store);
+      break;
+    }
+    case CutPolicy::torn: {
+      const auto torn = write_at_cut(position);
+      store = state_at(torn ? std::min(*torn, position) : position);
+      if (torn) apply_torn(journal_[*torn], *store, random);
+      for (std::size_t i = torn.value_or(position) + 1; i < position; ++i) apply(journal_[i], *store);
+      break;
+    }
+    case CutPolicy::scramble: {
+      store = state_at(durable_at(position));
+      std::vector<std::size_t> loose = loose_at(position);
+      for (std::size_t left = loose.size(); left > 1; --left) std::swap(loose[left - 1], loose[random.next() % left]);
+      for (const std::size_t i : loose) {
+        const std::uint64_t fate = random.next() % 4;
+        if (fate == 0) apply_torn(journal_[i], *store, random);
+        if (fate >= 2) apply(journal_[i], *store);
+      }
+      break;
+    }
+  }
+  return std::make_unique<io::MemDevice>(std::move(*store), fmt::format("crash at {}", to_string(cut)));
+}
+
+std::vector<Cut> CrashDevice::cuts(const CutPlan& plan) const {
+  const std::size_t end = std::min(plan.last, position());
+  std::vector<std::size_t> positions;
+  for (std::size_t i = plan.first; i <= end; ++i) positions.push_back(i);
+  SeededRandom random(plan.seed);
+  if (positions.size() > plan.max_positions) {
+    for (std::size_t i = 0; i < plan.max_positions; ++i)
+      std::swap(positions[i], positions[i + random.next() % (positions.size() - i)]);
+    positions.resize(plan.max_positions);
+    std::sort(positions.begin(), positions.end());
+  }
+  std::vector<Cut> cuts;
+  for (const std::size_t i : positions) {
+    cuts.push_back({i, CutPolicy::prefix, 0});
+    cuts.push_back({i, CutPolicy::lost, 0});
+    for (const CutPolicy policy : {CutPolicy::subset, CutPolicy::torn, CutPolicy::scramble})
+      for (unsigned variant = 0; variant < plan.seeds; ++variant) cuts.push_back({i, policy, random.next() % 1'000'000});
+  }
+  return cuts;
+}
+
+}  // namespace varve::test
