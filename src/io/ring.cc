@@ -1,5 +1,8 @@
 #include "io/ring.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cerrno>
 
 namespace varve::io {
@@ -43,7 +46,9 @@ int Ring::open(unsigned entries) {
 
 int Ring::enable() {
   if (!(ring_->flags & IORING_SETUP_R_DISABLED)) return 0;
-  return -io_uring_enable_rings(ring_.get());
+  // Not io_uring_enable_rings(): the shared library of liburing 2.3 declares it but does not export it.
+  const long result = ::syscall(__NR_io_uring_register, ring_->ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
+  return result < 0 ? errno : 0;
 }
 
 }  // namespace varve::io

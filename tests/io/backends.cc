@@ -1,0 +1,139 @@
+#include "io/backends.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "io/mem_device.h"
+#include "io/uring_device.h"
+
+namespace varve::io::test {
+
+std::string TempImage::temp_directory() {
+  const char* directory = std::getenv("TMPDIR");
+  return directory && *directory ? directory : "/tmp";
+}
+
+TempImage::TempImage(std::uint64_t bytes, const std::string& directory) : path_(directory + "/varve-io-XXXXXX") {
+  const int fd = ::mkstemp(path_.data());
+  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+    ADD_FAILURE() << "no image in " << directory << ": " << std::strerror(errno);
+  }
+  if (fd >= 0) ::close(fd);
+}
+
+TempImage::~TempImage() { ::unlink(path_.c_str()); }
+
+std::string name_of(Backend backend) {
+  switch (backend) {
+    case Backend::uring:
+      return "uring";
+    case Backend::threads:
+      return "threads";
+    case Backend::uring_buffered:
+      return "uring_buffered";
+    case Backend::threads_buffered:
+      return "threads_buffered";
+    case Backend::uring_tmpfs:
+      return "uring_tmpfs";
+    case Backend::memory:
+      return "memory";
+  }
+  return "?";
+}
+
+Opened open_backend(Backend backend, std::uint64_t bytes, unsigned queue_depth) {
+  Opened opened;
+  if (backend == Backend::memory) {
+    opened.device = std::make_unique<MemDevice>(bytes);
+    return opened;
+  }
+  OpenOptions options;
+  options.queue_depth = queue_depth;
+  options.force_threads = backend == Backend::threads || backend == Backend::threads_buffered;
+  options.buffered = backend == Backend::uring_buffered || backend == Backend::threads_buffered;
+  const auto skip = [&](const std::string& why) {
+    [&] { GTEST_SKIP() << why; }();
+    return Opened();
+  };
+  if (!options.force_threads && UringDevice::probe() != 0) return skip("no io_uring here");
+  const bool tmpfs = backend == Backend::uring_tmpfs;
+  if (tmpfs && ::access("/dev/shm", W_OK) != 0) return skip("no /dev/shm");
+  opened.image = std::make_unique<TempImage>(bytes, tmpfs ? "/dev/shm" : TempImage::temp_directory());
+  auto device = open_device(opened.image->path(), options);
+  if (!device.ok()) {
+    ADD_FAILURE() << device.error().message();
+  } else {
+    opened.device = std::move(device).value();
+  }
+  return opened;
+}
+
+void drain(IoQueue& queue) {
+  while (queue.in_flight() > 0) queue.wait(-1);
+}
+
+IoRequest& Batch::add(IoKind kind, std::uint64_t block, std::size_t blocks) {
+  IoRequest& request = requests_.emplace_back();
+  AlignedBuffer& buffer = buffers_.emplace_back(blocks * kBlockSize);
+  request.kind = kind;
+  request.offset = block * kBlockSize;
+  if (kind == IoKind::read || kind == IoKind::write) request.add(buffer.data(), buffer.size());
+  request.done = [this](IoRequest&) { ++completed_; };
+  return request;
+}
+
+IoRequest& Batch::read(std::uint64_t block, std::size_t blocks) { return add(IoKind::read, block, blocks); }
+
+IoRequest& Batch::write(std::uint64_t block, std::uint64_t seed, std::size_t blocks) {
+  IoRequest& request = add(IoKind::write, block, blocks);
+  fill_pattern(buffers_.back().data(), block, seed, blocks);
+  return request;
+}
+
+IoRequest& Batch::flush() { return add(IoKind::flush, 0, 0); }
+
+IoRequest& Batch::discard(std::uint64_t block, std::uint64_t blocks) {
+  IoRequest& request = add(IoKind::discard, block, 0);
+  request.length = blocks * kBlockSize;
+  return request;
+}
+
+void Batch::submit_all(IoQueue& queue) {
+  for (IoRequest& request : requests_) queue.submit(request);
+}
+
+std::size_t Batch::failed() const {
+  return static_cast<std::size_t>(
+      std::count_if(requests_.begin(), requests_.end(), [](const IoRequest& request) { return request.error != 0; }));
+}
+
+namespace {
+
+std::uint64_t word(std::uint64_t block, std::uint64_t seed, std::size_t index) {
+  return (block * 0x9E3779B97F4A7C15ULL) ^ (seed << 32) ^ index;
+}
+
+}  // namespace
+
+void fill_pattern(std::byte* data, std::uint64_t block, std::uint64_t seed, std::size_t blocks) {
+  constexpr std::size_t kWords = kBlockSize / sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < blocks * kWords; ++i) {
+    const std::uint64_t value = word(block + i / kWords, seed, i % kWords);
+    std::memcpy(data + i * sizeof value, &value, sizeof value);
+  }
+}
+
+bool has_pattern(const std::byte* data, std::uint64_t block, std::uint64_t seed, std::size_t blocks) {
+  AlignedBuffer expected(blocks * kBlockSize);
+  fill_pattern(expected.data(), block, seed, blocks);
+  return std::memcmp(data, expected.data(), expected.size()) == 0;
+}
+
+bool is_zero(const std::byte* data, std::size_t bytes) {
+  return std::all_of(data, data + bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace varve::io::test

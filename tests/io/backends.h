@@ -1,0 +1,73 @@
+// The backends that every contract test runs over, and small tools to drive them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "base/buffer.h"
+#include "io/block_device.h"
+
+namespace varve::io::test {
+
+// A sparse image file that goes away with the object.
+class TempImage {
+ public:
+  explicit TempImage(std::uint64_t bytes, const std::string& directory = temp_directory());
+  ~TempImage();
+  TempImage(const TempImage&) = delete;
+  TempImage& operator=(const TempImage&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  static std::string temp_directory();
+
+ private:
+  std::string path_;
+};
+
+enum class Backend { uring, threads, uring_buffered, threads_buffered, uring_tmpfs, memory };
+std::string name_of(Backend backend);
+
+struct Opened {
+  std::unique_ptr<TempImage> image;
+  std::unique_ptr<BlockDevice> device;
+};
+
+// Adds a skip or failure to the running test and returns no device when that cannot be had.
+Opened open_backend(Backend backend, std::uint64_t bytes, unsigned queue_depth = 256);
+
+// Runs the queue until nothing is in flight.
+void drain(IoQueue& queue);
+
+// Requests with their buffers, to be submitted in any number.
+class Batch {
+ public:
+  IoRequest& read(std::uint64_t block, std::size_t blocks = 1);
+  IoRequest& write(std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
+  IoRequest& flush();
+  IoRequest& discard(std::uint64_t block, std::uint64_t blocks);
+
+  void submit_all(IoQueue& queue);
+  std::size_t completed() const { return completed_; }
+  std::size_t failed() const;
+  std::byte* data(std::size_t index) { return buffers_[index].data(); }
+  IoRequest& operator[](std::size_t index) { return requests_[index]; }
+
+ private:
+  IoRequest& add(IoKind kind, std::uint64_t block, std::size_t blocks);
+
+  std::deque<IoRequest> requests_;
+  std::deque<AlignedBuffer> buffers_;
+  std::size_t completed_ = 0;
+};
+
+// Bytes that tell which block and which write they belong to.
+void fill_pattern(std::byte* data, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
+bool has_pattern(const std::byte* data, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
+bool is_zero(const std::byte* data, std::size_t bytes);
+
+}  // namespace varve::io::test

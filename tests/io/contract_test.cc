@@ -1,0 +1,408 @@
+// What block_device.h promises, over every backend.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "io/backends.h"
+
+namespace varve::io::test {
+namespace {
+
+constexpr std::uint64_t kBytes = 32 << 20;
+constexpr std::uint64_t kBlocks = kBytes / kBlockSize;
+
+class Contract : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    opened_ = open_backend(GetParam(), kBytes);
+    if (opened_.device) queue_ = opened_.device->make_queue();
+  }
+  BlockDevice& device() { return *opened_.device; }
+  IoQueue& queue() { return *queue_; }
+
+  Opened opened_;
+  std::unique_ptr<IoQueue> queue_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Contract,
+                         testing::Values(Backend::uring, Backend::threads, Backend::uring_buffered,
+                                         Backend::threads_buffered, Backend::uring_tmpfs, Backend::memory),
+                         [](const auto& test) { return name_of(test.param); });
+
+TEST_P(Contract, Geometry) {
+  EXPECT_EQ(device().geometry().size_bytes, kBytes);
+  EXPECT_EQ(device().geometry().blocks(), kBlocks);
+  EXPECT_FALSE(device().geometry().is_block_device);
+  EXPECT_FALSE(device().read_only());
+  EXPECT_FALSE(device().name().empty());
+  const std::string backend = name_of(GetParam());
+  if (backend.find("buffered") != std::string::npos) {
+    EXPECT_FALSE(device().geometry().direct);
+  }
+  EXPECT_EQ(device().geometry().backend == "threads", backend.find("threads") == 0);
+}
+
+TEST_P(Contract, UnwrittenBlocksAreZeros) {
+  AlignedBuffer data(4 * kBlockSize);
+  ASSERT_TRUE(device().read(100 * kBlockSize, data.span()).ok());
+  EXPECT_TRUE(is_zero(data.data(), data.size()));
+}
+
+TEST_P(Contract, ReadsWhatWasWritten) {
+  Batch writes;
+  for (std::uint64_t block = 0; block < 64; ++block) writes.write(block * 7, block);
+  writes.submit_all(queue());
+  EXPECT_EQ(queue().in_flight(), 64U);
+  EXPECT_EQ(writes.completed(), 0U) << "no callback inside submit()";
+  drain(queue());
+  EXPECT_EQ(writes.completed(), 64U);
+  Batch reads;
+  for (std::uint64_t block = 0; block < 64; ++block) reads.read(block * 7);
+  reads.submit_all(queue());
+  queue().kick();
+  EXPECT_EQ(reads.completed(), 0U) << "no callback inside kick()";
+  drain(queue());
+  EXPECT_EQ(reads.failed(), 0U);
+  for (std::uint64_t block = 0; block < 64; ++block) EXPECT_TRUE(has_pattern(reads.data(block), block * 7, block));
+}
+
+TEST_P(Contract, LastBlock) {
+  Batch batch;
+  batch.write(kBlocks - 1, 3);
+  batch.submit_all(queue());
+  drain(queue());
+  AlignedBuffer data(kBlockSize);
+  ASSERT_TRUE(device().read((kBlocks - 1) * kBlockSize, data.span()).ok());
+  EXPECT_TRUE(has_pattern(data.data(), kBlocks - 1, 3));
+}
+
+TEST_P(Contract, MoreRequestsThanTheQueueIsDeep) {
+  constexpr std::size_t kCount = 5000;
+  Batch writes;
+  for (std::size_t i = 0; i < kCount; ++i) writes.write(i, i);
+  writes.submit_all(queue());
+  drain(queue());
+  EXPECT_EQ(writes.completed(), kCount);
+  EXPECT_EQ(writes.failed(), 0U);
+  Batch reads;
+  for (std::size_t i = 0; i < kCount; ++i) reads.read(i);
+  reads.submit_all(queue());
+  drain(queue());
+  EXPECT_EQ(reads.completed(), kCount);
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(has_pattern(reads.data(i), i, i)) << i;
+}
+
+TEST_P(Contract, ManyPieces) {
+  AlignedBuffer out(kMaxIov * kBlockSize);
+  fill_pattern(out.data(), 10, 5, kMaxIov);
+  IoRequest request;
+  request.kind = IoKind::write;
+  request.offset = 10 * kBlockSize;
+  for (std::size_t i = 0; i < kMaxIov; ++i) request.add(out.data() + i * kBlockSize, kBlockSize);
+  queue().submit(request);
+  drain(queue());
+  EXPECT_EQ(request.error, 0);
+
+  // Read back in reverse order of memory.
+  AlignedBuffer in(kMaxIov * kBlockSize);
+  IoRequest back;
+  back.offset = request.offset;
+  for (std::size_t i = kMaxIov; i-- > 0;) back.add(in.data() + i * kBlockSize, kBlockSize);
+  queue().submit(back);
+  drain(queue());
+  EXPECT_EQ(back.error, 0);
+  for (std::size_t i = 0; i < kMaxIov; ++i)
+    ASSERT_TRUE(has_pattern(in.data() + (kMaxIov - 1 - i) * kBlockSize, 10 + i, 5)) << i;
+}
+
+TEST_P(Contract, LargeRequest) {
+  Batch batch;
+  batch.write(1, 9, 4096);
+  batch.submit_all(queue());
+  drain(queue());
+  EXPECT_EQ(batch.failed(), 0U);
+  Batch back;
+  back.read(1, 4096);
+  back.submit_all(queue());
+  drain(queue());
+  EXPECT_TRUE(has_pattern(back.data(0), 1, 9, 4096));
+}
+
+TEST_P(Contract, CallbacksMaySubmit) {
+  // A chain of writes, each started by the completion of the one before, then a flush.
+  AlignedBuffer data(kBlockSize);
+  IoRequest request;
+  IoRequest flush;
+  flush.kind = IoKind::flush;
+  bool flushed = false;
+  flush.done = [&](IoRequest&) { flushed = true; };
+  unsigned written = 0;
+  request.kind = IoKind::write;
+  request.add(data.data(), kBlockSize);
+  request.done = [&](IoRequest& self) {
+    EXPECT_EQ(self.error, 0);
+    self.offset += kBlockSize;
+    queue().submit(++written < 50 ? self : flush);
+  };
+  queue().submit(request);
+  drain(queue());
+  EXPECT_EQ(written, 50U);
+  EXPECT_TRUE(flushed);
+}
+
+TEST_P(Contract, FlushAndDiscard) {
+  Batch writes;
+  writes.write(20, 1, 16);
+  writes.submit_all(queue());
+  drain(queue());
+  EXPECT_TRUE(device().flush().ok());
+  if (!device().geometry().supports_discard) GTEST_SKIP() << "no discard here";
+  Batch discards;
+  discards.discard(24, 8);
+  discards.submit_all(queue());
+  drain(queue());
+  EXPECT_EQ(discards.failed(), 0U);
+  Batch reads;
+  reads.read(20, 16);
+  reads.submit_all(queue());
+  drain(queue());
+  EXPECT_TRUE(has_pattern(reads.data(0), 20, 1, 4));
+  EXPECT_TRUE(is_zero(reads.data(0) + 4 * kBlockSize, 8 * kBlockSize));
+  EXPECT_TRUE(has_pattern(reads.data(0) + 12 * kBlockSize, 32, 1, 4));
+}
+
+TEST_P(Contract, RefusesWhatBreaksTheAlignment) {
+  AlignedBuffer data(4 * kBlockSize);
+  const auto error_of = [&](IoKind kind, std::uint64_t offset, void* address, std::size_t bytes) {
+    IoRequest request;
+    request.kind = kind;
+    request.offset = offset;
+    request.add(address, bytes);
+    queue().submit(request);
+    drain(queue());
+    return request.error;
+  };
+  EXPECT_EQ(error_of(IoKind::read, 512, data.data(), kBlockSize), EINVAL);
+  EXPECT_EQ(error_of(IoKind::write, 0, data.data(), 512), EINVAL);
+  EXPECT_EQ(error_of(IoKind::read, 0, data.data() + 512, kBlockSize), EINVAL);
+  EXPECT_EQ(error_of(IoKind::read, kBytes, data.data(), kBlockSize), EINVAL);
+  EXPECT_EQ(error_of(IoKind::write, kBytes - kBlockSize, data.data(), 2 * kBlockSize), EINVAL);
+  EXPECT_EQ(error_of(IoKind::write, ~std::uint64_t{0} - kBlockSize + 1, data.data(), kBlockSize), EINVAL);
+  IoRequest empty;
+  queue().submit(empty);
+  drain(queue());
+  EXPECT_EQ(empty.error, EINVAL);
+  IoRequest too_many;
+  for (std::size_t i = 0; i <= kMaxIov; ++i) too_many.add(data.data(), kBlockSize);
+  queue().submit(too_many);
+  drain(queue());
+  EXPECT_EQ(too_many.error, EINVAL);
+}
+
+TEST_P(Contract, ConveniencesTakeAnyAddressAndNameTheRange) {
+  std::vector<std::byte> memory(2 * kBlockSize + 1);
+  const std::span<std::byte> odd(memory.data() + 1, 2 * kBlockSize);
+  fill_pattern(odd.data(), 3, 8, 2);
+  ASSERT_TRUE(device().write(3 * kBlockSize, odd).ok());
+  std::fill(memory.begin(), memory.end(), std::byte{0});
+  ASSERT_TRUE(device().read(3 * kBlockSize, odd).ok());
+  EXPECT_TRUE(has_pattern(odd.data(), 3, 8, 2));
+  const Status beyond = device().read(kBytes, odd);
+  ASSERT_FALSE(beyond.ok());
+  EXPECT_NE(beyond.error().message().find(device().name()), std::string::npos);
+  EXPECT_NE(beyond.error().message().find(std::to_string(kBytes)), std::string::npos);
+}
+
+TEST_P(Contract, PollAndWaitWithNothingToDo) {
+  EXPECT_EQ(queue().poll(), 0U);
+  EXPECT_EQ(queue().wait(0), 0U);
+  EXPECT_EQ(queue().wait(1'000'000), 0U);
+  EXPECT_EQ(queue().in_flight(), 0U);
+}
+
+TEST_P(Contract, PollCompletesToo) {
+  Batch batch;
+  batch.write(1, 1);
+  batch.submit_all(queue());
+  while (batch.completed() == 0) {
+    queue().poll();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(queue().in_flight(), 0U);
+}
+
+TEST_P(Contract, WakeEndsAWait) {
+  queue().wake();
+  EXPECT_EQ(queue().wait(-1), 0U);  // a wake before the wait counts
+  std::thread other([&] { queue().wake(); });
+  queue().wait(-1);
+  other.join();
+}
+
+TEST_P(Contract, WakeIsNotLostToPoll) {
+  queue().wake();
+  queue().poll();
+  queue().wait(-1);
+}
+
+TEST_P(Contract, TasksFromManyThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kTasks = 500;
+  int ran = 0;  // only the owner touches it
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      for (int task = 0; task < kTasks; ++task) queue().post([&ran] { ++ran; });
+    });
+  unsigned counted = 0;
+  while (ran < kThreads * kTasks) counted += queue().wait(-1);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(counted, static_cast<unsigned>(kThreads * kTasks));
+}
+
+TEST_P(Contract, TasksWakeAndRequestsTogether) {
+  // Another thread keeps waking the owner while it works: nothing may get lost, or this hangs.
+  std::atomic<bool> stop{false};
+  std::atomic<int> posted{0};
+  int ran = 0;
+  std::thread other([&] {
+    while (!stop) {
+      queue().post([&ran] { ++ran; });
+      ++posted;
+      queue().wake();
+      std::this_thread::yield();
+    }
+  });
+  for (int round = 0; round < 100; ++round) {
+    Batch batch;
+    for (std::uint64_t block = 0; block < 8; ++block) batch.write(block, block);
+    batch.submit_all(queue());
+    drain(queue());
+    ASSERT_EQ(batch.failed(), 0U);
+  }
+  stop = true;
+  other.join();
+  while (ran < posted) queue().wait(-1);
+  EXPECT_EQ(ran, posted);
+}
+
+TEST_P(Contract, WatchIsLevelTriggered) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  int calls = 0;
+  queue().watch(ends[0], [&] { ++calls; });
+  queue().wait(0);
+  EXPECT_EQ(calls, 0);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  while (calls < 3) queue().wait(-1);  // unread data calls again and again
+  char byte;
+  ASSERT_EQ(::read(ends[0], &byte, 1), 1);
+  queue().wait(0);
+  queue().wait(0);
+  const int settled = calls;
+  queue().wait(1'000'000);
+  EXPECT_EQ(calls, settled);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  while (calls == settled) queue().wait(-1);
+  queue().unwatch(ends[0]);
+  const int last = calls;
+  queue().wait(1'000'000);
+  EXPECT_EQ(calls, last);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_P(Contract, WatchMayEndItself) {
+  const int event = ::eventfd(1, EFD_NONBLOCK);
+  int calls = 0;
+  queue().watch(event, [&] {
+    ++calls;
+    queue().unwatch(event);
+  });
+  while (calls == 0) queue().wait(-1);
+  queue().wait(1'000'000);
+  EXPECT_EQ(calls, 1);
+  // And be replaced from inside a callback.
+  int second = 0;
+  queue().watch(event, [&] { queue().watch(event, [&] { ++second; }); });
+  while (second == 0) queue().wait(-1);
+  queue().unwatch(event);
+  ::close(event);
+}
+
+TEST_P(Contract, WatchOfAClosedPipeFires) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  int calls = 0;
+  queue().watch(ends[0], [&] { ++calls; });
+  queue().poll();
+  ::close(ends[1]);
+  while (calls == 0) queue().wait(-1);
+  queue().unwatch(ends[0]);
+  ::close(ends[0]);
+}
+
+TEST_P(Contract, QueuesOfSeveralThreads) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (std::uint64_t part = 0; part < 4; ++part)
+    threads.emplace_back([&, part] {
+      const auto own = device().make_queue();
+      Batch writes;
+      for (std::uint64_t i = 0; i < 300; ++i) writes.write(part * 1000 + i, part);
+      writes.submit_all(*own);
+      drain(*own);
+      Batch reads;
+      for (std::uint64_t i = 0; i < 300; ++i) reads.read(part * 1000 + i);
+      reads.submit_all(*own);
+      drain(*own);
+      for (std::uint64_t i = 0; i < 300; ++i)
+        if (!has_pattern(reads.data(i), part * 1000 + i, part)) ++wrong;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(Contract, MadeHereUsedThere) {
+  std::thread other([&] {
+    Batch batch;
+    batch.write(5, 5);
+    batch.submit_all(queue());
+    drain(queue());
+    EXPECT_EQ(batch.failed(), 0U);
+    queue_.reset();
+  });
+  other.join();
+}
+
+TEST_P(Contract, QueueThrownAwayWithRequestsInFlight) {
+  Batch batch;
+  for (std::uint64_t i = 0; i < 100; ++i) batch.write(i, i);
+  batch.submit_all(queue());
+  queue().kick();
+  queue_.reset();
+  EXPECT_TRUE(device().flush().ok());
+}
+
+TEST(TinyQueue, DepthOfOne) {
+  for (const Backend backend : {Backend::uring, Backend::threads}) {
+    const Opened opened = open_backend(backend, 1 << 20, 1);
+    if (!opened.device) return;
+    const auto queue = opened.device->make_queue();
+    Batch batch;
+    for (std::uint64_t i = 0; i < 100; ++i) batch.write(i, i);
+    batch.flush();
+    batch.discard(0, 1);
+    batch.submit_all(*queue);
+    drain(*queue);
+    EXPECT_EQ(batch.completed(), 102U);
+    EXPECT_EQ(batch.failed(), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace varve::io::test
