@@ -1,0 +1,114 @@
+#include "mkfs/command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <ostream>
+
+#include "mkfs/report.h"
+#include "mkfs/signature.h"
+#include "mkfs/target.h"
+#include "mkfs/writer.h"
+
+namespace varve::mkfs {
+
+namespace {
+
+struct Arguments {
+  std::string path;
+  bool force = false;
+  bool quiet = false;
+  bool dry_run = false;
+  bool json = false;
+  bool prewrite = false;
+  bool no_discard = false;
+  std::string label;
+  std::string uuid;
+  std::uint64_t size = 0;          // bytes, 0: that of the device
+  std::uint64_t segment_size = 0;  // bytes, 0: chosen
+};
+
+void declare(CLI::App& app, Arguments& a) {
+  app.set_version_flag("-V,--version", std::string("mkfs.varve ") + VARVE_VERSION);
+  app.add_flag("-f", a.force, "Overwrite another filesystem, a partition table or a Varve filesystem");
+  app.add_flag("-q", a.quiet, "Print errors only");
+  app.add_flag("-n", a.dry_run, "Check everything, say what would be made, write nothing");
+  app.add_option("-L", a.label, "Label, at most 63 bytes");
+  app.add_option("-U", a.uuid, "UUID; random by default");
+  app.add_option("--size", a.size, "Size, with suffix K, M, G or T; creates the image if there is none")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--segment-size", a.segment_size, "A power of two from 256K to 64M")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--json", a.json, "Print what was made as JSON");
+  app.add_flag("--prewrite", a.prewrite, "Write zeros to the whole target first");
+  app.add_flag("--no-discard", a.no_discard, "Do not tell the device that its old content is garbage");
+  app.add_option("target", a.path, "Block device or image file")->required();
+}
+
+// 32 hexadecimal digits with dashes anywhere between the bytes.
+std::optional<format::Uuid> parse_uuid(const std::string& text) {
+  std::string digits;
+  for (const char c : text)
+    if (c != '-') digits.push_back(c);
+  if (digits.size() != 32 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return {};
+  format::Uuid uuid;
+  for (std::size_t i = 0; i < uuid.size(); ++i)
+    uuid[i] = static_cast<std::uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  return uuid == format::Uuid{} ? std::nullopt : std::optional(uuid);
+}
+
+Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geometry& geometry, World& world) {
+  format::MakeParameters p;
+  p.device_blocks = a.size ? a.size >> kBlockShift : geometry.blocks();
+  if (p.device_blocks > geometry.blocks())
+    return Error(Errc::invalid, fmt::format("{}: only {} bytes, --size asks for {}", a.path, geometry.size_bytes, a.size));
+  if (a.segment_size % kBlockSize != 0 || a.segment_size > (1ULL << 30))
+    return Error(Errc::invalid, "the segment size must be a power of two from 256 KiB to 64 MiB");
+  p.segment_blocks = static_cast<std::uint32_t>(a.segment_size >> kBlockShift);
+  p.label = a.label;
+  if (!a.uuid.empty()) {
+    const auto uuid = parse_uuid(a.uuid);
+    if (!uuid) return Error(Errc::invalid, fmt::format("-U {}: not a UUID", a.uuid));
+    p.uuid = *uuid;
+  }
+  p.now = world.clock.now();
+  p.uid = geometry.is_block_device ? 0 : ::getuid();
+  p.gid = geometry.is_block_device ? 0 : ::getgid();
+  return p;
+}
+
+Result<Report> make(const Arguments& a, World& world) {
+  Target target = TRY(Target::open({a.path, a.size, a.dry_run}));
+  io::BlockDevice& device = target.device();
+  if (!a.force) TRY(refuse_known_content(device));
+  const auto parameters = TRY(parameters_of(a, device.geometry(), world));
+  const format::EmptyFilesystem made = TRY(format::make_filesystem(parameters, world.random));
+  const WriteOptions options{.discard = !a.no_discard, .prewrite = a.prewrite};
+  if (!a.dry_run) TRY(write_filesystem(device, made, options));
+  target.keep();
+  return report_of(made.super, a.path, a.dry_run);
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, World world) {
+  CLI::App app("Makes a Varve filesystem on a block device or in an image file.", "mkfs.varve");
+  Arguments arguments;
+  declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, world.out, world.err) == 0 ? 0 : 1;
+  }
+  const auto report = make(arguments, world);
+  if (!report.ok()) {
+    world.err << "mkfs.varve: " << report.error().message() << "\n";
+    return 1;
+  }
+  if (arguments.json) world.out << to_json(*report) << "\n";
+  else if (!arguments.quiet) world.out << to_text(*report);
+  return 0;
+}
+
+}  // namespace varve::mkfs

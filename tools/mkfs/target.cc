@@ -1,0 +1,68 @@
+#include "mkfs/target.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "io/mem_device.h"
+
+namespace varve::mkfs {
+
+namespace {
+
+Error file_error(const std::string& path, const char* what) {
+  const int number = errno;
+  return {errc_from_errno(number), fmt::format("{}: cannot {}: {}", path, what, std::strerror(number))};
+}
+
+Status create_sparse(const std::string& path, std::uint64_t size) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return file_error(path, "create");
+  const bool sized = ::ftruncate(fd, static_cast<off_t>(size)) == 0;
+  const Error error = file_error(path, "set the size");
+  ::close(fd);
+  if (sized) return {};
+  ::unlink(path.c_str());
+  return error;
+}
+
+}  // namespace
+
+Target::~Target() {
+  if (undo_ == Undo::nothing || path_.empty()) return;
+  device_.reset();
+  if (undo_ == Undo::remove) ::unlink(path_.c_str());
+  else if (::truncate(path_.c_str(), static_cast<off_t>(old_size_)) != 0) return;  // it stays larger, which harms nothing
+}
+
+Result<Target> Target::open(const TargetRequest& request) {
+  Target target(request.path);
+  struct stat status {};
+  const bool exists = ::stat(request.path.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) return file_error(request.path, "examine");
+  if (!exists && request.size == 0)
+    return Error(Errc::not_found, fmt::format("{} does not exist: to create an image, give --size", request.path));
+  if (!exists && request.dry_run) {  // nothing may be created: pretend
+    target.device_ = std::make_unique<io::MemDevice>(request.size, request.path);
+    return target;
+  }
+  if (!exists) {
+    TRY(create_sparse(request.path, request.size));
+    target.undo_ = Undo::remove;
+  }
+  io::OpenOptions options;
+  options.access = request.dry_run ? io::Access::read_only : io::Access::read_write;
+  target.device_ = TRY(io::open_device(request.path, options));
+  if (exists && S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) < request.size && !request.dry_run) {
+    target.old_size_ = static_cast<std::uint64_t>(status.st_size);
+    if (::truncate(request.path.c_str(), static_cast<off_t>(request.size)) != 0) return file_error(request.path, "grow");
+    target.undo_ = Undo::shrink;
+    target.device_.reset();  // reopen: the geometry was taken before
+    target.device_ = TRY(io::open_device(request.path, options));
+  }
+  return target;
+}
+
+}  // namespace varve::mkfs

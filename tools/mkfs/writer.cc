@@ -1,0 +1,55 @@
+#include "mkfs/writer.h"
+
+#include <algorithm>
+
+#include "base/buffer.h"
+
+namespace varve::mkfs {
+
+namespace {
+
+constexpr std::uint64_t kWipeStartBytes = 1 << 20;  // every signature that readers look for at the start
+constexpr std::uint64_t kWipeEndBytes = 128 << 10;  // backup tables, RAID metadata at the end
+constexpr std::uint64_t kZeroStepBytes = 4 << 20;
+
+Status write_zeros(io::BlockDevice& device, std::uint64_t from, std::uint64_t to) {
+  const auto zeros = AlignedBuffer::zeroed(std::min(to - from, kZeroStepBytes));
+  for (std::uint64_t at = from; at < to; at += zeros.size())
+    TRY(device.write(at, zeros.span().first(std::min<std::uint64_t>(zeros.size(), to - at))));
+  return {};
+}
+
+Status wipe(io::BlockDevice& device, const WriteOptions& options) {
+  const io::Geometry& geometry = device.geometry();
+  // A hint only: a device that refuses it loses nothing.
+  if (options.discard && geometry.is_block_device && geometry.supports_discard)
+    (void)device.discard(0, geometry.size_bytes).ok();
+  if (options.prewrite) {
+    TRY(write_zeros(device, 0, geometry.size_bytes));
+  } else {
+    TRY(write_zeros(device, 0, std::min(kWipeStartBytes, geometry.size_bytes)));
+    TRY(write_zeros(device, geometry.size_bytes - std::min(kWipeEndBytes, geometry.size_bytes), geometry.size_bytes));
+  }
+  return device.flush();
+}
+
+}  // namespace
+
+Status write_filesystem(io::BlockDevice& device, const format::EmptyFilesystem& made, const WriteOptions& options) {
+  TRY(wipe(device, options));
+  AlignedBuffer nodes(made.nodes.size() * kBlockSize);
+  for (std::size_t i = 0; i < made.nodes.size(); ++i)
+    std::memcpy(nodes.data() + i * kBlockSize, made.nodes[i].bytes.data(), kBlockSize);
+  TRY(device.write(made.nodes.front().address.v * kBlockSize, nodes.span()));
+  // Zeros where the chain begins: an earlier filesystem's chunks could not pass for new ones, but tools need not see them.
+  TRY(write_zeros(device, made.super.chain.start.v * kBlockSize, (made.super.chain.start.v + 1) * kBlockSize));
+  TRY(device.flush());
+
+  AlignedBuffer block(kBlockSize);
+  format::encode_superblock(made.super, block.span());
+  TRY(device.write(0, block.span()));
+  TRY(device.write((made.super.device_blocks - 1) * kBlockSize, block.span()));
+  return device.flush();
+}
+
+}  // namespace varve::mkfs

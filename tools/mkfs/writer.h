@@ -1,0 +1,18 @@
+// Puts an empty filesystem onto a device.
+#pragma once
+
+#include "format/make.h"
+#include "io/block_device.h"
+
+namespace varve::mkfs {
+
+struct WriteOptions {
+  bool discard = false;   // tell a block device first that everything is garbage
+  bool prewrite = false;  // write zeros everywhere first
+};
+
+// Old superblocks and signatures go first, then nodes, then superblocks, with flushes between: a crash leaves the old
+// content recognisably destroyed or the new filesystem whole.
+Status write_filesystem(io::BlockDevice& device, const format::EmptyFilesystem& made, const WriteOptions& options);
+
+}  // namespace varve::mkfs
