@@ -1,0 +1,140 @@
+#include "support/fs_fixture.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/buffer.h"
+#include "format/make.h"
+
+namespace varve::test {
+
+namespace {
+
+constexpr std::size_t kEntriesPerCall = 50;  // small enough that tests go on from cookies
+constexpr std::size_t kMaxWrite = 1u << 20;
+
+Status write_block(io::BlockDevice& device, BlockAddr address, std::span<const std::byte> bytes) {
+  AlignedBuffer block(kBlockSize);
+  std::copy(bytes.begin(), bytes.end(), block.data());
+  return device.write(address.v * kBlockSize, block.span());
+}
+
+}  // namespace
+
+Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
+  SeededRandom random(parameters.seed);
+  format::MakeParameters make;
+  make.device_blocks = device.geometry().blocks();
+  make.segment_blocks = parameters.segment_blocks;
+  make.now = Timestamp{ManualClock::kStart / 1'000'000'000 - 1, 0};
+  const format::EmptyFilesystem made = TRY(format::make_filesystem(make, random));
+  for (const format::MadeNode& node : made.nodes) TRY(write_block(device, node.address, node.bytes));
+  TRY(device.flush());
+  AlignedBuffer super(kBlockSize);
+  format::encode_superblock(made.super, super.span());
+  TRY(write_block(device, BlockAddr{0}, super.span()));
+  TRY(write_block(device, BlockAddr{made.super.device_blocks - 1}, super.span()));
+  return device.flush();
+}
+
+fs::Options test_options(ManualClock& clock, Random& random) {
+  fs::Options options;
+  options.background = false;
+  options.count_references = true;
+  options.atime = fs::Atime::never;
+  options.memory_bytes = 32u << 20;
+  options.clock = &clock;
+  options.random = &random;
+  return options;
+}
+
+Status FsFixture::mount() {
+  filesystem_ = TRY(fs::Filesystem::mount(device_, options_));
+  return {};
+}
+
+Status FsFixture::unmount() {
+  TRY(filesystem_->unmount());
+  filesystem_.reset();
+  return {};
+}
+
+Result<fs::Attr> FsFixture::getattr(Ino ino) {
+  return call([&](fs::Operation& op) { return fs().getattr(op, ino); });
+}
+
+Result<fs::Attr> FsFixture::lookup(Ino parent, std::string_view name) {
+  auto attr = call([&](fs::Operation& op) { return fs().lookup(op, parent, name); });
+  if (attr.ok() && options_.count_references) fs().forget(attr->ino, 1);
+  return attr;
+}
+
+Result<Ino> FsFixture::resolve(std::string_view path) {
+  Ino at = kRootIno;
+  while (!path.empty()) {
+    const std::size_t slash = path.find('/');
+    const std::string_view name = path.substr(0, slash);
+    path = slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
+    if (!name.empty()) at = TRY(lookup(at, name)).ino;
+  }
+  return at;
+}
+
+Result<std::vector<ListedEntry>> FsFixture::list(Ino directory) {
+  std::vector<ListedEntry> all;
+  std::uint64_t cookie = 0;
+  for (;;) {
+    std::vector<ListedEntry> batch;
+    std::uint64_t last = cookie;
+    TRY(call([&](fs::Operation& op) {
+      batch.clear();  // a call that has to wait starts again
+      last = cookie;
+      return fs().readdir(op, directory, cookie, false, [&](const fs::DirectoryEntry& entry) {
+        if (batch.size() == kEntriesPerCall) return false;
+        batch.push_back({std::string(entry.name), entry.ino, entry.type});
+        last = entry.cookie;
+        return true;
+      });
+    }));
+    if (batch.empty()) return all;
+    if (last == cookie) return Error(Errc::invalid, "readdir gives a cookie that does not advance");
+    all.insert(all.end(), batch.begin(), batch.end());
+    cookie = last;
+  }
+}
+
+Result<std::vector<std::byte>> FsFixture::read(Ino ino, std::uint64_t offset, std::size_t length) {
+  AlignedBuffer buffer(round_up(std::max<std::size_t>(length, 1), kBlockSize));
+  const std::size_t got =
+      TRY(call([&](fs::Operation& op) { return fs().read(op, ino, offset, buffer.span().first(length)); }));
+  if (got > length) return Error(Errc::invalid, "read returns more than was asked for");
+  return std::vector<std::byte>(buffer.data(), buffer.data() + got);
+}
+
+Status FsFixture::write(Ino ino, std::uint64_t offset, std::span<const std::byte> data) {
+  for (std::size_t done = 0; done < data.size();) {
+    const auto piece = data.subspan(done, std::min(kMaxWrite, data.size() - done));
+    const std::size_t written =
+        TRY(call([&](fs::Operation& op) { return fs().write(op, ino, offset + done, piece, fs::WriteFlags{}); }));
+    if (written != piece.size()) return Error(Errc::invalid, "short write without an error");
+    done += written;
+  }
+  return {};
+}
+
+Result<fs::Attr> FsFixture::make(std::string_view path, std::uint32_t mode) {
+  const std::size_t slash = path.rfind('/');
+  const Ino parent = TRY(resolve(path.substr(0, slash)));
+  fs::NewNode node;
+  node.mode = mode;
+  auto attr = call([&](fs::Operation& op) { return fs().make(op, parent, path.substr(slash + 1), node); });
+  if (attr.ok() && options_.count_references) fs().forget(attr->ino, 1);
+  return attr;
+}
+
+Result<std::uint64_t> FsFixture::available_bytes() {
+  const fs::SpaceInfo space = TRY(call([&](fs::Operation& op) { return fs().statfs(op); }));
+  return space.available * kBlockSize;
+}
+
+}  // namespace varve::test

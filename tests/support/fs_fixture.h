@@ -1,0 +1,70 @@
+// A filesystem of a test: mounts an image on a device, calls it as a thread that may block, and looks at it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "fs/filesystem.h"
+#include "io/block_device.h"
+#include "support/manual_clock.h"
+
+namespace varve::test {
+
+struct ImageParameters {
+  std::uint32_t segment_blocks = 0;  // 0: as mkfs chooses
+  std::uint64_t seed = 1;            // of everything the filesystem draws by lot
+};
+
+// mkfs onto a device.
+Status make_image(io::BlockDevice& device, const ImageParameters& parameters);
+
+// Options of a test's mount: no threads, no access times, references counted, time and randomness injected.
+fs::Options test_options(ManualClock& clock, Random& random);
+
+struct ListedEntry {
+  std::string name;
+  Ino ino;
+  std::uint8_t type = 0;
+};
+
+class FsFixture {
+ public:
+  // The device, clock and random source in `options` must outlive the fixture.
+  FsFixture(io::BlockDevice& device, const fs::Options& options) : device_(device), options_(options) {}
+
+  Status mount();
+  Status unmount();
+  void crash() { filesystem_.reset(); }  // without unmount: nothing more is written
+  bool mounted() const { return filesystem_ != nullptr; }
+  fs::Filesystem& fs() { return *filesystem_; }
+  fs::Options& options() { return options_; }
+  io::BlockDevice& device() { return device_; }
+
+  // call([&](fs::Operation& op) { return fs().getattr(op, ino); })
+  template <class Function>
+  auto call(Function&& function) {
+    fs::Operation operation(filesystem_->engine(), fs::Caller{});
+    return fs::block_on(operation, [&] { return function(operation); });
+  }
+
+  Result<fs::Attr> getattr(Ino ino);
+  Result<fs::Attr> lookup(Ino parent, std::string_view name);  // keeps no reference
+  Result<Ino> resolve(std::string_view path);
+  Result<std::vector<ListedEntry>> list(Ino directory);  // with "." and ".."
+  Result<std::vector<std::byte>> read(Ino ino, std::uint64_t offset, std::size_t length);
+  Status write(Ino ino, std::uint64_t offset, std::span<const std::byte> data);  // of any length, in steps
+  Result<fs::Attr> make(std::string_view path, std::uint32_t mode);              // keeps no reference
+  Result<std::uint64_t> available_bytes();
+
+ private:
+  io::BlockDevice& device_;
+  fs::Options options_;
+  std::unique_ptr<fs::Filesystem> filesystem_;
+};
+
+}  // namespace varve::test

@@ -1,0 +1,89 @@
+// Operations as data: what a test does to a filesystem, in a textual form that a failing test prints and that parses
+// back, one step to a line (or separated by ';'):
+//
+//   create /a/b 0644            write /a/b 4096 8192 17        rename /a /b exchange      hold %1 /a/b
+//   mkdir /a 0755               append /a/b 100 18             fallocate /f punch 0 4096  truncate %1 0
+//
+// A target is a path or a slot (%name): an inode that a step "hold" or "tmpfile" keeps a reference to.
+// Contents are patterns: the last number of write, append and setxattr is their seed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "support/model_fs.h"
+
+namespace varve::test {
+
+enum class Verb : std::uint8_t {
+  create,       // target mode
+  mknod,        // target mode (with type) rdev
+  mkdir,        // target mode
+  symlink,      // target other = where it points
+  tmpfile,      // slot, other = directory, mode
+  link,         // target = existing path or slot, other = new path
+  unlink,       // target
+  rmdir,        // target
+  rename,       // target, other, flags
+  write,        // target offset length seed
+  append,       // target length seed: at the end the model knows
+  read,         // target offset length: changes nothing, compared at once
+  truncate,     // target size
+  fallocate,    // target mode offset length
+  chmod,        // target mode
+  chown,        // target uid gid
+  utimes,       // target atime mtime, signed nanoseconds
+  setxattr,     // target, other = name, length seed flags
+  removexattr,  // target, other = name
+  hold,         // slot, other = path
+  release,      // slot
+  fsync,        // target
+  sync,
+  checkpoint,
+  remount,  // clean unmount and mount
+  pass,     // milliseconds go by
+};
+
+struct Step {
+  Verb verb = Verb::sync;
+  std::string target;
+  std::string other;
+  std::array<std::uint64_t, 3> n{};  // numbers in the order of the textual form
+  unsigned flags = 0;                // rename and setxattr flags, fallocate mode
+
+  bool operator==(const Step&) const = default;
+};
+
+using Script = std::vector<Step>;
+
+std::string to_string(const Step& step);
+std::string to_string(const Script& script, std::string_view separator = "\n");
+Result<Step> parse_step(std::string_view line);
+Result<Script> parse_script(std::string_view text);  // '#' starts a comment
+Script script(std::string_view text);                // for literals in tests: throws on a mistake
+
+// Steps that change nothing a user can see.
+bool is_neutral(Verb verb);
+// Steps after which everything acknowledged is durable.
+bool is_barrier(Verb verb);
+
+// The two ends of a step, resolved in a model: where a path leads or would be made.
+struct Place {
+  ModelId parent = 0;
+  std::string name;
+};
+bool is_slot(std::string_view target);
+Result<Place> place_of(const ModelFs& model, std::string_view path);  // parent must exist
+Result<ModelId> inode_of(const ModelFs& model, std::string_view target);
+
+// Applies a step to the model. The id of the inode it made, 0 for other steps.
+Result<ModelId> apply(ModelFs& model, const Step& step, Timestamp now);
+
+Timestamp timestamp_from_ns(std::int64_t ns);
+
+}  // namespace varve::test
