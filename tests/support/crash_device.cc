@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <deque>
 #include <utility>
 
@@ -18,6 +19,13 @@ namespace {
 constexpr std::size_t kMilestone = 64;
 constexpr std::size_t kSector = 512;
 constexpr std::array<const char*, 5> kPolicyNames = {"prefix", "lost", "subset", "torn", "scramble"};
+
+std::optional<std::uint64_t> parse_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 }  // namespace
 
@@ -66,9 +74,10 @@ std::optional<Cut> parse_cut(const std::string& text) {
   if (first == std::string::npos || second == std::string::npos) return std::nullopt;
   const auto policy =
       std::find(kPolicyNames.begin(), kPolicyNames.end(), text.substr(first + 1, second - first - 1));
-  if (policy == kPolicyNames.end()) return std::nullopt;
-  return Cut{std::stoull(text.substr(0, first)), static_cast<CutPolicy>(policy - kPolicyNames.begin()),
-             std::stoull(text.substr(second + 1))};
+  const auto position = parse_number(text.substr(0, first));
+  const auto seed = parse_number(text.substr(second + 1));
+  if (policy == kPolicyNames.end() || !position || !seed) return std::nullopt;
+  return Cut{*position, static_cast<CutPolicy>(policy - kPolicyNames.begin()), *seed};
 }
 
 CrashDevice::CrashDevice(const io::MemDevice& start, Options options)

@@ -1,0 +1,102 @@
+#include "io/overlay_device.h"
+
+#include <cstring>
+
+#include "io/forwarding_queue.h"
+#include "io/request.h"
+
+namespace varve::io {
+
+namespace {
+
+// Calls visit(block, bytes) for every block of a request's buffers.
+template <class Visit>
+void for_each_block(const IoRequest& request, Visit visit) {
+  std::uint64_t block = block_of(request.offset);
+  for (const iovec& part : request.iov)
+    for (std::size_t at = 0; at < part.iov_len; at += kBlockSize)
+      visit(block++, static_cast<std::byte*>(part.iov_base) + at);
+}
+
+}  // namespace
+
+class OverlayQueue : public ForwardingQueue {
+ public:
+  explicit OverlayQueue(OverlayDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
+
+  void submit(IoRequest& request) override {
+    if (const int error = check_request(request, device_.geometry(), false)) return finish_later(request, error);
+    if (request.kind == IoKind::read) return read(request);
+    if (request.kind != IoKind::flush) device_.change(request);
+    finish_later(request, 0);
+  }
+
+ private:
+  // A block below may be unreadable: it is not even asked where the overlay has all.
+  void read(IoRequest& request) {
+    if (device_.covers(request)) {
+      device_.patch(request);
+      return finish_later(request, 0);
+    }
+    forward(request, [this](IoRequest& finished) {
+      if (!finished.error) device_.patch(finished);
+      pass_up(finished);
+    });
+  }
+
+  OverlayDevice& device_;
+};
+
+OverlayDevice::OverlayDevice(std::unique_ptr<BlockDevice> below)
+    : owned_(std::move(below)), below_(*owned_), geometry_(below_.geometry()) {
+  geometry_.supports_discard = true;
+}
+
+OverlayDevice::OverlayDevice(BlockDevice& below) : below_(below), geometry_(below.geometry()) {
+  geometry_.supports_discard = true;
+}
+
+std::unique_ptr<IoQueue> OverlayDevice::make_queue() { return std::make_unique<OverlayQueue>(*this); }
+
+std::uint64_t OverlayDevice::changed_blocks() const {
+  const std::lock_guard lock(mutex_);
+  return changed_.size();
+}
+
+void OverlayDevice::revert() {
+  const std::lock_guard lock(mutex_);
+  changed_.clear();
+}
+
+bool OverlayDevice::covers(const IoRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  bool all = true;
+  for_each_block(request, [&](std::uint64_t block, std::byte*) { all = all && changed_.contains(block); });
+  return all;
+}
+
+void OverlayDevice::change(const IoRequest& request) {
+  const std::lock_guard lock(mutex_);
+  if (request.kind == IoKind::discard) {
+    for (std::uint64_t i = 0; i < block_of(request.length); ++i) changed_[block_of(request.offset) + i] = nullptr;
+    return;
+  }
+  for_each_block(request, [&](std::uint64_t block, std::byte* bytes) {
+    changed_[block] = MemStore::make_block(std::span<const std::byte, kBlockSize>(bytes, kBlockSize));
+  });
+}
+
+void OverlayDevice::patch(const IoRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  for_each_block(request, [&](std::uint64_t block, std::byte* bytes) {
+    const auto found = changed_.find(block);
+    if (found == changed_.end()) return;
+    if (found->second) {
+      std::memcpy(bytes, found->second->bytes.data(), kBlockSize);
+    } else {
+      std::memset(bytes, 0, kBlockSize);
+    }
+  });
+}
+
+}  // namespace varve::io

@@ -1,0 +1,46 @@
+// Reads from a device below, keeps all changes in memory: the device below is never written.
+//
+// For `fsck -n` of an unclean image and for dry runs. A flush succeeds and means nothing. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "io/block_device.h"
+#include "io/mem_store.h"
+
+namespace varve::io {
+
+class OverlayDevice : public BlockDevice {
+ public:
+  // Keeps the device below, or only borrows it (it must then outlive this one).
+  explicit OverlayDevice(std::unique_ptr<BlockDevice> below);
+  explicit OverlayDevice(BlockDevice& below);
+
+  const Geometry& geometry() const override { return geometry_; }
+  const std::string& name() const override { return below_.name(); }
+  bool read_only() const override { return false; }  // whatever the device below is
+  std::unique_ptr<IoQueue> make_queue() override;
+
+  std::uint64_t changed_blocks() const;
+  void revert();  // forgets all changes; no request may be in flight
+
+ private:
+  friend class OverlayQueue;
+
+  // These look at whole requests, under the lock.
+  bool covers(const IoRequest& request) const;
+  void change(const IoRequest& request);
+  void patch(const IoRequest& request) const;
+
+  std::unique_ptr<BlockDevice> owned_;
+  BlockDevice& below_;
+  Geometry geometry_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, MemStore::BlockPtr> changed_;  // by block; null: zeros. Under mutex_
+};
+
+}  // namespace varve::io

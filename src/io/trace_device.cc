@@ -1,0 +1,100 @@
+#include "io/trace_device.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "io/forwarding_queue.h"
+
+namespace varve::io {
+
+class TraceQueue : public ForwardingQueue {
+ public:
+  explicit TraceQueue(TraceDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
+
+  void submit(IoRequest& request) override {
+    const std::uint64_t start = device_.clock_.monotonic_ns();
+    device_.submitted(request, start);
+    forward(request, [this, start](IoRequest& finished) {
+      device_.finished(finished, device_.clock_.monotonic_ns() - start);
+      pass_up(finished);
+    });
+  }
+
+ private:
+  TraceDevice& device_;
+};
+
+std::uint64_t IoCounts::quantile_ns(double share) const {
+  const double wanted = share * static_cast<double>(requests);
+  std::uint64_t seen = 0;
+  for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    seen += latency[bucket];
+    if (seen > 0 && static_cast<double>(seen) >= wanted) return std::uint64_t{2} << bucket;
+  }
+  return 0;
+}
+
+void TraceWriter::operator()(const TraceEvent& event) {
+  static constexpr char kOps[] = {'R', 'W', 'F', 'D'};  // by IoKind
+  const std::string line = fmt::format("{} {} {} {} -\n", event.time_ns, kOps[static_cast<std::size_t>(event.kind)],
+                                       event.offset, event.length);
+  const std::lock_guard lock(mutex_);
+  out_ << line;
+}
+
+void TraceWriter::mark(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  out_ << '#' << text << '\n';
+}
+
+TraceDevice::TraceDevice(std::unique_ptr<BlockDevice> below, Listener listener, Clock& clock)
+    : owned_(std::move(below)),
+      below_(*owned_),
+      listener_(std::move(listener)),
+      clock_(clock),
+      start_ns_(clock.monotonic_ns()) {}
+
+TraceDevice::TraceDevice(BlockDevice& below, Listener listener, Clock& clock)
+    : below_(below), listener_(std::move(listener)), clock_(clock), start_ns_(clock.monotonic_ns()) {}
+
+std::unique_ptr<IoQueue> TraceDevice::make_queue() { return std::make_unique<TraceQueue>(*this); }
+
+void TraceDevice::submitted(const IoRequest& request, std::uint64_t now_ns) {
+  if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length});
+}
+
+void TraceDevice::finished(const IoRequest& request, std::uint64_t took_ns) {
+  Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
+  const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
+    counter.fetch_add(amount, std::memory_order_relaxed);
+  };
+  const std::size_t bucket = std::bit_width(std::max<std::uint64_t>(took_ns, 1)) - 1;
+  add(cell.requests, 1);
+  add(cell.bytes, request.error ? 0 : request.length);
+  add(cell.errors, request.error ? 1 : 0);
+  add(cell.total_ns, took_ns);
+  add(cell.latency[std::min(bucket, IoCounts::kBuckets - 1)], 1);
+}
+
+TraceCounts TraceDevice::counts() const {
+  TraceCounts counts;
+  for (std::size_t kind = 0; kind < cells_.size(); ++kind) {
+    const Cell& cell = cells_[kind];
+    IoCounts& out = counts.kinds[kind];
+    out.requests = cell.requests;
+    out.bytes = cell.bytes;
+    out.errors = cell.errors;
+    out.total_ns = cell.total_ns;
+    for (std::size_t i = 0; i < IoCounts::kBuckets; ++i) out.latency[i] = cell.latency[i];
+  }
+  return counts;
+}
+
+void TraceDevice::reset() {
+  for (Cell& cell : cells_) {
+    cell.requests = cell.bytes = cell.errors = cell.total_ns = 0;
+    for (auto& bucket : cell.latency) bucket = 0;
+  }
+}
+
+}  // namespace varve::io

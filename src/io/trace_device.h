@@ -1,0 +1,95 @@
+// A decorator that counts and times what passes, and may tell it to a listener.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <string>
+
+#include "base/clock.h"
+#include "io/block_device.h"
+
+namespace varve::io {
+
+// Counters of one kind of request.
+struct IoCounts {
+  // Bucket i counts latencies of [2^i, 2^(i+1)) ns; the first also takes less, the last more.
+  static constexpr std::size_t kBuckets = 40;
+
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t errors = 0;
+  std::uint64_t total_ns = 0;
+  std::array<std::uint64_t, kBuckets> latency{};
+
+  // An upper bound of the latency that the given share (0 to 1) of the requests did not exceed; 0 without requests.
+  std::uint64_t quantile_ns(double share) const;
+};
+
+struct TraceCounts {
+  std::array<IoCounts, 4> kinds;  // by IoKind
+
+  const IoCounts& operator[](IoKind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
+  IoCounts& operator[](IoKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+};
+
+struct TraceEvent {
+  std::uint64_t time_ns = 0;  // of the submission, since the device was made
+  IoKind kind = IoKind::read;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+// Writes events as lines `t_ns op byte_off byte_len flags`: op R, W, D or F; flags "-" when none. Lines that start with
+// '#' are marks. Thread-safe. The stream must outlive it.
+class TraceWriter {
+ public:
+  explicit TraceWriter(std::ostream& out) : out_(out) {}
+  void operator()(const TraceEvent& event);
+  void mark(const std::string& text);
+
+ private:
+  std::ostream& out_;
+  std::mutex mutex_;
+};
+
+class TraceDevice : public BlockDevice {
+ public:
+  // Called at each submission, by the submitting thread; events of different queues may come out of order by a little.
+  using Listener = std::function<void(const TraceEvent&)>;
+
+  // Keeps the device below, or only borrows it (it must then outlive this one).
+  explicit TraceDevice(std::unique_ptr<BlockDevice> below, Listener listener = {}, Clock& clock = Clock::system());
+  explicit TraceDevice(BlockDevice& below, Listener listener = {}, Clock& clock = Clock::system());
+
+  const Geometry& geometry() const override { return below_.geometry(); }
+  const std::string& name() const override { return below_.name(); }
+  bool read_only() const override { return below_.read_only(); }
+  std::unique_ptr<IoQueue> make_queue() override;
+
+  TraceCounts counts() const;
+  void reset();
+
+ private:
+  friend class TraceQueue;
+  struct Cell {
+    std::atomic<std::uint64_t> requests, bytes, errors, total_ns;
+    std::array<std::atomic<std::uint64_t>, IoCounts::kBuckets> latency;
+  };
+
+  void submitted(const IoRequest& request, std::uint64_t now_ns);
+  void finished(const IoRequest& request, std::uint64_t took_ns);
+
+  std::unique_ptr<BlockDevice> owned_;
+  BlockDevice& below_;
+  Listener listener_;
+  Clock& clock_;
+  std::uint64_t start_ns_;
+  std::array<Cell, 4> cells_{};
+};
+
+}  // namespace varve::io

@@ -1,0 +1,267 @@
+// TraceDevice, OverlayDevice and FaultDevice.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <vector>
+
+#include "io/backends.h"
+#include "io/mem_device.h"
+#include "io/overlay_device.h"
+#include "io/trace_device.h"
+#include "support/fault_device.h"
+
+namespace varve::io::test {
+namespace {
+
+using varve::test::Fault;
+using varve::test::FaultDevice;
+
+constexpr std::uint64_t kBytes = 4 << 20;
+
+bool block_has(BlockDevice& device, std::uint64_t block, std::uint64_t seed) {
+  AlignedBuffer data(kBlockSize);
+  EXPECT_TRUE(device.read(block * kBlockSize, data.span()).ok());
+  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
+}
+
+Status put(BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1) {
+  AlignedBuffer data(blocks * kBlockSize);
+  fill_pattern(data.data(), block, seed, blocks);
+  return device.write(block * kBlockSize, data.span());
+}
+
+// Each call is a microsecond later.
+class SteppingClock : public Clock {
+ public:
+  Timestamp now() override { return {}; }
+  std::uint64_t monotonic_ns() override { return now_ += 1000; }
+
+ private:
+  std::uint64_t now_ = 0;
+};
+
+TEST(TraceDevice, CountsAndTimes) {
+  MemDevice memory(kBytes);
+  SteppingClock clock;
+  TraceDevice device(memory, {}, clock);
+  const auto queue = device.make_queue();
+  Batch batch;
+  batch.write(1, 1, 2);
+  batch.write(5, 1);
+  batch.flush();
+  batch.read(1, 2);
+  batch.discard(8, 4);
+  batch.read(memory.geometry().blocks());  // beyond the end
+  batch.submit_all(*queue);
+  EXPECT_EQ(queue->in_flight(), 6U);
+  drain(*queue);
+  EXPECT_EQ(batch.completed(), 6U);
+  const TraceCounts counts = device.counts();
+  EXPECT_EQ(counts[IoKind::write].requests, 2U);
+  EXPECT_EQ(counts[IoKind::write].bytes, 3 * kBlockSize);
+  EXPECT_EQ(counts[IoKind::read].requests, 2U);
+  EXPECT_EQ(counts[IoKind::read].bytes, 2 * kBlockSize);
+  EXPECT_EQ(counts[IoKind::read].errors, 1U);
+  EXPECT_EQ(counts[IoKind::flush].requests, 1U);
+  EXPECT_EQ(counts[IoKind::discard].bytes, 4 * kBlockSize);
+  EXPECT_GT(counts[IoKind::write].total_ns, 0U);
+  EXPECT_GE(counts[IoKind::write].quantile_ns(0.99), 4096U);
+  EXPECT_LE(counts[IoKind::write].quantile_ns(0.99), 16384U);
+  device.reset();
+  EXPECT_EQ(device.counts()[IoKind::write].requests, 0U);
+  EXPECT_EQ(device.counts()[IoKind::write].quantile_ns(0.5), 0U);
+}
+
+TEST(TraceDevice, WritesTheProjectFormat) {
+  std::ostringstream out;
+  TraceWriter writer(out);
+  MemDevice memory(kBytes);
+  SteppingClock clock;
+  TraceDevice device(memory, std::ref(writer), clock);
+  writer.mark("begin");
+  ASSERT_TRUE(put(device, 2, 1).ok());
+  ASSERT_TRUE(device.flush().ok());
+  ASSERT_TRUE(device.discard(kBlockSize, 2 * kBlockSize).ok());
+  ASSERT_TRUE(block_has(device, 2, 0));
+  EXPECT_EQ(out.str(),
+            "#begin\n"
+            "1000 W 8192 4096 -\n"
+            "3000 F 0 0 -\n"
+            "5000 D 4096 8192 -\n"
+            "7000 R 8192 4096 -\n");
+}
+
+TEST(TraceDevice, CallbacksMaySubmitTheSameRequestAgain) {
+  MemDevice memory(kBytes);
+  TraceDevice device(memory);
+  const auto queue = device.make_queue();
+  AlignedBuffer data(kBlockSize);
+  IoRequest request;
+  request.kind = IoKind::write;
+  request.add(data.data(), kBlockSize);
+  int runs = 0;
+  request.done = [&](IoRequest& self) {
+    if (++runs < 10) queue->submit(self);
+  };
+  queue->submit(request);
+  drain(*queue);
+  EXPECT_EQ(runs, 10);
+  EXPECT_EQ(device.counts()[IoKind::write].requests, 10U);
+}
+
+TEST(OverlayDevice, KeepsTheBaseUntouched) {
+  MemDevice base(kBytes);
+  ASSERT_TRUE(put(base, 10, 1, 8).ok());
+  base.set_read_only(true);
+  OverlayDevice device(base);
+  EXPECT_FALSE(device.read_only());
+  ASSERT_TRUE(put(device, 12, 2, 2).ok());
+  ASSERT_TRUE(device.discard(16 * kBlockSize, kBlockSize).ok());
+  ASSERT_TRUE(device.flush().ok());
+  EXPECT_EQ(device.changed_blocks(), 3U);
+
+  AlignedBuffer data(10 * kBlockSize);
+  ASSERT_TRUE(device.read(9 * kBlockSize, data.span()).ok());
+  const auto at = [&](std::uint64_t block) { return data.data() + (block - 9) * kBlockSize; };
+  EXPECT_TRUE(is_zero(at(9), kBlockSize));
+  EXPECT_TRUE(has_pattern(at(10), 10, 1, 2));
+  EXPECT_TRUE(has_pattern(at(12), 12, 2, 2));
+  EXPECT_TRUE(has_pattern(at(14), 14, 1, 2));
+  EXPECT_TRUE(is_zero(at(16), kBlockSize));
+  EXPECT_TRUE(has_pattern(at(17), 17, 1));
+  EXPECT_TRUE(block_has(device, 12, 2));
+
+  for (std::uint64_t block = 10; block < 18; ++block) EXPECT_TRUE(block_has(base, block, 1));
+  device.revert();
+  EXPECT_TRUE(block_has(device, 12, 1));
+}
+
+TEST(OverlayDevice, RefusesWhatTheContractForbids) {
+  MemDevice base(kBytes);
+  OverlayDevice device(base);
+  EXPECT_FALSE(device.discard(kBytes, kBlockSize).ok());
+  EXPECT_FALSE(device.discard(1, kBlockSize).ok());
+  EXPECT_EQ(device.changed_blocks(), 0U);
+}
+
+TEST(OverlayDevice, WrittenBlocksHideBadOnes) {
+  MemDevice memory(kBytes);
+  FaultDevice base(memory);
+  base.add({.kind = IoKind::read, .times = Fault::kForEver, .touches_block = 5});
+  OverlayDevice device(base);
+  AlignedBuffer data(kBlockSize);
+  EXPECT_FALSE(device.read(5 * kBlockSize, data.span()).ok());
+  ASSERT_TRUE(put(device, 5, 3).ok());
+  EXPECT_TRUE(block_has(device, 5, 3));
+}
+
+TEST(OverlayDevice, OverARealBackend) {
+  const Opened opened = open_backend(Backend::threads, kBytes);
+  ASSERT_TRUE(opened.device);
+  ASSERT_TRUE(put(*opened.device, 1, 1, 4).ok());
+  OverlayDevice device(*opened.device);
+  const auto queue = device.make_queue();
+  Batch writes;
+  writes.write(2, 2);
+  writes.submit_all(*queue);
+  drain(*queue);
+  Batch reads;
+  reads.read(1, 4);
+  reads.read(2);
+  reads.submit_all(*queue);
+  drain(*queue);
+  EXPECT_EQ(reads.completed(), 2U);
+  EXPECT_TRUE(has_pattern(reads.data(0) + kBlockSize, 2, 2));
+  EXPECT_TRUE(has_pattern(reads.data(0) + 2 * kBlockSize, 3, 1, 2));
+  EXPECT_TRUE(has_pattern(reads.data(1), 2, 2));
+  EXPECT_TRUE(block_has(*opened.device, 2, 1));
+}
+
+class Faults : public testing::Test {
+ protected:
+  MemDevice memory_{kBytes};
+  FaultDevice device_{memory_};
+};
+
+TEST_F(Faults, NthRequestFails) {
+  device_.add({.kind = IoKind::write, .nth = 3, .times = 2, .error = ENOSPC});
+  EXPECT_TRUE(put(device_, 1, 1).ok());
+  EXPECT_TRUE(put(device_, 2, 1).ok());
+  EXPECT_TRUE(put(device_, 3, 1).fails_with(Errc::no_space));
+  EXPECT_TRUE(device_.flush().ok());
+  EXPECT_TRUE(put(device_, 4, 1).fails_with(Errc::no_space));
+  EXPECT_TRUE(put(device_, 5, 1).ok());
+  EXPECT_TRUE(block_has(memory_, 3, 0));
+  EXPECT_EQ(device_.hits(), 2U);
+  EXPECT_EQ(device_.submitted(IoKind::write), 5U);
+}
+
+TEST_F(Faults, FlushFails) {
+  device_.add({.kind = IoKind::flush});
+  EXPECT_TRUE(device_.flush().fails_with(Errc::io));
+  EXPECT_TRUE(device_.flush().ok());
+}
+
+TEST_F(Faults, PartialWrite) {
+  device_.add({.action = Fault::Action::partial, .kind = IoKind::write});
+  EXPECT_FALSE(put(device_, 1, 1, 4).ok());
+  EXPECT_TRUE(block_has(memory_, 1, 1));
+  EXPECT_TRUE(block_has(memory_, 2, 1));
+  EXPECT_TRUE(block_has(memory_, 3, 0));
+  device_.add({.action = Fault::Action::partial, .kind = IoKind::write});
+  EXPECT_FALSE(put(device_, 1, 2).ok());
+  EXPECT_TRUE(block_has(memory_, 1, 1));
+}
+
+TEST_F(Faults, PartialRequestComesBackWhole) {
+  device_.add({.action = Fault::Action::partial, .kind = IoKind::read});
+  const auto queue = device_.make_queue();
+  Batch batch;
+  AlignedBuffer more(3 * kBlockSize);
+  IoRequest& request = batch.read(0, 2);
+  request.add(more.data(), more.size());
+  batch.submit_all(*queue);
+  drain(*queue);
+  EXPECT_EQ(request.error, EIO);
+  EXPECT_EQ(request.length, 5 * kBlockSize);
+  ASSERT_EQ(request.iov.size(), 2U);
+  EXPECT_EQ(request.iov[1].iov_len, more.size());
+}
+
+TEST_F(Faults, BitFlip) {
+  ASSERT_TRUE(put(memory_, 6, 1).ok());
+  device_.add({.action = Fault::Action::flip, .kind = IoKind::read, .touches_block = 6, .bit = 12345});
+  EXPECT_TRUE(block_has(device_, 5, 0));
+  EXPECT_FALSE(block_has(device_, 6, 1));
+  EXPECT_TRUE(block_has(device_, 6, 1)) << "only once";
+  EXPECT_TRUE(block_has(memory_, 6, 1));
+}
+
+TEST_F(Faults, LostWrite) {
+  device_.add({.action = Fault::Action::lose, .kind = IoKind::write});
+  EXPECT_TRUE(put(device_, 6, 1).ok());
+  EXPECT_TRUE(block_has(memory_, 6, 0));
+}
+
+TEST_F(Faults, MisdirectedWrite) {
+  device_.add({.action = Fault::Action::misdirect, .kind = IoKind::write, .shift_blocks = -2});
+  EXPECT_TRUE(put(device_, 6, 1).ok());
+  EXPECT_TRUE(block_has(memory_, 6, 0));
+  AlignedBuffer data(kBlockSize);
+  ASSERT_TRUE(memory_.read(4 * kBlockSize, data.span()).ok());
+  EXPECT_TRUE(has_pattern(data.data(), 6, 1));
+}
+
+TEST_F(Faults, DeviceVanishes) {
+  device_.add({.action = Fault::Action::vanish, .nth = 2});
+  EXPECT_TRUE(put(device_, 1, 1).ok());
+  AlignedBuffer data(kBlockSize);
+  EXPECT_TRUE(device_.read(0, data.span()).fails_with(Errc::io));
+  EXPECT_TRUE(device_.flush().fails_with(Errc::io));
+  EXPECT_TRUE(put(device_, 1, 2).fails_with(Errc::io));
+  device_.heal();
+  EXPECT_TRUE(block_has(device_, 1, 1));
+}
+
+}  // namespace
+}  // namespace varve::io::test

@@ -1,0 +1,132 @@
+#include "io/mem_device.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "io/backends.h"
+
+namespace varve::io::test {
+namespace {
+
+constexpr std::uint64_t kBytes = 4 << 20;
+
+bool block_has(const MemDevice& device, std::uint64_t block, std::uint64_t seed) {
+  std::vector<std::byte> data(kBlockSize);
+  device.peek(block * kBlockSize, data);
+  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
+}
+
+void put(MemDevice& device, std::uint64_t block, std::uint64_t seed) {
+  std::vector<std::byte> data(kBlockSize);
+  fill_pattern(data.data(), block, seed);
+  device.poke(block * kBlockSize, data);
+}
+
+TEST(MemDevice, SnapshotsAreIndependent) {
+  MemDevice device(kBytes);
+  put(device, 1, 1);
+  put(device, 200, 1);
+  const auto first = device.snapshot();
+  put(device, 1, 2);
+  put(*first, 200, 3);
+  put(*first, 300, 3);
+  const auto second = first->snapshot();
+  EXPECT_TRUE(device.discard(200 * kBlockSize, kBlockSize).ok());
+  EXPECT_TRUE(block_has(device, 1, 2));
+  EXPECT_TRUE(block_has(device, 200, 0));
+  EXPECT_TRUE(block_has(device, 300, 0));
+  for (const MemDevice* copy : {first.get(), second.get()}) {
+    EXPECT_TRUE(block_has(*copy, 1, 1));
+    EXPECT_TRUE(block_has(*copy, 200, 3));
+    EXPECT_TRUE(block_has(*copy, 300, 3));
+  }
+}
+
+TEST(MemDevice, PokeChangesSingleBytes) {
+  MemDevice device(kBytes);
+  put(device, 7, 7);
+  const auto before = device.snapshot();
+  const std::byte wrong{0x5A};
+  device.poke(7 * kBlockSize + 5, std::span(&wrong, 1));
+  EXPECT_FALSE(block_has(device, 7, 7));
+  EXPECT_TRUE(block_has(*before, 7, 7));
+  std::byte read{};
+  device.peek(7 * kBlockSize + 5, std::span(&read, 1));
+  EXPECT_EQ(read, wrong);
+}
+
+TEST(MemDevice, DiscardCrossesChunks) {
+  MemDevice device(kBytes);
+  for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block) put(device, block, 1);
+  const auto before = device.snapshot();
+  EXPECT_TRUE(device.discard(100 * kBlockSize, 500 * kBlockSize).ok());
+  for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block)
+    ASSERT_TRUE(block_has(device, block, block >= 100 && block < 600 ? 0 : 1)) << block;
+  EXPECT_TRUE(block_has(*before, 300, 1));
+}
+
+TEST(MemDevice, SaveAndLoad) {
+  const TempImage image(0);
+  MemDevice device(kBytes);
+  put(device, 0, 5);
+  put(device, 513, 6);
+  put(device, device.geometry().blocks() - 1, 7);
+  ASSERT_TRUE(device.save(image.path()).ok());
+  const auto loaded = MemDevice::load(image.path());
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  EXPECT_EQ((*loaded)->geometry().size_bytes, kBytes);
+  for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block) {
+    const std::uint64_t seed = block == 0 ? 5 : block == 513 ? 6 : block == device.geometry().blocks() - 1 ? 7 : 0;
+    ASSERT_TRUE(block_has(**loaded, block, seed)) << block;
+  }
+}
+
+TEST(MemDevice, LoadAndSaveSayWhatFailed) {
+  const auto missing = MemDevice::load("/nonexistent/image");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.error().message().find("/nonexistent/image"), std::string::npos);
+  EXPECT_FALSE(MemDevice(kBytes).save("/nonexistent/image").ok());
+}
+
+TEST(MemDevice, CompletesInOrder) {
+  MemDevice device(kBytes);
+  const auto queue = device.make_queue();
+  std::vector<int> order;
+  Batch batch;
+  for (int i = 0; i < 20; ++i)
+    batch.write(3, static_cast<std::uint64_t>(i) + 1).done = [&order, i](IoRequest&) { order.push_back(i); };
+  batch.submit_all(*queue);
+  EXPECT_EQ(queue->poll(), 20U);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+  EXPECT_TRUE(block_has(device, 3, 20));
+}
+
+TEST(MemDevice, ReadOnly) {
+  MemDevice device(kBytes);
+  device.set_read_only(true);
+  std::vector<std::byte> data(kBlockSize);
+  EXPECT_TRUE(device.write(0, data).fails_with(Errc::read_only));
+  EXPECT_TRUE(device.snapshot()->read_only());
+}
+
+TEST(MemDevice, SnapshotsWhileOthersWrite) {
+  MemDevice device(kBytes);
+  std::vector<std::thread> threads;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    threads.emplace_back([&, seed] {
+      for (std::uint64_t i = 0; i < 2000; ++i) put(device, i % 64 + seed * 64, seed);
+    });
+  for (int i = 0; i < 200; ++i) {
+    const auto copy = device.snapshot();
+    put(*copy, 70, 9);
+    EXPECT_TRUE(block_has(*copy, 70, 9));
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(block_has(device, 70, 1));
+}
+
+}  // namespace
+}  // namespace varve::io::test

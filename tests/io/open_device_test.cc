@@ -1,0 +1,326 @@
+// Opening: what is refused and in which words, locks, fallbacks, and a real block device where there is one.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "io/backends.h"
+#include "io/block_device.h"
+#include "io/uring_device.h"
+
+namespace varve::io::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+void expect_refusal(const std::string& path, const OpenOptions& options, Errc code, const std::string& words) {
+  const auto device = open_device(path, options);
+  ASSERT_FALSE(device.ok()) << path;
+  EXPECT_EQ(name_of(device.error().code()), std::string(name_of(code)));
+  EXPECT_THAT(device.error().message(), HasSubstr(path));
+  EXPECT_THAT(device.error().message(), HasSubstr(words));
+}
+
+// Sets an environment variable as long as it lives.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Environment() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+// Acts as a user without rights as long as it lives.
+class Unprivileged {
+ public:
+  Unprivileged() : worked_(::geteuid() != 0 || ::seteuid(65534) == 0) {}
+  ~Unprivileged() {
+    if (::getuid() == 0 && ::seteuid(0) != 0) std::abort();
+  }
+  bool worked() const { return worked_; }
+
+ private:
+  bool worked_;
+};
+
+TEST(OpenDevice, NothingThere) {
+  expect_refusal("/nonexistent/device", {}, Errc::not_found, "check the name");
+  expect_refusal("/dev/null/x", {}, Errc::not_directory, "not a directory");
+}
+
+TEST(OpenDevice, NotADevice) {
+  expect_refusal(TempImage::temp_directory(), {}, Errc::is_directory, "block device or the image file");
+  expect_refusal("/dev/null", {}, Errc::invalid, "character device");
+  const TempImage image(kMiB);
+  const std::string pipe = image.path() + ".pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_refusal(pipe, {}, Errc::invalid, "pipe");  // and does not hang
+  ::unlink(pipe.c_str());
+}
+
+TEST(OpenDevice, TooSmall) {
+  const TempImage image(4095);
+  expect_refusal(image.path(), {}, Errc::invalid, "too small");
+}
+
+TEST(OpenDevice, SizeIsRoundedDown) {
+  const TempImage image(2 * kBlockSize + 100);
+  const auto device = open_device(image.path(), {});
+  ASSERT_TRUE(device.ok()) << device.error().message();
+  EXPECT_EQ((*device)->geometry().size_bytes, 2 * kBlockSize);
+}
+
+TEST(OpenDevice, PermissionDenied) {
+  const TempImage image(kMiB);
+  ASSERT_EQ(::chmod(image.path().c_str(), 0444), 0);
+  if (::geteuid() != 0) {
+    expect_refusal(image.path(), {}, Errc::access, "permission denied");
+    return;
+  }
+  const Unprivileged user;
+  if (!user.worked()) GTEST_SKIP() << "cannot give up root's rights here";
+  expect_refusal(image.path(), {}, Errc::access, "permission denied");
+  OpenOptions options;
+  options.access = Access::read_only;
+  EXPECT_TRUE(open_device(image.path(), options).ok());
+}
+
+TEST(OpenDevice, ReadOnlyRefusesChanges) {
+  const TempImage image(kMiB);
+  for (const bool threads : {false, true}) {
+    OpenOptions options;
+    options.access = Access::read_only;
+    options.force_threads = threads;
+    const auto device = open_device(image.path(), options);
+    ASSERT_TRUE(device.ok());
+    EXPECT_TRUE((*device)->read_only());
+    AlignedBuffer data = AlignedBuffer::zeroed(kBlockSize);
+    EXPECT_TRUE((*device)->read(0, data.span()).ok());
+    EXPECT_TRUE((*device)->write(0, data.span()).fails_with(Errc::read_only));
+    EXPECT_TRUE((*device)->discard(0, kBlockSize).fails_with(Errc::read_only));
+  }
+}
+
+TEST(OpenDevice, OneWriterOrManyReaders) {
+  const TempImage image(kMiB);
+  OpenOptions reader;
+  reader.access = Access::read_only;
+  {
+    const auto writer = open_device(image.path(), {});
+    ASSERT_TRUE(writer.ok());
+    expect_refusal(image.path(), {}, Errc::in_use, "in use");
+    expect_refusal(image.path(), reader, Errc::in_use, "in use");
+    OpenOptions careless;
+    careless.exclusive = false;
+    EXPECT_TRUE(open_device(image.path(), careless).ok());
+  }
+  {
+    const auto one = open_device(image.path(), reader);
+    const auto two = open_device(image.path(), reader);
+    EXPECT_TRUE(one.ok());
+    EXPECT_TRUE(two.ok());
+    expect_refusal(image.path(), {}, Errc::in_use, "in use");
+  }
+}
+
+TEST(OpenDevice, TheLockGoesWithTheDevice) {
+  const TempImage image(kMiB);
+  for (int i = 0; i < 100; ++i) {
+    const auto device = open_device(image.path(), {});
+    ASSERT_TRUE(device.ok()) << device.error().message();
+    const auto queue = (*device)->make_queue();
+    Batch batch;
+    for (std::uint64_t block = 0; block < 10; ++block) batch.write(block, block);
+    batch.flush();
+    batch.submit_all(*queue);
+    drain(*queue);
+  }
+}
+
+TEST(OpenDevice, EnvironmentOverrides) {
+  const TempImage image(kMiB);
+  {
+    const Environment threads("VARVE_IO", "threads");
+    const auto device = open_device(image.path(), {});
+    ASSERT_TRUE(device.ok());
+    EXPECT_EQ((*device)->geometry().backend, "threads");
+  }
+  {
+    const Environment buffered("VARVE_IO_BUFFERED", "1");
+    const auto device = open_device(image.path(), {});
+    ASSERT_TRUE(device.ok());
+    EXPECT_FALSE((*device)->geometry().direct);
+  }
+  if (UringDevice::probe() != 0) return;
+  const auto device = open_device(image.path(), {});
+  ASSERT_TRUE(device.ok());
+  EXPECT_EQ((*device)->geometry().backend, "io_uring");
+}
+
+TEST(OpenDevice, AFileThatShrankGivesErrorsNotData) {
+  for (const bool threads : {false, true}) {
+    const TempImage image(kMiB);
+    OpenOptions options;
+    options.force_threads = threads;
+    const auto device = open_device(image.path(), options);
+    ASSERT_TRUE(device.ok());
+    ASSERT_EQ(::truncate(image.path().c_str(), kMiB / 2), 0);
+    AlignedBuffer data(4 * kBlockSize);
+    EXPECT_TRUE((*device)->read(kMiB - 4 * kBlockSize, data.span()).fails_with(Errc::io));
+    EXPECT_TRUE((*device)->read(kMiB / 2 - 2 * kBlockSize, data.span()).fails_with(Errc::io)) << "short, then the end";
+    EXPECT_TRUE((*device)->read(0, data.span()).ok());
+  }
+}
+
+// A loop device over an image.
+class Loop {
+ public:
+  explicit Loop(const std::string& image) {
+    const int control = ::open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    const int number = control < 0 ? -1 : ::ioctl(control, LOOP_CTL_GET_FREE);
+    if (control >= 0) ::close(control);
+    if (number < 0) return;
+    path_ = "/dev/loop" + std::to_string(number);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    const int file = ::open(image.c_str(), O_RDWR | O_CLOEXEC);
+    loop_config config{};
+    config.fd = static_cast<__u32>(file);
+    config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+    if (fd_ >= 0 && ::ioctl(fd_, LOOP_CONFIGURE, &config) != 0) {
+      ::close(fd_);
+      fd_ = -1;
+    }
+    ::close(file);
+  }
+  ~Loop() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool works() const { return fd_ >= 0; }
+  const std::string& path() const { return path_; }
+  int fd() const { return fd_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+#define NEED_LOOP(loop) \
+  if (!(loop).works()) GTEST_SKIP() << "no loop devices here (they need root and the loop driver)"
+
+TEST(BlockDeviceFile, ReadsWritesFlushesDiscards) {
+  const TempImage image(16 * kMiB);
+  const Loop loop(image.path());
+  NEED_LOOP(loop);
+  for (const bool threads : {false, true}) {
+    OpenOptions options;
+    options.force_threads = threads;
+    const auto device = open_device(loop.path(), options);
+    ASSERT_TRUE(device.ok()) << device.error().message();
+    const Geometry& geometry = (*device)->geometry();
+    EXPECT_TRUE(geometry.is_block_device);
+    EXPECT_EQ(geometry.size_bytes, 16 * kMiB);
+    const auto queue = (*device)->make_queue();
+    Batch batch;
+    batch.write(8, 4, 64);
+    batch.submit_all(*queue);
+    drain(*queue);
+    EXPECT_TRUE((*device)->flush().ok());
+    if (geometry.supports_discard) {
+      // Many at once: an old kernel refuses them all in the ring, and all must find the way to the pool.
+      Batch discards;
+      for (std::uint64_t i = 0; i < 20; ++i) discards.discard(16 + i, 1);
+      discards.submit_all(*queue);
+      drain(*queue);
+      EXPECT_EQ(discards.failed(), 0U);
+    }
+    Batch reads;
+    reads.read(8, 64);
+    reads.submit_all(*queue);
+    drain(*queue);
+    EXPECT_TRUE(has_pattern(reads.data(0), 8, 4, 8));
+    EXPECT_TRUE(has_pattern(reads.data(0) + 28 * kBlockSize, 36, 4, 36));
+  }
+}
+
+TEST(BlockDeviceFile, PoolDiscardsForARingThatCannot) {
+  const TempImage image(16 * kMiB);
+  const Loop loop(image.path());
+  NEED_LOOP(loop);
+  const auto device = open_device(loop.path(), {});
+  ASSERT_TRUE(device.ok()) << device.error().message();
+  auto* uring = dynamic_cast<UringDevice*>(device->get());
+  if (!uring || !uring->geometry().supports_discard) GTEST_SKIP() << "needs io_uring and discard";
+  uring->no_ring_discards();
+  const auto queue = uring->make_queue();
+  Batch batch;
+  for (std::uint64_t i = 0; i < 50; ++i) batch.discard(i * 3, 2);
+  batch.write(1000, 1);
+  batch.submit_all(*queue);
+  drain(*queue);
+  EXPECT_EQ(batch.completed(), 51U);
+  EXPECT_EQ(batch.failed(), 0U);
+}
+
+TEST(BlockDeviceFile, SecondUseIsRefusedWithTheReason) {
+  const TempImage image(16 * kMiB);
+  const Loop loop(image.path());
+  NEED_LOOP(loop);
+  {
+    const auto device = open_device(loop.path(), {});
+    ASSERT_TRUE(device.ok()) << device.error().message();
+    expect_refusal(loop.path(), {}, Errc::in_use, "in use");
+    // The kernel can still claim it for a mount: the daemon must not stand in its way.
+    const int claim = ::open(loop.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+    EXPECT_GE(claim, 0);
+    ::close(claim);
+  }
+  const int claim = ::open(loop.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+  ASSERT_GE(claim, 0);
+  expect_refusal(loop.path(), {}, Errc::in_use, "in use");
+  ::close(claim);
+}
+
+TEST(BlockDeviceFile, NamesTheMountPoint) {
+  const TempImage image(16 * kMiB);
+  const Loop loop(image.path());
+  NEED_LOOP(loop);
+  if (std::system(("mkfs.ext4 -q " + loop.path() + " >/dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "no mkfs.ext4";
+  const std::string point = image.path() + " mount";
+  ASSERT_EQ(::mkdir(point.c_str(), 0700), 0);
+  const bool mounted = ::mount(loop.path().c_str(), point.c_str(), "ext4", 0, nullptr) == 0;
+  if (mounted) {
+    expect_refusal(loop.path(), {}, Errc::in_use, "is mounted at " + point);
+    EXPECT_EQ(::umount(point.c_str()), 0);
+  }
+  ::rmdir(point.c_str());
+  if (!mounted) GTEST_SKIP() << "may not mount here";
+}
+
+TEST(BlockDeviceFile, WriteProtected) {
+  const TempImage image(16 * kMiB);
+  const Loop loop(image.path());
+  NEED_LOOP(loop);
+  int protect = 1;
+  ASSERT_EQ(::ioctl(loop.fd(), BLKROSET, &protect), 0);
+  expect_refusal(loop.path(), {}, Errc::read_only, "write-protected");
+  OpenOptions options;
+  options.access = Access::read_only;
+  EXPECT_TRUE(open_device(loop.path(), options).ok());
+  protect = 0;
+  ::ioctl(loop.fd(), BLKROSET, &protect);
+}
+
+}  // namespace
+}  // namespace varve::io::test
