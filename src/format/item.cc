@@ -30,6 +30,24 @@ Result<Extent> decode_unwritten(Reader& in) {
   return extent;
 }
 
+// Everything but the CRCs, whose number has been checked.
+Result<Extent> decode_extent_head(Reader& in) {
+  const std::size_t bytes = in.left();
+  const std::uint8_t flags = in.u8();
+  if (!in.ok() || (flags & ~kUnwritten)) return corrupt("extent: unknown flags {:#x}", flags);
+  if (flags & kUnwritten) return decode_unwritten(in);
+  Extent extent;
+  extent.address = BlockAddr{in.u48()};
+  extent.clock = in.u32();
+  extent.estimate = in.u8();
+  extent.length = in.left() / 4;
+  if (!in.ok() || in.left() % 4 != 0 || extent.length == 0 || extent.length > kMaxExtentBlocks)
+    return corrupt("extent: value of {} bytes", bytes);
+  if (!extent.address || extent.address.v + extent.length > kMaxAddress)
+    return corrupt("extent: impossible address {}", extent.address);
+  return extent;
+}
+
 }  // namespace
 
 bool is_valid_name(std::string_view name) {
@@ -53,22 +71,16 @@ void encode_extent(const Extent& extent, Bytes& out) {
 
 Result<Extent> decode_extent(std::span<const std::byte> value) {
   Reader in(value);
-  const std::uint8_t flags = in.u8();
-  if (!in.ok() || (flags & ~kUnwritten)) return corrupt("extent: unknown flags {:#x}", flags);
-  if (flags & kUnwritten) return decode_unwritten(in);
-  Extent extent;
-  extent.address = BlockAddr{in.u48()};
-  extent.clock = in.u32();
-  extent.estimate = in.u8();
-  const std::size_t length = in.left() / 4;
-  if (!in.ok() || (value.size() - kExtentHeadBytes) % 4 != 0 || length == 0 || length > kMaxExtentBlocks)
-    return corrupt("extent: value of {} bytes", value.size());
-  if (!extent.address || extent.address.v + length > kMaxAddress)
-    return corrupt("extent: impossible address {}", extent.address);
-  extent.length = length;
-  extent.crcs.resize(length);
+  Extent extent = TRY(decode_extent_head(in));
+  if (extent.unwritten) return extent;
+  extent.crcs.resize(extent.length);
   for (std::uint32_t& crc : extent.crcs) crc = in.u32();
   return extent;
+}
+
+Result<std::uint64_t> extent_length(std::span<const std::byte> value) {
+  Reader in(value);
+  return TRY(decode_extent_head(in)).length;
 }
 
 void encode_dirent(const Dirent& entry, Bytes& out) {

@@ -53,6 +53,7 @@ struct Extent {
 };
 void encode_extent(const Extent& extent, Bytes& out);
 Result<Extent> decode_extent(std::span<const std::byte> value);
+Result<std::uint64_t> extent_length(std::span<const std::byte> value);  // the same checks, but no vector of CRCs
 
 // --- directories --------------------------------------------------------------------------------------------------
 struct Dirent {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 
 #include "format/fields.h"
 #include "format/map_record.h"
+#include "format/map_writer.h"
 
 namespace varve::format {
 
@@ -18,74 +18,6 @@ constexpr std::uint32_t kMaxAutoSegmentBlocks = 2048;
 constexpr std::uint64_t kWantedSegments = 1024;
 constexpr std::uint64_t kFewestSegments = 16;  // below that there is nothing to clean into
 constexpr std::uint64_t kClockUnits = 1ULL << 18;
-
-using Records = std::map<std::uint64_t, std::vector<std::byte>>;  // of a map, by index
-
-// Numbers the nodes from the start of segment 0 and collects them.
-class NodeWriter {
- public:
-  explicit NodeWriter(const Superblock& super) : super_(super) {}
-
-  BlockAddr next() const { return super_.first_segment + nodes_.size(); }
-  MadeNode& add() {
-    const BlockAddr address = next();
-    return nodes_.emplace_back(MadeNode{address, {}});
-  }
-  NodeRef add_map(TreeId tree, const MapShape& shape, const Records& records);
-  std::vector<MadeNode> take() { return std::move(nodes_); }
-
- private:
-  using Level = std::map<std::uint64_t, NodeRef>;  // by index of the node in its level
-
-  Level add_leaves(TreeId tree, const MapShape& shape, const Records& records);
-  Level add_level(TreeId tree, std::uint8_t level, std::uint64_t records_per_node, const Level& below);
-
-  const Superblock& super_;
-  std::vector<MadeNode> nodes_;
-};
-
-NodeWriter::Level NodeWriter::add_leaves(TreeId tree, const MapShape& shape, const Records& records) {
-  std::map<std::uint64_t, std::vector<std::byte>> payloads;
-  for (const auto& [index, bytes] : records) {
-    auto& payload = payloads[index / shape.per_leaf()];
-    payload.resize(shape.per_leaf() * shape.record_bytes);
-    std::ranges::copy(bytes, payload.begin() + static_cast<std::ptrdiff_t>(index % shape.per_leaf() * shape.record_bytes));
-  }
-  Level refs;
-  for (const auto& [index, payload] : payloads) {
-    MadeNode& node = add();
-    refs[index] = {node.address, encode_map_leaf(node.bytes, payload, tree, index * shape.per_leaf(), super_.identity,
-                                                 super_.serial, node.address), 0};
-  }
-  return refs;
-}
-
-NodeWriter::Level NodeWriter::add_level(TreeId tree, std::uint8_t level, std::uint64_t records_per_node,
-                                        const Level& below) {
-  std::map<std::uint64_t, std::vector<NodeRef>> slots;
-  for (const auto& [index, ref] : below) {
-    auto& node = slots[index / kMapFanout];
-    node.resize(kMapFanout);
-    node[index % kMapFanout] = ref;
-  }
-  Level refs;
-  for (const auto& [index, children] : slots) {
-    MadeNode& node = add();
-    refs[index] = {node.address, encode_map_slots(node.bytes, children, tree, level, index * records_per_node,
-                                                  super_.identity, super_.serial, node.address), 0};
-  }
-  return refs;
-}
-
-NodeRef NodeWriter::add_map(TreeId tree, const MapShape& shape, const Records& records) {
-  Level level = add_leaves(tree, shape, records);
-  std::uint64_t records_per_node = shape.per_leaf();
-  for (unsigned i = 1; i <= shape.root_level(); ++i) {
-    records_per_node *= kMapFanout;
-    level = add_level(tree, static_cast<std::uint8_t>(i), records_per_node, level);
-  }
-  return level.at(0);
-}
 
 // Nodes per level, leaves first, that a map needs for the records first…last.
 std::vector<std::uint64_t> nodes_for(const MapShape& shape, std::uint64_t first, std::uint64_t last) {
@@ -122,8 +54,8 @@ std::vector<ReverseEntry> plan_nodes(const Superblock& super) {
   return plan;
 }
 
-Records reverse_records(const Superblock& super, const std::vector<ReverseEntry>& plan) {
-  Records records;
+MapRecords reverse_records(const Superblock& super, const std::vector<ReverseEntry>& plan) {
+  MapRecords records;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     auto& bytes = records[super.first_segment.v + i];
     bytes.resize(kReverseEntryBytes);
@@ -132,7 +64,7 @@ Records reverse_records(const Superblock& super, const std::vector<ReverseEntry>
   return records;
 }
 
-Records free_records(const Superblock& super, std::uint64_t live) {
+MapRecords free_records(const Superblock& super, std::uint64_t live) {
   std::vector<std::byte> bytes(segment_record_bytes(super.segment_blocks));
   SegmentRecord record;
   record.group = kGroupNodes;
@@ -143,8 +75,7 @@ Records free_records(const Superblock& super, std::uint64_t live) {
   return {{0, bytes}};
 }
 
-NodeRef add_root_directory(NodeWriter& nodes, const Superblock& super, const MakeParameters& parameters,
-                           std::uint32_t generation) {
+MadeNode make_root_directory(const Superblock& super, const MakeParameters& parameters, std::uint32_t generation) {
   Attributes root;
   root.mode = S_IFDIR | (parameters.mode & 07777);
   root.uid = parameters.uid;
@@ -159,8 +90,9 @@ NodeRef add_root_directory(NodeWriter& nodes, const Superblock& super, const Mak
   const bool fits = leaf.add({kRootIno, ItemKind::attributes, 0}, value);
   assert(fits);
   (void)fits;
-  MadeNode& node = nodes.add();
-  return {node.address, leaf.finish(node.bytes, super.identity, super.serial, node.address), 0};
+  MadeNode node{super.first_segment, {}};
+  leaf.finish(node.bytes, super.identity, super.serial, node.address);
+  return node;
 }
 
 Status check_parameters(const MakeParameters& p) {
@@ -243,14 +175,17 @@ Result<EmptyFilesystem> make_filesystem(const MakeParameters& parameters, Random
   s.lifetime.device_bytes = (plan.size() + 2) * kBlockSize;
   s.lifetime.checkpoints = 1;
 
-  NodeWriter nodes(s);
-  s.inode_file = add_root_directory(nodes, s, parameters, static_cast<std::uint32_t>(random_nonzero(random)));
-  s.reverse_map = nodes.add_map(TreeId::reverse_map, reverse_map_shape(s.device_blocks), reverse_records(s, plan));
-  s.free_map = nodes.add_map(TreeId::free_map, free_map_shape(s.segments, s.segment_blocks), free_records(s, plan.size()));
-  MadeNode& image = nodes.add();
+  made.nodes.push_back(make_root_directory(s, parameters, static_cast<std::uint32_t>(random_nonzero(random))));
+  s.inode_file = {s.first_segment, block_crc(made.nodes.front().bytes), 0};
+  const NodeIdentity identity{s.identity, s.serial};
+  auto next = [&] { return s.first_segment + made.nodes.size(); };
+  s.reverse_map = write_map(TreeId::reverse_map, reverse_map_shape(s.device_blocks), reverse_records(s, plan), identity,
+                            next(), made.nodes);
+  s.free_map = write_map(TreeId::free_map, free_map_shape(s.segments, s.segment_blocks), free_records(s, plan.size()),
+                         identity, next(), made.nodes);
+  MadeNode& image = made.nodes.emplace_back(MadeNode{next(), {}});
   const std::uint32_t crc = encode_super_image(s, image.bytes, image.address);
   s.image = {image.address, crc, 0};
-  made.nodes = nodes.take();
   assert(made.nodes.size() == plan.size());
   return made;
 }

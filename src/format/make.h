@@ -1,12 +1,12 @@
 // What an empty filesystem consists of: pure, so that mkfs, tests and the document's example make the same bytes.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "format/map_writer.h"
 #include "format/superblock.h"
 
 namespace varve::format {
@@ -20,11 +20,6 @@ struct MakeParameters {
   std::uint32_t uid = 0;  // of the root directory
   std::uint32_t gid = 0;
   std::uint32_t mode = 0755;
-};
-
-struct MadeNode {
-  BlockAddr address;
-  std::array<std::byte, kBlockSize> bytes;
 };
 
 // Checkpoint 1, clean, with an empty root directory. To be written in this order: nodes, flush, both superblocks, flush.

@@ -1,0 +1,82 @@
+#include "check/check.h"
+
+#include "check/free_map.h"
+#include "check/inode_pass.h"
+#include "check/log_probe.h"
+#include "check/reverse_map.h"
+#include "check/superblocks.h"
+
+namespace varve::check {
+
+namespace {
+
+struct Maps {
+  MapWalk reverse;
+  MapWalk free;
+
+  explicit Maps(Context& context)
+      : reverse(context, format::TreeId::reverse_map, context.super().reverse_map,
+                format::reverse_map_shape(context.super().device_blocks)),
+        free(context, format::TreeId::free_map, context.super().free_map,
+             format::free_map_shape(context.super().segments, context.super().segment_blocks)) {}
+};
+
+// The trees as a second pass over them needs it: silent, and nothing but owners.
+void claim_again(Context& context, Claims& claims) {
+  Report scratch;
+  scratch.super = context.super();
+  Context silent{context.device, context.options, nullptr, scratch};
+  ExtentClaimer claimer(claims);
+  TreeWalk(silent, claims, claimer).run();
+  Maps maps(silent);
+  maps.reverse.claim_nodes(claims);
+  maps.free.claim_nodes(claims);
+  check_image(silent, claims);
+}
+
+// Everything that compares sums over the whole filesystem.
+void compare_all(Context& context, const Claims& claims, Maps& maps, Namespace& names) {
+  const ClaimAgain again = [&](Claims& fresh) { claim_again(context, fresh); };
+  report_conflicts(context, claims, again);
+  if (!context.incomplete) check_free_map(context, claims, maps.free);
+  if (!context.incomplete) check_reverse_map(context, claims, maps.reverse, again);
+  check_runs(context, claims);
+  if (!context.incomplete) check_counts(context, claims);
+  if (!context.incomplete) check_links(context, names);
+  if (context.incomplete) context.add(Code::not_compared, {});
+}
+
+void check_trees(Context& context) {
+  Claims claims(context.super());
+  Namespace names;
+  DataVerifier verifier(context);
+  InodePass pass(context, claims, names, context.options.verify_data ? &verifier : nullptr);
+  TreeWalk(context, claims, pass).run();
+  pass.finish();
+  Maps maps(context);
+  maps.reverse.claim_nodes(claims);
+  maps.free.claim_nodes(claims);
+  check_image(context, claims);
+  compare_all(context, claims, maps, names);
+  context.report.statistics.data_blocks = claims.data();
+  context.report.statistics.node_blocks = claims.live() - claims.data();
+}
+
+}  // namespace
+
+Result<Report> check(io::BlockDevice& device, const CheckOptions& options, Progress* progress) {
+  Report report;
+  report.super = TRY(choose_superblock(device, report.problems));
+  TRY(format::check_features(report.super, format::Intent::read));
+  Context context{device, options, progress, report};
+  probe_log(context);
+  if (report.super.device_blocks > device.geometry().blocks()) {  // what it refers to is not there
+    if (report.problems.count(Code::device_too_small) == 0) report.problems.add(Code::device_too_small, {});
+    return report;
+  }
+  report.quick = options.skip_when_clean && report.super.clean && report.errors() == 0 && report.warnings() == 0;
+  if (!report.quick) check_trees(context);
+  return report;
+}
+
+}  // namespace varve::check

@@ -1,0 +1,98 @@
+#include "check/claims.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace varve::check {
+
+namespace {
+
+constexpr std::size_t kMostConflicts = 1000;
+
+const std::uint64_t kPerLeaf = format::reverse_map_shape(1).per_leaf();
+
+std::uint64_t mix(std::uint64_t x) {  // finaliser of splitmix64
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+const char* name_of(format::TreeId tree) {
+  switch (tree) {
+    case format::TreeId::inode_file: return ".ifile";
+    case format::TreeId::reverse_map: return ".mfile";
+    case format::TreeId::free_map: return ".ffile";
+    default: return "unknown tree";
+  }
+}
+
+}  // namespace
+
+std::uint64_t entry_hash(BlockAddr address, const format::ReverseEntry& entry) {
+  std::array<std::byte, format::kReverseEntryBytes> bytes{};
+  format::encode_reverse_entry(entry, bytes);
+  std::array<std::uint64_t, 3> words;
+  static_assert(sizeof(words) == sizeof(bytes));
+  std::memcpy(words.data(), bytes.data(), sizeof(words));
+  std::uint64_t hash = mix(address.v + 0x9E3779B97F4A7C15ULL);
+  for (const std::uint64_t word : words) hash = mix(hash ^ word);
+  return hash;
+}
+
+std::string describe(const format::ReverseEntry& e) {
+  switch (e.owner) {
+    case format::Owner::none: return "nobody";
+    case format::Owner::file_block:
+      return fmt::format("inode {} block {} (clock {}, estimate {}, crc {:08x})", e.ino, e.block, e.clock, e.estimate, e.crc);
+    case format::Owner::node: return fmt::format("a node of {} at level {}", name_of(e.tree), e.level);
+    case format::Owner::super_image: return "the superblock's image";
+  }
+  return "unknown";
+}
+
+Claims::Claims(const format::Superblock& super)
+    : segment_blocks_(super.segment_blocks), first_(super.first_segment),
+      end_(super.first_segment + super.segments * super.segment_blocks), bits_(end_.v / 64 + 1), segments_(super.segments),
+      hash_sums_(format::reverse_map_shape(super.device_blocks).leaves()) {}
+
+Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
+  if (!is_inside(address)) return Claim::outside;
+  if (recorder_) recorder_(address, owner);
+  if (is_claimed(address)) {
+    if (conflicts_.size() < kMostConflicts) conflicts_.insert(address.v);
+    return Claim::twice;
+  }
+  bits_[address.v / 64] |= 1ULL << (address.v % 64);
+  hash_sums_[address.v / kPerLeaf] += entry_hash(address, owner);
+  Segment& segment = segments_[(address - first_) / segment_blocks_];
+  ++segment.live;
+  ++live_;
+  if (owner.owner == format::Owner::file_block) {
+    ++data_;
+    segment.clock_sum += owner.clock;
+    segment.youngest = std::max(segment.youngest, owner.clock);
+  }
+  return Claim::good;
+}
+
+Claim Claims::claim_node(BlockAddr address, format::TreeId tree, unsigned level) {
+  format::ReverseEntry entry;
+  entry.owner = format::Owner::node;
+  entry.tree = tree;
+  entry.level = static_cast<std::uint8_t>(level);
+  return claim(address, entry);
+}
+
+format::ReverseEntry entry_of(Ino ino, std::uint64_t first, const format::Extent& extent, std::uint64_t index) {
+  format::ReverseEntry entry;
+  entry.owner = format::Owner::file_block;
+  entry.estimate = extent.estimate;
+  entry.ino = ino;
+  entry.block = first + index;
+  entry.clock = extent.clock;
+  entry.crc = extent.crcs[index];
+  return entry;
+}
+
+}  // namespace varve::check

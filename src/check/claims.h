@@ -1,0 +1,62 @@
+// Who owns which block: collected from the trees, then compared with `.ffile` and `.mfile`.
+//
+// The owners themselves would take 24 bytes per block. Instead each leaf of `.mfile` (168 blocks) has the sum of the
+// hashes of its expected entries; where sums differ, a second walk with a recorder finds the blocks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "format/item.h"
+#include "format/map_record.h"
+#include "format/superblock.h"
+
+namespace varve::check {
+
+enum class Claim : std::uint8_t { good, outside, twice };
+
+std::uint64_t entry_hash(BlockAddr address, const format::ReverseEntry& entry);
+std::string describe(const format::ReverseEntry& entry);
+
+class Claims {
+ public:
+  struct Segment {
+    std::uint64_t clock_sum = 0;
+    std::uint32_t live = 0;
+    std::uint32_t youngest = 0;
+  };
+  using Recorder = std::function<void(BlockAddr, const format::ReverseEntry&)>;
+
+  explicit Claims(const format::Superblock& super);
+
+  Claim claim(BlockAddr address, const format::ReverseEntry& owner);
+  Claim claim_node(BlockAddr address, format::TreeId tree, unsigned level);
+  bool is_claimed(BlockAddr address) const { return bits_[address.v / 64] >> (address.v % 64) & 1; }
+  bool is_inside(BlockAddr address) const { return address >= first_ && address < end_; }
+
+  const Segment& segment(std::uint64_t index) const { return segments_[index]; }
+  std::uint64_t live() const { return live_; }
+  std::uint64_t data() const { return data_; }
+  const std::vector<std::uint64_t>& hash_sums() const { return hash_sums_; }  // by leaf of .mfile
+  const std::unordered_set<std::uint64_t>& conflicts() const { return conflicts_; }  // addresses, the first 1000
+
+  void set_recorder(Recorder recorder) { recorder_ = std::move(recorder); }  // hears every claim
+
+ private:
+  std::uint32_t segment_blocks_;
+  BlockAddr first_, end_;
+  std::vector<std::uint64_t> bits_;
+  std::vector<Segment> segments_;
+  std::vector<std::uint64_t> hash_sums_;
+  std::unordered_set<std::uint64_t> conflicts_;
+  std::uint64_t live_ = 0;
+  std::uint64_t data_ = 0;
+  Recorder recorder_;
+};
+
+// The entry that `.mfile` must have for block `index` of an extent that starts at file block `first`.
+format::ReverseEntry entry_of(Ino ino, std::uint64_t first, const format::Extent& extent, std::uint64_t index);
+
+}  // namespace varve::check

@@ -1,0 +1,24 @@
+// What all passes of one check share.
+#pragma once
+
+#include "check/check.h"
+
+namespace varve::check {
+
+struct Context {
+  io::BlockDevice& device;
+  const CheckOptions& options;
+  Progress* progress;
+  Report& report;
+  // Part of a tree could not be read: what compares everything with everything would only repeat that.
+  bool incomplete = false;
+
+  const format::Superblock& super() const { return report.super; }
+  ProblemLog& problems() { return report.problems; }
+  void add(Code code, Where where, std::string detail = {}) { report.problems.add(code, where, std::move(detail)); }
+  void update(const char* phase, std::uint64_t done, std::uint64_t total) {
+    if (progress) progress->update(phase, done, total);
+  }
+};
+
+}  // namespace varve::check

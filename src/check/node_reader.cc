@@ -1,0 +1,51 @@
+#include "check/node_reader.h"
+
+#include <cstring>
+
+namespace varve::check {
+
+NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeId tree, unsigned level) {
+  NodeBatch batch{AlignedBuffer(refs.size() * kBlockSize), std::vector<FetchedNode>(refs.size())};
+  std::vector<ReadPiece> pieces;
+  std::vector<std::size_t> of_piece;
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    const auto out = batch.buffer.span().subspan(i * kBlockSize, kBlockSize);
+    if (refs[i].address.v >= context_.device.geometry().blocks()) {
+      context_.add(Code::node_unreadable, {refs[i].address, {}}, "behind the end of the device");
+      context_.incomplete = true;
+      continue;
+    }
+    batch.nodes[i].block = out;
+    pieces.push_back({refs[i].address, out});
+    of_piece.push_back(i);
+  }
+  reader_.read(pieces);
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    const std::size_t i = of_piece[p];
+    if (pieces[p].error) {
+      context_.add(Code::node_unreadable, {refs[i].address, {}}, std::strerror(pieces[p].error));
+      context_.incomplete = true;
+    } else {
+      judge(refs[i], tree, level, batch.nodes[i]);
+    }
+  }
+  return batch;
+}
+
+void NodeReader::judge(const format::NodeRef& ref, format::TreeId tree, unsigned level, FetchedNode& node) {
+  const format::NodeExpectation expected{context_.super().identity, ref.address, ref.crc, tree, static_cast<int>(level)};
+  const auto header = format::check_node(node.block, expected);
+  const auto alone = format::decode_node_header(node.block);  // the own CRC, which readers do not compute
+  if (!header.ok() || !alone.ok()) {
+    context_.add(Code::node_damaged, {ref.address, {}}, (header.ok() ? alone : header).error().message());
+    context_.incomplete = true;
+    return;
+  }
+  if (header->serial > context_.super().serial)
+    context_.add(Code::node_from_future, {ref.address, {}},
+                 fmt::format("of checkpoint {}, the newest is {}", header->serial, context_.super().serial));
+  node.header = *header;
+  node.good = true;
+}
+
+}  // namespace varve::check

@@ -1,0 +1,37 @@
+// Reads tree nodes in batches and reports those that cannot be what their referrer says.
+#pragma once
+
+#include <vector>
+
+#include "base/buffer.h"
+#include "check/batch_reader.h"
+#include "check/context.h"
+#include "format/node.h"
+
+namespace varve::check {
+
+struct FetchedNode {
+  bool good = false;  // otherwise a problem was reported, and the context is marked incomplete
+  format::NodeHeader header;
+  std::span<const std::byte> block;
+};
+
+struct NodeBatch {
+  AlignedBuffer buffer;
+  std::vector<FetchedNode> nodes;  // one for each reference
+};
+
+class NodeReader {
+ public:
+  explicit NodeReader(Context& context) : context_(context), reader_(context.device) {}
+
+  NodeBatch fetch(std::span<const format::NodeRef> refs, format::TreeId tree, unsigned level);
+
+ private:
+  void judge(const format::NodeRef& ref, format::TreeId tree, unsigned level, FetchedNode& node);
+
+  Context& context_;
+  BatchReader reader_;
+};
+
+}  // namespace varve::check

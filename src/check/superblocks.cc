@@ -1,0 +1,113 @@
+#include "check/superblocks.h"
+
+#include <algorithm>
+
+#include "base/buffer.h"
+
+namespace varve::check {
+
+using format::Superblock;
+
+namespace {
+
+Result<Superblock> read_copy(io::BlockDevice& device, std::uint64_t block) {
+  AlignedBuffer buffer(kBlockSize);
+  TRY(device.read(block * kBlockSize, buffer.span()));
+  return format::decode_superblock(buffer.span());
+}
+
+void complain(ProblemLog& problems, const char* which, BlockAddr address, const Error& error) {
+  problems.add(error.is(Errc::io) ? Code::superblock_unreadable : Code::superblock_damaged, {address, {}},
+               fmt::format("{}: {}", which, error.message()));
+}
+
+// The second copy of a filesystem whose first one is good; its place is known exactly.
+Superblock with_first(io::BlockDevice& device, const Superblock& first, ProblemLog& problems) {
+  const BlockAddr place{first.device_blocks - 1};
+  if (place.v >= device.geometry().blocks()) {
+    problems.add(Code::device_too_small, {},
+                 fmt::format("{} blocks instead of {}", device.geometry().blocks(), first.device_blocks));
+    return first;
+  }
+  const auto second = read_copy(device, place.v);
+  if (!second.ok()) {
+    complain(problems, "the second copy", place, second.error());
+    return first;
+  }
+  if (*second == first) return first;
+  if (second->identity != first.identity) {
+    problems.add(Code::superblock_damaged, {place, {}}, "the second copy: belongs to another filesystem");
+    return first;
+  }
+  problems.add(Code::superblocks_differ, {},
+               fmt::format("checkpoints {} and {}", first.serial, second->serial));
+  return second->serial > first.serial ? *second : first;  // the first copy is written first
+}
+
+}  // namespace
+
+Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems) {
+  if (device.geometry().blocks() < format::kMinDeviceBlocks)
+    return Error(Errc::not_varve, fmt::format("{}: too small to be a Varve filesystem", device.name()));
+  const auto first = read_copy(device, 0);
+  if (first.ok()) return with_first(device, *first, problems);
+  if (first.fails_with(Errc::unknown_feature)) return first.error();
+  const BlockAddr place{device.geometry().blocks() - 1};
+  auto second = read_copy(device, place.v);
+  if (!second.ok() && first.fails_with(Errc::not_varve) && second.fails_with(Errc::not_varve))
+    return Error(Errc::not_varve, fmt::format("{}: not a Varve filesystem", device.name()));
+  if (!second.ok())
+    return Error(first.error().code(), fmt::format("{}: no usable superblock: {}; at the end: {}", device.name(),
+                                                   first.error().message(), second.error().message()));
+  complain(problems, "the first copy", {}, first.error());
+  return std::move(second).value();
+}
+
+void check_image(Context& context, Claims& claims) {
+  const Superblock& super = context.super();
+  const BlockAddr address = super.image.address;
+  format::ReverseEntry owner;
+  owner.owner = format::Owner::super_image;
+  if (claims.claim(address, owner) == Claim::outside) return context.add(Code::address_outside, {address, {}}, "of the image");
+  AlignedBuffer buffer(kBlockSize);
+  if (address.v >= context.device.geometry().blocks() || !context.device.read(address.v * kBlockSize, buffer.span()).ok())
+    return context.add(Code::node_unreadable, {address, {}}, "the superblock's image");
+  const auto image = format::decode_super_image(buffer.span());
+  if (!image.ok()) return context.add(Code::image_wrong, {address, {}}, image.error().message());
+  const bool same = image->image == super.image && image->identity == super.identity && image->serial == super.serial &&
+                    image->uuid == super.uuid && image->device_blocks == super.device_blocks &&
+                    image->segment_blocks == super.segment_blocks && image->first_segment == super.first_segment &&
+                    image->inode_file == super.inode_file && image->reverse_map == super.reverse_map &&
+                    image->free_map == super.free_map && image->op == super.op && image->lsn == super.lsn;
+  if (!same) context.add(Code::image_wrong, {address, {}});
+}
+
+void check_runs(Context& context, const Claims& claims) {
+  const Superblock& super = context.super();
+  std::vector<format::Run> runs{super.chain, super.next_run, super.node_head.rest};
+  for (const format::HeadPlace& head : super.heads) runs.push_back(head.rest);
+  std::erase_if(runs, [](const format::Run& run) { return run.blocks == 0; });
+  std::ranges::sort(runs, {}, [](const format::Run& run) { return run.start; });
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i > 0 && runs[i].start < runs[i - 1].end())
+      context.add(Code::runs_overlap, {runs[i].start, {}}, fmt::format("{} blocks", runs[i].blocks));
+    for (std::uint32_t b = 0; b < runs[i].blocks; ++b)
+      if (const BlockAddr block = runs[i].start + b; claims.is_inside(block) && claims.is_claimed(block)) {
+        context.add(Code::run_not_free, {block, {}}, fmt::format("in the {} blocks from {}", runs[i].blocks, runs[i].start));
+        break;
+      }
+  }
+}
+
+void check_counts(Context& context, const Claims& claims) {
+  const Superblock& super = context.super();
+  auto compare = [&](const char* what, std::uint64_t is, std::uint64_t should) {
+    if (is != should) context.add(Code::count_wrong, {}, fmt::format("{} {} instead of {}", what, is, should));
+  };
+  compare("live blocks", super.live_blocks, claims.live());
+  compare("data blocks", super.data_blocks, claims.data());
+  compare("reserved blocks", super.reserved_blocks, context.report.statistics.unwritten_blocks);
+  compare("inodes", super.inodes, context.report.statistics.inodes);
+}
+
+}  // namespace varve::check

@@ -1,0 +1,22 @@
+// Both superblock copies and what can be said about them without the trees.
+#pragma once
+
+#include "check/batch_reader.h"
+#include "check/claims.h"
+#include "check/context.h"
+
+namespace varve::check {
+
+// Reads both copies, reports what is wrong with them and returns the one to believe.
+Result<format::Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems);
+
+// The copy of the superblock that stands as the checkpoint's last node. Claims its block.
+void check_image(Context& context, Claims& claims);
+
+// Where the chain and the heads go on: over free blocks that nothing else is to use. After all claims.
+void check_runs(Context& context, const Claims& claims);
+
+// The counts that the superblock holds. After all claims.
+void check_counts(Context& context, const Claims& claims);
+
+}  // namespace varve::check

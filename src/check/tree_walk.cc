@@ -1,0 +1,82 @@
+#include "check/tree_walk.h"
+
+namespace varve::check {
+
+using format::Key;
+using format::NodeRef;
+
+void TreeWalk::run() {
+  const format::Superblock& super = context_.super();
+  if (!claim(super.inode_file.address, super.inode_file_level)) return;
+  const NodeBatch root = reader_.fetch({&super.inode_file, 1}, format::TreeId::inode_file, super.inode_file_level);
+  if (root.nodes[0].good) walk(root.nodes[0], super.inode_file, {format::kMinKey, format::kMaxKey});
+}
+
+// False: not to be entered, because it has another owner already; this also bounds the work on crafted images.
+bool TreeWalk::claim(BlockAddr address, unsigned level) {
+  const Claim outcome = claims_.claim_node(address, format::TreeId::inode_file, level);
+  if (outcome == Claim::good) {
+    context_.update("inodes", ++nodes_, context_.super().live_blocks - context_.super().data_blocks);
+    return true;
+  }
+  if (outcome == Claim::outside) context_.add(Code::address_outside, {address, {}}, "of a node of .ifile");
+  context_.incomplete = true;
+  return false;
+}
+
+std::uint64_t TreeWalk::walk(const FetchedNode& node, const NodeRef& ref, const Range& range) {
+  const bool was_complete = !context_.incomplete;
+  const std::uint64_t blocks = node.header.level == 0 ? walk_leaf(node, range) : walk_interior(node, range);
+  const bool complete = was_complete && !context_.incomplete;
+  if (complete && blocks != ref.blocks)
+    context_.add(Code::block_sum_wrong, {ref.address, {}}, fmt::format("{} instead of {}", ref.blocks, blocks));
+  return blocks;
+}
+
+void TreeWalk::check_range(const FetchedNode& node, const Key& first, const Key& last, const Range& range) {
+  if (first < range.lower || last >= range.upper)
+    context_.add(Code::keys_out_of_order, {node.header.address, {}},
+                 fmt::format("inodes {} to {}, its place is for {} to {}", first.ino, last.ino, range.lower.ino,
+                             range.upper.ino));
+}
+
+std::uint64_t TreeWalk::walk_leaf(const FetchedNode& node, const Range& range) {
+  const auto items = format::decode_items(node.block, node.header);
+  if (!items.ok()) {
+    context_.add(Code::node_damaged, {node.header.address, {}}, items.error().message());
+    context_.incomplete = true;
+    return 0;
+  }
+  check_range(node, items->front().key, items->back().key, range);
+  std::uint64_t blocks = 0;
+  for (const format::ItemRef& item : *items) blocks += visitor_.visit(item, node.header.address);
+  return blocks;
+}
+
+std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& range) {
+  const auto children = format::decode_children(node.block, node.header);
+  if (!children.ok()) {
+    context_.add(Code::node_damaged, {node.header.address, {}}, children.error().message());
+    context_.incomplete = true;
+    return 0;
+  }
+  const unsigned level = node.header.level - 1U;
+  std::vector<NodeRef> refs;
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < children->size(); ++i) {
+    const format::ChildRef& child = (*children)[i];
+    if (!claim(child.ref.address, level)) continue;
+    refs.push_back(child.ref);
+    // The first child stands for everything from the start of its parent's range.
+    ranges.push_back({i == 0 ? range.lower : child.first, i + 1 < children->size() ? (*children)[i + 1].first : range.upper});
+  }
+  // Beyond the first: the parent's keys must themselves lie in the parent's range.
+  if (children->size() > 1) check_range(node, (*children)[1].first, children->back().first, range);
+  std::uint64_t blocks = 0;
+  const NodeBatch batch = reader_.fetch(refs, format::TreeId::inode_file, level);
+  for (std::size_t i = 0; i < refs.size(); ++i)
+    if (batch.nodes[i].good) blocks += walk(batch.nodes[i], refs[i], ranges[i]);
+  return blocks;
+}
+
+}  // namespace varve::check
