@@ -35,8 +35,8 @@ Step step_of(Verb verb, std::string target, std::string other = {}) {
 std::string ScriptGenerator::name() {
   static constexpr const char* kNames[] = {"foo", "bar", "baz", "qux", "quux", "corge", "grault", "garply"};
   const std::uint64_t n = dice_.below(profile_.names);
-  if (n < std::size(kNames)) return kNames[n];
-  std::string text = "n" + std::to_string(n);
+  if (n < std::size(kNames)) return profile_.prefix + kNames[n];
+  std::string text = profile_.prefix + "n" + std::to_string(n);
   if (n % 7 == 0) text += std::string(180, 'x');  // long names fill leaves sooner
   return text;
 }
@@ -56,7 +56,8 @@ std::string ScriptGenerator::existing(const ModelFs& state, Wanted wanted) {
     if (wanted == Wanted::directory) return !inode.is_directory();
     return wanted == Wanted::not_directory && inode.is_directory();
   });
-  return all.empty() ? "/" : dice_.pick(all).first;
+  if (!all.empty()) return dice_.pick(all).first;
+  return profile_.spare_root && wanted != Wanted::directory ? blind_path() : "/";
 }
 
 std::string ScriptGenerator::file_target(const ModelFs& state) {

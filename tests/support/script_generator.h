@@ -15,6 +15,8 @@ struct ScriptProfile {
   std::size_t steps = 200;
   std::size_t names = 6;           // different names in a directory
   std::size_t depth = 3;           // directories above a name, at most
+  std::string prefix;              // of every name: several scripts can share a directory
+  bool spare_root = false;         // the root's own attributes are not touched
   std::uint64_t file_bytes = 256 * 1024;  // writes end before this
   std::uint64_t write_bytes = 32 * 1024;  // most writes are no longer than this
   std::uint64_t total_bytes = 4u << 20;   // above this much data unlinks and truncates prevail

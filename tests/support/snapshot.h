@@ -42,8 +42,9 @@ struct CompareOptions {
 };
 
 Snapshot snapshot_of(const ModelFs& model, bool with_slots = true);
-// `slots` of the model tells which nameless inodes to look at; null: none (after a crash or remount).
-Snapshot snapshot_of(FsFixture& fixture, const ModelFs* slots = nullptr);
+// `model` tells where to start (its root may stand for a subdirectory) and which nameless inodes to look at. Without
+// it: everything that has a name.
+Snapshot snapshot_of(FsFixture& fixture, const ModelFs* model = nullptr);
 
 // Hash of all but the identity: equal for equal states.
 std::uint64_t hash_of(const Snapshot& snapshot, bool times = true);

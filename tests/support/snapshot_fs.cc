@@ -113,13 +113,13 @@ class FsWalk {
   std::unordered_map<Ino, std::string> seen_;
 };
 
-Status walk_all(FsFixture& fixture, const ModelFs* slots, FsWalk& walk) {
+Status walk_all(FsFixture& fixture, const ModelFs* model, FsWalk& walk) {
   walk.where = "/";
-  const fs::Attr root = TRY(fixture.getattr(kRootIno));
+  const fs::Attr root = TRY(fixture.getattr(model ? model->inode(kModelRoot).ino : kRootIno));
   TRY(walk.visit("/", root));
-  if (!slots) return {};
-  for (const auto& [slot, id] : slots->slots()) {
-    const ModelInode& inode = slots->inode(id);
+  if (!model) return {};
+  for (const auto& [slot, id] : model->slots()) {
+    const ModelInode& inode = model->inode(id);
     if (inode.nlink != 0) continue;
     walk.where = slot;
     const fs::Attr attr = TRY(fixture.getattr(inode.ino));
@@ -130,9 +130,9 @@ Status walk_all(FsFixture& fixture, const ModelFs* slots, FsWalk& walk) {
 
 }  // namespace
 
-Snapshot snapshot_of(FsFixture& fixture, const ModelFs* slots) {
+Snapshot snapshot_of(FsFixture& fixture, const ModelFs* model) {
   FsWalk walk(fixture);
-  const Status status = walk_all(fixture, slots, walk);
+  const Status status = walk_all(fixture, model, walk);
   if (!status.ok()) walk.snapshot.error = fmt::format("{}: {}", walk.where, status.error().message());
   return std::move(walk.snapshot);
 }

@@ -1,0 +1,86 @@
+#include "support/world.h"
+
+#include <fmt/format.h>
+
+#include "support/shrink.h"
+
+namespace varve::test {
+
+namespace {
+
+fs::Options options_for(const WorldParameters& parameters, ManualClock& clock, Random& random) {
+  fs::Options options = test_options(clock, random);
+  if (parameters.options) parameters.options(options);
+  return options;
+}
+
+std::string describe(const char* what, const Status& status) {
+  return status.ok() ? "" : fmt::format("{}: {}", what, status.error().message());
+}
+
+}  // namespace
+
+std::string check_image(io::BlockDevice& device, bool verify_data) {
+  check::CheckOptions options;
+  options.verify_data = verify_data;
+  auto report = check::check(device, options);
+  if (!report.ok()) return "the checker gives up: " + report.error().message();
+  std::string text;
+  if (report->needs_recovery) text = "the checker finds the image unclean\n";
+  if (report->errors() + report->warnings() == 0) return text;
+  for (const check::Problem& problem : report->problems.kept()) text += check::to_line(problem) + "\n";
+  return text;
+}
+
+World::World(const WorldParameters& p)
+    : parameters(p),
+      device(p.bytes),
+      random(p.image.seed + 1),
+      fixture(device, options_for(p, clock, random)),
+      steps(fixture, clock, p.lockstep) {}
+
+std::string World::start() {
+  Status status = make_image(device, parameters.image);
+  if (status.ok()) status = fixture.mount();
+  if (status.ok()) status = steps.adopt_root();
+  return describe("cannot start", status);
+}
+
+std::string World::run(const Script& script, std::size_t interval) {
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    std::string text = steps.run(script[i]);
+    const bool look = (i + 1) % interval == 0 || i + 1 == script.size();
+    if (text.empty() && look) text = compare_now();
+    if (!text.empty()) return fmt::format("after step {} ({}):\n{}", i + 1, to_string(script[i]), text);
+  }
+  return "";
+}
+
+std::string World::finish() {
+  steps.model.drop_all_references();
+  if (auto text = describe("unmount", fixture.unmount()); !text.empty()) return text;
+  if (auto text = check_image(device); !text.empty()) return "checker after unmount:\n" + text;
+  if (auto text = describe("mount", fixture.mount()); !text.empty()) return text;
+  const std::string text = compare_now();
+  return text.empty() ? "" : "after the last remount:\n" + text;
+}
+
+std::string run_in_world(const WorldParameters& parameters, const Script& script, std::size_t interval) {
+  World world(parameters);
+  std::string text = world.start();
+  if (text.empty()) text = world.run(script, interval);
+  if (text.empty()) text = world.finish();
+  return text;
+}
+
+std::string report(const WorldParameters& parameters, const Script& script, const std::string& failure,
+                   std::uint64_t seed) {
+  // A single step can only be blamed when every step is followed by a look.
+  const auto fails = [&](const Script& candidate) { return !run_in_world(parameters, candidate, 1).empty(); };
+  if (!fails(script)) return fmt::format("seed {}, {} steps: {}\n", seed, script.size(), failure);
+  const Script small = shrink(script, fails);
+  return fmt::format("seed {}: {}\nsmallest script that fails ({} bytes, image seed {}):\n{}\n\n{}", seed, failure,
+                     parameters.bytes, parameters.image.seed, to_string(small), run_in_world(parameters, small, 1));
+}
+
+}  // namespace varve::test
