@@ -235,7 +235,7 @@ class Varve(Filesystem):
         self.version = run(self.bin / "varve", "--version").strip()
 
     def make(self):
-        run(self.bin / "mkfs.varve", "-q", "-f", *self.options.mkfs_options.split(), self.device)
+        run(self.bin / "mkfs.varve", "-q", "-f", "--no-discard", *self.options.mkfs_options.split(), self.device)
 
     def mount(self):
         options = ["-o", self.options.mount_options] if self.options.mount_options else []

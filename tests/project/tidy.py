@@ -40,7 +40,7 @@ BANNED_CALLS = [
     (r"(?<![\w.>])(rand\(\)|srand\(|time\((nullptr|NULL|0|&)|system\([^)])", "Clock and Random are injected", r"^$"),
     (r"std::(random_device|mt19937)|system_clock::now", "Clock and Random are injected", r"src/base/clock\.cc|^tests/|^bench/"),
     (r"std::(cout|cerr)\b|\bprintf\s*\(", "libraries do not print", r"^(tools|tests|bench)/"),
-    (r"using namespace std\b", "spell it", r"^$"),
+    (r"using namespace std;", "spell it", r"^$"),
     (r"\bnew\s+std::thread\b|\.detach\(\)", "threads are owned and joined", r"^$"),
 ]
 

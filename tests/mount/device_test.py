@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Who mounts what: a raw device as root, an image as a user without any privilege, with and without io_uring."""
+
+from harness import *
+
+NOBODY = 65534
+
+
+class RawDevice(unittest.TestCase):
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        self.folder = new_folder()
+        self.file = self.folder / "disk"
+        with open(self.file, "wb") as file:
+            file.truncate(512 * MIB)
+        done = command("losetup", "--find", "--show", "--direct-io=on", self.file, check=False)
+        if done.returncode:
+            self.skipTest(f"no loop device: {done.stderr}")
+        self.loop = done.stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", self.loop])
+        self.addCleanup(clean_up_all)
+        self.image = Image(self.loop, self.folder)
+        self.dir = self.image.dir
+
+    def test_use_and_unmount(self):
+        self.image.mkfs(None)
+        self.image.mount()
+        fill_random(self.dir / "f", 40 * MIB, 3)
+        self.assertGreater(os.statvfs(self.dir).f_blocks * 4096, 400 * MIB)
+        command("umount", self.dir)  # the plain one: on a block device it waits
+        wait_until(lambda: not processes_of(self.loop), 20, "the daemon ends")
+        self.image.fsck("--data")
+        self.image.mount()
+        self.assertTrue(same_random(self.dir / "f", 40 * MIB, 3))
+        self.image.umount()
+
+    def test_sync_reaches_the_device(self):
+        self.image.mkfs(None)
+        self.image.mount()
+        if " fuseblk" not in mount_line(self.dir):
+            self.skipTest("not mounted as fuseblk")
+        (self.dir / "f").write_text("written, then sync(1)")
+        command("sync", "-f", self.dir)
+        self.image.kill()
+        self.image.mount()
+        if tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 18):
+            self.assertEqual((self.dir / "f").read_text(), "written, then sync(1)")
+        self.image.check_all()
+
+    def test_a_device_in_use_is_refused(self):
+        command("mkfs.ext4", "-q", "-F", self.loop)
+        done = command(BIN / "mkfs.varve", self.loop, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("ext", done.stderr)
+        command("mount", self.loop, self.dir)
+        try:
+            done = command(BIN / "mkfs.varve", "-f", self.loop, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, "in use|mounted|busy")
+        finally:
+            command("umount", self.dir)
+        command("e2fsck", "-fn", self.loop)
+        self.image.mkfs(None)
+        self.image.mount()
+        self.assertNotEqual(command("mkfs.ext4", "-F", self.loop, check=False, input="").returncode, 0)
+        other = self.folder / "other"
+        other.mkdir()
+        done = command(BIN / "varve", "mount", self.loop, other, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.lower(), "in use|mounted|busy")
+        self.image.check_all()
+
+    def test_trim_gives_blocks_back(self):
+        self.image.mkfs(None)
+        self.image.mount()
+        fill_random(self.dir / "f", 100 * MIB)
+        self.assertGreater(self.file.stat().st_blocks * 512, 95 * MIB)
+        os.unlink(self.dir / "f")
+        command(BIN / "varve", "checkpoint", self.dir)
+        command("fstrim", self.dir)
+        command(BIN / "varve", "trim", self.dir)
+        self.assertLess(self.file.stat().st_blocks * 512, 60 * MIB)
+        fill_random(self.dir / "g", 100 * MIB, 2)
+        self.image.remount()
+        self.assertTrue(same_random(self.dir / "g", 100 * MIB, 2))
+        self.image.check_all()
+
+    def test_a_smaller_device_is_refused(self):
+        self.image.mkfs(None)
+        os.truncate(self.file, 300 * MIB)
+        command("losetup", "-c", self.loop)
+        done = self.image.mount(check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertTrue(done.stderr.strip())
+
+
+class Unprivileged(unittest.TestCase):
+    def test_a_user_mounts_an_image(self):
+        if IS_ROOT and not shutil.which("setpriv"):
+            self.skipTest("no setpriv")
+        if not shutil.which("fusermount3"):
+            self.skipTest("no fusermount3")
+        folder = new_folder()
+        tools = folder / "bin"  # the build may lie where others cannot look
+        shutil.copytree(BIN, tools, ignore=lambda d, names: [n for n in names if "varve" not in n])
+        image = Image(folder=folder)
+        self.addCleanup(clean_up_all)
+        become = []
+        if IS_ROOT:
+            for path in (folder, image.dir):
+                os.chown(path, NOBODY, NOBODY)
+            become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        path = image.path
+        command(*become, tools / "mkfs.varve", "-q", "--size", "256M", path)
+        command(*become, tools / "varve", "mount", path, image.dir)
+        script = f"""
+            set -e; cd {image.dir}
+            echo hello > f; mkdir d; ln f d/hard; mv f d/g; test "$(cat d/hard)" = hello
+            dd if=/dev/zero of=big bs=1M count=20 conv=fsync 2>/dev/null
+            test "$(stat -c %u f d 2>/dev/null | sort -u)" = "{NOBODY if IS_ROOT else os.getuid()}"
+            chmod 700 d; if chown 0 d 2>/dev/null; then exit 1; fi
+        """
+        command(*become, "sh", "-c", script)
+        command(*become, tools / "varve", "status", image.dir)
+        command(*become, tools / "varve", "umount", image.dir)
+        self.assertEqual(processes_of(path), [])
+        command(*become, tools / "fsck.varve", "-n", "-f", "--data", path)
+
+
+class OtherWaysOfIo(unittest.TestCase):
+    def use(self, environment, folder=None):
+        image = Image(folder=folder)
+        self.addCleanup(clean_up_all)
+        env = dict(os.environ, **environment)
+        image.mkfs("256M")
+        image.mount(env=env)
+        fill_random(image.dir / "f", 30 * MIB, 5)
+        image.umount()
+        image.fsck("--data")
+        image.mount(env=env)
+        self.assertTrue(same_random(image.dir / "f", 30 * MIB, 5))
+        status = json.dumps(image.status())
+        image.check_all()
+        return status
+
+    def test_without_io_uring(self):
+        self.assertIn("threads", self.use({"VARVE_IO": "threads"}))
+
+    def test_without_direct_io(self):
+        self.use({"VARVE_IO_BUFFERED": "1"})
+
+    def test_on_tmpfs(self):
+        if not os.access("/dev/shm", os.W_OK) or shutil.disk_usage("/dev/shm").free < 400 * MIB:
+            self.skipTest("no room in /dev/shm")
+        folder = Path(tempfile.mkdtemp(prefix="varve-test.", dir="/dev/shm"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        self.use({}, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""Images, mounts and daemons for the end-to-end tests. A test file begins with `from harness import *` and ends with
+`main()`. Tests skip (exit 77) where /dev/fuse or the tools are missing, and never leave a mount or a daemon behind.
+
+Environment: VARVE_BIN (folder of the tools), VARVE_TEST_DIR (where images go; default /var/tmp),
+VARVE_MOUNT_OPTIONS (added to every mount), VARVE_TEST_SEED."""
+
+import atexit
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("VARVE_BIN", ROOT / "build/release/bin")).resolve()
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+IS_ROOT = os.geteuid() == 0
+SEED = int(os.environ.get("VARVE_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
+
+_mounts = []
+_folders = []
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def command(*words, timeout=120, check=True, **options):
+    """Runs it; returns the CompletedProcess with text output. Fails with the output when `check`."""
+    options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
+    if options["stdin"] is None:
+        del options["stdin"]
+    done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          errors="replace", timeout=timeout, **options)
+    if check and done.returncode:
+        raise AssertionError(f"{' '.join(map(str, words))}: status {done.returncode}\n{done.stdout[-2000:]}"
+                             f"{done.stderr[-2000:]}")
+    return done
+
+
+def mount_line(directory):
+    """The last line of /proc/self/mounts for a mount point, or None; works on dead mounts, too."""
+    found = None
+    with open("/proc/self/mounts") as mounts:
+        for line in mounts:
+            if line.split()[1].replace("\\040", " ") == str(directory):
+                found = line
+    return found
+
+
+def processes_of(image):
+    """Daemons that serve an image."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if os.fsencode(str(image)) in words and words[0].endswith(b"varve"):
+                    if "State:\tZ" not in (entry / "status").read_text():
+                        found.append(int(entry.name))
+            except (OSError, ProcessLookupError):
+                pass
+    return found
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+class Image:
+    """An image file, or a device, and the place where it gets mounted."""
+
+    def __init__(self, path=None, folder=None):
+        self.folder = Path(folder) if folder else new_folder()
+        self.path = Path(path) if path else self.folder / "disk.img"
+        self.dir = self.folder / "mnt"
+        self.dir.mkdir(exist_ok=True)
+        _mounts.append(self)
+
+    def mkfs(self, size="1G", *options):
+        sized = ["--size", size] if size and not self.path.exists() else []
+        return command(BIN / "mkfs.varve", "-q", "-f", *sized, *options, self.path)
+
+    def mount(self, options="", check=True, **more):
+        words = [o for o in (options, os.environ.get("VARVE_MOUNT_OPTIONS", "")) if o]
+        given = ["-o", ",".join(words)] if words else []
+        return command(BIN / "varve", "mount", self.path, self.dir, *given, check=check, **more)
+
+    def umount(self, **more):
+        return command(BIN / "varve", "umount", self.dir, **more)
+
+    def remount(self, options=""):
+        self.umount()
+        self.mount(options)
+
+    def is_mounted(self):
+        return mount_line(self.dir) is not None
+
+    def daemon(self):
+        pids = processes_of(self.path)
+        assert len(pids) == 1, f"expected one daemon of {self.path}, found {pids}"
+        return pids[0]
+
+    def kill(self):
+        """As a crash of the daemon: nothing more gets written. The dead mount stays."""
+        pid = self.daemon()
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
+
+    def status(self):
+        return json.loads(command(BIN / "varve", "status", "--json", self.dir).stdout)
+
+    def fsck(self, *options, expect=(0,)):
+        done = command(BIN / "fsck.varve", "-n", "-f", *options, self.path, check=False, timeout=600)
+        if done.returncode not in expect:
+            raise AssertionError(f"fsck.varve: status {done.returncode}, expected {expect}\n{done.stdout}{done.stderr}")
+        return done
+
+    def check_all(self):
+        """Unmounts if mounted; the image must be clean and every block of it readable."""
+        if self.is_mounted():
+            self.umount()
+        self.fsck("--data")
+
+    def clean_up(self):
+        for pid in processes_of(self.path):
+            os.kill(pid, signal.SIGKILL)
+        while mount_line(self.dir):
+            unmount = ["umount", "-l"] if IS_ROOT else ["fusermount3", "-u", "-z"]
+            if subprocess.run([*unmount, self.dir], capture_output=True).returncode:
+                break
+
+
+def new_folder():
+    folder = Path(tempfile.mkdtemp(prefix="varve-test.", dir=os.environ.get("VARVE_TEST_DIR", "/var/tmp")))
+    _folders.append(folder)
+    return folder
+
+
+def clean_up_all():
+    for image in _mounts:
+        image.clean_up()
+    for folder in _folders:
+        if not any(mount_line(i.dir) for i in _mounts if i.folder == folder):
+            subprocess.run(["rm", "-rf", folder])
+    _mounts.clear()
+    _folders.clear()
+
+
+def _too_long(_signal, _frame):
+    print("The test takes too long; where it is:", flush=True)
+    traceback.print_stack(_frame)
+    for image in _mounts:
+        for pid in processes_of(image.path):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                print(f"daemon {pid} thread {task.name}: {(task / 'wchan').read_text()}")
+    clean_up_all()
+    os._exit(1)
+
+
+class MountTest(unittest.TestCase):
+    """Each test gets a fresh 1 GiB filesystem, mounted, and after it an unmount and a full check."""
+    size = "1G"
+    options = ""
+
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs(self.size)
+        self.image.mount(self.options)
+        self.dir = self.image.dir
+
+    def tearDown(self):
+        if self._outcome_is_good():
+            self.image.check_all()
+
+    def _outcome_is_good(self):
+        outcome = self._outcome
+        if hasattr(outcome, "success"):
+            return outcome.success
+        return not any(error for _, error in getattr(outcome, "errors", []))
+
+
+def fill_random(path, size, seed=0, sync=True):
+    """Writes `size` reproducible bytes; returns nothing that has to be kept: see same_random."""
+    generator = random.Random(seed)
+    with open(path, "wb", buffering=0) as file:
+        while size:
+            piece = generator.randbytes(min(size, MIB))
+            file.write(piece)
+            size -= len(piece)
+        if sync:
+            os.fsync(file.fileno())
+
+
+def same_random(path, size, seed=0):
+    generator = random.Random(seed)
+    with open(path, "rb", buffering=0) as file:
+        while size:
+            piece = generator.randbytes(min(size, MIB))
+            if file.read(len(piece)) != piece:
+                return False
+            size -= len(piece)
+        return file.read(1) == b""
+
+
+def main(timeout=900):
+    for tool in ("mkfs.varve", "fsck.varve", "varve"):
+        if not (BIN / tool).exists():
+            skip(f"{BIN / tool} is not built")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        skip("no usable /dev/fuse")
+    if not IS_ROOT and not shutil.which("fusermount3"):
+        skip("not root, and no fusermount3")
+    if IS_ROOT and not can_mount():
+        skip("root here may not mount (no CAP_SYS_ADMIN)")
+    atexit.register(clean_up_all)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(timeout)
+    print(f"VARVE_TEST_SEED={SEED}")
+    unittest.main(verbosity=2)
+
+
+def can_mount():
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run(["mount", "-t", "tmpfs", "none", place], capture_output=True)
+        if done.returncode:
+            return False
+        subprocess.run(["umount", place], check=True)
+        return True

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Making, mounting, unmounting: what a person meets first."""
+
+from harness import *
+
+
+class Lifecycle(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.dir = self.image.dir
+
+    def made(self, *options):
+        self.image.mkfs("512M", *options)
+        return self.image
+
+    def test_make_mount_use_unmount_check(self):
+        image = self.made("-L", "first")
+        image.mount()
+        self.assertIn("varve", mount_line(self.dir))
+        (self.dir / "hello").write_text("sediment\n")
+        self.assertEqual((self.dir / "hello").read_text(), "sediment\n")
+        image.umount()
+        self.assertFalse(image.is_mounted())
+        self.assertEqual(processes_of(image.path), [], "umount returned before the daemon had ended")
+        self.assertFalse((self.dir / "hello").exists())
+        image.fsck("--data")
+        image.mount()
+        self.assertEqual((self.dir / "hello").read_text(), "sediment\n")
+        image.check_all()
+
+    def test_inode_numbers_and_times_survive_a_remount(self):
+        image = self.made()
+        image.mount()
+        (self.dir / "d").mkdir()
+        (self.dir / "d/f").write_text("x")
+        os.utime(self.dir / "d/f", ns=(-1_500_000_001, 5_000_000_000_123_456_789))
+        before = os.stat(self.dir / "d/f"), os.stat(self.dir / "d")
+        image.remount()
+        after = os.stat(self.dir / "d/f"), os.stat(self.dir / "d")
+        for name in ("st_ino", "st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns"):
+            for old, new in zip(before, after):
+                self.assertEqual(getattr(old, name), getattr(new, name), name)
+        self.assertEqual(after[0].st_atime_ns, -1_500_000_001)
+        self.assertEqual(after[0].st_mtime_ns, 5_000_000_000_123_456_789)
+
+    def test_mount_failures_say_why(self):
+        def refused(path, directory, word):
+            done = command(BIN / "varve", "mount", path, directory, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertTrue(done.stderr.strip(), "no message")
+            self.assertTrue(done.stderr.endswith("\n"))
+            self.assertRegex(done.stderr.lower(), word)
+            self.assertIsNone(mount_line(directory))
+            self.assertEqual(processes_of(path), [])
+        folder = self.image.folder
+        refused(folder / "absent.img", self.dir, "no such file")
+        text = folder / "text.img"
+        text.write_bytes(b"not a filesystem\n" * 65536)
+        refused(text, self.dir, "not a varve")
+        (folder / "empty.img").touch()
+        refused(folder / "empty.img", self.dir, ".")
+        self.made()
+        refused(self.image.path, folder / "nowhere", "no such file")
+        (folder / "file").touch()
+        refused(self.image.path, folder / "file", "not a directory")
+        done = command(BIN / "varve", "mount", self.image.path, self.dir, "-o", "frobnicate", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("frobnicate", done.stderr)
+
+    def test_a_mounted_image_is_refused(self):
+        image = self.made()
+        image.mount()
+        (self.dir / "f").write_text("keep")
+        other = image.folder / "other"
+        other.mkdir()
+        for words in ([BIN / "varve", "mount", image.path, other], [BIN / "mkfs.varve", "-f", image.path],
+                      [BIN / "fsck.varve", "-y", "-f", image.path]):
+            done = command(*words, check=False)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertRegex(done.stderr.lower(), "in use|mounted|busy")
+        self.assertIsNone(mount_line(other))
+        self.assertEqual((self.dir / "f").read_text(), "keep")
+        image.check_all()
+
+    def test_a_stale_mount_point_is_cleared(self):
+        image = self.made()
+        image.mount()
+        (self.dir / "f").write_text("x")
+        os.sync()
+        fd = os.open(self.dir / "f", os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+        image.kill()
+        with self.assertRaises(OSError):
+            os.stat(self.dir)
+        image.mount()
+        self.assertEqual((self.dir / "f").read_text(), "x")
+        image.check_all()
+
+    def test_status(self):
+        image = self.made("-L", "named")
+        image.mount()
+        fill_random(self.dir / "f", 8 * MIB)
+        status = json.dumps(image.status())
+        self.assertIn("named", status)
+        text = command(BIN / "varve", "status", self.dir).stdout
+        for word in ("live", "garbage", "cleaner"):
+            self.assertIn(word, text.lower())
+        command(BIN / "varve", "checkpoint", self.dir)
+        command(BIN / "varve", "trim", self.dir)
+        done = command(BIN / "varve", "status", image.folder, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        image.check_all()
+
+    def test_unmount_of_a_busy_mount_fails_and_harms_nothing(self):
+        image = self.made()
+        image.mount()
+        with open(self.dir / "f", "w") as file:
+            self.assertNotEqual(image.umount(check=False).returncode, 0)
+            file.write("still here")
+        self.assertEqual((self.dir / "f").read_text(), "still here")
+        image.check_all()
+
+    def test_read_only(self):
+        image = self.made()
+        image.mount()
+        (self.dir / "f").write_text("x" * 10000)
+        image.umount()
+        before = image.path.read_bytes()
+        image.mount("ro")
+        self.assertEqual((self.dir / "f").read_text(), "x" * 10000)
+        for attempt in (lambda: (self.dir / "g").write_text("y"), lambda: (self.dir / "f").unlink(),
+                        lambda: os.utime(self.dir / "f")):
+            with self.assertRaises(OSError) as caught:
+                attempt()
+            self.assertEqual(caught.exception.errno, 30)  # EROFS
+        image.umount()
+        self.assertEqual(image.path.read_bytes(), before, "a read-only mount wrote")
+
+    def test_read_only_after_a_crash_replays_in_memory(self):
+        image = self.made()
+        image.mount()
+        with open(self.dir / "f", "w") as file:
+            file.write("after the checkpoint")
+            file.flush()
+            os.fsync(file.fileno())
+        image.kill()
+        image.clean_up()
+        before = image.path.read_bytes()
+        image.mount("ro")
+        self.assertEqual((self.dir / "f").read_text(), "after the checkpoint")
+        image.umount()
+        self.assertEqual(image.path.read_bytes(), before, "a read-only mount wrote")
+
+    def test_an_idle_mount_is_silent(self):
+        image = self.made()
+        image.mount()
+        fill_random(self.dir / "f", 4 * MIB)
+        command(BIN / "varve", "checkpoint", self.dir)
+        time.sleep(8)  # longer than the seal timer
+
+        def used(pid):
+            io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return int(io["write_bytes"]), int(io["read_bytes"]), int(fields[11]) + int(fields[12])
+        pid = image.daemon()
+        before, stat_before = used(pid), image.path.stat().st_mtime_ns
+        time.sleep(8)
+        after = used(pid)
+        self.assertEqual(before[:2], after[:2], "an idle mount did I/O")
+        self.assertLessEqual(after[2] - before[2], 2, "an idle mount used the CPU")
+        self.assertEqual(stat_before, image.path.stat().st_mtime_ns)
+        image.check_all()
+
+    def test_the_mount_helper_takes_what_fstab_may_say(self):
+        image = self.made()
+        helper = BIN / "mount.varve"
+        command(helper, image.path, self.dir, "-f", "-o", "defaults")
+        self.assertFalse(image.is_mounted(), "-f is a dry run")
+        command(helper, image.path, self.dir, "-n", "-s", "-o", "defaults,nofail,_netdev,x-systemd.automount,noatime")
+        (self.dir / "f").write_text("x")
+        self.assertIn("f", os.listdir(self.dir))
+        command(BIN / "umount.fuse.varve", self.dir)
+        self.assertEqual(processes_of(image.path), [])
+        image.fsck()
+
+    def test_mkfs_refuses_what_is_not_empty(self):
+        image = self.made()
+        done = command(BIN / "mkfs.varve", image.path, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("-f", done.stderr)
+        image.fsck()
+        dry = command(BIN / "mkfs.varve", "-n", "--size", "64M", image.folder / "dry.img")
+        self.assertFalse((image.folder / "dry.img").exists(), dry.stdout)
+        made = json.loads(command(BIN / "mkfs.varve", "--json", "-U", "11111111-2222-4333-8444-555555555555", "--size", "64M",
+                                  image.folder / "new.img").stdout)
+        self.assertIn("11111111-2222-4333-8444-555555555555", json.dumps(made))
+
+    def test_mkfs_of_a_terabyte_is_quick(self):
+        start = time.monotonic()
+        self.image.mkfs("1T")
+        self.assertLess(time.monotonic() - start, 1)
+        self.image.mount()
+        self.assertGreater(os.statvfs(self.dir).f_blocks * 4096, 900 * GIB)
+        self.image.check_all()
+
+
+if __name__ == "__main__":
+    main()

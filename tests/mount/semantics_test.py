@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""What POSIX and Linux promise about files, through a real mount. The big suites have far more; these are the cases that
+FUSE filesystems get wrong."""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import stat
+
+from harness import *
+
+libc = ctypes.CDLL(None, use_errno=True)
+RENAME_NOREPLACE, RENAME_EXCHANGE, AT_FDCWD, AT_SYMLINK_FOLLOW = 1, 2, -100, 0x400
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
+
+
+def checked(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def renameat2(source, target, flags):
+    checked(libc.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), flags))
+
+
+def fallocate(fd, mode, offset, length):
+    checked(libc.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(length)))
+
+
+class Semantics(MountTest):
+    size = "256M"
+
+    def fails(self, number, call, *arguments):
+        with self.assertRaises(OSError) as caught:
+            call(*arguments)
+        self.assertEqual(caught.exception.errno, number, f"{call} {arguments}: {caught.exception}")
+
+    def test_names(self):
+        for name in ("a" * 255, "ü" * 127, "\udcff\udc80 bytes", "new\nline", ".hidden", "trailing. "):
+            (self.dir / name).write_text(name[:10].encode("ascii", "replace").decode())
+            self.assertIn(name, os.listdir(self.dir))
+        self.fails(errno.ENAMETOOLONG, os.stat, self.dir / ("a" * 256))
+        self.fails(errno.ENAMETOOLONG, os.mkdir, self.dir / ("a" * 300))
+        self.fails(errno.ENAMETOOLONG, os.symlink, "x", self.dir / ("a" * 256))
+        os.symlink("t" * 4095, self.dir / "link")
+        self.assertEqual(os.readlink(self.dir / "link"), "t" * 4095)
+        deep = self.dir
+        for _ in range(100):
+            deep = deep / "directory"
+            deep.mkdir()
+        self.image.remount()
+        self.assertTrue(deep.is_dir())
+
+    def test_links_and_removal(self):
+        (self.dir / "d/e").mkdir(parents=True)
+        (self.dir / "f").write_text("x")
+        os.link(self.dir / "f", self.dir / "d/g")
+        self.assertEqual(os.stat(self.dir / "f").st_nlink, 2)
+        self.assertEqual(os.stat(self.dir / "d").st_nlink, 3)
+        self.fails(errno.ENOTEMPTY, os.rmdir, self.dir / "d")
+        self.fails(errno.ENOTDIR, os.rmdir, self.dir / "f")
+        self.fails(errno.EISDIR, os.unlink, self.dir / "d")
+        self.fails(errno.EPERM, os.link, self.dir / "d", self.dir / "dd")
+        self.fails(errno.EEXIST, os.mkdir, self.dir / "f")
+        fd = os.open(self.dir / "f", os.O_RDWR)
+        os.unlink(self.dir / "f")
+        os.unlink(self.dir / "d/g")
+        self.assertEqual(os.fstat(fd).st_nlink, 0)
+        os.pwrite(fd, b"still", 0)
+        self.assertEqual(os.pread(fd, 5, 0), b"still")
+        os.close(fd)
+        if hasattr(os, "O_TMPFILE"):
+            fd = os.open(self.dir, os.O_TMPFILE | os.O_RDWR, 0o600)
+            os.write(fd, b"unnamed")
+            checked(libc.linkat(AT_FDCWD, f"/proc/self/fd/{fd}".encode(), AT_FDCWD, os.fsencode(self.dir / "named"),
+                                AT_SYMLINK_FOLLOW))
+            os.close(fd)
+            self.assertEqual((self.dir / "named").read_bytes(), b"unnamed")
+
+    def test_rename(self):
+        a, b = self.dir / "a", self.dir / "b"
+        a.write_text("a")
+        b.write_text("b")
+        self.fails(errno.EEXIST, renameat2, a, b, RENAME_NOREPLACE)
+        renameat2(a, b, RENAME_EXCHANGE)
+        self.assertEqual((a.read_text(), b.read_text()), ("b", "a"))
+        os.rename(a, b)
+        self.assertEqual(b.read_text(), "b")
+        self.assertFalse(a.exists())
+        (self.dir / "d/e").mkdir(parents=True)
+        self.fails(errno.EINVAL, os.rename, self.dir / "d", self.dir / "d/e/d")
+        self.fails(errno.EISDIR, os.rename, b, self.dir / "d")
+        self.fails(errno.ENOTDIR, os.rename, self.dir / "d", b)
+        (self.dir / "x").mkdir()
+        self.fails(errno.ENOTEMPTY, os.rename, self.dir / "x", self.dir / "d")
+        renameat2(b, self.dir / "d/e", RENAME_EXCHANGE)
+        self.assertTrue(b.is_dir())
+        self.assertEqual((self.dir / "d/e").read_text(), "b")
+        self.assertEqual(os.stat(self.dir / "d").st_nlink, 2)
+
+    def test_xattrs(self):
+        path = self.dir / "f"
+        path.touch()
+        os.setxattr(path, "user.small", b"")
+        os.setxattr(path, "user.big", b"v" * 65536)
+        self.fails(errno.E2BIG, os.setxattr, path, "user.huge", b"v" * 65537)
+        self.fails(errno.EEXIST, os.setxattr, path, "user.big", b"", os.XATTR_CREATE)
+        self.fails(errno.ENODATA, os.setxattr, path, "user.none", b"", os.XATTR_REPLACE)
+        self.fails(errno.ENODATA, os.getxattr, path, "user.none")
+        for i in range(100):
+            os.setxattr(path, f"user.n{i}", str(i).encode())
+        self.image.remount()
+        self.assertEqual(os.getxattr(path, "user.big"), b"v" * 65536)
+        self.assertEqual(set(os.listxattr(path)), {"user.small", "user.big"} | {f"user.n{i}" for i in range(100)})
+        for i in range(100):
+            os.removexattr(path, f"user.n{i}")
+        self.fails(errno.ENODATA, os.removexattr, path, "user.n0")
+        self.assertEqual(set(os.listxattr(path)), {"user.small", "user.big"})
+
+    def test_sparse_files(self):
+        path = self.dir / "f"
+        with open(path, "wb") as file:
+            file.truncate(16 << 40)
+            file.seek(10 << 40)
+            file.write(b"island")
+        fd = os.open(path, os.O_RDWR)
+        os.fsync(fd)
+        self.assertEqual(os.lseek(fd, 0, os.SEEK_DATA), 10 << 40)
+        self.assertEqual(os.lseek(fd, 10 << 40, os.SEEK_HOLE), (10 << 40) + 4096)
+        self.fails(errno.ENXIO, os.lseek, fd, 11 << 40, os.SEEK_DATA)
+        os.pwrite(fd, b"unsynced", 1 << 30)  # dirty in the kernel's cache: no hole
+        self.assertEqual(os.lseek(fd, 0, os.SEEK_DATA), 1 << 30)
+        self.assertLessEqual(os.fstat(fd).st_blocks, 32)
+        self.assertEqual(os.pread(fd, 10, 5 << 40), bytes(10))
+        os.ftruncate(fd, 5)
+        self.assertEqual(os.pread(fd, 10, 0), bytes(5))
+        os.close(fd)
+
+    def test_fallocate(self):
+        fd = os.open(self.dir / "f", os.O_CREAT | os.O_RDWR)
+        os.pwrite(fd, b"x" * 100_000, 0)
+        fallocate(fd, PUNCH_HOLE | KEEP_SIZE, 10_000, 50_000)
+        self.assertEqual(os.pread(fd, 100_000, 0), b"x" * 10_000 + bytes(50_000) + b"x" * 40_000)
+        fallocate(fd, ZERO_RANGE, 90_000, 20_000)
+        self.assertEqual(os.fstat(fd).st_size, 110_000)
+        self.assertEqual(os.pread(fd, 30_000, 80_000), b"x" * 10_000 + bytes(20_000))
+        fallocate(fd, KEEP_SIZE, 0, 10 * MIB)
+        self.assertEqual(os.fstat(fd).st_size, 110_000)
+        self.assertGreaterEqual(os.fstat(fd).st_blocks * 512, 9 * MIB)
+        os.ftruncate(fd, 20_000)
+        os.ftruncate(fd, 30_000)
+        self.assertEqual(os.pread(fd, 15_000, 15_000), bytes(15_000))
+        os.close(fd)
+
+    def test_truncate_and_append(self):
+        path = self.dir / "f"
+        path.write_bytes(b"a" * 5000)
+        path.write_bytes(b"b")  # O_TRUNC
+        self.assertEqual(path.read_bytes(), b"b")
+        with open(path, "ab") as file:
+            file.write(b"c" * 4095)
+        os.truncate(path, 3)
+        os.truncate(path, 10)
+        self.assertEqual(path.read_bytes(), b"bcc" + bytes(7))
+        self.fails(errno.EFBIG, os.truncate, path, (1 << 63) - 1)
+
+    def test_mmap_and_direct(self):
+        path = self.dir / "f"
+        fd = os.open(path, os.O_CREAT | os.O_RDWR)
+        os.ftruncate(fd, 100_000)
+        with mmap.mmap(fd, 100_000) as area:
+            area[5000:5005] = b"hello"
+            self.assertEqual(os.pread(fd, 5, 5000), b"hello")
+            os.pwrite(fd, b"world", 50_000)
+            self.assertEqual(area[50_000:50_005], b"world")
+            area.flush()
+        direct = os.open(path, os.O_RDWR | os.O_DIRECT)
+        page = mmap.mmap(-1, 8192)
+        self.assertEqual(os.preadv(direct, [page], 4096), 8192)
+        self.assertEqual(page[904:909], b"hello")
+        page[:] = b"d" * 8192
+        self.assertEqual(os.pwritev(direct, [page], 8192), 8192)
+        self.assertEqual(os.pread(fd, 8194, 8191), b"\0" + b"d" * 8192 + b"\0")
+        os.close(direct)
+        os.close(fd)
+
+    def test_times_modes_owners(self):
+        path = self.dir / "f"
+        path.touch()
+        for ns in (0, -1, 1 << 62, 123_456_789, -(10**18) - 1):
+            os.utime(path, ns=(ns, ns))
+            self.assertEqual((path.stat().st_atime_ns, path.stat().st_mtime_ns), (ns, ns))
+        before = path.stat().st_ctime_ns
+        time.sleep(0.02)
+        path.chmod(0o6751)
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o6751)
+        self.assertGreater(path.stat().st_ctime_ns, before)
+        (self.dir / "d").mkdir()
+        parent = (self.dir / "d").stat().st_mtime_ns
+        time.sleep(0.02)
+        (self.dir / "d/x").touch()
+        self.assertGreater((self.dir / "d").stat().st_mtime_ns, parent)
+        if IS_ROOT:
+            os.chown(path, 7, 8)
+            self.assertEqual((path.stat().st_uid, path.stat().st_gid), (7, 8))
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o751, "chown drops suid and sgid")
+        os.mkfifo(self.dir / "fifo")
+        self.assertTrue(stat.S_ISFIFO((self.dir / "fifo").stat().st_mode))
+        old = os.umask(0o027)
+        (self.dir / "masked").touch()
+        os.umask(old)
+        self.assertEqual(stat.S_IMODE((self.dir / "masked").stat().st_mode), 0o640)
+
+    def test_large_directory(self):
+        top = self.dir / "d"
+        top.mkdir()
+        count = 20_000
+        for i in range(count):
+            os.close(os.open(top / f"entry{i}", os.O_CREAT | os.O_WRONLY))
+        self.assertEqual(len(set(os.listdir(top))), count)
+        self.image.remount()
+        seen = []
+        with os.scandir(top) as entries:  # removing while reading loses and repeats nothing
+            for entry in entries:
+                seen.append(entry.name)
+                if len(seen) % 3 == 0:
+                    os.unlink(entry.path)
+        self.assertEqual(sorted(seen), sorted(f"entry{i}" for i in range(count)))
+        self.assertEqual(len(os.listdir(top)), count - count // 3)
+        shutil.rmtree(top)
+
+    def test_locks(self):
+        path = self.dir / "f"
+        path.touch()
+        first, second = open(path, "r+b"), open(path, "r+b")
+        fcntl.flock(first, fcntl.LOCK_EX)
+        self.fails(errno.EAGAIN, fcntl.flock, second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(first, fcntl.LOCK_UN)
+        fcntl.lockf(second, fcntl.LOCK_EX | fcntl.LOCK_NB, 10)
+        first.close()
+        second.close()
+
+    def test_df_tells_the_truth(self):
+        before = os.statvfs(self.dir)
+        self.assertLessEqual(before.f_blocks * before.f_frsize, 256 * MIB)
+        self.assertGreater(before.f_ffree, 1000)
+        self.assertEqual(before.f_namemax, 255)
+        fill_random(self.dir / "f", 50 * MIB)
+        used = (before.f_bfree - os.statvfs(self.dir).f_bfree) * before.f_frsize
+        self.assertGreater(used, 49 * MIB)
+        self.assertLess(used, 53 * MIB)
+        os.unlink(self.dir / "f")
+        wait_until(lambda: before.f_bfree - os.statvfs(self.dir).f_bfree < 256, 20, "the room comes back")
+
+
+if __name__ == "__main__":
+    main()
