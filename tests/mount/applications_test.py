@@ -132,8 +132,8 @@ class Applications(MountTest):
         }.items():
             with self.subTest(name):
                 command("fio", f"--name={name}", f"--directory={self.dir}", "--size=32M", "--io_size=64M", "--numjobs=2",
-                        "--verify=crc32c", "--verify_fatal=1", "--end_fsync=1", f"--randseed={SEED}", *options,
-                        timeout=300)
+                        "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--end_fsync=1",
+                        f"--randseed={SEED}", *options, timeout=300, cwd=self.image.folder)
                 os.sync()
         self.image.remount()
         command("fio", "--name=buffered", f"--directory={self.dir}", "--size=32M", "--rw=read", "--bs=64k", "--numjobs=2",
