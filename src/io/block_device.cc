@@ -28,9 +28,11 @@ Status outcome(const BlockDevice& device, const IoRequest& request, int error) {
 int BlockDevice::execute(IoRequest& request) {
   const auto queue = make_queue();
   bool finished = false;
+  std::function<void(IoRequest&)> before = std::move(request.done);
   request.done = [&finished](IoRequest&) { finished = true; };
   queue->submit(request);
   while (!finished) queue->wait(-1);
+  request.done = std::move(before);
   return request.error;
 }
 

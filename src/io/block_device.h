@@ -93,9 +93,8 @@ class BlockDevice {
   Status flush();
   Status discard(std::uint64_t offset, std::uint64_t length);
 
- protected:
-  // Carries out one request for the conveniences; returns 0 or an errno. By default over a queue made for it; a backend
-  // that has a shorter way overrides it.
+  // Carries out one request and waits for it; returns 0 or an errno; `done` is not called. What the conveniences use: a
+  // backend or decorator that has a shorter way than a queue made for this overrides it. Any thread.
   virtual int execute(IoRequest& request);
 };
 

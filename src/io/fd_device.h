@@ -10,7 +10,8 @@
 
 namespace varve::io {
 
-// An opened and locked block device or image file. Owns the descriptor.
+// An opened and locked block device or image file. Owns the descriptor and the lock. The lock goes with the object even
+// where a fork shares the descriptor: a program that becomes a daemon opens the device in the process that goes on.
 struct OpenFile {
   int fd = -1;
   std::string name;
@@ -34,7 +35,7 @@ class FdDevice : public BlockDevice {
   unsigned queue_depth() const { return file_.queue_depth; }
   ThreadPool& pool();  // started when first asked for
 
-  // Carries out a request with blocking system calls; returns 0 or an errno. `done` is not called. Any thread.
+  // With blocking system calls.
   int execute(IoRequest& request) override;
 
  protected:

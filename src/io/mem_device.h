@@ -35,15 +35,13 @@ class MemDevice : public BlockDevice {
   const std::string& name() const override { return name_; }
   bool read_only() const override { return read_only_; }
   std::unique_ptr<IoQueue> make_queue() override;
+  int execute(IoRequest& request) override;
 
   void set_read_only(bool read_only) { read_only_ = read_only; }  // before the device is shared
 
   // Straight access to any bytes inside the device, for tests and tools that patch images.
   void peek(std::uint64_t offset, std::span<std::byte> out) const;
   void poke(std::uint64_t offset, std::span<const std::byte> data);
-
-  // Carries out a request at once; returns 0 or an errno. `done` is not called.
-  int execute(IoRequest& request) override;
 
  private:
   Geometry geometry_;

@@ -58,6 +58,19 @@ OverlayDevice::OverlayDevice(BlockDevice& below) : below_(below), geometry_(belo
 
 std::unique_ptr<IoQueue> OverlayDevice::make_queue() { return std::make_unique<OverlayQueue>(*this); }
 
+int OverlayDevice::execute(IoRequest& request) {
+  if (const int error = check_request(request, geometry_, false)) return error;
+  if (request.kind == IoKind::flush) return 0;
+  if (request.kind != IoKind::read) {
+    change(request);
+    return 0;
+  }
+  if (!covers(request))
+    if (const int error = below_.execute(request)) return error;
+  patch(request);
+  return 0;
+}
+
 std::uint64_t OverlayDevice::changed_blocks() const {
   const std::lock_guard lock(mutex_);
   return changed_.size();

@@ -24,6 +24,7 @@ class OverlayDevice : public BlockDevice {
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return false; }  // whatever the device below is
   std::unique_ptr<IoQueue> make_queue() override;
+  int execute(IoRequest& request) override;
 
   std::uint64_t changed_blocks() const;
   void revert();  // forgets all changes; no request may be in flight

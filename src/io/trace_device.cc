@@ -59,6 +59,14 @@ TraceDevice::TraceDevice(BlockDevice& below, Listener listener, Clock& clock)
 
 std::unique_ptr<IoQueue> TraceDevice::make_queue() { return std::make_unique<TraceQueue>(*this); }
 
+int TraceDevice::execute(IoRequest& request) {
+  const std::uint64_t start = clock_.monotonic_ns();
+  submitted(request, start);
+  request.error = below_.execute(request);
+  finished(request, clock_.monotonic_ns() - start);
+  return request.error;
+}
+
 void TraceDevice::submitted(const IoRequest& request, std::uint64_t now_ns) {
   if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length});
 }

@@ -70,6 +70,7 @@ class TraceDevice : public BlockDevice {
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
   std::unique_ptr<IoQueue> make_queue() override;
+  int execute(IoRequest& request) override;
 
   TraceCounts counts() const;
   void reset();

@@ -2,16 +2,22 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
+#include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
-#include <thread>
+#include <functional>
 
 #include "io/backends.h"
 #include "io/block_device.h"
@@ -167,6 +173,63 @@ TEST(OpenDevice, EnvironmentOverrides) {
   const auto device = open_device(image.path(), {});
   ASSERT_TRUE(device.ok());
   EXPECT_EQ((*device)->geometry().backend, "io_uring");
+}
+
+// As container runtimes do it.
+bool forbid_io_uring() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+bool writes_and_reads(BlockDevice& device) {
+  const auto queue = device.make_queue();
+  Batch writes;
+  for (std::uint64_t i = 0; i < 100; ++i) writes.write(i, i);
+  writes.submit_all(*queue);
+  drain(*queue);
+  Batch reads;
+  reads.read(99);
+  reads.submit_all(*queue);
+  drain(*queue);
+  return writes.failed() == 0 && has_pattern(reads.data(0), 99, 99);
+}
+
+// Runs a check in a process of its own; true if it returned 0.
+bool in_child(const std::function<int()>& check) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(check());
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the number of the step that failed";
+  return status == 0;
+}
+
+TEST(OpenDevice, ThreadsWhereRingsAreForbidden) {
+  const TempImage image(kMiB);
+  in_child([&] {
+    if (!forbid_io_uring()) return 1;
+    const auto device = open_device(image.path(), {});
+    if (!device.ok()) return 2;
+    if ((*device)->geometry().backend != "threads") return 3;
+    return writes_and_reads(**device) ? 0 : 4;
+  });
+}
+
+TEST(OpenDevice, ThreadsForAQueueThatFindsNoRing) {
+  const TempImage image(kMiB);
+  in_child([&] {
+    const auto device = open_device(image.path(), {});
+    if (!device.ok()) return 1;
+    if (!forbid_io_uring()) return 2;
+    return writes_and_reads(**device) ? 0 : 3;
+  });
 }
 
 TEST(OpenDevice, AFileThatShrankGivesErrorsNotData) {
