@@ -13,15 +13,23 @@
 
 namespace varve::meta {
 
+// A leaf of the file's B+tree is never empty: a tree without items has no root.
 struct TreeRoot {
-  format::NodeRef ref;
+  format::NodeRef ref;  // none: the tree is empty
   std::uint8_t level = 0;
 
   bool operator==(const TreeRoot&) const = default;
 };
 
+// Reads a node and checks that it continues what its parent says of it.
+Result<NodePtr> get_root(NodeSource& source, const TreeRoot& root);
+Result<NodePtr> get_child(NodeSource& source, const format::ChildRef& child, std::uint8_t level);
+// The child that holds everything from `key` on; the first one also holds what is below its own key.
+std::size_t child_index(std::span<const format::ChildRef> children, const format::Key& key);
+
 // Position in the tree; pins the nodes on its path. Any call may fail with Errc::would_block (fetch and start again) or
-// Errc::corrupt. Belongs to one thread.
+// Errc::corrupt. A next() that failed has not moved and can be repeated; a seek that failed leaves no position.
+// Belongs to one thread.
 class Cursor {
  public:
   Cursor(NodeSource& source, const TreeRoot& root) : source_(source), root_(root) {}
@@ -42,6 +50,7 @@ class Cursor {
     std::size_t at = 0;
   };
   Status descend(const format::Key& key);
+  Status dive(NodePtr node, const format::Key& key, std::vector<Step>& steps);
   Status next_leaf();
 
   NodeSource& source_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -22,7 +23,8 @@ struct MapRoot {
 // The leaf that holds record `index`, or null when all of it is zero.
 Result<NodePtr> find_map_leaf(NodeSource& source, const MapRoot& root, std::uint64_t index);
 
-// Calls visit(first record index, records) for every leaf that is not zero, in order, with deep read-ahead.
+// Calls visit(first record index, records) for every leaf that is not zero, in order, with deep read-ahead. The last
+// leaf shows only the records that exist. An error of visit ends the scan and is its result.
 Status scan_map(NodeSource& source, const MapRoot& root,
                 const std::function<Status(std::uint64_t, std::span<const std::byte>)>& visit);
 
@@ -34,12 +36,20 @@ class MapEditor {
   MapEditor(NodeSource& source, const MapRoot& root);
 
   // Makes the leaf of this record and all nodes above it dirty. Old content is loaded.
-  Status touch(std::uint64_t index);
-  // Gives a new address to each dirty node that has none yet, releases the old one; calls given(address, level) per node.
+  Status touch(std::uint64_t index) { return touch({&index, 1}); }
+  // Many at once, in any order, reading what is missing in batches. After an error some of them may have been touched;
+  // touching again goes on.
+  Status touch(std::span<const std::uint64_t> indices);
+  // Gives a new address to each dirty node that has none yet, leaves first, releases the old one; calls
+  // given(address, level) per node, which may touch() more.
   Status assign(NodeSink& sink, const std::function<void(BlockAddr, std::uint8_t level)>& given);
   // Bytes of a record whose leaf was touched; changeable until write().
   std::span<std::byte> record(std::uint64_t index);
-  std::uint64_t dirty_nodes() const;
+  std::uint64_t dirty_nodes() const { return dirty_.size(); }
+  // Every dirty node with its new address.
+  void for_each_address(const std::function<void(BlockAddr, std::uint8_t level)>& visit) const {
+    for (const auto& [position, node] : dirty_) visit(node.address, position.first);
+  }
   // Writes all dirty nodes, children first; every one must have an address.
   Result<MapRoot> write(NodeSink& sink);
 
@@ -51,6 +61,12 @@ class MapEditor {
     AlignedBuffer records;                // leaf
   };
   using Position = std::pair<std::uint8_t, std::uint64_t>;  // level, index of the node in its level
+
+  const format::NodeRef& old_ref(const Position& position) const;
+  Status touch_level(std::uint8_t level, std::span<const Position> missing);
+  Status load(const Position& position);
+  Result<format::NodeRef> write_node(const Position& position, const DirtyNode& node, NodeSink& sink,
+                                     AlignedBuffer& block);
 
   NodeSource& source_;
   MapRoot root_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -51,6 +52,8 @@ class NodeCache {
  public:
   NodeCache(std::uint64_t identity, std::size_t bytes_max);
   ~NodeCache();
+  NodeCache(const NodeCache&) = delete;
+  NodeCache& operator=(const NodeCache&) = delete;
 
   NodePtr find(const NodeWant& want);
   // Verifies and decodes what was read for `want`, and keeps it. Errc::corrupt says what does not fit.
@@ -66,6 +69,8 @@ class NodeCache {
 
  private:
   struct Shard;
+  Shard& shard_of(BlockAddr address) const;
+
   std::uint64_t identity_;
   std::size_t shard_bytes_max_;
   std::vector<std::unique_ptr<Shard>> shards_;
@@ -82,6 +87,9 @@ class NodeSource {
 };
 
 // Reads misses synchronously; prefetch() reads a batch in one go, many in flight. Belongs to one thread.
+// What a prefetch brought stays pinned until get() takes it, or until the next prefetch of the same level, so that a walk
+// which fetches ahead on several levels never loses it to eviction. A node that prefetch() cannot read is left to get(),
+// which says why.
 class BlockingSource : public NodeSource {
  public:
   // `cache_reads`: keep what was read in the cache (false for one-time scans).
@@ -90,13 +98,26 @@ class BlockingSource : public NodeSource {
   void prefetch(std::span<const NodeWant> wants) override;
 
  private:
+  struct Run;
+  struct Pin {
+    NodePtr node;
+    std::uint32_t crc = 0;
+  };
+  using Pins = std::unordered_map<BlockAddr, Pin>;
+
+  NodePtr take_pinned(const NodeWant& want);
+  bool is_on_device(const NodeWant& want) const;
+  Result<NodePtr> accept(const NodeWant& want, AlignedBuffer block);
   Result<NodePtr> load(const NodeWant& want);
+  void read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins);
+  std::unique_ptr<Run> start_run(std::span<const NodeWant> wants, unsigned& in_flight);
+  void finish_run(Run& run, std::vector<Pins>& pins);
 
   NodeCache& cache_;
   io::BlockDevice& device_;
   std::unique_ptr<io::IoQueue> queue_;
   bool cache_reads_;
-  std::vector<NodePtr> fetched_;  // by the last prefetch, pinned until the next one
+  std::vector<Pins> pins_;  // per level
 };
 
 }  // namespace varve::meta
