@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Counts the FUSE requests that system calls cost: most of what a user waits for. The numbers are the minimum that the
+kernel's protocol allows with what has been negotiated (docs/design.md)."""
+
+from collections import Counter
+
+from harness import *
+
+# Come at the kernel's leisure, and nobody waits for them.
+UNCOUNTED = {"forget", "batch_forget", "interrupt"}
+
+
+class Requests(MountTest):
+    size = "256M"
+
+    def served(self):
+        return Counter(self.image.status()["mount"]["requests"])
+
+    def during(self, action):
+        """What the action asked for, without what the asking itself asks for."""
+        first = self.served()
+        second = self.served()
+        action()
+        third = self.served()
+        asking = second - first
+        found = third - second - asking
+        return {name: n for name, n in found.items() if name not in UNCOUNTED}
+
+    def at_most(self, limit, action, what):
+        found = self.during(action)
+        self.assertLessEqual(sum(found.values()), limit, f"{what}: {found}")
+        return found
+
+    def test_a_new_file(self):
+        (self.dir / "warm").write_text("x")
+        wanted = self.dir / "file"
+
+        def write():
+            with open(wanted, "wb", buffering=0) as file:
+                for _ in range(4):
+                    file.write(b"x" * 4096)
+        # lookup, create, getxattr (security.capability, once an inode), write, setattr (times, by the kernel's cache)
+        found = self.at_most(5, write, "create, four writes, close")
+        self.assertEqual(found.get("write", 0), 1, found)
+        self.assertNotIn("flush", found)
+        self.assertNotIn("release", found)
+
+    def test_nothing_for_what_is_cached(self):
+        top = self.dir / "d"
+        top.mkdir()
+        for i in range(20):
+            (top / f"f{i}").write_bytes(b"x" * 10_000)
+        os.symlink("f0", top / "link")
+
+        def use():
+            for i in range(20):
+                os.stat(top / f"f{i}")
+                (top / f"f{i}").read_bytes()
+            os.readlink(top / "link")
+            list(os.scandir(top))
+            self.assertFalse((top / "absent").exists())
+        use()
+        use()
+        self.at_most(0, use, "stat, open, read, close, readlink, readdir, a name that is not there")
+
+    def test_cold_stat(self):
+        top = self.dir / "d"
+        top.mkdir()
+        for i in range(100):
+            (top / f"f{i:03d}").touch()
+        self.image.remount()
+        os.stat(top)
+        self.at_most(1, lambda: os.stat(top / "f050"), "stat of a name")
+
+        def walk():
+            for entry in os.scandir(top):
+                entry.stat()
+        found = self.at_most(6, walk, "ls -l of a hundred names")
+        self.assertLessEqual(found.get("lookup", 0) + found.get("getattr", 0), 2, found)
+
+    def test_overwrite_and_fsync(self):
+        path = self.dir / "f"
+        path.write_bytes(b"x" * 100_000)
+        fd = os.open(path, os.O_RDWR)
+        os.pwrite(fd, b"y" * 4096, 0)
+        os.fsync(fd)
+
+        def durable():
+            os.pwrite(fd, b"z" * 4096, 8192)
+            os.fsync(fd)
+        found = self.at_most(3, durable, "write, fsync")  # write, setattr (times), fsync
+        self.assertEqual(found.get("fsync"), 1, found)
+        fdatasync = self.at_most(3, lambda: (os.pwrite(fd, b"w" * 4096, 4096), os.fdatasync(fd)), "write, fdatasync")
+        self.assertEqual(fdatasync.get("write"), 1, fdatasync)
+        os.close(fd)
+
+    def test_names(self):
+        (self.dir / "a").touch()
+        (self.dir / "d").mkdir()
+        self.at_most(2, lambda: os.mkdir(self.dir / "new"), "mkdir: lookup, mkdir")
+        self.at_most(3, lambda: os.rename(self.dir / "a", self.dir / "b"), "rename: lookup, rename, setattr (ctime)")
+        self.at_most(3, lambda: os.link(self.dir / "b", self.dir / "c"), "link: lookup, link, setattr (ctime)")
+        self.at_most(2, lambda: os.unlink(self.dir / "b"), "unlink: unlink, setattr (ctime)")
+        self.at_most(2, lambda: os.symlink("x", self.dir / "s"), "symlink: lookup, symlink")
+        self.at_most(1, lambda: os.rmdir(self.dir / "new"), "rmdir")
+        self.at_most(1, lambda: os.chmod(self.dir / "c", 0o600), "chmod: setattr")
+
+    def test_large_transfers(self):
+        path = self.dir / "f"
+        with open(path, "wb", buffering=0) as file:
+            file.write(b"x" * 4 * MIB)
+            found = self.during(lambda: os.fsync(file.fileno()))
+        self.assertLessEqual(found.get("write", 0), 5, "1 MiB a request")
+        self.image.remount()
+        os.stat(path)
+        found = self.during(lambda: path.read_bytes())
+        self.assertLessEqual(found.get("read", 0), 4 * MIB // (128 * KIB) + 2, found)
+
+
+if __name__ == "__main__":
+    main()

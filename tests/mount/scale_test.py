@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Large things: a million files, a terabyte, a hundred gigabytes overwritten at random, a gigabyte of log to replay.
+Minutes of work, so for the nightly run; VARVE_SCALE=0.1 makes everything smaller, for a look."""
+
+from harness import *
+
+SCALE = float(os.environ.get("VARVE_SCALE", "1"))
+
+
+def resident(pid):
+    """(now, peak) in bytes"""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return tuple(int(lines[name].split()[0]) * KIB for name in ("VmRSS", "VmHWM"))
+
+
+def drop_caches():
+    os.sync()
+    if IS_ROOT:
+        Path("/proc/sys/vm/drop_caches").write_text("2")
+
+
+def make_files(directory, count):
+    directory.mkdir()
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    for i in range(count):
+        os.close(os.open(f"file{i:07d}", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))
+    os.close(fd)
+
+
+def timed(action):
+    start = time.monotonic()
+    action()
+    return time.monotonic() - start
+
+
+class Scale(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.dir = self.image.dir
+
+    def list_long(self, directory):
+        """Cold `ls -l`."""
+        self.image.remount()
+        drop_caches()
+        seen = 0
+
+        def walk():
+            nonlocal seen
+            for entry in os.scandir(directory):
+                entry.stat(follow_symlinks=False)
+                seen += 1
+        took = timed(walk)
+        return seen, took
+
+    def test_a_million_files_on_a_terabyte(self):
+        self.image.mkfs("1T")
+        self.image.mount()
+        many, few = int(1_000_000 * SCALE), int(100_000 * SCALE)
+        make_files(self.dir / "few", few)
+        make_files(self.dir / "many", many)
+        seen_few, took_few = self.list_long(self.dir / "few")
+        seen_many, took_many = self.list_long(self.dir / "many")
+        print(f"ls -l: {seen_few} in {took_few:.2f} s, {seen_many} in {took_many:.2f} s")
+        self.assertEqual((seen_few, seen_many), (few, many))
+        self.assertLessEqual(took_many, 10 * took_few + 1)
+        self.image.umount()
+        drop_caches()
+        took = timed(self.image.mount)
+        memory, _ = resident(self.image.daemon())
+        print(f"mount: {took:.2f} s, {memory >> 20} MiB")
+        self.assertLess(took, 0.5)
+        self.assertLess(memory, 100 * MIB)
+        self.assertTrue((self.dir / f"many/file{many - 1:07d}").exists())
+        self.image.umount()
+        self.image.fsck()
+
+    def test_a_hundred_gigabytes_overwritten_at_random(self):
+        self.image.mkfs("110G")
+        self.image.mount()
+        size = 100 * GIB
+        fd = os.open(self.dir / "sparse", os.O_CREAT | os.O_RDWR)
+        os.ftruncate(fd, size)
+        generator = random.Random(SEED)
+        block = generator.randbytes(MIB)
+        count = int(1_500_000 * SCALE)
+        worst = 0.0
+        for i in range(count):
+            before = time.monotonic()
+            at = i % 255 * 4096
+            os.pwrite(fd, block[at:at + 4096], generator.randrange(size // 4096) * 4096)
+            worst = max(worst, time.monotonic() - before)
+            if i % 1000 == 999:
+                os.fdatasync(fd)
+        command(BIN / "varve", "checkpoint", self.dir)
+        status = self.image.status()
+        traffic = status["traffic"]
+        device = traffic["device_bytes_written"]
+        user = traffic["user_blocks_written"] * 4096
+        moved = traffic["cleaned_blocks_written"] * 4096
+        metadata = device - user - moved
+        _, peak = resident(self.image.daemon())
+        print(f"{count} writes: {device >> 20} MiB to the device, {metadata / device:.1%} metadata, "
+              f"slowest write {worst * 1e3:.0f} ms, peak {peak >> 20} MiB")
+        os.close(fd)
+        self.image.umount()
+        self.assertLessEqual(metadata, 0.20 * device)
+        self.assertLess(worst, 0.05)
+        self.assertLess(peak, 256 * MIB + 64 * MIB, "beyond the limit and what the program itself needs")
+        self.image.fsck()
+
+    def test_replaying_a_gigabyte_of_small_chunks(self):
+        self.image.mkfs("4G")
+        self.image.mount()
+        fd = os.open(self.dir / "f", os.O_CREAT | os.O_RDWR)
+        generator = random.Random(SEED)
+        os.pwrite(fd, bytes(64 * MIB), 0)
+        os.fsync(fd)
+        command(BIN / "varve", "checkpoint", self.dir)
+        block = generator.randbytes(4096)
+        count = int(131_072 * SCALE)
+        last = {}
+        for i in range(count):
+            number = generator.randrange(16384)
+            os.pwrite(fd, i.to_bytes(8, "little") + block[8:], number * 4096)
+            os.fdatasync(fd)
+            last[number] = i
+        log = self.image.status()["log"]
+        print(f"{log['log_bytes_since_checkpoint'] >> 20} MiB of log since the last checkpoint")
+        self.image.kill()
+        os.close(fd)
+        drop_caches()
+        took = timed(self.image.mount)
+        replayed = self.image.status()["log"]["replayed_chunks"]
+        print(f"mount: {took:.2f} s, {replayed} chunks replayed")
+        self.assertLess(took, 2)
+        with open(self.dir / "f", "rb") as file:
+            for number, i in last.items():
+                self.assertEqual(int.from_bytes(os.pread(file.fileno(), 8, number * 4096), "little"), i)
+        self.image.check_all()
+
+
+if __name__ == "__main__":
+    main(3000)
