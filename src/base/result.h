@@ -74,11 +74,14 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 // TRY(expression): its value, or return its error from the enclosing function.
-#define TRY(expression)                                              \
-  ({                                                                 \
-    auto&& varve_try_result = (expression);                          \
-    if (!varve_try_result.ok()) return varve_try_result.error();     \
-    std::forward<decltype(varve_try_result)>(varve_try_result).value(); \
+#define VARVE_TRY_NAMED(expression, name)            \
+  ({                                                 \
+    auto&& name = (expression);                      \
+    if (!name.ok()) return name.error();             \
+    std::forward<decltype(name)>(name).value();      \
   })
+#define VARVE_TRY_COUNTED(expression, counter) VARVE_TRY_NAMED(expression, varve_try_##counter)
+#define VARVE_TRY_EXPANDED(expression, counter) VARVE_TRY_COUNTED(expression, counter)
+#define TRY(expression) VARVE_TRY_EXPANDED(expression, __COUNTER__)
 
 }  // namespace varve

@@ -97,7 +97,9 @@ class Filesystem {
   Status rename(Operation&, Ino from_parent, std::string_view from, Ino to_parent, std::string_view to, unsigned flags);
   void forget(Ino ino, std::uint64_t count);  // never waits; the last one frees an unlinked inode
 
-  // Entries after `cookie` (0 = from the start), until `take` returns false. Cookies stay valid for ever.
+  // Gives entries after `cookie` (0 = from the start) to `take`, some at a time: at least one unless there are no more, at
+  // most until `take` returns false. The caller goes on with the cookie of the last entry it took. Cookies stay valid for
+  // ever.
   Status readdir(Operation&, Ino directory, std::uint64_t cookie, bool plus,
                  const std::function<bool(const DirectoryEntry&)>& take);
   void count_reference(Ino ino);  // for each readdirplus entry handed to the kernel
@@ -133,7 +135,6 @@ class Filesystem {
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
   Engine& engine() { return *engine_; }          // for making Operations
   bool read_only() const;
-  bool set_label(Operation&, std::string_view label);
 
  private:
   explicit Filesystem(std::unique_ptr<Engine> engine);

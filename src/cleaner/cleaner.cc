@@ -1,0 +1,76 @@
+#include "cleaner/cleaner.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "cleaner/mover.h"
+
+namespace varve::cleaner {
+
+namespace {
+constexpr double kMaxUtilisation = 0.985;
+constexpr std::uint64_t kMaxLivePerRound = 16384;  // blocks: 64 MiB
+}  // namespace
+
+Cleaner::Cleaner(meta::Store& store, std::string_view policy)
+    : store_(store), policy_(make_victim_policy(policy)) {
+  if (!policy_) policy_ = make_victim_policy("cost-benefit");
+}
+
+std::vector<SegmentSummary> Cleaner::summaries() const {
+  std::vector<SegmentSummary> result;
+  const std::uint64_t now = store_.clock_units(store_.log_clock());
+  const std::uint32_t blocks = store_.segments().geometry().blocks;
+  const std::uint64_t settled = store_.view().generation;
+  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    // What was handed out since the last checkpoint is in no map yet.
+    if (s.state != log::SegmentState::used || s.touched > settled || s.in_flight || s.tree_live == 0 || s.live() == 0)
+      return;
+    result.push_back({id, s.live(), blocks, (now - std::min<std::uint64_t>(now, s.youngest)) * store_.super().clock_unit,
+                      s.group});
+  });
+  return result;
+}
+
+std::vector<SegmentId> Cleaner::run_round() {
+  const auto& segments = store_.segments();
+  const std::uint32_t blocks = segments.geometry().blocks;
+  const std::uint64_t spare = segments.clean() > segments.reserve().cleaner ? segments.clean() - segments.reserve().cleaner : 0;
+  // Half of what the cleaner may still take: the rest is for what users write meanwhile.
+  const std::uint64_t budget = std::clamp<std::uint64_t>(spare * blocks / 2, blocks, kMaxLivePerRound);
+  const std::uint64_t wanted = std::max<std::uint64_t>(4, segments.reserve().user / 4) * blocks;
+  const Selection selection = select_victims(*policy_, summaries(), wanted, budget, kMaxUtilisation);
+  if (selection.victims.empty()) {
+    set_state("idle: no segment is worth cleaning");
+    return {};
+  }
+  set_state(fmt::format("copying {} live blocks out of {} segments", selection.live, selection.victims.size()));
+  Mover mover(store_);
+  std::vector<SegmentId> done;
+  for (SegmentId victim : selection.victims) {
+    auto live = mover.live_blocks(victim);
+    Status status = live.ok() ? mover.move(std::move(*live), kColdGroup) : Status(live.error());
+    if (!status.ok()) {
+      if (!status.error().is(Errc::no_space)) spdlog::warn("cleaning segment {}: {}", victim, status.error().message());
+      break;
+    }
+    done.push_back(victim);
+    ++store_.counters().segments_cleaned;
+  }
+  set_state(fmt::format("waiting for the checkpoint that frees {} segments", done.size()));
+  return done;
+}
+
+std::string Cleaner::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Cleaner::set_state(std::string state) {
+  std::lock_guard lock(mutex_);
+  state_ = std::move(state);
+}
+
+}  // namespace varve::cleaner

@@ -1,0 +1,132 @@
+#include "cleaner/mover.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/crc32c.h"
+#include "format/map_record.h"
+
+namespace varve::cleaner {
+
+Mover::Mover(meta::Store& store) : store_(store), source_(store.nodes(), store.device()) {}
+
+Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
+  std::vector<LiveBlock> live;
+  const auto& geometry = store_.segments().geometry();
+  const meta::TreeView& view = store_.view();
+  const auto free_leaf = TRY(meta::find_map_leaf(source_, view.free_map, segment.v));
+  if (!free_leaf) return live;
+  const std::size_t record_bytes = view.free_map.shape.record_bytes;
+  const auto bitmap = free_leaf->records().subspan((segment.v % view.free_map.shape.per_leaf()) * record_bytes +
+                                                       format::kSegmentRecordHeaderBytes,
+                                                   geometry.blocks / 8);
+  const std::uint64_t per_leaf = view.reverse_map.shape.per_leaf();
+  for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
+    if (!(std::to_integer<unsigned>(bitmap[i / 8]) >> (i % 8) & 1)) continue;
+    const BlockAddr address = geometry.start_of(segment) + i;
+    const auto leaf = TRY(meta::find_map_leaf(source_, view.reverse_map, address.v));
+    if (!leaf) return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know it", address));
+    const auto entry = TRY(format::decode_reverse_entry(
+        leaf->records().subspan((address.v % per_leaf) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
+    if (entry.owner == format::Owner::file_block)
+      live.push_back({address, entry.ino, entry.block, entry.clock, entry.crc, entry.estimate});
+  }
+  std::erase_if(live, [&](const LiveBlock& block) {
+    const meta::Gate::Pass pass(store_.gate());
+    const meta::InodePtr inode = store_.inodes().find(block.ino);
+    if (!inode) return false;
+    std::shared_lock lock(inode->mutex);
+    return !still_there(*inode, block);
+  });
+  return live;
+}
+
+// The checkpoint's maps say that the block lived there; is there anything newer?
+bool Mover::still_there(const meta::Inode& inode, const LiveBlock& block) const {
+  if (inode.gone()) return false;
+  meta::MappedBlock mapped;
+  meta::resolve_in_deltas(meta::layers_of(inode, store_.view()), block.block, {&mapped, 1});
+  return mapped.kind == meta::MappedBlock::Kind::unknown ||
+         (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
+}
+
+Status Mover::move(std::vector<LiveBlock> blocks, unsigned group) {
+  for (std::size_t at = 0; at < blocks.size(); at += kBatchBlocks)
+    TRY(move_batch(std::span(blocks).subspan(at, std::min(kBatchBlocks, blocks.size() - at)), group));
+  return {};
+}
+
+Status Mover::read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memory) {
+  for (std::size_t begin = 0; begin < blocks.size();) {
+    std::size_t end = begin + 1;
+    while (end < blocks.size() && blocks[end].address == blocks[end - 1].address + 1) ++end;
+    const auto part = memory.span().subspan(begin * kBlockSize, (end - begin) * kBlockSize);
+    TRY(store_.device().read(blocks[begin].address.v << kBlockShift, part));
+    store_.io().counters().reads += 1;
+    store_.io().counters().bytes_read += part.size();
+    begin = end;
+  }
+  store_.counters().cleaned_blocks_read += blocks.size();
+  return {};
+}
+
+Status Mover::move_batch(std::span<const LiveBlock> blocks, unsigned group) {
+  AlignedBuffer memory(blocks.size() * kBlockSize);
+  TRY(read_batch(blocks, memory));
+  std::vector<const LiveBlock*> good;
+  std::vector<std::size_t> place;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (crc32c(memory.span().subspan(i * kBlockSize, kBlockSize)) == blocks[i].crc) {
+      good.push_back(&blocks[i]);
+      place.push_back(i);
+      continue;
+    }
+    spdlog::error("{}: block {} (inode {}, file block {}) is damaged; it stays where it is", store_.device().name(),
+                  blocks[i].address, blocks[i].ino, blocks[i].block);
+    store_.note_error(Errc::corrupt, blocks[i].address, blocks[i].ino);
+  }
+  for (std::size_t at = 0; at < good.size();) {
+    format::Run run;
+    {
+      const meta::Gate::Closure closed(store_.gate());
+      run = store_.log().allocate(group, static_cast<std::uint32_t>(good.size() - at), log::Purpose::cleaner);
+      if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
+    }
+    if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
+    AlignedBuffer out(std::size_t{run.blocks} * kBlockSize);
+    for (std::uint32_t i = 0; i < run.blocks; ++i)
+      std::memcpy(out.data() + i * kBlockSize, memory.data() + place[at + i] * kBlockSize, kBlockSize);
+    Status status = store_.device().write(run.start.v << kBlockShift, out.span());
+    store_.io().counters().writes += 1;
+    store_.io().counters().bytes_written += out.size();
+    for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*good[at + i], run.start + i);
+    store_.segments().sub_in_flight(run.start, run.blocks);
+    TRY(status);
+    store_.counters().cleaned_blocks += run.blocks;
+    at += run.blocks;
+  }
+  return {};
+}
+
+Status Mover::apply(const LiveBlock& block, BlockAddr to) {
+  constexpr std::size_t kMoveRecordBytes = 48;
+  for (;;) {
+    {
+      const meta::Gate::Pass pass(store_.gate());
+      if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
+      if (store_.reserve_records(kMoveRecordBytes)) {
+        const meta::InodePtr inode = store_.inodes().get(block.ino);
+        std::unique_lock lock(inode->mutex);
+        if (still_there(*inode, block))
+          store_.stage_move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
+        return {};
+      }
+    }
+    if (auto sealed = store_.seal(); !sealed.ok()) return sealed.error();
+  }
+}
+
+}  // namespace varve::cleaner

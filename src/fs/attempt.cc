@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "fs/engine.h"
+
+namespace varve::fs {
+
+// --- nodes for an attempt ---------------------------------------------------------------------------------------------
+
+meta::NodePtr OperationSource::find(const meta::NodeWant& want) {
+  auto pinned = wait_.pins.find(want.ref.address.v);
+  if (pinned != wait_.pins.end()) return pinned->second;
+  return cache_.find(want);
+}
+
+Result<meta::NodePtr> OperationSource::get(const meta::NodeWant& want) {
+  if (meta::NodePtr node = find(want)) return node;
+  auto failed = wait_.node_errors.find(want.ref.address.v);
+  if (failed != wait_.node_errors.end() && failed->second.first == want.ref.crc) return failed->second.second;
+  wait_.nodes.push_back(want);
+  return Errc::would_block;
+}
+
+void OperationSource::prefetch(std::span<const meta::NodeWant> wants) {
+  for (const meta::NodeWant& want : wants)
+    if (!find(want) && !wait_.node_errors.contains(want.ref.address.v)) wait_.nodes.push_back(want);
+}
+
+// --- attempt ------------------------------------------------------------------------------------------------------------
+
+Result<meta::InodePtr> Attempt::inode(Ino ino) {
+  meta::InodePtr inode = store_.inodes().get(ino);
+  {
+    std::shared_lock lock(inode->mutex);
+    if (inode->loaded) {
+      if (inode->gone()) return Errc::stale;
+      return inode;
+    }
+  }
+  std::unique_lock lock(inode->mutex);
+  TRY(meta::load_attributes(*inode, view(), source_));
+  if (inode->gone()) return Errc::stale;
+  return inode;
+}
+
+Result<meta::InodePtr> Attempt::directory(Ino ino) {
+  meta::InodePtr inode = TRY(this->inode(ino));
+  if ((inode->attributes.mode & 0170000) != 0040000) return Errc::not_directory;  // the type never changes
+  return inode;
+}
+
+Status Attempt::admit(const Need& need) {
+  if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
+  constexpr int kFruitlessRounds = 6;
+  Wait& wait = operation_.wait();
+  if (!need.frees && !store_.can_charge(need.blocks, need.inodes)) {
+    // The charge of recent overwrites is a worst case; a checkpoint makes it exact.
+    if (wait.step >= 1 || !store_.has_estimates()) return Errc::no_space;
+    ++wait.step;
+    wait.for_settled = true;
+    return Errc::would_block;
+  }
+  const auto purpose = need.frees ? log::Purpose::cleaner : log::Purpose::user;
+  if (!store_.segments().may_take(purpose)) {
+    if (wait.step >= kFruitlessRounds && !need.frees) return Errc::no_space;
+    ++wait.step;
+    wait.for_settled = true;
+    return Errc::would_block;
+  }
+  if (need.blocks && store_.log().bytes_in_flight() > engine_.in_flight_limit()) {
+    wait.for_room = true;
+    return Errc::would_block;
+  }
+  if (!store_.reserve_records(need.record_bytes)) {
+    wait.needs_seal = true;
+    return Errc::would_block;
+  }
+  return {};
+}
+
+Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32_t blocks, std::byte* target) {
+  for (DataRead& read : operation_.wait().reads) {
+    if (read.address != address || read.blocks != blocks || (target && read.target != target)) continue;
+    if (!read.done) return Errc::would_block;
+    if (read.error)
+      return Error(Errc::io, fmt::format("reading {} blocks at {} failed", blocks, address));
+    return read.bytes();
+  }
+  DataRead& read = operation_.wait().reads.emplace_back();
+  read.address = address;
+  read.blocks = blocks;
+  if (!target) {
+    read.own = AlignedBuffer(std::size_t{blocks} * kBlockSize);
+    target = read.own.data();
+  }
+  read.target = target;
+  return Errc::would_block;
+}
+
+// --- locks ----------------------------------------------------------------------------------------------------------------
+
+InodeLocks::InodeLocks(std::initializer_list<meta::Inode*> inodes) {
+  for (meta::Inode* inode : inodes)
+    if (inode && std::find(inodes_.begin(), inodes_.end(), inode) == inodes_.end()) inodes_.push_back(inode);
+  std::sort(inodes_.begin(), inodes_.end(), [](auto* a, auto* b) { return a->ino < b->ino; });
+  for (meta::Inode* inode : inodes_) inode->mutex.lock();
+}
+
+InodeLocks::~InodeLocks() {
+  for (auto at = inodes_.rbegin(); at != inodes_.rend(); ++at) (*at)->mutex.unlock();
+}
+
+}  // namespace varve::fs

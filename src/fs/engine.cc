@@ -1,0 +1,219 @@
+#include "fs/engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <spdlog/spdlog.h>
+
+namespace varve::fs {
+
+namespace {
+constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
+}
+
+Engine::Engine(std::unique_ptr<meta::Store> store, const Options& options)
+    : store_(std::move(store)), options_(options), started_ns_(options.clock->monotonic_ns()) {
+  cleaner_ = std::make_unique<cleaner::Cleaner>(*store_, options.victim_policy);
+  last_operation_ns_ = started_ns_;
+}
+
+Engine::~Engine() { stop_threads(); }
+
+void Engine::start_threads() {
+  if (!options_.background) return;
+  store_->on_epoch_due([this] { kick(); });
+  service_ = std::thread([this] { serve(); });
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return service_ready_; });
+  }
+  maintenance_ = std::thread([this] { maintain(); });
+}
+
+void Engine::stop_threads() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (maintenance_.joinable()) maintenance_.join();
+  service_stop_ = true;
+  if (service_queue_) service_queue_->wake();
+  if (service_.joinable()) service_.join();
+}
+
+// --- service: I/O of threads that poll no queue, and the seal timer -------------------------------------------------------
+
+void Engine::serve() {
+  auto queue = store_->device().make_queue();
+  log::ServingScope serving(*queue);
+  store_->io().set_service_queue(queue.get());
+  {
+    std::lock_guard lock(mutex_);
+    service_queue_ = queue.get();
+    service_ready_ = true;
+  }
+  changed_.notify_all();
+  const std::uint64_t delay_ns = options_.seal_delay_ms * 1'000'000ULL;
+  while (!service_stop_ || queue->in_flight()) {
+    std::int64_t timeout = -1;
+    if (armed_) timeout = 1'000'000'000;  // something may become unsealed without a word to this thread
+    if (const std::uint64_t since = store_->unsealed_since_ns(); since && !store_->read_only()) {
+      const std::uint64_t now = store_->clock().monotonic_ns();
+      if (now >= since + delay_ns) {
+        if (auto lsn = store_->seal(); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
+        continue;
+      }
+      timeout = std::min<std::int64_t>(1'000'000'000, static_cast<std::int64_t>(since + delay_ns - now));
+    }
+    if (service_stop_ && !queue->in_flight()) break;
+    queue->wait(timeout);
+  }
+  store_->io().set_service_queue(nullptr);
+  std::lock_guard lock(mutex_);
+  service_queue_ = nullptr;
+}
+
+// --- maintenance --------------------------------------------------------------------------------------------------------------
+
+void Engine::kick() {
+  {
+    std::lock_guard lock(mutex_);
+    poked_ = true;
+    if (service_queue_) service_queue_->wake();
+  }
+  changed_.notify_all();
+}
+
+void Engine::request_checkpoint() {
+  checkpoint_wanted_ = true;
+  kick();
+}
+
+// After each successful operation. Costs one relaxed load while the threads are awake anyway.
+void Engine::after() {
+  if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal();
+  if (!armed_.load(std::memory_order_relaxed) && store_->anything_unsealed() && !armed_.exchange(true)) kick();
+  if (!options_.background && (checkpoint_is_due() || space_is_low())) work(false);
+}
+
+bool Engine::space_is_low() {
+  const auto& segments = store_->segments();
+  return options_.cleaner && segments.clean() <= segments.reserve().user + segments.reserve().user / 4 + 2;
+}
+
+bool Engine::checkpoint_is_due() {
+  if (store_->read_only()) return false;
+  if (checkpoint_wanted_) return true;
+  if (store_->delta_records() >= options_.checkpoint_records) return true;
+  if (store_->delta_bytes() >= options_.memory_bytes / 4) return true;
+  const auto& segments = store_->segments();
+  const std::uint64_t free_blocks = (segments.clean() + 1) * segments.geometry().blocks;
+  return store_->log_blocks_since_checkpoint() > std::max<std::uint64_t>(free_blocks / 2, 2048);
+}
+
+bool Engine::work(bool space_wanted) {
+  if (store_->read_only()) return false;
+  bool worked = false;
+  if (store_->epoch_due()) {
+    (void)store_->write_epoch();
+    worked = true;
+  }
+  std::vector<Ino> reap;
+  {
+    std::lock_guard lock(mutex_);
+    reap.swap(to_reap_);
+  }
+  for (Ino ino : reap) this->reap(ino);
+
+  const bool low = space_is_low() || space_wanted;
+  if (!low && !checkpoint_is_due()) return worked || !reap.empty();
+  checkpoint_wanted_ = false;
+  meta::Store::CheckpointRequest request;
+  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
+  const auto& segments = store_->segments();
+  if (low && options_.cleaner && segments.clean() + segments.reclaimable() <= segments.reserve().user * 3 / 2 + 2)
+    request.evacuate = cleaner_->run_round();
+  (void)store_->checkpoint(request);
+  return true;
+}
+
+void Engine::maintain() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      auto due = [this] { return stopping_ || poked_; };
+      const bool busy = armed_.load();
+      if (busy) changed_.wait_for(lock, std::chrono::milliseconds(20), due);
+      else changed_.wait(lock, due);
+      if (stopping_) return;
+      poked_ = false;
+    }
+    if (store_->read_only()) {
+      armed_ = false;
+      continue;
+    }
+    while (work(false)) {
+      std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      if (!space_is_low()) break;
+    }
+    const std::uint64_t now = store_->clock().monotonic_ns();
+    const std::uint64_t operations = store_->log().chunks() + store_->delta_records();
+    if (operations != seen_operations_) {
+      seen_operations_ = operations;
+      last_operation_ns_ = now;
+    }
+    if (!store_->dirty()) {
+      armed_ = false;
+      if (store_->dirty()) armed_ = true;  // something came between
+    } else if (now - last_operation_ns_ > kIdleNs) {
+      (void)store_->checkpoint({});
+    }
+  }
+}
+
+void Engine::reap_later(Ino ino) {
+  {
+    std::lock_guard lock(mutex_);
+    to_reap_.push_back(ino);
+  }
+  if (options_.background) kick();
+  else work(false);
+}
+
+// --- unlinked inodes --------------------------------------------------------------------------------------------------------------
+
+void Engine::reap(Ino ino) {
+  Operation operation(*this, {});
+  (void)block_on(operation, [&] {
+    return attempt(operation, [&](Attempt& a) -> Status {
+      auto inode = a.inode(ino);
+      if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
+      TRY(a.admit({.record_bytes = 64, .frees = true}));
+      std::unique_lock lock((*inode)->mutex);
+      if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().stage_free(**inode);
+      return {};
+    });
+  });
+}
+
+Status Engine::reap_orphans() {
+  std::vector<Ino> orphans;
+  Operation operation(*this, {});
+  TRY(block_on(operation, [&] {
+    orphans.clear();
+    return attempt(operation, [&](Attempt& a) -> Status {
+      meta::Cursor cursor(a.source(), a.view().inode_file);
+      TRY(cursor.seek({format::kOrphanIno, format::ItemKind::orphan, 0}));
+      for (; cursor.valid() && cursor.key().ino == format::kOrphanIno; TRY(cursor.next()))
+        orphans.push_back(Ino{cursor.key().offset});
+      return {};
+    });
+  }));
+  for (Ino ino : references_.take_orphans()) orphans.push_back(ino);
+  for (Ino ino : orphans) reap(ino);
+  return {};
+}
+
+}  // namespace varve::fs

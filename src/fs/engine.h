@@ -1,0 +1,159 @@
+// The running filesystem behind the facade: store, background threads, kernel references, and how an operation is tried.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "cleaner/cleaner.h"
+#include "fs/operation.h"
+#include "fs/options.h"
+#include "fs/references.h"
+#include "fs/wait.h"
+#include "meta/store.h"
+
+namespace varve::fs {
+
+class Attempt;
+
+class Engine {
+ public:
+  Engine(std::unique_ptr<meta::Store> store, const Options& options);
+  ~Engine();
+
+  meta::Store& store() { return *store_; }
+  const Options& options() const { return options_; }
+  References& references() { return references_; }
+  cleaner::Cleaner& cleaner() { return *cleaner_; }
+  std::uint64_t started_ns() const { return started_ns_; }
+
+  void start_threads();
+  void stop_threads();
+
+  // Tries an operation once: f(Attempt&) -> Result<T>. Seals when the next chunk is full and tries again.
+  template <class F>
+  auto attempt(Operation& operation, F&& f);
+
+  // Wakes whoever looks after seals, checkpoints and space.
+  void kick();
+  // Does due background work on the calling thread; for mounts without threads. False: there was nothing to do.
+  bool work(bool space_wanted);
+  void request_checkpoint();
+
+  std::mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
+
+  // Frees an unlinked inode that nothing refers to any more.
+  void reap(Ino ino);
+  void reap_later(Ino ino);  // on the maintenance thread
+  Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
+  Status reap_orphans();  // at mount and unmount
+
+  // How much may be on its way to the device before writers wait.
+  std::uint64_t in_flight_limit() const { return in_flight_limit_; }
+  std::uint64_t seal_threshold() const { return 1u << 20; }
+
+ private:
+  void serve();     // service thread: the engine's I/O queue and the seal timer
+  void maintain();  // maintenance thread: epoch, checkpoints, cleaning, reaping
+  bool checkpoint_is_due();
+  bool space_is_low();
+  void after();
+
+  std::unique_ptr<meta::Store> store_;
+  const Options options_;
+  References references_;
+  std::unique_ptr<cleaner::Cleaner> cleaner_;
+  const std::uint64_t started_ns_;
+  std::uint64_t in_flight_limit_ = 16u << 20;
+
+  std::mutex rename_mutex_;
+  std::thread service_, maintenance_;
+  io::IoQueue* service_queue_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false, service_ready_ = false, poked_ = false;
+  std::atomic<bool> service_stop_{false};
+  std::atomic<bool> armed_{false}, checkpoint_wanted_{false};
+  std::atomic<std::uint64_t> last_operation_ns_{0};
+  std::uint64_t seen_operations_ = 0;
+  std::vector<Ino> to_reap_;  // under mutex_
+};
+
+// One try of one operation: passes the gate, finds inodes, takes locks, asks for admission.
+class Attempt {
+ public:
+  Attempt(Engine& engine, Operation& operation)
+      : engine_(engine),
+        store_(engine.store()),
+        operation_(operation),
+        pass_(store_.gate()),
+        source_(store_.nodes(), operation.wait()) {}
+
+  Engine& engine() { return engine_; }
+  meta::Store& store() { return store_; }
+  Operation& operation() { return operation_; }
+  Wait& wait() { return operation_.wait(); }
+  OperationSource& source() { return source_; }
+  const meta::TreeView& view() const { return store_.view(); }
+
+  // The inode with its attributes; Errc::stale if there is none. Takes its lock for a moment.
+  Result<meta::InodePtr> inode(Ino ino);
+  Result<meta::InodePtr> directory(Ino ino);  // Errc::not_directory
+
+  // May the operation change something of this size? Errc::read_only, no_space; would_block: wait, or seal first.
+  struct Need {
+    std::size_t record_bytes = 512;
+    std::uint64_t blocks = 0;  // new file blocks, at most
+    std::uint64_t inodes = 0;
+    bool frees = false;        // deletes: never refused for space
+  };
+  Status admit(const Need& need);
+
+  // Device blocks by address: the bytes when they have been read, else would_block. `target`: where to read to (aligned),
+  // or null for a buffer of the operation's own.
+  Result<std::span<const std::byte>> fetch(BlockAddr address, std::uint32_t blocks, std::byte* target = nullptr);
+
+  Timestamp now() { return store_.clock().now(); }
+
+ private:
+  Engine& engine_;
+  meta::Store& store_;
+  Operation& operation_;
+  meta::Gate::Pass pass_;
+  OperationSource source_;
+};
+
+// Exclusive locks of several inodes, taken in ascending order, duplicates once.
+class InodeLocks {
+ public:
+  explicit InodeLocks(std::initializer_list<meta::Inode*> inodes);
+  ~InodeLocks();
+  InodeLocks(const InodeLocks&) = delete;
+  InodeLocks& operator=(const InodeLocks&) = delete;
+
+ private:
+  boost::container::small_vector<meta::Inode*, 6> inodes_;
+};
+
+template <class F>
+auto Engine::attempt(Operation& operation, F&& f) {
+  for (;;) {
+    auto result = [&] {
+      Attempt attempt(*this, operation);
+      return f(attempt);
+    }();
+    Wait& wait = operation.wait();
+    if (wait.needs_seal) {
+      wait.needs_seal = false;
+      if (auto sealed = store_->seal(); !sealed.ok()) return decltype(result)(sealed.error());
+      continue;
+    }
+    if (result.ok()) after();
+    return result;
+  }
+}
+
+}  // namespace varve::fs

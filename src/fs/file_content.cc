@@ -1,0 +1,90 @@
+#include "fs/file_content.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/crc32c.h"
+
+namespace varve::fs {
+
+namespace {
+alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
+}
+
+Status verify_block(Attempt& a, const meta::Inode& inode, std::uint64_t block, const meta::MappedBlock& mapped,
+                    std::span<const std::byte> bytes) {
+  if (crc32c(bytes) == mapped.crc) return {};
+  a.store().note_error(Errc::corrupt, mapped.address, inode.ino);
+  return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", inode.ino, block,
+                                          mapped.address, a.store().device().name()));
+}
+
+Result<std::span<const std::byte>> block_bytes(Attempt& a, meta::Inode& inode, std::uint64_t block,
+                                               const meta::MappedBlock& mapped) {
+  using Kind = meta::MappedBlock::Kind;
+  if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
+  if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
+  if (auto flying = a.store().log().in_flight().find(mapped.address)) {
+    // Its write may complete any moment: keep a copy with the operation.
+    DataRead& read = a.wait().reads.emplace_back();
+    read.own = AlignedBuffer(kBlockSize);
+    std::memcpy(read.own.data(), flying->data, kBlockSize);
+    read.target = read.own.data();
+    read.blocks = 1;
+    read.started = read.done = true;
+    return read.bytes();
+  }
+  const auto bytes = TRY(a.fetch(mapped.address, 1));
+  TRY(verify_block(a, inode, block, mapped, bytes));
+  return bytes;
+}
+
+Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t first, std::size_t count) {
+  Ownership result;
+  result.old.resize(count);
+  const meta::Layers layers = meta::layers_of(inode, a.view());
+  meta::resolve_in_deltas(layers, first, result.old);
+  const std::uint64_t end_block = blocks_for(inode.attributes.size);
+  bool unknown = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (result.old[i].kind != meta::MappedBlock::Kind::unknown) continue;
+    // Behind the end there is at most what fallocate left.
+    if (first + i >= end_block && meta::block_count(inode, a.view()) <= end_block)
+      result.old[i].kind = meta::MappedBlock::Kind::hole;
+    else
+      unknown = true;
+  }
+  if (unknown && meta::block_count(inode, a.view()) >= end_block && end_block) result.assume_owned = true;
+  for (const meta::MappedBlock& old : result.old)
+    result.fresh += old.kind == meta::MappedBlock::Kind::hole ||
+                    (old.kind == meta::MappedBlock::Kind::unknown && !result.assume_owned);
+  return result;
+}
+
+meta::PendingPtr BlockBuilder::finish(std::size_t index) {
+  meta::PendingPtr block(new meta::PendingBlock(buffer_, buffer_->block(index)));
+  block->crc = crc32c({buffer_->block(index), kBlockSize});
+  return block;
+}
+
+Status zero_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  if (from >= to) return {};
+  const std::uint64_t block = block_of(from);
+  meta::MappedBlock mapped;
+  TRY(meta::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
+  if (!mapped.has_data()) return {};
+  const auto bytes = TRY(block_bytes(a, inode, block, mapped));
+  BlockBuilder builder(1);
+  std::memcpy(builder.data(0), bytes.data(), kBlockSize);
+  std::memset(builder.data(0) + from % kBlockSize, 0, to - from);
+  meta::StageBlock staged{block, builder.finish(0), mapped, true};
+  const std::uint64_t clock = a.store().advance_clock(1);
+  a.store().stage_blocks(inode, {&staged, 1}, a.store().clock_units(clock));
+  return {};
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,43 @@
+// Blocks of a file for the operations on data: reading them into memory and building new ones. Used with the inode's
+// lock held; may answer would_block.
+#pragma once
+
+#include <vector>
+
+#include "fs/inode_util.h"
+
+namespace varve::fs {
+
+// The bytes of one mapped block, verified; zeros for holes. The span lives as long as the operation or until the inode's
+// lock is released, whichever is shorter.
+Result<std::span<const std::byte>> block_bytes(Attempt& attempt, meta::Inode& inode, std::uint64_t block,
+                                               const meta::MappedBlock& mapped);
+
+// Says whether `bytes` are what the mapping promises; reports it if not.
+Status verify_block(Attempt& attempt, const meta::Inode& inode, std::uint64_t block, const meta::MappedBlock& mapped,
+                    std::span<const std::byte> bytes);
+
+// What a write needs to know of blocks [first, first + out.size()): whether they are owned. Reads no tree if the file's
+// counts tell (costs.md 3); `exact`: reads it.
+struct Ownership {
+  std::vector<meta::MappedBlock> old;
+  bool assume_owned = false;  // for those that stay unknown
+  std::uint64_t fresh = 0;    // of them, may need new space
+};
+Result<Ownership> ownership(Attempt& attempt, const meta::Inode& inode, std::uint64_t first, std::size_t count);
+
+// A new block of content with room for its CRC: `fill` writes the 4096 bytes.
+class BlockBuilder {
+ public:
+  explicit BlockBuilder(std::size_t blocks) : buffer_(new log::PayloadBuffer(blocks)) {}
+  std::byte* data(std::size_t index) { return buffer_->block(index); }
+  meta::PendingPtr finish(std::size_t index);
+
+ private:
+  boost::intrusive_ptr<log::PayloadBuffer> buffer_;
+};
+
+// Zeros bytes [from, to) of one block, if there is anything but zeros; the caller has been admitted. from and to lie in the same block.
+Status zero_part(Attempt& attempt, meta::Inode& inode, std::uint64_t from, std::uint64_t to);
+
+}  // namespace varve::fs

@@ -1,0 +1,175 @@
+#include "fs/filesystem.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "fs/engine.h"
+
+namespace varve::fs {
+
+namespace {
+
+std::string uuid_text(const format::Uuid& u) {
+  std::string text;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", u[i]);
+  }
+  return text;
+}
+
+void fill_segments(FilesystemStatus& status, meta::Store& store) {
+  const std::uint32_t blocks = store.segments().geometry().blocks;
+  status.segment_blocks = blocks;
+  status.segments.total = store.segments().geometry().count;
+  std::uint64_t used_blocks = 0, live_in_used = 0;
+  store.segments().for_each([&](SegmentId, const log::SegmentInfo& s) {
+    if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) {
+      ++status.segments.clean;
+      return;
+    }
+    used_blocks += blocks;
+    live_in_used += s.live();
+    if (s.state == log::SegmentState::open) {
+      ++status.segments.open;
+      return;
+    }
+    const bool empty = s.live() == 0;
+    ++(empty ? status.segments.empty : status.segments.used);
+    if (empty) status.reclaimable_blocks += blocks;
+    ++status.utilisation[std::min<std::size_t>(19, std::size_t{s.live()} * 20 / blocks)];
+  });
+  status.live_blocks = live_in_used;
+  status.garbage_blocks = used_blocks - std::min(used_blocks, live_in_used);
+}
+
+void fill_log(FilesystemStatus& status, meta::Store& store) {
+  status.lsn = store.log().position().lsn.v;
+  status.durable_lsn = store.log().durability().durable().v;
+  status.chunks = store.log().chunks();
+  status.flushes = store.io().counters().flushes;
+  status.pending_bytes = store.unsealed_payload_bytes() + store.log().bytes_in_flight();
+  status.log_bytes_since_checkpoint = store.log_blocks_since_checkpoint() << kBlockShift;
+  status.serial = store.settled().v;
+  status.checkpoints = store.counters().checkpoints;
+  status.checkpoint_running = store.checkpoint_running();
+  status.replayed_chunks = store.replayed_chunks();
+}
+
+double cost(std::uint64_t user, std::uint64_t rest) {
+  return user ? static_cast<double>(user + rest) / static_cast<double>(user) : 0;
+}
+
+void fill_traffic(FilesystemStatus& status, meta::Store& store) {
+  const auto& io = store.io().counters();
+  const auto& counters = store.counters();
+  status.user_blocks_written = counters.user_blocks;
+  status.data_blocks_written = store.log().payload_blocks();
+  status.chain_blocks_written = store.log().header_blocks();
+  status.node_blocks_written = counters.node_blocks;
+  status.cleaned_blocks_written = counters.cleaned_blocks;
+  status.cleaned_blocks_read = counters.cleaned_blocks_read;
+  status.segments_cleaned = counters.segments_cleaned;
+  status.device_bytes_written = io.bytes_written;
+  status.device_bytes_read = io.bytes_read;
+  status.device_writes = io.writes;
+  status.device_reads = io.reads;
+  status.lifetime = store.lifetime();
+  status.write_cost = cost(status.user_blocks_written, status.cleaned_blocks_written + status.node_blocks_written +
+                                                           status.chain_blocks_written);
+  status.lifetime_write_cost =
+      cost(status.lifetime.user_blocks,
+           status.lifetime.cleaned_blocks + status.lifetime.node_blocks + status.lifetime.chain_blocks);
+}
+
+}  // namespace
+
+Filesystem::Filesystem(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+Filesystem::~Filesystem() = default;
+
+Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, const Options& options) {
+  if (!cleaner::make_victim_policy(options.victim_policy))
+    return Error(Errc::invalid, fmt::format("unknown cleaning policy '{}' (greedy, cost-benefit)", options.victim_policy));
+  meta::StoreOptions store_options;
+  store_options.read_only = options.read_only;
+  store_options.no_recovery = options.no_recovery;
+  store_options.background = options.background;
+  store_options.discard = options.discard;
+  store_options.memory_bytes = options.memory_bytes;
+  store_options.clock = options.clock;
+  store_options.random = options.random;
+  auto engine = std::make_unique<Engine>(TRY(meta::Store::open(device, store_options)), options);
+  engine->start_threads();
+  std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
+  if (!options.read_only) TRY(filesystem->engine_->reap_orphans());
+  return filesystem;
+}
+
+Status Filesystem::unmount() {
+  meta::Store& store = engine_->store();
+  Status status;
+  if (!store.read_only()) status = engine_->reap_orphans();
+  engine_->stop_threads();
+  if (store.read_only()) {
+    if (engine_->options().read_only) return {};
+    return Error(Errc::read_only, store.read_only_reason());
+  }
+  if (!status.ok()) return status;
+  if (!store.dirty() && store.super().clean) return {};
+  return store.checkpoint({.clean = true, .evacuate = {}});
+}
+
+Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<SpaceInfo> {
+    meta::Store& store = a.store();
+    SpaceInfo info;
+    const std::uint64_t capacity = store.capacity_blocks();
+    const std::uint64_t reserve = std::min(capacity, store.reserve_blocks());
+    info.total = capacity - reserve;
+    const std::uint64_t used = std::min(info.total, store.charged_blocks());
+    info.free = info.available = (info.total - used) - (info.total - used) / 65;  // a block costs its metadata too
+    info.inodes_free = info.free;
+    info.inodes = a.view().inodes + info.inodes_free;
+    return info;
+  });
+}
+
+FilesystemStatus Filesystem::status() {
+  meta::Store& store = engine_->store();
+  FilesystemStatus status;
+  status.device = store.device().name();
+  status.backend = store.device().geometry().backend;
+  status.label = store.super().label;
+  status.uuid = uuid_text(store.super().uuid);
+  status.read_only = store.read_only();
+  if (status.read_only) status.read_only_reason = store.read_only_reason();
+  status.uptime_seconds = (store.clock().monotonic_ns() - engine_->started_ns()) / 1'000'000'000ULL;
+  status.device_blocks = store.super().device_blocks;
+  status.reserve_blocks = store.reserve_blocks();
+  {
+    const meta::Gate::Pass pass(store.gate());
+    status.charged_blocks = store.charged_blocks();
+    fill_log(status, store);
+  }
+  status.delta_records = store.delta_records();
+  status.delta_bytes = store.delta_bytes();
+  fill_segments(status, store);
+  fill_traffic(status, store);
+  status.cleaner_state = engine_->cleaner().state();
+  status.cleaner_running = status.cleaner_state.rfind("idle", 0) != 0;
+  status.victim_policy = engine_->cleaner().policy_name();
+  status.node_cache_bytes = store.nodes().bytes();
+  status.node_cache_hits = store.nodes().hits();
+  status.node_cache_misses = store.nodes().misses();
+  status.inodes_cached = store.inodes().size();
+  status.references = engine_->references().inodes();
+  status.memory_limit_bytes = engine_->options().memory_bytes;
+  std::tie(status.first_error, status.last_error) = store.errors();
+  return status;
+}
+
+const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }
+bool Filesystem::read_only() const { return engine_->store().read_only(); }
+
+}  // namespace varve::fs

@@ -1,0 +1,362 @@
+// Reading, writing, and the shape of files.
+#include <algorithm>
+#include <cstring>
+
+#include "fs/file_content.h"
+
+namespace varve::fs {
+
+namespace {
+
+using Kind = meta::MappedBlock::Kind;
+
+constexpr std::uint64_t kMaxWriteBytes = 1u << 20;
+
+// --- read -----------------------------------------------------------------------------------------------------------------
+
+// One run of blocks, consecutive on the device, of the part of a file that is read.
+class ReadRange {
+ public:
+  ReadRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<std::byte> out)
+      : a_(attempt), inode_(inode), offset_(offset), out_(out), first_(block_of(offset)) {}
+
+  Status run() {
+    mapped_.resize(block_of(offset_ + out_.size() - 1) - first_ + 1);
+    TRY(meta::resolve_blocks(inode_, a_.view(), a_.source(), first_, mapped_));
+    bool blocked = false;
+    for (std::size_t i = 0; i < mapped_.size();) {
+      const std::size_t end = end_of_run(i);
+      if (Status status = take(i, end); status.fails_with(Errc::would_block)) blocked = true;  // fetch all together
+      else TRY(status);
+      i = end;
+    }
+    if (blocked) return Errc::would_block;
+    return {};
+  }
+
+ private:
+  std::size_t end_of_run(std::size_t begin) const {
+    std::size_t end = begin + 1;
+    if (mapped_[begin].kind != Kind::device) return end;
+    while (end < mapped_.size() && mapped_[end].kind == Kind::device &&
+           mapped_[end].address == mapped_[begin].address + (end - begin))
+      ++end;
+    return end;
+  }
+
+  // The part of block i that is wanted: where it goes in out_, and which bytes of the block.
+  struct Part {
+    std::byte* to;
+    std::size_t from, size;
+  };
+  Part part_of(std::size_t i) const {
+    const std::uint64_t start = (first_ + i) << kBlockShift;
+    const std::uint64_t begin = std::max(start, offset_);
+    const std::uint64_t end = std::min(start + kBlockSize, offset_ + out_.size());
+    return {out_.data() + (begin - offset_), static_cast<std::size_t>(begin - start), static_cast<std::size_t>(end - begin)};
+  }
+
+  bool direct(std::size_t begin, std::size_t end) const {
+    return part_of(begin).size == kBlockSize && part_of(end - 1).size == kBlockSize &&
+           reinterpret_cast<std::uintptr_t>(part_of(begin).to) % kBlockSize == 0;
+  }
+
+  Status take(std::size_t begin, std::size_t end) {
+    if (mapped_[begin].kind == Kind::device) return take_from_device(begin, end);
+    const Part part = part_of(begin);
+    if (mapped_[begin].kind == Kind::pending)
+      std::memcpy(part.to, mapped_[begin].pending->data + part.from, part.size);
+    else
+      std::memset(part.to, 0, part.size);
+    return {};
+  }
+
+  Status take_from_device(std::size_t begin, std::size_t end) {
+    // Blocks whose write is in flight come from memory; they split the run.
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto flying = a_.store().log().in_flight().find(mapped_[i].address);
+      if (!flying) continue;
+      if (i > begin) TRY(take_from_device(begin, i));
+      const Part part = part_of(i);
+      std::memcpy(part.to, flying->data + part.from, part.size);
+      return i + 1 < end ? take_from_device(i + 1, end) : Status{};
+    }
+    const bool straight = direct(begin, end);
+    const auto bytes = TRY(a_.fetch(mapped_[begin].address, static_cast<std::uint32_t>(end - begin),
+                                    straight ? part_of(begin).to : nullptr));
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);
+      TRY(verify_block(a_, inode_, first_ + i, mapped_[i], block));
+      const Part part = part_of(i);
+      if (!straight) std::memcpy(part.to, block.data() + part.from, part.size);
+    }
+    return {};
+  }
+
+  Attempt& a_;
+  meta::Inode& inode_;
+  const std::uint64_t offset_;
+  const std::span<std::byte> out_;
+  const std::uint64_t first_;
+  std::vector<meta::MappedBlock> mapped_;
+};
+
+// --- write ---------------------------------------------------------------------------------------------------------------
+
+class WriteRange {
+ public:
+  WriteRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<const std::byte> data)
+      : a_(attempt), inode_(inode), offset_(offset), data_(data), first_(block_of(offset)),
+        count_(block_of(offset + data.size() - 1) - first_ + 1) {}
+
+  Status run() {
+    Ownership owned = TRY(ownership(a_, inode_, first_, count_));
+    // Partial blocks at the ends need what is there already.
+    std::span<const std::byte> head, tail;
+    if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
+    if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
+      tail = TRY(old_bytes(count_ - 1, owned));
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh ? owned.fresh : 0}));
+    if (a_.store().log().bytes_in_flight() > a_.engine().in_flight_limit()) {
+      a_.wait().for_room = true;
+      return Errc::would_block;
+    }
+    stage(owned, head, tail);
+    return {};
+  }
+
+ private:
+  Result<std::span<const std::byte>> old_bytes(std::size_t i, Ownership& owned) {
+    const std::uint64_t start = (first_ + i) << kBlockShift;
+    meta::MappedBlock& mapped = owned.old[i];
+    if (start >= inode_.attributes.size) return std::span<const std::byte>();  // nothing before the end: zeros
+    if (mapped.kind == Kind::unknown) {
+      TRY(meta::resolve_blocks(inode_, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
+    }
+    return block_bytes(a_, inode_, first_ + i, mapped);
+  }
+
+  void stage(Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail) {
+    BlockBuilder builder(count_);
+    if (offset_ % kBlockSize) start_block(builder.data(0), head);
+    if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
+      start_block(builder.data(count_ - 1), tail);
+    std::memcpy(builder.data(0) + offset_ % kBlockSize, data_.data(), data_.size());
+    const std::uint64_t clock = a_.store().advance_clock(count_);
+    std::vector<meta::StageBlock> staged(count_);
+    for (std::size_t i = 0; i < count_; ++i)
+      staged[i] = {first_ + i, builder.finish(i), owned.old[i], owned.assume_owned};
+    a_.store().counters().user_blocks += count_;
+    a_.store().stage_blocks(inode_, staged, a_.store().clock_units(clock));
+  }
+
+  static void start_block(std::byte* block, std::span<const std::byte> old) {
+    if (old.empty()) std::memset(block, 0, kBlockSize);
+    else std::memcpy(block, old.data(), kBlockSize);
+  }
+
+  Attempt& a_;
+  meta::Inode& inode_;
+  const std::uint64_t offset_;
+  const std::span<const std::byte> data_;
+  const std::uint64_t first_;
+  const std::size_t count_;
+};
+
+// --- fallocate -------------------------------------------------------------------------------------------------------------
+
+// Makes every hole in [from, to) an unwritten extent. Halves ranges that are partly owned, down to single windows.
+Status allocate_holes(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  if (from >= to) return {};
+  const std::uint64_t owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
+  if (owned == to - from) return {};
+  if (owned == 0) {
+    a.store().stage_clear(inode, from, to, meta::Cleared::unwritten, static_cast<std::int64_t>(to - from));
+    return {};
+  }
+  if (to - from > 256) {
+    const std::uint64_t middle = from + (to - from) / 2;
+    TRY(allocate_holes(a, inode, from, middle));
+    return allocate_holes(a, inode, middle, to);
+  }
+  std::vector<meta::MappedBlock> mapped(to - from);
+  TRY(meta::resolve_blocks(inode, a.view(), a.source(), from, mapped));
+  for (std::size_t i = 0; i < mapped.size();) {
+    std::size_t end = i;
+    while (end < mapped.size() && mapped[end].kind == Kind::hole) ++end;
+    if (end > i)
+      a.store().stage_clear(inode, from + i, from + end, meta::Cleared::unwritten, static_cast<std::int64_t>(end - i));
+    i = std::max(end, i + 1);
+  }
+  return {};
+}
+
+// Everything that allocate_holes() will read, read before anything changes.
+Status look_at_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  const std::uint64_t owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
+  if (owned == 0 || owned == to - from) return {};
+  if (to - from > 256) {
+    const std::uint64_t middle = from + (to - from) / 2;
+    TRY(look_at_holes(a, inode, from, middle));
+    return look_at_holes(a, inode, middle, to);
+  }
+  std::vector<meta::MappedBlock> mapped(to - from);
+  return meta::resolve_blocks(inode, a.view(), a.source(), from, mapped);
+}
+
+// Allocates from `from` on and says how far it came: all of it, or one window when the range is partly owned, so that the
+// records of one operation stay few.
+Result<std::uint64_t> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  constexpr std::uint64_t kWindowBlocks = 2048;
+  std::uint64_t owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
+  if (owned && owned != to - from && to - from > kWindowBlocks) {
+    to = from + kWindowBlocks;
+    owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
+  }
+  TRY(look_at_holes(a, inode, from, to));
+  TRY(a.admit({.record_bytes = owned ? 40 * kWindowBlocks / 2 + 512 : 512, .blocks = to - from - owned}));
+  TRY(allocate_holes(a, inode, from, to));
+  return to;
+}
+
+Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end) {
+  if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
+    inode.attributes.size = std::max(inode.attributes.size, end);
+  touch_mtime(inode, a.now());
+  a.store().stage_attributes(inode);
+  return {};
+}
+
+// Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
+Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::uint64_t length, meta::Cleared kind) {
+  const std::uint64_t end = offset + length;
+  const std::uint64_t from = blocks_for(offset), to = block_of(end);
+  std::uint64_t owned = 0;
+  if (from < to) owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
+  const std::uint64_t wanted = kind == meta::Cleared::unwritten && from < to ? to - from - owned : 0;
+  TRY(a.admit({.record_bytes = 2048, .blocks = wanted, .frees = kind == meta::Cleared::hole}));
+  // The edges come last to be staged, but may have to be read: both are looked at before anything changes.
+  const std::uint64_t head_end = std::min(end, from << kBlockShift);
+  for (const auto& [begin, stop] : {std::pair(offset, head_end), std::pair(std::max(to << kBlockShift, head_end), end)}) {
+    if (begin >= stop || begin >= inode.attributes.size) continue;
+    meta::MappedBlock mapped;
+    TRY(meta::resolve_blocks(inode, a.view(), a.source(), block_of(begin), {&mapped, 1}));
+    TRY(block_bytes(a, inode, block_of(begin), mapped));
+  }
+  TRY(zero_part(a, inode, offset, head_end));
+  if (std::max(to << kBlockShift, head_end) < end) TRY(zero_part(a, inode, std::max(to << kBlockShift, head_end), end));
+  if (from >= to) return {};
+  const auto change = kind == meta::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
+                                                       : -static_cast<std::int64_t>(owned);
+  a.store().stage_clear(inode, from, to, kind, change);
+  return {};
+}
+
+}  // namespace
+
+Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (is_directory(*inode)) return Errc::is_directory;
+    if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
+    const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
+    TRY(ReadRange(a, *inode, offset, wanted).run());
+    return wanted.size();
+  });
+}
+
+Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64_t offset, std::span<const std::byte> data,
+                                      WriteFlags flags) {
+  if (data.size() > kMaxWriteBytes) return Errc::invalid;
+  if (offset > format::kMaxFileBytes || data.size() > format::kMaxFileBytes - offset) return Errc::file_too_big;
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::unique_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+    if (data.empty()) return std::size_t{0};
+    TRY(WriteRange(a, *inode, offset, data).run());
+    inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
+    if (flags.drop_privileges) drop_suid(*inode);
+    if (!flags.from_cache) touch_mtime(*inode, a.now());
+    a.store().stage_attributes(*inode);
+    return data.size();
+  });
+}
+
+Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size) {
+  if (size >= inode.attributes.size) {
+    TRY(a.admit({.record_bytes = 256, .frees = true}));
+    inode.attributes.size = size;
+    return {};
+  }
+  const std::uint64_t first = blocks_for(size);
+  const std::uint64_t owned = first == 0 ? meta::block_count(inode, a.view())
+                                         : TRY(meta::count_owned(inode, a.view(), a.source(), first, format::kMaxFileBlocks));
+  TRY(a.admit({.record_bytes = 1024, .frees = true}));
+  if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
+  a.store().stage_clear(inode, first, format::kMaxFileBlocks, meta::Cleared::hole, -static_cast<std::int64_t>(owned));
+  inode.attributes.size = size;
+  return {};
+}
+
+Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length) {
+  if (length == 0) return Errc::invalid;
+  if (offset > format::kMaxFileBytes || length > format::kMaxFileBytes - offset) return Errc::file_too_big;
+  const bool allocates = mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size;
+  const std::uint64_t end = blocks_for(offset + length);
+  for (std::uint64_t from = block_of(offset); allocates && from < end;) {
+    TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
+      meta::InodePtr inode = TRY(a.inode(ino));
+      std::unique_lock lock(inode->mutex);
+      if (inode->gone()) return Errc::stale;
+      if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+      from = TRY(allocate_some(a, *inode, from, end));
+      if (from < end) return {};
+      return finish_fallocate(a, *inode, mode, offset + length);
+    }));
+  }
+  if (allocates) return {};
+  return engine_->attempt(operation, [&](Attempt& a) -> Status {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::unique_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+    switch (mode) {
+      case FallocateMode::allocate:
+      case FallocateMode::allocate_keep_size: break;
+      case FallocateMode::punch_hole: TRY(clear_range(a, *inode, offset, length, meta::Cleared::hole)); break;
+      case FallocateMode::zero_range:
+      case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, meta::Cleared::unwritten)); break;
+    }
+    return finish_fallocate(a, *inode, mode, offset + length);
+  });
+}
+
+Result<std::uint64_t> Filesystem::seek(Operation& operation, Ino ino, std::uint64_t offset, SeekKind kind) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    const std::uint64_t size = inode->attributes.size;
+    if (offset >= size) return Errc::no_such_offset;
+    const std::uint64_t end = blocks_for(size);
+    if (kind == SeekKind::data) {
+      const auto block = TRY(meta::next_data(*inode, a.view(), a.source(), block_of(offset), end));
+      if (!block) return Errc::no_such_offset;
+      return std::max(offset, *block << kBlockShift);
+    }
+    for (std::uint64_t block = block_of(offset); block < end;) {
+      std::vector<meta::MappedBlock> window(std::min<std::uint64_t>(256, end - block));
+      TRY(meta::resolve_blocks(*inode, a.view(), a.source(), block, window));
+      for (std::size_t i = 0; i < window.size(); ++i)
+        if (!window[i].has_data()) return std::max(offset, (block + i) << kBlockShift);
+      block += window.size();
+    }
+    return size;
+  });
+}
+
+}  // namespace varve::fs

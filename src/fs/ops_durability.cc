@@ -1,0 +1,43 @@
+// fsync, sync, checkpoint, trim.
+#include <fmt/format.h>
+
+#include "fs/inode_util.h"
+
+namespace varve::fs {
+
+// The prefix rule makes every fsync one of the whole history before it.
+Status Filesystem::fsync(Operation& operation, Ino) { return sync(operation); }
+
+Status Filesystem::sync(Operation& operation) {
+  meta::Store& store = engine_->store();
+  Wait& wait = operation.wait();
+  if (auto failure = store.log().durability().failure()) return *failure;
+  if (store.read_only()) return {};
+  if (!wait.sealed) wait.sealed = TRY(store.seal());
+  if (store.log().durability().is_durable(*wait.sealed)) return {};
+  wait.for_durable = *wait.sealed;
+  return Errc::would_block;
+}
+
+Status Filesystem::checkpoint(Operation& operation) {
+  meta::Store& store = engine_->store();
+  Wait& wait = operation.wait();
+  if (auto failure = store.log().durability().failure()) return *failure;
+  if (store.read_only()) return Error(Errc::read_only, store.read_only_reason());
+  // One may be under way that froze before this call: only one that starts from now on counts.
+  if (!wait.checkpoint) {
+    if (!store.dirty() && !store.checkpoint_running()) return {};
+    wait.checkpoint = store.settled() + (store.checkpoint_running() ? 2 : 1);
+  }
+  if (store.settled() >= *wait.checkpoint) return {};
+  wait.for_settled = true;
+  return Errc::would_block;
+}
+
+Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
+                                       std::uint64_t minimum) {
+  TRY(checkpoint(operation));
+  return engine_->trim(start, length, minimum);
+}
+
+}  // namespace varve::fs

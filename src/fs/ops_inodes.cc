@@ -1,0 +1,136 @@
+// Attributes, symlink targets, extended attributes.
+#include <algorithm>
+
+#include "fs/inode_util.h"
+
+namespace varve::fs {
+
+Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    return attr_of(*inode, a.view());
+  });
+}
+
+Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange& change) {
+  if (change.size && *change.size > format::kMaxFileBytes) return Errc::file_too_big;
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::unique_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (change.size && is_directory(*inode)) return Errc::is_directory;
+    if (change.size && !is_regular(*inode)) return Errc::invalid;
+    format::Attributes& attributes = inode->attributes;
+    const Timestamp now = a.now();
+    if (change.size && *change.size != attributes.size) {
+      TRY(resize(a, *inode, *change.size));
+    } else {
+      TRY(a.admit({.record_bytes = 256, .frees = true}));
+    }
+    if (change.size) attributes.mtime = now;
+    if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
+    if (change.uid) attributes.uid = *change.uid;
+    if (change.gid) attributes.gid = *change.gid;
+    if (change.flags) attributes.flags = *change.flags;
+    if (change.drop_privileges) drop_suid(*inode);
+    if (change.atime) attributes.atime = *change.atime;
+    if (change.mtime) attributes.mtime = *change.mtime;
+    attributes.ctime = change.ctime ? *change.ctime : now;
+    a.store().stage_attributes(*inode);
+    return attr_of(*inode, a.view());
+  });
+}
+
+Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::string> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (!S_ISLNK(inode->attributes.mode)) return Errc::invalid;
+    return meta::load_symlink(*inode, a.view(), a.source());
+  });
+}
+
+// --- extended attributes ------------------------------------------------------------------------------------------------
+
+namespace {
+constexpr std::size_t kMaxXattrBytes = 1u << 20;  // of one inode, names and values
+
+const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name) {
+  auto at = std::find_if(xattrs.begin(), xattrs.end(), [&](const format::Xattr& x) { return x.name == name; });
+  return at == xattrs.end() ? nullptr : &*at;
+}
+
+Status check_xattr_name(std::string_view name) {
+  if (name.empty()) return Errc::out_of_range;
+  if (name.size() > format::kMaxName) return Errc::out_of_range;
+  return {};
+}
+}  // namespace
+
+Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino ino, std::string_view name) {
+  TRY(check_xattr_name(name));
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::byte>> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+    const format::Xattr* found = find_xattr(xattrs, name);
+    if (!found) return Errc::no_attribute;
+    return found->value;
+  });
+}
+
+Result<std::vector<std::string>> Filesystem::listxattr(Operation& operation, Ino ino) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::string>> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    std::vector<std::string> names;
+    for (format::Xattr& x : TRY(meta::load_xattrs(*inode, a.view(), a.source()))) names.push_back(std::move(x.name));
+    return names;
+  });
+}
+
+Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name, std::span<const std::byte> value,
+                            unsigned flags) {
+  TRY(check_xattr_name(name));
+  if (value.size() > format::kMaxXattrValue) return Errc::argument_too_big;
+  return engine_->attempt(operation, [&](Attempt& a) -> Status {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::unique_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+    const format::Xattr* found = find_xattr(xattrs, name);
+    if (found && (flags & kXattrCreate)) return Errc::exists;
+    if (!found && (flags & kXattrReplace)) return Errc::no_attribute;
+    std::size_t total = name.size() + value.size();
+    for (const format::Xattr& x : xattrs)
+      if (&x != found) total += x.name.size() + x.value.size();
+    if (total > kMaxXattrBytes) return Errc::no_space;
+    TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .inodes = 1 + blocks_for(value.size())}));
+    a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()));
+    inode->attributes.ctime = a.now();
+    a.store().stage_attributes(*inode);
+    return {};
+  });
+}
+
+Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view name) {
+  TRY(check_xattr_name(name));
+  return engine_->attempt(operation, [&](Attempt& a) -> Status {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::unique_lock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (!find_xattr(TRY(meta::load_xattrs(*inode, a.view(), a.source())), name)) return Errc::no_attribute;
+    TRY(a.admit({.record_bytes = 320 + name.size(), .frees = true}));
+    a.store().stage_xattr(*inode, name, std::nullopt);
+    inode->attributes.ctime = a.now();
+    a.store().stage_attributes(*inode);
+    return {};
+  });
+}
+
+}  // namespace varve::fs

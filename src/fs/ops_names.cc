@@ -1,0 +1,291 @@
+// Names: lookup, make, link, unlink, rmdir, readdir. Rename has a file of its own.
+#include <fmt/format.h>
+
+#include "fs/inode_util.h"
+
+namespace varve::fs {
+
+namespace {
+
+constexpr std::uint32_t kMaxLinks = 0xFFFF'0000;
+
+Status check_new_name(std::string_view name) {
+  if (name.size() > format::kMaxName) return Errc::name_too_long;
+  if (name == "." || name == "..") return Errc::exists;
+  if (name.empty() || name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos)
+    return Errc::invalid;
+  return {};
+}
+
+Result<std::optional<meta::FoundEntry>> find(Attempt& a, const meta::Inode& directory, std::string_view name) {
+  return meta::find_entry(directory, a.view(), a.source(), a.store().hash_key(), name);
+}
+
+std::size_t entry_record_bytes(std::string_view name) { return 640 + 2 * name.size(); }
+
+// Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
+void fill_attributes(Attempt& a, meta::Inode& inode, const meta::Inode& directory, const NewNode& node, Timestamp now) {
+  const Caller& caller = a.operation().caller();
+  format::Attributes& attributes = inode.attributes;
+  attributes = {};
+  attributes.mode = node.mode & ~(node.umask & 0777);
+  if (S_ISLNK(node.mode)) attributes.mode = S_IFLNK | 0777;
+  attributes.uid = caller.uid;
+  attributes.gid = caller.gid;
+  if (directory.attributes.mode & S_ISGID) {
+    attributes.gid = directory.attributes.gid;
+    if (S_ISDIR(node.mode)) attributes.mode |= S_ISGID;
+  }
+  attributes.rdev = S_ISCHR(node.mode) || S_ISBLK(node.mode) ? node.rdev : 0;
+  attributes.nlink = S_ISDIR(node.mode) ? 2 : 1;
+  attributes.size = node.symlink.size();
+  attributes.generation = static_cast<std::uint32_t>(a.store().random().next());
+  attributes.parent = S_ISDIR(node.mode) ? directory.ino : Ino{};
+  attributes.atime = attributes.mtime = attributes.ctime = attributes.btime = now;
+}
+
+}  // namespace
+
+Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_view name) {
+  if (name.size() > format::kMaxName) return Errc::name_too_long;
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    Ino ino;
+    {
+      std::shared_lock lock(directory->mutex);
+      if (name == ".") {
+        ino = parent;
+      } else if (name == "..") {
+        ino = directory->attributes.parent;
+      } else {
+        const auto found = TRY(find(a, *directory, name));
+        if (!found) return Errc::not_found;
+        ino = found->ino;
+      }
+    }
+    auto inode = a.inode(ino);
+    if (inode.fails_with(Errc::stale)) return Errc::not_found;  // unlinked since
+    if (!inode.ok()) return inode.error();
+    std::shared_lock lock((*inode)->mutex);
+    if ((*inode)->gone()) return Errc::not_found;
+    if (a.engine().options().count_references) a.engine().references().add(ino, 1);
+    return attr_of(**inode, a.view());
+  });
+}
+
+Result<Attr> Filesystem::lookup_handle(Operation& operation, Ino ino, std::uint32_t generation) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    if (inode->gone() || inode->attributes.generation != generation) return Errc::stale;
+    if (a.engine().options().count_references) a.engine().references().add(ino, 1);
+    return attr_of(*inode, a.view());
+  });
+}
+
+Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view name, const NewNode& node) {
+  TRY(check_new_name(name));
+  if (node.symlink.size() > format::kMaxSymlink) return Errc::name_too_long;
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    std::unique_lock lock(directory->mutex);
+    if (directory->gone() || directory->attributes.nlink == 0) return Errc::not_found;
+    if (TRY(find(a, *directory, name))) return Errc::exists;
+    if (S_ISDIR(node.mode) && directory->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
+    TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size(), .inodes = 1}));
+    const Timestamp now = a.now();
+    meta::InodePtr inode = a.store().create_inode();
+    std::unique_lock inode_lock(inode->mutex);
+    fill_attributes(a, *inode, *directory, node, now);
+    if (S_ISLNK(node.mode)) a.store().stage_symlink(*inode, node.symlink);
+    a.store().stage_attributes(*inode);
+    a.store().stage_add_entry(*directory, name, inode->ino, entry_type(node.mode));
+    if (S_ISDIR(node.mode)) ++directory->attributes.nlink;
+    touch_mtime(*directory, now);
+    a.store().stage_attributes(*directory);
+    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
+    return attr_of(*inode, a.view());
+  });
+}
+
+Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const NewNode& node) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    std::shared_lock lock(directory->mutex);
+    if (directory->gone()) return Errc::not_found;
+    TRY(a.admit({.inodes = 1}));
+    meta::InodePtr inode = a.store().create_inode();
+    std::unique_lock inode_lock(inode->mutex);
+    fill_attributes(a, *inode, *directory, node, a.now());
+    inode->attributes.nlink = 0;
+    a.store().stage_attributes(*inode);
+    a.store().stage_orphan(*inode, true);
+    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
+    a.engine().references().add_orphan(inode->ino);
+    return attr_of(*inode, a.view());
+  });
+}
+
+Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::string_view name) {
+  TRY(check_new_name(name));
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    meta::InodePtr inode = TRY(a.inode(ino));
+    if (is_directory(*inode)) return Errc::not_permitted;
+    const InodeLocks locks{directory.get(), inode.get()};
+    if (directory->gone() || directory->attributes.nlink == 0 || inode->gone()) return Errc::not_found;
+    if (TRY(find(a, *directory, name))) return Errc::exists;
+    if (inode->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
+    TRY(a.admit({.record_bytes = entry_record_bytes(name), .inodes = 1}));
+    const Timestamp now = a.now();
+    if (inode->attributes.nlink == 0) {  // made without a name
+      a.store().stage_orphan(*inode, false);
+      a.engine().references().take_orphan(ino);
+    }
+    ++inode->attributes.nlink;
+    inode->attributes.ctime = now;
+    a.store().stage_attributes(*inode);
+    a.store().stage_add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
+    touch_mtime(*directory, now);
+    a.store().stage_attributes(*directory);
+    if (a.engine().options().count_references) a.engine().references().add(ino, 1);
+    return attr_of(*inode, a.view());
+  });
+}
+
+// What unlink and rmdir share: `refuse(child)` says why not, if not.
+template <class Refuse>
+static Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string_view name, Refuse refuse) {
+  if (name.size() > format::kMaxName) return Errc::name_too_long;
+  return engine.attempt(operation, [&](Attempt& a) -> Status {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    std::optional<meta::FoundEntry> found;
+    {
+      std::shared_lock lock(directory->mutex);
+      found = TRY(find(a, *directory, name));
+    }
+    if (!found) return Errc::not_found;
+    auto child = a.inode(found->ino);
+    if (child.fails_with(Errc::stale)) return Errc::not_found;
+    if (!child.ok()) return child.error();
+    meta::Inode& inode = **child;
+    const InodeLocks locks{directory.get(), &inode};
+    const auto again = TRY(find(a, *directory, name));
+    if (!again) return Errc::not_found;
+    if (again->cookie != found->cookie) {  // replaced since: once more
+      a.wait().needs_seal = true;
+      return Errc::would_block;
+    }
+    TRY(refuse(inode));
+    TRY(a.admit({.record_bytes = entry_record_bytes(name), .frees = true}));
+    const Timestamp now = a.now();
+    a.store().stage_remove_entry(*directory, found->cookie, name);
+    touch_mtime(*directory, now);
+    if (is_directory(inode)) {
+      --directory->attributes.nlink;
+      inode.attributes.nlink = 0;
+    } else {
+      --inode.attributes.nlink;
+    }
+    inode.attributes.ctime = now;
+    a.store().stage_attributes(*directory);
+    if (inode.attributes.nlink == 0) release_unlinked(a, inode);
+    else a.store().stage_attributes(inode);
+    return {};
+  });
+}
+
+Status Filesystem::unlink(Operation& operation, Ino parent, std::string_view name) {
+  return remove_name(*engine_, operation, parent, name, [](const meta::Inode& inode) -> Status {
+    if (is_directory(inode)) return Errc::is_directory;
+    return {};
+  });
+}
+
+Status Filesystem::rmdir(Operation& operation, Ino parent, std::string_view name) {
+  if (name == ".") return Errc::invalid;
+  if (name == "..") return Errc::not_empty;
+  return remove_name(*engine_, operation, parent, name, [](const meta::Inode& inode) -> Status {
+    if (!is_directory(inode)) return Errc::not_directory;
+    if (inode.attributes.entries) return Errc::not_empty;
+    return {};
+  });
+}
+
+void Filesystem::forget(Ino ino, std::uint64_t count) {
+  References& references = engine_->references();
+  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->reap_later(ino);
+}
+
+void Filesystem::count_reference(Ino ino) {
+  if (engine_->options().count_references) engine_->references().add(ino, 1);
+}
+
+// --- readdir ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct ListedEntry {
+  std::uint64_t cookie;
+  Ino ino;
+  std::uint8_t type;
+  std::string name;
+  std::optional<Attr> attr;
+};
+constexpr std::size_t kListBatch = 256;
+constexpr std::uint8_t kDirectoryType = S_IFDIR >> 12;
+constexpr std::uint64_t kDotCookie = 1, kDotDotCookie = 2;
+
+// Up to kListBatch entries; fewer when more would have to be waited for.
+Result<std::vector<ListedEntry>> list(Attempt& a, const meta::Inode& directory, std::uint64_t cookie) {
+  std::vector<ListedEntry> entries;
+  if (cookie < kDotCookie) entries.push_back({kDotCookie, directory.ino, kDirectoryType, ".", {}});
+  if (cookie < kDotDotCookie) entries.push_back({kDotDotCookie, directory.attributes.parent, kDirectoryType, "..", {}});
+  const std::size_t dots = entries.size();
+  Status status = meta::scan_entries(directory, a.view(), a.source(), std::max(cookie, kDotDotCookie),
+                                     [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view name) -> Result<bool> {
+                                       entries.push_back({at, ino, type, std::string(name), {}});
+                                       return entries.size() < kListBatch;
+                                     });
+  if (!status.ok() && !(status.error().is(Errc::would_block) && entries.size() > dots)) return status.error();
+  if (!status.ok()) a.wait().nodes.clear();  // what was found is enough for now
+  return entries;
+}
+
+Status add_attributes(Attempt& a, std::vector<ListedEntry>& entries) {
+  bool blocked = false;
+  for (ListedEntry& entry : entries) {
+    if (entry.cookie <= kDotDotCookie) continue;
+    auto inode = a.inode(entry.ino);
+    if (inode.fails_with(Errc::would_block)) {
+      blocked = true;  // go on: all that is missing is fetched together
+      continue;
+    }
+    if (!inode.ok()) continue;
+    std::shared_lock lock((*inode)->mutex);
+    if (!(*inode)->gone()) entry.attr = attr_of(**inode, a.view());
+  }
+  if (blocked) return Errc::would_block;
+  return {};
+}
+
+}  // namespace
+
+Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_t cookie, bool plus,
+                           const std::function<bool(const DirectoryEntry&)>& take) {
+  std::vector<ListedEntry> entries;
+  TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
+    meta::InodePtr directory = TRY(a.directory(directory_ino));
+    {
+      std::shared_lock lock(directory->mutex);
+      entries = TRY(list(a, *directory, cookie));
+    }
+    if (plus) TRY(add_attributes(a, entries));
+    return {};
+  }));
+  for (const ListedEntry& entry : entries)
+    if (!take({entry.name, entry.ino, entry.type, entry.cookie, entry.attr ? &*entry.attr : nullptr})) break;
+  return {};
+}
+
+}  // namespace varve::fs

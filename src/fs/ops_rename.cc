@@ -1,0 +1,180 @@
+// Rename, with all its cases.
+#include "fs/inode_util.h"
+
+namespace varve::fs {
+
+namespace {
+
+struct RenameArgs {
+  Ino from_parent, to_parent;
+  std::string_view from, to;
+  unsigned flags = 0;
+};
+
+class Rename {
+ public:
+  Rename(Attempt& attempt, const RenameArgs& args) : a_(attempt), args_(args) {}
+
+  Status run() {
+    // Only moves of directories between directories can make a loop; one at a time keeps the way to the root still.
+    std::unique_lock<std::mutex> still(a_.engine().rename_mutex());
+    TRY(find_inodes());
+    if (args_.from_parent != args_.to_parent) TRY(check_loops());
+    const InodeLocks locks{from_dir_.get(), to_dir_.get(), source_.get(), target_.get()};
+    TRY(check_again());
+    if (target_ && target_ == source_ && !exchange()) return {};  // two names of one file: POSIX says to do nothing
+    TRY(check_kinds());
+    TRY(a_.admit({.record_bytes = 1600 + 3 * (args_.from.size() + args_.to.size()),
+                  .inodes = args_.flags & kRenameWhiteout ? 1u : 0u,
+                  .frees = !(args_.flags & kRenameWhiteout)}));
+    apply();
+    return {};
+  }
+
+ private:
+  bool exchange() const { return args_.flags & kRenameExchange; }
+
+  Result<std::optional<meta::FoundEntry>> find(const meta::Inode& directory, std::string_view name) {
+    return meta::find_entry(directory, a_.view(), a_.source(), a_.store().hash_key(), name);
+  }
+  Result<std::optional<meta::FoundEntry>> find_locked(meta::Inode& directory, std::string_view name) {
+    std::shared_lock lock(directory.mutex);
+    return find(directory, name);
+  }
+
+  Status find_inodes() {
+    from_dir_ = TRY(a_.directory(args_.from_parent));
+    to_dir_ = TRY(a_.directory(args_.to_parent));
+    source_entry_ = TRY(find_locked(*from_dir_, args_.from));
+    if (!source_entry_) return Errc::not_found;
+    target_entry_ = TRY(find_locked(*to_dir_, args_.to));
+    if (target_entry_ && (args_.flags & kRenameNoReplace)) return Errc::exists;
+    if (!target_entry_ && exchange()) return Errc::not_found;
+    source_ = TRY(inode_of(*source_entry_));
+    if (target_entry_) target_ = TRY(inode_of(*target_entry_));
+    return {};
+  }
+
+  Result<meta::InodePtr> inode_of(const meta::FoundEntry& entry) {
+    auto inode = a_.inode(entry.ino);
+    if (inode.fails_with(Errc::stale)) return Errc::not_found;
+    return inode;
+  }
+
+  // Neither end may lie below what moves there.
+  Status check_loops() {
+    if (is_directory(*source_) && TRY(lies_below(args_.to_parent, source_->ino))) return Errc::loop;
+    if (exchange() && target_ && is_directory(*target_) && TRY(lies_below(args_.from_parent, target_->ino)))
+      return Errc::loop;
+    // A directory above the source cannot be replaced: it is not empty.
+    if (!exchange() && target_ && is_directory(*target_) && TRY(lies_below(args_.from_parent, target_->ino)))
+      return Errc::not_empty;
+    return {};
+  }
+
+  Result<bool> lies_below(Ino below, Ino above) {
+    for (Ino at = below;;) {
+      if (at == above) return true;
+      if (at == kRootIno) return false;
+      meta::InodePtr inode = TRY(a_.inode(at));
+      std::shared_lock lock(inode->mutex);
+      at = inode->attributes.parent;
+      if (!at) return false;
+    }
+  }
+
+  Status check_again() {
+    const auto source = TRY(find(*from_dir_, args_.from));
+    const auto target = TRY(find(*to_dir_, args_.to));
+    const bool same = source && source->cookie == source_entry_->cookie && target.has_value() == target_entry_.has_value() &&
+                      (!target || target->cookie == target_entry_->cookie);
+    if (same && !from_dir_->gone() && !to_dir_->gone() && to_dir_->attributes.nlink) return {};
+    if (to_dir_->gone() || to_dir_->attributes.nlink == 0 || !source) return Errc::not_found;
+    a_.wait().needs_seal = true;  // changed under us: once more from the start
+    return Errc::would_block;
+  }
+
+  Status check_kinds() const {
+    if (exchange() || !target_) return {};
+    if (is_directory(*target_) && !is_directory(*source_)) return Errc::is_directory;
+    if (!is_directory(*target_) && is_directory(*source_)) return Errc::not_directory;
+    if (is_directory(*target_) && target_->attributes.entries) return Errc::not_empty;
+    return {};
+  }
+
+  void apply() {
+    meta::Store& store = a_.store();
+    const Timestamp now = a_.now();
+    store.stage_remove_entry(*from_dir_, source_entry_->cookie, args_.from);
+    if (target_entry_) store.stage_remove_entry(*to_dir_, target_entry_->cookie, args_.to);
+    store.stage_add_entry(*to_dir_, args_.to, source_->ino, entry_type(source_->attributes.mode));
+    settle(*source_, *from_dir_, *to_dir_, now);
+    if (exchange()) {
+      store.stage_add_entry(*from_dir_, args_.from, target_->ino, entry_type(target_->attributes.mode));
+      settle(*target_, *to_dir_, *from_dir_, now);
+      store.stage_attributes(*target_);
+    }
+    if (args_.flags & kRenameWhiteout) leave_whiteout(now);
+    store.stage_attributes(*source_);
+    touch_mtime(*from_dir_, now);
+    touch_mtime(*to_dir_, now);
+    if (target_ && !exchange()) drop_target(now);
+    store.stage_attributes(*from_dir_);
+    store.stage_attributes(*to_dir_);
+  }
+
+  // A directory that moves counts in its new parent.
+  static void settle(meta::Inode& inode, meta::Inode& from, meta::Inode& to, Timestamp now) {
+    inode.attributes.ctime = now;
+    if (!is_directory(inode) || &from == &to) return;
+    --from.attributes.nlink;
+    ++to.attributes.nlink;
+    inode.attributes.parent = to.ino;
+  }
+
+  void drop_target(Timestamp now) {
+    target_->attributes.ctime = now;
+    if (is_directory(*target_)) {
+      --to_dir_->attributes.nlink;
+      target_->attributes.nlink = 0;
+    } else {
+      --target_->attributes.nlink;
+    }
+    if (target_->attributes.nlink == 0) release_unlinked(a_, *target_);
+    else a_.store().stage_attributes(*target_);
+  }
+
+  void leave_whiteout(Timestamp now) {
+    meta::InodePtr whiteout = a_.store().create_inode();
+    std::unique_lock lock(whiteout->mutex);
+    whiteout->attributes.mode = S_IFCHR;
+    whiteout->attributes.nlink = 1;
+    whiteout->attributes.uid = a_.operation().caller().uid;
+    whiteout->attributes.gid = a_.operation().caller().gid;
+    whiteout->attributes.generation = static_cast<std::uint32_t>(a_.store().random().next());
+    whiteout->attributes.atime = whiteout->attributes.mtime = whiteout->attributes.ctime = whiteout->attributes.btime = now;
+    a_.store().stage_attributes(*whiteout);
+    a_.store().stage_add_entry(*from_dir_, args_.from, whiteout->ino, entry_type(S_IFCHR));
+  }
+
+  Attempt& a_;
+  const RenameArgs& args_;
+  meta::InodePtr from_dir_, to_dir_, source_, target_;
+  std::optional<meta::FoundEntry> source_entry_, target_entry_;
+};
+
+bool is_dots(std::string_view name) { return name == "." || name == ".."; }
+
+}  // namespace
+
+Status Filesystem::rename(Operation& operation, Ino from_parent, std::string_view from, Ino to_parent, std::string_view to,
+                          unsigned flags) {
+  if (from.size() > format::kMaxName || to.size() > format::kMaxName) return Errc::name_too_long;
+  if (is_dots(from) || is_dots(to)) return Errc::busy;
+  if (from.empty() || to.empty()) return Errc::invalid;
+  if ((flags & kRenameExchange) && (flags & (kRenameNoReplace | kRenameWhiteout))) return Errc::invalid;
+  const RenameArgs args{from_parent, to_parent, from, to, flags};
+  return engine_->attempt(operation, [&](Attempt& a) { return Rename(a, args).run(); });
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,64 @@
+// What an operation waits for, and what it has been given so far (operation.h).
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/buffer.h"
+#include "meta/tree/node_cache.h"
+
+namespace varve::fs {
+
+// Device blocks that an operation reads for itself.
+struct DataRead {
+  BlockAddr address;
+  std::uint32_t blocks = 0;
+  std::byte* target = nullptr;  // aligned; own.data() unless the caller's buffer takes it directly
+  AlignedBuffer own;
+  bool started = false, done = false;
+  int error = 0;
+
+  std::span<const std::byte> bytes() const { return {target, std::size_t{blocks} * kBlockSize}; }
+};
+
+struct Wait {
+  // Set by an attempt that failed with would_block; cleared when the wait begins.
+  std::vector<meta::NodeWant> nodes;
+  bool for_settled = false;       // the next checkpoint
+  bool for_room = false;          // less in flight
+  std::optional<Lsn> for_durable;
+  bool needs_seal = false;        // handled inside the filesystem, never seen by the caller
+
+  // Kept until the operation ends.
+  std::unordered_map<std::uint64_t, meta::NodePtr> pins;             // by address
+  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, Error>> node_errors;  // by address, with the wanted CRC
+  std::deque<DataRead> reads;     // stable addresses
+  std::optional<Lsn> sealed;      // what an fsync waits for
+  std::optional<Serial> checkpoint;
+  int step = 0;                   // of operations that are done in several
+
+  bool anything_to_read() const {
+    if (!nodes.empty()) return true;
+    for (const DataRead& read : reads)
+      if (!read.started) return true;
+    return false;
+  }
+};
+
+// Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.
+class OperationSource : public meta::NodeSource {
+ public:
+  OperationSource(meta::NodeCache& cache, Wait& wait) : cache_(cache), wait_(wait) {}
+  Result<meta::NodePtr> get(const meta::NodeWant& want) override;
+  void prefetch(std::span<const meta::NodeWant> wants) override;
+
+ private:
+  meta::NodePtr find(const meta::NodeWant& want);
+  meta::NodeCache& cache_;
+  Wait& wait_;
+};
+
+}  // namespace varve::fs

@@ -1,0 +1,122 @@
+#include "log/durability.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace varve::log {
+
+void Durability::start(Lsn last) {
+  std::lock_guard lock(mutex_);
+  written_ = durable_ = last;
+}
+
+std::uint64_t Durability::payload_started() {
+  std::lock_guard lock(mutex_);
+  payload_.insert(next_ticket_);
+  return next_ticket_++;
+}
+
+void Durability::payload_done(std::uint64_t ticket, int error) {
+  if (error) fail(Error(Errc::io, fmt::format("writing data to {} failed: {}", io_.device().name(), std::strerror(error))));
+  std::unique_lock lock(mutex_);
+  payload_.erase(ticket);
+  Ready ready;
+  advance(ready);
+  start_flush_if_wanted(lock);
+}
+
+void Durability::chunk_started(Lsn lsn) {
+  std::lock_guard lock(mutex_);
+  chunks_.emplace(lsn, Chunk{next_ticket_});
+}
+
+void Durability::chunk_done(Lsn lsn, int error) {
+  if (error)
+    fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
+  std::unique_lock lock(mutex_);
+  if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
+  Ready ready;
+  advance(ready);
+  start_flush_if_wanted(lock);
+}
+
+void Durability::advance(Ready&) {
+  if (failure_) return;
+  while (!chunks_.empty()) {
+    const auto& [lsn, chunk] = *chunks_.begin();
+    const bool payload_written = payload_.empty() || *payload_.begin() >= chunk.payload_before;
+    if (!chunk.done || !payload_written) return;
+    written_ = lsn;
+    chunks_.erase(chunks_.begin());
+  }
+}
+
+void Durability::start_flush_if_wanted(std::unique_lock<std::mutex>& lock) {
+  if (flushing_ || failure_ || waiters_.empty() || written_ <= durable_) return;
+  if (waiters_.begin()->first > written_) return;
+  flushing_ = true;
+  const Lsn covered = written_;
+  lock.unlock();
+  auto request = std::make_unique<io::IoRequest>();
+  request->kind = io::IoKind::flush;
+  io_.start(std::move(request), [this, covered](int error) { flush_done(covered, error); });
+}
+
+void Durability::flush_done(Lsn covered, int error) {
+  if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
+  std::vector<std::function<void(Status)>> ready;
+  {
+    std::unique_lock lock(mutex_);
+    flushing_ = false;
+    if (failure_) return;
+    durable_ = std::max(durable_, covered);
+    while (!waiters_.empty() && waiters_.begin()->first <= durable_) {
+      ready.push_back(std::move(waiters_.begin()->second));
+      waiters_.erase(waiters_.begin());
+    }
+    start_flush_if_wanted(lock);
+  }
+  for (auto& call : ready) call(Status{});
+}
+
+Lsn Durability::durable() const {
+  std::lock_guard lock(mutex_);
+  return durable_;
+}
+
+void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready) {
+  std::unique_lock lock(mutex_);
+  if (failure_) {
+    const Error error = *failure_;
+    lock.unlock();
+    ready(error);
+    return;
+  }
+  if (durable_ >= lsn) {
+    lock.unlock();
+    ready(Status{});
+    return;
+  }
+  waiters_.emplace(lsn, std::move(ready));
+  start_flush_if_wanted(lock);
+}
+
+std::optional<Error> Durability::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Durability::fail(Error error) {
+  std::multimap<Lsn, std::function<void(Status)>> waiters;
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = error;
+    waiters.swap(waiters_);
+  }
+  if (failure_handler_) failure_handler_(error);
+  for (auto& [lsn, ready] : waiters) ready(error);
+}
+
+}  // namespace varve::log

@@ -1,0 +1,65 @@
+// When is what durable: completions of chunks and payload, shared flushes, and who waits for them.
+//
+// A chunk counts as written when its own write, every payload write started before it was sealed, and all earlier chunks
+// have completed. It is durable when a flush that was started after that has returned (H6). A failed flush is never
+// repeated, a failed write never forgiven: from then on every waiter gets the error (H14, H15).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/result.h"
+#include "log/io_context.h"
+
+namespace varve::log {
+
+// Thread-safe.
+class Durability {
+ public:
+  explicit Durability(IoContext& io) : io_(io) {}
+
+  void start(Lsn last);  // everything up to `last` is durable already
+
+  std::uint64_t payload_started();
+  void payload_done(std::uint64_t ticket, int error);
+  void chunk_started(Lsn lsn);
+  void chunk_done(Lsn lsn, int error);
+
+  Lsn durable() const;
+  bool is_durable(Lsn lsn) const { return durable() >= lsn; }
+  // Calls `ready` once `lsn` is durable, or with the error that makes this impossible; starts a flush when one is
+  // needed. May call it at once.
+  void when_durable(Lsn lsn, std::function<void(Status)> ready);
+  std::optional<Error> failure() const;
+  void fail(Error error);
+  // Called once, outside locks, at the first failure.
+  void on_failure(std::function<void(const Error&)> handler) { failure_handler_ = std::move(handler); }
+
+ private:
+  struct Chunk {
+    std::uint64_t payload_before;  // tickets below this must have completed
+    bool done = false;
+  };
+  using Ready = std::vector<std::function<void()>>;
+
+  void advance(Ready& ready);
+  void start_flush_if_wanted(std::unique_lock<std::mutex>& lock);
+  void flush_done(Lsn covered, int error);
+
+  IoContext& io_;
+  mutable std::mutex mutex_;
+  std::uint64_t next_ticket_ = 1;
+  std::set<std::uint64_t> payload_;  // in flight
+  std::map<Lsn, Chunk> chunks_;      // not yet written
+  Lsn written_, durable_;
+  bool flushing_ = false;
+  std::multimap<Lsn, std::function<void(Status)>> waiters_;
+  std::optional<Error> failure_;
+  std::function<void(const Error&)> failure_handler_;
+};
+
+}  // namespace varve::log

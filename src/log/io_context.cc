@@ -1,0 +1,67 @@
+#include "log/io_context.h"
+
+namespace varve::log {
+
+namespace {
+thread_local io::IoQueue* serving_queue = nullptr;
+}
+
+ServingScope::ServingScope(io::IoQueue& queue) : former_(serving_queue) { serving_queue = &queue; }
+ServingScope::~ServingScope() { serving_queue = former_; }
+io::IoQueue* ServingScope::current() { return serving_queue; }
+
+IoContext::IoContext(io::BlockDevice& device, bool background) : device_(device), background_(background) {
+  if (!background_) inline_queue_ = device_.make_queue();
+}
+
+void IoContext::set_service_queue(io::IoQueue* queue) {
+  std::lock_guard lock(mutex_);
+  service_queue_ = queue;
+}
+
+void IoContext::count(const io::IoRequest& request) {
+  switch (request.kind) {
+    case io::IoKind::read:
+      counters_.reads.fetch_add(1, std::memory_order_relaxed);
+      counters_.bytes_read.fetch_add(request.length, std::memory_order_relaxed);
+      break;
+    case io::IoKind::write:
+      counters_.writes.fetch_add(1, std::memory_order_relaxed);
+      counters_.bytes_written.fetch_add(request.length, std::memory_order_relaxed);
+      break;
+    case io::IoKind::flush:
+      counters_.flushes.fetch_add(1, std::memory_order_relaxed);
+      break;
+    case io::IoKind::discard:
+      counters_.discards.fetch_add(1, std::memory_order_relaxed);
+      break;
+  }
+}
+
+void IoContext::start(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
+  count(*request);
+  io::IoRequest* raw = request.release();
+  raw->done = [done = std::move(done)](io::IoRequest& finished) {
+    const int error = finished.error;
+    auto callback = done;  // `finished` owns this closure: keep what is called alive past its deletion
+    delete &finished;
+    callback(error);
+  };
+  if (serving_queue) {
+    serving_queue->submit(*raw);
+  } else if (inline_queue_) {
+    inline_queue_->submit(*raw);
+  } else {
+    std::lock_guard lock(mutex_);
+    if (service_queue_) {
+      io::IoQueue* queue = service_queue_;
+      queue->post([queue, raw] { queue->submit(*raw); });
+    }
+  }
+}
+
+unsigned IoContext::pump() { return inline_queue_ ? inline_queue_->poll() : 0; }
+
+io::IoQueue& IoContext::inline_queue() { return *inline_queue_; }
+
+}  // namespace varve::log

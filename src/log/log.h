@@ -1,0 +1,114 @@
+// The log as a place to append: heads of the temperature groups for bare payload, and the one chain of chunks.
+//
+// allocate(), place_chunk() and write_chunk() are called by one sealer at a time (the engine's gate); everything else is
+// thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "format/superblock.h"
+#include "log/durability.h"
+#include "log/io_context.h"
+#include "log/payload.h"
+#include "log/segment_table.h"
+
+namespace varve::log {
+
+struct ChainPosition {
+  format::Run rest;      // what is left of the current run; start = where the next chunk stands if it fits
+  format::Run next_run;  // where it stands otherwise
+  Lsn lsn;               // of the newest chunk
+  std::uint32_t crc = 0;
+};
+
+struct ChunkPlace {
+  BlockAddr address;
+  format::Run run;       // whole rest of the run, this chunk included
+  format::Run next_run;
+  BlockAddr payload() const { return address + header_blocks; }
+  std::uint16_t header_blocks = 0;
+  std::uint32_t payload_blocks = 0;
+};
+
+struct ChunkStamp {  // what the header says of the filesystem's state
+  std::uint64_t clock = 0;
+  std::uint64_t next_ino = 0;
+  Serial settled;
+};
+
+class Log {
+ public:
+  Log(IoContext& io, SegmentTable& segments, std::uint64_t identity);
+
+  // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
+  void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk);
+  void set_head(unsigned group, const format::Run& rest) { heads_[group] = rest; }
+
+  // Up to `blocks` consecutive blocks at the head of a group; an empty run when no segment may be taken.
+  format::Run allocate(unsigned group, std::uint32_t blocks, Purpose purpose);
+  // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done.
+  void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks);
+
+  // Where the next chunk will stand. Errc::no_space when even the reserve has no segment for the chain.
+  Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks);
+  // Starts its write. Returns its LSN.
+  Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
+                  const ChunkStamp& stamp);
+
+  // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
+  void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
+  void epoch_written();
+  // A new epoch that the next chunks carry; the caller has it in the superblocks already (after a recovery).
+  std::uint64_t epoch() const { return epoch_; }
+
+  ChainPosition position() const { return chain_; }
+  const std::array<format::Run, format::kMaxGroups>& heads() const { return heads_; }
+  InFlightTable& in_flight() { return in_flight_; }
+  Durability& durability() { return durability_; }
+
+  std::uint64_t bytes_in_flight() const { return bytes_in_flight_.load(std::memory_order_relaxed); }
+  // Calls `ready` when fewer than `bytes` are in flight; maybe at once.
+  void when_below(std::uint64_t bytes, std::function<void()> ready);
+
+  std::uint64_t chunks() const { return chunks_written_.load(std::memory_order_relaxed); }
+  std::uint64_t header_blocks() const { return header_blocks_written_.load(std::memory_order_relaxed); }
+  std::uint64_t payload_blocks() const { return payload_blocks_written_.load(std::memory_order_relaxed); }
+  std::uint64_t clock_hint = 0;  // log clock, for the age of closed segments
+
+ private:
+  struct HeldChunk {
+    std::unique_ptr<io::IoRequest> request;
+    std::function<void(int)> done;
+  };
+  void submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done);
+  void landed(std::uint64_t bytes);
+  bool advance_run();
+
+  IoContext& io_;
+  SegmentTable& segments_;
+  const std::uint64_t identity_;
+  std::uint64_t epoch_ = 0;
+  ChainPosition chain_;
+  std::array<format::Run, format::kMaxGroups> heads_{};
+  InFlightTable in_flight_;
+  Durability durability_;
+
+  std::mutex held_mutex_;
+  bool epoch_on_disk_ = false;
+  bool epoch_asked_ = false;
+  std::vector<HeldChunk> held_;
+  std::function<void()> epoch_wanted_;
+
+  std::atomic<std::uint64_t> bytes_in_flight_{0};
+  std::mutex room_mutex_;
+  std::vector<std::pair<std::uint64_t, std::function<void()>>> room_waiters_;
+
+  std::atomic<std::uint64_t> chunks_written_{0}, header_blocks_written_{0}, payload_blocks_written_{0};
+};
+
+}  // namespace varve::log

@@ -1,0 +1,74 @@
+// Bytes on their way to the device, shared between whoever produced them, the write, and readers who come meanwhile.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include "base/buffer.h"
+#include "base/types.h"
+
+namespace varve::log {
+
+// Memory of one or more blocks.
+class PayloadBuffer : public boost::intrusive_ref_counter<PayloadBuffer, boost::thread_safe_counter> {
+ public:
+  explicit PayloadBuffer(std::size_t blocks) : memory_(blocks * kBlockSize) {}
+  std::byte* block(std::size_t index) { return memory_.data() + index * kBlockSize; }
+
+ private:
+  AlignedBuffer memory_;
+};
+
+// One block of payload. Its bytes never change between the CRC and the completion of its write (H47).
+class PayloadBlock : public boost::intrusive_ref_counter<PayloadBlock, boost::thread_safe_counter> {
+ public:
+  PayloadBlock(boost::intrusive_ptr<PayloadBuffer> owner, std::byte* bytes) : buffer(std::move(owner)), data(bytes) {}
+  virtual ~PayloadBlock() = default;
+
+  boost::intrusive_ptr<PayloadBuffer> buffer;
+  std::byte* data;
+  std::uint32_t crc = 0;
+};
+using PayloadPtr = boost::intrusive_ptr<PayloadBlock>;
+
+// Blocks whose write has been started and not completed, by address: readers take their bytes from here. Thread-safe.
+class InFlightTable {
+ public:
+  void add(BlockAddr address, PayloadPtr block) {
+    Shard& shard = shard_of(address);
+    std::lock_guard lock(shard.mutex);
+    shard.blocks[address.v] = std::move(block);
+    count_.fetch_add(1, std::memory_order_release);
+  }
+  void remove(BlockAddr address) {
+    Shard& shard = shard_of(address);
+    std::lock_guard lock(shard.mutex);
+    count_.fetch_sub(shard.blocks.erase(address.v), std::memory_order_release);
+  }
+  PayloadPtr find(BlockAddr address) const {
+    if (!count_.load(std::memory_order_acquire)) return nullptr;
+    const Shard& shard = shard_of(address);
+    std::lock_guard lock(shard.mutex);
+    auto found = shard.blocks.find(address.v);
+    return found == shard.blocks.end() ? nullptr : found->second;
+  }
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<std::uint64_t, PayloadPtr> blocks;
+  };
+  Shard& shard_of(BlockAddr a) { return shards_[(a.v >> 4) % shards_.size()]; }
+  const Shard& shard_of(BlockAddr a) const { return shards_[(a.v >> 4) % shards_.size()]; }
+
+  std::array<Shard, 16> shards_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace varve::log

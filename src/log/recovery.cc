@@ -1,0 +1,206 @@
+#include "log/recovery.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/buffer.h"
+#include "base/crc32c.h"
+#include "format/record.h"
+
+namespace varve::log {
+
+namespace {
+
+constexpr std::size_t kWindowBytes = 1u << 20;
+
+// Sequential reader with read-ahead over a part of the device. Unreadable blocks come back as zeros: whether they matter
+// is decided by what should have stood there (H11).
+class Window {
+ public:
+  explicit Window(io::BlockDevice& device) : device_(device), buffer_(kWindowBytes) {}
+
+  // `count` blocks at `address`; valid until the next call.
+  std::span<const std::byte> get(BlockAddr address, std::uint32_t count) {
+    const std::uint64_t offset = address.v << kBlockShift;
+    const std::uint64_t bytes = std::uint64_t{count} << kBlockShift;
+    if (offset < start_ || offset + bytes > start_ + filled_) fill(offset, bytes);
+    if (offset + bytes > start_ + filled_) return {};
+    return buffer_.span().subspan(offset - start_, bytes);
+  }
+
+ private:
+  void fill(std::uint64_t offset, std::uint64_t least) {
+    start_ = offset;
+    const std::uint64_t device_bytes = device_.geometry().size_bytes;
+    if (offset >= device_bytes) {
+      filled_ = 0;
+      return;
+    }
+    filled_ = std::min<std::uint64_t>(buffer_.size(), device_bytes - offset);
+    if (device_.read(offset, buffer_.span().first(filled_)).ok()) return;
+    filled_ = std::min(filled_, least);
+    for (std::uint64_t at = 0; at < filled_; at += kBlockSize) {
+      auto block = buffer_.span().subspan(at, kBlockSize);
+      if (!device_.read(offset + at, block).ok()) std::memset(block.data(), 0, block.size());
+    }
+  }
+
+  io::BlockDevice& device_;
+  AlignedBuffer buffer_;
+  std::uint64_t start_ = 0;
+  std::uint64_t filled_ = 0;
+};
+
+struct HeldChunk {
+  format::ChunkHeader header;
+  std::uint32_t crc = 0;
+  format::Bytes records;
+};
+
+class Walk {
+ public:
+  Walk(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit)
+      : device_(device), super_(super), visit_(visit), window_(device), tail_window_(device) {
+    result_.position = {super.chain, super.next_run, super.lsn, super.chain_crc};
+    result_.clock = super.clock;
+    result_.next_ino = super.next_ino;
+    next_ = result_.position;
+    durable_ = super.lsn;
+  }
+
+  Result<Recovered> run() {
+    while (auto chunk = read_next()) TRY(hold(*chunk));
+    TRY(release_durable());
+    while (!held_.empty()) {
+      if (!payload_is_there(held_.front())) {
+        result_.cut_short = true;
+        break;
+      }
+      TRY(accept());
+    }
+    TRY(judge_end());
+    return std::move(result_);
+  }
+
+ private:
+  // The chunk with the next LSN, in one of the two places where it may stand.
+  std::optional<HeldChunk> read_next() {
+    if (auto chunk = read_at(next_.rest.start, next_.rest.end())) return chunk;
+    if (next_.next_run.blocks && next_.next_run.start != next_.rest.start)
+      return read_at(next_.next_run.start, next_.next_run.end());
+    return std::nullopt;
+  }
+
+  std::optional<HeldChunk> read_at(BlockAddr address, BlockAddr end) {
+    if (!address || address >= end) return std::nullopt;
+    auto first = window_.get(address, 1);
+    if (first.empty()) return std::nullopt;
+    auto peeked = format::peek_chunk(first);
+    if (!peeked.ok() || !fits(*peeked, address, end)) return std::nullopt;
+    auto blocks = window_.get(address, peeked->header_blocks);
+    if (blocks.empty()) return std::nullopt;
+    auto decoded = format::decode_chunk(blocks);
+    if (!decoded.ok() || !fits(decoded->header, address, end)) return std::nullopt;
+    return HeldChunk{decoded->header, decoded->crc, {decoded->records.begin(), decoded->records.end()}};
+  }
+
+  bool fits(const format::ChunkHeader& h, BlockAddr address, BlockAddr end) const {
+    return h.identity == super_.identity && h.epoch == super_.epoch && h.lsn == next_.lsn + 1 &&
+           h.previous_crc == next_.crc && h.address == address && address + h.total_blocks() <= end;
+  }
+
+  Status hold(HeldChunk& chunk) {
+    const format::ChunkHeader& h = chunk.header;
+    if (h.settled > super_.serial)
+      return Error(Errc::needs_fsck,
+                   fmt::format("{}: the log names checkpoint {}, but the newest superblock found is {}: a superblock is "
+                               "lost; run fsck.varve",
+                               device_.name(), h.settled, super_.serial));
+    durable_ = std::max(durable_, h.durable);
+    next_ = {{h.address + h.total_blocks(), static_cast<std::uint32_t>(h.run.end() - (h.address + h.total_blocks()))},
+             h.next_run, h.lsn, chunk.crc};
+    held_.push_back(std::move(chunk));
+    return release_durable();
+  }
+
+  Status release_durable() {
+    while (!held_.empty() && held_.front().header.lsn <= durable_) TRY(accept());
+    return {};
+  }
+
+  Status accept() {
+    HeldChunk chunk = std::move(held_.front());
+    held_.pop_front();
+    const format::ChunkHeader& h = chunk.header;
+    TRY(visit_(format::Chunk{h, chunk.crc, chunk.records}));
+    result_.position = {{h.address + h.total_blocks(), static_cast<std::uint32_t>(h.run.end() - (h.address + h.total_blocks()))},
+                        h.next_run, h.lsn, chunk.crc};
+    result_.clock = h.clock;
+    result_.next_ino = h.next_ino;
+    ++result_.chunks;
+    result_.blocks += h.total_blocks();
+    return {};
+  }
+
+  // Every block that the chunk's records map has the CRC they name. Moves too: the cleaner's copy was complete before
+  // its record was sealed, but perhaps not flushed.
+  bool payload_is_there(const HeldChunk& chunk) {
+    auto status = format::decode_records(chunk.records, [&](const format::Record& record) -> Status {
+      const auto* map = std::get_if<format::MapBlocks>(&record);
+      if (!map) return {};
+      for (std::size_t i = 0; i < map->crcs.size(); ++i) {
+        auto block = tail_window_.get(map->address + i, 1);
+        if (block.empty() || crc32c(block) != map->crcs[i]) return Errc::corrupt;
+      }
+      return {};
+    });
+    return status.ok();
+  }
+
+  // Is there, behind the end, a chunk that proves that more had been durable? Then this is no crash.
+  Status judge_end() {
+    const Lsn cut = result_.position.lsn + 1;
+    if (durable_ >= cut) return damage(cut);
+    for (const format::Run& run : {result_.position.rest, result_.position.next_run}) {
+      for (std::uint32_t i = 0; i < run.blocks; ++i) {
+        auto block = window_.get(run.start + i, 1);
+        if (block.empty()) break;
+        auto peeked = format::peek_chunk(block);
+        if (!peeked.ok() || peeked->epoch != super_.epoch || peeked->identity != super_.identity) continue;
+        auto blocks = window_.get(run.start + i, peeked->header_blocks);
+        if (blocks.empty()) continue;
+        auto decoded = format::decode_chunk(blocks);
+        if (!decoded.ok() || decoded->header.address != run.start + i) continue;
+        if (decoded->header.durable >= cut) return damage(cut);
+      }
+    }
+    return {};
+  }
+
+  Status damage(Lsn cut) const {
+    return Error(Errc::needs_fsck, fmt::format("{}: chunk {} of the log is damaged although it had been flushed; run "
+                                               "fsck.varve, or mount read-only",
+                                               device_.name(), cut));
+  }
+
+  io::BlockDevice& device_;
+  const format::Superblock& super_;
+  const ChunkVisitor& visit_;
+  Window window_, tail_window_;
+  Recovered result_;
+  ChainPosition next_;
+  Lsn durable_;
+  std::deque<HeldChunk> held_;
+};
+
+}  // namespace
+
+Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit) {
+  return Walk(device, super, visit).run();
+}
+
+}  // namespace varve::log

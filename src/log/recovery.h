@@ -1,0 +1,32 @@
+// Reads the chain back after a crash (design.md 8).
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "format/superblock.h"
+#include "io/block_device.h"
+#include "log/log.h"
+
+namespace varve::log {
+
+struct Recovered {
+  ChainPosition position;      // after the last chunk that counts
+  std::uint64_t clock = 0;
+  std::uint64_t next_ino = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t blocks = 0;    // of log walked, inline payload included
+  bool cut_short = false;      // a valid header was dropped because its payload is not there
+};
+
+// Called for each chunk of the recovered prefix, in order. `payload` = address of its first inline block.
+using ChunkVisitor = std::function<Status(const format::Chunk& chunk)>;
+
+// Follows the chain from the superblock's place. Payload is verified only above the highest `durable` that a valid header
+// names: the first bad one there is the cut; below it a bad payload stays an error of that block alone (H8).
+// Errc::needs_fsck when what ends the chain is damage and not a crash (H9, H27). Reads only.
+Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit);
+
+}  // namespace varve::log

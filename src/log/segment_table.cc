@@ -1,0 +1,179 @@
+#include "log/segment_table.h"
+
+#include <algorithm>
+
+namespace varve::log {
+
+SegmentTable::SegmentTable(SegmentGeometry geometry) : geometry_(geometry), segments_(geometry.count) {}
+
+void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
+  SegmentInfo& s = segments_[id.v];
+  s.tree_live = record.live;
+  s.group = record.group;
+  s.flags = record.flags;
+  s.youngest = record.youngest;
+  s.clock_sum = record.clock_sum;
+  s.rate_sum = record.rate_sum;
+  s.state = record.live ? SegmentState::used : SegmentState::clean;
+}
+
+void SegmentTable::set_open(SegmentId id, std::uint8_t group) {
+  segments_[id.v].state = SegmentState::open;
+  segments_[id.v].group = group;
+  segments_[id.v].touched = generation_;
+}
+
+void SegmentTable::occupy(SegmentId id) {
+  std::lock_guard lock(mutex_);
+  SegmentInfo& s = segments_[id.v];
+  if (s.state == SegmentState::clean) s.state = SegmentState::used;
+  s.touched = generation_;
+}
+
+void SegmentTable::finish_loading() {
+  std::uint64_t clean = 0;
+  for (const SegmentInfo& s : segments_) clean += s.state == SegmentState::clean;
+  clean_ = clean;
+}
+
+bool SegmentTable::may_take(Purpose purpose, std::uint64_t count) const {
+  const std::uint64_t kept = purpose == Purpose::user      ? reserve_.user
+                             : purpose == Purpose::cleaner ? reserve_.cleaner
+                                                           : 0;
+  return clean() >= kept + count;
+}
+
+std::optional<SegmentId> SegmentTable::take(Purpose purpose, std::uint8_t group) {
+  std::lock_guard lock(mutex_);
+  if (!may_take(purpose)) return std::nullopt;
+  for (std::uint64_t step = 0; step < segments_.size(); ++step) {
+    const std::uint64_t at = (cursor_ + step) % segments_.size();
+    SegmentInfo& s = segments_[at];
+    if (s.state != SegmentState::clean) continue;
+    s.state = SegmentState::open;
+    s.group = group;
+    s.touched = generation_;
+    s.youngest = 0;
+    s.clock_sum = s.rate_sum = 0;
+    cursor_ = at + 1;
+    clean_.fetch_sub(1, std::memory_order_relaxed);
+    return SegmentId{at};
+  }
+  return std::nullopt;
+}
+
+void SegmentTable::close(SegmentId id, std::uint64_t clock) {
+  std::lock_guard lock(mutex_);
+  segments_[id.v].state = SegmentState::used;
+  segments_[id.v].sealed_clock = clock;
+}
+
+void SegmentTable::touch(BlockAddr address) {
+  std::lock_guard lock(mutex_);
+  segments_[geometry_.segment_of(address).v].touched = generation_;
+}
+
+void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock) {
+  std::lock_guard lock(mutex_);
+  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  s.delta_live[generation_ & 1] += static_cast<std::int32_t>(blocks);
+  s.touched = generation_;
+  s.youngest = std::max(s.youngest, clock);
+  s.clock_sum += std::uint64_t{clock} * blocks;
+}
+
+void SegmentTable::sub_live(BlockAddr address, std::uint32_t blocks) {
+  std::lock_guard lock(mutex_);
+  segments_[geometry_.segment_of(address).v].delta_live[generation_ & 1] -= static_cast<std::int32_t>(blocks);
+}
+
+void SegmentTable::add_in_flight(BlockAddr address, std::uint32_t blocks) {
+  std::lock_guard lock(mutex_);
+  segments_[geometry_.segment_of(address).v].in_flight += blocks;
+}
+
+void SegmentTable::sub_in_flight(BlockAddr address, std::uint32_t blocks) {
+  std::lock_guard lock(mutex_);
+  segments_[geometry_.segment_of(address).v].in_flight -= blocks;
+}
+
+void SegmentTable::set_being_cleaned(SegmentId id, bool value) {
+  std::lock_guard lock(mutex_);
+  segments_[id.v].being_cleaned = value;
+}
+
+std::uint64_t SegmentTable::freeze() {
+  std::lock_guard lock(mutex_);
+  return generation_++;
+}
+
+void SegmentTable::merged(std::uint64_t frozen_generation,
+                          const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed) {
+  std::lock_guard lock(mutex_);
+  for (SegmentInfo& s : segments_) s.delta_live[frozen_generation & 1] = 0;
+  for (const auto& [id, record] : changed) {
+    SegmentInfo& s = segments_[id.v];
+    s.tree_live = record.live;
+    s.flags = record.flags;
+    s.clock_sum = record.clock_sum;
+    s.rate_sum = record.rate_sum;
+  }
+}
+
+void SegmentTable::merge_failed(std::uint64_t frozen_generation) {
+  std::lock_guard lock(mutex_);
+  for (SegmentInfo& s : segments_) {
+    s.delta_live[generation_ & 1] += s.delta_live[frozen_generation & 1];
+    s.delta_live[frozen_generation & 1] = 0;
+  }
+}
+
+std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, bool discarding) {
+  std::lock_guard lock(mutex_);
+  std::vector<SegmentId> freed;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    SegmentInfo& s = segments_[i];
+    if (s.state != SegmentState::used || s.tree_live || s.touched > frozen_generation || s.in_flight) continue;
+    s.state = discarding ? SegmentState::discarding : SegmentState::clean;
+    s.being_cleaned = false;
+    s.delta_live[0] = s.delta_live[1] = 0;
+    freed.push_back(SegmentId{i});
+  }
+  if (!discarding) clean_.fetch_add(freed.size(), std::memory_order_relaxed);
+  return freed;
+}
+
+bool SegmentTable::begin_discard(SegmentId id) {
+  std::lock_guard lock(mutex_);
+  if (segments_[id.v].state != SegmentState::clean) return false;
+  segments_[id.v].state = SegmentState::discarding;
+  clean_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+void SegmentTable::discarded(SegmentId id) {
+  std::lock_guard lock(mutex_);
+  if (segments_[id.v].state != SegmentState::discarding) return;
+  segments_[id.v].state = SegmentState::clean;
+  clean_.fetch_add(1, std::memory_order_relaxed);
+}
+
+SegmentInfo SegmentTable::info(SegmentId id) const {
+  std::lock_guard lock(mutex_);
+  return segments_[id.v];
+}
+
+void SegmentTable::for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit) const {
+  std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < segments_.size(); ++i) visit(SegmentId{i}, segments_[i]);
+}
+
+std::uint64_t SegmentTable::reclaimable() const {
+  std::lock_guard lock(mutex_);
+  std::uint64_t count = 0;
+  for (const SegmentInfo& s : segments_)
+    count += s.state == SegmentState::used && s.live() == 0 && s.in_flight == 0;
+  return count;
+}
+
+}  // namespace varve::log

@@ -1,0 +1,121 @@
+// All segments in memory: what is in them, which may be handed out, and who may take the last ones.
+//
+// A segment may be written again only if nothing in it is live in the settled checkpoint, nothing is live now, and
+// nothing of it was handed out since that checkpoint froze (design.md 10; H8, H26, H28, H29, H32).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/types.h"
+#include "format/chunk.h"
+#include "format/map_record.h"
+
+namespace varve::log {
+
+enum class SegmentState : std::uint8_t {
+  clean,       // may be handed out
+  open,        // a head or the chain writes into it
+  used,        // full, or given up by its head
+  discarding,  // clean, but a discard is in flight
+};
+
+// Who asks for a segment. The last ones are kept for those without whom nothing would ever become free again.
+enum class Purpose : std::uint8_t { user, cleaner, checkpoint };
+
+struct SegmentInfo {
+  SegmentState state = SegmentState::clean;
+  std::uint8_t group = 0;
+  std::uint8_t flags = 0;
+  bool being_cleaned = false;
+  std::uint32_t tree_live = 0;          // live blocks as of the newest merged checkpoint, exact
+  std::int32_t delta_live[2] = {0, 0};  // change since, by generation parity; what is known of it
+  std::uint32_t in_flight = 0;          // blocks written for the cleaner but not yet named by a record
+  std::uint32_t youngest = 0;           // clock of the youngest block
+  std::uint64_t clock_sum = 0;
+  std::uint64_t rate_sum = 0;
+  std::uint64_t touched = 0;  // generation in which a block of it was last handed out
+  std::uint64_t sealed_clock = 0;  // log clock when it was filled
+  std::uint32_t live() const {
+    const std::int64_t sum = std::int64_t{tree_live} + delta_live[0] + delta_live[1];
+    return sum < 0 ? 0 : static_cast<std::uint32_t>(sum);
+  }
+};
+
+struct SegmentGeometry {
+  BlockAddr first;
+  std::uint32_t blocks = 0;  // per segment
+  std::uint64_t count = 0;
+
+  SegmentId segment_of(BlockAddr address) const { return SegmentId{(address - first) / blocks}; }
+  std::uint32_t index_of(BlockAddr address) const { return static_cast<std::uint32_t>((address - first) % blocks); }
+  BlockAddr start_of(SegmentId id) const { return first + id.v * blocks; }
+  bool contains(BlockAddr address) const { return address >= first && address - first < count * blocks; }
+};
+
+struct Reserve {  // segments that stay clean for others
+  std::uint64_t user = 0;     // users leave these to cleaner, checkpoint and chain
+  std::uint64_t cleaner = 0;  // the cleaner leaves these to checkpoint and chain
+};
+
+// Thread-safe.
+class SegmentTable {
+ public:
+  explicit SegmentTable(SegmentGeometry geometry);
+
+  const SegmentGeometry& geometry() const { return geometry_; }
+  void set_reserve(Reserve reserve) { reserve_ = reserve; }
+  const Reserve& reserve() const { return reserve_; }
+
+  // At mount, before anything is handed out.
+  void load(SegmentId id, const format::SegmentRecord& record);
+  void set_open(SegmentId id, std::uint8_t group);
+  void occupy(SegmentId id);  // something in it is needed: not clean, whatever the map says
+  void finish_loading();
+
+  // Hands out a clean segment; none if `purpose` may not take one of those left.
+  std::optional<SegmentId> take(Purpose purpose, std::uint8_t group);
+  bool may_take(Purpose purpose, std::uint64_t count = 1) const;
+  void close(SegmentId id, std::uint64_t clock);
+  void touch(BlockAddr address);  // a block of it was handed out in the current generation
+
+  // Liveness as operations know it.
+  void add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock);
+  void sub_live(BlockAddr address, std::uint32_t blocks);
+  void add_in_flight(BlockAddr address, std::uint32_t blocks);
+  void sub_in_flight(BlockAddr address, std::uint32_t blocks);
+  void set_being_cleaned(SegmentId id, bool value);
+
+  // A checkpoint freezes everything handed out so far: starts the next generation, returns the number of the old one.
+  std::uint64_t freeze();
+  std::uint64_t generation() const { return generation_; }
+  // The checkpoint's exact counts, once it is merged; drops the frozen estimates.
+  void merged(std::uint64_t frozen_generation,
+              const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed);
+  void merge_failed(std::uint64_t frozen_generation);  // its estimates join the current ones
+  // The checkpoint that froze `generation` is settled: what it emptied becomes clean. Returns the segments freed.
+  std::vector<SegmentId> settle(std::uint64_t frozen_generation, bool discarding);
+  bool begin_discard(SegmentId id);  // takes a clean segment out of circulation
+  void discarded(SegmentId id);
+
+  std::uint64_t clean() const { return clean_.load(std::memory_order_relaxed); }
+  SegmentInfo info(SegmentId id) const;
+  void for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit) const;
+  // Segments that would become clean if a checkpoint settled now.
+  std::uint64_t reclaimable() const;
+
+ private:
+  const SegmentGeometry geometry_;
+  Reserve reserve_;
+  mutable std::mutex mutex_;
+  std::vector<SegmentInfo> segments_;
+  std::atomic<std::uint64_t> clean_{0};
+  std::uint64_t generation_ = 1;
+  std::uint64_t cursor_ = 0;  // where the search for a clean segment goes on
+};
+
+}  // namespace varve::log

@@ -1,0 +1,342 @@
+#include "meta/checkpoint.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "meta/sealer.h"
+
+namespace varve::meta {
+
+using format::Owner;
+using format::TreeId;
+
+Status Checkpoint::run() {
+  TRY(freeze());
+  // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
+  if (store_.epoch_due()) TRY(store_.write_epoch());
+  TRY(merge());
+  TRY(close_maps());
+  TRY(fill_reverse_map());
+  TRY(fill_free_map());
+  next_->reverse_map = TRY(reverse_->write(*writer_));
+  next_->free_map = TRY(free_->write(*writer_));
+  TRY(write_image());
+  TRY(commit());
+  publish();
+  detach_inodes();
+  return {};
+}
+
+Status Checkpoint::freeze() {
+  const Gate::Closure closed(store_.gate_);
+  lsn_ = TRY(Sealer(store_).run());
+  frozen_generation_ = store_.segments_.freeze();
+  store_.frozen_ = std::move(store_.active_);
+  store_.active_ = std::make_unique<Delta>(store_.segments_.generation());
+
+  super_ = store_.super_;
+  super_.serial = Serial{super_.serial.v + 1};
+  super_.epoch = store_.log_.epoch();
+  super_.op = store_.op_.load();
+  const log::ChainPosition position = store_.log_.position();
+  super_.lsn = position.lsn;
+  super_.chain_crc = position.crc;
+  super_.chain = position.rest;
+  super_.next_run = position.next_run;
+  super_.clock = store_.log_clock();
+  super_.next_ino = store_.next_ino_.load();
+  for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log_.heads()[g];
+  super_.clean = request_.clean;
+  store_.log_blocks_at_checkpoint_ = store_.log_.header_blocks() + store_.log_.payload_blocks();
+  return {};
+}
+
+bool Checkpoint::evacuating(BlockAddr address) const {
+  const SegmentId segment = store_.segments_.geometry().segment_of(address);
+  return std::find(request_.evacuate.begin(), request_.evacuate.end(), segment) != request_.evacuate.end();
+}
+
+Status Checkpoint::merge() {
+  store_.frozen_->sort();
+  const TreeView& old = store_.view();
+  source_ = std::make_unique<BlockingSource>(store_.nodes_, store_.device_);
+  writer_ = std::make_unique<NodeWriter>(store_.device_, store_.io_.counters(), store_.segments_, store_.nodes_,
+                                         super_.identity, super_.serial, store_.node_head_, store_.log_clock());
+  std::vector<format::Key> evacuees;
+  if (!request_.evacuate.empty()) {
+    TRY(find_evacuees(evacuees));
+    merge_options_.evacuate = [this](BlockAddr address) { return evacuating(address); };
+  }
+  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key, std::move(evacuees));
+  next_ = std::make_unique<TreeView>(old);
+  next_->serial = super_.serial;
+  next_->generation = frozen_generation_;
+  next_->inode_file = TRY(merge_items(*source_, old.inode_file, *editor_, *writer_, merge_options_));
+  next_->data_blocks += static_cast<std::uint64_t>(editor_->totals().data_blocks);
+  next_->reserved_blocks += static_cast<std::uint64_t>(editor_->totals().reserved_blocks);
+  next_->inodes += static_cast<std::uint64_t>(editor_->totals().inodes);
+  reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
+  free_ = std::make_unique<MapEditor>(*source_, old.free_map);
+  return {};
+}
+
+// Nodes that stand in segments to be emptied: the reverse map says which blocks are nodes, a node says where in its tree
+// it is. Leaves and interior nodes of the inode file are reached by their first key; map nodes are marked dirty later.
+Status Checkpoint::find_evacuees(std::vector<format::Key>& leaf_keys) {
+  const TreeView& old = store_.view();
+  const auto& geometry = store_.segments_.geometry();
+  for (SegmentId segment : request_.evacuate) {
+    const NodePtr free_leaf = TRY(find_map_leaf(*source_, old.free_map, segment.v));
+    if (!free_leaf) continue;
+    const std::size_t record_bytes = old.free_map.shape.record_bytes;
+    const auto record = free_leaf->records().subspan((segment.v % old.free_map.shape.per_leaf()) * record_bytes, record_bytes);
+    const auto bitmap = record.subspan(format::kSegmentRecordHeaderBytes);
+    for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
+      if (!(std::to_integer<unsigned>(bitmap[i / 8]) >> (i % 8) & 1)) continue;
+      const BlockAddr address = geometry.start_of(segment) + i;
+      const NodePtr leaf = TRY(find_map_leaf(*source_, old.reverse_map, address.v));
+      if (!leaf) continue;
+      const auto entry = TRY(format::decode_reverse_entry(leaf->records().subspan(
+          (address.v % old.reverse_map.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
+      if (entry.owner != Owner::node || entry.tree != TreeId::inode_file) continue;
+      AlignedBuffer block(kBlockSize);
+      TRY(store_.device_.read(address.v << kBlockShift, block.span()));
+      leaf_keys.push_back(TRY(format::decode_node_header(block.span())).first);
+    }
+  }
+  std::sort(leaf_keys.begin(), leaf_keys.end());
+  leaf_keys.erase(std::unique(leaf_keys.begin(), leaf_keys.end()), leaf_keys.end());
+  return {};
+}
+
+void Checkpoint::for_each_new_block(const std::function<void(BlockAddr, Ino, const BlockEntry&)>& visit) const {
+  for (const auto& inode : store_.frozen_->inodes()) {
+    if (inode->freed || !inode->file) continue;
+    for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next())
+      visit(at->place.address(), inode->ino, *at);
+  }
+}
+
+// Giving addresses to map nodes dirties more of the maps, until the set is closed (H20). It only grows, and consecutive
+// addresses share leaves, so a few rounds are enough.
+Status Checkpoint::close_maps() {
+  const auto& geometry = store_.segments_.geometry();
+  Status status;
+  auto keep_first_error = [&](Status next) {
+    if (status.ok()) status = std::move(next);
+  };
+  auto touch_segment = [&](BlockAddr a) { keep_first_error(free_->touch(geometry.segment_of(a).v)); };
+  auto touch = [&](BlockAddr a) {
+    keep_first_error(reverse_->touch(a.v));
+    touch_segment(a);
+  };
+  for_each_new_block([&](BlockAddr address, Ino, const BlockEntry&) { touch(address); });
+  for (const ReleasedRun& run : editor_->released()) touch_segment(run.address);
+  for (const NodeWriter::Written& node : writer_->written()) touch(node.address);
+  for (SegmentId segment : request_.evacuate) {  // map nodes there are rewritten too
+    for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
+      const BlockAddr address = geometry.start_of(segment) + i;
+      const NodePtr leaf = TRY(find_map_leaf(*source_, store_.view().reverse_map, address.v));
+      if (!leaf) continue;
+      const auto entry = TRY(format::decode_reverse_entry(
+          leaf->records().subspan((address.v % store_.view().reverse_map.shape.per_leaf()) * format::kReverseEntryBytes,
+                                  format::kReverseEntryBytes)));
+      if (entry.owner != Owner::node || entry.tree == TreeId::inode_file) continue;
+      AlignedBuffer block(kBlockSize);
+      TRY(store_.device_.read(address.v << kBlockShift, block.span()));
+      auto header = format::decode_node_header(block.span());
+      if (!header.ok() || header->address != address) continue;
+      const std::uint64_t record = header->first.offset;
+      if (header->tree == TreeId::reverse_map) TRY(reverse_->touch(record));
+      else if (header->tree == TreeId::free_map) TRY(free_->touch(record));
+    }
+  }
+  image_address_ = TRY(writer_->allocate());
+  touch(image_address_);
+  if (super_.image.address) touch_segment(super_.image.address);
+
+  std::size_t released_seen = 0;
+  for (bool grew = true; grew && status.ok();) {
+    grew = false;
+    std::vector<BlockAddr> given;
+    auto note = [&](BlockAddr address, std::uint8_t) { given.push_back(address); };
+    TRY(reverse_->assign(*writer_, note));
+    TRY(free_->assign(*writer_, note));
+    for (BlockAddr address : given) touch(address);
+    for (; released_seen < writer_->released().size(); ++released_seen) touch_segment(writer_->released()[released_seen]);
+    grew = !given.empty();
+  }
+  return status;
+}
+
+Status Checkpoint::fill_reverse_map() {
+  auto put = [&](BlockAddr address, const format::ReverseEntry& entry) {
+    format::encode_reverse_entry(entry, reverse_->record(address.v));
+  };
+  for_each_new_block([&](BlockAddr address, Ino ino, const BlockEntry& block) {
+    format::ReverseEntry entry;
+    entry.owner = Owner::file_block;
+    entry.ino = ino;
+    entry.block = block.block;
+    entry.clock = block.clock;
+    entry.estimate = block.place.estimate();
+    entry.crc = block.crc;
+    put(address, entry);
+  });
+  auto node_entry = [](TreeId tree, std::uint8_t level) {
+    format::ReverseEntry entry;
+    entry.owner = Owner::node;
+    entry.tree = tree;
+    entry.level = level;
+    return entry;
+  };
+  for (const NodeWriter::Written& node : writer_->written()) put(node.address, node_entry(node.tree, node.level));
+  auto put_map = [&](TreeId tree) {
+    return [&, tree](BlockAddr address, std::uint8_t level) { put(address, node_entry(tree, level)); };
+  };
+  reverse_->for_each_address(put_map(TreeId::reverse_map));
+  free_->for_each_address(put_map(TreeId::free_map));
+  format::ReverseEntry image;
+  image.owner = Owner::super_image;
+  put(image_address_, image);
+  return {};
+}
+
+Status Checkpoint::fill_free_map() {
+  const auto& geometry = store_.segments_.geometry();
+  std::map<SegmentId, format::SegmentRecord> records;
+  std::int64_t live_change = 0;
+  Status status;
+  auto record_of = [&](SegmentId id) -> format::SegmentRecord& {
+    auto [at, fresh] = records.try_emplace(id);
+    if (fresh) {
+      auto decoded = format::decode_segment_record(free_->record(id.v));
+      if (decoded.ok()) at->second = *decoded;
+      else if (status.ok()) status = decoded.error();
+      at->second.group = store_.segments_.info(id).group;
+    }
+    return at->second;
+  };
+  auto change = [&](BlockAddr address, bool live) -> format::SegmentRecord& {
+    const SegmentId id = geometry.segment_of(address);
+    format::SegmentRecord& record = record_of(id);
+    const std::uint32_t index = geometry.index_of(address);
+    std::byte& bits = free_->record(id.v)[format::kSegmentRecordHeaderBytes + index / 8];
+    const auto bit = std::byte{static_cast<unsigned char>(1u << (index % 8))};
+    if (((bits & bit) != std::byte{}) == live && status.ok())
+      status = Error(Errc::corrupt, fmt::format("block {} is {} in the free-region map although it {}; run fsck.varve",
+                                                address, live ? "taken" : "free", live ? "was handed out" : "is owned"));
+    bits ^= bit;
+    record.live += live ? 1 : -1;
+    live_change += live ? 1 : -1;
+    return record;
+  };
+  for (const ReleasedRun& run : editor_->released())
+    for (std::uint32_t i = 0; i < run.blocks; ++i)
+      change(run.address + i, false).clock_sum -= run.clock;
+  for (BlockAddr address : writer_->released()) change(address, false);
+  if (super_.image.address) change(super_.image.address, false);
+  for_each_new_block([&](BlockAddr address, Ino, const BlockEntry& block) {
+    format::SegmentRecord& record = change(address, true);
+    record.clock_sum += block.clock;
+    record.youngest = std::max(record.youngest, block.clock);
+  });
+  for (const NodeWriter::Written& node : writer_->written()) change(node.address, true);
+  auto claim = [&](BlockAddr address, std::uint8_t) { change(address, true); };
+  reverse_->for_each_address(claim);
+  free_->for_each_address(claim);
+  change(image_address_, true);
+  for (auto& [id, record] : records) {
+    if (!record.live) record.youngest = 0, record.clock_sum = record.rate_sum = 0;
+    format::encode_segment_record(record, free_->record(id.v));
+  }
+  changed_segments_.assign(records.begin(), records.end());
+  next_->live_blocks += static_cast<std::uint64_t>(live_change);
+  return status;
+}
+
+Status Checkpoint::write_image() {
+  super_.inode_file = next_->inode_file.ref;
+  super_.inode_file_level = next_->inode_file.level;
+  super_.reverse_map = next_->reverse_map.ref;
+  super_.free_map = next_->free_map.ref;
+  super_.image = {image_address_, 0, 0};
+  super_.node_head.rest = writer_->head();
+  super_.live_blocks = next_->live_blocks;
+  super_.data_blocks = next_->data_blocks;
+  super_.reserved_blocks = next_->reserved_blocks;
+  super_.inodes = next_->inodes;
+  store_.counters_.node_blocks += writer_->written().size() + 1;
+  super_.lifetime = store_.lifetime();
+  ++super_.lifetime.checkpoints;
+  std::tie(super_.first_error, super_.last_error) = store_.errors();
+
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  format::encode_superblock(super_, block.span());
+  TRY(writer_->write(image_address_, block.span(), 0, TreeId::super_image, 0));
+  return writer_->finish();
+}
+
+Status Checkpoint::commit() {
+  // Everything that the trees name is on the device: payload and chunks up to lsn_, and the nodes.
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Status> durable;
+  store_.log_.durability().when_durable(lsn_, [&](Status status) {
+    std::lock_guard lock(mutex);
+    durable = std::move(status);
+    changed.notify_all();
+  });
+  for (;;) {
+    std::unique_lock lock(mutex);
+    if (durable) break;
+    if (store_.io_.background()) {
+      changed.wait(lock);
+    } else {
+      lock.unlock();
+      store_.io_.inline_queue().wait(-1);
+    }
+  }
+  TRY(*durable);
+  TRY(store_.device_.flush());
+  return store_.write_superblocks(super_);
+}
+
+void Checkpoint::publish() {
+  std::unique_ptr<const TreeView> old;
+  {
+    const Gate::Closure closed(store_.gate_);
+    old = std::move(store_.view_);
+    store_.view_ = std::move(next_);
+  }
+  store_.node_head_ = writer_->head();
+  store_.segments_.merged(frozen_generation_, changed_segments_);
+  const auto freed = store_.segments_.settle(frozen_generation_, false);
+  store_.settled_ = super_.serial.v;
+  ++store_.counters_.checkpoints;
+}
+
+// The frozen delta is in the trees now. Its inodes let go of it one by one; until then they read the same through it.
+void Checkpoint::detach_inodes() {
+  for (const auto& delta : store_.frozen_->inodes()) {
+    InodePtr inode = store_.inodes_.find(delta->ino);
+    if (!inode) continue;
+    std::unique_lock lock(inode->mutex);
+    InodeDelta** layer = inode->frozen == delta.get() ? &inode->frozen
+                         : inode->active == delta.get() ? &inode->active
+                                                        : nullptr;
+    if (!layer) continue;
+    if (delta->merged_known) inode->attributes.blocks = delta->merged_blocks;
+    if (delta->freed) inode->missing = true;
+    *layer = nullptr;
+  }
+  const Gate::Closure closed(store_.gate_);
+  store_.frozen_.reset();
+}
+
+}  // namespace varve::meta

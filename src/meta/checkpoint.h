@@ -1,0 +1,49 @@
+// One checkpoint: freeze, merge, close the maps, write, flush, superblocks (design.md 9, 10).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "meta/delta_editor.h"
+#include "meta/node_writer.h"
+#include "meta/store.h"
+
+namespace varve::meta {
+
+class Checkpoint {
+ public:
+  Checkpoint(Store& store, const Store::CheckpointRequest& request) : store_(store), request_(request) {}
+  Status run();
+
+ private:
+  Status freeze();
+  Status merge();
+  Status find_evacuees(std::vector<format::Key>& leaf_keys);
+  Status close_maps();
+  void touch_address(BlockAddr address);
+  Status fill_reverse_map();
+  Status fill_free_map();
+  void for_each_new_block(const std::function<void(BlockAddr, Ino, const BlockEntry&)>& visit) const;
+  Status write_image();
+  Status commit();
+  void publish();
+  void detach_inodes();
+  bool evacuating(BlockAddr address) const;
+
+  Store& store_;
+  const Store::CheckpointRequest& request_;
+  format::Superblock super_;  // the one being made
+  std::uint64_t frozen_generation_ = 0;
+  Lsn lsn_;
+  std::unique_ptr<BlockingSource> source_;
+  std::unique_ptr<NodeWriter> writer_;
+  std::unique_ptr<DeltaEditor> editor_;
+  MergeOptions merge_options_;
+  std::unique_ptr<MapEditor> reverse_, free_;
+  std::unique_ptr<TreeView> next_;
+  std::vector<std::pair<SegmentId, format::SegmentRecord>> changed_segments_;
+  BlockAddr image_address_;
+};
+
+}  // namespace varve::meta

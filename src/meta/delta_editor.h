@@ -1,0 +1,95 @@
+// Turns a frozen delta into edits of the inode file, in key order.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "meta/delta.h"
+#include "meta/layers.h"
+#include "meta/tree/item_merge.h"
+
+namespace varve::meta {
+
+// Blocks of the device that lost their owner.
+struct ReleasedRun {
+  BlockAddr address;
+  std::uint32_t blocks = 0;
+  std::uint32_t clock = 0;
+  std::uint8_t estimate = 0;
+};
+
+struct EditTotals {  // change by this merge
+  std::int64_t data_blocks = 0;
+  std::int64_t reserved_blocks = 0;
+  std::int64_t inodes = 0;
+};
+
+class DeltaEditor : public ItemEditor {
+ public:
+  // `source` reads the old tree (whole attribute sets); `extra`: keys to touch without change, sorted (evacuation).
+  DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key,
+              std::vector<format::Key> extra);
+
+  std::optional<format::Key> next_key() override;
+  Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) override;
+
+  const std::vector<ReleasedRun>& released() const { return released_; }
+  const EditTotals& totals() const { return totals_; }
+
+ private:
+  struct HashEdit {
+    std::uint64_t hash = 0;
+    std::uint64_t cookie = 0;
+    bool add = false;
+    auto operator<=>(const HashEdit&) const = default;
+  };
+  struct EntryEdit {
+    std::uint64_t cookie = 0;
+    const AddedEntry* entry = nullptr;  // null: removed
+  };
+  using Items = std::span<const format::ItemRef>;
+
+  void enter_inode();
+  std::optional<format::Key> inode_key() const;
+  void leave_stage(format::ItemKind kind, std::uint64_t limit);
+  Status edit_group(const format::Key& key, Items old_items, std::uint64_t limit, ItemSink& out);
+  Status edit_orphans(Items old_items, std::uint64_t limit, ItemSink& out);
+  Status edit_extents(Items old_items, std::uint64_t limit, ItemSink& out);
+  Status edit_entries(Items old_items, std::uint64_t limit, ItemSink& out);
+  Status edit_hashes(Items old_items, std::uint64_t limit, ItemSink& out);
+  Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t limit, ItemSink& out);
+  Status edit_attributes(Items old_items, ItemSink& out);
+  Status release_item(const format::ItemRef& item);
+  Status load_xattr_blob();
+
+  Delta& frozen_;
+  const TreeView& old_;
+  NodeSource& source_;
+  const HashKey hash_key_;
+
+  std::vector<std::pair<Ino, bool>> orphans_;
+  std::size_t orphan_at_ = 0;
+  std::vector<format::Key> extra_;
+  std::size_t extra_at_ = 0;
+
+  std::size_t inode_at_ = 0;
+  InodeDelta* inode_ = nullptr;  // current
+  format::Key freed_from_;       // of a freed inode: how far its items are gone
+  std::uint64_t block_at_ = 0;   // extents below are done
+  bool extents_done_ = true;
+  std::vector<EntryEdit> entries_;
+  std::size_t entry_at_ = 0;
+  std::vector<HashEdit> hashes_;
+  std::size_t hash_at_ = 0;
+  std::uint64_t xattr_piece_ = 0, symlink_piece_ = 0;
+  bool xattr_done_ = true, symlink_done_ = true, attributes_done_ = true;
+  bool xattr_loaded_ = false;
+  format::Bytes xattr_blob_, symlink_blob_;
+  std::int64_t block_change_ = 0;  // exact, of the current inode
+
+  std::vector<ReleasedRun> released_;
+  EditTotals totals_;
+};
+
+}  // namespace varve::meta

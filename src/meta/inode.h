@@ -1,0 +1,60 @@
+// Inodes in memory: the newest attributes, and the layers of change above the trees.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include "format/item.h"
+#include "meta/delta.h"
+
+namespace varve::meta {
+
+// Locks are taken in ascending order of inode number. A pinned inode (one with deltas) stays in the table.
+class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_counter> {
+ public:
+  explicit Inode(Ino number) : ino(number) {}
+
+  const Ino ino;
+  std::shared_mutex mutex;  // guards everything below
+
+  bool loaded = false;  // attributes are known
+  bool missing = false;  // loaded, and there is no such inode
+  format::Attributes attributes;  // newest; `blocks` as of the tree below the oldest layer
+  InodeDelta* active = nullptr;
+  InodeDelta* frozen = nullptr;
+
+  bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
+  std::atomic<bool> recent{true};  // second chance for eviction
+};
+using InodePtr = boost::intrusive_ptr<Inode>;
+
+// Thread-safe, sharded. Clean inodes beyond the bound are dropped.
+class InodeTable {
+ public:
+  explicit InodeTable(std::size_t max_inodes) : shard_max_(max_inodes / kShards + 1) {}
+
+  InodePtr get(Ino ino);  // created unloaded if it is not there
+  InodePtr find(Ino ino);
+  std::size_t size() const;
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<Ino, InodePtr> inodes;
+    std::size_t hand = 0;  // bucket where the search for something to drop goes on
+  };
+  void evict(Shard& shard);
+
+  std::size_t shard_max_;
+  Shard shards_[kShards];
+};
+
+}  // namespace varve::meta

@@ -1,0 +1,317 @@
+#include "meta/layers.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace varve::meta {
+
+using format::ItemKind;
+using format::Key;
+
+Layers layers_of(const Inode& inode, const TreeView& view) {
+  Layers layers;
+  for (const InodeDelta* delta : {inode.active, inode.frozen}) {
+    if (!delta || delta->generation <= view.generation) continue;
+    layers.deltas[layers.count++] = delta;
+    if (delta->created) {
+      layers.tree = false;
+      break;
+    }
+  }
+  return layers;
+}
+
+Status load_attributes(Inode& inode, const TreeView& view, NodeSource& source) {
+  if (inode.loaded) return {};
+  const Layers layers = layers_of(inode, view);
+  for (unsigned i = 0; i < layers.count; ++i) {
+    if (!layers.deltas[i]->has_attributes && !layers.deltas[i]->freed) continue;
+    inode.missing = layers.deltas[i]->freed;
+    inode.attributes = layers.deltas[i]->attributes;
+    inode.attributes.blocks = 0;
+    if (layers.tree && !inode.missing) {
+      if (auto item = TRY(find_item(source, view.inode_file, Key{inode.ino, ItemKind::attributes, 0})))
+        inode.attributes.blocks = TRY(format::decode_attributes(item->value)).blocks;
+    }
+    inode.loaded = true;
+    return {};
+  }
+  auto item = TRY(find_item(source, view.inode_file, Key{inode.ino, ItemKind::attributes, 0}));
+  inode.missing = !item || inode.ino == format::kOrphanIno;
+  if (!inode.missing) inode.attributes = TRY(format::decode_attributes(item->value));
+  inode.loaded = true;
+  return {};
+}
+
+std::uint64_t block_count(const Inode& inode, const TreeView& view) {
+  std::int64_t count = static_cast<std::int64_t>(inode.attributes.blocks);
+  for (const InodeDelta* delta : {inode.frozen, inode.active}) {
+    if (!delta) continue;
+    if (delta->generation > view.generation)
+      count += delta->blocks_change;
+    else if (delta->merged_known)
+      count = static_cast<std::int64_t>(delta->merged_blocks);
+  }
+  return count < 0 ? 0 : static_cast<std::uint64_t>(count);
+}
+
+namespace {
+
+void fill_from(const InodeDelta& delta, std::uint64_t first, std::span<MappedBlock> out) {
+  if (!delta.file) return;
+  const std::uint64_t end = first + out.size();
+  for (auto at = delta.file->blocks.lower_bound(first); at.valid() && at->block < end; at.next()) {
+    MappedBlock& mapped = out[at->block - first];
+    if (mapped.kind != MappedBlock::Kind::unknown) continue;
+    mapped.crc = at->crc;
+    mapped.clock = at->clock;
+    mapped.estimate = at->place.estimate();
+    if (at->place.is_pending()) {
+      mapped.kind = MappedBlock::Kind::pending;
+      mapped.pending = at->place.pending_block();
+    } else {
+      mapped.kind = MappedBlock::Kind::device;
+      mapped.address = at->place.address();
+    }
+  }
+  for (std::uint64_t block = first; block < end;) {
+    const auto range = delta.file->cleared.first_after(block);
+    if (!range || range->from >= end) return;
+    for (block = std::max(block, range->from); block < std::min(end, range->to); ++block) {
+      MappedBlock& mapped = out[block - first];
+      if (mapped.kind == MappedBlock::Kind::unknown)
+        mapped.kind = range->kind == Cleared::hole ? MappedBlock::Kind::hole : MappedBlock::Kind::unwritten;
+    }
+  }
+}
+
+bool any_unknown(std::span<const MappedBlock> blocks) {
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [](const MappedBlock& b) { return b.kind == MappedBlock::Kind::unknown; });
+}
+
+Status fill_from_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
+                      std::span<MappedBlock> out) {
+  const std::uint64_t end = first + out.size();
+  Cursor cursor(source, view.inode_file);
+  TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
+  for (; cursor.valid(); TRY(cursor.next())) {
+    const Key& key = cursor.key();
+    if (key < Key{ino, ItemKind::extent, 0}) continue;
+    if (key.ino != ino || key.kind != ItemKind::extent || key.offset >= end) break;
+    const format::Extent extent = TRY(format::decode_extent(cursor.value()));
+    const std::uint64_t from = std::max(first, key.offset);
+    const std::uint64_t to = std::min(end, key.offset + extent.length);
+    for (std::uint64_t block = from; block < to; ++block) {
+      MappedBlock& mapped = out[block - first];
+      if (mapped.kind != MappedBlock::Kind::unknown) continue;
+      if (extent.unwritten) {
+        mapped.kind = MappedBlock::Kind::unwritten;
+        continue;
+      }
+      mapped.kind = MappedBlock::Kind::device;
+      mapped.address = extent.address + (block - key.offset);
+      mapped.crc = extent.crcs[block - key.offset];
+      mapped.clock = extent.clock;
+      mapped.estimate = extent.estimate;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out) {
+  for (unsigned i = 0; i < layers.count; ++i) fill_from(*layers.deltas[i], first, out);
+  if (layers.tree) return;
+  for (MappedBlock& mapped : out)
+    if (mapped.kind == MappedBlock::Kind::unknown) mapped.kind = MappedBlock::Kind::hole;
+}
+
+Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
+                      std::span<MappedBlock> out) {
+  resolve_in_deltas(layers_of(inode, view), first, out);
+  if (!any_unknown(out)) return {};
+  TRY(fill_from_tree(inode.ino, view, source, first, out));
+  for (MappedBlock& mapped : out)
+    if (mapped.kind == MappedBlock::Kind::unknown) mapped.kind = MappedBlock::Kind::hole;
+  return {};
+}
+
+Result<std::optional<std::uint64_t>> next_data(const Inode& inode, const TreeView& view, NodeSource& source,
+                                               std::uint64_t from, std::uint64_t end) {
+  const Layers layers = layers_of(inode, view);
+  while (from < end) {
+    std::uint64_t candidate = end;
+    for (unsigned i = 0; i < layers.count; ++i) {
+      if (!layers.deltas[i]->file) continue;
+      auto at = layers.deltas[i]->file->blocks.lower_bound(from);
+      if (at.valid()) candidate = std::min(candidate, at->block);
+    }
+    if (layers.tree) {
+      Cursor cursor(source, view.inode_file);
+      TRY(cursor.seek_floor(Key{inode.ino, ItemKind::extent, from}));
+      for (; cursor.valid(); TRY(cursor.next())) {
+        const Key& key = cursor.key();
+        if (key < Key{inode.ino, ItemKind::extent, 0}) continue;
+        if (key.ino != inode.ino || key.kind != ItemKind::extent || key.offset >= candidate) break;
+        const format::Extent extent = TRY(format::decode_extent(cursor.value()));
+        if (extent.unwritten || key.offset + extent.length <= from) continue;
+        candidate = std::max(key.offset, from);
+        break;
+      }
+    }
+    if (candidate >= end) return std::optional<std::uint64_t>();
+    std::vector<MappedBlock> window(std::min<std::uint64_t>(256, end - candidate));
+    TRY(resolve_blocks(inode, view, source, candidate, window));
+    for (std::size_t i = 0; i < window.size(); ++i)
+      if (window[i].has_data()) return std::optional<std::uint64_t>(candidate + i);
+    from = candidate + window.size();
+    for (unsigned i = 0; i < layers.count; ++i) {  // a long cleared range is skipped in one step
+      if (!layers.deltas[i]->file) continue;
+      if (auto range = layers.deltas[i]->file->cleared.find(from); range && i == 0) {
+        auto at = layers.deltas[i]->file->blocks.lower_bound(from);
+        from = std::min(range->to, at.valid() ? at->block : range->to);
+      }
+    }
+  }
+  return std::optional<std::uint64_t>();
+}
+
+Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
+                                  std::uint64_t to) {
+  const Layers layers = layers_of(inode, view);
+  if (layers.count == 0) return count_blocks(source, view.inode_file, inode.ino, from, to);
+  // Walk from change to change; between them only the tree counts, by its sums.
+  std::uint64_t owned = 0;
+  for (std::uint64_t at = from; at < to;) {
+    std::array<MappedBlock, 1> here{};
+    resolve_in_deltas(layers, at, here);
+    std::uint64_t next = to;
+    for (unsigned i = 0; i < layers.count; ++i) {
+      const FileDelta* file = layers.deltas[i]->file.get();
+      if (!file) continue;
+      if (auto entry = file->blocks.lower_bound(at + 1); entry.valid()) next = std::min(next, entry->block);
+      if (file->blocks.find(at)) next = std::min(next, at + 1);
+      if (auto range = file->cleared.first_after(at)) next = std::min(next, range->from > at ? range->from : range->to);
+    }
+    switch (here[0].kind) {
+      case MappedBlock::Kind::unknown:
+        owned += TRY(count_blocks(source, view.inode_file, inode.ino, at, next));
+        break;
+      case MappedBlock::Kind::hole:
+        break;
+      default:
+        owned += next - at;
+    }
+    at = next;
+  }
+  return owned;
+}
+
+// --- directories ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool removed_above(const Layers& layers, unsigned layer, std::uint64_t cookie) {
+  for (unsigned i = 0; i < layer; ++i)
+    if (layers.deltas[i]->directory && layers.deltas[i]->directory->removed.contains(cookie)) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<std::optional<FoundEntry>> find_entry(const Inode& directory, const TreeView& view, NodeSource& source,
+                                             const HashKey& key, std::string_view name) {
+  const Layers layers = layers_of(directory, view);
+  for (unsigned i = 0; i < layers.count; ++i) {
+    const DirectoryDelta* delta = layers.deltas[i]->directory.get();
+    if (!delta) continue;
+    auto found = delta->by_name.find(name);
+    if (found == delta->by_name.end() || removed_above(layers, i, found->second)) continue;
+    const AddedEntry& entry = delta->added.at(found->second);
+    return std::optional(FoundEntry{entry.ino, entry.type, found->second});
+  }
+  if (!layers.tree) return std::optional<FoundEntry>();
+  const Key hash{directory.ino, ItemKind::name_hash, format::name_hash(name, key)};
+  auto hashed = TRY(find_item(source, view.inode_file, hash));
+  if (!hashed) return std::optional<FoundEntry>();
+  for (std::uint64_t cookie : TRY(format::decode_cookies(hashed->value))) {
+    if (removed_above(layers, layers.count, cookie)) continue;
+    auto item = TRY(find_item(source, view.inode_file, Key{directory.ino, ItemKind::dirent, cookie}));
+    if (!item)
+      return Error(Errc::corrupt, fmt::format("directory {}: the name index points to entry {}, which is not there",
+                                              directory.ino, cookie));
+    const format::Dirent entry = TRY(format::decode_dirent(item->value));
+    if (entry.name == name) return std::optional(FoundEntry{entry.ino, entry.type, cookie});
+  }
+  return std::optional<FoundEntry>();
+}
+
+Status scan_entries(const Inode& directory, const TreeView& view, NodeSource& source, std::uint64_t after,
+                    const std::function<Result<bool>(std::uint64_t, Ino, std::uint8_t, std::string_view)>& visit) {
+  const Layers layers = layers_of(directory, view);
+  if (layers.tree) {
+    Cursor cursor(source, view.inode_file);
+    TRY(cursor.seek(Key{directory.ino, ItemKind::dirent, after + 1}));
+    for (; cursor.valid(); TRY(cursor.next())) {
+      const Key key = cursor.key();
+      if (key.ino != directory.ino || key.kind != ItemKind::dirent) break;
+      if (removed_above(layers, layers.count, key.offset)) continue;
+      const format::Dirent entry = TRY(format::decode_dirent(cursor.value()));
+      if (!TRY(visit(key.offset, entry.ino, entry.type, entry.name))) return {};
+    }
+  }
+  for (unsigned i = layers.count; i-- > 0;) {  // cookies only grow: an older layer's come first
+    const DirectoryDelta* delta = layers.deltas[i]->directory.get();
+    if (!delta) continue;
+    for (auto at = delta->added.upper_bound(after); at != delta->added.end(); ++at) {
+      if (removed_above(layers, i, at->first)) continue;
+      if (!TRY(visit(at->first, at->second.ino, at->second.type, at->second.name))) return {};
+    }
+  }
+  return {};
+}
+
+// --- blobs ---------------------------------------------------------------------------------------------------------------
+
+Result<format::Bytes> load_blob(const TreeView& view, NodeSource& source, Ino ino, ItemKind kind) {
+  format::Bytes blob;
+  Cursor cursor(source, view.inode_file);
+  TRY(cursor.seek(Key{ino, kind, 0}));
+  for (std::uint64_t piece = 0; cursor.valid(); ++piece, TRY(cursor.next())) {
+    if (cursor.key() != Key{ino, kind, piece}) break;
+    blob.insert(blob.end(), cursor.value().begin(), cursor.value().end());
+  }
+  return blob;
+}
+
+Result<std::vector<format::Xattr>> load_xattrs(const Inode& inode, const TreeView& view, NodeSource& source) {
+  const Layers layers = layers_of(inode, view);
+  std::vector<format::Xattr> xattrs;
+  if (layers.tree) {
+    const format::Bytes blob = TRY(load_blob(view, source, inode.ino, ItemKind::xattr));
+    if (!blob.empty()) xattrs = TRY(format::decode_xattrs(blob));
+  }
+  for (unsigned i = layers.count; i-- > 0;)
+    for (const auto& [name, value] : layers.deltas[i]->xattrs) {
+      auto at = std::lower_bound(xattrs.begin(), xattrs.end(), name,
+                                 [](const format::Xattr& x, const std::string& n) { return x.name < n; });
+      const bool there = at != xattrs.end() && at->name == name;
+      if (there && value) at->value = *value;
+      if (there && !value) xattrs.erase(at);
+      if (!there && value) xattrs.insert(at, format::Xattr{name, *value});
+    }
+  return xattrs;
+}
+
+Result<std::string> load_symlink(const Inode& inode, const TreeView& view, NodeSource& source) {
+  const Layers layers = layers_of(inode, view);
+  for (unsigned i = 0; i < layers.count; ++i)
+    if (layers.deltas[i]->symlink) return *layers.deltas[i]->symlink;
+  const format::Bytes blob = TRY(load_blob(view, source, inode.ino, ItemKind::symlink));
+  return std::string(reinterpret_cast<const char*>(blob.data()), blob.size());
+}
+
+}  // namespace varve::meta

@@ -1,0 +1,73 @@
+// Reading through the layers: active delta, delta being merged, trees. The caller holds the inode's lock and the gate
+// that keeps `view` in place. Everything that reads a tree may fail with Errc::would_block.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meta/inode.h"
+#include "meta/tree_view.h"
+
+namespace varve::meta {
+
+// What to look at, newest first.
+struct Layers {
+  std::array<const InodeDelta*, 2> deltas{};
+  unsigned count = 0;
+  bool tree = true;  // the trees may know something
+};
+Layers layers_of(const Inode& inode, const TreeView& view);
+
+Status load_attributes(Inode& inode, const TreeView& view, NodeSource& source);
+// Blocks that the file owns, as well as is known; never too few.
+std::uint64_t block_count(const Inode& inode, const TreeView& view);
+
+// --- file blocks ---
+struct MappedBlock {
+  enum class Kind : std::uint8_t { unknown, hole, unwritten, pending, device };
+  Kind kind = Kind::unknown;
+  std::uint8_t estimate = 0;
+  BlockAddr address;  // device
+  std::uint32_t crc = 0;
+  std::uint32_t clock = 0;
+  PendingBlock* pending = nullptr;
+
+  bool has_data() const { return kind == Kind::pending || kind == Kind::device; }
+};
+// Fills out[i] for file block first + i.
+Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
+                      std::span<MappedBlock> out);
+// Same without the trees: what they would have to tell stays unknown.
+void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out);
+// The first block >= from that has data, below `end`.
+Result<std::optional<std::uint64_t>> next_data(const Inode& inode, const TreeView& view, NodeSource& source,
+                                               std::uint64_t from, std::uint64_t end);
+// Exact number of blocks owned in [from, to), unwritten ones included.
+Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
+                                  std::uint64_t to);
+
+// --- directories ---
+struct FoundEntry {
+  Ino ino;
+  std::uint8_t type = 0;
+  std::uint64_t cookie = 0;
+};
+using HashKey = std::array<std::uint64_t, 2>;
+Result<std::optional<FoundEntry>> find_entry(const Inode& directory, const TreeView& view, NodeSource& source,
+                                             const HashKey& key, std::string_view name);
+// Entries with a cookie above `after`, in cookie order, until visit returns false.
+Status scan_entries(const Inode& directory, const TreeView& view, NodeSource& source, std::uint64_t after,
+                    const std::function<Result<bool>(std::uint64_t cookie, Ino ino, std::uint8_t type,
+                                                     std::string_view name)>& visit);
+
+// --- extended attributes, symlinks ---
+Result<std::vector<format::Xattr>> load_xattrs(const Inode& inode, const TreeView& view, NodeSource& source);
+Result<std::string> load_symlink(const Inode& inode, const TreeView& view, NodeSource& source);
+// The blob stored in pieces under (ino, kind, 0…).
+Result<format::Bytes> load_blob(const TreeView& view, NodeSource& source, Ino ino, format::ItemKind kind);
+
+}  // namespace varve::meta

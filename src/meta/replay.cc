@@ -1,0 +1,119 @@
+#include "meta/replay.h"
+
+#include <fmt/format.h>
+
+namespace varve::meta {
+
+Status Replay::apply(const format::Chunk& chunk) {
+  occupy(chunk.header.address);
+  return format::decode_records(chunk.records, [this](const format::Record& record) { return apply_record(record); });
+}
+
+Status Replay::apply_record(const format::Record& record) {
+  delta_.count(1, 64);
+  return std::visit([this](const auto& r) { return on(r); }, record);
+}
+
+InodeDelta& Replay::inode(Ino ino) {
+  InodeDelta*& slot = inodes_[ino];
+  if (!slot) {
+    slot = &delta_.add(ino);
+    slot->sealed_once = true;
+    InodePtr object = store_.inodes().get(ino);
+    object->active = slot;
+    slot->inode = object.get();
+  }
+  return *slot;
+}
+
+// The replay range may not be written again before a checkpoint has settled (H28).
+void Replay::occupy(BlockAddr address) {
+  store_.segments().occupy(store_.segments().geometry().segment_of(address));
+}
+
+void Replay::drop(const BlockEntry& entry) { store_.segments().sub_live(entry.place.address(), 1); }
+
+Status Replay::on(const format::SetAttributes& r) {
+  InodeDelta& delta = inode(r.ino);
+  delta.attributes = r.attributes;
+  delta.has_attributes = true;
+  return {};
+}
+
+Status Replay::on(const format::FreeInode& r) {
+  InodeDelta& delta = inode(r.ino);
+  if (delta.file) delta.file->blocks.erase_range(0, ~0ULL, [this](const BlockEntry& entry) { drop(entry); });
+  delta.file.reset();
+  delta.directory.reset();
+  delta.xattrs.clear();
+  delta.symlink.reset();
+  delta.orphan = false;
+  delta.freed = true;
+  return {};
+}
+
+Status Replay::on(const format::SetOrphan& r) {
+  inode(r.ino).orphan = true;
+  return {};
+}
+
+Status Replay::on(const format::ClearOrphan& r) {
+  inode(r.ino).orphan = false;
+  return {};
+}
+
+Status Replay::on(const format::SetDirent& r) {
+  inode(r.directory).directory_delta().add(r.cookie, AddedEntry{r.entry.ino, r.entry.type, std::string(r.entry.name)});
+  return {};
+}
+
+Status Replay::on(const format::DeleteDirent& r) {
+  inode(r.directory).directory_delta().remove(r.cookie, r.name, true);
+  return {};
+}
+
+Status Replay::on(const format::SetXattr& r) {
+  inode(r.ino).xattrs[std::string(r.name)] = format::Bytes(r.value.begin(), r.value.end());
+  return {};
+}
+
+Status Replay::on(const format::DeleteXattr& r) {
+  inode(r.ino).xattrs[std::string(r.name)] = std::nullopt;
+  return {};
+}
+
+Status Replay::on(const format::SetSymlink& r) {
+  inode(r.ino).symlink = std::string(r.target);
+  return {};
+}
+
+Status Replay::on(const format::MapBlocks& r) {
+  const auto& geometry = store_.segments().geometry();
+  if (!geometry.contains(r.address) || !geometry.contains(r.address + (r.crcs.size() - 1)))
+    return Error(Errc::corrupt, fmt::format("the log maps a block of inode {} to {}, which is in no segment", r.ino, r.address));
+  InodeDelta& delta = inode(r.ino);
+  occupy(r.address);
+  occupy(r.address + (r.crcs.size() - 1));
+  for (std::size_t i = 0; i < r.crcs.size(); ++i) {
+    const std::size_t before = delta.file_delta().blocks.size();
+    BlockEntry& entry = delta.file_delta().blocks.insert(r.first + i);
+    if (delta.file->blocks.size() == before) drop(entry);
+    entry.place = BlockPlace::at(r.address + i);
+    entry.place.set_estimate(r.estimate);
+    entry.place.set_moved(r.moved);
+    entry.crc = r.crcs[i];
+    entry.clock = r.clock;
+    store_.segments().add_live(r.address + i, 1, r.clock);
+  }
+  delta_.count(r.crcs.size(), r.crcs.size() * 36);
+  return {};
+}
+
+Status Replay::on(const format::ClearRange& r) {
+  FileDelta& file = inode(r.ino).file_delta();
+  file.blocks.erase_range(r.from, r.to, [this](const BlockEntry& entry) { drop(entry); });
+  file.cleared.set(r.from, r.to, r.unwritten ? Cleared::unwritten : Cleared::hole);
+  return {};
+}
+
+}  // namespace varve::meta

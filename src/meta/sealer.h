@@ -1,0 +1,35 @@
+// Builds one chunk from everything that waits: gives payload its addresses, encodes the net effect as records.
+// Used with the gate closed.
+#pragma once
+
+#include <vector>
+
+#include "meta/store.h"
+
+namespace varve::meta {
+
+class Sealer {
+ public:
+  explicit Sealer(Store& store) : store_(store) {}
+  Result<Lsn> run();
+
+ private:
+  using Payload = std::vector<PendingPtr>;
+
+  void collect();
+  void write_to_heads();
+  bool place_group(unsigned group, Payload& blocks);
+  void settle_address(PendingBlock& block, BlockAddr address);
+  Status write_chunk(Lsn& lsn);
+  void encode_inode(InodeDelta& delta);
+  void encode_moves(InodeDelta& delta);
+  void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) const;
+  void clear_marks();
+
+  Store& store_;
+  std::vector<Payload> groups_;  // by temperature
+  Payload inline_, placed_;      // placed_: has its address
+  format::Bytes records_;
+};
+
+}  // namespace varve::meta

@@ -1,0 +1,181 @@
+// Staging: how operations put their changes into the active delta (store.h).
+#include <algorithm>
+
+#include "meta/store.h"
+
+namespace varve::meta {
+
+namespace {
+// Worst-case memory of one change in a delta, for the trigger of checkpoints.
+constexpr std::uint64_t kBlockBytes = 36, kInodeBytes = 420, kEntryBytes = 200, kOtherBytes = 64;
+}  // namespace
+
+bool Store::reserve_records(std::size_t bytes) {
+  // Room for one operation of the largest kind is left by the half that counts as full.
+  const std::size_t before = reserved_records_.fetch_add(bytes, std::memory_order_relaxed);
+  if (before == 0 || before + bytes <= format::kMaxChunkRecordBytes) return true;
+  reserved_records_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+InodeDelta& Store::active_delta(Inode& inode) {
+  if (inode.active && inode.active->generation != active_->generation()) {
+    inode.frozen = inode.active;  // frozen since; an older one has been merged and detached before
+    inode.active = nullptr;
+  }
+  if (!inode.active) {
+    inode.active = &active_->add(inode.ino);
+    inode.active->inode = &inode;
+    active_->count(1, kInodeBytes);
+  }
+  return *inode.active;
+}
+
+InodeDelta& Store::stage(Inode& inode) {
+  InodeDelta& delta = active_delta(inode);
+  if (delta.in_unsealed) return delta;
+  delta.in_unsealed = true;
+  std::lock_guard lock(unsealed_mutex_);
+  unsealed_.push_back(&delta);
+  if (!unsealed_since_ns_) unsealed_since_ns_ = std::max<std::uint64_t>(1, options_.clock->monotonic_ns());
+  return delta;
+}
+
+InodePtr Store::create_inode() {
+  InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
+  std::unique_lock lock(inode->mutex);
+  inode->loaded = true;
+  stage(*inode).created = true;
+  active_->inode_change.fetch_add(1, std::memory_order_relaxed);
+  return inode;
+}
+
+void Store::stage_attributes(Inode& inode) {
+  InodeDelta& delta = stage(inode);
+  delta.attributes = inode.attributes;
+  delta.has_attributes = true;
+  delta.unsealed_attributes = true;
+}
+
+// Content that a delta held is not wanted any more.
+void Store::drop_place(const BlockPlace& place) {
+  if (!place.is_pending()) {
+    segments_.sub_live(place.address(), 1);
+    return;
+  }
+  place.pending_block()->owner = nullptr;  // the sealer skips it; its list keeps it alive until then
+}
+
+void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) {
+  InodeDelta& delta = stage(inode);
+  FileDelta& file = delta.file_delta();
+  std::int64_t fresh = 0;
+  for (StageBlock& staged : blocks) {
+    const std::size_t before = file.blocks.size();
+    BlockEntry& entry = file.blocks.insert(staged.block);
+    const bool was_here = file.blocks.size() == before;
+    if (was_here) drop_place(entry.place);
+    else if (staged.old.kind == MappedBlock::Kind::device) segments_.sub_live(staged.old.address, 1);
+    const bool owned = was_here || staged.assume_owned || staged.old.has_data() ||
+                       staged.old.kind == MappedBlock::Kind::unwritten;
+    fresh += !owned;
+    staged.data->owner = &delta;
+    staged.data->block = staged.block;
+    entry.place = BlockPlace::pending(staged.data.get());
+    entry.crc = staged.data->crc;
+    entry.clock = clock;
+  }
+  delta.blocks_change += fresh;
+  active_->data_change.fetch_add(fresh, std::memory_order_relaxed);
+  active_->count(blocks.size(), blocks.size() * kBlockBytes);
+  unsealed_payload_bytes_.fetch_add(blocks.size() << kBlockShift, std::memory_order_relaxed);
+  std::lock_guard lock(unsealed_mutex_);
+  for (StageBlock& staged : blocks) unsealed_payload_.push_back(std::move(staged.data));
+}
+
+void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) {
+  InodeDelta& delta = stage(inode);
+  FileDelta& file = delta.file_delta();
+  file.blocks.erase_range(from, to, [&](const BlockEntry& entry) { drop_place(entry.place); });
+  file.cleared.set(from, to, kind);
+  file.unsealed_cleared.push_back({from, to, kind});
+  delta.blocks_change += owned_change;
+  active_->data_change.fetch_add(owned_change, std::memory_order_relaxed);
+  active_->count(1, kOtherBytes);
+}
+
+void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
+                       std::uint32_t clock, std::uint8_t estimate) {
+  InodeDelta& delta = stage(inode);
+  BlockEntry& entry = delta.file_delta().blocks.insert(block);
+  segments_.sub_live(from, 1);
+  segments_.add_live(to, 1, clock);
+  entry.place = BlockPlace::at(to);
+  entry.place.set_estimate(estimate);
+  entry.place.set_moved(true);
+  entry.crc = crc;
+  entry.clock = clock;
+  delta.unsealed_moved.push_back(block);
+  active_->count(1, kBlockBytes);
+}
+
+std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) {
+  InodeDelta& delta = stage(directory);
+  const std::uint64_t cookie = directory.attributes.next_cookie++;
+  ++directory.attributes.entries;
+  DirectoryDelta& entries = delta.directory_delta();
+  entries.add(cookie, AddedEntry{ino, type, std::string(name)});
+  entries.unsealed_added.insert(cookie);
+  active_->count(2, kEntryBytes + name.size());
+  return cookie;
+}
+
+void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) {
+  InodeDelta& delta = stage(directory);
+  --directory.attributes.entries;
+  delta.directory_delta().remove(cookie, name, false);
+  active_->count(2, kEntryBytes + name.size());
+}
+
+void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value) {
+  InodeDelta& delta = stage(inode);
+  active_->count(1, kOtherBytes + name.size() + (value ? value->size() : 0));
+  delta.xattrs[std::string(name)] = std::move(value);
+  delta.unsealed_xattrs.insert(std::string(name));
+}
+
+void Store::stage_symlink(Inode& inode, std::string_view target) {
+  InodeDelta& delta = stage(inode);
+  delta.symlink = std::string(target);
+  delta.unsealed_symlink = true;
+  active_->count(1, kOtherBytes + target.size());
+}
+
+void Store::stage_orphan(Inode& inode, bool set) {
+  InodeDelta& delta = stage(inode);
+  delta.orphan = set;
+  delta.unsealed_orphan = true;
+}
+
+void Store::stage_free(Inode& inode) {
+  const auto owned = static_cast<std::int64_t>(block_count(inode, *view_));
+  InodeDelta& delta = stage(inode);
+  if (delta.file) {
+    delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) { drop_place(entry.place); });
+    delta.file.reset();
+  }
+  delta.directory.reset();
+  delta.xattrs.clear();
+  delta.unsealed_xattrs.clear();
+  delta.unsealed_moved.clear();
+  delta.symlink.reset();
+  delta.orphan = false;
+  delta.unsealed_orphan = delta.unsealed_symlink = delta.unsealed_attributes = false;
+  delta.freed = true;
+  delta.unsealed_freed = true;
+  delta.blocks_change = 0;
+  active_->data_change.fetch_sub(owned, std::memory_order_relaxed);
+  active_->inode_change.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace varve::meta

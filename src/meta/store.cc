@@ -1,0 +1,317 @@
+#include "meta/store.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "format/record.h"
+#include "meta/checkpoint.h"
+#include "meta/replay.h"
+#include "meta/sealer.h"
+#include "meta/superblocks.h"
+
+namespace varve::meta {
+
+namespace {
+
+// Shares of the memory bound (costs.md, "Memory").
+constexpr std::size_t node_cache_bytes(std::size_t memory) { return memory / 4; }
+constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512; }
+
+}  // namespace
+
+Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
+    : device_(device),
+      options_(options),
+      super_(super),
+      io_(device, options.background),
+      segments_({super.first_segment, super.segment_blocks, super.segments}),
+      log_(io_, segments_, super.identity),
+      nodes_(super.identity, node_cache_bytes(options.memory_bytes)),
+      inodes_(inode_count(options.memory_bytes)) {
+  read_only_ = options.read_only;
+  clock_ = super.clock;
+  next_ino_ = super.next_ino;
+  op_ = super.op;
+  settled_ = super.serial.v;
+  node_head_ = super.node_head.rest;
+  first_error_ = super.first_error;
+  last_error_ = super.last_error;
+  super_at_mount_ = super.lifetime;
+  auto view = std::make_unique<TreeView>();
+  view->serial = super.serial;
+  view->inode_file = {super.inode_file, super.inode_file_level};
+  view->reverse_map = {super.reverse_map, format::TreeId::reverse_map, format::reverse_map_shape(super.device_blocks)};
+  view->free_map = {super.free_map, format::TreeId::free_map, format::free_map_shape(super.segments, super.segment_blocks)};
+  view->live_blocks = super.live_blocks;
+  view->data_blocks = super.data_blocks;
+  view->reserved_blocks = super.reserved_blocks;
+  view->inodes = super.inodes;
+  view_ = std::move(view);
+  active_ = std::make_unique<Delta>(segments_.generation());
+  choose_reserve();
+}
+
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreOptions& options) {
+  const Superblocks found = TRY(read_superblocks(device));
+  const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
+  TRY(format::check_features(found.best, intent));
+  if (!options.read_only && device.read_only())
+    return Error(Errc::read_only, fmt::format("{} cannot be written: mount it with -o ro", device.name()));
+  std::unique_ptr<Store> store(new Store(device, options, found.best));
+  TRY(store->load_segments());
+  // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26).
+  if (!options.read_only && !found.equal) TRY(store->write_superblocks(found.best));
+  TRY(store->start());
+  return store;
+}
+
+Status Store::load_segments() {
+  BlockingSource source(nodes_, device_, false);
+  const std::size_t record_bytes = view_->free_map.shape.record_bytes;
+  TRY(scan_map(source, view_->free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+    for (std::uint64_t i = 0; i < view_->free_map.shape.per_leaf() && first + i < super_.segments; ++i) {
+      const auto record = TRY(format::decode_segment_record(records.subspan(i * record_bytes, record_bytes)));
+      segments_.load(SegmentId{first + i}, record);
+    }
+    return {};
+  }));
+  const auto& geometry = segments_.geometry();
+  auto open_run = [&](const format::Run& run, std::uint8_t group) {
+    if (run.blocks) segments_.set_open(geometry.segment_of(run.start), group);
+  };
+  if (super_.clean) {
+    open_run(super_.chain, format::kGroupChain);
+    open_run(super_.next_run, format::kGroupChain);
+    open_run(super_.node_head.rest, format::kGroupNodes);
+    for (unsigned g = 0; g < format::kMaxGroups; ++g) {
+      open_run(super_.heads[g].rest, static_cast<std::uint8_t>(g));
+      log_.set_head(g, super_.heads[g].rest);
+    }
+  } else {
+    for (const format::Run& run : {super_.chain, super_.next_run})
+      if (run.blocks) segments_.occupy(geometry.segment_of(run.start));
+    node_head_ = {};
+  }
+  return {};
+}
+
+Status Store::start() {
+  if (super_.clean || options_.no_recovery) {
+    segments_.finish_loading();
+    log_.start({super_.chain, super_.next_run, super_.lsn, super_.chain_crc}, options_.random->next(), false);
+  } else {
+    Replay replay(*this, *active_);
+    const log::Recovered recovered =
+        TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); }));
+    segments_.finish_loading();
+    replayed_chunks_ = recovered.chunks;
+    clock_ = recovered.clock;
+    next_ino_ = std::max(next_ino_.load(), recovered.next_ino);
+    log::ChainPosition position{{}, {}, recovered.position.lsn, recovered.position.crc};
+    const auto first = segments_.take(log::Purpose::checkpoint, format::kGroupChain);
+    const auto second = segments_.take(log::Purpose::checkpoint, format::kGroupChain);
+    if (!options_.read_only) {
+      if (!first || !second) return Error(Errc::no_space, "no clean segment left to recover into");
+      position.rest = {segments_.geometry().start_of(*first), super_.segment_blocks};
+      position.next_run = {segments_.geometry().start_of(*second), super_.segment_blocks};
+    }
+    log_.start(position, options_.random->next(), true);
+  }
+  log_.on_epoch_wanted([this] {
+    epoch_due_ = true;
+    if (epoch_due_call_) epoch_due_call_();
+  });
+  log_.durability().on_failure([this](const Error& error) { go_read_only(error); });
+  if (options_.read_only || super_.clean) return {};
+  spdlog::info("{}: recovered {} chunks of the log", device_.name(), replayed_chunks_);
+  ++super_.lifetime.recoveries;
+  return checkpoint({});
+}
+
+void Store::choose_reserve() {
+  const std::uint64_t n = super_.segments;
+  log::Reserve reserve;
+  reserve.cleaner = std::max<std::uint64_t>(4, n / 40);
+  reserve.user = reserve.cleaner + std::max<std::uint64_t>(4, n / 64);
+  segments_.set_reserve(reserve);
+}
+
+// --- sealing --------------------------------------------------------------------------------------------------------
+
+Result<Lsn> Store::seal() {
+  Result<Lsn> lsn = Errc::read_only;
+  {
+    const Gate::Closure closed(gate_);
+    if (read_only()) return Error(Errc::read_only, read_only_reason());
+    lsn = Sealer(*this).run();
+  }
+  if (!lsn.ok()) go_read_only(lsn.error());
+  if (epoch_due() && !io_.background()) TRY(write_epoch());
+  return lsn;
+}
+
+Status Store::write_epoch() {
+  if (!epoch_due_) return {};
+  format::Superblock super;
+  {
+    std::lock_guard lock(super_mutex_);
+    super = super_;
+  }
+  super.epoch = log_.epoch();
+  super.clean = false;
+  ++super.lifetime.mounts;
+  if (Status status = write_superblocks(super); !status.ok()) {
+    log_.durability().fail(status.error());
+    return status;
+  }
+  epoch_due_ = false;
+  log_.epoch_written();
+  return {};
+}
+
+// A, flush, B, flush: whichever write is torn, the other copy has all it needs.
+Status Store::write_superblocks(const format::Superblock& super) {
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  format::encode_superblock(super, block.span());
+  for (std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
+    TRY(device_.write(at << kBlockShift, block.span()));
+    TRY(device_.flush());
+    io_.counters().writes += 1;
+    io_.counters().bytes_written += kBlockSize;
+  }
+  std::lock_guard lock(super_mutex_);
+  super_ = super;
+  return {};
+}
+
+// --- checkpoints ------------------------------------------------------------------------------------------------------
+
+Status Store::checkpoint(const CheckpointRequest& request) {
+  std::vector<std::function<void()>> waiters;
+  Status status;
+  {
+    std::lock_guard one(checkpoint_mutex_);
+    if (read_only()) return Error(Errc::read_only, read_only_reason());
+    checkpoint_running_ = true;
+    status = Checkpoint(*this, request).run();
+    checkpoint_running_ = false;
+  }
+  if (!status.ok()) go_read_only(status.error());
+  {
+    std::lock_guard lock(waiters_mutex_);
+    waiters.swap(settled_waiters_);
+  }
+  for (auto& ready : waiters) ready();
+  return status;
+}
+
+void Store::when_settled(std::function<void()> ready) {
+  {
+    std::lock_guard lock(waiters_mutex_);
+    if (read_only_reason_.empty()) {
+      settled_waiters_.push_back(std::move(ready));
+      return;
+    }
+  }
+  ready();
+}
+
+std::uint64_t Store::delta_records() {
+  const Gate::Pass pass(gate_);
+  return active_->records();
+}
+
+std::uint64_t Store::delta_bytes() {
+  const Gate::Pass pass(gate_);
+  return active_->bytes();
+}
+
+bool Store::dirty() { return anything_unsealed() || delta_records() > 0; }
+
+std::uint64_t Store::log_blocks_since_checkpoint() const {
+  return log_.header_blocks() + log_.payload_blocks() - log_blocks_at_checkpoint_;
+}
+
+// --- space --------------------------------------------------------------------------------------------------------------
+
+std::uint64_t Store::capacity_blocks() const { return super_.segments * super_.segment_blocks; }
+
+std::uint64_t Store::reserve_blocks() const {
+  const std::uint64_t open_heads = 6;
+  const std::uint64_t slack = std::max<std::uint64_t>(2, super_.segments / 50);  // what makes cleaning worth its reads
+  return (segments_.reserve().user + open_heads + slack) * super_.segment_blocks;
+}
+
+std::uint64_t Store::charged_blocks() const {
+  std::int64_t data = static_cast<std::int64_t>(view_->data_blocks + view_->reserved_blocks);
+  std::int64_t inodes = static_cast<std::int64_t>(view_->inodes);
+  for (const Delta* delta : {active_.get(), frozen_.get()}) {
+    if (!delta || delta->generation() <= view_->generation) continue;
+    data += delta->data_change.load(std::memory_order_relaxed);
+    inodes += delta->inode_change.load(std::memory_order_relaxed);
+  }
+  data = std::max<std::int64_t>(data, 0);
+  // A block's worst-case share of leaves and of the reverse map; an inode's of its items, entries and index.
+  return static_cast<std::uint64_t>(data + data / 64 + std::max<std::int64_t>(inodes, 0) / 12) + 64;
+}
+
+bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
+  const std::uint64_t capacity = capacity_blocks();
+  const std::uint64_t reserve = reserve_blocks();
+  if (reserve >= capacity) return false;
+  return charged_blocks() + blocks + blocks / 64 + inodes <= capacity - reserve;
+}
+
+// --- faults ---------------------------------------------------------------------------------------------------------------
+
+void Store::go_read_only(const Error& why) {
+  {
+    std::lock_guard lock(waiters_mutex_);
+    if (!read_only_reason_.empty()) return;
+    read_only_reason_ = why.message();
+  }
+  read_only_ = true;
+  spdlog::error("{}: read-only from now on: {}", device_.name(), why.message());
+  note_error(why.code(), {}, {});
+  log_.durability().fail(why);
+}
+
+std::string Store::read_only_reason() const {
+  std::lock_guard lock(waiters_mutex_);
+  return !read_only_reason_.empty() ? read_only_reason_
+                                    : fmt::format("{} is mounted read-only", device_.name());
+}
+
+void Store::note_error(Errc code, BlockAddr address, Ino ino) {
+  std::lock_guard lock(waiters_mutex_);
+  const format::ErrorEvent event{options_.clock->now(), static_cast<std::uint32_t>(code), address, ino};
+  if (!first_error_.when.seconds) first_error_ = event;
+  last_error_ = event;
+  ++errors_;
+}
+
+std::pair<format::ErrorEvent, format::ErrorEvent> Store::errors() const {
+  std::lock_guard lock(waiters_mutex_);
+  return {first_error_, last_error_};
+}
+
+format::LifetimeCounters Store::lifetime() const {
+  std::lock_guard lock(super_mutex_);
+  format::LifetimeCounters sum = super_at_mount_;
+  sum.mounts = super_.lifetime.mounts;
+  sum.recoveries = super_.lifetime.recoveries;
+  sum.checkpoints = super_.lifetime.checkpoints;
+  sum.user_blocks += counters_.user_blocks;
+  sum.cleaned_blocks += counters_.cleaned_blocks;
+  sum.node_blocks += counters_.node_blocks;
+  sum.chain_blocks += log_.header_blocks();
+  sum.segments_cleaned += counters_.segments_cleaned;
+  sum.device_bytes += io_.counters().bytes_written;
+  return sum;
+}
+
+}  // namespace varve::meta

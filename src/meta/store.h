@@ -1,0 +1,187 @@
+// Everything a mounted image consists of: log, segments, trees, deltas and inodes, and the steps that carry changes from
+// memory to the device: staging (operations), sealing (chunks), checkpoints (trees).
+//
+// Locks, in this order: gate pass → inodes by number → unsealed_mutex_. Sealing and freezing close the gate instead.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "format/superblock.h"
+#include "log/log.h"
+#include "log/recovery.h"
+#include "meta/delta.h"
+#include "meta/gate.h"
+#include "meta/inode.h"
+#include "meta/layers.h"
+#include "meta/tree_view.h"
+
+namespace varve::meta {
+
+struct StoreOptions {
+  bool read_only = false;
+  bool no_recovery = false;
+  bool background = true;
+  bool discard = false;
+  std::size_t memory_bytes = 256u << 20;
+  Clock* clock = &Clock::system();
+  Random* random = &Random::system();
+};
+
+// What one staging step knows of the block it replaces.
+struct StageBlock {
+  std::uint64_t block = 0;
+  PendingPtr data;
+  MappedBlock old;
+  bool assume_owned = false;  // old is unknown, but the file is dense there
+};
+
+class Store {
+ public:
+  static Result<std::unique_ptr<Store>> open(io::BlockDevice& device, const StoreOptions& options);
+  ~Store();
+
+  // --- parts ---
+  io::BlockDevice& device() { return device_; }
+  log::IoContext& io() { return io_; }
+  log::SegmentTable& segments() { return segments_; }
+  log::Log& log() { return log_; }
+  NodeCache& nodes() { return nodes_; }
+  InodeTable& inodes() { return inodes_; }
+  Gate& gate() { return gate_; }
+  Clock& clock() { return *options_.clock; }
+  Random& random() { return *options_.random; }
+  const format::Superblock& super() const { return super_; }
+  const HashKey& hash_key() const { return super_.hash_key; }
+  // Only inside the gate (a pass or a closure), or on the thread that runs checkpoints.
+  const TreeView& view() const { return *view_; }
+  const StoreOptions& options() const { return options_; }
+
+  bool read_only() const { return read_only_.load(std::memory_order_relaxed); }
+  std::string read_only_reason() const;
+  // From now on nothing is written any more; every waiter gets an error.
+  void go_read_only(const Error& why);
+
+  // --- staging: with a gate pass, the inode's lock held exclusively, after reserve_records() ---
+  // False: the next chunk is full; leave the gate, seal(), and try again.
+  bool reserve_records(std::size_t bytes);
+  InodeDelta& stage(Inode& inode);             // its active delta, marked for the next chunk
+  void stage_attributes(Inode& inode);         // after a change of inode.attributes
+  void stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock);
+  void stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change);
+  void stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
+                  std::uint32_t clock, std::uint8_t estimate);
+  std::uint64_t stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type);
+  void stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name);
+  void stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value);
+  void stage_symlink(Inode& inode, std::string_view target);
+  void stage_orphan(Inode& inode, bool set);
+  void stage_free(Inode& inode);
+  InodePtr create_inode();  // a new number, a fresh active delta; attributes are the caller's to fill
+
+  std::uint64_t advance_clock(std::uint64_t blocks) { return clock_.fetch_add(blocks) + blocks; }
+  std::uint64_t log_clock() const { return clock_.load(std::memory_order_relaxed); }
+  std::uint32_t clock_units(std::uint64_t clock) const { return static_cast<std::uint32_t>(clock / super_.clock_unit); }
+
+  // --- sealing ---
+  // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O. Not inside the gate.
+  Result<Lsn> seal();
+  std::uint64_t unsealed_payload_bytes() const { return unsealed_payload_bytes_.load(std::memory_order_relaxed); }
+  bool anything_unsealed() const { return unsealed_since_ns_.load(std::memory_order_relaxed) != 0; }
+  std::uint64_t unsealed_since_ns() const { return unsealed_since_ns_.load(std::memory_order_relaxed); }
+
+  // --- checkpoints: one at a time, on one thread ---
+  struct CheckpointRequest {
+    bool clean = false;                      // unmounting
+    std::vector<SegmentId> evacuate;         // rewrite the nodes that stand in these
+  };
+  Status checkpoint(const CheckpointRequest& request);
+  bool dirty();  // anything not in the settled trees; not inside the gate, like the two below
+  // Writes this mount's epoch into the superblocks, which releases the first chunk. Blocks.
+  Status write_epoch();
+  bool epoch_due() const { return epoch_due_.load(); }
+  void on_epoch_due(std::function<void()> call) { epoch_due_call_ = std::move(call); }
+  Serial settled() const { return Serial{settled_.load()}; }
+  bool checkpoint_running() const { return checkpoint_running_.load(std::memory_order_relaxed); }
+  std::uint64_t delta_records();
+  std::uint64_t delta_bytes();
+  std::uint64_t log_blocks_since_checkpoint() const;
+
+  // --- space: inside the gate ---
+  std::uint64_t capacity_blocks() const;   // of all segments
+  std::uint64_t reserve_blocks() const;    // nobody's to fill
+  std::uint64_t charged_blocks() const;    // what files and metadata take, worst case
+  bool has_estimates() const { return frozen_ || active_->records(); }  // the charge may be above the truth
+  bool can_charge(std::uint64_t blocks, std::uint64_t inodes) const;
+  // Calls `ready` after the next checkpoint has settled.
+  void when_settled(std::function<void()> ready);
+
+  format::LifetimeCounters lifetime() const;
+  struct Counters {
+    std::atomic<std::uint64_t> user_blocks{0}, cleaned_blocks{0}, cleaned_blocks_read{0}, node_blocks{0},
+        segments_cleaned{0}, checkpoints{0}, operations{0};
+  };
+  Counters& counters() { return counters_; }
+  std::uint64_t replayed_chunks() const { return replayed_chunks_; }
+  void note_error(Errc code, BlockAddr address, Ino ino);
+  std::pair<format::ErrorEvent, format::ErrorEvent> errors() const;
+
+ private:
+  friend class Checkpoint;
+  friend class Replay;
+  friend class Sealer;
+  Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
+  Status load_segments();
+  Status start();
+  void choose_reserve();
+  InodeDelta& active_delta(Inode& inode);
+  void drop_place(const BlockPlace& place);
+  Status write_superblocks(const format::Superblock& super);
+
+  io::BlockDevice& device_;
+  const StoreOptions options_;
+  format::Superblock super_;  // as last written
+  mutable std::mutex super_mutex_;
+  log::IoContext io_;
+  log::SegmentTable segments_;
+  log::Log log_;
+  NodeCache nodes_;
+  InodeTable inodes_;
+  Gate gate_;
+
+  std::unique_ptr<const TreeView> view_;
+  std::unique_ptr<Delta> active_;
+  std::unique_ptr<Delta> frozen_;
+  std::atomic<std::uint64_t> clock_{0}, next_ino_{2}, op_{0};
+
+  std::mutex unsealed_mutex_;
+  std::vector<InodeDelta*> unsealed_;
+  std::vector<PendingPtr> unsealed_payload_;
+  std::atomic<std::size_t> reserved_records_{0};
+  std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
+
+  std::mutex checkpoint_mutex_;
+  std::atomic<bool> checkpoint_running_{false}, epoch_due_{false}, read_only_{false};
+  std::function<void()> epoch_due_call_;
+  std::atomic<std::uint64_t> settled_{0};
+  format::Run node_head_;
+  std::uint64_t log_blocks_at_checkpoint_ = 0;
+  std::uint64_t replayed_chunks_ = 0;
+
+  mutable std::mutex waiters_mutex_;
+  std::vector<std::function<void()>> settled_waiters_;
+  std::string read_only_reason_;
+  format::LifetimeCounters super_at_mount_;
+  format::ErrorEvent first_error_, last_error_;
+  std::uint64_t errors_ = 0;
+  Counters counters_;
+};
+
+}  // namespace varve::meta

@@ -1,0 +1,18 @@
+// Finding the superblock to believe.
+#pragma once
+
+#include "format/superblock.h"
+#include "io/block_device.h"
+
+namespace varve::meta {
+
+struct Superblocks {
+  format::Superblock best;
+  bool equal = false;  // both copies are there and say the same
+};
+
+// Reads both copies. Errc::not_varve: neither has the magic; Errc::corrupt: no valid one is left; Errc::invalid: the
+// device is smaller than the filesystem. The message names device, copy and what to do.
+Result<Superblocks> read_superblocks(io::BlockDevice& device);
+
+}  // namespace varve::meta

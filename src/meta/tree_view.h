@@ -1,0 +1,23 @@
+// One checkpoint's trees. Immutable.
+#pragma once
+
+#include <cstdint>
+
+#include "meta/tree/item_tree.h"
+#include "meta/tree/map_tree.h"
+
+namespace varve::meta {
+
+struct TreeView {
+  Serial serial;
+  std::uint64_t generation = 0;  // of the newest delta merged into it
+  TreeRoot inode_file;
+  MapRoot reverse_map;
+  MapRoot free_map;
+  std::uint64_t live_blocks = 0;
+  std::uint64_t data_blocks = 0;
+  std::uint64_t reserved_blocks = 0;  // in unwritten extents
+  std::uint64_t inodes = 0;
+};
+
+}  // namespace varve::meta
