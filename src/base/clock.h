@@ -1,6 +1,7 @@
 // Injected time and randomness: tests and crash sweeps replay exactly.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace varve {
