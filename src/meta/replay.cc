@@ -92,8 +92,6 @@ Status Replay::on(const format::MapBlocks& r) {
   if (!geometry.contains(r.address) || !geometry.contains(r.address + (r.crcs.size() - 1)))
     return Error(Errc::corrupt, fmt::format("the log maps a block of inode {} to {}, which is in no segment", r.ino, r.address));
   InodeDelta& delta = inode(r.ino);
-  occupy(r.address);
-  occupy(r.address + (r.crcs.size() - 1));
   for (std::size_t i = 0; i < r.crcs.size(); ++i) {
     const std::size_t before = delta.file_delta().blocks.size();
     BlockEntry& entry = delta.file_delta().blocks.insert(r.first + i);
@@ -103,6 +101,7 @@ Status Replay::on(const format::MapBlocks& r) {
     entry.place.set_moved(r.moved);
     entry.crc = r.crcs[i];
     entry.clock = r.clock;
+    if (i == 0 || geometry.index_of(r.address + i) == 0) occupy(r.address + i);  // a run may cross segments
     store_.segments().add_live(r.address + i, 1, r.clock);
   }
   delta_.count(r.crcs.size(), r.crcs.size() * 36);
