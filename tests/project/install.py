@@ -37,13 +37,26 @@ class Install(unittest.TestCase):
                 if name.split("/")[0] in ("bin", "sbin"):
                     self.assertTrue(os.access(path, os.X_OK), f"{name} cannot be run")
 
+    def options_of(self, *words):
+        done = subprocess.run([*words, "--help"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, f"{words} --help: {done.stderr}")
+        own, _, mount_options = done.stdout.partition("Options of a mount")
+        options = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])(?![\w-])", own))
+        return options - {"--help", "-h", "--version", "-V"}, re.findall(r"^  (\w+) ", mount_options, re.M)
+
     def test_man_pages_name_every_option(self):
+        pages = {page: (ROOT / "docs/man" / page).read_text().replace("\\-", "-")
+                 for page in [*TOOLS.values(), "mount.varve.8"]}
         for tool, page in TOOLS.items():
-            text = (ROOT / "docs/man" / page).read_text().replace("\\-", "-")
-            done = subprocess.run([BIN / tool, "--help"], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 0, f"{tool} --help: {done.stderr}")
-            for option in sorted(set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])(?![\w-])", done.stdout))):
-                self.assertRegex(text, re.escape(option) + r"(?![\w-])", f"{page} does not mention {option}")
+            calls = [[BIN / tool]]
+            if tool == "varve":
+                calls += [[BIN / tool, c] for c in ("mount", "umount", "status", "checkpoint", "trim", "dump")]
+            for call in calls:
+                options, mount_options = self.options_of(*call)
+                for option in sorted(options):
+                    self.assertRegex(pages[page], re.escape(option) + r"(?![\w-])", f"{page} does not mention {option}")
+                for option in mount_options:
+                    self.assertRegex(pages["mount.varve.8"], rf"\b{option}\b", f"mount.varve.8 does not mention {option}")
 
     def test_versions_agree(self):
         version = re.search(r"project\(varve VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
