@@ -19,6 +19,8 @@ ScriptProfile everything() {
   profile.checkpoint_weight = 2;
   profile.remount_weight = 2;
   profile.read_weight = 5;
+  profile.seal_weight = 2;
+  profile.work_weight = 2;
   return profile;
 }
 
@@ -63,7 +65,7 @@ TEST(Script, generated_steps_mostly_succeed_and_cover_every_verb) {
   }
   EXPECT_GT(good, steps.size() * 6 / 10);
   EXPECT_LT(good, steps.size() * 97 / 100);
-  EXPECT_EQ(succeeded.size(), static_cast<std::size_t>(Verb::remount) + 1);
+  EXPECT_EQ(succeeded.size(), static_cast<std::size_t>(Verb::work));  // all but pass
   EXPECT_GE(errors.size(), 6U);
 }
 

@@ -47,7 +47,7 @@ std::string empty(World& world) {
   return "";
 }
 
-TEST(Full, fills_and_empties_twenty_times_to_the_same_level) {
+TEST(Hazards, H22_H39_fills_and_empties_twenty_times_to_the_same_level) {
   World world(device_of(24 * kMiB));
   ASSERT_EQ(world.start(), "");
   std::uint64_t first = 0;
@@ -67,7 +67,7 @@ TEST(Full, fills_and_empties_twenty_times_to_the_same_level) {
 }
 
 // Overwriting what is there, punching and deleting need no space that a full disk would not give.
-TEST(Full, overwrites_never_run_out_of_space) {
+TEST(Hazards, H38_overwrites_never_run_out_of_space) {
   World world(device_of(24 * kMiB));
   ASSERT_EQ(world.start(), "");
   std::string failure;
@@ -91,7 +91,7 @@ TEST(Full, overwrites_never_run_out_of_space) {
 }
 
 // The 420 MiB file on a 512 MiB image, to scale: most of the device is one file that is overwritten at random.
-TEST(Full, a_file_of_most_of_the_device_is_overwritten_many_times) {
+TEST(Hazards, H40_a_file_of_most_of_the_device_is_overwritten_many_times) {
   const std::uint64_t bytes = number_setting("VARVE_AGING_BYTES", 32 * kMiB);
   World world(device_of(bytes));
   ASSERT_EQ(world.start(), "");
@@ -117,7 +117,7 @@ TEST(Full, a_file_of_most_of_the_device_is_overwritten_many_times) {
 }
 
 // A promise of fallocate is kept when everything else is full.
-TEST(Full, fallocated_space_can_be_written) {
+TEST(Hazards, H38_fallocated_space_can_be_written) {
   World world(device_of(24 * kMiB));
   ASSERT_EQ(world.start(), "");
   ASSERT_EQ(run_script(world.steps, script("create /kept 0644; fallocate /kept allocate 0 4194304; sync")), "");
@@ -146,6 +146,19 @@ TEST(Full, statfs_follows_what_is_written_and_deleted) {
   EXPECT_GE(with_file, before - 9 * kMiB);
   ASSERT_EQ(run_script(world.steps, script("unlink /f; sync; checkpoint")), "");
   EXPECT_GE(*world.fixture.available_bytes() + 64 * 1024, before);
+}
+
+// Checkpoints are made for space only while they release some.
+TEST(Hazards, H33_a_full_device_does_not_checkpoint_for_ever) {
+  World world(device_of(16 * kMiB));
+  ASSERT_EQ(world.start(), "");
+  std::string failure;
+  fill(world, 0, failure);
+  ASSERT_EQ(failure, "");
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(world.steps.run(step("work")), "");
+  const std::uint64_t before = world.fixture.fs().status().checkpoints;
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(world.steps.run(step("work")), "");
+  EXPECT_LE(world.fixture.fs().status().checkpoints, before + 1);
 }
 
 TEST(Full, random_operations_on_a_crowded_device) {

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "format/make.h"
+#include "fs/engine.h"
 
 namespace varve::test {
 
@@ -91,7 +92,7 @@ Result<std::vector<ListedEntry>> FsFixture::list(Ino directory) {
       last = cookie;
       return fs().readdir(op, directory, cookie, false, [&](const fs::DirectoryEntry& entry) {
         if (batch.size() == kEntriesPerCall) return false;
-        batch.push_back({std::string(entry.name), entry.ino, entry.type});
+        batch.push_back({std::string(entry.name), entry.ino, entry.type, entry.cookie});
         last = entry.cookie;
         return true;
       });
@@ -135,6 +136,18 @@ Result<fs::Attr> FsFixture::make(std::string_view path, std::uint32_t mode) {
 Result<std::uint64_t> FsFixture::available_bytes() {
   const fs::SpaceInfo space = TRY(call([&](fs::Operation& op) { return fs().statfs(op); }));
   return space.available * kBlockSize;
+}
+
+Status FsFixture::seal() {
+  meta::Store& store = fs().engine().store();
+  TRY(store.seal());
+  store.io().pump();
+  return {};
+}
+
+Status FsFixture::work() {
+  fs().engine().work(true);
+  return {};
 }
 
 }  // namespace varve::test

@@ -30,6 +30,9 @@ struct ListedEntry {
   std::string name;
   Ino ino;
   std::uint8_t type = 0;
+  std::uint64_t cookie = 0;
+
+  bool operator==(const ListedEntry&) const = default;
 };
 
 class FsFixture {
@@ -60,6 +63,10 @@ class FsFixture {
   Status write(Ino ino, std::uint64_t offset, std::span<const std::byte> data);  // of any length, in steps
   Result<fs::Attr> make(std::string_view path, std::uint32_t mode);              // keeps no reference
   Result<std::uint64_t> available_bytes();
+
+  // Only for mounts without threads: what waits in memory is written, not flushed; a round of background work.
+  Status seal();
+  Status work();
 
  private:
   io::BlockDevice& device_;

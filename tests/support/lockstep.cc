@@ -96,6 +96,8 @@ Lockstep::Answer Lockstep::ask(const Step& step) {
     case Verb::checkpoint:
     case Verb::remount:
     case Verb::pass:
+    case Verb::seal:
+    case Verb::work:
       return ask_whole(step);
     default:
       return ask_inode(step);
@@ -178,6 +180,10 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
     case Verb::pass:
       clock_.advance(static_cast<std::int64_t>(step.n[0]) * 1'000'000);
       return {};
+    case Verb::seal:
+      return Answer(error_in(fixture_.seal()));
+    case Verb::work:
+      return Answer(error_in(fixture_.work()));
     default: {
       auto status = fixture_.unmount();
       if (status.ok()) status = fixture_.mount();

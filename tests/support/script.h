@@ -47,6 +47,8 @@ enum class Verb : std::uint8_t {
   checkpoint,
   remount,  // clean unmount and mount
   pass,     // milliseconds go by
+  seal,     // what waits in memory goes to the device, without a flush
+  work,     // one round of what background threads would do: cleaning, a checkpoint that is due
 };
 
 struct Step {

@@ -31,6 +31,8 @@ struct ScriptProfile {
   unsigned checkpoint_weight = 0;
   unsigned remount_weight = 0;
   unsigned read_weight = 0;
+  unsigned seal_weight = 0;
+  unsigned work_weight = 0;
 };
 
 Script random_script(std::uint64_t seed, const ScriptProfile& profile);

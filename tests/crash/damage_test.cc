@@ -1,0 +1,309 @@
+// The scenarios of the design review in which the medium itself is damaged: what is told from a crash, and what it may
+// cost.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "format/record.h"
+#include "image_tools.h"
+#include "io/overlay_device.h"
+#include "support/comparer.h"
+#include "support/pattern.h"
+#include "support/world.h"
+#include "sweep.h"
+
+namespace varve::test {
+namespace {
+
+constexpr std::uint64_t kSmall = 8u << 20;
+
+// A recorded script whose last cut is an image with chunks to replay.
+struct Unclean {
+  explicit Unclean(const std::string& text, const std::string& start = "create /a 0644; create /b 0644")
+      : recording({}, prepare({}, script(start)), script(text)), image(recording.device().image_now()) {
+    EXPECT_EQ(recording.failed(), "");
+  }
+  const ModelFs& last() const { return recording.states().back().model; }
+
+  Recording recording;
+  std::unique_ptr<io::MemDevice> image;
+};
+
+struct Mounted {
+  explicit Mounted(io::BlockDevice& device, const std::function<void(fs::Options&)>& change = {})
+      : fixture(device, options(change)), status(fixture.mount()) {}
+
+  fs::Options options(const std::function<void(fs::Options&)>& change) {
+    clock.set_elapsed(9'000'000'000'000);
+    fs::Options result = test_options(clock, random);
+    if (change) change(result);
+    return result;
+  }
+
+  ManualClock clock;
+  SeededRandom random{4711};
+  FsFixture fixture;
+  Status status;
+};
+
+constexpr const char* kSyncedSteps =
+    "write /a 0 4096 1; fsync /a; write /b 0 8192 2; fsync /b; create /c 0644; write /c 0 4096 3; fsync /c;"
+    "create /d 0644; fsync /d; write /a 4096 4096 4; fsync /a";
+
+TEST(Hazards, H8_a_rotten_block_below_the_watermark_is_an_error_of_that_block) {
+  Unclean crash(kSyncedSteps);
+  const auto places = find_block(*crash.image, pattern_bytes(1, 0, kBlockSize));
+  ASSERT_EQ(places.size(), 1U);
+  flip_bit(*crash.image, places[0], 12345);
+  Mounted mounted(*crash.image);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  const Ino a = *mounted.fixture.resolve("/a");
+  auto bad = mounted.fixture.read(a, 0, kBlockSize);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().to_errno(), EIO);
+  EXPECT_EQ(*mounted.fixture.read(a, kBlockSize, kBlockSize), pattern_bytes(4, kBlockSize, kBlockSize));
+  for (const char* path : {"/b", "/c", "/d"}) EXPECT_TRUE(mounted.fixture.resolve(path).ok()) << path;
+  EXPECT_EQ(*mounted.fixture.read(*mounted.fixture.resolve("/c"), 0, kBlockSize), pattern_bytes(3, 0, kBlockSize));
+}
+
+TEST(Hazards, H9_a_damaged_chunk_is_told_from_a_crash) {
+  Unclean crash(kSyncedSteps);
+  const auto chain = chain_of(*crash.image);
+  ASSERT_GE(chain.size(), 4U);
+  for (std::size_t i = 0; i + 2 < chain.size(); ++i) {
+    const auto image = crash.image->snapshot();
+    flip_bit(*image, chain[i].header.address, (format::kChunkHeaderBytes + 3) * 8);
+    Mounted mounted(*image);
+    ASSERT_FALSE(mounted.status.ok()) << "chunk " << i << " of " << chain.size() << " is gone without a word";
+    EXPECT_TRUE(mounted.status.error().is(Errc::needs_fsck)) << mounted.status.error().message();
+    EXPECT_NE(mounted.status.error().message().find("fsck"), std::string::npos);
+  }
+}
+
+// Half-written sectors read as errors on real drives: the end of the log, not the end of the mount.
+TEST(Hazards, H11_an_unreadable_tail_ends_the_log) {
+  Unclean crash(std::string(kSyncedSteps) + "; create /e 0644; write /e 0 4096 5; seal");
+  const auto chain = chain_of(*crash.image);
+  ASSERT_FALSE(chain.empty());
+  FaultDevice faulty(*crash.image);
+  Fault fault;
+  fault.kind = io::IoKind::read;
+  fault.times = Fault::kForEver;
+  fault.touches_block = chain.back().header.address.v;
+  faulty.add(fault);
+  Mounted mounted(faulty);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  std::size_t state = 0;
+  const Cut last{crash.recording.device().position(), CutPolicy::prefix, 0};
+  EXPECT_EQ(crash.recording.find(snapshot_of(mounted.fixture), crash.recording.allowed(last), state), "");
+  EXPECT_FALSE(mounted.fixture.resolve("/e").ok());
+}
+
+// Everything in the chunk is right, but the epoch cannot be guessed.
+TEST(Hazards, H18_a_forged_chunk_is_not_replayed) {
+  Unclean crash(kSyncedSteps);
+  const auto chain = chain_of(*crash.image);
+  ASSERT_FALSE(chain.empty());
+  const format::ChunkHeader& last = chain.back().header;
+  for (const bool right_epoch : {false, true}) {
+    const auto image = crash.image->snapshot();
+    format::ChunkHeader forged = last;
+    forged.epoch = right_epoch ? last.epoch : last.epoch ^ 1;
+    forged.lsn = last.lsn + 1;
+    forged.previous_crc = right_epoch ? chain.back().crc ^ 1 : chain.back().crc;
+    forged.address = last.address + last.total_blocks();
+    forged.payload_blocks = 0;
+    format::Attributes root;
+    root.mode = 040777;
+    root.nlink = 2;
+    root.parent = kRootIno;
+    format::Bytes records;
+    format::encode_record(format::SetAttributes{kRootIno, root}, records);
+    forged.record_bytes = static_cast<std::uint32_t>(records.size());
+    forged.header_blocks = format::chunk_header_blocks(records.size());
+    std::vector<std::byte> bytes(forged.header_blocks * kBlockSize);
+    format::encode_chunk(forged, records, bytes);
+    image->poke(forged.address.v * kBlockSize, bytes);
+    Mounted mounted(*image);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    EXPECT_EQ(compare(mounted.fixture, crash.last()), "");
+  }
+}
+
+TEST(Hazards, H26_one_superblock_lost_at_rest_loses_nothing) {
+  const DurableState clean = prepare({}, script("create /f 0644; write /f 0 100000 1; checkpoint; unlink /f;"
+                                                "create /g 0644; write /g 0 50000 2; checkpoint; create /h 0644"));
+  Unclean crash(std::string(kSyncedSteps) + "; checkpoint; create /z 0644; fsync /z");
+  for (const bool first : {true, false}) {
+    for (const bool unclean : {true, false}) {
+      const auto image = unclean ? crash.image->snapshot() : clean.image->snapshot();
+      wipe(*image, first ? BlockAddr{0} : BlockAddr{image->geometry().blocks() - 1});
+      Mounted mounted(*image);
+      ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+      EXPECT_EQ(compare(mounted.fixture, unclean ? crash.last() : clean.model), "") << first << unclean;
+      ASSERT_TRUE(mounted.fixture.unmount().ok());
+      EXPECT_EQ(check_image(*image), "") << "both superblocks must be whole again";
+    }
+  }
+}
+
+// A crash between the two superblocks, and then one of them rots: a state that was promised, or no mount.
+TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
+  Recording recording({}, prepare({}, script("create /f 0644")),
+                      script("write /f 0 50000 1; fsync /f; checkpoint; write /f 0 4096 2; fsync /f; unlink /f;"
+                             "fsync /; checkpoint; create /g 0644; fsync /g; checkpoint"));
+  ASSERT_EQ(recording.failed(), "");
+  for (const Cut& cut : recording.cuts(CutPlan{.seeds = 1})) {
+    for (const bool first : {true, false}) {
+      const auto image = recording.device().image(cut);
+      flip_bit(*image, first ? BlockAddr{0} : BlockAddr{image->geometry().blocks() - 1}, 4001);
+      Mounted mounted(*image);
+      if (!mounted.status.ok()) {
+        EXPECT_TRUE(mounted.status.error().is(Errc::needs_fsck)) << mounted.status.error().message();
+        continue;
+      }
+      std::size_t state = 0;
+      EXPECT_EQ(recording.find(snapshot_of(mounted.fixture), recording.allowed(cut), state), "") << to_string(cut);
+    }
+  }
+}
+
+// A block rots, and its segment is cleaned over and over: its content must never become "valid".
+TEST(Hazards, H35_cleaning_does_not_launder_rotten_blocks) {
+  WorldParameters parameters;
+  parameters.bytes = kSmall;
+  World world(parameters);
+  ASSERT_EQ(world.start(), "");
+  ASSERT_EQ(run_script(world.steps, script("create /rotten 0644; create /f 0644; create /g 0644")), "");
+  // The victim among blocks that will die, so that its segment is worth cleaning.
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(run_script(world.steps, script(fmt::format("write /f {} 4096 {}", i * 4096, 10 + i))), "");
+    if (i == 20) {
+      ASSERT_EQ(run_script(world.steps, script("write /rotten 0 4096 1")), "");
+    }
+  }
+  ASSERT_EQ(run_script(world.steps, script("remount")), "");
+  const auto places = find_block(world.device, pattern_bytes(1, 0, kBlockSize));
+  ASSERT_EQ(places.size(), 1U);
+  flip_bit(world.device, places[0], 777);
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(run_script(world.steps, script(fmt::format("write /{} {} 65536 {}; work", i % 3 ? "f" : "g",
+                                                         i * 7 % 40 * 32768, 100 + i))),
+              "");
+  }
+  auto read = world.fixture.read(*world.fixture.resolve("/rotten"), 0, kBlockSize);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().to_errno(), EIO);
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  EXPECT_NE(check_image(world.device).find("408"), std::string::npos) << "the checker must find the damaged block";
+}
+
+TEST(Hazards, H42_a_lost_inode_is_not_taken_for_its_successor) {
+  Unclean crash("create /lost 0644; seal");
+  const ModelInode& lost = crash.last().inode(*crash.last().resolve("/lost"));
+  const Cut before{0, CutPolicy::lost, 0};
+  const auto image = crash.recording.device().image(before);
+  Mounted mounted(*image);
+  ASSERT_TRUE(mounted.status.ok());
+  ASSERT_FALSE(mounted.fixture.resolve("/lost").ok());
+  auto next = mounted.fixture.make("/next", 0100644);
+  ASSERT_TRUE(next.ok());
+  EXPECT_NE(std::pair(lost.ino.v, lost.generation), std::pair(next->ino.v, next->generation));
+  auto stale = mounted.fixture.call(
+      [&](fs::Operation& op) { return mounted.fixture.fs().lookup_handle(op, lost.ino, lost.generation); });
+  EXPECT_TRUE(stale.fails_with(Errc::stale));
+}
+
+TEST(Hazards, H43_cookies_survive_a_crash) {
+  std::string steps;
+  for (int i = 0; i < 300; ++i) steps += fmt::format("create /d/name-{} 0644; ", i);
+  for (int i = 0; i < 300; i += 3) steps += fmt::format("unlink /d/name-{}; ", i);
+  for (int i = 1; i < 300; i += 6) steps += fmt::format("rename /d/name-{} /d/again-{} move; ", i, i);
+  const DurableState start = prepare({}, script("mkdir /d 0755"));
+  ManualClock clock;
+  SeededRandom random(5);
+  CrashDevice device(*start.image);
+  std::vector<ListedEntry> before;
+  {
+    FsFixture fixture(device, test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    Lockstep lockstep(fixture, clock);
+    lockstep.model = start.model;
+    ASSERT_EQ(run_script(lockstep, script(steps + "checkpoint; create /d/last 0644; unlink /d/name-5; fsync /d")), "");
+    before = *fixture.list(*fixture.resolve("/d"));
+  }
+  const auto image = device.image_now();
+  Mounted mounted(*image);
+  ASSERT_TRUE(mounted.status.ok());
+  EXPECT_EQ(*mounted.fixture.list(*mounted.fixture.resolve("/d")), before);
+}
+
+TEST(Hazards, H44_a_read_only_mount_replays_in_memory_and_writes_nothing) {
+  Unclean crash(kSyncedSteps);
+  CrashDevice device(*crash.image);
+  {
+    Mounted mounted(device, [](fs::Options& options) { options.read_only = true; });
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    EXPECT_EQ(difference(snapshot_of(crash.last()), snapshot_of(mounted.fixture)), "");
+    EXPECT_TRUE(mounted.fixture.make("/x", 0100644).fails_with(Errc::read_only));
+    EXPECT_TRUE(mounted.fixture.unmount().ok());
+  }
+  EXPECT_EQ(device.position(), 0U) << "something was written";
+  {
+    Mounted mounted(device, [](fs::Options& options) { options.read_only = options.no_recovery = true; });
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    EXPECT_EQ(difference(snapshot_of(crash.recording.states()[0].model), snapshot_of(mounted.fixture)), "");
+  }
+  EXPECT_EQ(device.position(), 0U);
+  Mounted writable(device);
+  ASSERT_TRUE(writable.status.ok());
+  EXPECT_EQ(compare(writable.fixture, crash.last()), "");
+}
+
+// How fsck looks at an unclean image: recovered in memory, proved by the checker, unchanged below.
+TEST(Hazards, H45_recovery_onto_an_overlay_leaves_the_image_alone) {
+  Unclean crash(kSyncedSteps);
+  CrashDevice below(*crash.image);
+  io::OverlayDevice overlay(below);
+  {
+    Mounted mounted(overlay);
+    ASSERT_TRUE(mounted.status.ok());
+    ASSERT_TRUE(mounted.fixture.unmount().ok());
+  }
+  EXPECT_EQ(check_image(overlay), "");
+  EXPECT_EQ(below.position(), 0U);
+}
+
+TEST(Hazards, H46_without_any_superblock_the_mount_says_so) {
+  Unclean crash(kSyncedSteps);
+  wipe(*crash.image, BlockAddr{0});
+  wipe(*crash.image, BlockAddr{crash.image->geometry().blocks() - 1});
+  Mounted mounted(*crash.image);
+  ASSERT_FALSE(mounted.status.ok());
+  EXPECT_FALSE(mounted.status.error().message().empty());
+}
+
+// Any one block of the metadata or the log spoilt: a promised state, an error, or a refusal; never a wrong answer.
+TEST(Damage, a_flipped_bit_anywhere_is_never_believed) {
+  Unclean crash("write /a 0 30000 1; fsync /a; mkdir /d 0755; create /d/x 0644; setxattr /d/x user.k 50 2 set;"
+                "checkpoint; write /b 0 9000 3; create /d/y 0644; fsync /b; rename /d/x /d/z move; fsync /d");
+  const Snapshot expected = snapshot_of(crash.last());
+  for (std::uint64_t block = 0; block < crash.image->geometry().blocks(); ++block) {
+    const auto bytes = block_at(*crash.image, BlockAddr{block});
+    if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; })) continue;
+    const auto image = crash.image->snapshot();
+    flip_bit(*image, BlockAddr{block}, block * 2477 % (kBlockSize * 8));
+    Mounted mounted(*image);
+    if (!mounted.status.ok()) continue;
+    const Snapshot found = snapshot_of(mounted.fixture);
+    if (!found.error.empty()) continue;
+    std::size_t state = 0;
+    const std::pair<std::size_t, std::size_t> any{0, crash.recording.states().size() - 1};
+    EXPECT_EQ(crash.recording.find(found, any, state), "") << "block " << block;
+  }
+}
+
+}  // namespace
+}  // namespace varve::test

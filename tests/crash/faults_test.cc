@@ -1,0 +1,186 @@
+// Writes and flushes that fail while a script runs, each followed by crashes: nothing may be acknowledged as durable
+// that is not.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "support/settings.h"
+#include "support/world.h"
+#include "sweep.h"
+
+namespace varve::test {
+namespace {
+
+constexpr const char* kStart = "create /f 0644; write /f 0 100000 1; mkdir /d 0755";
+constexpr const char* kSteps =
+    "write /f 0 20000 2; fsync /f; create /g 0644; write /g 0 300000 3; seal; create /d/h 0644; fsync /g;"
+    "rename /d/h /h move; write /f 50000 4096 4; checkpoint; unlink /g; fsync /; write /h 0 70000 5; seal;"
+    "write /f 0 4096 6; fsync /f; checkpoint; create /i 0644; fsync /i";
+
+struct Outcome {
+  bool happened = false;  // the script was long enough for this fault
+  bool synced_later = false;
+  std::string failure;
+};
+
+Outcome with_fault(const Fault& fault, std::uint64_t seed) {
+  CrashSetup setup;
+  setup.seed = seed;
+  const Script start = script(kStart);
+  Recording recording(setup, prepare(setup, start), script(kSteps), {fault});
+  Outcome outcome;
+  outcome.failure = recording.failed();
+  outcome.happened = recording.stopped_by_fault();
+  outcome.synced_later = recording.synced_after_fault();
+  const std::size_t end = recording.device().position();
+  for (const CutPolicy policy : {CutPolicy::prefix, CutPolicy::lost, CutPolicy::subset, CutPolicy::scramble}) {
+    const Cut cut{end, policy, seed};
+    if (outcome.failure.empty()) outcome.failure = verify(recording, cut);
+    if (!outcome.failure.empty()) {
+      outcome.failure = explain(recording, start, cut, outcome.failure);
+      break;
+    }
+  }
+  return outcome;
+}
+
+// The n-th write fails, once, for every n: the engine finds another way or stops, but does not lie.
+TEST(Hazards, H14_a_failed_write_is_not_acknowledged) {
+  for (std::uint64_t n = 1; n < 400; ++n) {
+    Fault fault;
+    fault.kind = io::IoKind::write;
+    fault.nth = n;
+    const Outcome outcome = with_fault(fault, n);
+    ASSERT_EQ(outcome.failure, "") << "write " << n << " failed";
+    if (!outcome.happened && n > 150) break;
+  }
+}
+
+TEST(Hazards, H14_writes_that_fail_from_some_point_on) {
+  for (std::uint64_t n = 1; n < 100; n += 3) {
+    Fault fault;
+    fault.kind = io::IoKind::write;
+    fault.nth = n;
+    fault.times = Fault::kForEver;
+    const Outcome outcome = with_fault(fault, n);
+    ASSERT_EQ(outcome.failure, "") << "writes from " << n << " on failed";
+    EXPECT_TRUE(!outcome.happened || !outcome.synced_later) << "a sync succeeded on a device that cannot write";
+  }
+}
+
+TEST(Hazards, H14_half_a_write_is_none) {
+  for (std::uint64_t n = 1; n < 100; n += 2) {
+    Fault fault;
+    fault.action = Fault::Action::partial;
+    fault.kind = io::IoKind::write;
+    fault.nth = n;
+    ASSERT_EQ(with_fault(fault, n).failure, "") << "write " << n << " was cut short";
+  }
+}
+
+// After a failed flush nobody knows what is on the medium: no later sync may succeed (fsyncgate).
+TEST(Hazards, H15_a_failed_flush_is_never_repeated) {
+  for (std::uint64_t n = 1; n < 60; ++n) {
+    Fault fault;
+    fault.kind = io::IoKind::flush;
+    fault.nth = n;
+    const Outcome outcome = with_fault(fault, n);
+    ASSERT_EQ(outcome.failure, "") << "flush " << n << " failed";
+    EXPECT_FALSE(outcome.happened && outcome.synced_later) << "a sync succeeded after flush " << n << " had failed";
+  }
+}
+
+TEST(Faults, a_device_that_vanishes_takes_nothing_that_was_synced) {
+  for (std::uint64_t n = 1; n < 150; n += 2) {
+    Fault fault;
+    fault.action = Fault::Action::vanish;
+    fault.nth = n;
+    const Outcome outcome = with_fault(fault, n);
+    ASSERT_EQ(outcome.failure, "") << "gone at request " << n;
+    EXPECT_FALSE(outcome.happened && outcome.synced_later);
+  }
+}
+
+// --- with the engine's own threads ---
+
+struct Live {
+  explicit Live(std::uint64_t seed)
+      : start(prepare({}, {})), device(*start.image), random(seed), fixture(device, options()) {}
+
+  fs::Options options() {
+    fs::Options result = test_options(clock, random);
+    result.background = true;
+    return result;
+  }
+
+  DurableState start;
+  CrashDevice device;
+  ManualClock clock;
+  SeededRandom random;
+  FsFixture fixture;
+};
+
+// Who sees an operation comes after it: what a thread made because it saw another thread's file implies that file.
+TEST(Hazards, H4_what_was_seen_is_in_the_prefix) {
+  constexpr int kFiles = 300;
+  Live live(1);
+  ASSERT_TRUE(live.fixture.mount().ok());
+  ASSERT_TRUE(live.fixture.make("/a", S_IFDIR | 0755).ok());
+  ASSERT_TRUE(live.fixture.make("/b", S_IFDIR | 0755).ok());
+  std::thread first([&] {
+    for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(live.fixture.make(fmt::format("/a/{}", i), S_IFREG | 0644).ok());
+  });
+  std::thread second([&] {
+    for (int i = 0; i < kFiles; ++i) {
+      while (!live.fixture.resolve(fmt::format("/a/{}", i)).ok()) std::this_thread::yield();
+      EXPECT_TRUE(live.fixture.make(fmt::format("/b/{}", i), S_IFREG | 0644).ok());
+    }
+  });
+  std::thread third([&] {
+    for (int i = 0; i < 60; ++i) {
+      EXPECT_TRUE(live.fixture.call([&](fs::Operation& op) { return live.fixture.fs().fsync(op, kRootIno); }).ok());
+    }
+  });
+  first.join();
+  second.join();
+  third.join();
+  live.fixture.crash();
+  for (const Cut& cut : live.device.cuts(CutPlan{.max_positions = 60, .seeds = 1, .seed = first_seed()})) {
+    const auto image = live.device.image(cut);
+    ManualClock clock;
+    SeededRandom random(2);
+    FsFixture fixture(*image, test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok()) << to_string(cut);
+    if (!fixture.resolve("/b").ok()) continue;
+    const std::size_t a = fixture.list(*fixture.resolve("/a"))->size();
+    const std::size_t b = fixture.list(*fixture.resolve("/b"))->size();
+    EXPECT_GE(a, b) << to_string(cut) << ": a file was made after one that is not there";
+  }
+}
+
+// Nobody calls sync; the oldest operation is on its way to the device after seal_delay_ms all the same.
+TEST(Hazards, H48_operations_become_durable_without_being_asked) {
+  Live live(2);
+  ASSERT_TRUE(live.fixture.mount().ok());
+  ASSERT_TRUE(live.fixture.make("/quiet", S_IFREG | 0644).ok());
+  bool durable = false;
+  for (int i = 0; i < 200 && !durable; ++i) {
+    live.clock.advance(1'000'000'000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto image = live.device.image(Cut{live.device.position(), CutPolicy::lost, 0});
+    ManualClock clock;
+    SeededRandom random(3);
+    FsFixture fixture(*image, test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    durable = fixture.resolve("/quiet").ok();
+  }
+  EXPECT_TRUE(durable);
+}
+
+}  // namespace
+}  // namespace varve::test

@@ -1,0 +1,191 @@
+// Crash sweeps: bounded exhaustive scripts, random ones, several crashes in a row.
+#include "sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "support/ace.h"
+#include "support/script_generator.h"
+#include "support/settings.h"
+#include "support/shrink.h"
+
+namespace varve::test {
+namespace {
+
+// Says at the end how much was tried: the nightly run's figure.
+class Tally : public ::testing::Environment {
+ public:
+  void TearDown() override { fmt::print("{} crash states tried\n", states_tried()); }
+};
+[[maybe_unused]] const auto* const kTally = ::testing::AddGlobalTestEnvironment(new Tally);
+
+SweepOptions few_per_script(std::uint64_t seed, std::size_t positions) {
+  SweepOptions options;
+  options.plan.max_positions = positions;
+  options.plan.seeds = 1;
+  options.plan.seed = seed;
+  return options;
+}
+
+// The failing script with all that is not needed left out, if somebody asks for it: takes minutes.
+std::string smaller(const CrashSetup& setup, const DurableState& start, const Script& script,
+                    const SweepOptions& options) {
+  if (number_setting("VARVE_SHRINK", 0) == 0) return "(VARVE_SHRINK=1 makes the script smaller)\n";
+  const auto fails = [&](const Script& candidate) { return !sweep(setup, start, {}, candidate, options).empty(); };
+  return "smallest script that fails:\n" + to_string(shrink(script, fails, 200)) + "\n";
+}
+
+TEST(Ace, every_single_operation) {
+  const CrashSetup setup;
+  const DurableState start = prepare(setup, ace_setup());
+  for (const Script& script : ace_sequences(1)) {
+    ASSERT_EQ(sweep(setup, start, ace_setup(), script, few_per_script(1, 1000)), "");
+  }
+}
+
+// All of them given time (VARVE_TEST_SECONDS), a sample else.
+TEST(Ace, pairs_of_operations) {
+  const CrashSetup setup;
+  const DurableState start = prepare(setup, ace_setup());
+  const auto sequences = ace_sequences(2);
+  const Budget budget(0.3);
+  std::uint64_t done = 0;
+  const std::uint64_t stride = 1031;  // a prime: any number of them is spread over the alphabet
+  for (std::uint64_t i = 0; i < sequences.size() && budget.left(); ++i, ++done) {
+    const Script& script = sequences[(first_seed() + i * stride) % sequences.size()];
+    ASSERT_EQ(sweep(setup, start, ace_setup(), script, few_per_script(i, 12)), "");
+  }
+  fmt::print("{} of {} pairs\n", done, sequences.size());
+}
+
+ScriptProfile crash_profile() {
+  ScriptProfile profile;
+  profile.steps = 80;
+  profile.names = 4;
+  profile.depth = 2;
+  profile.file_bytes = 128u << 10;
+  profile.write_bytes = 16u << 10;
+  profile.total_bytes = 1u << 20;
+  profile.fsync_weight = 8;
+  profile.seal_weight = 8;
+  profile.checkpoint_weight = 2;
+  profile.remount_weight = 1;
+  profile.error_percent = 3;
+  return profile;
+}
+
+void sweep_seeds(const CrashSetup& base, const ScriptProfile& profile, double share, std::size_t positions = 40) {
+  const Budget budget(share);
+  for (std::uint64_t seed = first_seed(); seed == first_seed() || budget.left(); ++seed) {
+    CrashSetup setup = base;
+    setup.seed = seed;
+    setup.completion_seed = seed % 3 == 0 ? 0 : seed;
+    const DurableState start = prepare(setup, {});
+    const Script script = random_script(seed, profile);
+    const SweepOptions options = few_per_script(seed, positions);
+    const std::string failure = sweep(setup, start, {}, script, options);
+    if (!failure.empty()) FAIL() << "seed " << seed << "\n" << failure << smaller(setup, start, script, options);
+  }
+}
+
+TEST(Random, mixed_operations) { sweep_seeds({}, crash_profile(), 0.2); }
+
+TEST(Random, long_time_between_checkpoints) {
+  ScriptProfile profile = crash_profile();
+  profile.steps = 250;
+  profile.checkpoint_weight = 0;
+  profile.remount_weight = 0;
+  sweep_seeds({}, profile, 0.1);
+}
+
+TEST(Random, many_checkpoints) {
+  CrashSetup setup;
+  setup.checkpoint_records = 30;
+  ScriptProfile profile = crash_profile();
+  profile.checkpoint_weight = 15;
+  profile.work_weight = 10;
+  sweep_seeds(setup, profile, 0.1);
+}
+
+TEST(Random, large_writes_and_group_heads) {
+  CrashSetup setup;
+  setup.bytes = 32u << 20;
+  ScriptProfile profile = crash_profile();
+  profile.data_weight = 120;
+  profile.file_bytes = 4u << 20;
+  profile.write_bytes = 128u << 10;
+  profile.total_bytes = 8u << 20;
+  profile.steps = 60;
+  sweep_seeds(setup, profile, 0.1, 30);
+}
+
+// Small enough that segments are written again and the cleaner works while power fails.
+TEST(Random, the_log_wraps_and_the_cleaner_works) {
+  CrashSetup setup;
+  setup.bytes = 12u << 20;
+  setup.checkpoint_records = 200;
+  setup.discard = true;
+  ScriptProfile profile = crash_profile();
+  profile.steps = 250;
+  profile.names = 3;
+  profile.depth = 1;
+  profile.data_weight = 150;
+  profile.file_bytes = 512u << 10;
+  profile.write_bytes = 64u << 10;
+  profile.total_bytes = 3u << 20;
+  profile.work_weight = 20;
+  profile.far_percent = 0;
+  sweep_seeds(setup, profile, 0.15, 30);
+}
+
+// Crash, recover, work, crash again, ten times over: nothing that an earlier crash left behind may come back.
+TEST(Random, ten_crashes_in_a_row) {
+  const Budget budget(0.1);
+  for (std::uint64_t seed = first_seed(); seed == first_seed() || budget.left(); ++seed) {
+    CrashSetup setup;
+    setup.seed = seed;
+    setup.completion_seed = seed;
+    DurableState state = prepare(setup, {});
+    ScriptProfile profile = crash_profile();
+    profile.steps = 25;
+    Dice dice(seed);
+    for (int round = 0; round < 10; ++round) {
+      ScriptGenerator generator(seed * 100 + static_cast<std::uint64_t>(round), profile);
+      Script script;
+      ModelFs model = state.model;
+      for (std::size_t i = 0; i < profile.steps; ++i) {
+        script.push_back(generator.next(model));
+        (void)apply(model, script.back(), Timestamp{});
+      }
+      setup.seed = seed * 100 + static_cast<std::uint64_t>(round);
+      Recording recording(setup, state, script);
+      ASSERT_EQ(recording.failed(), "") << "seed " << seed << " round " << round << "\n" << to_string(script);
+      const Cut cut{dice.below(recording.device().position() + 1), static_cast<CutPolicy>(dice.below(5)),
+                    dice.below(1000)};
+      DurableState next;
+      const std::string failure = verify(recording, cut, {}, &next);
+      ASSERT_EQ(failure, "") << "seed " << seed << " round " << round << " cut " << to_string(cut) << "\n"
+                             << to_string(script);
+      state = std::move(next);
+    }
+  }
+}
+
+// What a failure's report tells to run.
+TEST(Repeat, crash) {
+  const std::string text = setting("VARVE_CRASH_SCRIPT");
+  if (text.empty()) GTEST_SKIP() << "no VARVE_CRASH_SCRIPT";
+  const CrashSetup setup = parse_setup(setting("VARVE_CRASH_SETUP"));
+  const Script preparation = script(setting("VARVE_CRASH_START"));
+  Recording recording(setup, prepare(setup, preparation), script(text));
+  ASSERT_EQ(recording.failed(), "");
+  const auto cut = parse_cut(setting("VARVE_CRASH_CUT"));
+  ASSERT_TRUE(cut) << "VARVE_CRASH_CUT=position:policy:seed";
+  EXPECT_EQ(verify(recording, *cut, VerifyOptions{true, true, 8}), "");
+}
+
+}  // namespace
+}  // namespace varve::test

@@ -1,0 +1,113 @@
+// Records what a script does to a device, cuts the power at chosen moments, and proves that the filesystem comes back
+// in the state after some prefix of the script that holds everything up to the last completed fsync, sync or checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "io/mem_device.h"
+#include "support/crash_device.h"
+#include "support/fault_device.h"
+#include "support/fs_fixture.h"
+#include "support/lockstep.h"
+#include "support/manual_clock.h"
+#include "support/script.h"
+#include "support/snapshot.h"
+
+namespace varve::test {
+
+// Everything that decides what a recording looks like; prints and parses back.
+struct CrashSetup {
+  std::uint64_t bytes = 8u << 20;
+  std::uint32_t segment_blocks = 0;
+  std::uint64_t seed = 1;
+  std::uint64_t completion_seed = 0;   // 0: requests complete in order
+  std::uint64_t checkpoint_records = 0;  // 0: as by default
+  bool discard = false;
+
+  bool operator==(const CrashSetup&) const = default;
+};
+std::string to_string(const CrashSetup& setup);
+CrashSetup parse_setup(const std::string& text);
+fs::Options options_for(const CrashSetup& setup, ManualClock& clock, Random& random);
+
+// An image, and the model that says what is on it.
+struct DurableState {
+  std::shared_ptr<io::MemDevice> image;
+  ModelFs model;
+  std::int64_t clock_ns = 0;
+};
+// mkfs, the script, a clean unmount. Throws std::runtime_error with the reason if that fails.
+DurableState prepare(const CrashSetup& setup, const Script& script);
+
+class Recording {
+ public:
+  // Runs the script from `start`. failed() tells what went wrong without any crash.
+  Recording(const CrashSetup& setup, const DurableState& start, const Script& script)
+      : Recording(setup, start, script, {}) {}
+  // With faults of the device below: the first answer that the model does not give ends the script, and what had been
+  // acknowledged by then is what a crash may not take.
+  Recording(const CrashSetup& setup, const DurableState& start, const Script& script, const std::vector<Fault>& faults);
+  const std::string& failed() const { return failed_; }
+  bool stopped_by_fault() const { return stopped_by_fault_; }
+  bool synced_after_fault() const { return synced_after_fault_; }  // a sync claimed success afterwards
+
+  const CrashSetup& setup() const { return setup_; }
+  const Script& script() const { return script_; }
+  CrashDevice& device() { return *device_; }
+  // Cuts from the first write of the script on.
+  std::vector<Cut> cuts(CutPlan plan) const;
+
+  struct State {
+    std::size_t step = 0;     // number of the step that led here; 0: the start
+    std::size_t begun = 0;    // device position when that step began
+    ModelFs model;
+    Snapshot snapshot;
+  };
+  const std::vector<State>& states() const { return states_; }
+  // States that a crash at this cut may leave: first and last index.
+  std::pair<std::size_t, std::size_t> allowed(const Cut& cut) const;
+  // The state within the range that the snapshot shows; on failure a text with the nearest one.
+  std::string find(const Snapshot& found, std::pair<std::size_t, std::size_t> range, std::size_t& index) const;
+  std::int64_t clock_after() const { return clock_after_; }
+
+ private:
+  void run();
+  void go_on_after_fault(FsFixture& fixture, const Lockstep& steps, std::size_t step, std::size_t begun);
+  void add_state(std::size_t step, std::size_t begun, const ModelFs& model);
+  std::string describe_mismatch(const Snapshot& found, std::pair<std::size_t, std::size_t> range) const;
+
+  CrashSetup setup_;
+  Script script_;
+  std::unique_ptr<CrashDevice> device_;
+  std::unique_ptr<FaultDevice> faulty_;  // on top of it
+  bool faults_wanted_ = false, stopped_by_fault_ = false, synced_after_fault_ = false;
+  DurableState start_;
+  std::vector<State> states_;
+  std::unordered_multimap<std::uint64_t, std::size_t> by_hash_;
+  struct Barrier {
+    std::size_t position;  // acknowledged when the device was here
+    std::size_t state;
+  };
+  std::vector<Barrier> barriers_;
+  std::int64_t clock_after_ = 0;
+  std::string failed_;
+};
+
+struct VerifyOptions {
+  bool check = false;         // run the independent checker after recovery
+  bool go_on = false;         // use the recovered filesystem: write, remount, compare
+  unsigned second_cuts = 0;   // crashes during recovery, each verified in turn
+};
+
+// One crash. Empty, or what is wrong; `recovered`, if given, receives what came back.
+std::string verify(Recording& recording, const Cut& cut, const VerifyOptions& options = {},
+                   DurableState* recovered = nullptr);
+
+// The whole failure: what, where, and the command that shows it again.
+std::string explain(const Recording& recording, const Script& preparation, const Cut& cut, const std::string& text);
+
+}  // namespace varve::test
