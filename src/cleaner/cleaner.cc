@@ -34,13 +34,15 @@ std::vector<SegmentSummary> Cleaner::summaries() const {
   return result;
 }
 
+std::uint64_t Cleaner::ahead() const { return std::max<std::uint64_t>(8, store_.segments().geometry().count / 32); }
+
 std::vector<SegmentId> Cleaner::run_round() {
   const auto& segments = store_.segments();
   const std::uint32_t blocks = segments.geometry().blocks;
   const std::uint64_t spare = segments.clean() > segments.reserve().cleaner ? segments.clean() - segments.reserve().cleaner : 0;
   // Half of what the cleaner may still take: the rest is for what users write meanwhile.
   const std::uint64_t budget = std::clamp<std::uint64_t>(spare * blocks / 2, blocks, kMaxLivePerRound);
-  const std::uint64_t wanted = std::max<std::uint64_t>(4, segments.reserve().user / 4) * blocks;
+  const std::uint64_t wanted = ahead() * blocks;
   const Selection selection = select_victims(*policy_, summaries(), wanted, budget, kMaxUtilisation);
   if (selection.victims.empty()) {
     set_state("idle: no segment is worth cleaning");

@@ -22,6 +22,9 @@ class Cleaner {
   // along. They are clean once that has settled. Empty: nothing to gain, state() says why.
   std::vector<SegmentId> run_round();
 
+  // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
+  std::uint64_t ahead() const;
+
   std::string state() const;
   std::string policy_name() const { return std::string(policy_->name()); }
   static constexpr unsigned kColdGroup = 1;

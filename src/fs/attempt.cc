@@ -56,15 +56,17 @@ Status Attempt::admit(const Need& need) {
   Wait& wait = operation_.wait();
   if (!need.frees && !store_.can_charge(need.blocks, need.inodes)) {
     // The charge of recent overwrites is a worst case; a checkpoint makes it exact.
-    if (wait.step >= 1 || !store_.has_estimates()) return Errc::no_space;
-    ++wait.step;
+    if (wait.charge_waited || !store_.has_estimates()) return Errc::no_space;
+    wait.charge_waited = true;
     wait.for_settled = true;
     return Errc::would_block;
   }
   const auto purpose = need.frees ? log::Purpose::cleaner : log::Purpose::user;
   if (!store_.segments().may_take(purpose)) {
-    if (wait.step >= kFruitlessRounds && !need.frees) return Errc::no_space;
-    ++wait.step;
+    const std::uint64_t clean = store_.segments().clean();
+    wait.fruitless = clean > wait.clean_seen ? 0 : wait.fruitless + 1;
+    wait.clean_seen = clean;
+    if (wait.fruitless > kFruitlessRounds) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;
   }

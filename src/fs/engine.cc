@@ -30,13 +30,17 @@ void Engine::start_threads() {
   maintenance_ = std::thread([this] { maintain(); });
 }
 
-void Engine::stop_threads() {
+void Engine::stop_maintenance() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   if (maintenance_.joinable()) maintenance_.join();
+}
+
+void Engine::stop_threads() {
+  stop_maintenance();
   service_stop_ = true;
   if (service_queue_) service_queue_->wake();
   if (service_.joinable()) service_.join();
@@ -94,12 +98,12 @@ void Engine::request_checkpoint() {
 void Engine::after() {
   if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal();
   if (!armed_.load(std::memory_order_relaxed) && store_->anything_unsealed() && !armed_.exchange(true)) kick();
-  if (!options_.background && (checkpoint_is_due() || space_is_low())) work(false);
+  if (!options_.background && (checkpoint_is_due() || look_for_space())) work(false);
 }
 
 bool Engine::space_is_low() {
   const auto& segments = store_->segments();
-  return options_.cleaner && segments.clean() <= segments.reserve().user + segments.reserve().user / 4 + 2;
+  return options_.cleaner && segments.clean() <= segments.reserve().user + cleaner_->ahead();
 }
 
 bool Engine::checkpoint_is_due() {
@@ -126,16 +130,25 @@ bool Engine::work(bool space_wanted) {
   }
   for (Ino ino : reap) this->reap(ino);
 
-  const bool low = space_is_low() || space_wanted;
+  const bool low = space_wanted || look_for_space();
   if (!low && !checkpoint_is_due()) return worked || !reap.empty();
+  clean_and_checkpoint(low);
+  return true;
+}
+
+// Low on space, and not just found that nothing can be done about it (H33).
+bool Engine::look_for_space() { return space_is_low() && store_->log_clock() >= futile_until_; }
+
+void Engine::clean_and_checkpoint(bool low) {
   checkpoint_wanted_ = false;
   meta::Store::CheckpointRequest request;
-  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
   const auto& segments = store_->segments();
-  if (low && options_.cleaner && segments.clean() + segments.reclaimable() <= segments.reserve().user * 3 / 2 + 2)
+  const std::uint64_t clean_before = segments.clean();
+  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
+  if (low && options_.cleaner && clean_before + segments.reclaimable() <= segments.reserve().user + cleaner_->ahead())
     request.evacuate = cleaner_->run_round();
   (void)store_->checkpoint(request);
-  return true;
+  if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }
 
 void Engine::maintain() {
@@ -156,7 +169,7 @@ void Engine::maintain() {
     while (work(false)) {
       std::lock_guard lock(mutex_);
       if (stopping_) return;
-      if (!space_is_low()) break;
+      if (!look_for_space()) break;
     }
     const std::uint64_t now = store_->clock().monotonic_ns();
     const std::uint64_t operations = store_->log().chunks() + store_->delta_records();

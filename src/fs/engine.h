@@ -31,6 +31,7 @@ class Engine {
   std::uint64_t started_ns() const { return started_ns_; }
 
   void start_threads();
+  void stop_maintenance();  // the engine's I/O goes on
   void stop_threads();
 
   // Tries an operation once: f(Attempt&) -> Result<T>. Seals when the next chunk is full and tries again.
@@ -60,6 +61,8 @@ class Engine {
   void maintain();  // maintenance thread: epoch, checkpoints, cleaning, reaping
   bool checkpoint_is_due();
   bool space_is_low();
+  bool look_for_space();
+  void clean_and_checkpoint(bool low);
   void after();
 
   std::unique_ptr<meta::Store> store_;
@@ -79,6 +82,7 @@ class Engine {
   std::atomic<bool> armed_{false}, checkpoint_wanted_{false};
   std::atomic<std::uint64_t> last_operation_ns_{0};
   std::uint64_t seen_operations_ = 0;
+  std::uint64_t futile_until_ = 0;  // log clock before which looking for space again is pointless
   std::vector<Ino> to_reap_;  // under mutex_
 };
 

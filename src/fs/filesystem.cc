@@ -110,14 +110,15 @@ Status Filesystem::unmount() {
   meta::Store& store = engine_->store();
   Status status;
   if (!store.read_only()) status = engine_->reap_orphans();
-  engine_->stop_threads();
+  engine_->stop_maintenance();
   if (store.read_only()) {
+    engine_->stop_threads();
     if (engine_->options().read_only) return {};
     return Error(Errc::read_only, store.read_only_reason());
   }
-  if (!status.ok()) return status;
-  if (!store.dirty() && store.super().clean) return {};
-  return store.checkpoint({.clean = true, .evacuate = {}});
+  if (status.ok() && (store.dirty() || !store.super().clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
+  engine_->stop_threads();
+  return status;
 }
 
 Result<SpaceInfo> Filesystem::statfs(Operation& operation) {

@@ -38,7 +38,9 @@ struct Wait {
   std::deque<DataRead> reads;     // stable addresses
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
-  int step = 0;                   // of operations that are done in several
+  int fruitless = 0;              // rounds of waiting for space that brought none
+  std::uint64_t clean_seen = 0;   // clean segments at the last of them
+  bool charge_waited = false;
 
   bool anything_to_read() const {
     if (!nodes.empty()) return true;

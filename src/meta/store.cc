@@ -135,7 +135,9 @@ Status Store::start() {
 void Store::choose_reserve() {
   const std::uint64_t n = super_.segments;
   log::Reserve reserve;
-  reserve.cleaner = std::max<std::uint64_t>(4, n / 40);
+  // A checkpoint writes at most all nodes anew: about a block of them for 80 of data. Twice that, because the old ones
+  // are free only after it has settled, and the chain's runs.
+  reserve.cleaner = n / 40 + 4;
   reserve.user = reserve.cleaner + std::max<std::uint64_t>(4, n / 64);
   segments_.set_reserve(reserve);
 }

@@ -28,10 +28,9 @@ bool fits(const NodePtr& node, std::uint32_t crc, const NodeWant& want) {
 }
 
 void sort_by_address(std::vector<NodeWant>& wants) {
-  const auto address = [](const NodeWant& want) { return want.ref.address; };
-  std::ranges::sort(wants, {}, address);
-  const auto repeated = std::ranges::unique(wants, {}, address);
-  wants.erase(repeated.begin(), repeated.end());
+  std::ranges::sort(wants, {}, [](const NodeWant& want) { return want.ref.address; });
+  const auto is_same = [](const NodeWant& a, const NodeWant& b) { return a.ref.address == b.ref.address; };
+  wants.erase(std::unique(wants.begin(), wants.end(), is_same), wants.end());
 }
 
 // How many of the wants, sorted by address, one request can read.

@@ -103,8 +103,7 @@ Status MapEditor::touch(std::span<const std::uint64_t> indices) {
       if ((missing.empty() || missing.back() != position) && !dirty_.contains(position)) missing.push_back(position);
     }
     std::ranges::sort(missing);
-    const auto repeated = std::ranges::unique(missing);
-    missing.erase(repeated.begin(), repeated.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
     TRY(touch_level(static_cast<std::uint8_t>(level), missing));
   }
   return {};

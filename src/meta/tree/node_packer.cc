@@ -1,7 +1,6 @@
 #include "meta/tree/node_packer.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -36,7 +35,9 @@ std::size_t NodePacker::waiting_bytes(unsigned level) const {
 }
 
 bool NodePacker::is_empty_above(unsigned level) const {
-  return std::ranges::all_of(children_ | std::views::drop(level), [](const auto& queue) { return queue.empty(); });
+  for (std::size_t i = level; i < children_.size(); ++i)
+    if (!children_[i].empty()) return false;
+  return true;
 }
 
 std::size_t NodePacker::fill_bytes() const {
@@ -87,12 +88,15 @@ Result<bool> NodePacker::take_left(unsigned level) {
 Status NodePacker::prepend(unsigned level, const Node& node) {
   if (level == 0) {
     if (!items_.empty() && node.items().back().key >= items_.front().key) return out_of_order(node);
-    for (const auto& item : node.items() | std::views::reverse)
-      items_.push_front(item.key, {{item.value.begin(), item.value.end()}});
+    const auto items = node.items();
+    for (auto item = items.rbegin(); item != items.rend(); ++item)
+      items_.push_front(item->key, {{item->value.begin(), item->value.end()}});
   } else {
     auto& queue = children(level);
     if (!queue.empty() && node.children().back().first >= queue.front().key) return out_of_order(node);
-    for (const ChildRef& child : node.children() | std::views::reverse) queue.push_front(child.first, {child.ref, true});
+    const auto children = node.children();
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      queue.push_front(child->first, {child->ref, true});
   }
   return {};
 }
