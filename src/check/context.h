@@ -1,6 +1,8 @@
 // What all passes of one check share.
 #pragma once
 
+#include <unordered_set>
+
 #include "check/check.h"
 
 namespace varve::check {
@@ -12,6 +14,7 @@ struct Context {
   Report& report;
   // Part of a tree could not be read: what compares everything with everything would only repeat that.
   bool incomplete = false;
+  std::unordered_set<std::uint64_t> bad_nodes = {};  // addresses, reported: maps are walked more than once
 
   const format::Superblock& super() const { return report.super; }
   ProblemLog& problems() { return report.problems; }

@@ -1,5 +1,7 @@
 #include "check/free_map.h"
 
+#include <algorithm>
+
 namespace varve::check {
 
 namespace {
@@ -10,6 +12,7 @@ class FreeMapCheck {
 
   void record(std::uint64_t segment, std::span<const std::byte> bytes);
   void absent(std::uint64_t until);  // segments below `until` that had no record: all zero
+  void skip_until(std::uint64_t segment) { next_ = segment; }
   std::uint64_t next() const { return next_; }
 
  private:
@@ -73,8 +76,9 @@ void check_free_map(Context& context, const Claims& claims, MapWalk& map) {
   const format::Superblock& super = context.super();
   const format::MapShape shape = format::free_map_shape(super.segments, super.segment_blocks);
   FreeMapCheck check(context, claims);
-  map.visit_leaves([&](BlockAddr, std::uint64_t first, std::span<const std::byte> records) {
+  map.visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
     check.absent(first);
+    if (records.empty()) return check.skip_until(std::min(first + shape.per_leaf(), super.segments));
     for (std::uint64_t i = 0; i < shape.per_leaf() && first + i < super.segments; ++i)
       check.record(first + i, records.subspan(i * shape.record_bytes, shape.record_bytes));
     context.update("segments", check.next(), super.segments);

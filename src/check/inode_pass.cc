@@ -25,14 +25,25 @@ std::uint64_t InodePass::visit(const format::ItemRef& item, BlockAddr leaf) {
   return 0;
 }
 
+void InodePass::gap() {
+  torn_ = true;
+  after_gap_ = true;
+}
+
 void InodePass::finish() {
-  if (!has_attributes_) context_.add(Code::no_attributes, {{}, ino_});
-  has_attributes_ = true;
+  end_inode();
   if (verifier_) verifier_->finish();
 }
 
+void InodePass::end_inode() {
+  if (!has_attributes_ && !torn_) context_.add(Code::no_attributes, {{}, ino_});
+  has_attributes_ = true;
+}
+
 void InodePass::begin_inode(Ino ino) {
-  if (!has_attributes_) context_.add(Code::no_attributes, {{}, ino_});
+  end_inode();
+  torn_ = after_gap_;
+  after_gap_ = false;
   ino_ = ino;
   has_attributes_ = false;
   owned_ = extent_end_ = written_end_ = 0;
@@ -93,12 +104,13 @@ void InodePass::visit_attributes(const format::ItemRef& item, BlockAddr leaf) {
   if (ino_.v >= context_.super().next_ino)
     context_.add(Code::inode_number_too_high, {leaf, ino_}, fmt::format("the next is {}", context_.super().next_ino));
   check_attributes(context_, ino_, *attributes);
+  count(*attributes);
+  if (torn_) return;
   check_extents(*attributes);
   check_xattrs(context_, ino_, xattrs_);
   check_symlink(context_, ino_, *attributes, symlink_);
   if (type_of(*attributes) == DT_DIR) directory_.finish(context_, *attributes);
   else if (!directory_.empty()) context_.add(Code::item_misplaced, {leaf, ino_}, "entries in what is no directory");
-  count(*attributes);
 }
 
 void InodePass::check_extents(const format::Attributes& attributes) {

@@ -15,10 +15,12 @@ class InodePass : public ItemVisitor {
       : context_(context), claims_(claims), names_(names), verifier_(verifier) {}
 
   std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override;
+  void gap() override;
   void finish();  // after the last item
 
  private:
   void begin_inode(Ino ino);
+  void end_inode();
   void visit_hidden(const format::ItemRef& item);
   std::uint64_t visit_extent(const format::ItemRef& item, BlockAddr leaf);
   void claim_extent(std::uint64_t first, const format::Extent& extent);
@@ -34,6 +36,8 @@ class InodePass : public ItemVisitor {
   // of the inode whose items are passing
   Ino ino_;
   bool has_attributes_ = true;
+  bool torn_ = false;      // items of it are in an unreadable node: what compares them as a whole is left out
+  bool after_gap_ = false;  // the next inode may have lost its beginning
   std::uint64_t owned_ = 0;        // blocks
   std::uint64_t extent_end_ = 0;   // of the last extent
   std::uint64_t written_end_ = 0;  // of the last written one

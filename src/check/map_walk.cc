@@ -41,7 +41,10 @@ void MapWalk::claim_below(Claims& claims, std::span<const Subtree> nodes, unsign
   if (level == 0) return;
   const NodeBatch batch = fetch(nodes, level);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!batch.nodes[i].good || !is_well_placed(batch.nodes[i], nodes[i].index, level)) continue;
+    if (!batch.nodes[i].good || !is_well_placed(batch.nodes[i], nodes[i].index, level)) {
+      context_.incomplete = true;
+      continue;
+    }
     std::vector<Subtree> entered;
     for (const Subtree& child : children_of(batch.nodes[i], nodes[i].index, level))
       if (claim(claims, child.ref.address, level - 1)) entered.push_back(child);
@@ -53,12 +56,12 @@ void MapWalk::visit_below(std::span<const Subtree> nodes, unsigned level, const 
   const NodeBatch batch = fetch(nodes, level);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const FetchedNode& node = batch.nodes[i];
-    if (!node.good) continue;
     if (level > 0) {
-      visit_below(children_of(node, nodes[i].index, level), level - 1, visitor);
-    } else if (is_well_placed(node, nodes[i].index, level)) {
-      visitor(node.header.address, nodes[i].index * shape_.per_leaf(), format::map_leaf_records(node.block));
+      if (node.good) visit_below(children_of(node, nodes[i].index, level), level - 1, visitor);
+      continue;
     }
+    const bool good = node.good && is_well_placed(node, nodes[i].index, level);
+    visitor(nodes[i].index * shape_.per_leaf(), good ? format::map_leaf_records(node.block) : std::span<const std::byte>{});
   }
 }
 
@@ -73,7 +76,6 @@ bool MapWalk::is_well_placed(const FetchedNode& node, std::uint64_t index, unsig
   if (node.header.first.offset == expected) return true;
   context_.add(Code::map_node_misplaced, {node.header.address, {}},
                fmt::format("starts at record {} instead of {}", node.header.first.offset, expected));
-  context_.incomplete = true;
   return false;
 }
 

@@ -11,8 +11,8 @@ namespace varve::check {
 
 class MapWalk {
  public:
-  // Called for each leaf that exists, in order; `records` is the whole payload.
-  using LeafVisitor = std::function<void(BlockAddr leaf, std::uint64_t first_record, std::span<const std::byte> records)>;
+  // Called for each leaf that exists, in order; `records` is the whole payload, empty when the leaf is unreadable.
+  using LeafVisitor = std::function<void(std::uint64_t first_record, std::span<const std::byte> records)>;
 
   MapWalk(Context& context, format::TreeId tree, const format::NodeRef& root, const format::MapShape& shape)
       : context_(context), tree_(tree), root_(root), shape_(shape), reader_(context) {}

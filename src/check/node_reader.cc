@@ -11,8 +11,7 @@ NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeI
   for (std::size_t i = 0; i < refs.size(); ++i) {
     const auto out = batch.buffer.span().subspan(i * kBlockSize, kBlockSize);
     if (refs[i].address.v >= context_.device.geometry().blocks()) {
-      context_.add(Code::node_unreadable, {refs[i].address, {}}, "behind the end of the device");
-      context_.incomplete = true;
+      complain(Code::node_unreadable, refs[i].address, "behind the end of the device");
       continue;
     }
     batch.nodes[i].block = out;
@@ -23,8 +22,7 @@ NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeI
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     const std::size_t i = of_piece[p];
     if (pieces[p].error) {
-      context_.add(Code::node_unreadable, {refs[i].address, {}}, std::strerror(pieces[p].error));
-      context_.incomplete = true;
+      complain(Code::node_unreadable, refs[i].address, std::strerror(pieces[p].error));
     } else {
       judge(refs[i], tree, level, batch.nodes[i]);
     }
@@ -32,13 +30,16 @@ NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeI
   return batch;
 }
 
+void NodeReader::complain(Code code, BlockAddr address, std::string detail) {
+  if (context_.bad_nodes.insert(address.v).second) context_.add(code, {address, {}}, std::move(detail));
+}
+
 void NodeReader::judge(const format::NodeRef& ref, format::TreeId tree, unsigned level, FetchedNode& node) {
   const format::NodeExpectation expected{context_.super().identity, ref.address, ref.crc, tree, static_cast<int>(level)};
   const auto header = format::check_node(node.block, expected);
   const auto alone = format::decode_node_header(node.block);  // the own CRC, which readers do not compute
   if (!header.ok() || !alone.ok()) {
-    context_.add(Code::node_damaged, {ref.address, {}}, (header.ok() ? alone : header).error().message());
-    context_.incomplete = true;
+    complain(Code::node_damaged, ref.address, (header.ok() ? alone : header).error().message());
     return;
   }
   if (header->serial > context_.super().serial)

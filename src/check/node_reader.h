@@ -11,7 +11,7 @@
 namespace varve::check {
 
 struct FetchedNode {
-  bool good = false;  // otherwise a problem was reported, and the context is marked incomplete
+  bool good = false;  // otherwise a problem was reported
   format::NodeHeader header;
   std::span<const std::byte> block;
 };
@@ -28,6 +28,7 @@ class NodeReader {
   NodeBatch fetch(std::span<const format::NodeRef> refs, format::TreeId tree, unsigned level);
 
  private:
+  void complain(Code code, BlockAddr address, std::string detail);
   void judge(const format::NodeRef& ref, format::TreeId tree, unsigned level, FetchedNode& node);
 
   Context& context_;

@@ -26,11 +26,12 @@ void for_each_live(const Claims& claims, std::uint64_t first, std::span<const st
 std::unordered_map<std::uint64_t, bool> differing_leaves(Context& context, const Claims& claims, MapWalk& map,
                                                           std::uint64_t per_leaf) {
   std::vector<std::uint64_t> sums = claims.hash_sums();
-  map.visit_leaves([&](BlockAddr, std::uint64_t first, std::span<const std::byte> records) {
+  map.visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
     for_each_live(claims, first, records, [&](BlockAddr address, std::span<const std::byte> bytes) {
       const auto entry = format::decode_reverse_entry(bytes);
       sums[first / per_leaf] -= entry.ok() ? entry_hash(address, *entry) : 1;
     });
+    if (records.empty()) sums[first / per_leaf] = 0;
     context.update("owners", first, context.super().device_blocks);
   });
   std::unordered_map<std::uint64_t, bool> leaves;  // value: its node exists
@@ -70,7 +71,7 @@ void check_reverse_map(Context& context, const Claims& claims, MapWalk& map, con
       context.add(Code::reverse_map_wrong, {address, owner->second.ino},
                   fmt::format("{} instead of {}", describe(recorded), describe(owner->second)));
   };
-  map.visit_leaves([&](BlockAddr, std::uint64_t first, std::span<const std::byte> records) {
+  map.visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
     const auto leaf = leaves.find(first / per_leaf);
     if (leaf == leaves.end()) return;
     leaf->second = true;

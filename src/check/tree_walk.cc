@@ -7,9 +7,10 @@ using format::NodeRef;
 
 void TreeWalk::run() {
   const format::Superblock& super = context_.super();
-  if (!claim(super.inode_file.address, super.inode_file_level)) return;
+  if (!claim(super.inode_file.address, super.inode_file_level)) return skip();
   const NodeBatch root = reader_.fetch({&super.inode_file, 1}, format::TreeId::inode_file, super.inode_file_level);
   if (root.nodes[0].good) walk(root.nodes[0], super.inode_file, {format::kMinKey, format::kMaxKey});
+  else skip();
 }
 
 // False: not to be entered, because it has another owner already; this also bounds the work on crafted images.
@@ -20,7 +21,6 @@ bool TreeWalk::claim(BlockAddr address, unsigned level) {
     return true;
   }
   if (outcome == Claim::outside) context_.add(Code::address_outside, {address, {}}, "of a node of .ifile");
-  context_.incomplete = true;
   return false;
 }
 
@@ -40,11 +40,20 @@ void TreeWalk::check_range(const FetchedNode& node, const Key& first, const Key&
                              range.upper.ino));
 }
 
+void TreeWalk::skip() {
+  context_.incomplete = true;
+  visitor_.gap();
+}
+
+void TreeWalk::give_up(BlockAddr address, const Error& error) {
+  context_.add(Code::node_damaged, {address, {}}, error.message());
+  skip();
+}
+
 std::uint64_t TreeWalk::walk_leaf(const FetchedNode& node, const Range& range) {
   const auto items = format::decode_items(node.block, node.header);
   if (!items.ok()) {
-    context_.add(Code::node_damaged, {node.header.address, {}}, items.error().message());
-    context_.incomplete = true;
+    give_up(node.header.address, items.error());
     return 0;
   }
   check_range(node, items->front().key, items->back().key, range);
@@ -56,16 +65,16 @@ std::uint64_t TreeWalk::walk_leaf(const FetchedNode& node, const Range& range) {
 std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& range) {
   const auto children = format::decode_children(node.block, node.header);
   if (!children.ok()) {
-    context_.add(Code::node_damaged, {node.header.address, {}}, children.error().message());
-    context_.incomplete = true;
+    give_up(node.header.address, children.error());
     return 0;
   }
   const unsigned level = node.header.level - 1U;
   std::vector<NodeRef> refs;
   std::vector<Range> ranges;
+  std::vector<bool> claimed;
   for (std::size_t i = 0; i < children->size(); ++i) {
     const format::ChildRef& child = (*children)[i];
-    if (!claim(child.ref.address, level)) continue;
+    claimed.push_back(claim(child.ref.address, level));
     refs.push_back(child.ref);
     // The first child stands for everything from the start of its parent's range.
     ranges.push_back({i == 0 ? range.lower : child.first, i + 1 < children->size() ? (*children)[i + 1].first : range.upper});
@@ -75,7 +84,8 @@ std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& rang
   std::uint64_t blocks = 0;
   const NodeBatch batch = reader_.fetch(refs, format::TreeId::inode_file, level);
   for (std::size_t i = 0; i < refs.size(); ++i)
-    if (batch.nodes[i].good) blocks += walk(batch.nodes[i], refs[i], ranges[i]);
+    if (claimed[i] && batch.nodes[i].good) blocks += walk(batch.nodes[i], refs[i], ranges[i]);
+    else skip();
   return blocks;
 }
 

@@ -11,6 +11,8 @@ class ItemVisitor {
   virtual ~ItemVisitor() = default;
   // Returns the number of file blocks that the item owns.
   virtual std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) = 0;
+  // Items may be missing here, between those that were and will be visited; a problem was reported.
+  virtual void gap() {}
 };
 
 class TreeWalk {
@@ -27,6 +29,8 @@ class TreeWalk {
 
   bool claim(BlockAddr address, unsigned level);
   void check_range(const FetchedNode& node, const format::Key& first, const format::Key& last, const Range& range);
+  void skip();  // what should come here cannot be visited
+  void give_up(BlockAddr address, const Error& error);
   // The number of file blocks below the node, as counted; the reference's own number is compared with it.
   std::uint64_t walk(const FetchedNode& node, const format::NodeRef& ref, const Range& range);
   std::uint64_t walk_leaf(const FetchedNode& node, const Range& range);

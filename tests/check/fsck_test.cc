@@ -1,0 +1,144 @@
+// The fsck command: options, exit codes, both outputs.
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "checking.h"
+#include "format/chunk.h"
+#include "fsck/command.h"
+
+namespace varve::check::test {
+namespace {
+
+namespace files = std::filesystem;
+
+class FsckCommand : public testing::Test {
+ protected:
+  FsckCommand() {
+    char path[] = "/tmp/varve-fsck-XXXXXX";
+    folder_ = mkdtemp(path);
+  }
+  ~FsckCommand() override { files::remove_all(folder_); }
+
+  int fsck(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "fsck.varve");
+    arguments.push_back(image());
+    std::vector<const char*> argv;
+    for (const auto& argument : arguments) argv.push_back(argument.c_str());
+    out_.str("");
+    err_.str("");
+    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, recover_});
+  }
+  std::string image() const { return folder_ / "image"; }
+  void save(ImageBuilder& builder) { ASSERT_TRUE(builder.build()->save(image()).ok()); }
+
+  files::path folder_;
+  std::ostringstream out_, err_;
+  bool terminal_ = false;
+  Recover recover_;
+};
+
+TEST_F(FsckCommand, CleanIsZero) {
+  ImageBuilder builder;
+  fill(builder);
+  save(builder);
+  EXPECT_EQ(fsck({}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::HasSubstr("no errors"));
+  EXPECT_EQ(fsck({"-n", "-f", "--data"}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("data blocks verified"));
+  EXPECT_EQ(fsck({"-p"}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("not checked further"));
+  EXPECT_EQ(fsck({"-a", "-f"}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("no errors"));
+}
+
+TEST_F(FsckCommand, ErrorsAreFour) {
+  ImageBuilder builder;
+  fill(builder);
+  builder.change_image = [](format::Superblock& s) { ++s.inodes; };
+  save(builder);
+  EXPECT_EQ(fsck({}), 4);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("E108"));
+  EXPECT_EQ(fsck({"-y"}), 4);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("not possible yet"));
+  EXPECT_EQ(fsck({"--json"}), 4);
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["verdict"], "damaged");
+  EXPECT_EQ(json["errors"], 1);
+  EXPECT_EQ(json["problems"][0]["name"], "count_wrong");
+  EXPECT_EQ(json["problems"][0]["code"], 108);
+}
+
+TEST_F(FsckCommand, OperationalErrorsAreEight) {
+  EXPECT_EQ(fsck({}), 8);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("no such"));
+  io::MemDevice empty(16 << 20);
+  ASSERT_TRUE(empty.save(image()).ok());
+  EXPECT_EQ(fsck({}), 8);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("not a Varve filesystem"));
+  ImageBuilder builder;
+  save(builder);
+  const auto holder = io::open_device(image(), {});
+  ASSERT_TRUE(holder.ok());
+  EXPECT_EQ(fsck({}), 8) << "in use";
+}
+
+TEST_F(FsckCommand, WrongUsageIsSixteen) {
+  EXPECT_EQ(fsck({"--nonsense"}), 16);
+  EXPECT_EQ(fsck({"-n", "-y"}), 16);
+  EXPECT_EQ(fsck({"-p", "-y"}), 16);
+  EXPECT_EQ(fsck({"one too many"}), 16);
+}
+
+TEST_F(FsckCommand, ProgressGoesWhereItIsWanted) {
+  ImageBuilder builder;
+  fill(builder);
+  save(builder);
+  EXPECT_EQ(fsck({"-C"}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("inodes: "));
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(fsck({fmt::format("-C{}", ends[1])}), 0);
+  EXPECT_EQ(fsck({"-C", fmt::format("{}", ends[1])}), 0);
+  char buffer[100] = {};
+  ASSERT_GT(::read(ends[0], buffer, sizeof(buffer) - 1), 0);
+  EXPECT_THAT(buffer, testing::StartsWith("inodes "));
+  ::close(ends[0]);
+  ::close(ends[1]);
+  terminal_ = true;
+  EXPECT_EQ(fsck({}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("\r"));
+}
+
+TEST_F(FsckCommand, UncleanIsRecoveredWhereThatIsPossible) {
+  ImageBuilder builder;
+  builder.change_image = [](format::Superblock& s) { s.clean = false; };
+  const auto device = builder.build();
+  format::ChunkHeader header;
+  header.identity = builder.super().identity;
+  header.epoch = builder.super().epoch;
+  header.lsn = Lsn{1};
+  header.header_blocks = 1;
+  header.address = builder.super().chain.start;
+  header.run = builder.super().chain;
+  std::array<std::byte, kBlockSize> block;
+  format::encode_chunk(header, {}, block);
+  device->poke(header.address.v * kBlockSize, block);
+  ASSERT_TRUE(device->save(image()).ok());
+  EXPECT_EQ(fsck({}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("replayed by the next mount"));
+  recover_ = [](io::BlockDevice&) -> Result<std::unique_ptr<io::BlockDevice>> {
+    ImageBuilder recovered;
+    recovered.add_file(kRootIno, "recovered", 1);
+    return std::unique_ptr<io::BlockDevice>(recovered.build());
+  };
+  EXPECT_EQ(fsck({"--json"}), 0);
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["verdict"], "clean");
+  EXPECT_EQ(json["statistics"]["files"], 1);
+}
+
+}  // namespace
+}  // namespace varve::check::test

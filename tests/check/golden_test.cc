@@ -1,0 +1,91 @@
+// Images that earlier builds made must be read for ever, and the document must show the truth.
+#include <filesystem>
+#include <fstream>
+
+#include "checking.h"
+
+namespace varve::check::test {
+namespace {
+
+namespace files = std::filesystem;
+
+// Unpacks tests/images/<name>.zst; null when there is no zstd.
+std::unique_ptr<io::MemDevice> unpack(const std::string& name) {
+  char path[] = "/tmp/varve-golden-XXXXXX";
+  const files::path folder = mkdtemp(path);
+  const std::string image = folder / "image";
+  const std::string command = fmt::format("zstd -q -d -o '{}' '{}/{}.zst'", image, VARVE_IMAGES, name);
+  std::unique_ptr<io::MemDevice> device;
+  if (std::system(command.c_str()) == 0) {
+    auto loaded = io::MemDevice::load(image);
+    EXPECT_TRUE(loaded.ok());
+    if (loaded.ok()) device = std::move(loaded).value();
+  }
+  files::remove_all(folder);
+  return device;
+}
+
+format::EmptyFilesystem example() {
+  SeededRandom random(1);
+  return *format::make_filesystem({.device_blocks = 2048, .label = "example", .uuid = {}, .now = {1'700'000'000, 0}}, random);
+}
+
+TEST(Golden, EmptyImageOfVersion1IsClean) {
+  const auto device = unpack("v1-empty");
+  if (!device) GTEST_SKIP() << "zstd is missing";
+  expect_clean(*device);
+  EXPECT_EQ(run(*device).super.label, "example");
+}
+
+TEST(Golden, FilledImageOfVersion1IsClean) {
+  const auto device = unpack("v1-filled");
+  if (!device) GTEST_SKIP() << "zstd is missing";
+  expect_clean(*device);
+  const Report report = run(*device);
+  EXPECT_EQ(report.statistics.directories, 5U);
+  EXPECT_EQ(report.statistics.symlinks, 2U);
+  EXPECT_EQ(report.statistics.entries, 609U);
+}
+
+// Writes the images when VARVE_WRITE_IMAGES names a folder: for a new format version, never over existing ones.
+TEST(Golden, WritesImagesOnRequest) {
+  const char* folder = std::getenv("VARVE_WRITE_IMAGES");
+  if (!folder) GTEST_SKIP() << "VARVE_WRITE_IMAGES is not set";
+  io::MemDevice empty(2048 * kBlockSize);
+  const format::EmptyFilesystem made = example();
+  for (const auto& node : made.nodes) empty.poke(node.address.v * kBlockSize, node.bytes);
+  std::array<std::byte, kBlockSize> block;
+  format::encode_superblock(made.super, block);
+  empty.poke(0, block);
+  empty.poke((made.super.device_blocks - 1) * kBlockSize, block);
+  ASSERT_TRUE(empty.save(files::path(folder) / "v1-empty").ok());
+  ImageBuilder builder;
+  fill(builder);
+  ASSERT_TRUE(builder.build()->save(files::path(folder) / "v1-filled").ok());
+}
+
+// Lines "00000000: 5641 5256 …" of docs/format.md that follow a line "<!-- block N of the example -->".
+TEST(Golden, HexdumpsInTheDocumentAreReal) {
+  std::ifstream document(VARVE_DOCS "/format.md");
+  ASSERT_TRUE(document.good());
+  const format::EmptyFilesystem made = example();
+  std::map<std::uint64_t, std::array<std::byte, kBlockSize>> blocks;
+  for (const auto& node : made.nodes) blocks[node.address.v] = node.bytes;
+  format::encode_superblock(made.super, blocks[0]);
+  std::uint64_t block = 0;
+  std::size_t lines = 0;
+  for (std::string line; std::getline(document, line);) {
+    if (line.rfind("<!-- block ", 0) == 0) block = std::stoull(line.substr(11));
+    if (line.size() < 10 || line[8] != ':' || line.find_first_not_of("0123456789abcdef") != 8) continue;
+    const std::size_t offset = std::stoul(line.substr(0, 8), nullptr, 16);
+    std::string expected = fmt::format("{:08x}:", offset);
+    for (std::size_t i = 0; i < 16; ++i)
+      expected += fmt::format("{}{:02x}", i % 2 ? "" : " ", static_cast<unsigned>(blocks.at(block)[offset + i]));
+    EXPECT_EQ(line.substr(0, expected.size()), expected);
+    ++lines;
+  }
+  EXPECT_GT(lines, 30U) << "the document has lost its example";
+}
+
+}  // namespace
+}  // namespace varve::check::test

@@ -1,0 +1,167 @@
+// What mkfs makes is a filesystem without a fault.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "checking.h"
+#include "mkfs/command.h"
+#include "mkfs/writer.h"
+
+namespace varve::check::test {
+namespace {
+
+namespace files = std::filesystem;
+
+class TestClock : public Clock {
+ public:
+  Timestamp now() override { return {1'700'000'000, 0}; }
+  std::uint64_t monotonic_ns() override { return 0; }
+};
+
+class MkfsCommand : public testing::Test {
+ protected:
+  MkfsCommand() {
+    char path[] = "/tmp/varve-mkfs-XXXXXX";
+    folder_ = mkdtemp(path);
+  }
+  ~MkfsCommand() override { files::remove_all(folder_); }
+
+  int mkfs(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "mkfs.varve");
+    std::vector<const char*> argv;
+    for (const auto& argument : arguments) argv.push_back(argument.c_str());
+    out_.str("");
+    err_.str("");
+    return mkfs::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, clock_, random_});
+  }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  void write(const std::string& name, std::uint64_t offset, std::string_view bytes) {
+    const int fd = ::open(path(name).c_str(), O_RDWR | O_CREAT, 0600);
+    EXPECT_EQ(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)), static_cast<ssize_t>(bytes.size()));
+    ::close(fd);
+  }
+  void expect_clean_image(const std::string& name) {
+    const auto device = io::open_device(path(name), {.access = io::Access::read_only});
+    ASSERT_TRUE(device.ok()) << device.error().message();
+    expect_clean(**device);
+  }
+
+  files::path folder_;
+  std::ostringstream out_, err_;
+  TestClock clock_;
+  SeededRandom random_{1};
+};
+
+TEST(Mkfs, EverySizeIsClean) {
+  constexpr std::uint64_t kMiB = 256;
+  for (const std::uint64_t blocks : {8 * kMiB, 8 * kMiB + 1, 64 * kMiB - 1, 64 * kMiB, 1000 * kMiB + 77, 64 * 1024 * kMiB})
+    for (const std::uint32_t segment : {0U, 64U, 512U}) {
+      if (segment * 16 > blocks - 300) continue;
+      SeededRandom random(blocks);
+      const auto made = format::make_filesystem({.device_blocks = blocks, .segment_blocks = segment, .label = {}, .uuid = {},
+                                                 .now = {}}, random);
+      ASSERT_TRUE(made.ok()) << made.error().message();
+      io::MemDevice device(blocks * kBlockSize);
+      ASSERT_TRUE(mkfs::write_filesystem(device, *made, {}).ok());
+      expect_clean(device);
+    }
+}
+
+TEST(Mkfs, NothingOfAnEarlierFilesystemIsFound) {
+  ImageBuilder builder;
+  fill(builder);
+  const auto device = builder.build();
+  SeededRandom random(5);
+  const auto made = format::make_filesystem({.device_blocks = 16384, .label = {}, .uuid = builder.super().uuid, .now = {}}, random);
+  ASSERT_TRUE(mkfs::write_filesystem(*device, *made, {}).ok());
+  expect_clean(*device);
+  EXPECT_EQ(run(*device).statistics.inodes, 1U);
+}
+
+TEST_F(MkfsCommand, MakesAnImage) {
+  ASSERT_EQ(mkfs({"--size", "64M", "-L", "data", path("a")}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::HasSubstr("64 MiB"));
+  EXPECT_EQ(files::file_size(path("a")), 64U << 20);
+  struct stat status {};
+  ASSERT_EQ(::stat(path("a").c_str(), &status), 0);
+  EXPECT_LT(status.st_blocks * 512, 2 << 20) << "not sparse";
+  expect_clean_image("a");
+}
+
+TEST_F(MkfsCommand, TellsJsonTheSame) {
+  ASSERT_EQ(mkfs({"--size", "1G", "--json", "-U", "00112233-4455-6677-8899-aabbccddeeff", path("a")}), 0) << err_.str();
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["size"], 1ULL << 30);
+  EXPECT_EQ(json["uuid"], "00112233-4455-6677-8899-aabbccddeeff");
+  EXPECT_EQ(json["dry_run"], false);
+}
+
+TEST_F(MkfsCommand, DryRunWritesNothing) {
+  EXPECT_EQ(mkfs({"-n", "--size", "64M", path("a")}), 0);
+  EXPECT_FALSE(files::exists(path("a")));
+  write("b", (16 << 20) - 1, "x");
+  EXPECT_EQ(mkfs({"-n", path("b")}), 0);
+  EXPECT_EQ(mkfs({path("b")}), 0) << "the dry run left something: " << err_.str();
+}
+
+TEST_F(MkfsCommand, RefusesKnownContentUnlessForced) {
+  for (const auto& [offset, bytes] : std::vector<std::pair<std::uint64_t, std::string>>{
+           {0x438, "\x53\xEF"}, {0, "XFSB"}, {0x10040, "_BHRfS_M"}, {0x200, "EFI PART"}, {0x1FE, "\x55\xAA"}}) {
+    write("a", (16 << 20) - 1, "x");
+    write("a", offset, bytes);
+    EXPECT_EQ(mkfs({path("a")}), 1);
+    EXPECT_THAT(err_.str(), testing::HasSubstr("use -f"));
+    EXPECT_EQ(mkfs({"-f", path("a")}), 0) << err_.str();
+    expect_clean_image("a");
+    EXPECT_EQ(mkfs({path("a")}), 1) << "its own filesystem counts too";
+    files::remove(path("a"));
+  }
+}
+
+TEST_F(MkfsCommand, RefusesWhatCannotWorkAndLeavesNothing) {
+  EXPECT_EQ(mkfs({path("a")}), 1);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("--size"));
+  EXPECT_EQ(mkfs({"--size", "4M", path("a")}), 1);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("8 MiB"));
+  EXPECT_EQ(mkfs({"--size", "64M", "--segment-size", "3M", path("a")}), 1);
+  EXPECT_EQ(mkfs({"--size", "64M", "-U", "nonsense", path("a")}), 1);
+  EXPECT_EQ(mkfs({"--size", "64M", "-L", std::string(64, 'l'), path("a")}), 1);
+  EXPECT_EQ(mkfs({folder_.string()}), 1);
+  EXPECT_EQ(mkfs({"--nonsense"}), 1);
+  EXPECT_EQ(mkfs({}), 1);
+  EXPECT_FALSE(files::exists(path("a")));
+}
+
+TEST_F(MkfsCommand, RefusesAnImageInUse) {
+  ASSERT_EQ(mkfs({"--size", "64M", path("a")}), 0);
+  const auto holder = io::open_device(path("a"), {});
+  ASSERT_TRUE(holder.ok());
+  EXPECT_EQ(mkfs({"-f", path("a")}), 1);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("in use"));
+}
+
+TEST_F(MkfsCommand, GrowsAnImageAndMayUseLessOfIt) {
+  write("a", (16 << 20) - 1, "x");
+  ASSERT_EQ(mkfs({"--size", "32M", path("a")}), 0) << err_.str();
+  EXPECT_EQ(files::file_size(path("a")), 32U << 20);
+  expect_clean_image("a");
+  ASSERT_EQ(mkfs({"-f", "--size", "20M", path("a")}), 0) << err_.str();
+  EXPECT_EQ(files::file_size(path("a")), 32U << 20);
+  expect_clean_image("a");
+}
+
+TEST_F(MkfsCommand, PrewriteGivesTheHostAllBlocks) {
+  ASSERT_EQ(mkfs({"--size", "16M", "--prewrite", "-q", path("a")}), 0) << err_.str();
+  EXPECT_EQ(out_.str(), "");
+  struct stat status {};
+  ASSERT_EQ(::stat(path("a").c_str(), &status), 0);
+  EXPECT_GE(status.st_blocks * 512, 16 << 20);
+  expect_clean_image("a");
+}
+
+}  // namespace
+}  // namespace varve::check::test

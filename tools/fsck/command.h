@@ -1,0 +1,30 @@
+// fsck.varve as a function, so that tests run the whole command in-process.
+#pragma once
+
+#include <iosfwd>
+
+#include "check/check.h"
+
+namespace varve::fsck {
+
+// Exit codes of fsck(8), summed.
+enum ExitCode : int {
+  kClean = 0,
+  kCorrected = 1,
+  kRebootNeeded = 2,
+  kErrorsLeft = 4,
+  kOperationalError = 8,
+  kUsageError = 16,
+  kCancelled = 32,
+};
+
+struct World {
+  std::ostream& out;
+  std::ostream& err;
+  bool terminal = false;    // `out` is one: progress is shown there
+  check::Recover recover;   // how to replay the log of an unclean filesystem; null: its checkpoint is checked
+};
+
+int run(int argc, const char* const* argv, const World& world);
+
+}  // namespace varve::fsck

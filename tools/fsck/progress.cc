@@ -1,0 +1,83 @@
+#include "fsck/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string_view>
+
+namespace varve::fsck {
+
+namespace {
+
+class PercentProgress : public check::Progress {
+ public:
+  void update(const char* phase, std::uint64_t done, std::uint64_t total) override {
+    const auto percent = total == 0 ? 100 : static_cast<unsigned>(std::min<std::uint64_t>(100, done * 100 / total));
+    if (phase == phase_ && percent / step() == percent_ / step()) return;
+    phase_ = phase;
+    percent_ = percent;
+    show(phase, percent, done, total);
+  }
+
+ protected:
+  virtual unsigned step() const = 0;  // percent between two lines
+  virtual void show(const char* phase, unsigned percent, std::uint64_t done, std::uint64_t total) = 0;
+
+ private:
+  std::string_view phase_;
+  unsigned percent_ = 0;
+};
+
+class TerminalProgress : public PercentProgress {
+ public:
+  explicit TerminalProgress(std::ostream& out) : out_(out) {}
+  ~TerminalProgress() override { out_ << "\r\x1b[K" << std::flush; }
+
+ private:
+  unsigned step() const override { return 1; }
+  void show(const char* phase, unsigned percent, std::uint64_t, std::uint64_t) override {
+    out_ << fmt::format("\r\x1b[K{:<10}{:>3} %", phase, percent) << std::flush;
+  }
+  std::ostream& out_;
+};
+
+class LineProgress : public PercentProgress {
+ public:
+  explicit LineProgress(std::ostream& out) : out_(out) {}
+
+ private:
+  unsigned step() const override { return 10; }
+  void show(const char* phase, unsigned percent, std::uint64_t, std::uint64_t) override {
+    out_ << fmt::format("{}: {} %\n", phase, percent) << std::flush;
+  }
+  std::ostream& out_;
+};
+
+// For another program, as fsck(8) knows it from other filesystems: "phase done total device".
+class DescriptorProgress : public PercentProgress {
+ public:
+  DescriptorProgress(int descriptor, std::string device) : descriptor_(descriptor), device_(std::move(device)) {}
+
+ private:
+  unsigned step() const override { return 1; }
+  void show(const char* phase, unsigned, std::uint64_t done, std::uint64_t total) override {
+    const std::string line = fmt::format("{} {} {} {}\n", phase, done, total, device_);
+    if (::write(descriptor_, line.data(), line.size()) < 0) descriptor_ = -1;  // nobody listens: no matter
+  }
+  int descriptor_;
+  std::string device_;
+};
+
+}  // namespace
+
+std::unique_ptr<check::Progress> make_progress(const ProgressChoice& choice, std::ostream* out, bool terminal,
+                                               const std::string& device) {
+  if (choice.wanted && choice.descriptor > 0) return std::make_unique<DescriptorProgress>(choice.descriptor, device);
+  if (!out) return nullptr;
+  if (terminal) return std::make_unique<TerminalProgress>(*out);
+  if (choice.wanted) return std::make_unique<LineProgress>(*out);
+  return nullptr;
+}
+
+}  // namespace varve::fsck
