@@ -140,7 +140,7 @@ TEST(ItemMerge, RandomWorkWithHardlyAnyCache) { work({40, 1000, 300, 2000, 200},
 TEST(ItemMerge, LongRandomWorkKeepsLeavesFilled) {
   TreeFixture tree;
   RandomItems items(31, 60, 400, 200);
-  while (tree.model.size() < 8000) {
+  while (tree.model.size() < 5000) {
     Edits edits;
     for (int i = 0; i < 40; ++i) {
       const Key key = items.key();
@@ -150,7 +150,7 @@ TEST(ItemMerge, LongRandomWorkKeepsLeavesFilled) {
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GE(tree.facts.leaf_fill(), 0.60) << "after inserting";
-  for (int round = 0; round < 600 && !HasFailure(); ++round) {
+  for (int round = 0; round < 300 && !HasFailure(); ++round) {
     Edits edits;
     for (int i = 0; i < 20; ++i) {
       const Key key = items.key();
