@@ -265,7 +265,7 @@ Status Checkpoint::write_image() {
   super_.inode_file_level = next_->inode_file.level;
   super_.reverse_map = next_->reverse_map.ref;
   super_.free_map = next_->free_map.ref;
-  super_.image = {image_address_, 0, 0};
+  super_.image = {};  // cannot name itself
   super_.node_head.rest = writer_->head();
   super_.live_blocks = next_->live_blocks;
   super_.data_blocks = next_->data_blocks;
@@ -277,8 +277,9 @@ Status Checkpoint::write_image() {
   std::tie(super_.first_error, super_.last_error) = store_.errors();
 
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-  format::encode_superblock(super_, block.span());
-  TRY(writer_->write(image_address_, block.span(), 0, TreeId::super_image, 0));
+  const std::uint32_t crc = format::encode_super_image(super_, block.span(), image_address_);
+  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));
+  super_.image = {image_address_, crc, 0};
   return writer_->finish();
 }
 
