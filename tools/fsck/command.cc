@@ -58,19 +58,34 @@ std::vector<std::string> without_progress_option(int argc, const char* const* ar
   return rest;
 }
 
+struct Outcome {
+  check::Report report;
+  bool recovered = false;  // in place
+};
+
 // The filesystem as the next mount would find it, where that is possible.
-Result<check::Report> check_device(const Arguments& a, io::BlockDevice& device, const World& world, check::Progress* progress) {
+Result<Outcome> check_device(const Arguments& a, io::BlockDevice& device, const World& world, check::Progress* progress) {
   const check::CheckOptions options{.verify_data = a.verify_data, .skip_when_clean = a.preen && !a.force};
-  check::Report report = TRY(check::check(device, options, progress));
-  if (!report.needs_recovery || !world.recover) return report;
+  Outcome outcome{TRY(check::check(device, options, progress))};
+  if (!outcome.report.needs_recovery || !world.recover) return outcome;
   const auto recovered = TRY(world.recover(device));
-  return check::check(*recovered, options, progress);
+  outcome.report = TRY(check::check(*recovered, options, progress));
+  return outcome;
 }
 
-Result<check::Report> check_path(const Arguments& a, const World& world) {
-  const auto device = TRY(io::open_device(a.path, {.access = io::Access::read_only}));
+Result<Outcome> check_path(const Arguments& a, const World& world) {
+  const bool may_write = (a.yes || a.preen) && !a.change_nothing && world.recover_in_place;
+  auto device = TRY(io::open_device(a.path, {.access = io::Access::read_only}));
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
-  return check_device(a, *device, world, progress.get());
+  const bool unclean = TRY(check::check(*device, {.skip_when_clean = true}, nullptr)).needs_recovery;
+  Outcome outcome = TRY(check_device(a, *device, world, progress.get()));
+  // What the log holds goes into the trees only after the result of doing so has been looked at.
+  if (!unclean || !may_write || outcome.report.errors() > 0) return outcome;
+  device.reset();
+  device = TRY(io::open_device(a.path, {}));
+  TRY(world.recover_in_place(*device));
+  outcome.recovered = true;
+  return outcome;
 }
 
 }  // namespace
@@ -84,14 +99,15 @@ int run(int argc, const char* const* argv, const World& world) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error, world.out, world.err) == 0 ? kClean : kUsageError;
   }
-  const auto report = check_path(arguments, world);
-  if (!report.ok()) {
-    world.err << "fsck.varve: " << report.error().message() << "\n";
+  const auto outcome = check_path(arguments, world);
+  if (!outcome.ok()) {
+    world.err << "fsck.varve: " << outcome.error().message() << "\n";
     return kOperationalError;
   }
-  const Findings findings{arguments.path, arguments.verify_data, arguments.yes || arguments.preen, *report};
+  const Findings findings{arguments.path, arguments.verify_data, arguments.yes || arguments.preen, outcome->report};
   world.out << (arguments.json ? to_json(findings) : to_text(findings));
-  return report->errors() > 0 ? kErrorsLeft : kClean;
+  if (outcome->recovered && !arguments.json) world.out << arguments.path << ": the log was replayed\n";
+  return outcome->report.errors() > 0 ? kErrorsLeft : outcome->recovered ? kCorrected : kClean;
 }
 
 }  // namespace varve::fsck

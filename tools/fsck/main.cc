@@ -4,10 +4,11 @@
 #include <iostream>
 
 #include "fsck/command.h"
+#include "fsck/recovery.h"
 
 namespace {
 
-// Nothing is ever written, so there is nothing to clean up.
+// A recovery in place that is cut off is a crash like any other: nothing to clean up.
 void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 
 }  // namespace
@@ -15,5 +16,6 @@ void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 int main(int argc, char** argv) {
   std::signal(SIGINT, cancel);
   std::signal(SIGTERM, cancel);
-  return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, nullptr});
+  return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover_onto_overlay,
+                                       varve::fsck::recover});
 }

@@ -21,6 +21,11 @@ Error out_of_order(const Node& node) {
 
 }  // namespace
 
+NodePacker::ItemValue::ItemValue(std::span<const std::byte> value) : size_(value.size()) {
+  if (size_ > short_.size()) long_ = std::make_unique<std::byte[]>(size_);
+  std::ranges::copy(value, long_ ? long_.get() : short_.data());
+}
+
 NodePacker::NodePacker(NodeSource& source, NodeSink& sink, const MergeOptions& options)
     : source_(source), sink_(sink), options_(options), block_(kBlockSize) {}
 
@@ -50,7 +55,7 @@ bool NodePacker::is_underfilled(unsigned level) const {
 }
 
 Status NodePacker::add_item(const Key& key, std::span<const std::byte> value) {
-  items_.push_back(key, {{value.begin(), value.end()}});
+  items_.push_back(key, ItemValue(value));
   while (items_.bytes() >= 2 * fill_bytes()) TRY(write_node(0, fill_bytes()));
   return {};
 }
@@ -90,7 +95,7 @@ Status NodePacker::prepend(unsigned level, const Node& node) {
     if (!items_.empty() && node.items().back().key >= items_.front().key) return out_of_order(node);
     const auto items = node.items();
     for (auto item = items.rbegin(); item != items.rend(); ++item)
-      items_.push_front(item->key, {{item->value.begin(), item->value.end()}});
+      items_.push_front(item->key, ItemValue(item->value));
   } else {
     auto& queue = children(level);
     if (!queue.empty() && node.children().back().first >= queue.front().key) return out_of_order(node);

@@ -6,10 +6,10 @@
 // old node to its left apart, whose reference still waits in the queue above.
 #pragma once
 
+#include <array>
 #include <deque>
+#include <memory>
 #include <span>
-
-#include <boost/container/small_vector.hpp>
 
 #include "base/buffer.h"
 #include "meta/tree/item_merge.h"
@@ -34,10 +34,17 @@ class NodePacker {
   Result<TreeRoot> finish();
 
  private:
-  struct ItemValue {
-    boost::container::small_vector<std::byte, 64> bytes;
-    std::span<const std::byte> span() const { return {bytes.data(), bytes.size()}; }
-    std::size_t coded_bytes() const { return varint_bytes(bytes.size()) + bytes.size(); }
+  // A copy of the value; nearly all are short.
+  class ItemValue {
+   public:
+    explicit ItemValue(std::span<const std::byte> value);
+    std::span<const std::byte> span() const { return {long_ ? long_.get() : short_.data(), size_}; }
+    std::size_t coded_bytes() const { return varint_bytes(size_) + size_; }
+
+   private:
+    std::array<std::byte, 40> short_;
+    std::unique_ptr<std::byte[]> long_;
+    std::size_t size_;
   };
   struct ChildValue {
     format::NodeRef ref;
