@@ -70,7 +70,7 @@ Status Attempt::admit(const Need& need) {
     wait.for_settled = true;
     return Errc::would_block;
   }
-  if (need.blocks && store_.log().bytes_in_flight() > engine_.in_flight_limit()) {
+  if (need.data && store_.log().bytes_in_flight() > engine_.in_flight_limit()) {
     wait.for_room = true;
     return Errc::would_block;
   }

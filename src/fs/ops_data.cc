@@ -116,11 +116,7 @@ class WriteRange {
     if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
     if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(count_ - 1, owned));
-    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh ? owned.fresh : 0}));
-    if (a_.store().log().bytes_in_flight() > a_.engine().in_flight_limit()) {
-      a_.wait().for_room = true;
-      return Errc::would_block;
-    }
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh, .data = true}));
     stage(owned, head, tail);
     return {};
   }

@@ -185,7 +185,10 @@ Status Sealer::write_chunk(Lsn& lsn) {
 
 Result<Lsn> Sealer::run() {
   Lsn lsn = store_.log_.position().lsn;
-  if (store_.unsealed_.empty()) return lsn;
+  if (store_.unsealed_.empty()) {
+    store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else
+    return lsn;
+  }
   collect();
   write_to_heads();
   if (Status status = write_chunk(lsn); !status.ok()) return status.error();

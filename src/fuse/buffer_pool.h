@@ -1,0 +1,75 @@
+// Page-aligned buffers for messages and replies, kept for reuse.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/types.h"
+
+namespace varve::fuse {
+
+class BufferPool;
+
+// A buffer on loan; goes back to its pool when this ends. Must not outlive the pool.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)), shelf_(other.shelf_) {}
+  Lease& operator=(Lease&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(data_, other.data_);
+    std::swap(shelf_, other.shelf_);
+    return *this;
+  }
+  ~Lease() { reset(); }
+
+  void reset();
+  std::byte* data() const { return data_; }
+  std::size_t size() const;
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  friend class BufferPool;
+  Lease(BufferPool* pool, std::byte* data, unsigned shelf) : pool_(pool), data_(data), shelf_(shelf) {}
+
+  BufferPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  unsigned shelf_ = 0;
+};
+
+// Not thread-safe: each serving thread has one. Only touched pages cost memory; a few buffers of each size stay mapped
+// for reuse, last in first out, so that the hot ones are in the CPU's caches.
+class BufferPool {
+ public:
+  static constexpr std::size_t kPage = kBlockSize;
+  // The largest takes a message with 1 MiB of payload behind a page for what stands before it.
+  static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
+  static constexpr std::size_t kMaxBytes = kSizes.back();
+
+  BufferPool() = default;
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  Lease take(std::size_t bytes);  // at most kMaxBytes; throws std::bad_alloc
+  std::size_t leased_bytes() const { return leased_bytes_; }
+
+ private:
+  friend class Lease;
+  void give_back(std::byte* data, unsigned shelf);
+
+  std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
+  std::size_t leased_bytes_ = 0;
+};
+
+inline void Lease::reset() {
+  if (data_) pool_->give_back(std::exchange(data_, nullptr), shelf_);
+}
+
+inline std::size_t Lease::size() const { return data_ ? BufferPool::kSizes[shelf_] : 0; }
+
+}  // namespace varve::fuse

@@ -1,0 +1,176 @@
+#include "fuse/daemon.h"
+
+#include <fcntl.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "fuse/background.h"
+#include "fuse/device_transport.h"
+#include "fuse/lifetime.h"
+#include "fuse/mount_point.h"
+#include "fuse/server.h"
+#include "fuse/session.h"
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr int kPatienceMs = 2000;  // for users of a mount that a signal ends
+
+// Everything a mount consists of; members end in the reverse order.
+struct Mount {
+  std::unique_ptr<io::BlockDevice> device;
+  std::unique_ptr<fs::Filesystem> fs;
+  std::unique_ptr<MountPoint> point;
+  std::unique_ptr<DeviceTransport> transport;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Server> server;
+};
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.lexically_normal().string();
+}
+
+Status open_log(const MountOptions& options, bool foreground) {
+  try {
+    if (!options.log_file.empty()) {
+      spdlog::set_default_logger(spdlog::basic_logger_mt("varve", options.log_file));
+      spdlog::flush_on(spdlog::level::info);
+    } else if (!foreground) {
+      spdlog::set_default_logger(spdlog::syslog_logger_mt("varve", "varve", LOG_PID, LOG_DAEMON));
+    }
+  } catch (const spdlog::spdlog_ex& error) {
+    return Error(Errc::io, fmt::format("log: {}", error.what()));
+  }
+  if (const char* level = std::getenv("VARVE_LOG")) spdlog::set_level(spdlog::level::from_str(level));
+  return {};
+}
+
+// A process that the kernel needs for writing back memory must not itself wait for memory to be written back.
+void protect_process(const MountOptions& options) {
+#ifdef PR_SET_IO_FLUSHER
+  ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
+#endif
+  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+    spdlog::warn("mlock: {}", std::strerror(errno));
+}
+
+Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
+  const MountOptions& options = arguments.options;
+  auto mount = std::make_unique<Mount>();
+  const std::string directory = TRY(prepare_mount_point(arguments.directory));
+  const std::string source = absolute(arguments.source);
+
+  io::OpenOptions open;
+  open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
+  mount->device = TRY(io::open_device(source, open));
+  fs::Options fs_options = options.fs;
+  fs_options.count_references = true;
+  mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));
+
+  const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};
+  mount->point = TRY(MountPoint::attach(request, options));
+  mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
+  SessionSettings settings{options.wishes, options.fs.clock, directory, source};
+  mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
+                                             [&lifetime](int) { lifetime.unmounted(); });
+  mount->server = std::make_unique<Server>(*mount->session, *mount->device, options.server);
+  TRY(mount->session->wait_initialised());
+  mount->point->tune();
+  return mount;
+}
+
+// What the kernel still caches of a mount that is in use cannot be had by unmounting: ask for it.
+void write_back(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (::syncfs(fd) != 0) spdlog::warn("{}: {}", directory, std::strerror(errno));
+  ::close(fd);
+}
+
+// After a signal. The serving threads go on meanwhile: unmounting makes the kernel write back what it caches.
+void detach_politely(Mount& mount, Lifetime& lifetime) {
+  const std::string& directory = mount.point->directory();
+  if (detach(directory, Detach::when_unused).ok()) {
+    mount.point->mark_detached();
+    return;
+  }
+  spdlog::warn("{} is in use: those who use it will get errors", directory);
+  write_back(directory);
+  if (detach(directory, Detach::now).ok()) mount.point->mark_detached();
+  lifetime.wait_more(kPatienceMs);
+}
+
+// Whoever aborts a connection may leave a mount that answers nothing any more.
+bool is_dead(const std::string& directory) {
+  struct stat status {};
+  return ::stat(directory.c_str(), &status) != 0 && errno == ENOTCONN;
+}
+
+void detach_if_dead(MountPoint& point) {
+  if (is_dead(point.directory())) (void)detach(point.directory(), Detach::now);
+  point.mark_detached();
+}
+
+Status finish(Mount& mount, Lifetime& lifetime, End end) {
+  if (end == End::signalled) detach_politely(mount, lifetime);
+  else detach_if_dead(*mount.point);
+  mount.server->stop();
+  const Status unmounted = mount.fs->unmount();
+  if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());
+  mount.session->answer_destroy(unmounted.ok() ? 0 : unmounted.error().to_errno());
+  mount.server.reset();
+  mount.point->close();
+  return unmounted;
+}
+
+Status run_foreground(const DaemonArguments& arguments) {
+  TRY(open_log(arguments.options, true));
+  Lifetime lifetime;
+  protect_process(arguments.options);
+  const auto mount = TRY(begin(arguments, lifetime));
+  return finish(*mount, lifetime, lifetime.wait());
+}
+
+[[noreturn]] void run_child(const DaemonArguments& arguments, Background& background) {
+  int code = 1;
+  {
+    Lifetime lifetime;
+    protect_process(arguments.options);
+    auto mount = begin(arguments, lifetime);
+    Status ended = mount.ok() ? open_log(arguments.options, false) : Status(mount.error());
+    if (ended.ok()) {
+      background.ready();
+      ended = finish(**mount, lifetime, lifetime.wait());
+      code = ended.ok() ? 0 : 1;
+    } else {
+      if (mount.ok()) (*mount)->server->stop();
+      background.failed(ended.error());
+    }
+  }
+  spdlog::shutdown();
+  std::exit(code);
+}
+
+}  // namespace
+
+Status run_daemon(const DaemonArguments& arguments) {
+  if (arguments.foreground) return run_foreground(arguments);
+  Background background = TRY(Background::start());
+  if (background.is_parent()) return background.wait();
+  run_child(arguments, background);
+}
+
+}  // namespace varve::fuse

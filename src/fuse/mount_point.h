@@ -1,0 +1,53 @@
+// Attaching to and detaching from a directory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "fuse/mount_options.h"
+
+struct fuse_session;
+
+namespace varve::fuse {
+
+// A directory that can be mounted on, absolute. What a killed daemon left there is cleared, with a message in the log.
+// Errc::not_found, not_directory, in_use say what stands in the way.
+Result<std::string> prepare_mount_point(const std::string& directory);
+
+struct MountRequest {
+  std::string directory;  // from prepare_mount_point()
+  std::string source;     // device or image, absolute
+  bool is_block_device = false;
+  bool read_only = false;
+};
+
+// The kernel's end of a mount. Detaches when it ends, if nobody has yet.
+class MountPoint {
+ public:
+  // A block device mounted by root becomes `fuseblk` (its umount(2) waits for us), everything else `fuse`.
+  static Result<std::unique_ptr<MountPoint>> attach(const MountRequest& request, const MountOptions& options);
+  ~MountPoint();
+  MountPoint(const MountPoint&) = delete;
+  MountPoint& operator=(const MountPoint&) = delete;
+
+  int fd() const;
+  const std::string& directory() const { return directory_; }
+  // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter.
+  void tune() const;
+  void mark_detached() { attached_ = false; }  // the kernel said so
+  void close();  // the connection; callers of what is still open get errors from now on
+
+ private:
+  MountPoint(fuse_session* session, std::string directory) : session_(session), directory_(std::move(directory)) {}
+
+  fuse_session* session_;
+  std::string directory_;
+  bool attached_ = true;
+};
+
+enum class Detach { when_unused, now };
+// umount(2) as root, fusermount3 otherwise. Errc::busy: still used (only Detach::when_unused).
+Status detach(const std::string& directory, Detach how);
+
+}  // namespace varve::fuse

@@ -1,0 +1,26 @@
+// What is mounted where, as the kernel sees it; never touches a mount point, which may be dead.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace varve::fuse {
+
+struct MountEntry {
+  std::string directory;
+  std::string type;    // "fuse.varve", "fuseblk.varve", "ext4"…
+  std::string source;  // device or image
+  std::string device;  // "major:minor"
+
+  bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
+  bool is_fuseblk() const { return type.starts_with("fuseblk"); }
+};
+
+// The topmost mount at exactly this directory (absolute, without symbolic links).
+std::optional<MountEntry> find_mount(const std::string& directory);
+
+// `directory` as an absolute path without symbolic links in it; its last part is not looked at, so that this works for a
+// dead mount point. Empty when the rest does not exist.
+std::string resolve_mount_point(const std::string& directory);
+
+}  // namespace varve::fuse

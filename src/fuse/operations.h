@@ -1,0 +1,58 @@
+// The handlers of all operations (opcodes.h), by the file they stand in. Each decodes its request and starts serving it.
+#pragma once
+
+#include "base/result.h"
+
+namespace varve::fuse {
+
+class Request;
+
+// ops_names.cc: directory entries
+Status lookup(Request& r);
+Status forget(Request& r);
+Status batch_forget(Request& r);
+Status mknod(Request& r);
+Status mkdir(Request& r);
+Status symlink(Request& r);
+Status create(Request& r);
+Status tmpfile(Request& r);
+Status link(Request& r);
+Status unlink(Request& r);
+Status rmdir(Request& r);
+Status rename(Request& r);
+Status rename2(Request& r);
+
+// ops_listing.cc
+Status readdir(Request& r);
+Status readdirplus(Request& r);
+
+// ops_inode.cc
+Status getattr(Request& r);
+Status statx(Request& r);
+Status setattr(Request& r);
+Status readlink(Request& r);
+Status getxattr(Request& r);
+Status setxattr(Request& r);
+Status listxattr(Request& r);
+Status removexattr(Request& r);
+
+// ops_data.cc
+Status read(Request& r);
+Status write(Request& r);
+Status fallocate(Request& r);
+Status lseek(Request& r);
+Status fsync(Request& r);
+
+// ops_mount.cc: the mount as a whole
+Status init(Request& r);
+Status destroy(Request& r);
+Status statfs(Request& r);
+Status syncfs(Request& r);
+Status nothing_to_do(Request& r);    // success
+Status not_implemented(Request& r);  // ENOSYS
+Status unexpected_reply(Request& r);  // ignored
+
+// ops_ioctl.cc
+Status ioctl(Request& r);
+
+}  // namespace varve::fuse

@@ -1,0 +1,71 @@
+#include <linux/falloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fuse/operations.h"
+#include "fuse/request.h"
+
+namespace varve::fuse {
+
+namespace {
+
+Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
+  switch (mode) {
+    case 0: return fs::FallocateMode::allocate;
+    case FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::allocate_keep_size;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::punch_hole;
+    case FALLOC_FL_ZERO_RANGE: return fs::FallocateMode::zero_range;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::zero_range_keep_size;
+    default: return Errc::unsupported;
+  }
+}
+
+}  // namespace
+
+Status read(Request& r) {
+  const auto in = TRY(r.body().take<fuse_read_in>());
+  const auto space = r.reply_space(std::min(in.size, kMaxWrite));
+  r.serve([&r, offset = in.offset, space] { return r.fs().read(r.operation(), r.node(), offset, space); },
+          [&r, space](std::size_t bytes) { r.reply_bytes(space.first(bytes)); });
+  return {};
+}
+
+Status write(Request& r) {
+  const auto in = TRY(r.body().take<fuse_write_in>());
+  if (in.size > kMaxWrite) return Errc::invalid;
+  const auto data = TRY(r.body().take_bytes(in.size));
+  const fs::WriteFlags flags{.from_cache = (in.write_flags & FUSE_WRITE_CACHE) != 0,
+                             .drop_privileges = (in.write_flags & FUSE_WRITE_KILL_SUIDGID) != 0};
+  r.serve([&r, offset = in.offset, data, flags] { return r.fs().write(r.operation(), r.node(), offset, data, flags); },
+          [&r](std::size_t bytes) { r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0}); });
+  return {};
+}
+
+Status fallocate(Request& r) {
+  const auto in = TRY(r.body().take<fuse_fallocate_in>());
+  const auto mode = TRY(to_mode(in.mode));
+  r.serve([&r, in, mode] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length); },
+          [&r] { r.reply(); });
+  return {};
+}
+
+// With the writeback cache the kernel asks without writing back first, and what is only in its cache would look like a
+// hole. Refused once, it treats every file as all data, which is always right.
+Status lseek(Request& r) {
+  const Agreement* const agreement = r.session().agreement();
+  if (!agreement || agreement->writeback) return not_implemented(r);
+  const auto in = TRY(r.body().take<fuse_lseek_in>());
+  if (in.whence != SEEK_DATA && in.whence != SEEK_HOLE) return Errc::invalid;
+  const auto kind = in.whence == SEEK_DATA ? fs::SeekKind::data : fs::SeekKind::hole;
+  r.serve([&r, offset = in.offset, kind] { return r.fs().seek(r.operation(), r.node(), offset, kind); },
+          [&r](std::uint64_t offset) { r.reply_struct(fuse_lseek_out{offset}); });
+  return {};
+}
+
+Status fsync(Request& r) {
+  r.serve([&r] { return r.fs().fsync(r.operation(), r.node()); }, [&r] { r.reply(); });
+  return {};
+}
+
+}  // namespace varve::fuse

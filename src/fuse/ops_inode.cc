@@ -1,0 +1,133 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "format/layout.h"
+#include "fuse/attributes.h"
+#include "fuse/operations.h"
+#include "fuse/request.h"
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr std::size_t kMaxXattrName = 255;
+constexpr std::string_view kTrusted = "trusted.";
+
+void reply_attr(Request& r, const fs::Attr& attr) { r.reply_struct(to_attr_out(attr)); }
+
+// The namespaces that Linux knows; others are refused as every filesystem does.
+Status check_xattr_name(std::string_view name) {
+  if (name.size() > kMaxXattrName) return Errc::out_of_range;
+  for (const std::string_view prefix : {"user.", "security.", "trusted."})
+    if (name.starts_with(prefix)) return name.size() > prefix.size() ? Status() : Status(Errc::invalid);
+  if (name == "system.posix_acl_access" || name == "system.posix_acl_default") return {};
+  return Errc::unsupported;
+}
+
+Result<std::string_view> take_xattr_name(Request& r) {
+  const auto name = TRY(r.body().take_string());
+  TRY(check_xattr_name(name));
+  return name;
+}
+
+// A value or a list: its size if the caller gave no room, itself if it fits.
+void reply_sized(Request& r, std::span<const std::byte> bytes, std::size_t room) {
+  if (room == 0) return r.reply_struct(fuse_getxattr_out{static_cast<std::uint32_t>(bytes.size()), 0});
+  if (bytes.size() > room) return r.reply_errno(ERANGE);
+  r.reply_bytes(bytes);
+}
+
+// Setting an ACL as somebody outside the file's group takes the setgid bit away: the kernel found out that it should.
+void clear_setgid(Request& r, std::uint32_t mode) {
+  if (!(mode & S_ISGID)) return r.reply();
+  r.serve(
+      [&r, mode] {
+        fs::AttrChange change;
+        change.mode = mode & 07777 & ~static_cast<std::uint32_t>(S_ISGID);
+        return r.fs().setattr(r.operation(), r.node(), change);
+      },
+      [&r](const fs::Attr&) { r.reply(); });
+}
+
+}  // namespace
+
+Status getattr(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); }, [&r](const fs::Attr& attr) { reply_attr(r, attr); });
+  return {};
+}
+
+Status statx(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) { r.reply_struct(to_statx(attr)); });
+  return {};
+}
+
+Status setattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_setattr_in>());
+  r.serve([&r, change = to_change(in, r.session().clock().now())] {
+    return r.fs().setattr(r.operation(), r.node(), change);
+  }, [&r](const fs::Attr& attr) { reply_attr(r, attr); });
+  return {};
+}
+
+Status readlink(Request& r) {
+  r.serve([&r] { return r.fs().readlink(r.operation(), r.node()); },
+          [&r](const std::string& target) { r.reply_bytes(std::as_bytes(std::span(target))); });
+  return {};
+}
+
+Status getxattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_getxattr_in>());
+  const auto name = TRY(take_xattr_name(r));
+  r.serve([&r, name] { return r.fs().getxattr(r.operation(), r.node(), name); },
+          [&r, room = in.size](const std::vector<std::byte>& value) { reply_sized(r, value, room); });
+  return {};
+}
+
+Status listxattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_getxattr_in>());
+  const bool may_see_all = r.header().uid == 0;
+  r.serve([&r] { return r.fs().listxattr(r.operation(), r.node()); },
+          [&r, room = in.size, may_see_all](const std::vector<std::string>& names) {
+            std::string list;
+            for (const std::string& name : names)
+              if (may_see_all || !name.starts_with(kTrusted)) list.append(name).push_back('\0');
+            reply_sized(r, std::as_bytes(std::span(list)), room);
+          });
+  return {};
+}
+
+Status setxattr(Request& r) {
+  const Agreement* const agreement = r.session().agreement();
+  fuse_setxattr_in in{};
+  if (agreement && agreement->setxattr_extended) {
+    in = TRY(r.body().take<fuse_setxattr_in>());
+  } else {
+    struct Short {
+      std::uint32_t size, flags;
+    };
+    const auto old = TRY(r.body().take<Short>());
+    in.size = old.size;
+    in.flags = old.flags;
+  }
+  const auto name = TRY(take_xattr_name(r));
+  if (in.size > format::kMaxXattrValue) return Errc::argument_too_big;
+  const auto value = TRY(r.body().take_bytes(in.size));
+  const bool kill_setgid = in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID;
+  r.serve([&r, name, value, flags = in.flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
+          [&r, kill_setgid] {
+            if (!kill_setgid) return r.reply();
+            r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+                    [&r](const fs::Attr& attr) { clear_setgid(r, attr.mode); });
+          });
+  return {};
+}
+
+Status removexattr(Request& r) {
+  const auto name = TRY(take_xattr_name(r));
+  r.serve([&r, name] { return r.fs().removexattr(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+  return {};
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,142 @@
+#include <linux/fs.h>
+
+#include <cstring>
+
+#include "fuse/control.h"
+#include "fuse/operations.h"
+#include "fuse/request.h"
+
+namespace varve::fuse {
+
+namespace {
+
+// Flags that Varve keeps for chattr(1), in both of the kernel's spellings.
+struct FlagName {
+  std::uint32_t flag;   // FS_IOC_GETFLAGS
+  std::uint32_t xflag;  // FS_IOC_FSGETXATTR
+};
+constexpr FlagName kFlags[] = {{FS_SYNC_FL, FS_XFLAG_SYNC},     {FS_IMMUTABLE_FL, FS_XFLAG_IMMUTABLE},
+                               {FS_APPEND_FL, FS_XFLAG_APPEND}, {FS_NODUMP_FL, FS_XFLAG_NODUMP},
+                               {FS_NOATIME_FL, FS_XFLAG_NOATIME}};
+
+std::uint32_t known_flags() {
+  std::uint32_t all = 0;
+  for (const FlagName& name : kFlags) all |= name.flag;
+  return all;
+}
+
+void reply_ioctl(Request& r, std::span<const std::byte> data) { r.reply_struct(fuse_ioctl_out{}, data); }
+
+template <class T>
+void reply_ioctl_struct(Request& r, const T& value) {
+  reply_ioctl(r, std::as_bytes(std::span(&value, 1)));
+}
+
+Status set_flags(Request& r, std::uint32_t flags) {
+  if (flags & ~known_flags()) return Errc::unsupported;
+  fs::AttrChange change;
+  change.flags = flags;
+  r.serve([&r, change] { return r.fs().setattr(r.operation(), r.node(), change); },
+          [&r](const fs::Attr&) { reply_ioctl(r, {}); });
+  return {};
+}
+
+// `room` bytes: the kernel asks with int or long.
+Status get_flags(Request& r, std::uint32_t room) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, room](const fs::Attr& attr) {
+            const std::uint64_t flags = attr.flags;
+            reply_ioctl(r, std::as_bytes(std::span(&flags, 1)).first(std::min<std::size_t>(room, sizeof flags)));
+          });
+  return {};
+}
+
+Status get_xflags(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) {
+            fsxattr out{};
+            for (const FlagName& name : kFlags)
+              if (attr.flags & name.flag) out.fsx_xflags |= name.xflag;
+            reply_ioctl_struct(r, out);
+          });
+  return {};
+}
+
+Status set_xflags(Request& r) {
+  const auto in = TRY(r.body().take<fsxattr>());
+  std::uint32_t flags = 0, unknown = in.fsx_xflags;
+  for (const FlagName& name : kFlags) {
+    if (in.fsx_xflags & name.xflag) flags |= name.flag;
+    unknown &= ~name.xflag;
+  }
+  if (unknown || in.fsx_projid || in.fsx_extsize || in.fsx_cowextsize) return Errc::unsupported;
+  return set_flags(r, flags);
+}
+
+Status get_label(Request& r) {
+  char label[FSLABEL_MAX] = {};
+  const std::string& text = r.fs().superblock().label;
+  std::memcpy(label, text.data(), std::min(text.size(), sizeof label - 1));
+  reply_ioctl_struct(r, label);
+  return {};
+}
+
+Status trim(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  const auto range = TRY(r.body().take<fstrim_range>());
+  r.serve([&r, range] { return r.fs().trim(r.operation(), range.start, range.len, range.minlen); },
+          [&r, range](std::uint64_t bytes) {
+            reply_ioctl_struct(r, fstrim_range{range.start, bytes, range.minlen});
+          });
+  return {};
+}
+
+Status checkpoint(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  r.serve([&r] { return r.fs().checkpoint(r.operation()); }, [&r] { reply_ioctl(r, {}); });
+  return {};
+}
+
+Status status(Request& r) {
+  struct Ask {
+    std::uint64_t snapshot;
+    std::uint32_t offset;
+  };
+  const auto ask = TRY(r.body().take<Ask>());
+  auto& snapshots = r.session().snapshots();
+  const StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset))
+                                       : snapshots.add(r.session().status_json());
+  reply_ioctl_struct(r, page);
+  return {};
+}
+
+}  // namespace
+
+Status ioctl(Request& r) {
+  const auto in = TRY(r.body().take<fuse_ioctl_in>());
+  switch (in.cmd) {
+    case FS_IOC_GETFLAGS:
+    case FS_IOC32_GETFLAGS:
+      return get_flags(r, in.out_size);
+    case FS_IOC_SETFLAGS:
+    case FS_IOC32_SETFLAGS:
+      return set_flags(r, TRY(r.body().take<std::uint32_t>()));
+    case FS_IOC_FSGETXATTR:
+      return get_xflags(r);
+    case FS_IOC_FSSETXATTR:
+      return set_xflags(r);
+    case FS_IOC_GETFSLABEL:
+      return get_label(r);
+    case FITRIM:
+      return trim(r);
+    case kCheckpointIoctl:
+      return checkpoint(r);
+    case kStatusIoctl:
+      return status(r);
+    default:
+      r.reply_errno(ENOTTY);
+      return {};
+  }
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,112 @@
+#include "fuse/placement.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr std::uint64_t kLook = 5'000'000;             // ns between looks at the waiting time
+constexpr std::uint64_t kTolerated = 1'000'000;        // ns waited between two looks
+constexpr std::uint64_t kShortPenalty = 1'000'000'000;  // ns as a normal thread; doubled each time up to
+constexpr std::uint64_t kLongPenalty = 30'000'000'000;
+
+bool set_policy(int policy) {
+  const sched_param none{};
+  return ::pthread_setschedparam(::pthread_self(), policy, &none) == 0;
+}
+
+// Whether a thread may leave SCHED_IDLE again, tried on one that nobody needs.
+bool may_leave_idle() {
+  bool may = false;
+  std::thread([&may] { may = set_policy(SCHED_IDLE) && set_policy(SCHED_OTHER); }).join();
+  return may;
+}
+
+void pin(unsigned index) {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  const auto count = static_cast<unsigned>(CPU_COUNT(&allowed));
+  index %= std::max(count, 1U);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || index-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
+    return;
+  }
+}
+
+}  // namespace
+
+unsigned cpu_count() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  return std::max(static_cast<unsigned>(CPU_COUNT(&allowed)), 1U);
+}
+
+Placement::Placement(IdleThreads wish, unsigned index) {
+  if (wish == IdleThreads::off) return;
+  if (wish == IdleThreads::automatic) {
+    schedstat_ = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (schedstat_ < 0 || !may_leave_idle()) return;
+  }
+  enabled_ = wish == IdleThreads::automatic;
+  pin(index);
+  change(true);
+  waited_ns_ = time_waited();
+}
+
+Placement::~Placement() {
+  if (schedstat_ >= 0) ::close(schedstat_);
+}
+
+void Placement::change(bool idle) {
+  if (set_policy(idle ? SCHED_IDLE : SCHED_OTHER)) idle_ = idle;
+}
+
+void Placement::woken() {
+  if (!enabled_) return;
+  const std::uint64_t now = Clock::system().monotonic_ns();
+  if (now < next_look_ns_) return;
+  next_look_ns_ = now + kLook;
+  if (!idle_) {
+    change(true);
+    waited_ns_ = time_waited();
+    return;
+  }
+  const std::uint64_t waited = time_waited();
+  const bool starved = waited - waited_ns_ > kTolerated;
+  waited_ns_ = waited;
+  if (!starved) {
+    penalty_ns_ -= penalty_ns_ / 64;
+    return;
+  }
+  change(false);
+  penalty_ns_ = std::clamp(2 * penalty_ns_, kShortPenalty, kLongPenalty);
+  next_look_ns_ = now + penalty_ns_;
+}
+
+std::uint64_t Placement::time_waited() const {
+  char text[96];  // "<ns run> <ns waited> <timeslices>"
+  const ssize_t got = schedstat_ < 0 ? -1 : ::pread(schedstat_, text, sizeof text, 0);
+  if (got <= 0) return 0;
+  const char* const end = &text[got];
+  const char* const at = std::find(static_cast<const char*>(text), end, ' ');
+  std::uint64_t waited = 0;
+  if (at != end) std::from_chars(at + 1, end, waited);
+  return waited;
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,42 @@
+// Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle: a caller whom a reply wakes stays
+// on its CPU instead of being moved to a halted one, which makes a round trip several times cheaper. The price is that
+// such a thread starves when others want all CPUs; so it watches how long it had to wait for a CPU, and runs as a normal
+// thread for a while when that was long.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace varve::fuse {
+
+enum class IdleThreads : std::uint8_t { automatic, on, off };
+
+// CPUs this process may run on.
+unsigned cpu_count();
+
+// Of the calling thread; one per serving thread.
+class Placement {
+ public:
+  // Pins the thread to the `index`-th allowed CPU if it is going to run as an idle thread.
+  Placement(IdleThreads wish, unsigned index);
+  ~Placement();
+  Placement(const Placement&) = delete;
+  Placement& operator=(const Placement&) = delete;
+
+  // Called whenever the thread has woken up.
+  void woken();
+  bool is_idle() const { return idle_; }
+
+ private:
+  void change(bool idle);
+  std::uint64_t time_waited() const;  // ns spent runnable without a CPU
+
+  bool enabled_ = false;
+  bool idle_ = false;
+  int schedstat_ = -1;
+  std::uint64_t next_look_ns_ = 0;
+  std::uint64_t waited_ns_ = 0;
+  std::uint64_t penalty_ns_ = 0;
+};
+
+}  // namespace varve::fuse

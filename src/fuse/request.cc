@@ -1,0 +1,79 @@
+#include "fuse/request.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "fuse/opcodes.h"
+
+namespace varve::fuse {
+
+bool Request::begin(std::span<const std::byte> message, Lease& storage) {
+  assert(finished_);
+  if (message.size() < sizeof header_) return false;
+  std::memcpy(&header_, message.data(), sizeof header_);
+  if (header_.len < sizeof header_ || header_.len > message.size()) return false;
+  message = message.first(header_.len);
+  if (message.size() <= kInlineBytes) {
+    std::memcpy(inline_message_.data(), message.data(), message.size());
+    message = {inline_message_.data(), message.size()};
+  } else {
+    message_storage_ = std::move(storage);
+  }
+  body_ = MessageReader(message.subspan(sizeof header_));
+  umask_ = 0;
+  finished_ = false;
+  return true;
+}
+
+void Request::recycle() {
+  assert(finished_);
+  operation_ = nullptr;
+  for (auto& operation : operations_) operation.reset();
+  message_storage_.reset();
+  reply_storage_.reset();
+}
+
+void Request::start_operation() {
+  auto free = operations_.begin();
+  while (free != operations_.end() && *free) ++free;
+  assert(free != operations_.end());
+  free->emplace(fs().engine(), fs::Caller{header_.uid, header_.gid, header_.pid, umask_});
+  operation_ = &**free;
+}
+
+std::span<std::byte> Request::reply_space(std::size_t bytes) {
+  reply_storage_.reset();
+  reply_storage_ = host_.pool.take(std::max<std::size_t>(bytes, 1));
+  return {reply_storage_.data(), bytes};
+}
+
+void Request::end() {
+  finished_ = true;
+  host_.finished.push_back(this);
+}
+
+void Request::reply_error(const Error& error) {
+  session().errors().note(error, opcode_name(header_.opcode), node());
+  reply_errno(error.to_errno());
+}
+
+void Request::send(int error, std::span<const std::byte> first, std::span<const std::byte> second) {
+  assert(!finished_);
+  fuse_out_header header{};
+  header.len = static_cast<std::uint32_t>(sizeof header + first.size() + second.size());
+  header.error = error;
+  header.unique = header_.unique;
+  std::array<iovec, 3> parts;
+  std::size_t count = 0;
+  parts[count++] = {&header, sizeof header};
+  for (const auto part : {first, second})
+    if (!part.empty()) parts[count++] = {const_cast<std::byte*>(part.data()), part.size()};
+  end();
+  if (const int failure = session().transport().reply({parts.data(), count}))
+    spdlog::error("reply to {} of inode {} refused: {}", opcode_name(header_.opcode), node(), std::strerror(failure));
+}
+
+}  // namespace varve::fuse

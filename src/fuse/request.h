@@ -1,0 +1,124 @@
+// One request: its message, its operation in the filesystem, and the one reply that it gets.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "fs/filesystem.h"
+#include "fuse/buffer_pool.h"
+#include "fuse/message.h"
+#include "fuse/protocol.h"
+#include "fuse/session.h"
+
+namespace varve::fuse {
+
+class Request;
+
+// What a request needs of the thread that serves it.
+struct RequestHost {
+  Session& session;
+  io::IoQueue& queue;
+  BufferPool& pool;
+  std::vector<Request*>& finished;  // those to recycle
+};
+
+// Belongs to one serving thread, which reuses it. Lives until it has been finished: by a reply, or by end(). Nothing may
+// be touched through it after that, but it stays valid until the thread comes around to recycle().
+class Request {
+ public:
+  explicit Request(RequestHost host) : host_(host) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // Takes a message; moves `storage` away if the message is too big to copy. False: shorter than it says, drop it.
+  bool begin(std::span<const std::byte> message, Lease& storage);
+  bool finished() const { return finished_; }
+  void recycle();  // frees everything but the object
+
+  // --- what is asked ---
+  const fuse_in_header& header() const { return header_; }
+  Ino node() const { return Ino{header_.nodeid}; }
+  MessageReader& body() { return body_; }
+  Session& session() { return host_.session; }
+  fs::Filesystem& fs() { return host_.session.fs(); }
+  fs::Operation& operation() { return *operation_; }
+  void set_umask(std::uint32_t umask) { umask_ = umask; }
+
+  // --- serving ---
+  // Calls attempt() -> Result<T> until it has an answer, then finish(T) or, for Status, finish(). Replies errors itself.
+  template <class Attempt, class Finish>
+  void serve(Attempt attempt, Finish finish);
+  // The same with finish(Result<T>), errors included. finish may begin another serve().
+  template <class Attempt, class Finish>
+  void serve_result(Attempt attempt, Finish finish);
+  // Page-aligned bytes for the reply, kept until it is sent.
+  std::span<std::byte> reply_space(std::size_t bytes);
+
+  // --- the reply ---
+  void reply_error(const Error& error);
+  void reply_errno(int number) { send(-number, {}, {}); }
+  void reply() { send(0, {}, {}); }
+  void reply_bytes(std::span<const std::byte> bytes) { send(0, bytes, {}); }
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void reply_struct(const T& value, std::span<const std::byte> more = {}) {
+    send(0, std::as_bytes(std::span(&value, 1)), more);
+  }
+  void end();  // without one: FORGET
+
+ private:
+  static constexpr std::size_t kInlineBytes = 1024;
+
+  void start_operation();
+  void send(int error, std::span<const std::byte> first, std::span<const std::byte> second);
+  template <class Attempt>
+  static auto guarded(Attempt& attempt) -> decltype(attempt());
+
+  const RequestHost host_;
+  fuse_in_header header_{};
+  MessageReader body_;
+  std::uint32_t umask_ = 0;
+  bool finished_ = true;
+  // A request that takes several steps keeps their operations until its end: callbacks may still be on the stack.
+  static constexpr std::size_t kMaxSteps = 3;
+  std::array<std::optional<fs::Operation>, kMaxSteps> operations_;
+  fs::Operation* operation_ = nullptr;
+  Lease message_storage_;
+  Lease reply_storage_;
+  alignas(8) std::array<std::byte, kInlineBytes> inline_message_;
+};
+
+template <class Attempt>
+auto Request::guarded(Attempt& attempt) -> decltype(attempt()) {
+  try {
+    return attempt();
+  } catch (const std::bad_alloc&) {
+    return Errc::no_memory;
+  }
+}
+
+template <class Attempt, class Finish>
+void Request::serve_result(Attempt attempt, Finish finish) {
+  start_operation();
+  fs::run(host_.queue, *operation_, [attempt = std::move(attempt)]() mutable { return guarded(attempt); },
+          std::move(finish));
+}
+
+template <class Attempt, class Finish>
+void Request::serve(Attempt attempt, Finish finish) {
+  serve_result(std::move(attempt), [this, finish = std::move(finish)](auto&& result) mutable {
+    if (!result.ok()) return reply_error(result.error());
+    if constexpr (std::is_void_v<decltype(result.value())>) {
+      finish();
+    } else {
+      finish(std::move(result).value());
+    }
+  });
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,22 @@
+#include "fuse/server.h"
+
+#include <algorithm>
+
+#include "fuse/worker.h"
+
+namespace varve::fuse {
+
+Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) {
+  const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
+  for (unsigned i = 0; i < threads; ++i)
+    workers_.push_back(std::make_unique<Worker>(session, device, options, i, options.request_bytes / threads));
+}
+
+Server::~Server() { stop(); }
+
+void Server::stop() {
+  for (const auto& worker : workers_) worker->ask_to_stop();
+  for (const auto& worker : workers_) worker->join();
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,91 @@
+#include "fuse/session.h"
+
+#include <unistd.h>
+
+#include "fuse/opcodes.h"
+#include "fuse/status_json.h"
+
+namespace varve::fuse {
+
+Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
+                 std::function<void(int error)> ended)
+    : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)) {}
+
+RequestCounters& Session::add_counters() {
+  std::lock_guard lock(mutex_);
+  counters_.push_back(std::make_unique<RequestCounters>());
+  return *counters_.back();
+}
+
+Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
+  std::lock_guard lock(mutex_);
+  if (agreement_) return Errc::invalid;
+  agreement_ = negotiate(offer, settings_.wishes);
+  changed_.notify_all();
+  if (!agreement_->ok()) return agreement_->error();
+  agreed_.store(&agreement_->value(), std::memory_order_release);
+  return agreed_.load();
+}
+
+Status Session::wait_initialised() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return agreement_ || has_ended_; });
+  if (!agreement_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
+  if (!agreement_->ok()) return agreement_->error();
+  return {};
+}
+
+void Session::destroy_requested(std::uint64_t unique) {
+  {
+    std::lock_guard lock(mutex_);
+    destroy_unique_ = unique;
+  }
+  end(0);
+}
+
+void Session::answer_destroy(int error) {
+  std::optional<std::uint64_t> unique;
+  {
+    std::lock_guard lock(mutex_);
+    unique.swap(destroy_unique_);
+  }
+  if (!unique) return;
+  fuse_out_header header{sizeof header, -error, *unique};
+  const iovec part{&header, sizeof header};
+  transport_.reply({&part, 1});
+}
+
+void Session::end(int error) {
+  {
+    std::lock_guard lock(mutex_);
+    if (has_ended_) return;
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+  ended_(error);
+}
+
+std::string Session::status_json() {
+  auto json = to_json(fs_.status());
+  auto& mount = json["mount"];
+  mount["source"] = settings_.source;
+  mount["mount_point"] = settings_.mount_point;
+  mount["pid"] = ::getpid();
+  if (const Agreement* agreed = agreement()) {
+    mount["protocol"] = fmt::format("{}.{}", agreed->reply.major, agreed->reply.minor);
+    mount["features"] = agreed->feature_names();
+  }
+  std::lock_guard lock(mutex_);
+  mount["threads"] = counters_.size();
+  auto& requests = mount["requests"] = nlohmann::ordered_json::object();
+  for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode) {
+    std::uint64_t sum = 0;
+    for (const auto& counters : counters_) sum += counters->served[opcode].load(std::memory_order_relaxed);
+    if (sum) requests[opcode_name(opcode)] = sum;
+  }
+  return json.dump();
+}
+
+bool Session::may_control(std::uint32_t uid) { return uid == 0 || uid == ::getuid(); }
+
+}  // namespace varve::fuse

@@ -1,0 +1,80 @@
+// What all serving threads of one mount share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fs/filesystem.h"
+#include "fuse/control_snapshots.h"
+#include "fuse/error_log.h"
+#include "fuse/negotiation.h"
+#include "fuse/transport.h"
+
+namespace varve::fuse {
+
+// Requests served by one thread, by opcode.
+struct alignas(64) RequestCounters {
+  std::array<std::atomic<std::uint64_t>, kOpcodes> served{};
+};
+
+struct SessionSettings {
+  Wishes wishes;
+  Clock* clock = &Clock::system();
+  std::string mount_point;
+  std::string source;  // device or image
+};
+
+// Thread-safe.
+class Session {
+ public:
+  // `ended(error)` is called once, by any thread, when the kernel will send nothing more.
+  Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings, std::function<void(int error)> ended);
+
+  fs::Filesystem& fs() { return fs_; }
+  Transport& transport() { return transport_; }
+  const SessionSettings& settings() const { return settings_; }
+  Clock& clock() { return *settings_.clock; }
+  ErrorLog& errors() { return errors_; }
+  ControlSnapshots& snapshots() { return snapshots_; }
+  RequestCounters& add_counters();
+
+  // INIT: agrees with the kernel, once. What it returns stays valid.
+  Result<const Agreement*> initialise(const fuse_init_in& offer);
+  const Agreement* agreement() const { return agreed_.load(std::memory_order_acquire); }
+  // Blocks until INIT has been answered, or the end; Errc::shut_down then, or what INIT failed with.
+  Status wait_initialised();
+
+  // DESTROY asks for an answer after everything has been written: whoever ends the mount sends it with answer_destroy().
+  void destroy_requested(std::uint64_t unique);
+  void answer_destroy(int error);
+  void end(int error);
+
+  std::string status_json();
+  // May this user ask for things that cost others something (trim, checkpoint)? Root and who runs the daemon.
+  static bool may_control(std::uint32_t uid);
+
+ private:
+  fs::Filesystem& fs_;
+  Transport& transport_;
+  const SessionSettings settings_;
+  const std::function<void(int)> ended_;
+  ErrorLog errors_;
+  ControlSnapshots snapshots_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<RequestCounters>> counters_;
+  std::optional<Result<Agreement>> agreement_;
+  std::optional<std::uint64_t> destroy_unique_;
+  bool has_ended_ = false;
+  std::atomic<const Agreement*> agreed_{nullptr};
+};
+
+}  // namespace varve::fuse

@@ -1,0 +1,50 @@
+// How messages come from the kernel and replies go back: one contiguous message in; a reply, found by its `unique`, out.
+//
+// A transport serves one mount. Each serving thread opens a port; messages come to the sinks of the ports in any
+// distribution. Replies may be sent by any thread.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "fuse/buffer_pool.h"
+#include "io/block_device.h"
+
+namespace varve::fuse {
+
+class MessageSink {
+ public:
+  virtual ~MessageSink() = default;
+
+  // A message that has arrived, header first; its payload, if it is a WRITE, is page-aligned. It is valid during the
+  // call; whoever needs it longer moves `storage` away.
+  virtual void receive(std::span<const std::byte> message, Lease& storage) = 0;
+  // The last call: unmounted (`error` 0), aborted from outside (ECONNABORTED: the mount may still be there, dead), or
+  // broken (another errno).
+  virtual void disconnected(int error) = 0;
+};
+
+// A serving thread's end of a transport; belongs to that thread.
+class Port {
+ public:
+  virtual ~Port() = default;
+  virtual void pause() = 0;  // no messages from the next one on, until
+  virtual void resume() = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Delivers messages to `sink` from queue.poll()/wait(). All four must outlive the port.
+  virtual std::unique_ptr<Port> open(io::IoQueue& queue, BufferPool& pool, MessageSink& sink) = 0;
+
+  // Thread-safe. `parts` begins with a fuse_out_header whose `len` covers all of them. Returns 0 or an errno; a request
+  // that the kernel has given up meanwhile is no error.
+  virtual int reply(std::span<const iovec> parts) = 0;
+};
+
+}  // namespace varve::fuse

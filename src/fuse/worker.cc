@@ -1,0 +1,123 @@
+#include "fuse/worker.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+
+#include "fuse/opcodes.h"
+#include "log/io_context.h"
+
+namespace varve::fuse {
+
+Worker::Worker(Session& session, io::BlockDevice& device, const ServerOptions& options, unsigned index,
+               std::size_t request_bytes)
+    : session_(session),
+      counters_(session.add_counters()),
+      request_bytes_(request_bytes),
+      thread_([this, &device, idle = options.idle_threads, index] { run(device, idle, index); }) {}
+
+Worker::~Worker() {
+  ask_to_stop();
+  join();
+}
+
+void Worker::ask_to_stop() {
+  std::lock_guard lock(mutex_);
+  asked_to_stop_ = true;
+  if (published_queue_) published_queue_->post([this] { stopping_ = true; });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::publish(io::IoQueue* queue) {
+  std::lock_guard lock(mutex_);
+  published_queue_ = queue;
+  if (asked_to_stop_) stopping_ = true;
+}
+
+void Worker::run(io::BlockDevice& device, IdleThreads idle, unsigned index) {
+  ::pthread_setname_np(::pthread_self(), "varve-serve");
+  Placement placement(idle, index);
+  const auto queue = device.make_queue();
+  const log::ServingScope scope(*queue);
+  publish(queue.get());
+  serve(*queue, placement);
+  publish(nullptr);
+}
+
+// Goes on after the last message until nothing started on the queue is left: others may have I/O of theirs on it.
+void Worker::serve(io::IoQueue& queue, Placement& placement) {
+  queue_ = &queue;
+  const auto port = session_.transport().open(queue, pool_, *this);
+  port_ = port.get();
+  while (!stopping_ || active_ > 0 || queue.in_flight() > 0) {
+    if (stopping_) port_->pause();
+    queue.wait(-1);
+    placement.woken();
+    recycle_finished();
+    limit_intake();
+  }
+}
+
+void Worker::receive(std::span<const std::byte> message, Lease& storage) {
+  Request& request = free_request();
+  if (!request.begin(message, storage)) {
+    spdlog::error("a message of {} bytes that makes no sense: ignored", message.size());
+    free_.push_back(&request);
+    return;
+  }
+  ++active_;
+  dispatch(request);
+  recycle_finished();
+  limit_intake();
+}
+
+void Worker::dispatch(Request& request) {
+  const std::uint32_t opcode = request.header().opcode;
+  if (opcode < kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
+  try {
+    const Status decoded = opcode_handler(opcode)(request);
+    if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
+  } catch (const std::bad_alloc&) {
+    if (!request.finished()) request.reply_error(Errc::no_memory);
+  }
+}
+
+void Worker::disconnected(int error) {
+  stopping_ = true;
+  if (error) spdlog::error("the connection to the kernel broke: {}", std::strerror(error));
+  session_.end(error);
+}
+
+Request& Worker::free_request() {
+  if (free_.empty()) {
+    requests_.push_back(std::make_unique<Request>(RequestHost{session_, *queue_, pool_, finished_}));
+    free_.push_back(requests_.back().get());
+  }
+  Request& request = *free_.back();
+  free_.pop_back();
+  return request;
+}
+
+// Only here, never from inside a request's own callbacks.
+void Worker::recycle_finished() {
+  for (Request* request : finished_) {
+    request->recycle();
+    free_.push_back(request);
+    --active_;
+  }
+  finished_.clear();
+}
+
+void Worker::limit_intake() {
+  const bool too_much = pool_.leased_bytes() > request_bytes_;
+  if (too_much == paused_ || stopping_) return;
+  paused_ = too_much;
+  if (too_much) port_->pause();
+  else port_->resume();
+}
+
+}  // namespace varve::fuse

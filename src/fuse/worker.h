@@ -1,0 +1,59 @@
+// One serving thread.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "fuse/request.h"
+#include "fuse/server.h"
+#include "fuse/transport.h"
+
+namespace varve::fuse {
+
+class Worker : private MessageSink {
+ public:
+  // Starts the thread; `index` says which CPU is its own.
+  Worker(Session& session, io::BlockDevice& device, const ServerOptions& options, unsigned index,
+         std::size_t request_bytes);
+  ~Worker() override;
+
+  void ask_to_stop();  // thread-safe
+  void join();
+
+ private:
+  void run(io::BlockDevice& device, IdleThreads idle, unsigned index);
+  void serve(io::IoQueue& queue, Placement& placement);
+  void receive(std::span<const std::byte> message, Lease& storage) override;
+  void disconnected(int error) override;
+  void dispatch(Request& request);
+  Request& free_request();
+  void recycle_finished();
+  void limit_intake();
+  void publish(io::IoQueue* queue);
+
+  Session& session_;
+  RequestCounters& counters_;
+  const std::size_t request_bytes_;
+
+  std::mutex mutex_;  // guards published_queue_, through which others reach the thread
+  io::IoQueue* published_queue_ = nullptr;
+  bool asked_to_stop_ = false;
+
+  // The thread's own.
+  BufferPool pool_;
+  io::IoQueue* queue_ = nullptr;
+  Port* port_ = nullptr;
+  bool stopping_ = false;
+  bool paused_ = false;
+  std::vector<std::unique_ptr<Request>> requests_;
+  std::vector<Request*> free_;
+  std::vector<Request*> finished_;
+  std::size_t active_ = 0;  // begun and not recycled
+
+  std::thread thread_;
+};
+
+}  // namespace varve::fuse
