@@ -255,7 +255,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
     meta::InodePtr inode = TRY(a.inode(ino));
     std::shared_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
-    if (is_directory(*inode)) return Errc::is_directory;
+    if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
     TRY(ReadRange(a, *inode, offset, wanted).run());

@@ -22,7 +22,7 @@ class Rename {
     if (args_.from_parent != args_.to_parent) TRY(check_loops());
     const InodeLocks locks{from_dir_.get(), to_dir_.get(), source_.get(), target_.get()};
     TRY(check_again());
-    if (target_ && target_ == source_ && !exchange()) return {};  // two names of one file: POSIX says to do nothing
+    if (target_ && target_ == source_) return {};  // two names of one file: POSIX says to do nothing
     TRY(check_kinds());
     TRY(a_.admit({.record_bytes = 1600 + 3 * (args_.from.size() + args_.to.size()),
                   .inodes = args_.flags & kRenameWhiteout ? 1u : 0u,
