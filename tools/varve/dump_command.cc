@@ -1,0 +1,75 @@
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <ostream>
+
+#include "varve/command.h"
+#include "varve/dump.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct Arguments {
+  std::string what, path, which;
+  bool json = false;
+};
+
+struct Kind {
+  const char* name;
+  const char* which;  // null: nothing to choose
+  Result<Json> (*dump)(ImageReader&, std::uint64_t);
+};
+
+constexpr Kind kKinds[] = {
+    {"segment", "its number", [](ImageReader& image, std::uint64_t n) { return dump_segment(image, n); }},
+    {"chunk", "its first block", [](ImageReader& image, std::uint64_t n) { return dump_chunk(image, BlockAddr{n}); }},
+    {"chain", nullptr, [](ImageReader& image, std::uint64_t) { return dump_chain(image); }},
+    {"node", "its block", [](ImageReader& image, std::uint64_t n) { return dump_node(image, BlockAddr{n}); }},
+    {"inode", "its number", [](ImageReader& image, std::uint64_t n) { return dump_inode(image, Ino{n}); }},
+    {"directory", "its inode number", [](ImageReader& image, std::uint64_t n) { return dump_directory(image, Ino{n}); }},
+};
+constexpr const char* kSuperblock = "superblock";
+
+Result<std::uint64_t> parse_which(const Arguments& arguments, const Kind& kind) {
+  if (!kind.which) return 0;
+  std::uint64_t number = 0;
+  const char* const end = arguments.which.data() + arguments.which.size();
+  const auto [at, error] = std::from_chars(arguments.which.data(), end, number);
+  if (arguments.which.empty() || error != std::errc() || at != end)
+    return Error(Errc::invalid, fmt::format("dump {}: which one? Give {}", kind.name, kind.which));
+  return number;
+}
+
+Result<Json> make(const Arguments& arguments) {
+  if (arguments.what == kSuperblock) return dump_superblocks(arguments.path);
+  for (const Kind& kind : kKinds) {
+    if (arguments.what != kind.name) continue;
+    const std::uint64_t which = TRY(parse_which(arguments, kind));
+    ImageReader image = TRY(ImageReader::open(arguments.path));
+    return kind.dump(image, which);
+  }
+  return Errc::invalid;  // the parser has checked
+}
+
+Status dump(const Arguments& arguments, IoLayer& io) {
+  const Json json = TRY(make(arguments));
+  if (arguments.json) io.out << json.dump(2) << "\n";
+  else io.out << dump_text(json);
+  return {};
+}
+
+}  // namespace
+
+void declare_dump(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  std::vector<std::string> names = {kSuperblock};
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  CLI::App* command = app.add_subcommand("dump", "Show a structure of an unmounted filesystem");
+  command->add_option("what", arguments->what, "What to show")->required()->check(CLI::IsMember(names));
+  command->add_option("source", arguments->path, "Block device or image file")->required();
+  command->add_option("which", arguments->which, "Number of the segment, block or inode");
+  command->add_flag("--json", arguments->json, "For programs");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return dump(*arguments, io); }; });
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,56 @@
+#include "varve/image_reader.h"
+
+#include "format/map_record.h"
+
+namespace varve::tool {
+
+namespace {
+
+constexpr std::size_t kCacheBytes = 64u << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<io::BlockDevice>> ImageReader::open_device(const std::string& path) {
+  return io::open_device(path, {.access = io::Access::read_only});
+}
+
+Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device, Copy copy) {
+  const std::uint64_t blocks = device.geometry().blocks();
+  if (blocks == 0) return Error(Errc::not_varve, fmt::format("{}: empty", device.name()));
+  AlignedBuffer block(kBlockSize);
+  TRY(device.read(copy == Copy::first ? 0 : (blocks - 1) << kBlockShift, block.span()));
+  auto super = format::decode_superblock(block.span());
+  if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", device.name(), super.error().message()));
+  return super;
+}
+
+Result<ImageReader> ImageReader::open(const std::string& path) {
+  ImageReader image;
+  image.device_ = TRY(open_device(path));
+  auto first = read_superblock(*image.device_, Copy::first);
+  const auto second = read_superblock(*image.device_, Copy::second);
+  if (!first.ok() && !second.ok()) return first.error();
+  const bool take_second = !first.ok() || (second.ok() && second->serial > first->serial);
+  image.super_ = take_second ? *second : *first;
+  image.cache_ = std::make_unique<meta::NodeCache>(image.super_.identity, kCacheBytes);
+  image.source_ = std::make_unique<meta::BlockingSource>(*image.cache_, *image.device_);
+  return image;
+}
+
+Result<AlignedBuffer> ImageReader::read_blocks(BlockAddr address, std::uint64_t count) {
+  if (address.v >= super_.device_blocks || count > super_.device_blocks - address.v)
+    return Error(Errc::invalid, fmt::format("block {}: the device has {} blocks", address, super_.device_blocks));
+  AlignedBuffer blocks(count << kBlockShift);
+  TRY(device_->read(address.v << kBlockShift, blocks.span()));
+  return blocks;
+}
+
+meta::MapRoot ImageReader::reverse_map() const {
+  return {super_.reverse_map, format::TreeId::reverse_map, format::reverse_map_shape(super_.device_blocks)};
+}
+
+meta::MapRoot ImageReader::free_map() const {
+  return {super_.free_map, format::TreeId::free_map, format::free_map_shape(super_.segments, super_.segment_blocks)};
+}
+
+}  // namespace varve::tool

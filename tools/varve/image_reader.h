@@ -1,0 +1,43 @@
+// An unmounted device or image, for looking into it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/buffer.h"
+#include "format/superblock.h"
+#include "io/block_device.h"
+#include "meta/tree/item_tree.h"
+#include "meta/tree/map_tree.h"
+
+namespace varve::tool {
+
+enum class Copy : std::uint8_t { first, second };
+
+class ImageReader {
+ public:
+  // The better of both superblocks. Errc::in_use: mounted.
+  static Result<ImageReader> open(const std::string& path);
+
+  const format::Superblock& super() const { return super_; }
+  io::BlockDevice& device() { return *device_; }
+  meta::NodeSource& nodes() { return *source_; }
+
+  static Result<std::unique_ptr<io::BlockDevice>> open_device(const std::string& path);
+  static Result<format::Superblock> read_superblock(io::BlockDevice& device, Copy copy);
+  Result<AlignedBuffer> read_blocks(BlockAddr address, std::uint64_t count);
+
+  meta::TreeRoot inode_file() const { return {super_.inode_file, super_.inode_file_level}; }
+  meta::MapRoot reverse_map() const;
+  meta::MapRoot free_map() const;
+
+ private:
+  ImageReader() = default;
+
+  std::unique_ptr<io::BlockDevice> device_;
+  format::Superblock super_;
+  std::unique_ptr<meta::NodeCache> cache_;
+  std::unique_ptr<meta::NodeSource> source_;
+};
+
+}  // namespace varve::tool

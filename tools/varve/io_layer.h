@@ -1,0 +1,14 @@
+// What a command reads and prints through, so that tests can run whole commands in-process.
+#pragma once
+
+#include <iosfwd>
+
+namespace varve::tool {
+
+struct IoLayer {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+};
+
+}  // namespace varve::tool

@@ -1,0 +1,62 @@
+#include "varve/mount_client.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "fuse/control.h"
+
+namespace varve::tool {
+
+Result<MountClient> MountClient::open(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) return MountClient(fd, directory);
+  if (errno == ENOTCONN) return Error(Errc::io, fmt::format("{}: its daemon is gone: unmount it, or mount again", directory));
+  return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, std::strerror(errno)));
+}
+
+MountClient::MountClient(MountClient&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), directory_(std::move(other.directory_)) {}
+
+MountClient::~MountClient() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Error MountClient::error(const char* action) const {
+  if (errno == ENOTTY || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
+    return Error(Errc::unsupported, fmt::format("{}: not a mounted Varve filesystem", directory_));
+  if (errno == EPERM) return Error(Errc::not_permitted, fmt::format("{}: {}: only for root and who mounted it", directory_, action));
+  return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, std::strerror(errno)));
+}
+
+Result<nlohmann::ordered_json> MountClient::status() {
+  fuse::StatusPage page;
+  std::string text;
+  do {
+    page.offset = static_cast<std::uint32_t>(text.size());
+    if (::ioctl(fd_, fuse::kStatusIoctl, &page) != 0) return error("status");
+    if (page.offset != text.size() || page.total < page.offset) return Error(Errc::corrupt, "the daemon's answer makes no sense");
+    text.append(page.text, std::min<std::size_t>(sizeof page.text, page.total - page.offset));
+  } while (text.size() < page.total);
+  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded()) return Error(Errc::corrupt, "the daemon's answer makes no sense");
+  return json;
+}
+
+Status MountClient::checkpoint() {
+  if (::ioctl(fd_, fuse::kCheckpointIoctl) != 0) return error("checkpoint");
+  return {};
+}
+
+Result<std::uint64_t> MountClient::trim() {
+  fstrim_range range{0, ~0ULL, 0};
+  if (::ioctl(fd_, FITRIM, &range) != 0) return error("trim");
+  return range.len;
+}
+
+}  // namespace varve::tool

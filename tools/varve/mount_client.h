@@ -1,0 +1,32 @@
+// Talking to the daemon of a mount, through the mount.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+
+namespace varve::tool {
+
+class MountClient {
+ public:
+  // Any directory of a mount. Errc::unsupported: not one of Varve; Errc::io: its daemon is gone.
+  static Result<MountClient> open(const std::string& directory);
+  MountClient(MountClient&& other) noexcept;
+  MountClient& operator=(MountClient&&) = delete;
+  ~MountClient();
+
+  Result<nlohmann::ordered_json> status();
+  Status checkpoint();                 // returns when it is settled
+  Result<std::uint64_t> trim();        // bytes
+
+ private:
+  MountClient(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}
+  Error error(const char* action) const;
+
+  int fd_;
+  std::string directory_;
+};
+
+}  // namespace varve::tool

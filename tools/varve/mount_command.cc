@@ -1,0 +1,44 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "fuse/daemon.h"
+#include "varve/command.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct Arguments {
+  std::string source, directory;
+  std::vector<std::string> options;
+  bool foreground = false;
+};
+
+std::string options_footer() {
+  std::string text = "Options of a mount (-o):\n";
+  for (const auto& option : fuse::option_help()) text += fmt::format("  {:<16} {}\n", option.name, option.text);
+  return text;
+}
+
+Status mount(const Arguments& arguments) {
+  fuse::DaemonArguments daemon{arguments.source, arguments.directory, {}, arguments.foreground};
+  daemon.options.allow_other = ::geteuid() == 0;
+  for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
+  return fuse::run_daemon(daemon);
+}
+
+}  // namespace
+
+void declare_mount(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("mount", "Mount a device or image; returns when it can be used");
+  command->add_option("source", arguments->source, "Block device or image file")->required();
+  command->add_option("directory", arguments->directory, "Where to mount it")->required();
+  command->add_option("-o", arguments->options, "Options, separated by commas")->allow_extra_args(false);
+  command->add_flag("-f,--foreground", arguments->foreground, "Stay in the foreground");
+  command->footer(options_footer());
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return mount(*arguments); }; });
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,60 @@
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <ostream>
+#include <thread>
+
+#include "varve/command.h"
+#include "varve/image_reader.h"
+#include "varve/mount_client.h"
+#include "varve/status_text.h"
+#include "varve/superblock_json.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct Arguments {
+  std::string path;
+  bool json = false;
+  bool watch = false;
+};
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode);  // a dead mount point is one as well
+}
+
+Result<nlohmann::ordered_json> image_status(const std::string& path) {
+  ImageReader image = TRY(ImageReader::open(path));
+  return superblock_status(image.super(), path);
+}
+
+Status show(const Arguments& arguments, IoLayer& io) {
+  const auto once = [&]() -> Result<nlohmann::ordered_json> {
+    if (!is_directory(arguments.path)) return image_status(arguments.path);
+    MountClient client = TRY(MountClient::open(arguments.path));  // anew each time: it must not keep the mount busy
+    return client.status();
+  };
+  for (;;) {
+    const auto status = TRY(once());
+    if (arguments.json) io.out << (arguments.watch ? status.dump() : status.dump(2)) << std::endl;
+    else io.out << status_text(status) << std::endl;
+    if (!arguments.watch || !io.out) return {};
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+}  // namespace
+
+void declare_status(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("status", "What a filesystem knows about itself");
+  command->add_option("path", arguments->path, "Where it is mounted, or an unmounted device or image")->required();
+  command->add_flag("--json", arguments->json, "For programs");
+  command->add_flag("-w,--watch", arguments->watch, "Once a second, until interrupted");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return show(*arguments, io); }; });
+}
+
+}  // namespace varve::tool

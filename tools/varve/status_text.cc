@@ -1,0 +1,183 @@
+#include "varve/status_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/types.h"
+
+namespace varve::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Lines of a section; those about what the status does not have are left out.
+class Section {
+ public:
+  Section(const char* title, const Json& values) : values_(values) { text_ = fmt::format("\n{}\n", title); }
+
+  std::uint64_t number(const char* key) const { return values_.value(key, std::uint64_t{0}); }
+  bool has(const char* key) const { return values_.contains(key); }
+
+  Section& line(const char* label, const std::string& value) {
+    text_ += fmt::format("  {:<26}{}\n", label, value);
+    empty_ = false;
+    return *this;
+  }
+  Section& count(const char* label, const char* key) {
+    return has(key) ? line(label, fmt::format("{}", number(key))) : *this;
+  }
+  Section& blocks(const char* label, const char* key, std::uint64_t whole = 0) {
+    return has(key) ? size(label, number(key) << kBlockShift, whole << kBlockShift) : *this;
+  }
+  Section& bytes(const char* label, const char* key) { return has(key) ? size(label, number(key), 0) : *this; }
+  Section& factor(const char* label, const char* key) {
+    return has(key) && values_[key].is_number() ? line(label, fmt::format("{:.3f}", values_[key].get<double>())) : *this;
+  }
+  Section& words(const char* label, const char* key) {
+    const std::string text = has(key) && values_[key].is_string() ? values_[key].get<std::string>() : "";
+    return text.empty() ? *this : line(label, text);
+  }
+  Section& yes_no(const char* label, const char* key) {
+    return has(key) ? line(label, values_.value(key, false) ? "yes" : "no") : *this;
+  }
+  std::string text() const { return empty_ ? "" : text_; }
+
+ private:
+  Section& size(const char* label, std::uint64_t value, std::uint64_t whole) {
+    std::string text = size_text(value);
+    if (whole) text += fmt::format(" ({:.1f} %)", 100.0 * static_cast<double>(value) / static_cast<double>(whole));
+    return line(label, text);
+  }
+
+  const Json& values_;
+  std::string text_;
+  bool empty_ = true;
+};
+
+const Json& part(const Json& status, const char* key) {
+  static const Json kNothing = Json::object();
+  return status.contains(key) && status[key].is_object() ? status[key] : kNothing;
+}
+
+std::string head_text(const Json& status) {
+  Section section("Varve filesystem", status);
+  section.words("Device", "device").words("Label", "label").words("UUID", "uuid").words("State", "state");
+  section.words("I/O", "backend").yes_no("Read-only", "read_only").words("Because", "read_only_reason");
+  section.count("Mounted for (s)", "uptime_seconds");
+  return section.text().substr(1);
+}
+
+// Used segments by how full they are: a bar for each 5 %.
+std::string utilisation_text(const Json& space) {
+  if (!space.contains("utilisation")) return "";
+  const auto counts = space["utilisation"].get<std::vector<std::uint64_t>>();
+  const std::uint64_t most = counts.empty() ? 0 : *std::ranges::max_element(counts);
+  if (most == 0) return "";
+  std::string text = "\nSegments by share of live blocks\n";
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::size_t width = (counts[i] * 40 + most - 1) / most;
+    text += fmt::format("  {:>3}-{:<3}% {:>8}  {}\n", i * 100 / counts.size(), (i + 1) * 100 / counts.size(), counts[i],
+                        std::string(width, '#'));
+  }
+  return text;
+}
+
+std::string space_text(const Json& space) {
+  Section section("Space", space);
+  const std::uint64_t whole = section.number("device_blocks");
+  section.blocks("Device", "device_blocks").blocks("Live", "live_blocks", whole).blocks("Garbage", "garbage_blocks", whole);
+  section.blocks("  freed by a checkpoint", "reclaimable_blocks", whole).blocks("Reserve", "reserve_blocks", whole);
+  section.blocks("Charged to users", "charged_blocks", whole).blocks("Segment", "segment_blocks");
+  std::string text = section.text();
+  if (space.contains("segments")) {
+    Section counts("Segments", space["segments"]);
+    counts.count("Total", "total").count("Clean", "clean").count("Open", "open").count("Empty, to be settled", "empty");
+    counts.count("Used", "used");
+    text += counts.text();
+  }
+  return text + utilisation_text(space);
+}
+
+std::string log_text(const Json& log) {
+  Section section("Log", log);
+  section.count("Last chunk", "lsn").count("Durable up to", "durable_lsn").count("Chunks written", "chunks");
+  section.count("Flushes", "flushes").bytes("Waiting to be written", "pending_bytes");
+  section.bytes("To replay after a crash", "log_bytes_since_checkpoint").count("Records in memory", "delta_records");
+  section.bytes("Memory of records", "delta_bytes").count("Settled checkpoint", "serial").count("Checkpoints", "checkpoints");
+  section.yes_no("Checkpoint running", "checkpoint_running").count("Chunks replayed at mount", "replayed_chunks");
+  return section.text();
+}
+
+std::string traffic_text(const Json& traffic) {
+  Section section("Written since mount", traffic);
+  section.blocks("By users", "user_blocks_written").blocks("Data for users", "data_blocks_written");
+  section.blocks("Log headers", "chain_blocks_written").blocks("Metadata nodes", "node_blocks_written");
+  section.blocks("Moved by cleaning", "cleaned_blocks_written").bytes("To the device, in all", "device_bytes_written");
+  section.bytes("From the device", "device_bytes_read").factor("Write cost", "write_cost");
+  section.factor("Write cost, lifetime", "lifetime_write_cost");
+  return section.text();
+}
+
+std::string cleaner_text(const Json& cleaner) {
+  Section section("Cleaner", cleaner);
+  section.yes_no("Running", "running").words("State", "state").words("Policy", "victim_policy");
+  section.count("Segments cleaned", "segments_cleaned");
+  return section.text();
+}
+
+std::string memory_text(const Json& memory) {
+  Section section("Memory", memory);
+  section.bytes("Limit", "memory_limit_bytes").bytes("Tree nodes", "node_cache_bytes").count("  hits", "node_cache_hits");
+  section.count("  misses", "node_cache_misses").count("Inodes cached", "inodes_cached");
+  section.count("Inodes the kernel holds", "references");
+  return section.text();
+}
+
+std::string lifetime_text(const Json& lifetime) {
+  Section section("Since it was made", lifetime);
+  section.blocks("Written by users", "user_blocks").blocks("Moved by cleaning", "cleaned_blocks");
+  section.blocks("Metadata nodes", "node_blocks").blocks("Log headers", "chain_blocks");
+  section.bytes("To the device, in all", "device_bytes").count("Checkpoints", "checkpoints").count("Mounts", "mounts");
+  section.count("Recoveries", "recoveries").count("Segments cleaned", "segments_cleaned").count("Errors", "errors");
+  return section.text();
+}
+
+std::string error_text(const char* title, const Json& event) {
+  Section section(title, event);
+  section.words("Error", "error").count("Block", "block").count("Inode", "inode").count("When (s since 1970)", "seconds");
+  return section.text();
+}
+
+std::string mount_text(const Json& mount) {
+  Section section("Mount", mount);
+  section.words("At", "mount_point").count("Process", "pid").count("Serving threads", "threads").words("FUSE", "protocol");
+  if (mount.contains("features")) {
+    std::string names;
+    for (const auto& name : mount["features"]) names += (names.empty() ? "" : " ") + name.get<std::string>();
+    section.line("Features", names);
+  }
+  return section.text();
+}
+
+}  // namespace
+
+std::string size_text(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  unsigned unit = 0;
+  for (; value >= 1024; value /= 1024) ++unit;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string status_text(const Json& status) {
+  return head_text(status) + space_text(part(status, "space")) + log_text(part(status, "log")) +
+         traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
+         memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +
+         error_text("First error", part(status, "first_error")) + error_text("Last error", part(status, "last_error")) +
+         mount_text(part(status, "mount"));
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,12 @@
+// The JSON of a status (src/fuse/status_json.h, superblock_json.h) for people.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace varve::tool {
+
+std::string status_text(const nlohmann::ordered_json& status);
+std::string size_text(std::uint64_t bytes);  // "1.5 GiB"
+
+}  // namespace varve::tool

@@ -1,0 +1,110 @@
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <ostream>
+#include <thread>
+
+#include "base/buffer.h"
+#include "format/superblock.h"
+#include "fuse/mount_point.h"
+#include "fuse/mount_table.h"
+#include "io/block_device.h"
+#include "varve/command.h"
+#include "varve/mount_client.h"
+
+namespace varve::tool {
+
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(10);
+
+// What is asked of the daemon before it goes.
+struct Daemon {
+  std::string source;
+  bool read_only = false;
+  int pidfd = -1;
+
+  Daemon() = default;
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  ~Daemon() {
+    if (pidfd >= 0) ::close(pidfd);
+  }
+};
+
+Status ask(const std::string& directory, Daemon& daemon) {
+  MountClient client = TRY(MountClient::open(directory));
+  const auto status = TRY(client.status());
+  daemon.source = status["mount"].value("source", "");
+  daemon.read_only = status.value("read_only", false);
+  // A mount made in another container has a process number that says nothing here: then only the lock tells.
+  daemon.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, status["mount"].value("pid", 0), 0));
+  return {};
+}
+
+void wait_for_end(const Daemon& daemon) {
+  if (daemon.pidfd < 0) return;
+  pollfd end{daemon.pidfd, POLLIN, 0};
+  while (::poll(&end, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+// Opens when nobody holds the image any more.
+Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const std::string& source) {
+  for (;;) {
+    auto device = io::open_device(source, {.access = io::Access::read_only});
+    if (!device.fails_with(Errc::in_use)) return device;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+Status check_clean(const Daemon& daemon) {
+  wait_for_end(daemon);
+  if (daemon.read_only) return {};
+  const auto device = wait_for_device(daemon.source);
+  if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
+  AlignedBuffer block(kBlockSize);
+  TRY((*device)->read(0, block.span()));
+  const format::Superblock super = TRY(format::decode_superblock(block.span()));
+  if (super.clean) return {};
+  return Error(Errc::io, fmt::format("{}: unmounted, but the daemon could not bring it to a clean end: see its log; the "
+                                     "next mount recovers it", daemon.source));
+}
+
+Status umount(const std::string& argument, bool lazy, IoLayer& io) {
+  const std::string directory = fuse::resolve_mount_point(argument);
+  const auto mounted = directory.empty() ? std::nullopt : fuse::find_mount(directory);
+  if (!mounted) return Error(Errc::not_found, fmt::format("{}: not a mount point", argument));
+  if (!mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
+  if (lazy) return fuse::detach(directory, fuse::Detach::now);
+  Daemon daemon;
+  const Status asked = ask(directory, daemon);
+  if (asked.ok()) {
+    TRY(fuse::detach(directory, fuse::Detach::when_unused));
+    return check_clean(daemon);
+  }
+  if (!asked.error().is(Errc::io)) return asked;
+  io.err << "varve: " << directory << ": its daemon is gone; clearing the mount point\n";
+  return fuse::detach(directory, fuse::Detach::now);
+}
+
+}  // namespace
+
+void declare_umount(CLI::App& app, Action& chosen) {
+  struct Arguments {
+    std::string directory;
+    bool lazy = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("umount", "Unmount; returns when the image is complete and clean");
+  command->add_option("directory", arguments->directory, "Where it is mounted")->required();
+  command->add_flag("-l,--lazy", arguments->lazy, "Detach now, finish when nobody uses it any more; do not wait");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments](IoLayer& io) { return umount(arguments->directory, arguments->lazy, io); };
+  });
+}
+
+}  // namespace varve::tool
