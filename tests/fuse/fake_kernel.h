@@ -1,0 +1,113 @@
+// Plays the kernel's side of a mount over a socket pair that keeps message boundaries.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fuse/protocol.h"
+
+namespace varve::fuse {
+
+using Bytes = std::vector<std::byte>;
+
+template <class T>
+Bytes bytes_of(const T& value) {
+  const auto* data = reinterpret_cast<const std::byte*>(&value);
+  return Bytes(data, data + sizeof value);
+}
+inline Bytes bytes_of(const std::string& text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return Bytes(data, data + text.size());
+}
+inline Bytes name_bytes(const std::string& name) { return bytes_of(name + '\0'); }
+inline Bytes operator+(Bytes left, const Bytes& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+struct Reply {
+  std::uint64_t unique = 0;
+  int error = 0;  // positive errno
+  Bytes body;
+
+  template <class T>
+  T as(std::size_t offset = 0) const {
+    T value{};
+    if (body.size() >= offset + sizeof value) std::memcpy(&value, body.data() + offset, sizeof value);
+    return value;
+  }
+};
+
+class FakeKernel {
+ public:
+  FakeKernel() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) throw std::bad_alloc();
+    kernel_ = ends[0];
+    daemon_ = ends[1];
+    const int room = 4 << 20;
+    for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
+    for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    const timeval patience{20, 0};
+    ::setsockopt(kernel_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  ~FakeKernel() {
+    hang_up();
+    ::close(daemon_);
+  }
+  FakeKernel(const FakeKernel&) = delete;
+  FakeKernel& operator=(const FakeKernel&) = delete;
+
+  int daemon_end() const { return daemon_; }
+  // As after umount: the daemon reads an end.
+  void hang_up() {
+    if (kernel_ >= 0) ::close(kernel_);
+    kernel_ = -1;
+  }
+
+  std::uint64_t send(std::uint32_t opcode, std::uint64_t node, const Bytes& body) {
+    fuse_in_header header{};
+    header.len = static_cast<std::uint32_t>(sizeof header + body.size());
+    header.opcode = opcode;
+    header.unique = ++unique_;
+    header.nodeid = node;
+    send_raw(bytes_of(header) + body);
+    return unique_;
+  }
+  bool send_raw(const Bytes& message) {
+    return ::send(kernel_, message.data(), message.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+  }
+
+  // Nothing after the patience of some seconds.
+  std::optional<Reply> receive() {
+    Bytes message(2 << 20);
+    const ssize_t got = ::recv(kernel_, message.data(), message.size(), 0);
+    if (got < static_cast<ssize_t>(sizeof(fuse_out_header))) return {};
+    fuse_out_header header;
+    std::memcpy(&header, message.data(), sizeof header);
+    if (header.len != static_cast<std::uint32_t>(got)) return {};
+    message.resize(static_cast<std::size_t>(got));
+    return Reply{header.unique, -header.error, Bytes(message.begin() + sizeof header, message.end())};
+  }
+
+  // One request and its reply.
+  Reply call(std::uint32_t opcode, std::uint64_t node, const Bytes& body = {}) {
+    const std::uint64_t unique = send(opcode, node, body);
+    const auto reply = receive();
+    if (!reply || reply->unique != unique) return Reply{0, -1, {}};
+    return *reply;
+  }
+
+ private:
+  int kernel_ = -1;
+  int daemon_ = -1;
+  std::uint64_t unique_ = 0;
+};
+
+}  // namespace varve::fuse

@@ -1,0 +1,93 @@
+// What stands behind `-o`.
+#include "fuse/mount_options.h"
+
+#include <gmock/gmock.h>
+
+namespace varve::fuse {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+MountOptions parsed(std::string_view text) {
+  MountOptions options;
+  const Status status = parse_options(text, options);
+  EXPECT_TRUE(status.ok()) << text << ": " << (status.ok() ? "" : status.error().message());
+  return options;
+}
+
+std::string complaint(std::string_view text) {
+  MountOptions options;
+  const Status status = parse_options(text, options);
+  if (status.ok()) return "";
+  EXPECT_TRUE(status.error().is(Errc::invalid));
+  return status.error().message();
+}
+
+TEST(MountOptions, NothingMeansTheDefaults) {
+  const MountOptions options = parsed("");
+  EXPECT_FALSE(options.fs.read_only);
+  EXPECT_TRUE(options.wishes.writeback);
+  EXPECT_TRUE(options.fs.cleaner);
+  EXPECT_EQ(options.fs.atime, fs::Atime::relative);
+  EXPECT_FALSE(options.allow_other);
+}
+
+TEST(MountOptions, TakesWhatFstabMaySay) {
+  const MountOptions options = parsed("defaults,auto,noauto,nofail,_netdev,user,users,user=ann,x-systemd.automount,"
+                                      "comment=x,default_permissions,uhelper=varve,,rw");
+  EXPECT_TRUE(options.kernel_flags.empty());
+  EXPECT_FALSE(options.fs.read_only);
+}
+
+TEST(MountOptions, LaterOnesWin) {
+  EXPECT_FALSE(parsed("ro,rw").fs.read_only);
+  EXPECT_TRUE(parsed("rw,ro").fs.read_only);
+  EXPECT_EQ(parsed("noatime,strictatime").fs.atime, fs::Atime::always);
+  EXPECT_FALSE(parsed("discard,nodiscard").fs.discard);
+}
+
+TEST(MountOptions, PassesTheKernelsFlagsOn) {
+  EXPECT_THAT(parsed("nosuid,noatime,nodev,noexec,ro").kernel_flags, ElementsAre("nosuid", "nodev", "noexec"));
+}
+
+TEST(MountOptions, ReadsValues) {
+  const MountOptions options =
+      parsed("memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/var/log/varve,mlock,"
+             "max_background=16");
+  EXPECT_EQ(options.fs.memory_bytes, std::size_t{1} << 30);
+  EXPECT_FALSE(options.wishes.writeback);
+  EXPECT_FALSE(options.fs.cleaner);
+  EXPECT_EQ(options.fs.victim_policy, "greedy");
+  EXPECT_EQ(options.server.threads, 3U);
+  EXPECT_EQ(options.server.idle_threads, IdleThreads::off);
+  EXPECT_EQ(options.log_file, "/var/log/varve");
+  EXPECT_TRUE(options.lock_memory);
+  EXPECT_EQ(options.wishes.max_background, 16);
+  EXPECT_EQ(options.wishes.congestion_threshold, 12);
+}
+
+TEST(MountOptions, SaysWhatIsWrong) {
+  EXPECT_THAT(complaint("rw,frobnicate"), HasSubstr("frobnicate"));
+  EXPECT_THAT(complaint("memory=lots"), HasSubstr("memory=lots"));
+  EXPECT_THAT(complaint("memory=1M"), HasSubstr("16M"));
+  EXPECT_THAT(complaint("memory"), HasSubstr("needs a value"));
+  EXPECT_THAT(complaint("ro=1"), HasSubstr("takes no value"));
+  EXPECT_THAT(complaint("writeback=maybe"), HasSubstr("on or off"));
+  EXPECT_THAT(complaint("threads=0"), HasSubstr("threads=0"));
+  EXPECT_THAT(complaint("policy=best"), HasSubstr("greedy"));
+}
+
+TEST(MountOptions, Sizes) {
+  EXPECT_EQ(*parse_size("4096"), 4096U);
+  EXPECT_EQ(*parse_size("3k"), 3U << 10);
+  EXPECT_EQ(*parse_size("2T"), std::uint64_t{2} << 40);
+  for (const char* text : {"", "K", "-1", "1.5G", "1GB", "99999999999T", "1 G"}) EXPECT_FALSE(parse_size(text).ok()) << text;
+}
+
+TEST(MountOptions, EveryOneIsExplained) {
+  for (const OptionHelp& help : option_help()) EXPECT_FALSE(std::string(help.text).empty()) << help.name;
+}
+
+}  // namespace
+}  // namespace varve::fuse

@@ -1,0 +1,67 @@
+// A filesystem in memory, served to a fake kernel by real serving threads.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "fuse/device_transport.h"
+#include "fuse/fake_kernel.h"
+#include "fuse/server.h"
+#include "io/mem_device.h"
+#include "support/fs_fixture.h"
+
+namespace varve::fuse {
+
+class ServedMount {
+ public:
+  explicit ServedMount(Wishes wishes = {}) {
+    EXPECT_TRUE(test::make_image(device_, {}).ok());
+    fs::Options options;
+    options.count_references = true;
+    fs_ = std::move(fs::Filesystem::mount(device_, options)).value();
+    session_ = std::make_unique<Session>(*fs_, transport_, SessionSettings{wishes, &Clock::system(), "/mnt", "memory"},
+                                         [this](int error) { end_.set_value(error); });
+    server_ = std::make_unique<Server>(*session_, device_, ServerOptions{.threads = 2, .idle_threads = IdleThreads::off});
+  }
+  ~ServedMount() {
+    server_->stop();
+    EXPECT_TRUE(fs_->unmount().ok());
+  }
+
+  // INIT as a current kernel sends it.
+  void initialise() {
+    fuse_init_in offer{};
+    offer.major = 7;
+    offer.minor = 45;
+    offer.max_readahead = 131072;
+    offer.flags = ~0U;
+    const Reply reply = kernel_.call(FUSE_INIT, 0, bytes_of(offer));
+    ASSERT_EQ(reply.error, 0);
+    ASSERT_TRUE(session_->wait_initialised().ok());
+  }
+
+  fuse_entry_out create(std::uint64_t parent, const std::string& name) {
+    const fuse_create_in in{O_CREAT | O_RDWR, 0100644, 0, 0};
+    const Reply reply = kernel_.call(FUSE_CREATE, parent, bytes_of(in) + name_bytes(name));
+    EXPECT_EQ(reply.error, 0);
+    return reply.as<fuse_entry_out>();
+  }
+
+  FakeKernel& kernel() { return kernel_; }
+  Session& session() { return *session_; }
+  Server& server() { return *server_; }
+  std::future<int> end() { return end_.get_future(); }
+
+ private:
+  io::MemDevice device_{64 << 20};
+  FakeKernel kernel_;
+  DeviceTransport transport_{kernel_.daemon_end()};
+  std::promise<int> end_;
+  std::unique_ptr<fs::Filesystem> fs_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace varve::fuse

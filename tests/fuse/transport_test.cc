@@ -1,0 +1,127 @@
+// Messages in, replies out, over a fake kernel.
+#include "fuse/device_transport.h"
+
+#include <gmock/gmock.h>
+
+#include "fuse/fake_kernel.h"
+#include "io/mem_device.h"
+
+namespace varve::fuse {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+struct Recorder : MessageSink {
+  void receive(std::span<const std::byte> message, Lease& storage) override {
+    messages.emplace_back(message.begin(), message.end());
+    addresses.push_back(reinterpret_cast<std::uintptr_t>(message.data()));
+    if (keep) kept.push_back(std::move(storage));
+  }
+  void disconnected(int error) override { end = error; }
+
+  bool keep = false;
+  std::vector<Bytes> messages;
+  std::vector<std::uintptr_t> addresses;
+  std::vector<Lease> kept;
+  std::optional<int> end;
+};
+
+class TransportTest : public ::testing::Test {
+ protected:
+  void poll_until(const std::function<bool()>& condition) {
+    for (int i = 0; i < 100 && !condition(); ++i) queue->wait(kSecond / 10);
+    ASSERT_TRUE(condition());
+  }
+
+  io::MemDevice device{8 << 20};
+  std::unique_ptr<io::IoQueue> queue = device.make_queue();
+  BufferPool pool;
+  FakeKernel kernel;
+  DeviceTransport transport{kernel.daemon_end()};
+  Recorder sink;
+};
+
+TEST_F(TransportTest, DeliversWholeMessagesInOrder) {
+  const auto port = transport.open(*queue, pool, sink);
+  for (int i = 0; i < 200; ++i) kernel.send(FUSE_LOOKUP, 1, name_bytes(std::to_string(i)));
+  poll_until([&] { return sink.messages.size() == 200; });
+  EXPECT_EQ(sink.messages[199].size(), sizeof(fuse_in_header) + 4);
+  EXPECT_EQ(Bytes(sink.messages[7].begin() + sizeof(fuse_in_header), sink.messages[7].end()), name_bytes("7"));
+}
+
+TEST_F(TransportTest, PayloadOfAWriteIsPageAligned) {
+  const auto port = transport.open(*queue, pool, sink);
+  kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(4096));
+  poll_until([&] { return sink.messages.size() == 1; });
+  EXPECT_EQ((sink.addresses[0] + kWriteHeaderBytes) % 4096, 0U);
+}
+
+TEST_F(TransportTest, AMessageOfTheLargestSizeFits) {
+  const auto port = transport.open(*queue, pool, sink);
+  kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(1 << 20, std::byte{7}));
+  poll_until([&] { return sink.messages.size() == 1; });
+  EXPECT_EQ(sink.messages[0].size(), kWriteHeaderBytes + (1 << 20));
+  EXPECT_EQ(sink.messages[0].back(), std::byte{7});
+}
+
+TEST_F(TransportTest, AKeptMessageIsNotOverwritten) {
+  sink.keep = true;
+  const auto port = transport.open(*queue, pool, sink);
+  for (const char* name : {"one", "two"}) kernel.send(FUSE_LOOKUP, 1, name_bytes(name));
+  poll_until([&] { return sink.messages.size() == 2; });
+  EXPECT_NE(sink.addresses[0], sink.addresses[1]);
+  const auto* first = reinterpret_cast<const char*>(sink.addresses[0] + sizeof(fuse_in_header));
+  EXPECT_STREQ(first, "one");
+  EXPECT_GE(pool.leased_bytes(), 2 * BufferPool::kMaxBytes);
+  sink.kept.clear();
+}
+
+TEST_F(TransportTest, PausesAndGoesOn) {
+  const auto port = transport.open(*queue, pool, sink);
+  port->pause();
+  kernel.send(FUSE_GETATTR, 1, {});
+  for (int i = 0; i < 3; ++i) queue->wait(kSecond / 100);
+  EXPECT_TRUE(sink.messages.empty());
+  port->resume();
+  poll_until([&] { return sink.messages.size() == 1; });
+}
+
+TEST_F(TransportTest, TellsTheEndOnce) {
+  const auto port = transport.open(*queue, pool, sink);
+  kernel.hang_up();
+  poll_until([&] { return sink.end.has_value(); });
+  EXPECT_EQ(*sink.end, 0);
+  port->resume();
+  EXPECT_EQ(queue->poll(), 0U) << "watches on after the end";
+}
+
+TEST_F(TransportTest, RepliesGoOutWhole) {
+  const Bytes data(100'000, std::byte{9});
+  fuse_out_header header{static_cast<std::uint32_t>(sizeof(fuse_out_header) + data.size()), 0, 42};
+  const iovec parts[] = {{&header, sizeof header}, {const_cast<std::byte*>(data.data()), data.size()}};
+  EXPECT_EQ(transport.reply(parts), 0);
+  const auto reply = kernel.receive();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->unique, 42U);
+  EXPECT_EQ(reply->body, data);
+  kernel.hang_up();
+  EXPECT_EQ(transport.reply(parts), 0) << "nobody to reply to is no error";
+}
+
+TEST(BufferPool, GivesAlignedBuffersAndReusesThem) {
+  BufferPool pool;
+  std::byte* first = nullptr;
+  {
+    const Lease lease = pool.take(100);
+    first = lease.data();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 4096, 0U);
+    EXPECT_EQ(pool.leased_bytes(), lease.size());
+  }
+  EXPECT_EQ(pool.leased_bytes(), 0U);
+  EXPECT_EQ(pool.take(4096).data(), first);
+  EXPECT_GE(pool.take(BufferPool::kMaxBytes).size(), (1U << 20) + 80);
+  EXPECT_THROW(pool.take(BufferPool::kMaxBytes + 1), std::bad_alloc);
+}
+
+}  // namespace
+}  // namespace varve::fuse
