@@ -1,5 +1,5 @@
-// Merges against a map: after each one, the new tree holds what the map holds, and nothing was read, written or released
-// that should not have been (TreeFixture::check).
+// Merges against a map: after each one, the new tree holds what the map holds, and nothing was read, written or
+// released that should not have been (TreeFixture::check).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -140,8 +140,8 @@ TEST_F(MapTreeTest, ScanStopsAtAnError) {
   EXPECT_EQ(visits, 1U);
 }
 
-// As `.mfile` does: each node of the map needs a record at the index of its own address, and a record for the block that
-// it leaves. Addresses are handed out one after the other, so the set closes quickly.
+// As `.mfile` does: each node of the map needs a record at the index of its own address, and a record for the block
+// that it leaves. Addresses are handed out one after the other, so the set closes quickly.
 TEST_F(MapTreeTest, AMapThatRecordsItsOwnNodesCloses) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 50; ++round) {
@@ -150,8 +150,9 @@ TEST_F(MapTreeTest, AMapThatRecordsItsOwnNodesCloses) {
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(editor.touch(500'000 + random() % 400'000).ok());
     std::vector<std::pair<BlockAddr, std::uint8_t>> given;
     unsigned turns = 0;
+    const auto note = [&](BlockAddr address, std::uint8_t level) { given.emplace_back(address, level); };
     for (std::size_t done = 0;; ++turns) {
-      ASSERT_TRUE(editor.assign(tree.sink, [&](BlockAddr a, std::uint8_t level) { given.emplace_back(a, level); }).ok());
+      ASSERT_TRUE(editor.assign(tree.sink, note).ok());
       if (done == given.size()) break;
       for (; done < given.size(); ++done) ASSERT_TRUE(editor.touch(given[done].first.v).ok());
       for (const BlockAddr address : tree.sink.released) ASSERT_TRUE(editor.touch(address.v).ok());

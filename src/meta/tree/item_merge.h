@@ -1,5 +1,5 @@
-// The only way the inode file changes: one pass over sorted edits that writes a new tree beside the old one. Each touched
-// node is read once and written once; untouched subtrees are shared.
+// The only way the inode file changes: one pass over sorted edits that writes a new tree beside the old one. Each
+// touched node is read once and written once; untouched subtrees are shared.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ class ItemSink {
 class ItemEditor {
  public:
   virtual ~ItemEditor() = default;
-  // Smallest key at which an edit is still to be made; nullopt at the end. A range edit that has been applied up to some
-  // bound continues at that bound.
+  // Smallest key at which an edit is still to be made; nullopt at the end. A range edit that has been applied up to
+  // some bound continues at that bound.
   virtual std::optional<format::Key> next_key() = 0;
-  // Given all old items of one leaf (every old item with a key in [lower, bound)), puts into `out` everything that shall
-  // stand there from now on, keys in [lower, bound), and thereby consumes all edits below `bound`.
+  // Given all old items of one leaf (every old item with a key in [lower, bound)), puts into `out` everything that
+  // shall stand there from now on, keys in [lower, bound), and thereby consumes all edits below `bound`.
   // A leaf without edits is not shown, even if it is rewritten for its address or to fill up its neighbour.
   virtual Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) = 0;
   // Look-ahead for deep queues: what next_key() would say if everything below `from` were done; consumes nothing. Only
@@ -70,8 +70,8 @@ struct MergeOptions {
 };
 
 // Returns the root of the new tree; the old one stays readable. A tree without items has no root (ref is none), and
-// such a root is a valid beginning. All nodes but the last of each level end up at least about `refill` full; nodes that
-// are touched in a row are packed to `fill`. An error leaves both `source` and the old tree as they were; what has been
+// such a root is a valid beginning. All nodes but the last of each level end up at least about `refill` full; nodes
+// that are touched in a row are packed to `fill`. An error leaves both `source` and the old tree as they were; what has been
 // allocated and released until then is the sink's to forget. Errc::invalid: the editor broke its contract.
 Result<TreeRoot> merge_items(NodeSource& source, const TreeRoot& root, ItemEditor& editor, NodeSink& sink,
                              const MergeOptions& options);

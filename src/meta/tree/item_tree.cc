@@ -20,8 +20,8 @@ Result<NodePtr> get_root(NodeSource& source, const TreeRoot& root) {
 Result<NodePtr> get_child(NodeSource& source, const ChildRef& child, std::uint8_t level) {
   NodePtr node = TRY(source.get({child.ref, format::TreeId::inode_file, level}));
   if (node->header().first != child.first)
-    return Error(Errc::corrupt,
-                 fmt::format(".ifile node at block {}: begins with another key than its parent says", child.ref.address));
+    return Error(Errc::corrupt, fmt::format(".ifile node at block {}: begins with another key than its parent says",
+                                            child.ref.address));
   return node;
 }
 

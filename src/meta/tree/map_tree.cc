@@ -35,7 +35,8 @@ Result<NodePtr> get_node(NodeSource& source, const MapRoot& root, const NodeRef&
                          std::uint64_t index) {
   NodePtr node = TRY(source.get(want_of(root, ref, level)));
   if (node->header().first.offset != first_record(root.shape, level, index))
-    return Error(Errc::corrupt, fmt::format("map node at block {}: holds other records than its parent says", ref.address));
+    return Error(Errc::corrupt,
+                 fmt::format("map node at block {}: holds other records than its parent says", ref.address));
   return node;
 }
 

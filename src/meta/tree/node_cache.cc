@@ -46,8 +46,8 @@ std::size_t Node::memory() const {
          children_.capacity() * sizeof(format::ChildRef) + slots_.capacity() * sizeof(format::NodeRef);
 }
 
-// One lock, one table, one clock hand. `clock` is a queue of second chances: eviction takes the front, and what was used
-// since it was last there goes round once more.
+// One lock, one table, one clock hand. `clock` is a queue of second chances: eviction takes the front, and what was
+// used since it was last there goes round once more.
 struct NodeCache::Shard {
   struct Entry : boost::intrusive::list_base_hook<> {
     NodePtr node;

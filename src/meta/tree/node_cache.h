@@ -87,9 +87,9 @@ class NodeSource {
 };
 
 // Reads misses synchronously; prefetch() reads a batch in one go, many in flight. Belongs to one thread.
-// What a prefetch brought stays pinned until get() takes it, or until the next prefetch of the same level, so that a walk
-// which fetches ahead on several levels never loses it to eviction. A node that prefetch() cannot read is left to get(),
-// which says why.
+// What a prefetch brought stays pinned until get() takes it, or until the next prefetch of the same level, so that a
+// walk which fetches ahead on several levels never loses it to eviction. A node that prefetch() cannot read is left to
+// get(), which says why.
 class BlockingSource : public NodeSource {
  public:
   // `cache_reads`: keep what was read in the cache (false for one-time scans).

@@ -16,7 +16,8 @@ using format::kNodePayloadBytes;
 namespace {
 
 Error out_of_order(const Node& node) {
-  return Error(Errc::corrupt, fmt::format(".ifile node at block {}: reaches into its right neighbour", node.header().address));
+  return Error(Errc::corrupt,
+               fmt::format(".ifile node at block {}: reaches into its right neighbour", node.header().address));
 }
 
 }  // namespace
