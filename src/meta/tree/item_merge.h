@@ -71,8 +71,8 @@ struct MergeOptions {
 
 // Returns the root of the new tree; the old one stays readable. A tree without items has no root (ref is none), and
 // such a root is a valid beginning. All nodes but the last of each level end up at least about `refill` full; nodes
-// that are touched in a row are packed to `fill`. An error leaves both `source` and the old tree as they were; what has been
-// allocated and released until then is the sink's to forget. Errc::invalid: the editor broke its contract.
+// that are touched in a row are packed to `fill`. An error leaves both `source` and the old tree as they were; what has
+// been allocated and released until then is the sink's to forget. Errc::invalid: the editor broke its contract.
 Result<TreeRoot> merge_items(NodeSource& source, const TreeRoot& root, ItemEditor& editor, NodeSink& sink,
                              const MergeOptions& options);
 
