@@ -29,7 +29,7 @@ class FsckCommand : public testing::Test {
     for (const auto& argument : arguments) argv.push_back(argument.c_str());
     out_.str("");
     err_.str("");
-    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, recover_});
+    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, recover_, nullptr});
   }
   std::string image() const { return folder_ / "image"; }
   void save(ImageBuilder& builder) { ASSERT_TRUE(builder.build()->save(image()).ok()); }
