@@ -10,6 +10,7 @@
 #include "image_tools.h"
 #include "io/overlay_device.h"
 #include "support/comparer.h"
+#include "support/good.h"
 #include "support/pattern.h"
 #include "support/world.h"
 #include "sweep.h"
@@ -23,7 +24,7 @@ constexpr std::uint64_t kSmall = 8u << 20;
 struct Unclean {
   explicit Unclean(const std::string& text, const std::string& start = "create /a 0644; create /b 0644")
       : recording({}, prepare({}, script(start)), script(text)), image(recording.device().image_now()) {
-    EXPECT_EQ(recording.failed(), "");
+    EXPECT_TRUE(good(recording.failed()));
   }
   const ModelFs& last() const { return recording.states().back().model; }
 
@@ -97,7 +98,7 @@ TEST(Hazards, H11_an_unreadable_tail_ends_the_log) {
   ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
   std::size_t state = 0;
   const Cut last{crash.recording.device().position(), CutPolicy::prefix, 0};
-  EXPECT_EQ(crash.recording.find(snapshot_of(mounted.fixture), crash.recording.allowed(last), state), "");
+  EXPECT_TRUE(good(crash.recording.find(snapshot_of(mounted.fixture), crash.recording.allowed(last), state)));
   EXPECT_FALSE(mounted.fixture.resolve("/e").ok());
 }
 
@@ -128,7 +129,7 @@ TEST(Hazards, H18_a_forged_chunk_is_not_replayed) {
     image->poke(forged.address.v * kBlockSize, bytes);
     Mounted mounted(*image);
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
-    EXPECT_EQ(compare(mounted.fixture, crash.last()), "");
+    EXPECT_TRUE(good(compare(mounted.fixture, crash.last())));
   }
 }
 
@@ -142,9 +143,9 @@ TEST(Hazards, H26_one_superblock_lost_at_rest_loses_nothing) {
       wipe(*image, first ? BlockAddr{0} : BlockAddr{image->geometry().blocks() - 1});
       Mounted mounted(*image);
       ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
-      EXPECT_EQ(compare(mounted.fixture, unclean ? crash.last() : clean.model), "") << first << unclean;
+      EXPECT_TRUE(good(compare(mounted.fixture, unclean ? crash.last() : clean.model))) << first << unclean;
       ASSERT_TRUE(mounted.fixture.unmount().ok());
-      EXPECT_EQ(check_image(*image), "") << "both superblocks must be whole again";
+      EXPECT_TRUE(good(check_image(*image))) << "both superblocks must be whole again";
     }
   }
 }
@@ -154,7 +155,7 @@ TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
   Recording recording({}, prepare({}, script("create /f 0644")),
                       script("write /f 0 50000 1; fsync /f; checkpoint; write /f 0 4096 2; fsync /f; unlink /f;"
                              "fsync /; checkpoint; create /g 0644; fsync /g; checkpoint"));
-  ASSERT_EQ(recording.failed(), "");
+  ASSERT_TRUE(good(recording.failed()));
   for (const Cut& cut : recording.cuts(CutPlan{.seeds = 1})) {
     for (const bool first : {true, false}) {
       const auto image = recording.device().image(cut);
@@ -165,7 +166,7 @@ TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
         continue;
       }
       std::size_t state = 0;
-      EXPECT_EQ(recording.find(snapshot_of(mounted.fixture), recording.allowed(cut), state), "") << to_string(cut);
+      EXPECT_TRUE(good(recording.find(snapshot_of(mounted.fixture), recording.allowed(cut), state))) << to_string(cut);
     }
   }
 }
@@ -175,23 +176,22 @@ TEST(Hazards, H35_cleaning_does_not_launder_rotten_blocks) {
   WorldParameters parameters;
   parameters.bytes = kSmall;
   World world(parameters);
-  ASSERT_EQ(world.start(), "");
-  ASSERT_EQ(run_script(world.steps, script("create /rotten 0644; create /f 0644; create /g 0644")), "");
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /rotten 0644; create /f 0644; create /g 0644"))));
   // The victim among blocks that will die, so that its segment is worth cleaning.
   for (int i = 0; i < 40; ++i) {
-    ASSERT_EQ(run_script(world.steps, script(fmt::format("write /f {} 4096 {}", i * 4096, 10 + i))), "");
+    ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("write /f {} 4096 {}", i * 4096, 10 + i)))));
     if (i == 20) {
-      ASSERT_EQ(run_script(world.steps, script("write /rotten 0 4096 1")), "");
+      ASSERT_TRUE(good(run_script(world.steps, script("write /rotten 0 4096 1"))));
     }
   }
-  ASSERT_EQ(run_script(world.steps, script("remount")), "");
+  ASSERT_TRUE(good(run_script(world.steps, script("remount"))));
   const auto places = find_block(world.device, pattern_bytes(1, 0, kBlockSize));
   ASSERT_EQ(places.size(), 1U);
   flip_bit(world.device, places[0], 777);
   for (int i = 0; i < 600; ++i) {
-    ASSERT_EQ(run_script(world.steps, script(fmt::format("write /{} {} 65536 {}; work", i % 3 ? "f" : "g",
-                                                         i * 7 % 40 * 32768, 100 + i))),
-              "");
+    ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("write /{} {} 65536 {}; work", i % 3 ? "f" : "g",
+                                                         i * 7 % 40 * 32768, 100 + i)))));
   }
   auto read = world.fixture.read(*world.fixture.resolve("/rotten"), 0, kBlockSize);
   ASSERT_FALSE(read.ok());
@@ -231,7 +231,8 @@ TEST(Hazards, H43_cookies_survive_a_crash) {
     ASSERT_TRUE(fixture.mount().ok());
     Lockstep lockstep(fixture, clock);
     lockstep.model = start.model;
-    ASSERT_EQ(run_script(lockstep, script(steps + "checkpoint; create /d/last 0644; unlink /d/name-5; fsync /d")), "");
+    steps += "checkpoint; create /d/last 0644; unlink /d/name-5; fsync /d";
+    ASSERT_TRUE(good(run_script(lockstep, script(steps))));
     before = *fixture.list(*fixture.resolve("/d"));
   }
   const auto image = device.image_now();
@@ -246,7 +247,7 @@ TEST(Hazards, H44_a_read_only_mount_replays_in_memory_and_writes_nothing) {
   {
     Mounted mounted(device, [](fs::Options& options) { options.read_only = true; });
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
-    EXPECT_EQ(difference(snapshot_of(crash.last()), snapshot_of(mounted.fixture)), "");
+    EXPECT_TRUE(good(difference(snapshot_of(crash.last()), snapshot_of(mounted.fixture))));
     EXPECT_TRUE(mounted.fixture.make("/x", 0100644).fails_with(Errc::read_only));
     EXPECT_TRUE(mounted.fixture.unmount().ok());
   }
@@ -254,12 +255,12 @@ TEST(Hazards, H44_a_read_only_mount_replays_in_memory_and_writes_nothing) {
   {
     Mounted mounted(device, [](fs::Options& options) { options.read_only = options.no_recovery = true; });
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
-    EXPECT_EQ(difference(snapshot_of(crash.recording.states()[0].model), snapshot_of(mounted.fixture)), "");
+    EXPECT_TRUE(good(difference(snapshot_of(crash.recording.states()[0].model), snapshot_of(mounted.fixture))));
   }
   EXPECT_EQ(device.position(), 0U);
   Mounted writable(device);
   ASSERT_TRUE(writable.status.ok());
-  EXPECT_EQ(compare(writable.fixture, crash.last()), "");
+  EXPECT_TRUE(good(compare(writable.fixture, crash.last())));
 }
 
 // How fsck looks at an unclean image: recovered in memory, proved by the checker, unchanged below.
@@ -272,7 +273,7 @@ TEST(Hazards, H45_recovery_onto_an_overlay_leaves_the_image_alone) {
     ASSERT_TRUE(mounted.status.ok());
     ASSERT_TRUE(mounted.fixture.unmount().ok());
   }
-  EXPECT_EQ(check_image(overlay), "");
+  EXPECT_TRUE(good(check_image(overlay)));
   EXPECT_EQ(below.position(), 0U);
 }
 
@@ -301,7 +302,7 @@ TEST(Damage, a_flipped_bit_anywhere_is_never_believed) {
     if (!found.error.empty()) continue;
     std::size_t state = 0;
     const std::pair<std::size_t, std::size_t> any{0, crash.recording.states().size() - 1};
-    EXPECT_EQ(crash.recording.find(found, any, state), "") << "block " << block;
+    EXPECT_TRUE(good(crash.recording.find(found, any, state))) << "block " << block;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "support/ace.h"
+#include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/shrink.h"
@@ -42,7 +43,7 @@ TEST(Ace, every_single_operation) {
   const CrashSetup setup;
   const DurableState start = prepare(setup, ace_setup());
   for (const Script& script : ace_sequences(1)) {
-    ASSERT_EQ(sweep(setup, start, ace_setup(), script, few_per_script(1, 1000)), "");
+    ASSERT_TRUE(good(sweep(setup, start, ace_setup(), script, few_per_script(1, 1000))));
   }
 }
 
@@ -56,7 +57,7 @@ TEST(Ace, pairs_of_operations) {
   const std::uint64_t stride = 1031;  // a prime: any number of them is spread over the alphabet
   for (std::uint64_t i = 0; i < sequences.size() && budget.left(); ++i, ++done) {
     const Script& script = sequences[(first_seed() + i * stride) % sequences.size()];
-    ASSERT_EQ(sweep(setup, start, ace_setup(), script, few_per_script(i, 12)), "");
+    ASSERT_TRUE(good(sweep(setup, start, ace_setup(), script, few_per_script(i, 12))));
   }
   fmt::print("{} of {} pairs\n", done, sequences.size());
 }
@@ -162,12 +163,12 @@ TEST(Random, ten_crashes_in_a_row) {
       }
       setup.seed = seed * 100 + static_cast<std::uint64_t>(round);
       Recording recording(setup, state, script);
-      ASSERT_EQ(recording.failed(), "") << "seed " << seed << " round " << round << "\n" << to_string(script);
+      ASSERT_TRUE(good(recording.failed())) << "seed " << seed << " round " << round << "\n" << to_string(script);
       const Cut cut{dice.below(recording.device().position() + 1), static_cast<CutPolicy>(dice.below(5)),
                     dice.below(1000)};
       DurableState next;
       const std::string failure = verify(recording, cut, {}, &next);
-      ASSERT_EQ(failure, "") << "seed " << seed << " round " << round << " cut " << to_string(cut) << "\n"
+      ASSERT_TRUE(good(failure)) << "seed " << seed << " round " << round << " cut " << to_string(cut) << "\n"
                              << to_string(script);
       state = std::move(next);
     }
@@ -181,10 +182,10 @@ TEST(Repeat, crash) {
   const CrashSetup setup = parse_setup(setting("VARVE_CRASH_SETUP"));
   const Script preparation = script(setting("VARVE_CRASH_START"));
   Recording recording(setup, prepare(setup, preparation), script(text));
-  ASSERT_EQ(recording.failed(), "");
+  ASSERT_TRUE(good(recording.failed()));
   const auto cut = parse_cut(setting("VARVE_CRASH_CUT"));
   ASSERT_TRUE(cut) << "VARVE_CRASH_CUT=position:policy:seed";
-  EXPECT_EQ(verify(recording, *cut, VerifyOptions{true, true, 8}), "");
+  EXPECT_TRUE(good(verify(recording, *cut, VerifyOptions{true, true, 8})));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
@@ -49,30 +50,30 @@ std::string empty(World& world) {
 
 TEST(Hazards, H22_H39_fills_and_empties_twenty_times_to_the_same_level) {
   World world(device_of(24 * kMiB));
-  ASSERT_EQ(world.start(), "");
+  ASSERT_TRUE(good(world.start()));
   std::uint64_t first = 0;
   for (int round = 0; round < 20; ++round) {
     std::string failure;
     const std::uint64_t bytes = fill(world, round, failure);
-    ASSERT_EQ(failure, "") << "round " << round;
+    ASSERT_TRUE(good(failure)) << "round " << round;
     if (round == 0) first = bytes;
     EXPECT_GT(bytes, 24 * kMiB / 2) << "round " << round;
     EXPECT_GE(bytes + kMiB, first) << "round " << round << ": space got lost";
     if (round % 5 == 0) {
-      ASSERT_EQ(world.compare_now(), "");
+      ASSERT_TRUE(good(world.compare_now()));
     }
-    ASSERT_EQ(empty(world), "") << "round " << round;
+    ASSERT_TRUE(good(empty(world))) << "round " << round;
   }
-  EXPECT_EQ(world.finish(), "");
+  EXPECT_TRUE(good(world.finish()));
 }
 
 // Overwriting what is there, punching and deleting need no space that a full disk would not give.
 TEST(Hazards, H38_overwrites_never_run_out_of_space) {
   World world(device_of(24 * kMiB));
-  ASSERT_EQ(world.start(), "");
+  ASSERT_TRUE(good(world.start()));
   std::string failure;
   const std::uint64_t bytes = fill(world, 0, failure);
-  ASSERT_EQ(failure, "");
+  ASSERT_TRUE(good(failure));
   const std::uint64_t refused = world.steps.refused_for_space();
   Dice dice(first_seed());
   for (int i = 0; i < 4000; ++i) {
@@ -80,84 +81,84 @@ TEST(Hazards, H38_overwrites_never_run_out_of_space) {
     const std::uint64_t offset = dice.below(127) * 4096 + dice.below(2) * dice.below(4096);
     const std::uint64_t length = dice.between(1, dice.percent(80) ? 4096 : 65536);
     if (offset + length > 524288) continue;
-    ASSERT_EQ(world.steps.run(step(fmt::format("write /f{} {} {} {}", file, offset, length, 10000 + i))), "");
+    ASSERT_TRUE(good(world.steps.run(step(fmt::format("write /f{} {} {} {}", file, offset, length, 10000 + i)))));
     ASSERT_EQ(world.steps.refused_for_space(), refused) << "an overwrite was refused";
     if (i % 500 == 0) {
-      ASSERT_EQ(world.steps.run(step("sync")), "");
+      ASSERT_TRUE(good(world.steps.run(step("sync"))));
     }
   }
-  EXPECT_EQ(world.compare_now(), "");
-  EXPECT_EQ(world.finish(), "");
+  EXPECT_TRUE(good(world.compare_now()));
+  EXPECT_TRUE(good(world.finish()));
 }
 
 // The 420 MiB file on a 512 MiB image, to scale: most of the device is one file that is overwritten at random.
 TEST(Hazards, H40_a_file_of_most_of_the_device_is_overwritten_many_times) {
   const std::uint64_t bytes = number_setting("VARVE_AGING_BYTES", 32 * kMiB);
   World world(device_of(bytes));
-  ASSERT_EQ(world.start(), "");
-  ASSERT_EQ(world.steps.run(step("create /big 0644")), "");
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(world.steps.run(step("create /big 0644"))));
   const std::uint64_t size = bytes / 100 * 82 / 4096 * 4096;
   for (std::uint64_t at = 0; at < size; at += 256 * 1024) {
     const std::uint64_t length = std::min<std::uint64_t>(256 * 1024, size - at);
-    ASSERT_EQ(world.steps.run(step(fmt::format("write /big {} {} {}", at, length, 1 + at / 4096))), "");
+    ASSERT_TRUE(good(world.steps.run(step(fmt::format("write /big {} {} {}", at, length, 1 + at / 4096)))));
   }
   ASSERT_EQ(world.steps.refused_for_space(), 0U) << "82 % of the device must fit";
   Dice dice(first_seed());
   const std::uint64_t writes = size / 4096 * number_setting("VARVE_AGING_ROUNDS", 3);
   for (std::uint64_t i = 0; i < writes; ++i) {
     const std::uint64_t offset = dice.below(size / 4096) * 4096;
-    ASSERT_EQ(world.steps.run(step(fmt::format("write /big {} 4096 {}", offset, 100000 + i))), "") << "write " << i;
+    ASSERT_TRUE(good(world.steps.run(step(fmt::format("write /big {} 4096 {}", offset, 100000 + i))))) << "write " << i;
     ASSERT_EQ(world.steps.refused_for_space(), 0U) << "write " << i;
     if (i % 64 == 63) {
-      ASSERT_EQ(world.steps.run(step("fsync /big")), "");
+      ASSERT_TRUE(good(world.steps.run(step("fsync /big"))));
     }
   }
-  EXPECT_EQ(world.compare_now(), "");
-  EXPECT_EQ(world.finish(), "");
+  EXPECT_TRUE(good(world.compare_now()));
+  EXPECT_TRUE(good(world.finish()));
 }
 
 // A promise of fallocate is kept when everything else is full.
 TEST(Hazards, H38_fallocated_space_can_be_written) {
   World world(device_of(24 * kMiB));
-  ASSERT_EQ(world.start(), "");
-  ASSERT_EQ(run_script(world.steps, script("create /kept 0644; fallocate /kept allocate 0 4194304; sync")), "");
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /kept 0644; fallocate /kept allocate 0 4194304; sync"))));
   std::string failure;
   fill(world, 0, failure);
-  ASSERT_EQ(failure, "");
+  ASSERT_TRUE(good(failure));
   const std::uint64_t refused = world.steps.refused_for_space();
   for (int i = 0; i < 8; ++i) {
-    ASSERT_EQ(world.steps.run(step(fmt::format("write /kept {} 524288 {}", i * 524288, 500 + i))), "");
+    ASSERT_TRUE(good(world.steps.run(step(fmt::format("write /kept {} 524288 {}", i * 524288, 500 + i)))));
   }
   EXPECT_EQ(world.steps.refused_for_space(), refused);
-  EXPECT_EQ(world.finish(), "");
+  EXPECT_TRUE(good(world.finish()));
 }
 
 // Deleting makes room at once, in the numbers that df shows too.
 TEST(Full, statfs_follows_what_is_written_and_deleted) {
   World world(device_of(32 * kMiB));
-  ASSERT_EQ(world.start(), "");
+  ASSERT_TRUE(good(world.start()));
   const std::uint64_t before = *world.fixture.available_bytes();
-  ASSERT_EQ(run_script(world.steps, script("create /f 0644")), "");
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644"))));
   for (int i = 0; i < 8; ++i) {
-    ASSERT_EQ(world.steps.run(step(fmt::format("write /f {} 1048576 {}", i * kMiB, 1 + i))), "");
+    ASSERT_TRUE(good(world.steps.run(step(fmt::format("write /f {} 1048576 {}", i * kMiB, 1 + i)))));
   }
   const std::uint64_t with_file = *world.fixture.available_bytes();
   EXPECT_LE(with_file, before - 8 * kMiB);
   EXPECT_GE(with_file, before - 9 * kMiB);
-  ASSERT_EQ(run_script(world.steps, script("unlink /f; sync; checkpoint")), "");
+  ASSERT_TRUE(good(run_script(world.steps, script("unlink /f; sync; checkpoint"))));
   EXPECT_GE(*world.fixture.available_bytes() + 64 * 1024, before);
 }
 
 // Checkpoints are made for space only while they release some.
 TEST(Hazards, H33_a_full_device_does_not_checkpoint_for_ever) {
   World world(device_of(16 * kMiB));
-  ASSERT_EQ(world.start(), "");
+  ASSERT_TRUE(good(world.start()));
   std::string failure;
   fill(world, 0, failure);
-  ASSERT_EQ(failure, "");
-  for (int i = 0; i < 50; ++i) ASSERT_EQ(world.steps.run(step("work")), "");
+  ASSERT_TRUE(good(failure));
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(good(world.steps.run(step("work"))));
   const std::uint64_t before = world.fixture.fs().status().checkpoints;
-  for (int i = 0; i < 50; ++i) ASSERT_EQ(world.steps.run(step("work")), "");
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(good(world.steps.run(step("work"))));
   EXPECT_LE(world.fixture.fs().status().checkpoints, before + 1);
 }
 

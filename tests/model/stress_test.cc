@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
@@ -105,7 +106,7 @@ class Stress : public ::testing::Test {
 };
 
 TEST_F(Stress, each_thread_in_its_own_directory) {
-  ASSERT_EQ(world->start(), "");
+  ASSERT_TRUE(good(world->start()));
   std::vector<std::unique_ptr<Lockstep>> parts;
   for (unsigned i = 0; i < kThreads; ++i) {
     ASSERT_TRUE(world->fixture.make(fmt::format("/t{}", i), S_IFDIR | 0755).ok());
@@ -126,16 +127,16 @@ TEST_F(Stress, each_thread_in_its_own_directory) {
     }
     return std::string();
   });
-  ASSERT_EQ(failure, "");
+  ASSERT_TRUE(good(failure));
   for (auto& p : parts) p->model.drop_all_references();
   ASSERT_TRUE(world->fixture.unmount().ok());
-  ASSERT_EQ(check_image(world->device), "");
+  ASSERT_TRUE(good(check_image(world->device)));
   ASSERT_TRUE(world->fixture.mount().ok());
-  for (auto& p : parts) EXPECT_EQ(compare(world->fixture, p->model, kNoTimes), "");
+  for (auto& p : parts) EXPECT_TRUE(good(compare(world->fixture, p->model, kNoTimes)));
 }
 
 TEST_F(Stress, all_threads_in_one_directory) {
-  ASSERT_EQ(world->start(), "");
+  ASSERT_TRUE(good(world->start()));
   ASSERT_TRUE(world->fixture.make("/shared", S_IFDIR | 0755).ok());
   std::vector<std::unique_ptr<Lockstep>> parts;
   for (unsigned i = 0; i < kThreads; ++i) parts.push_back(part("/shared"));
@@ -155,7 +156,7 @@ TEST_F(Stress, all_threads_in_one_directory) {
     }
     return std::string();
   });
-  ASSERT_EQ(failure, "");
+  ASSERT_TRUE(good(failure));
   for (int mounts = 0; mounts < 2; ++mounts) {
     const Snapshot found = snapshot_of(world->fixture, &parts[0]->model);
     std::size_t entries = 1;
@@ -163,20 +164,20 @@ TEST_F(Stress, all_threads_in_one_directory) {
       const std::string prefix = fmt::format("t{}-", i);
       const Snapshot expected = named(snapshot_of(parts[i]->model, false), prefix);
       entries += expected.entries.size();
-      EXPECT_EQ(difference(expected, named(found, prefix), kNoTimes), "") << "thread " << i;
+      EXPECT_TRUE(good(difference(expected, named(found, prefix), kNoTimes))) << "thread " << i;
     }
     for (auto& p : parts) p->model.drop_all_references();
     if (mounts == 1) {
       EXPECT_EQ(found.entries.size(), entries);
     }
     ASSERT_TRUE(world->fixture.unmount().ok());
-    ASSERT_EQ(check_image(world->device), "");
+    ASSERT_TRUE(good(check_image(world->device)));
     ASSERT_TRUE(world->fixture.mount().ok());
   }
 }
 
 TEST_F(Stress, all_threads_write_parts_of_one_file) {
-  ASSERT_EQ(world->start(), "");
+  ASSERT_TRUE(good(world->start()));
   const Ino ino = world->fixture.make("/file", S_IFREG | 0644)->ino;
   constexpr std::uint64_t kPiece = 3000;  // most blocks belong to two threads
   constexpr std::uint64_t kPieces = 800;
@@ -200,7 +201,7 @@ TEST_F(Stress, all_threads_write_parts_of_one_file) {
     }
     return std::string();
   });
-  ASSERT_EQ(failure, "");
+  ASSERT_TRUE(good(failure));
   for (int mounts = 0; mounts < 2; ++mounts) {
     for (std::uint64_t piece = 0; piece < kPieces; ++piece) {
       if (seeds[piece] == 0) continue;
@@ -209,14 +210,14 @@ TEST_F(Stress, all_threads_write_parts_of_one_file) {
       ASSERT_EQ(*found, pattern_bytes(seeds[piece], piece * kPiece, kPiece)) << "piece " << piece;
     }
     ASSERT_TRUE(world->fixture.unmount().ok());
-    ASSERT_EQ(check_image(world->device), "");
+    ASSERT_TRUE(good(check_image(world->device)));
     ASSERT_TRUE(world->fixture.mount().ok());
   }
 }
 
 // Renames against lookups and lists: a name that is always there, first here, then there, is never missed in both.
 TEST_F(Stress, a_file_that_is_renamed_is_always_somewhere) {
-  ASSERT_EQ(world->start(), "");
+  ASSERT_TRUE(good(world->start()));
   ASSERT_TRUE(world->fixture.make("/a", S_IFDIR | 0755).ok());
   ASSERT_TRUE(world->fixture.make("/b", S_IFDIR | 0755).ok());
   const Ino a = *world->fixture.resolve("/a");
@@ -246,7 +247,7 @@ TEST_F(Stress, a_file_that_is_renamed_is_always_somewhere) {
     }
     return std::string();
   });
-  EXPECT_EQ(failure, "");
+  EXPECT_TRUE(good(failure));
   EXPECT_TRUE(world->fixture.lookup(a, "x").ok());
 }
 

@@ -108,7 +108,7 @@ void Recording::run() {
       break;
     }
     if (steps.changed()) add_state(i + 1, begun, steps.model);
-    if (is_barrier(script_[i].verb)) barriers_.push_back({device_->position(), states_.size() - 1});
+    if (is_barrier(script_[i].verb) && steps.succeeded()) barriers_.push_back({device_->position(), states_.size() - 1});
   }
   clock_after_ = clock.elapsed();
   if (failed_.empty()) fixture.crash();

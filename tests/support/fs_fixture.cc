@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include <spdlog/spdlog.h>
+
 #include "base/buffer.h"
 #include "format/make.h"
 #include "fs/engine.h"
+#include "support/settings.h"
 
 namespace varve::test {
 
@@ -39,6 +42,9 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
 }
 
 fs::Options test_options(ManualClock& clock, Random& random) {
+  // Thousands of mounts, most of them after a crash, would drown what a test has to say.
+  static const bool talk = number_setting("VARVE_TEST_LOG", 0) != 0;
+  if (!talk) spdlog::set_level(spdlog::level::off);
   fs::Options options;
   options.background = false;
   options.count_references = true;

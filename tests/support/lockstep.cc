@@ -271,6 +271,7 @@ std::string Lockstep::judge_error(const Step& step, const Answer& answer, const 
 std::string Lockstep::judge(const Step& step, const Answer& answer, Timestamp now) {
   const auto target = inode_of(model, step.target);  // before the step: it may take the name away
   auto expected = apply(model, step, now);
+  succeeded_ = expected.ok() && !answer.error;
   changed_ = expected.ok() && !is_neutral(step.verb);
   std::string text = judge_error(step, answer, expected);
   if (!text.empty() || !expected.ok()) return text;
@@ -287,7 +288,7 @@ std::string Lockstep::judge(const Step& step, const Answer& answer, Timestamp no
 }
 
 std::string Lockstep::run(const Step& step) {
-  changed_ = false;
+  succeeded_ = changed_ = false;
   if (!options_.remounts && (step.verb == Verb::remount || step.verb == Verb::pass)) return "";
   if (options_.advance_clock) clock_.advance(kStepNs);
   const Timestamp now = clock_.now();

@@ -32,7 +32,8 @@ class Lockstep {
   // Empty if both did the same; else what the filesystem did wrong.
   std::string run(const Step& step);
   std::uint64_t refused_for_space() const { return refused_for_space_; }
-  // Whether the last step changed the model.
+  // What became of the last step: acknowledged; and did it change the model?
+  bool succeeded() const { return succeeded_; }
   bool changed() const { return changed_; }
 
  private:
@@ -62,7 +63,7 @@ class Lockstep {
   ManualClock& clock_;
   LockstepOptions options_;
   std::uint64_t refused_for_space_ = 0;
-  bool changed_ = false;
+  bool succeeded_ = false, changed_ = false;
 };
 
 // Runs all steps; empty, or the number and text of the step that went wrong and how.

@@ -92,7 +92,7 @@ Status ModelFs::setattr(ModelId id, const ModelAttrChange& change, Timestamp now
   if (change.gid) inode.gid = *change.gid;
   if (change.size) {
     if (*change.size < inode.size) inode.content.shrink(*change.size);
-    if (*change.size != inode.size) inode.mtime = now;
+    inode.mtime = now;  // also when the size stays, as ftruncate and O_TRUNC do
     inode.size = *change.size;
   }
   if (change.atime) inode.atime = *change.atime;

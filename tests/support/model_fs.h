@@ -40,8 +40,7 @@ struct ModelInode {
   Ino ino;                       // as the filesystem named it; none while unknown
   std::uint32_t generation = 0;  // likewise
 
-  ModelId parent = 0;     // directories
-  bool linkable = false;  // made without a name and never named
+  ModelId parent = 0;  // directories
   std::map<std::string, ModelId, std::less<>> entries;
   ModelContent content;
   std::string symlink;

@@ -90,16 +90,13 @@ Result<ModelId> ModelFs::make(ModelId parent, std::string_view name, const Model
 Result<ModelId> ModelFs::make_unnamed(ModelId parent, const ModelNewNode& node, Timestamp now) {
   if (!inode(parent).is_directory()) return Errc::not_directory;
   if (inode(parent).nlink == 0) return Errc::not_found;
-  const ModelId id = add_inode(parent, node, now);
-  edit(id).linkable = true;
-  return id;
+  return add_inode(parent, node, now);
 }
 
+// An inode that has lost its last name gets a new one here; that only files of O_TMPFILE may is for the kernel to say.
 Status ModelFs::link(ModelId id, ModelId parent, std::string_view name, Timestamp now) {
   if (inode(id).is_directory()) return Errc::not_permitted;
   TRY(new_entry_place(parent, name));
-  if (inode(id).nlink == 0 && !inode(id).linkable) return Errc::not_found;
-  edit(id).linkable = false;
   ++edit(id).nlink;
   edit(id).ctime = now;
   enter(parent, name, id, now);

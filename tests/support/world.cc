@@ -1,5 +1,7 @@
 #include "support/world.h"
 
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "support/shrink.h"
@@ -73,11 +75,30 @@ std::string run_in_world(const WorldParameters& parameters, const Script& script
   return text;
 }
 
+namespace {
+
+// What kind of failure a text is about: shrinking must not wander off to another one.
+std::string kind_of(const std::string& failure) {
+  std::string kind;
+  for (const char c : failure.substr(failure.find('\n') == std::string::npos ? 0 : failure.find('\n'))) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
+    if (kind.size() == 40) break;
+  }
+  return kind;
+}
+
+}  // namespace
+
 std::string report(const WorldParameters& parameters, const Script& script, const std::string& failure,
                    std::uint64_t seed) {
   // A single step can only be blamed when every step is followed by a look.
-  const auto fails = [&](const Script& candidate) { return !run_in_world(parameters, candidate, 1).empty(); };
-  if (!fails(script)) return fmt::format("seed {}, {} steps: {}\n", seed, script.size(), failure);
+  const std::string at_once = run_in_world(parameters, script, 1);
+  const std::string kind = kind_of(at_once);
+  const auto fails = [&](const Script& candidate) {
+    const std::string text = run_in_world(parameters, candidate, 1);
+    return !text.empty() && kind_of(text) == kind;
+  };
+  if (at_once.empty()) return fmt::format("seed {}, {} steps: {}\n", seed, script.size(), failure);
   const Script small = shrink(script, fails);
   return fmt::format("seed {}: {}\nsmallest script that fails ({} bytes, image seed {}):\n{}\n\n{}", seed, failure,
                      parameters.bytes, parameters.image.seed, to_string(small), run_in_world(parameters, small, 1));
