@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -114,11 +113,6 @@ void detach_politely(Mount& mount, Lifetime& lifetime) {
 }
 
 // Whoever aborts a connection may leave a mount that answers nothing any more.
-bool is_dead(const std::string& directory) {
-  struct stat status {};
-  return ::stat(directory.c_str(), &status) != 0 && errno == ENOTCONN;
-}
-
 void detach_if_dead(MountPoint& point) {
   if (is_dead(point.directory())) (void)detach(point.directory(), Detach::now);
   point.mark_detached();

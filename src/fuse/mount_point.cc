@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,10 +100,18 @@ void write_setting(const std::string& file, const char* value) {
 
 }  // namespace
 
+bool is_dead(const std::string& directory) {
+  struct statfs space {};  // stat(2) would be answered from the kernel's cache
+  return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
 Result<std::string> prepare_mount_point(const std::string& directory) {
   const std::string path = resolve_mount_point(directory);
   struct stat status {};
-  const auto look = [&] { return path.empty() ? ENOENT : ::stat(path.c_str(), &status) == 0 ? 0 : errno; };
+  const auto look = [&] {
+    if (path.empty()) return ENOENT;
+    return is_dead(path) ? ENOTCONN : ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+  };
   int error = look();
   if (error == ENOTCONN) {
     TRY(clear_stale(path));

@@ -15,6 +15,9 @@ namespace varve::fuse {
 // Errc::not_found, not_directory, in_use say what stands in the way.
 Result<std::string> prepare_mount_point(const std::string& directory);
 
+// A mount whose daemon has ended without unmounting.
+bool is_dead(const std::string& directory);
+
 struct MountRequest {
   std::string directory;  // from prepare_mount_point()
   std::string source;     // device or image, absolute

@@ -21,6 +21,17 @@ Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
   }
 }
 
+void seek(Request& r, std::uint64_t offset, fs::SeekKind kind) {
+  r.serve([&r, offset, kind] { return r.fs().seek(r.operation(), r.node(), offset, kind); },
+          [&r](std::uint64_t found) { r.reply_struct(fuse_lseek_out{found}); });
+}
+
+void seek_after_flush(Request& r, std::uint64_t offset, fs::SeekKind kind) {
+  r.session().flusher().flush(r.node(), offset, [&r, offset, kind] {
+    r.post([&r, offset, kind] { seek(r, offset, kind); });
+  });
+}
+
 }  // namespace
 
 Status read(Request& r) {
@@ -50,16 +61,22 @@ Status fallocate(Request& r) {
   return {};
 }
 
-// With the writeback cache the kernel asks without writing back first, and what is only in its cache would look like a
-// hole. Refused once, it treats every file as all data, which is always right.
+// The kernel asks without writing back first, and what is only in its cache would look like a hole.
 Status lseek(Request& r) {
-  const Agreement* const agreement = r.session().agreement();
-  if (!agreement || agreement->writeback) return not_implemented(r);
   const auto in = TRY(r.body().take<fuse_lseek_in>());
-  if (in.whence != SEEK_DATA && in.whence != SEEK_HOLE) return Errc::invalid;
-  const auto kind = in.whence == SEEK_DATA ? fs::SeekKind::data : fs::SeekKind::hole;
-  r.serve([&r, offset = in.offset, kind] { return r.fs().seek(r.operation(), r.node(), offset, kind); },
-          [&r](std::uint64_t offset) { r.reply_struct(fuse_lseek_out{offset}); });
+  const std::uint64_t offset = in.offset;
+  if (in.whence == SEEK_HOLE) {
+    seek_after_flush(r, offset, fs::SeekKind::hole);
+  } else if (in.whence == SEEK_DATA) {
+    r.serve_result([&r, offset] { return r.fs().seek(r.operation(), r.node(), offset, fs::SeekKind::data); },
+                   [&r, offset](const Result<std::uint64_t>& found) {
+                     // Data stays data, whatever the kernel holds back.
+                     if (found.ok() && *found == offset) return r.reply_struct(fuse_lseek_out{offset});
+                     seek_after_flush(r, offset, fs::SeekKind::data);
+                   });
+  } else {
+    return Errc::invalid;
+  }
   return {};
 }
 

@@ -12,9 +12,10 @@ Status init(Request& r) {
   if (!agreed.ok()) {
     spdlog::error("{}", agreed.error().message());
     r.reply_errno(EPROTO);
-    return {};
+  } else {
+    r.reply_struct((*agreed)->reply);
   }
-  r.reply_struct((*agreed)->reply);
+  r.session().initialised();
   return {};
 }
 

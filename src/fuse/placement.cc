@@ -33,9 +33,7 @@ bool may_leave_idle() {
   return may;
 }
 
-void pin(unsigned index) {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+void pin(const cpu_set_t& allowed, unsigned index) {
   const auto count = static_cast<unsigned>(CPU_COUNT(&allowed));
   index %= std::max(count, 1U);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -56,14 +54,14 @@ unsigned cpu_count() {
   return std::max(static_cast<unsigned>(CPU_COUNT(&allowed)), 1U);
 }
 
-Placement::Placement(IdleThreads wish, unsigned index) {
+Placement::Placement(IdleThreads wish, unsigned index) : index_(index) {
   if (wish == IdleThreads::off) return;
   if (wish == IdleThreads::automatic) {
     schedstat_ = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (schedstat_ < 0 || !may_leave_idle()) return;
   }
   enabled_ = wish == IdleThreads::automatic;
-  pin(index);
+  if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) enabled_ = false;
   change(true);
   waited_ns_ = time_waited();
 }
@@ -72,8 +70,12 @@ Placement::~Placement() {
   if (schedstat_ >= 0) ::close(schedstat_);
 }
 
+// An idle thread serves the callers of its own CPU; a normal one goes where there is room.
 void Placement::change(bool idle) {
-  if (set_policy(idle ? SCHED_IDLE : SCHED_OTHER)) idle_ = idle;
+  if (!set_policy(idle ? SCHED_IDLE : SCHED_OTHER)) return;
+  idle_ = idle;
+  if (idle) pin(allowed_, index_);
+  else ::pthread_setaffinity_np(::pthread_self(), sizeof allowed_, &allowed_);
 }
 
 void Placement::woken() {

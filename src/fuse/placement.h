@@ -4,6 +4,8 @@
 // thread for a while when that was long.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <string>
 
@@ -17,7 +19,7 @@ unsigned cpu_count();
 // Of the calling thread; one per serving thread.
 class Placement {
  public:
-  // Pins the thread to the `index`-th allowed CPU if it is going to run as an idle thread.
+  // As an idle thread it is pinned to the `index`-th of the CPUs it may use.
   Placement(IdleThreads wish, unsigned index);
   ~Placement();
   Placement(const Placement&) = delete;
@@ -31,7 +33,9 @@ class Placement {
   void change(bool idle);
   std::uint64_t time_waited() const;  // ns spent runnable without a CPU
 
-  bool enabled_ = false;
+  const unsigned index_;
+  cpu_set_t allowed_{};
+  bool enabled_ = false;  // changes between both
   bool idle_ = false;
   int schedstat_ = -1;
   std::uint64_t next_look_ns_ = 0;

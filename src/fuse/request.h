@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <new>
 #include <optional>
 #include <span>
@@ -56,6 +57,8 @@ class Request {
   // The same with finish(Result<T>), errors included. finish may begin another serve().
   template <class Attempt, class Finish>
   void serve_result(Attempt attempt, Finish finish);
+  // Thread-safe: runs `task` on the serving thread.
+  void post(std::function<void()> task) { host_.queue.post(std::move(task)); }
   // Page-aligned bytes for the reply, kept until it is sent.
   std::span<std::byte> reply_space(std::size_t bytes);
 

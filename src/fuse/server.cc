@@ -6,7 +6,7 @@
 
 namespace varve::fuse {
 
-Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) {
+Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) : session_(session) {
   const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
   for (unsigned i = 0; i < threads; ++i)
     workers_.push_back(std::make_unique<Worker>(session, device, options, i, options.request_bytes / threads));
@@ -15,6 +15,7 @@ Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& o
 Server::~Server() { stop(); }
 
 void Server::stop() {
+  session_.flusher().stop();  // needs the workers
   for (const auto& worker : workers_) worker->ask_to_stop();
   for (const auto& worker : workers_) worker->join();
 }

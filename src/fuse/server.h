@@ -29,6 +29,7 @@ class Server {
   void stop();
 
  private:
+  Session& session_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

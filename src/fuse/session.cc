@@ -9,7 +9,7 @@ namespace varve::fuse {
 
 Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
                  std::function<void(int error)> ended)
-    : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)) {}
+    : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport) {}
 
 RequestCounters& Session::add_counters() {
   std::lock_guard lock(mutex_);
@@ -19,18 +19,23 @@ RequestCounters& Session::add_counters() {
 
 Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
   std::lock_guard lock(mutex_);
-  if (agreement_) return Errc::invalid;
+  if (agreement_) return Error(Errc::invalid, "the kernel began the same mount twice");
   agreement_ = negotiate(offer, settings_.wishes);
-  changed_.notify_all();
   if (!agreement_->ok()) return agreement_->error();
   agreed_.store(&agreement_->value(), std::memory_order_release);
   return agreed_.load();
 }
 
+void Session::initialised() {
+  std::lock_guard lock(mutex_);
+  is_initialised_ = true;
+  changed_.notify_all();
+}
+
 Status Session::wait_initialised() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return agreement_ || has_ended_; });
-  if (!agreement_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
+  changed_.wait(lock, [this] { return is_initialised_ || has_ended_; });
+  if (!is_initialised_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
   if (!agreement_->ok()) return agreement_->error();
   return {};
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fs/filesystem.h"
+#include "fuse/cache_flusher.h"
 #include "fuse/control_snapshots.h"
 #include "fuse/error_log.h"
 #include "fuse/negotiation.h"
@@ -43,10 +44,13 @@ class Session {
   Clock& clock() { return *settings_.clock; }
   ErrorLog& errors() { return errors_; }
   ControlSnapshots& snapshots() { return snapshots_; }
+  CacheFlusher& flusher() { return flusher_; }
   RequestCounters& add_counters();
 
-  // INIT: agrees with the kernel, once. What it returns stays valid.
+  // INIT: agrees with the kernel, once. What it returns stays valid. When the kernel has the answer, or the error:
+  // initialised().
   Result<const Agreement*> initialise(const fuse_init_in& offer);
+  void initialised();
   const Agreement* agreement() const { return agreed_.load(std::memory_order_acquire); }
   // Blocks until INIT has been answered, or the end; Errc::shut_down then, or what INIT failed with.
   Status wait_initialised();
@@ -67,12 +71,14 @@ class Session {
   const std::function<void(int)> ended_;
   ErrorLog errors_;
   ControlSnapshots snapshots_;
+  CacheFlusher flusher_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<RequestCounters>> counters_;
   std::optional<Result<Agreement>> agreement_;
   std::optional<std::uint64_t> destroy_unique_;
+  bool is_initialised_ = false;
   bool has_ended_ = false;
   std::atomic<const Agreement*> agreed_{nullptr};
 };

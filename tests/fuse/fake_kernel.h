@@ -84,17 +84,15 @@ class FakeKernel {
     return ::send(kernel_, message.data(), message.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
   }
 
-  // Nothing after the patience of some seconds.
+  // The next reply; notifications before it are counted. Nothing after the patience of some seconds.
   std::optional<Reply> receive() {
-    Bytes message(2 << 20);
-    const ssize_t got = ::recv(kernel_, message.data(), message.size(), 0);
-    if (got < static_cast<ssize_t>(sizeof(fuse_out_header))) return {};
-    fuse_out_header header;
-    std::memcpy(&header, message.data(), sizeof header);
-    if (header.len != static_cast<std::uint32_t>(got)) return {};
-    message.resize(static_cast<std::size_t>(got));
-    return Reply{header.unique, -header.error, Bytes(message.begin() + sizeof header, message.end())};
+    for (;;) {
+      auto reply = receive_any();
+      if (!reply || reply->unique != 0) return reply;
+      ++notifications_;
+    }
   }
+  unsigned notifications() const { return notifications_; }
 
   // One request and its reply.
   Reply call(std::uint32_t opcode, std::uint64_t node, const Bytes& body = {}) {
@@ -105,9 +103,21 @@ class FakeKernel {
   }
 
  private:
+  std::optional<Reply> receive_any() {
+    Bytes message(2 << 20);
+    const ssize_t got = ::recv(kernel_, message.data(), message.size(), 0);
+    if (got < static_cast<ssize_t>(sizeof(fuse_out_header))) return {};
+    fuse_out_header header;
+    std::memcpy(&header, message.data(), sizeof header);
+    if (header.len != static_cast<std::uint32_t>(got)) return {};
+    message.resize(static_cast<std::size_t>(got));
+    return Reply{header.unique, -header.error, Bytes(message.begin() + sizeof header, message.end())};
+  }
+
   int kernel_ = -1;
   int daemon_ = -1;
   std::uint64_t unique_ = 0;
+  unsigned notifications_ = 0;
 };
 
 }  // namespace varve::fuse

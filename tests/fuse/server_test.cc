@@ -71,10 +71,21 @@ TEST_F(ServerTest, LeavesToTheKernelWhatItCanDoByItself) {
   EXPECT_EQ(call(100'000, 1).error, ENOSYS);
 }
 
-TEST_F(ServerTest, SeekIsRefusedWhereTheKernelHidesData) {
-  fuse_lseek_in in{};
-  in.whence = SEEK_HOLE;
-  EXPECT_EQ(call(FUSE_LSEEK, 1, bytes_of(in)).error, ENOSYS);
+TEST_F(ServerTest, SeekFindsHolesAndLetsTheKernelWriteBackFirst) {
+  const auto file = mount.create(1, "f");
+  ASSERT_EQ(write(file.nodeid, 1 << 20, Bytes(4096, std::byte{1})).error, 0);
+  const auto seek = [&](std::uint64_t offset, int whence) {
+    return call(FUSE_LSEEK, file.nodeid, bytes_of(fuse_lseek_in{0, offset, static_cast<std::uint32_t>(whence), 0}));
+  };
+  EXPECT_EQ(seek(1 << 20, SEEK_DATA).as<fuse_lseek_out>().offset, 1U << 20);
+  EXPECT_EQ(mount.kernel().notifications(), 0U) << "data stays data";
+  EXPECT_EQ(seek(0, SEEK_DATA).as<fuse_lseek_out>().offset, 1U << 20);
+  EXPECT_EQ(mount.kernel().notifications(), 1U);
+  EXPECT_EQ(seek(0, SEEK_HOLE).as<fuse_lseek_out>().offset, 0U);
+  EXPECT_EQ(seek(1 << 20, SEEK_HOLE).as<fuse_lseek_out>().offset, (1U << 20) + 4096);
+  EXPECT_EQ(mount.kernel().notifications(), 3U);
+  EXPECT_EQ(seek(2 << 20, SEEK_DATA).error, ENXIO);
+  EXPECT_EQ(seek(0, SEEK_CUR).error, EINVAL);
 }
 
 TEST_F(ServerTest, LongNamesAreRefusedInEveryOperation) {
@@ -248,23 +259,6 @@ TEST_F(ServerTest, MessagesThatAreNoneAreDropped) {
   header.len = 3;
   mount.kernel().send_raw(bytes_of(header));
   EXPECT_EQ(call(FUSE_STATFS, 1).error, 0);
-}
-
-TEST(ServerWithoutWriteback, SeekFindsHoles) {
-  ServedMount mount({.writeback = false});
-  mount.initialise();
-  const auto file = mount.create(1, "f");
-  fuse_write_in in{};
-  in.offset = 1 << 20;
-  in.size = 4096;
-  ASSERT_EQ(mount.kernel().call(FUSE_WRITE, file.nodeid, bytes_of(in) + Bytes(4096, std::byte{1})).error, 0);
-  const auto seek = [&](std::uint64_t offset, std::uint32_t whence) {
-    return mount.kernel().call(FUSE_LSEEK, file.nodeid, bytes_of(fuse_lseek_in{0, offset, whence, 0}));
-  };
-  EXPECT_EQ(seek(0, SEEK_DATA).as<fuse_lseek_out>().offset, 1U << 20);
-  EXPECT_EQ(seek(0, SEEK_HOLE).as<fuse_lseek_out>().offset, 0U);
-  EXPECT_EQ(seek(1 << 20, SEEK_HOLE).as<fuse_lseek_out>().offset, (1U << 20) + 4096);
-  EXPECT_EQ(seek(2 << 20, SEEK_DATA).error, ENXIO);
 }
 
 }  // namespace

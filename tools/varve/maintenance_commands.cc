@@ -32,6 +32,7 @@ void declare_checkpoint(CLI::App& app, Action& chosen) {
 void declare_trim(CLI::App& app, Action& chosen) {
   declare(app, chosen, "trim", "Tell the device what is free",
           [](MountClient& client, const std::string& directory, IoLayer& io) -> Status {
+            TRY(client.status());  // other filesystems know this ioctl, too
             const std::uint64_t bytes = TRY(client.trim());
             io.out << fmt::format("{}: {} bytes trimmed\n", directory, bytes);
             return {};

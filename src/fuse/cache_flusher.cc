@@ -1,0 +1,61 @@
+#include "fuse/cache_flusher.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+
+#include "fuse/protocol.h"
+
+namespace varve::fuse {
+
+void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> done) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+      jobs_.push_back({ino, offset, std::move(done)});
+      changed_.notify_one();
+      return;
+    }
+  }
+  done();  // the mount is ending: its callers get an answer, whichever
+}
+
+void CacheFlusher::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void CacheFlusher::run() {
+  ::pthread_setname_np(::pthread_self(), "varve-flush");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    drop_cache(job);
+    job.done();
+    lock.lock();
+  }
+}
+
+void CacheFlusher::drop_cache(const Job& job) {
+  fuse_notify_inval_inode_out range{};
+  range.ino = job.ino.v;
+  range.off = static_cast<std::int64_t>(job.offset);
+  range.len = 0;  // to the end
+  fuse_out_header header{};
+  header.len = sizeof header + sizeof range;
+  header.error = FUSE_NOTIFY_INVAL_INODE;  // `unique` stays 0: a notification
+  const iovec parts[] = {{&header, sizeof header}, {&range, sizeof range}};
+  if (const int error = transport_.reply(parts)) spdlog::debug("inode {}: cache not dropped: {}", job.ino, std::strerror(error));
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,47 @@
+// Makes the kernel write back what it caches of a file before the filesystem answers a question about its content.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/types.h"
+#include "fuse/transport.h"
+
+namespace varve::fuse {
+
+// The kernel has no request for this, but telling it to drop its cache of a range makes it write back what is dirty
+// there first, and that call returns when the WRITEs have been answered. So it needs a thread that serves nobody.
+class CacheFlusher {  // thread-safe
+ public:
+  explicit CacheFlusher(Transport& transport) : transport_(transport) {}
+  ~CacheFlusher() { stop(); }
+
+  // Calls `done` when everything written before the call from `offset` (bytes) on has come in as WRITEs, on a thread
+  // that must not be held up. The thread starts with the first use.
+  void flush(Ino ino, std::uint64_t offset, std::function<void()> done);
+
+  // Finishes what was asked for. Messages must still be served meanwhile: to be called before the serving threads stop.
+  void stop();
+
+ private:
+  struct Job {
+    Ino ino;
+    std::uint64_t offset;
+    std::function<void()> done;
+  };
+
+  void run();
+  void drop_cache(const Job& job);
+
+  Transport& transport_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace varve::fuse
