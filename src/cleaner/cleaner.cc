@@ -36,15 +36,24 @@ std::vector<SegmentSummary> Cleaner::summaries() const {
 
 std::uint64_t Cleaner::ahead() const { return std::max<std::uint64_t>(8, store_.segments().geometry().count / 32); }
 
+// Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.
+std::uint64_t Cleaner::metadata_cost(const Selection& selection) const {
+  const std::uint64_t leaves = store_.view().data_blocks / 150 + 4;
+  return std::min(selection.live, leaves) + selection.live / 160 + 4;
+}
+
 std::vector<SegmentId> Cleaner::run_round() {
   const auto& segments = store_.segments();
   const std::uint32_t blocks = segments.geometry().blocks;
   const std::uint64_t spare = segments.clean() > segments.reserve().cleaner ? segments.clean() - segments.reserve().cleaner : 0;
-  // Half of what the cleaner may still take: the rest is for what users write meanwhile.
-  const std::uint64_t budget = std::clamp<std::uint64_t>(spare * blocks / 2, blocks, kMaxLivePerRound);
+  // With the users' reserve gone they wait: only the quickest gain counts, and all that is left may be used for it.
+  const bool urgent = segments.clean() <= segments.reserve().user + 1;
+  const std::uint64_t budget = std::clamp<std::uint64_t>(spare * blocks / (urgent ? 1 : 2), blocks, kMaxLivePerRound);
   const std::uint64_t wanted = ahead() * blocks;
-  const Selection selection = select_victims(*policy_, summaries(), wanted, budget, kMaxUtilisation);
-  if (selection.victims.empty()) {
+  const auto greedy = urgent ? make_victim_policy("greedy") : nullptr;
+  const Selection selection =
+      select_victims(greedy ? *greedy : *policy_, summaries(), wanted, budget, kMaxUtilisation);
+  if (selection.gain <= metadata_cost(selection) / 2) {  // half: a rewritten node leaves a hole of its own size behind
     set_state("idle: no segment is worth cleaning");
     return {};
   }

@@ -31,6 +31,7 @@ class Cleaner {
 
  private:
   std::vector<SegmentSummary> summaries() const;
+  std::uint64_t metadata_cost(const Selection& selection) const;
   void set_state(std::string state);
 
   meta::Store& store_;

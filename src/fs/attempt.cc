@@ -62,15 +62,17 @@ Status Attempt::admit(const Need& need) {
     return Errc::would_block;
   }
   const auto purpose = need.frees ? log::Purpose::cleaner : log::Purpose::user;
-  if (!store_.segments().may_take(purpose)) {
+  const std::uint64_t waiting = store_.unsealed_payload_bytes() >> kBlockShift;
+  if (!store_.segments().may_take(purpose, 1 + (need.payload + waiting) / store_.segments().geometry().blocks)) {
     const std::uint64_t clean = store_.segments().clean();
     wait.fruitless = clean > wait.clean_seen ? 0 : wait.fruitless + 1;
     wait.clean_seen = clean;
-    if (wait.fruitless > kFruitlessRounds) return Errc::no_space;
+    // What needs no new space fails only if nothing at all can be reclaimed any more.
+    if (wait.fruitless > (need.frees || !need.blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;
   }
-  if (need.data && store_.log().bytes_in_flight() > engine_.in_flight_limit()) {
+  if (need.payload && store_.log().bytes_in_flight() > engine_.in_flight_limit()) {
     wait.for_room = true;
     return Errc::would_block;
   }

@@ -140,14 +140,16 @@ bool Engine::work(bool space_wanted) {
 bool Engine::look_for_space() { return space_is_low() && store_->log_clock() >= futile_until_; }
 
 void Engine::clean_and_checkpoint(bool low) {
-  checkpoint_wanted_ = false;
+  const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
   meta::Store::CheckpointRequest request;
   const auto& segments = store_->segments();
   const std::uint64_t clean_before = segments.clean();
+  const bool asked = low && !wanted;
   // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
   if (low && options_.cleaner && clean_before + segments.reclaimable() <= segments.reserve().user + cleaner_->ahead())
     request.evacuate = cleaner_->run_round();
-  (void)store_->checkpoint(request);
+  const bool pointless = asked && request.evacuate.empty() && segments.reclaimable() == 0;  // nothing to release (H33)
+  if (!pointless) (void)store_->checkpoint(request);
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }
 

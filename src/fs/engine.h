@@ -112,7 +112,7 @@ class Attempt {
     std::size_t record_bytes = 512;
     std::uint64_t blocks = 0;  // new file blocks, at most
     std::uint64_t inodes = 0;
-    bool data = false;         // brings payload: waits while too much is in flight
+    std::uint64_t payload = 0;  // blocks it brings: waits while too much is in flight or no segment is there for them
     bool frees = false;        // deletes: never refused for space
   };
   Status admit(const Need& need);

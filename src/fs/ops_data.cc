@@ -116,7 +116,7 @@ class WriteRange {
     if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
     if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(count_ - 1, owned));
-    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh, .data = true}));
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh, .payload = count_}));
     stage(owned, head, tail);
     return {};
   }

@@ -90,8 +90,7 @@ class Walk {
   // The chunk with the next LSN, in one of the two places where it may stand.
   std::optional<HeldChunk> read_next() {
     if (auto chunk = read_at(next_.rest.start, next_.rest.end())) return chunk;
-    if (next_.next_run.blocks && next_.next_run.start != next_.rest.start)
-      return read_at(next_.next_run.start, next_.next_run.end());
+    if (next_.next_run.blocks) return read_at(next_.next_run.start, next_.next_run.end());
     return std::nullopt;
   }
 

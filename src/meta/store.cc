@@ -135,10 +135,10 @@ Status Store::start() {
 void Store::choose_reserve() {
   const std::uint64_t n = super_.segments;
   log::Reserve reserve;
-  // A checkpoint writes at most all nodes anew: about a block of them for 80 of data. Twice that, because the old ones
-  // are free only after it has settled, and the chain's runs.
-  reserve.cleaner = n / 40 + 4;
-  reserve.user = reserve.cleaner + std::max<std::uint64_t>(4, n / 64);
+  // A checkpoint writes at most all nodes anew, about a block of them for 80 of data, and the chain takes a run. Above
+  // that, the cleaner needs room for what it moves before it gets any back.
+  reserve.cleaner = n / 64 + 2;
+  reserve.user = reserve.cleaner + n / 48 + 4;
   segments_.set_reserve(reserve);
 }
 
@@ -243,8 +243,8 @@ std::uint64_t Store::log_blocks_since_checkpoint() const {
 std::uint64_t Store::capacity_blocks() const { return super_.segments * super_.segment_blocks; }
 
 std::uint64_t Store::reserve_blocks() const {
-  const std::uint64_t open_heads = 6;
-  const std::uint64_t slack = std::max<std::uint64_t>(2, super_.segments / 50);  // what makes cleaning worth its reads
+  const std::uint64_t open_heads = 5;
+  const std::uint64_t slack = std::max<std::uint64_t>(3, super_.segments / 28);  // what makes cleaning worth its reads
   return (segments_.reserve().user + open_heads + slack) * super_.segment_blocks;
 }
 

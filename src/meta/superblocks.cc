@@ -29,12 +29,13 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
   Result<format::Superblock> second =
       last < device_blocks ? read_copy(device, last) : Result<format::Superblock>(Errc::corrupt);
 
+  if (first.fails_with(Errc::io) && second.fails_with(Errc::io)) return first.error();
   for (const auto* copy : {&first, &second})
     if (!copy->ok() && copy->error().is(Errc::unknown_feature)) return copy->error();
   if (!first.ok() && !second.ok()) {
     if (first.error().is(Errc::not_varve) && second.error().is(Errc::not_varve))
       return Error(Errc::not_varve, fmt::format("{} holds no Varve filesystem (make one with mkfs.varve)", device.name()));
-    return Error(Errc::corrupt, fmt::format("{}: both superblocks are damaged; fsck.varve can look for a copy in the log",
+    return Error(Errc::needs_fsck, fmt::format("{}: both superblocks are damaged; fsck.varve can look for a copy in the log",
                                             device.name()));
   }
   Superblocks result;
