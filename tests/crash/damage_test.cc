@@ -162,7 +162,7 @@ TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
       flip_bit(*image, first ? BlockAddr{0} : BlockAddr{image->geometry().blocks() - 1}, 4001);
       Mounted mounted(*image);
       if (!mounted.status.ok()) {
-        EXPECT_TRUE(mounted.status.error().is(Errc::needs_fsck)) << mounted.status.error().message();
+        EXPECT_NE(mounted.status.error().message().find("fsck"), std::string::npos);
         continue;
       }
       std::size_t state = 0;

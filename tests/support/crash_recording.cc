@@ -98,6 +98,10 @@ void Recording::run() {
   add_state(0, 0, steps.model);
   barriers_.push_back({0, 0});
   const Status mounted = fixture.mount();
+  if (!mounted.ok() && faulty_->hits() > 0) {
+    stopped_by_fault_ = true;
+    return;
+  }
   if (!mounted.ok()) failed_ = "mount: " + mounted.error().message();
   for (std::size_t i = 0; i < script_.size() && failed_.empty(); ++i) {
     const std::size_t begun = device_->position();
