@@ -63,9 +63,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
     return Error(Errc::read_only, fmt::format("{} cannot be written: mount it with -o ro", device.name()));
   std::unique_ptr<Store> store(new Store(device, options, found.best));
   TRY(store->load_segments());
-  // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26).
-  if (!options.read_only && !found.equal) TRY(store->write_superblocks(found.best));
-  TRY(store->start());
+  TRY(store->start(found.equal));
   return store;
 }
 
@@ -99,14 +97,22 @@ Status Store::load_segments() {
   return {};
 }
 
-Status Store::start() {
+Status Store::start(bool copies_equal) {
+  // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26), but only
+  // once the log agrees that this superblock is the newest (H27).
+  auto make_equal = [&]() -> Status {
+    if (options_.read_only || copies_equal) return {};
+    return write_superblocks(super_);
+  };
   if (super_.clean || options_.no_recovery) {
+    TRY(make_equal());
     segments_.finish_loading();
     log_.start({super_.chain, super_.next_run, super_.lsn, super_.chain_crc}, options_.random->next(), false);
   } else {
     Replay replay(*this, *active_);
     const log::Recovered recovered =
         TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); }));
+    TRY(make_equal());
     segments_.finish_loading();
     replayed_chunks_ = recovered.chunks;
     clock_ = recovered.clock;

@@ -139,7 +139,7 @@ class Store {
   friend class Sealer;
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
   Status load_segments();
-  Status start();
+  Status start(bool copies_equal);
   void choose_reserve();
   InodeDelta& active_delta(Inode& inode);
   void drop_place(const BlockPlace& place);
