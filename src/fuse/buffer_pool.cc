@@ -8,7 +8,7 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr std::array<std::size_t, BufferPool::kSizes.size()> kKept = {256, 32, 16, 6};
+constexpr std::array<std::size_t, BufferPool::kSizes.size()> kKept = {64, 16, 8, 4};  // about 8 MiB
 
 }  // namespace
 

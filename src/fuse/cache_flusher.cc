@@ -5,8 +5,6 @@
 
 #include <cstring>
 
-#include "fuse/protocol.h"
-
 namespace varve::fuse {
 
 void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> done) {
@@ -47,15 +45,8 @@ void CacheFlusher::run() {
 }
 
 void CacheFlusher::drop_cache(const Job& job) {
-  fuse_notify_inval_inode_out range{};
-  range.ino = job.ino.v;
-  range.off = static_cast<std::int64_t>(job.offset);
-  range.len = 0;  // to the end
-  fuse_out_header header{};
-  header.len = sizeof header + sizeof range;
-  header.error = FUSE_NOTIFY_INVAL_INODE;  // `unique` stays 0: a notification
-  const iovec parts[] = {{&header, sizeof header}, {&range, sizeof range}};
-  if (const int error = transport_.reply(parts)) spdlog::debug("inode {}: cache not dropped: {}", job.ino, std::strerror(error));
+  if (const int error = notify_inval_inode(transport_, job.ino, static_cast<std::int64_t>(job.offset)))
+    spdlog::debug("inode {}: cache not dropped: {}", job.ino, std::strerror(error));
 }
 
 }  // namespace varve::fuse

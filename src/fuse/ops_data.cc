@@ -1,4 +1,5 @@
 #include <linux/falloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,15 @@ Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
     case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::zero_range_keep_size;
     default: return Errc::unsupported;
   }
+}
+
+void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
+                bool mode_changes) {
+  r.serve([=, &r] { return r.fs().write(r.operation(), r.node(), offset, data, flags); },
+          [&r, mode_changes](std::size_t bytes) {
+            if (mode_changes) r.session().drop_cached_attributes(r.node());
+            r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});
+          });
 }
 
 void seek(Request& r, std::uint64_t offset, fs::SeekKind kind) {
@@ -42,14 +52,22 @@ Status read(Request& r) {
   return {};
 }
 
+// The kernel asks to clear setuid and setgid at every write of an unprivileged caller, and goes on showing the mode it
+// has cached: where they have really been cleared, it has to be told.
 Status write(Request& r) {
   const auto in = TRY(r.body().take<fuse_write_in>());
   if (in.size > kMaxWrite) return Errc::invalid;
   const auto data = TRY(r.body().take_bytes(in.size));
   const fs::WriteFlags flags{.from_cache = (in.write_flags & FUSE_WRITE_CACHE) != 0,
                              .drop_privileges = (in.write_flags & FUSE_WRITE_KILL_SUIDGID) != 0};
-  r.serve([&r, offset = in.offset, data, flags] { return r.fs().write(r.operation(), r.node(), offset, data, flags); },
-          [&r](std::size_t bytes) { r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0}); });
+  if (!flags.drop_privileges) {
+    write_data(r, in.offset, data, flags, false);
+  } else {
+    r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+            [&r, offset = in.offset, data, flags](const fs::Attr& attr) {
+              write_data(r, offset, data, flags, (attr.mode & (S_ISUID | S_ISGID)) != 0);
+            });
+  }
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include <linux/fs.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fuse/control.h"
@@ -32,6 +33,11 @@ void reply_ioctl_struct(Request& r, const T& value) {
   reply_ioctl(r, std::as_bytes(std::span(&value, 1)));
 }
 
+// In `room` bytes: the kernel asks with int or long.
+void reply_number(Request& r, std::uint64_t number, std::uint32_t room) {
+  reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
+}
+
 Status set_flags(Request& r, std::uint32_t flags) {
   if (flags & ~known_flags()) return Errc::unsupported;
   fs::AttrChange change;
@@ -41,13 +47,15 @@ Status set_flags(Request& r, std::uint32_t flags) {
   return {};
 }
 
-// `room` bytes: the kernel asks with int or long.
 Status get_flags(Request& r, std::uint32_t room) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-          [&r, room](const fs::Attr& attr) {
-            const std::uint64_t flags = attr.flags;
-            reply_ioctl(r, std::as_bytes(std::span(&flags, 1)).first(std::min<std::size_t>(room, sizeof flags)));
-          });
+          [&r, room](const fs::Attr& attr) { reply_number(r, attr.flags, room); });
+  return {};
+}
+
+Status get_generation(Request& r, std::uint32_t room) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, room](const fs::Attr& attr) { reply_number(r, attr.generation, room); });
   return {};
 }
 
@@ -121,6 +129,9 @@ Status ioctl(Request& r) {
     case FS_IOC_SETFLAGS:
     case FS_IOC32_SETFLAGS:
       return set_flags(r, TRY(r.body().take<std::uint32_t>()));
+    case FS_IOC_GETVERSION:
+    case FS_IOC32_GETVERSION:
+      return get_generation(r, in.out_size);
     case FS_IOC_FSGETXATTR:
       return get_xflags(r);
     case FS_IOC_FSSETXATTR:

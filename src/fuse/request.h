@@ -114,9 +114,9 @@ void Request::serve_result(Attempt attempt, Finish finish) {
 
 template <class Attempt, class Finish>
 void Request::serve(Attempt attempt, Finish finish) {
-  serve_result(std::move(attempt), [this, finish = std::move(finish)](auto&& result) mutable {
+  serve_result(std::move(attempt), [this, finish = std::move(finish)](decltype(attempt()) result) mutable {
     if (!result.ok()) return reply_error(result.error());
-    if constexpr (std::is_void_v<decltype(result.value())>) {
+    if constexpr (std::is_same_v<decltype(result), Status>) {
       finish();
     } else {
       finish(std::move(result).value());

@@ -40,6 +40,8 @@ Status Session::wait_initialised() {
   return {};
 }
 
+void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, ino, -1); }
+
 void Session::destroy_requested(std::uint64_t unique) {
   {
     std::lock_guard lock(mutex_);

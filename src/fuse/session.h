@@ -55,6 +55,9 @@ class Session {
   // Blocks until INIT has been answered, or the end; Errc::shut_down then, or what INIT failed with.
   Status wait_initialised();
 
+  // Makes the kernel ask for the attributes of an inode again. Waits for nothing, so any thread may call it.
+  void drop_cached_attributes(Ino ino);
+
   // DESTROY asks for an answer after everything has been written: whoever ends the mount sends it with answer_destroy().
   void destroy_requested(std::uint64_t unique);
   void answer_destroy(int error);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include "base/types.h"
 #include "fuse/buffer_pool.h"
 #include "io/block_device.h"
 
@@ -46,5 +47,9 @@ class Transport {
   // that the kernel has given up meanwhile is no error.
   virtual int reply(std::span<const iovec> parts) = 0;
 };
+
+// Tells the kernel to forget the attributes of an inode and, if `offset` is not negative, what it caches of its content
+// from there on (bytes): then this returns when what was dirty there has been written back. Returns 0 or an errno.
+int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset);
 
 }  // namespace varve::fuse

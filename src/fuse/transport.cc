@@ -1,0 +1,19 @@
+#include "fuse/transport.h"
+
+#include "fuse/protocol.h"
+
+namespace varve::fuse {
+
+int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset) {
+  fuse_notify_inval_inode_out range{};
+  range.ino = ino.v;
+  range.off = offset;
+  range.len = 0;  // to the end
+  fuse_out_header header{};
+  header.len = sizeof header + sizeof range;
+  header.error = FUSE_NOTIFY_INVAL_INODE;  // `unique` stays 0: a notification
+  const iovec parts[] = {{&header, sizeof header}, {&range, sizeof range}};
+  return transport.reply(parts);
+}
+
+}  // namespace varve::fuse
