@@ -1,9 +1,19 @@
 // Attributes, symlink targets, extended attributes.
 #include <algorithm>
 
+#include "fs/acl.h"
 #include "fs/inode_util.h"
 
 namespace varve::fs {
+
+namespace {
+
+const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name) {
+  auto at = std::find_if(xattrs.begin(), xattrs.end(), [&](const format::Xattr& x) { return x.name == name; });
+  return at == xattrs.end() ? nullptr : &*at;
+}
+
+}  // namespace
 
 Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
@@ -24,11 +34,17 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (change.size && !is_regular(*inode)) return Errc::invalid;
     format::Attributes& attributes = inode->attributes;
     const Timestamp now = a.now();
+    std::optional<format::Bytes> acl;
+    if (change.mode) {
+      const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+      if (const format::Xattr* found = find_xattr(xattrs, kAccessAcl)) acl = acl_after_chmod(found->value, *change.mode);
+    }
     if (change.size && *change.size != attributes.size) {
       TRY(resize(a, *inode, *change.size));
     } else {
-      TRY(a.admit({.record_bytes = 256, .frees = true}));
+      TRY(a.admit({.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .frees = true}));
     }
+    if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl));
     if (change.size) attributes.mtime = now;
     if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
     if (change.uid) attributes.uid = *change.uid;
@@ -57,11 +73,6 @@ Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
 
 namespace {
 constexpr std::size_t kMaxXattrBytes = 1u << 20;  // of one inode, names and values
-
-const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name) {
-  auto at = std::find_if(xattrs.begin(), xattrs.end(), [&](const format::Xattr& x) { return x.name == name; });
-  return at == xattrs.end() ? nullptr : &*at;
-}
 
 Status check_xattr_name(std::string_view name) {
   if (name.empty()) return Errc::out_of_range;
@@ -98,6 +109,8 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
                             unsigned flags) {
   TRY(check_xattr_name(name));
   if (value.size() > format::kMaxXattrValue) return Errc::argument_too_big;
+  std::optional<AccessAcl> acl;
+  if (name == kAccessAcl) acl = TRY(read_access_acl(value));
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);
@@ -111,7 +124,9 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
       if (&x != found) total += x.name.size() + x.value.size();
     if (total > kMaxXattrBytes) return Errc::no_space;
     TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .inodes = 1 + blocks_for(value.size())}));
-    a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()));
+    if (!acl || !acl->minimal) a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()));
+    else if (found) a.store().stage_xattr(*inode, name, std::nullopt);
+    if (acl) inode->attributes.mode = (inode->attributes.mode & ~0777U) | acl->permissions;
     inode->attributes.ctime = a.now();
     a.store().stage_attributes(*inode);
     return {};
