@@ -121,7 +121,7 @@ class Damage(unittest.TestCase):
 
     def test_not_an_image(self):
         self.image.path.write_bytes(random.Random(1).randbytes(8 * MIB))
-        self.tools_refuse("not a varve")
+        self.tools_refuse("(not a|no) varve")
 
     def test_empty_and_tiny_files(self):
         for size in (0, 1, 4095, 4096, 4097, 100_000):
@@ -133,7 +133,7 @@ class Damage(unittest.TestCase):
         for keep in (size - 1, size - BLOCK, size // 2, BLOCK):
             command("cp", "--sparse=always", self.good.path, self.image.path)
             os.truncate(self.image.path, keep)
-            self.tools_refuse("smaller|size|short|truncated")
+            self.tools_refuse("small|size|short|truncated")
 
     def test_a_longer_image_is_fine(self):
         os.truncate(self.image.path, self.image.path.stat().st_size + 10 * MIB)

@@ -57,7 +57,7 @@ class Lifecycle(unittest.TestCase):
         refused(folder / "absent.img", self.dir, "no such .*file")
         text = folder / "text.img"
         text.write_bytes(b"not a filesystem\n" * MIB)
-        refused(text, self.dir, "not a varve")
+        refused(text, self.dir, "(not a|no) varve")
         (folder / "empty.img").touch()
         refused(folder / "empty.img", self.dir, ".")
         self.made()

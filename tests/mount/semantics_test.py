@@ -7,6 +7,7 @@ import errno
 import fcntl
 import mmap
 import stat
+import struct
 
 from harness import *
 
@@ -118,6 +119,25 @@ class Semantics(MountTest):
             os.removexattr(path, f"user.n{i}")
         self.fails(errno.ENODATA, os.removexattr, path, "user.n0")
         self.assertEqual(set(os.listxattr(path)), {"user.small", "user.big"})
+
+    def test_acls_and_modes_agree(self):
+        def acl(*entries):
+            return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, who) for tag, bits, who in entries)
+        owner, user, group, mask, other, nobody = 1, 2, 4, 16, 32, 0xFFFFFFFF
+        path = self.dir / "f"
+        path.touch(0o600)
+        # One that says no more than a mode does, as cp -a sets it, is a chmod.
+        os.setxattr(path, "system.posix_acl_access", acl((owner, 7, nobody), (group, 5, nobody), (other, 4, nobody)))
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o754)
+        self.fails(errno.ENODATA, os.getxattr, path, "system.posix_acl_access")
+        full = [(owner, 6, nobody), (user, 7, 1234), (group, 4, nobody), (mask, 5, nobody), (other, 0, nobody)]
+        os.setxattr(path, "system.posix_acl_access", acl(*full))
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o650)
+        path.chmod(0o773)
+        self.image.remount()
+        full[0], full[3], full[4] = (owner, 7, nobody), (mask, 7, nobody), (other, 3, nobody)
+        self.assertEqual(os.getxattr(path, "system.posix_acl_access"), acl(*full))
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o773)
 
     def test_sparse_files(self):
         path = self.dir / "f"
