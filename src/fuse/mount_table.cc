@@ -47,14 +47,23 @@ std::string canonical(const std::string& path) {
   return resolved ? resolved.get() : "";
 }
 
-}  // namespace
-
-std::optional<MountEntry> find_mount(const std::string& directory) {
+template <class Condition>
+std::optional<MountEntry> find_last(Condition&& condition) {
   std::ifstream table("/proc/self/mountinfo");
   std::optional<MountEntry> found;
   for (std::string line; std::getline(table, line);)
-    if (auto entry = parse(line); entry && entry->directory == directory) found = std::move(entry);
+    if (auto entry = parse(line); entry && condition(*entry)) found = std::move(entry);
   return found;
+}
+
+}  // namespace
+
+std::optional<MountEntry> find_mount(const std::string& directory) {
+  return find_last([&](const MountEntry& entry) { return entry.directory == directory; });
+}
+
+std::optional<MountEntry> find_mount_of(const std::string& source) {
+  return find_last([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
 }
 
 std::string resolve_mount_point(const std::string& directory) {

@@ -4,18 +4,11 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace varve::tool {
 
 namespace {
-
-constexpr std::string_view kMountNames[] = {"mount.varve", "mount.fuse.varve"};
-
-bool is_mount_helper(std::string_view program) {
-  return std::ranges::find(kMountNames, program.substr(program.rfind('/') + 1)) != std::end(kMountNames);
-}
 
 // mount.fuse3 calls us as "varve SOURCE DIRECTORY -o …" where no mount.fuse.varve is installed.
 bool is_bare_mount(const CLI::App& app, const std::vector<std::string>& words) {
@@ -36,7 +29,7 @@ int run(int argc, const char* const* argv, IoLayer io) {
     declare(app, chosen);
 
   std::vector<std::string> words(argv + 1, argv + argc);
-  if (is_mount_helper(argv[0]) || is_bare_mount(app, words)) words.insert(words.begin(), "mount");
+  if (is_bare_mount(app, words)) words.insert(words.begin(), "mount");
   std::ranges::reverse(words);  // as the parser wants them
   try {
     app.parse(words);

@@ -71,9 +71,11 @@ Result<Json> superblock_or_error(io::BlockDevice& device, Copy copy) {
 
 Json children_json(std::span<const format::ChildRef> children) {
   Json json = Json::array();
-  for (const auto& child : children)
+  for (const auto& child : children) {
     json.push_back({{"inode", child.first.ino.v}, {"kind", static_cast<unsigned>(child.first.kind)},
-                    {"offset", child.first.offset}, {"node", node_ref_json(child.ref)}});
+                    {"offset", child.first.offset}});
+    json.back().update(node_ref_json(child.ref));
+  }
   return json;
 }
 
@@ -85,7 +87,10 @@ Status add_content(std::span<const std::byte> block, const format::NodeHeader& h
     Json slots = Json::array();
     std::uint64_t slot = 0;
     for (const auto& ref : TRY(format::decode_map_slots(block, header))) {
-      if (ref) slots.push_back({{"slot", slot}, {"node", node_ref_json(ref)}});
+      if (ref) {
+        slots.push_back({{"slot", slot}});
+        slots.back().update(node_ref_json(ref));
+      }
       ++slot;
     }
     json["slots"] = std::move(slots);

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <thread>
 
+#include "fuse/mount_table.h"
 #include "varve/command.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
@@ -26,16 +27,20 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode);  // a dead mount point is one as well
 }
 
+Result<nlohmann::ordered_json> mount_status(const std::string& directory) {
+  MountClient client = TRY(MountClient::open(directory));  // anew each time: it must not keep the mount busy
+  return client.status();
+}
+
 Result<nlohmann::ordered_json> image_status(const std::string& path) {
+  if (const auto mounted = fuse::find_mount_of(fuse::resolve_mount_point(path))) return mount_status(mounted->directory);
   ImageReader image = TRY(ImageReader::open(path));
   return superblock_status(image.super(), path);
 }
 
 Status show(const Arguments& arguments, IoLayer& io) {
-  const auto once = [&]() -> Result<nlohmann::ordered_json> {
-    if (!is_directory(arguments.path)) return image_status(arguments.path);
-    MountClient client = TRY(MountClient::open(arguments.path));  // anew each time: it must not keep the mount busy
-    return client.status();
+  const auto once = [&] {
+    return is_directory(arguments.path) ? mount_status(arguments.path) : image_status(arguments.path);
   };
   for (;;) {
     const auto status = TRY(once());
@@ -51,7 +56,7 @@ Status show(const Arguments& arguments, IoLayer& io) {
 void declare_status(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("status", "What a filesystem knows about itself");
-  command->add_option("path", arguments->path, "Where it is mounted, or an unmounted device or image")->required();
+  command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   command->add_flag("--json", arguments->json, "For programs");
   command->add_flag("-w,--watch", arguments->watch, "Once a second, until interrupted");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return show(*arguments, io); }; });
