@@ -67,6 +67,7 @@ Status Attempt::admit(const Need& need) {
     const std::uint64_t clean = store_.segments().clean();
     wait.fruitless = clean > wait.clean_seen ? 0 : wait.fruitless + 1;
     wait.clean_seen = clean;
+    wait.for_space = true;
     // What needs no new space fails only if nothing at all can be reclaimed any more.
     if (wait.fruitless > (need.frees || !need.blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
     wait.for_settled = true;

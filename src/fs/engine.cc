@@ -89,7 +89,8 @@ void Engine::kick() {
   changed_.notify_all();
 }
 
-void Engine::request_checkpoint() {
+void Engine::request_checkpoint(bool space) {
+  if (space) space_wanted_ = true;
   checkpoint_wanted_ = true;
   kick();
 }
@@ -130,7 +131,7 @@ bool Engine::work(bool space_wanted) {
   }
   for (Ino ino : reap) this->reap(ino);
 
-  const bool low = space_wanted || look_for_space();
+  const bool low = space_wanted_.exchange(false) || space_wanted || look_for_space();
   if (!low && !checkpoint_is_due()) return worked || !reap.empty();
   clean_and_checkpoint(low);
   return true;

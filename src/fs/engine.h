@@ -42,7 +42,8 @@ class Engine {
   void kick();
   // Does due background work on the calling thread; for mounts without threads. False: there was nothing to do.
   bool work(bool space_wanted);
-  void request_checkpoint();
+  // `space`: somebody waits for clean segments, so cleaning is worth another try.
+  void request_checkpoint(bool space = false);
 
   std::mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
 
@@ -79,7 +80,7 @@ class Engine {
   std::condition_variable changed_;
   bool stopping_ = false, service_ready_ = false, poked_ = false;
   std::atomic<bool> service_stop_{false};
-  std::atomic<bool> armed_{false}, checkpoint_wanted_{false};
+  std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false};
   std::atomic<std::uint64_t> last_operation_ns_{0};
   std::uint64_t seen_operations_ = 0;
   std::uint64_t futile_until_ = 0;  // log clock before which looking for space again is pointless

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "fs/engine.h"
 
@@ -81,7 +82,7 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
     wait.for_settled = false;
     resumption->add();
     engine.store().when_settled([resumption] { resumption->done(); });
-    engine.request_checkpoint();
+    engine.request_checkpoint(std::exchange(wait.for_space, false));
   }
   if (wait.for_room) {
     wait.for_room = false;
@@ -111,7 +112,7 @@ void Operation::block() {
   std::mutex mutex;
   std::condition_variable changed;
   bool ready = false;
-  const bool space = wait_->for_settled;
+  const bool space = wait_->for_space;
   auto resumption = std::make_shared<Resumption>([&](bool) {
     std::lock_guard lock(mutex);
     ready = true;

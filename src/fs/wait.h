@@ -28,6 +28,7 @@ struct Wait {
   // Set by an attempt that failed with would_block; cleared when the wait begins.
   std::vector<meta::NodeWant> nodes;
   bool for_settled = false;       // the next checkpoint
+  bool for_space = false;         // with for_settled: there are too few clean segments
   bool for_room = false;          // less in flight
   std::optional<Lsn> for_durable;
   bool needs_seal = false;        // handled inside the filesystem, never seen by the caller

@@ -19,7 +19,7 @@ constexpr std::size_t kPiece = format::kMaxItemValue;
 
 DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key,
                          std::vector<Key> extra)
-    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), extra_(std::move(extra)) {
+    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), preview_(frozen, hash_key), extra_(std::move(extra)) {
   for (const auto& inode : frozen_.inodes())
     if (inode->orphan && !inode->vanished()) orphans_.emplace_back(inode->ino, *inode->orphan && !inode->freed);
     else if (inode->freed && !inode->created) orphans_.emplace_back(inode->ino, false);

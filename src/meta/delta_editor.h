@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "meta/delta.h"
+#include "meta/edit_preview.h"
 #include "meta/layers.h"
 #include "meta/tree/item_merge.h"
 
@@ -33,6 +34,8 @@ class DeltaEditor : public ItemEditor {
 
   std::optional<format::Key> next_key() override;
   Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) override;
+
+  std::optional<format::Key> peek_key(const format::Key& from) override { return preview_.next(from); }
 
   const std::vector<ReleasedRun>& released() const { return released_; }
   const EditTotals& totals() const { return totals_; }
@@ -68,6 +71,7 @@ class DeltaEditor : public ItemEditor {
   NodeSource& source_;
   const HashKey hash_key_;
 
+  EditPreview preview_;
   std::vector<std::pair<Ino, bool>> orphans_;
   std::size_t orphan_at_ = 0;
   std::vector<format::Key> extra_;

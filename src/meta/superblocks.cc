@@ -21,7 +21,7 @@ Result<format::Superblock> read_copy(io::BlockDevice& device, std::uint64_t bloc
 Result<Superblocks> read_superblocks(io::BlockDevice& device) {
   const std::uint64_t device_blocks = device.geometry().blocks();
   if (device_blocks < format::kMinDeviceBlocks)
-    return Error(Errc::not_varve, fmt::format("{} is too small for a Varve filesystem ({} bytes)", device.name(),
+    return Error(Errc::not_varve, fmt::format("{} ({} bytes) is smaller than any Varve filesystem", device.name(),
                                               device.geometry().size_bytes));
   Result<format::Superblock> first = read_copy(device, 0);
   // The second copy stands in the last block of the filesystem, which the first knows; without it, of the device.
@@ -34,7 +34,7 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
     if (!copy->ok() && copy->error().is(Errc::unknown_feature)) return copy->error();
   if (!first.ok() && !second.ok()) {
     if (first.error().is(Errc::not_varve) && second.error().is(Errc::not_varve))
-      return Error(Errc::not_varve, fmt::format("{} holds no Varve filesystem (make one with mkfs.varve)", device.name()));
+      return Error(Errc::not_varve, fmt::format("{} is not a Varve filesystem (make one with mkfs.varve)", device.name()));
     return Error(Errc::needs_fsck, fmt::format("{}: both superblocks are damaged; fsck.varve can look for a copy in the log",
                                             device.name()));
   }

@@ -173,7 +173,7 @@ class Crash(unittest.TestCase):
             path = self.dir / f"{mode}.db"
             db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             db.execute(f"PRAGMA journal_mode={mode}")
-            db.execute("PRAGMA synchronous=FULL")
+            db.execute("PRAGMA synchronous=EXTRA")
             db.execute("CREATE TABLE t(i INTEGER PRIMARY KEY, v TEXT)")
             committed = [0]
 
