@@ -154,13 +154,11 @@ class Crash(unittest.TestCase):
             mounting = subprocess.Popen([BIN / "varve", "mount", self.image.path, self.dir], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
             time.sleep(delay)
-            for pid in processes_of(self.image.path):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+            # Again and again: the daemon may not have been started, or not yet have split off, at the first look.
+            kill_all(processes_of(self.image.path))
             mounting.wait(60)
-            wait_until(lambda: not processes_of(self.image.path), 30, "killed")
+            wait_until(lambda: not kill_all(processes_of(self.image.path)), 30, "killed")
+            wait_until(lambda: is_unlocked(self.image.path), 30, "unlocked")
         self.image.clean_up()
         self.image.fsck("--data")
         self.image.mount()

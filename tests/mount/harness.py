@@ -4,6 +4,7 @@
 Environment: VARVE_BIN (folder of the tools), VARVE_TEST_DIR (where images go; default /var/tmp),
 VARVE_MOUNT_OPTIONS (added to every mount), VARVE_TEST_SEED."""
 
+import fcntl
 import atexit
 import json
 import os
@@ -71,6 +72,25 @@ def processes_of(image):
     return found
 
 
+def is_unlocked(image):
+    """No process holds the image: also no thread of a killed one that still ends its last write."""
+    with open(image, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def kill_all(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return pids
+
+
 def wait_until(condition, seconds, what):
     end = time.monotonic() + seconds
     while not condition():
@@ -118,6 +138,7 @@ class Image:
         pid = self.daemon()
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
+        wait_until(lambda: is_unlocked(self.path), 30, "the killed daemon's threads are gone")
 
     def status(self):
         return json.loads(command(BIN / "varve", "status", "--json", self.dir).stdout)
