@@ -232,7 +232,7 @@ class Varve(Filesystem):
         for tool in ("mkfs.varve", "varve"):
             if not (self.bin / tool).exists():
                 raise Missing(f"{self.bin / tool} is not built (cmake --preset release && cmake --build --preset release)")
-        self.version = run(self.bin / "varve", "--version").strip()
+        self.version = run(self.bin / "varve", "--version").split()[-1]
 
     def make(self):
         run(self.bin / "mkfs.varve", "-q", "-f", "--no-discard", *self.options.mkfs_options.split(), self.device)

@@ -76,7 +76,8 @@ Status Background::wait() {
   ::waitpid(child_, &status, 0);
   if (!said.empty()) return Error(Errc::io, said.substr(1));
   if (WIFSIGNALED(status))
-    return Error(Errc::io, fmt::format("the daemon was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status))));
+    return Error(Errc::io, fmt::format("the daemon was ended by signal {} ({})", WTERMSIG(status),
+                                       ::strsignal(WTERMSIG(status))));
   return Error(Errc::io, "the daemon ended without saying why");
 }
 

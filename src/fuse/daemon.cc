@@ -62,8 +62,7 @@ void protect_process(const MountOptions& options) {
 #ifdef PR_SET_IO_FLUSHER
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
 #endif
-  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
-    spdlog::warn("mlock: {}", std::strerror(errno));
+  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) spdlog::warn("mlock: {}", std::strerror(errno));
 }
 
 Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
@@ -119,8 +118,10 @@ void detach_if_dead(MountPoint& point) {
 }
 
 Status finish(Mount& mount, Lifetime& lifetime, End end) {
-  if (end == End::signalled) detach_politely(mount, lifetime);
-  else detach_if_dead(*mount.point);
+  if (end == End::signalled)
+    detach_politely(mount, lifetime);
+  else
+    detach_if_dead(*mount.point);
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
   if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());

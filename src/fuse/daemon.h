@@ -15,8 +15,8 @@ struct DaemonArguments {
   bool foreground = false;
 };
 
-// `varve mount`. In the foreground: returns when the mount has ended. Otherwise: returns in the first process as soon as
-// the mount can be used or has failed; the second process ends inside, with status 0 if the filesystem was left clean.
+// `varve mount`. In the foreground: returns when the mount has ended. Otherwise: returns in the first process as soon
+// as the mount can be used or has failed; the second process ends inside, with status 0 if the filesystem is clean.
 // No other thread may be running.
 Status run_daemon(const DaemonArguments& arguments);
 

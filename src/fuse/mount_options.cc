@@ -38,7 +38,8 @@ constexpr std::size_t kLeastMemory = 16u << 20;
 
 Status set_memory(MountOptions& o, Value value) {
   const auto bytes = parse_size(value);
-  if (!bytes.ok() || *bytes < kLeastMemory) return bad_value("memory", value, "must be a size of at least 16M, as 256M");
+  if (!bytes.ok() || *bytes < kLeastMemory)
+    return bad_value("memory", value, "must be a size of at least 16M, as 256M");
   o.fs.memory_bytes = *bytes;
   // Requests get about a quarter: enough for the kernel's background requests at their largest.
   o.server.request_bytes = std::clamp<std::size_t>(*bytes / 4, 16u << 20, 128u << 20);
@@ -46,8 +47,7 @@ Status set_memory(MountOptions& o, Value value) {
 }
 
 Status set_policy(MountOptions& o, Value value) {
-  if (value != "cost-benefit" && value != "greedy")
-    return bad_value("policy", value, "must be cost-benefit or greedy");
+  if (value != "cost-benefit" && value != "greedy") return bad_value("policy", value, "must be cost-benefit or greedy");
   o.fs.victim_policy = value;
   return {};
 }
@@ -72,7 +72,8 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value) { return o.fs.no_recovery = true, Status(); }},
     {"relatime", kFlag, "access times as far as they matter (the default)",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
-    {"noatime", kFlag, "no access times", [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::never, Status(); }},
+    {"noatime", kFlag, "no access times",
+     [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::never, Status(); }},
     {"strictatime", kFlag, "all access times",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::always, Status(); }},
     {"allow_other", kFlag, "for all users (the default for root; needs user_allow_other in /etc/fuse.conf otherwise)",
@@ -83,7 +84,9 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value) { return o.fs.discard = true, Status(); }},
     {"nodiscard", kFlag, "do not (the default)", [](MountOptions& o, Value) { return o.fs.discard = false, Status(); }},
     {"writeback", kValue, "on|off: whether the kernel collects small writes (on)",
-     [](MountOptions& o, Value v) -> Status { return o.wishes.writeback = TRY(parse_switch("writeback", v)), Status(); }},
+     [](MountOptions& o, Value v) -> Status {
+       return o.wishes.writeback = TRY(parse_switch("writeback", v)), Status();
+     }},
     {"cleaner", kValue, "on|off: clean in the background (on)",
      [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
     {"policy", kValue, "cost-benefit|greedy: how the cleaner chooses segments", set_policy},
@@ -102,17 +105,19 @@ constexpr Option kOptions[] = {
      }},
     {"log", kValue, "file for messages, instead of the system's log",
      [](MountOptions& o, Value v) { return o.log_file = v, Status(); }},
-    {"mlock", kFlag, "keep the daemon in memory", [](MountOptions& o, Value) { return o.lock_memory = true, Status(); }},
+    {"mlock", kFlag, "keep the daemon in memory",
+     [](MountOptions& o, Value) { return o.lock_memory = true, Status(); }},
 };
 
 // For mount(2); the kernel knows them.
-constexpr std::string_view kKernelFlags[] = {"nosuid", "suid", "nodev", "dev", "noexec", "exec", "sync", "async", "dirsync"};
+constexpr std::string_view kKernelFlags[] = {"nosuid", "suid", "nodev", "dev",    "noexec",
+                                             "exec",   "sync", "async", "dirsync"};
 
 // Says nothing to us: for mount(8), systemd, or what is always so.
 bool is_for_others(std::string_view option) {
-  static constexpr std::string_view kNames[] = {"",      "defaults", "auto",  "noauto",     "nofail", "_netdev",
-                                                "user",  "users",    "nouser", "owner",     "group",  "nodiratime",
-                                                "diratime", "lazytime", "nolazytime", "default_permissions"};
+  static constexpr std::string_view kNames[] = {
+      "",       "defaults", "auto",  "noauto",     "nofail",   "_netdev",  "user",       "users",
+      "nouser", "owner",    "group", "nodiratime", "diratime", "lazytime", "nolazytime", "default_permissions"};
   static constexpr std::string_view kPrefixes[] = {"x-", "X-", "user=", "comment=", "uhelper=", "helper="};
   if (std::ranges::find(kNames, option) != std::end(kNames)) return true;
   return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return option.starts_with(prefix); });

@@ -17,13 +17,13 @@ struct MountOptions {
   Wishes wishes;
   ServerOptions server;
   bool allow_other = false;
-  bool lock_memory = false;      // mlockall(2): the daemon is never paged out
-  std::string log_file;          // instead of the system's log
+  bool lock_memory = false;               // mlockall(2): the daemon is never paged out
+  std::string log_file;                   // instead of the system's log
   std::vector<std::string> kernel_flags;  // nosuid, noexec…: for mount(2), as given
 };
 
-// Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or systemd
-// (nofail, x-…) is dropped. Errc::invalid names what is not known or has no possible value.
+// Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or
+// systemd (nofail, x-…) is dropped. Errc::invalid names what is not known or has no possible value.
 Status parse_options(std::string_view text, MountOptions& options);
 
 // Bytes, with an optional suffix K, M, G or T (powers of 1024).

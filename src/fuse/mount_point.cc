@@ -1,8 +1,8 @@
 #include "fuse/mount_point.h"
 
 #define FUSE_USE_VERSION 314
-#include <fuse3/fuse_lowlevel.h>
 #include <fcntl.h>
+#include <fuse3/fuse_lowlevel.h>
 #include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/mount.h>
@@ -118,9 +118,9 @@ Result<std::string> prepare_mount_point(const std::string& directory) {
     error = look();
   }
   if (error)
-    return Error(errc_from_errno(error), fmt::format("mount point {}: {}", directory, error == ENOENT
-                                                         ? "no such file or directory: make it first"
-                                                         : std::strerror(error)));
+    return Error(errc_from_errno(error),
+                 fmt::format("mount point {}: {}", directory,
+                             error == ENOENT ? "no such file or directory: make it first" : std::strerror(error)));
   if (!S_ISDIR(status.st_mode))
     return Error(Errc::not_directory, fmt::format("mount point {}: not a directory", directory));
   return path;
@@ -162,8 +162,7 @@ int MountPoint::fd() const { return ::fuse_session_fd(session_); }
 void MountPoint::tune() const {
   const auto mounted = find_mount(directory_);
   if (::geteuid() != 0 || !mounted) return;
-  const std::string bdi =
-      fmt::format("/sys/class/bdi/{}{}/", mounted->device, mounted->is_fuseblk() ? "-fuseblk" : "");
+  const std::string bdi = fmt::format("/sys/class/bdi/{}{}/", mounted->device, mounted->is_fuseblk() ? "-fuseblk" : "");
   write_setting(bdi + "read_ahead_kb", "1024");
   write_setting(bdi + "strict_limit", "0");
   write_setting(bdi + "max_ratio", "60");

@@ -39,7 +39,7 @@ class MountPoint {
   // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter.
   void tune() const;
   void mark_detached() { attached_ = false; }  // the kernel said so
-  void close();  // the connection; callers of what is still open get errors from now on
+  void close();                                // the connection; callers of what is still open get errors from now on
 
  private:
   MountPoint(fuse_session* session, std::string directory) : session_(session), directory_(std::move(directory)) {}

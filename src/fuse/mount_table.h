@@ -22,8 +22,8 @@ std::optional<MountEntry> find_mount(const std::string& directory);
 // The last mount of Varve from this device or image (absolute).
 std::optional<MountEntry> find_mount_of(const std::string& source);
 
-// `directory` as an absolute path without symbolic links in it; its last part is not looked at, so that this works for a
-// dead mount point. Empty when the rest does not exist.
+// `directory` as an absolute path without symbolic links in it; its last part is not looked at, so that this works for
+// a dead mount point. Empty when the rest does not exist.
 std::string resolve_mount_point(const std::string& directory);
 
 }  // namespace varve::fuse

@@ -12,7 +12,7 @@
 namespace varve::fuse {
 
 struct Wishes {
-  bool writeback = true;  // the kernel collects small writes
+  bool writeback = true;                    // the kernel collects small writes
   std::uint16_t max_background = 64;        // readahead, writeback and asynchronous direct I/O in flight
   std::uint16_t congestion_threshold = 48;  // beyond it the kernel drops readahead
   std::uint32_t max_readahead = 16u << 20;  // bytes; the kernel's own limit is usually lower

@@ -13,7 +13,7 @@ class Request;
 // caller replies.
 using Handler = Status (*)(Request&);
 
-const char* opcode_name(std::uint32_t opcode);     // as <linux/fuse.h> calls it, without the prefix, in lower case
-Handler opcode_handler(std::uint32_t opcode);      // never null: what is unknown is answered with ENOSYS
+const char* opcode_name(std::uint32_t opcode);  // as <linux/fuse.h> calls it, without the prefix, in lower case
+Handler opcode_handler(std::uint32_t opcode);   // never null: what is unknown is answered with ENOSYS
 
 }  // namespace varve::fuse

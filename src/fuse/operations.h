@@ -1,4 +1,4 @@
-// The handlers of all operations (opcodes.h), by the file they stand in. Each decodes its request and starts serving it.
+// The handlers of all operations (opcodes.h), by file. Each decodes its request and starts serving it.
 #pragma once
 
 #include "base/result.h"
@@ -48,8 +48,8 @@ Status init(Request& r);
 Status destroy(Request& r);
 Status statfs(Request& r);
 Status syncfs(Request& r);
-Status nothing_to_do(Request& r);    // success
-Status not_implemented(Request& r);  // ENOSYS
+Status nothing_to_do(Request& r);     // success
+Status not_implemented(Request& r);   // ENOSYS
 Status unexpected_reply(Request& r);  // ignored
 
 // ops_ioctl.cc

@@ -13,12 +13,18 @@ namespace {
 
 Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
   switch (mode) {
-    case 0: return fs::FallocateMode::allocate;
-    case FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::allocate_keep_size;
-    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::punch_hole;
-    case FALLOC_FL_ZERO_RANGE: return fs::FallocateMode::zero_range;
-    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE: return fs::FallocateMode::zero_range_keep_size;
-    default: return Errc::unsupported;
+    case 0:
+      return fs::FallocateMode::allocate;
+    case FALLOC_FL_KEEP_SIZE:
+      return fs::FallocateMode::allocate_keep_size;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return fs::FallocateMode::punch_hole;
+    case FALLOC_FL_ZERO_RANGE:
+      return fs::FallocateMode::zero_range;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return fs::FallocateMode::zero_range_keep_size;
+    default:
+      return Errc::unsupported;
   }
 }
 
@@ -37,9 +43,8 @@ void seek(Request& r, std::uint64_t offset, fs::SeekKind kind) {
 }
 
 void seek_after_flush(Request& r, std::uint64_t offset, fs::SeekKind kind) {
-  r.session().flusher().flush(r.node(), offset, [&r, offset, kind] {
-    r.post([&r, offset, kind] { seek(r, offset, kind); });
-  });
+  r.session().flusher().flush(r.node(), offset,
+                              [&r, offset, kind] { r.post([&r, offset, kind] { seek(r, offset, kind); }); });
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ void clear_setgid(Request& r, std::uint32_t mode) {
 }  // namespace
 
 Status getattr(Request& r) {
-  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); }, [&r](const fs::Attr& attr) { reply_attr(r, attr); });
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) { reply_attr(r, attr); });
   return {};
 }
 
@@ -65,9 +66,9 @@ Status statx(Request& r) {
 
 Status setattr(Request& r) {
   const auto in = TRY(r.body().take<fuse_setattr_in>());
-  r.serve([&r, change = to_change(in, r.session().clock().now())] {
-    return r.fs().setattr(r.operation(), r.node(), change);
-  }, [&r](const fs::Attr& attr) { reply_attr(r, attr); });
+  r.serve([&r, change = to_change(
+                   in, r.session().clock().now())] { return r.fs().setattr(r.operation(), r.node(), change); },
+          [&r](const fs::Attr& attr) { reply_attr(r, attr); });
   return {};
 }
 

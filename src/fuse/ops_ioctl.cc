@@ -16,8 +16,10 @@ struct FlagName {
   std::uint32_t flag;   // FS_IOC_GETFLAGS
   std::uint32_t xflag;  // FS_IOC_FSGETXATTR
 };
-constexpr FlagName kFlags[] = {{FS_SYNC_FL, FS_XFLAG_SYNC},     {FS_IMMUTABLE_FL, FS_XFLAG_IMMUTABLE},
-                               {FS_APPEND_FL, FS_XFLAG_APPEND}, {FS_NODUMP_FL, FS_XFLAG_NODUMP},
+constexpr FlagName kFlags[] = {{FS_SYNC_FL, FS_XFLAG_SYNC},
+                               {FS_IMMUTABLE_FL, FS_XFLAG_IMMUTABLE},
+                               {FS_APPEND_FL, FS_XFLAG_APPEND},
+                               {FS_NODUMP_FL, FS_XFLAG_NODUMP},
                                {FS_NOATIME_FL, FS_XFLAG_NOATIME}};
 
 std::uint32_t known_flags() {
@@ -112,8 +114,8 @@ Status status(Request& r) {
   };
   const auto ask = TRY(r.body().take<Ask>());
   auto& snapshots = r.session().snapshots();
-  const StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset))
-                                       : snapshots.add(r.session().status_json());
+  const StatusPage page =
+      ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(r.session().status_json());
   reply_ioctl_struct(r, page);
   return {};
 }

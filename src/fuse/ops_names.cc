@@ -30,8 +30,7 @@ Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
   const auto from = TRY(r.body().take_name());
   const auto to = TRY(r.body().take_name());
   if (flags & ~(fs::kRenameNoReplace | fs::kRenameExchange | fs::kRenameWhiteout)) return Errc::invalid;
-  r.serve([=, &r] { return r.fs().rename(r.operation(), r.node(), from, to_parent, to, flags); },
-          [&r] { r.reply(); });
+  r.serve([=, &r] { return r.fs().rename(r.operation(), r.node(), from, to_parent, to, flags); }, [&r] { r.reply(); });
   return {};
 }
 
@@ -91,7 +90,8 @@ Status symlink(Request& r) {
 Status create(Request& r) {
   const auto in = TRY(r.body().take<fuse_create_in>());
   const auto name = TRY(r.body().take_name());
-  const fs::NewNode node{.mode = (in.mode & ~static_cast<std::uint32_t>(S_IFMT)) | S_IFREG, .umask = in.umask, .symlink = {}};
+  const fs::NewNode node{
+      .mode = (in.mode & ~static_cast<std::uint32_t>(S_IFMT)) | S_IFREG, .umask = in.umask, .symlink = {}};
   r.set_umask(in.umask);
   r.serve_result([&r, name, node] { return r.fs().make(r.operation(), r.node(), name, node); },
                  [&r, name, exclusive = (in.flags & O_EXCL) != 0](const Result<fs::Attr>& made) {
@@ -105,7 +105,8 @@ Status create(Request& r) {
 
 Status tmpfile(Request& r) {
   const auto in = TRY(r.body().take<fuse_create_in>());
-  const fs::NewNode node{.mode = (in.mode & ~static_cast<std::uint32_t>(S_IFMT)) | S_IFREG, .umask = in.umask, .symlink = {}};
+  const fs::NewNode node{
+      .mode = (in.mode & ~static_cast<std::uint32_t>(S_IFMT)) | S_IFREG, .umask = in.umask, .symlink = {}};
   r.set_umask(in.umask);
   r.serve([&r, node] { return r.fs().make_unnamed(r.operation(), r.node(), node); },
           [&r](const fs::Attr& attr) { reply_opened(r, attr); });

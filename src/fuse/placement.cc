@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -16,8 +17,8 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr std::uint64_t kLook = 5'000'000;             // ns between looks at the waiting time
-constexpr std::uint64_t kTolerated = 1'000'000;        // ns waited between two looks
+constexpr std::uint64_t kLook = 5'000'000;              // ns between looks at the waiting time
+constexpr std::uint64_t kTolerated = 200'000;           // ns a wait for a CPU may take on average
 constexpr std::uint64_t kShortPenalty = 1'000'000'000;  // ns as a normal thread; doubled each time up to
 constexpr std::uint64_t kLongPenalty = 30'000'000'000;
 
@@ -63,7 +64,7 @@ Placement::Placement(IdleThreads wish, unsigned index) : index_(index) {
   enabled_ = wish == IdleThreads::automatic;
   if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) enabled_ = false;
   change(true);
-  waited_ns_ = time_waited();
+  last_look_ = waiting();
 }
 
 Placement::~Placement() {
@@ -74,8 +75,10 @@ Placement::~Placement() {
 void Placement::change(bool idle) {
   if (!set_policy(idle ? SCHED_IDLE : SCHED_OTHER)) return;
   idle_ = idle;
-  if (idle) pin(allowed_, index_);
-  else ::pthread_setaffinity_np(::pthread_self(), sizeof allowed_, &allowed_);
+  if (idle)
+    pin(allowed_, index_);
+  else
+    ::pthread_setaffinity_np(::pthread_self(), sizeof allowed_, &allowed_);
 }
 
 void Placement::woken() {
@@ -83,15 +86,11 @@ void Placement::woken() {
   const std::uint64_t now = Clock::system().monotonic_ns();
   if (now < next_look_ns_) return;
   next_look_ns_ = now + kLook;
-  if (!idle_) {
-    change(true);
-    waited_ns_ = time_waited();
-    return;
-  }
-  const std::uint64_t waited = time_waited();
-  const bool starved = waited - waited_ns_ > kTolerated;
-  waited_ns_ = waited;
-  if (!starved) {
+  const Waiting before = std::exchange(last_look_, waiting());
+  if (!idle_) return change(true);
+  // A short wait is as it should be: the caller goes on for a moment after it has sent its request.
+  const std::uint64_t times = last_look_.times - before.times;
+  if (last_look_.ns - before.ns <= kTolerated * std::max<std::uint64_t>(times, 1)) {
     penalty_ns_ -= penalty_ns_ / 64;
     return;
   }
@@ -100,15 +99,17 @@ void Placement::woken() {
   next_look_ns_ = now + penalty_ns_;
 }
 
-std::uint64_t Placement::time_waited() const {
-  char text[96];  // "<ns run> <ns waited> <timeslices>"
+Placement::Waiting Placement::waiting() const {
+  char text[96];  // "<ns run> <ns waited> <times>"
   const ssize_t got = schedstat_ < 0 ? -1 : ::pread(schedstat_, text, sizeof text, 0);
-  if (got <= 0) return 0;
+  if (got <= 0) return {};
   const char* const end = &text[got];
-  const char* const at = std::find(static_cast<const char*>(text), end, ' ');
-  std::uint64_t waited = 0;
-  if (at != end) std::from_chars(at + 1, end, waited);
-  return waited;
+  const char* at = std::find(static_cast<const char*>(text), end, ' ');
+  Waiting so_far;
+  if (at == end) return {};
+  at = std::from_chars(at + 1, end, so_far.ns).ptr;
+  if (at != end) std::from_chars(at + 1, end, so_far.times);
+  return so_far;
 }
 
 }  // namespace varve::fuse

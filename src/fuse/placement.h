@@ -1,7 +1,7 @@
-// Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle: a caller whom a reply wakes stays
-// on its CPU instead of being moved to a halted one, which makes a round trip several times cheaper. The price is that
-// such a thread starves when others want all CPUs; so it watches how long it had to wait for a CPU, and runs as a normal
-// thread for a while when that was long.
+// Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle: a caller whom a reply wakes
+// stays on its CPU instead of being moved to a halted one, which makes a round trip several times cheaper. The price is
+// that such a thread starves when others want all CPUs; so it watches how long it had to wait for a CPU, and runs as a
+// normal thread for a while when that was long.
 #pragma once
 
 #include <sched.h>
@@ -31,7 +31,11 @@ class Placement {
 
  private:
   void change(bool idle);
-  std::uint64_t time_waited() const;  // ns spent runnable without a CPU
+  struct Waiting {
+    std::uint64_t ns = 0;     // spent runnable without a CPU
+    std::uint64_t times = 0;  // put on a CPU
+  };
+  Waiting waiting() const;  // so far
 
   const unsigned index_;
   cpu_set_t allowed_{};
@@ -39,7 +43,7 @@ class Placement {
   bool idle_ = false;
   int schedstat_ = -1;
   std::uint64_t next_look_ns_ = 0;
-  std::uint64_t waited_ns_ = 0;
+  Waiting last_look_;
   std::uint64_t penalty_ns_ = 0;
 };
 

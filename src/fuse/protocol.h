@@ -11,9 +11,9 @@ namespace varve::fuse {
 // Protocol version that replies declare. The kernel takes the lower one of both sides.
 inline constexpr std::uint32_t kMinorVersion = 39;
 
-inline constexpr std::uint32_t kOpStatx = 52;             // 7.39
-inline constexpr std::uint32_t kOpCopyFileRange64 = 53;   // 7.45
-inline constexpr std::size_t kOpcodes = 64;               // room in tables
+inline constexpr std::uint32_t kOpStatx = 52;            // 7.39
+inline constexpr std::uint32_t kOpCopyFileRange64 = 53;  // 7.45
+inline constexpr std::size_t kOpcodes = 64;              // room in tables
 
 // Replies say "valid for ever": this daemon is the only one that changes the filesystem, and the kernel sees all of it.
 inline constexpr std::uint64_t kForeverSeconds = 1'000'000'000;

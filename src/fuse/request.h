@@ -28,8 +28,8 @@ struct RequestHost {
   std::vector<Request*>& finished;  // those to recycle
 };
 
-// Belongs to one serving thread, which reuses it. Lives until it has been finished: by a reply, or by end(). Nothing may
-// be touched through it after that, but it stays valid until the thread comes around to recycle().
+// Belongs to one serving thread, which reuses it. Lives until it has been finished: by a reply, or by end(). Nothing
+// may be touched through it after that, but it stays valid until the thread comes around to recycle().
 class Request {
  public:
   explicit Request(RequestHost host) : host_(host) {}
@@ -51,7 +51,7 @@ class Request {
   void set_umask(std::uint32_t umask) { umask_ = umask; }
 
   // --- serving ---
-  // Calls attempt() -> Result<T> until it has an answer, then finish(T) or, for Status, finish(). Replies errors itself.
+  // Calls attempt() -> Result<T> until it has an answer, then finish(T) or, for Status, finish(). Replies errors.
   template <class Attempt, class Finish>
   void serve(Attempt attempt, Finish finish);
   // The same with finish(Result<T>), errors included. finish may begin another serve().
@@ -68,7 +68,7 @@ class Request {
   void reply() { send(0, {}, {}); }
   void reply_bytes(std::span<const std::byte> bytes) { send(0, bytes, {}); }
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void reply_struct(const T& value, std::span<const std::byte> more = {}) {
     send(0, std::as_bytes(std::span(&value, 1)), more);
   }
@@ -108,8 +108,9 @@ auto Request::guarded(Attempt& attempt) -> decltype(attempt()) {
 template <class Attempt, class Finish>
 void Request::serve_result(Attempt attempt, Finish finish) {
   start_operation();
-  fs::run(host_.queue, *operation_, [attempt = std::move(attempt)]() mutable { return guarded(attempt); },
-          std::move(finish));
+  fs::run(
+      host_.queue, *operation_, [attempt = std::move(attempt)]() mutable { return guarded(attempt); },
+      std::move(finish));
 }
 
 template <class Attempt, class Finish>

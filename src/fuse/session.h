@@ -58,7 +58,7 @@ class Session {
   // Makes the kernel ask for the attributes of an inode again. Waits for nothing, so any thread may call it.
   void drop_cached_attributes(Ino ino);
 
-  // DESTROY asks for an answer after everything has been written: whoever ends the mount sends it with answer_destroy().
+  // DESTROY wants an answer after everything has been written: whoever ends the mount sends it by answer_destroy().
   void destroy_requested(std::uint64_t unique);
   void answer_destroy(int error);
   void end(int error);

@@ -90,7 +90,8 @@ Json to_json(const format::LifetimeCounters& counters) {
 Json to_json(const format::ErrorEvent& event) {
   if (event.code == 0) return nullptr;
   return {{"seconds", event.when.seconds},
-          {"error", event.code <= static_cast<std::uint32_t>(Errc::shut_down) ? name_of(static_cast<Errc>(event.code)) : "?"},
+          {"error",
+           event.code <= static_cast<std::uint32_t>(Errc::shut_down) ? name_of(static_cast<Errc>(event.code)) : "?"},
           {"block", event.address.v},
           {"inode", event.ino.v}};
 }

@@ -1,4 +1,4 @@
-// How messages come from the kernel and replies go back: one contiguous message in; a reply, found by its `unique`, out.
+// How messages come from the kernel and replies go back: a contiguous message in; a reply, found by `unique`, out.
 //
 // A transport serves one mount. Each serving thread opens a port; messages come to the sinks of the ports in any
 // distribution. Replies may be sent by any thread.

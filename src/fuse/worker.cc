@@ -116,8 +116,10 @@ void Worker::limit_intake() {
   const bool too_much = pool_.leased_bytes() > request_bytes_;
   if (too_much == paused_ || stopping_) return;
   paused_ = too_much;
-  if (too_much) port_->pause();
-  else port_->resume();
+  if (too_much)
+    port_->pause();
+  else
+    port_->resume();
 }
 
 }  // namespace varve::fuse

@@ -52,7 +52,7 @@ TEST(Ace, pairs_of_operations) {
   const CrashSetup setup;
   const DurableState start = prepare(setup, ace_setup());
   const auto sequences = ace_sequences(2);
-  const Budget budget(0.3);
+  const Budget budget(0.25);
   std::uint64_t done = 0;
   const std::uint64_t stride = 1031;  // a prime: any number of them is spread over the alphabet
   for (std::uint64_t i = 0; i < sequences.size() && budget.left(); ++i, ++done) {
@@ -92,7 +92,7 @@ void sweep_seeds(const CrashSetup& base, const ScriptProfile& profile, double sh
   }
 }
 
-TEST(Random, mixed_operations) { sweep_seeds({}, crash_profile(), 0.2); }
+TEST(Random, mixed_operations) { sweep_seeds({}, crash_profile(), 0.15); }
 
 TEST(Random, long_time_between_checkpoints) {
   ScriptProfile profile = crash_profile();
@@ -140,6 +140,24 @@ TEST(Random, the_log_wraps_and_the_cleaner_works) {
   profile.work_weight = 20;
   profile.far_percent = 0;
   sweep_seeds(setup, profile, 0.15, 30);
+}
+
+// Checkpoints and the cleaner run beside the operations.
+TEST(Random, with_the_engines_threads) {
+  CrashSetup setup;
+  setup.bytes = 12u << 20;
+  setup.checkpoint_records = 40;
+  setup.background = true;
+  ScriptProfile profile = crash_profile();
+  profile.steps = 400;
+  profile.names = 3;
+  profile.depth = 1;
+  profile.data_weight = 100;
+  profile.file_bytes = 512u << 10;
+  profile.write_bytes = 64u << 10;
+  profile.total_bytes = 3u << 20;
+  profile.far_percent = 0;
+  sweep_seeds(setup, profile, 0.1, 30);
 }
 
 // Crash, recover, work, crash again, ten times over: nothing that an earlier crash left behind may come back.

@@ -82,7 +82,8 @@ TEST(Negotiation, ShortOffersReadAsZeros) {
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 TEST(MessageReader, NeverReadsBeyondTheEnd) {
-  MessageReader reader(bytes_of("abc"));
+  const std::string three("abc");
+  MessageReader reader(bytes_of(three));
   EXPECT_TRUE(reader.take<std::uint32_t>().fails_with(Errc::invalid));
   EXPECT_TRUE(reader.take_string().fails_with(Errc::invalid)) << "no NUL";
   EXPECT_TRUE(reader.take_bytes(4).fails_with(Errc::invalid));

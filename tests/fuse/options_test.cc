@@ -34,8 +34,9 @@ TEST(MountOptions, NothingMeansTheDefaults) {
 }
 
 TEST(MountOptions, TakesWhatFstabMaySay) {
-  const MountOptions options = parsed("defaults,auto,noauto,nofail,_netdev,user,users,user=ann,x-systemd.automount,"
-                                      "comment=x,default_permissions,uhelper=varve,,rw");
+  const MountOptions options = parsed(
+      "defaults,auto,noauto,nofail,_netdev,user,users,user=ann,x-systemd.automount,"
+      "comment=x,default_permissions,uhelper=varve,,rw");
   EXPECT_TRUE(options.kernel_flags.empty());
   EXPECT_FALSE(options.fs.read_only);
 }
@@ -52,9 +53,9 @@ TEST(MountOptions, PassesTheKernelsFlagsOn) {
 }
 
 TEST(MountOptions, ReadsValues) {
-  const MountOptions options =
-      parsed("memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/var/log/varve,mlock,"
-             "max_background=16");
+  const MountOptions options = parsed(
+      "memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/var/log/varve,mlock,"
+      "max_background=16");
   EXPECT_EQ(options.fs.memory_bytes, std::size_t{1} << 30);
   EXPECT_FALSE(options.wishes.writeback);
   EXPECT_FALSE(options.fs.cleaner);
@@ -82,7 +83,8 @@ TEST(MountOptions, Sizes) {
   EXPECT_EQ(*parse_size("4096"), 4096U);
   EXPECT_EQ(*parse_size("3k"), 3U << 10);
   EXPECT_EQ(*parse_size("2T"), std::uint64_t{2} << 40);
-  for (const char* text : {"", "K", "-1", "1.5G", "1GB", "99999999999T", "1 G"}) EXPECT_FALSE(parse_size(text).ok()) << text;
+  for (const char* text : {"", "K", "-1", "1.5G", "1GB", "99999999999T", "1 G"})
+    EXPECT_FALSE(parse_size(text).ok()) << text;
 }
 
 TEST(MountOptions, EveryOneIsExplained) {

@@ -23,7 +23,8 @@ class ServedMount {
     fs_ = std::move(fs::Filesystem::mount(device_, options)).value();
     session_ = std::make_unique<Session>(*fs_, transport_, SessionSettings{wishes, &Clock::system(), "/mnt", "memory"},
                                          [this](int error) { end_.set_value(error); });
-    server_ = std::make_unique<Server>(*session_, device_, ServerOptions{.threads = 2, .idle_threads = IdleThreads::off});
+    server_ =
+        std::make_unique<Server>(*session_, device_, ServerOptions{.threads = 2, .idle_threads = IdleThreads::off});
   }
   ~ServedMount() {
     server_->stop();

@@ -63,8 +63,8 @@ TEST_F(ServerTest, CreateOpensWhatIsThereUnlessExclusive) {
 }
 
 TEST_F(ServerTest, LeavesToTheKernelWhatItCanDoByItself) {
-  for (const auto opcode : {FUSE_OPEN, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL,
-                            FUSE_COPY_FILE_RANGE})
+  for (const auto opcode :
+       {FUSE_OPEN, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL, FUSE_COPY_FILE_RANGE})
     EXPECT_EQ(call(opcode, 1, Bytes(64)).error, ENOSYS) << opcode;
   EXPECT_EQ(call(kOpCopyFileRange64, 1, Bytes(64)).error, ENOSYS);
   EXPECT_EQ(call(63, 1).error, ENOSYS);
@@ -116,7 +116,8 @@ TEST_F(ServerTest, ListsWithAndWithoutAttributes) {
       for (std::size_t at = 0; at < reply.body.size();) {
         const std::size_t head = opcode == FUSE_READDIRPLUS ? sizeof(fuse_entry_out) : 0;
         const auto entry = reply.as<fuse_dirent>(at + head);
-        names.emplace_back(reinterpret_cast<const char*>(reply.body.data()) + at + head + FUSE_NAME_OFFSET, entry.namelen);
+        names.emplace_back(reinterpret_cast<const char*>(reply.body.data()) + at + head + FUSE_NAME_OFFSET,
+                           entry.namelen);
         if (head) {
           EXPECT_EQ(reply.as<fuse_entry_out>(at).nodeid == 0, names.back()[0] == '.') << names.back();
         }

@@ -54,7 +54,8 @@ TEST(Command, SaysWhatIsWrongWithWhat) {
 }
 
 TEST(DumpText, IsReadableAndComplete) {
-  const Json json{{"number", 5}, {"flat", {{"a", 1}, {"b", "two"}}}, {"list", {{{"x", 1}, {"y", 2}}, {{"x", 3}, {"y", 4}}}}};
+  const Json json{
+      {"number", 5}, {"flat", {{"a", 1}, {"b", "two"}}}, {"list", {{{"x", 1}, {"y", 2}}, {{"x", 3}, {"y", 4}}}}};
   const std::string text = dump_text(json);
   EXPECT_THAT(text, HasSubstr("number               5\n"));
   EXPECT_THAT(text, HasSubstr("a 1  b two\n"));
@@ -67,7 +68,8 @@ TEST(DumpText, NamesOfAnyBytesAreShown) {
 }
 
 TEST(StatusText, LeavesOutWhatIsNotKnown) {
-  const std::string text = status_text(Json{{"label", "named"}, {"space", {{"device_blocks", 256}, {"live_blocks", 64}}}});
+  const std::string text =
+      status_text(Json{{"label", "named"}, {"space", {{"device_blocks", 256}, {"live_blocks", 64}}}});
   EXPECT_THAT(text, HasSubstr("named"));
   EXPECT_THAT(text, HasSubstr("1.0 MiB"));
   EXPECT_THAT(text, HasSubstr("(25.0 %)"));

@@ -18,9 +18,9 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={}", setup.bytes,
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={}", setup.bytes,
                      setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records,
-                     setup.discard ? 1 : 0);
+                     setup.discard ? 1 : 0, setup.background ? 1 : 0);
 }
 
 CrashSetup parse_setup(const std::string& text) {
@@ -36,6 +36,7 @@ CrashSetup parse_setup(const std::string& text) {
     if (name == "completion") setup.completion_seed = value;
     if (name == "records") setup.checkpoint_records = value;
     if (name == "discard") setup.discard = value != 0;
+    if (name == "background") setup.background = value != 0;
   }
   return setup;
 }
@@ -92,7 +93,9 @@ void Recording::run() {
   ManualClock clock;
   clock.set_elapsed(start_.clock_ns);
   SeededRandom random(setup_.seed + 77);
-  FsFixture fixture(*faulty_, options_for(setup_, clock, random));
+  fs::Options options = options_for(setup_, clock, random);
+  options.background = setup_.background;
+  FsFixture fixture(*faulty_, options);
   Lockstep steps(fixture, clock);
   steps.model = start_.model;
   add_state(0, 0, steps.model);

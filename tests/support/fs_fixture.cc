@@ -147,12 +147,12 @@ Result<std::uint64_t> FsFixture::available_bytes() {
 Status FsFixture::seal() {
   meta::Store& store = fs().engine().store();
   TRY(store.seal());
-  store.io().pump();
+  if (!options_.background) store.io().pump();
   return {};
 }
 
 Status FsFixture::work() {
-  fs().engine().work(true);
+  if (!options_.background) fs().engine().work(true);
   return {};
 }
 

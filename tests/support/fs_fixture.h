@@ -64,7 +64,7 @@ class FsFixture {
   Result<fs::Attr> make(std::string_view path, std::uint32_t mode);              // keeps no reference
   Result<std::uint64_t> available_bytes();
 
-  // Only for mounts without threads: what waits in memory is written, not flushed; a round of background work.
+  // What waits in memory is written, not flushed; a round of background work, where no threads do it.
   Status seal();
   Status work();
 

@@ -25,7 +25,8 @@ int run(int argc, const char* const* argv, IoLayer io) {
   app.set_version_flag("-V,--version", std::string("varve ") + VARVE_VERSION);
   app.require_subcommand(1);
   Action chosen;
-  for (const auto declare : {declare_mount, declare_umount, declare_status, declare_checkpoint, declare_trim, declare_dump})
+  for (const auto declare :
+       {declare_mount, declare_umount, declare_status, declare_checkpoint, declare_trim, declare_dump})
     declare(app, chosen);
 
   std::vector<std::string> words(argv + 1, argv + argc);

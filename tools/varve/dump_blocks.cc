@@ -10,10 +10,14 @@ namespace {
 
 const char* tree_name(format::TreeId tree) {
   switch (tree) {
-    case format::TreeId::inode_file: return ".ifile";
-    case format::TreeId::reverse_map: return ".mfile";
-    case format::TreeId::free_map: return ".ffile";
-    case format::TreeId::super_image: return "superblock image";
+    case format::TreeId::inode_file:
+      return ".ifile";
+    case format::TreeId::reverse_map:
+      return ".mfile";
+    case format::TreeId::free_map:
+      return ".ffile";
+    case format::TreeId::super_image:
+      return "superblock image";
   }
   return "unknown";
 }
@@ -37,8 +41,8 @@ Result<std::vector<std::byte>> map_record(ImageReader& image, const meta::MapRoo
 Json owner_json(const format::ReverseEntry& entry) {
   switch (entry.owner) {
     case format::Owner::file_block:
-      return {{"owner", "file"}, {"inode", entry.ino.v}, {"file_block", entry.block}, {"clock", entry.clock},
-              {"estimate", entry.estimate}, {"crc", fmt::format("{:08x}", entry.crc)}};
+      return {{"owner", "file"},      {"inode", entry.ino.v},       {"file_block", entry.block},
+              {"clock", entry.clock}, {"estimate", entry.estimate}, {"crc", fmt::format("{:08x}", entry.crc)}};
     case format::Owner::node:
       return {{"owner", "node"}, {"tree", tree_name(entry.tree)}, {"level", entry.level}};
     case format::Owner::super_image:
@@ -56,8 +60,10 @@ Status add_live_blocks(ImageReader& image, BlockAddr start, std::span<const std:
     const auto record = TRY(map_record(image, root, (start + i).v));
     const auto entry = format::decode_reverse_entry(record);
     Json block{{"block", (start + i).v}};
-    if (entry.ok()) block.update(owner_json(*entry));
-    else block["damaged"] = entry.error().message();
+    if (entry.ok())
+      block.update(owner_json(*entry));
+    else
+      block["damaged"] = entry.error().message();
     blocks.push_back(std::move(block));
   }
   return {};
@@ -72,7 +78,8 @@ Result<Json> superblock_or_error(io::BlockDevice& device, Copy copy) {
 Json children_json(std::span<const format::ChildRef> children) {
   Json json = Json::array();
   for (const auto& child : children) {
-    json.push_back({{"inode", child.first.ino.v}, {"kind", static_cast<unsigned>(child.first.kind)},
+    json.push_back({{"inode", child.first.ino.v},
+                    {"kind", static_cast<unsigned>(child.first.kind)},
                     {"offset", child.first.offset}});
     json.back().update(node_ref_json(child.ref));
   }
@@ -145,7 +152,9 @@ Result<Json> dump_node(ImageReader& image, BlockAddr address) {
             {"count", header.count},
             {"used_bytes", header.used},
             {"first_key",
-             {{"inode", header.first.ino.v}, {"kind", static_cast<unsigned>(header.first.kind)}, {"offset", header.first.offset}}},
+             {{"inode", header.first.ino.v},
+              {"kind", static_cast<unsigned>(header.first.kind)},
+              {"offset", header.first.offset}}},
             {"crc", fmt::format("{:08x}", format::block_crc(block.span()))}};
   TRY(add_content(block.span(), header, json));
   return json;

@@ -26,7 +26,8 @@ constexpr Kind kKinds[] = {
     {"chain", nullptr, [](ImageReader& image, std::uint64_t) { return dump_chain(image); }},
     {"node", "its block", [](ImageReader& image, std::uint64_t n) { return dump_node(image, BlockAddr{n}); }},
     {"inode", "its number", [](ImageReader& image, std::uint64_t n) { return dump_inode(image, Ino{n}); }},
-    {"directory", "its inode number", [](ImageReader& image, std::uint64_t n) { return dump_directory(image, Ino{n}); }},
+    {"directory", "its inode number",
+     [](ImageReader& image, std::uint64_t n) { return dump_directory(image, Ino{n}); }},
 };
 constexpr const char* kSuperblock = "superblock";
 
@@ -53,8 +54,10 @@ Result<Json> make(const Arguments& arguments) {
 
 Status dump(const Arguments& arguments, IoLayer& io) {
   const Json json = TRY(make(arguments));
-  if (arguments.json) io.out << json.dump(2) << "\n";
-  else io.out << dump_text(json);
+  if (arguments.json)
+    io.out << json.dump(2) << "\n";
+  else
+    io.out << dump_text(json);
   return {};
 }
 

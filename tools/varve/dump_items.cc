@@ -10,13 +10,20 @@ namespace {
 
 const char* kind_name(format::ItemKind kind) {
   switch (kind) {
-    case format::ItemKind::extent: return "extent";
-    case format::ItemKind::dirent: return "dirent";
-    case format::ItemKind::name_hash: return "name_hash";
-    case format::ItemKind::xattr: return "xattr";
-    case format::ItemKind::symlink: return "symlink";
-    case format::ItemKind::orphan: return "orphan";
-    case format::ItemKind::attributes: return "attributes";
+    case format::ItemKind::extent:
+      return "extent";
+    case format::ItemKind::dirent:
+      return "dirent";
+    case format::ItemKind::name_hash:
+      return "name_hash";
+    case format::ItemKind::xattr:
+      return "xattr";
+    case format::ItemKind::symlink:
+      return "symlink";
+    case format::ItemKind::orphan:
+      return "orphan";
+    case format::ItemKind::attributes:
+      return "attributes";
   }
   return "unknown";
 }
@@ -65,13 +72,26 @@ std::string as_text(std::span<const std::byte> value) {
 
 Status decode(Json& json, format::ItemKind kind, std::span<const std::byte> value) {
   switch (kind) {
-    case format::ItemKind::extent: add_extent(json, TRY(format::decode_extent(value))); break;
-    case format::ItemKind::dirent: add_entry(json, TRY(format::decode_dirent(value))); break;
-    case format::ItemKind::name_hash: json["cookies"] = TRY(format::decode_cookies(value)); break;
-    case format::ItemKind::attributes: add_attributes(json, TRY(format::decode_attributes(value))); break;
-    case format::ItemKind::xattr: json["bytes"] = value.size(); break;  // a piece of the set: see inode
-    case format::ItemKind::symlink: json["target"] = as_text(value); break;
-    case format::ItemKind::orphan: break;
+    case format::ItemKind::extent:
+      add_extent(json, TRY(format::decode_extent(value)));
+      break;
+    case format::ItemKind::dirent:
+      add_entry(json, TRY(format::decode_dirent(value)));
+      break;
+    case format::ItemKind::name_hash:
+      json["cookies"] = TRY(format::decode_cookies(value));
+      break;
+    case format::ItemKind::attributes:
+      add_attributes(json, TRY(format::decode_attributes(value)));
+      break;
+    case format::ItemKind::xattr:
+      json["bytes"] = value.size();
+      break;  // a piece of the set: see inode
+    case format::ItemKind::symlink:
+      json["target"] = as_text(value);
+      break;
+    case format::ItemKind::orphan:
+      break;
   }
   return {};
 }
@@ -94,7 +114,8 @@ struct RecordJson {
     return json;
   }
   Json operator()(const format::DeleteDirent& r) const {
-    return {{"record", "delete_dirent"}, {"directory", r.directory.v}, {"cookie", r.cookie}, {"name", printable(r.name)}};
+    return {
+        {"record", "delete_dirent"}, {"directory", r.directory.v}, {"cookie", r.cookie}, {"name", printable(r.name)}};
   }
   Json operator()(const format::SetXattr& r) const {
     return {{"record", "set_xattr"}, {"inode", r.ino.v}, {"name", printable(r.name)}, {"value", bytes_json(r.value)}};
@@ -106,7 +127,7 @@ struct RecordJson {
     return {{"record", "set_symlink"}, {"inode", r.ino.v}, {"target", printable(r.target)}};
   }
   Json operator()(const format::MapBlocks& r) const {
-    return {{"record", "map_blocks"}, {"inode", r.ino.v},    {"first", r.first}, {"blocks", r.crcs.size()},
+    return {{"record", "map_blocks"}, {"inode", r.ino.v}, {"first", r.first},       {"blocks", r.crcs.size()},
             {"address", r.address.v}, {"clock", r.clock}, {"estimate", r.estimate}, {"moved", r.moved}};
   }
   Json operator()(const format::ClearRange& r) const {
@@ -146,11 +167,20 @@ Result<Json> dump_inode(ImageReader& image, Ino ino) {
         extents.push_back(extent);
         break;
       }
-      case format::ItemKind::dirent: ++entries; break;
-      case format::ItemKind::xattr: xattrs.insert(xattrs.end(), value.begin(), value.end()); break;
-      case format::ItemKind::symlink: target.insert(target.end(), value.begin(), value.end()); break;
-      case format::ItemKind::attributes: add_attributes(json, TRY(format::decode_attributes(value))); break;
-      default: break;
+      case format::ItemKind::dirent:
+        ++entries;
+        break;
+      case format::ItemKind::xattr:
+        xattrs.insert(xattrs.end(), value.begin(), value.end());
+        break;
+      case format::ItemKind::symlink:
+        target.insert(target.end(), value.begin(), value.end());
+        break;
+      case format::ItemKind::attributes:
+        add_attributes(json, TRY(format::decode_attributes(value)));
+        break;
+      default:
+        break;
     }
   }
   if (!found) return Error(Errc::not_found, fmt::format("inode {}: not in the last checkpoint", ino));
@@ -167,7 +197,8 @@ Result<Json> dump_directory(ImageReader& image, Ino ino) {
   Json entries = Json::array();
   meta::Cursor cursor(image.nodes(), image.inode_file());
   TRY(cursor.seek({ino, format::ItemKind::dirent, 0}));
-  for (; cursor.valid() && cursor.key().ino == ino && cursor.key().kind == format::ItemKind::dirent; TRY(cursor.next())) {
+  for (; cursor.valid() && cursor.key().ino == ino && cursor.key().kind == format::ItemKind::dirent;
+       TRY(cursor.next())) {
     Json entry{{"cookie", cursor.key().offset}};
     add_entry(entry, TRY(format::decode_dirent(cursor.value())));
     entries.push_back(std::move(entry));

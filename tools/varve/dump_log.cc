@@ -47,10 +47,11 @@ Result<Json> dump_chunk(ImageReader& image, BlockAddr address) {
 Result<Json> dump_chain(ImageReader& image) {
   Json json{{"after_checkpoint", image.super().serial.v}};
   Json chunks = Json::array();
-  const auto recovered = TRY(log::recover_chain(image.device(), image.super(), [&](const format::Chunk& chunk) -> Status {
-    chunks.push_back(TRY(chunk_json(chunk)));
-    return {};
-  }));
+  const auto recovered =
+      TRY(log::recover_chain(image.device(), image.super(), [&](const format::Chunk& chunk) -> Status {
+        chunks.push_back(TRY(chunk_json(chunk)));
+        return {};
+      }));
   json["chunks_to_replay"] = recovered.chunks;
   json["blocks"] = recovered.blocks;
   json["cut_short"] = recovered.cut_short;

@@ -18,7 +18,8 @@ std::string value_text(const Json& value) { return value.is_string() ? value.get
 std::string line_of(const Json& json) {
   if (!json.is_object()) return value_text(json);
   std::string text;
-  for (const auto& [key, value] : json.items()) text += fmt::format("{}{} {}", text.empty() ? "" : "  ", key, value_text(value));
+  for (const auto& [key, value] : json.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", key, value_text(value));
   return text;
 }
 
@@ -56,8 +57,10 @@ std::string printable(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {
     const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code >= 0x7F || c == '\\') text += fmt::format("\\x{:02x}", code);
-    else text.push_back(c);
+    if (code < 0x20 || code >= 0x7F || c == '\\')
+      text += fmt::format("\\x{:02x}", code);
+    else
+      text.push_back(c);
   }
   return text;
 }

@@ -16,7 +16,8 @@ namespace varve::tool {
 Result<MountClient> MountClient::open(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) return MountClient(fd, directory);
-  if (errno == ENOTCONN) return Error(Errc::io, fmt::format("{}: its daemon is gone: unmount it, or mount again", directory));
+  if (errno == ENOTCONN)
+    return Error(Errc::io, fmt::format("{}: its daemon is gone: unmount it, or mount again", directory));
   return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, std::strerror(errno)));
 }
 
@@ -30,7 +31,8 @@ MountClient::~MountClient() {
 Error MountClient::error(const char* action) const {
   if (errno == ENOTTY || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
     return Error(Errc::unsupported, fmt::format("{}: not a mounted Varve filesystem", directory_));
-  if (errno == EPERM) return Error(Errc::not_permitted, fmt::format("{}: {}: only for root and who mounted it", directory_, action));
+  if (errno == EPERM)
+    return Error(Errc::not_permitted, fmt::format("{}: {}: only for root and who mounted it", directory_, action));
   return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, std::strerror(errno)));
 }
 
@@ -40,7 +42,8 @@ Result<nlohmann::ordered_json> MountClient::status() {
   do {
     page.offset = static_cast<std::uint32_t>(text.size());
     if (::ioctl(fd_, fuse::kStatusIoctl, &page) != 0) return error("status");
-    if (page.offset != text.size() || page.total < page.offset) return Error(Errc::corrupt, "the daemon's answer makes no sense");
+    if (page.offset != text.size() || page.total < page.offset)
+      return Error(Errc::corrupt, "the daemon's answer makes no sense");
     text.append(page.text, std::min<std::size_t>(sizeof page.text, page.total - page.offset));
   } while (text.size() < page.total);
   auto json = nlohmann::ordered_json::parse(text, nullptr, false);

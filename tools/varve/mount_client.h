@@ -18,8 +18,8 @@ class MountClient {
   ~MountClient();
 
   Result<nlohmann::ordered_json> status();
-  Status checkpoint();                 // returns when it is settled
-  Result<std::uint64_t> trim();        // bytes
+  Status checkpoint();           // returns when it is settled
+  Result<std::uint64_t> trim();  // bytes
 
  private:
   MountClient(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}

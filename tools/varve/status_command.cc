@@ -33,7 +33,8 @@ Result<nlohmann::ordered_json> mount_status(const std::string& directory) {
 }
 
 Result<nlohmann::ordered_json> image_status(const std::string& path) {
-  if (const auto mounted = fuse::find_mount_of(fuse::resolve_mount_point(path))) return mount_status(mounted->directory);
+  if (const auto mounted = fuse::find_mount_of(fuse::resolve_mount_point(path)))
+    return mount_status(mounted->directory);
   ImageReader image = TRY(ImageReader::open(path));
   return superblock_status(image.super(), path);
 }
@@ -44,8 +45,10 @@ Status show(const Arguments& arguments, IoLayer& io) {
   };
   for (;;) {
     const auto status = TRY(once());
-    if (arguments.json) io.out << (arguments.watch ? status.dump() : status.dump(2)) << std::endl;
-    else io.out << status_text(status) << std::endl;
+    if (arguments.json)
+      io.out << (arguments.watch ? status.dump() : status.dump(2)) << std::endl;
+    else
+      io.out << status_text(status) << std::endl;
     if (!arguments.watch || !io.out) return {};
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }

@@ -34,7 +34,8 @@ class Section {
   }
   Section& bytes(const char* label, const char* key) { return has(key) ? size(label, number(key), 0) : *this; }
   Section& factor(const char* label, const char* key) {
-    return has(key) && values_[key].is_number() ? line(label, fmt::format("{:.3f}", values_[key].get<double>())) : *this;
+    return has(key) && values_[key].is_number() ? line(label, fmt::format("{:.3f}", values_[key].get<double>()))
+                                                : *this;
   }
   Section& words(const char* label, const char* key) {
     const std::string text = has(key) && values_[key].is_string() ? values_[key].get<std::string>() : "";
@@ -88,7 +89,9 @@ std::string utilisation_text(const Json& space) {
 std::string space_text(const Json& space) {
   Section section("Space", space);
   const std::uint64_t whole = section.number("device_blocks");
-  section.blocks("Device", "device_blocks").blocks("Live", "live_blocks", whole).blocks("Garbage", "garbage_blocks", whole);
+  section.blocks("Device", "device_blocks")
+      .blocks("Live", "live_blocks", whole)
+      .blocks("Garbage", "garbage_blocks", whole);
   section.blocks("  freed by a checkpoint", "reclaimable_blocks", whole).blocks("Reserve", "reserve_blocks", whole);
   section.blocks("Charged to users", "charged_blocks", whole).blocks("Segment", "segment_blocks");
   std::string text = section.text();
@@ -106,7 +109,9 @@ std::string log_text(const Json& log) {
   section.count("Last chunk", "lsn").count("Durable up to", "durable_lsn").count("Chunks written", "chunks");
   section.count("Flushes", "flushes").bytes("Waiting to be written", "pending_bytes");
   section.bytes("To replay after a crash", "log_bytes_since_checkpoint").count("Records in memory", "delta_records");
-  section.bytes("Memory of records", "delta_bytes").count("Settled checkpoint", "serial").count("Checkpoints", "checkpoints");
+  section.bytes("Memory of records", "delta_bytes")
+      .count("Settled checkpoint", "serial")
+      .count("Checkpoints", "checkpoints");
   section.yes_no("Checkpoint running", "checkpoint_running").count("Chunks replayed at mount", "replayed_chunks");
   return section.text();
 }
@@ -130,7 +135,9 @@ std::string cleaner_text(const Json& cleaner) {
 
 std::string memory_text(const Json& memory) {
   Section section("Memory", memory);
-  section.bytes("Limit", "memory_limit_bytes").bytes("Tree nodes", "node_cache_bytes").count("  hits", "node_cache_hits");
+  section.bytes("Limit", "memory_limit_bytes")
+      .bytes("Tree nodes", "node_cache_bytes")
+      .count("  hits", "node_cache_hits");
   section.count("  misses", "node_cache_misses").count("Inodes cached", "inodes_cached");
   section.count("Inodes the kernel holds", "references");
   return section.text();
@@ -147,13 +154,19 @@ std::string lifetime_text(const Json& lifetime) {
 
 std::string error_text(const char* title, const Json& event) {
   Section section(title, event);
-  section.words("Error", "error").count("Block", "block").count("Inode", "inode").count("When (s since 1970)", "seconds");
+  section.words("Error", "error")
+      .count("Block", "block")
+      .count("Inode", "inode")
+      .count("When (s since 1970)", "seconds");
   return section.text();
 }
 
 std::string mount_text(const Json& mount) {
   Section section("Mount", mount);
-  section.words("At", "mount_point").count("Process", "pid").count("Serving threads", "threads").words("FUSE", "protocol");
+  section.words("At", "mount_point")
+      .count("Process", "pid")
+      .count("Serving threads", "threads")
+      .words("FUSE", "protocol");
   if (mount.contains("features")) {
     std::string names;
     for (const auto& name : mount["features"]) names += (names.empty() ? "" : " ") + name.get<std::string>();

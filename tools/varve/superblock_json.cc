@@ -45,7 +45,8 @@ Json run_json(const format::Run& run) { return {{"start", run.start.v}, {"blocks
 
 Json superblock_json(const format::Superblock& s) {
   return {{"version", s.version},
-          {"features", {{"compat", s.features.compat}, {"ro_compat", s.features.ro_compat}, {"incompat", s.features.incompat}}},
+          {"features",
+           {{"compat", s.features.compat}, {"ro_compat", s.features.ro_compat}, {"incompat", s.features.incompat}}},
           {"uuid", uuid_text(s.uuid)},
           {"label", s.label},
           {"identity", fmt::format("{:016x}", s.identity)},

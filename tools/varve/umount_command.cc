@@ -70,8 +70,10 @@ Status check_clean(const Daemon& daemon) {
   TRY((*device)->read(0, block.span()));
   const format::Superblock super = TRY(format::decode_superblock(block.span()));
   if (super.clean) return {};
-  return Error(Errc::io, fmt::format("{}: unmounted, but the daemon could not bring it to a clean end: see its log; the "
-                                     "next mount recovers it", daemon.source));
+  return Error(Errc::io,
+               fmt::format("{}: unmounted, but the daemon could not bring it to a clean end: see its log; the "
+                           "next mount recovers it",
+                           daemon.source));
 }
 
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
