@@ -65,7 +65,7 @@ void Engine::serve() {
     if (const std::uint64_t since = store_->unsealed_since_ns(); since && !store_->read_only()) {
       const std::uint64_t now = store_->clock().monotonic_ns();
       if (now >= since + delay_ns) {
-        if (auto lsn = store_->seal(); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
+        if (auto lsn = store_->seal(meta::Store::Seal::commit); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
         continue;
       }
       timeout = std::min<std::int64_t>(1'000'000'000, static_cast<std::int64_t>(since + delay_ns - now));

@@ -65,9 +65,9 @@ Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t 
   return result;
 }
 
-meta::PendingPtr BlockBuilder::finish(std::size_t index) {
-  meta::PendingPtr block(new meta::PendingBlock(buffer_, buffer_->block(index)));
-  block->crc = crc32c({buffer_->block(index), kBlockSize});
+meta::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
+  meta::PendingPtr block(new meta::PendingBlock(std::move(keeper), bytes));
+  block->crc = crc32c({bytes, kBlockSize});
   return block;
 }
 

@@ -26,15 +26,18 @@ struct Ownership {
 };
 Result<Ownership> ownership(Attempt& attempt, const meta::Inode& inode, std::uint64_t first, std::size_t count);
 
-// A new block of content with room for its CRC: `fill` writes the 4096 bytes.
+// A block of content that is kept by `keeper` and does not change any more.
+meta::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes);
+
+// New blocks of content: data(i) takes the 4096 bytes.
 class BlockBuilder {
  public:
-  explicit BlockBuilder(std::size_t blocks) : buffer_(new log::PayloadBuffer(blocks)) {}
+  explicit BlockBuilder(std::size_t blocks) : buffer_(new log::OwnPayloadBuffer(blocks)) {}
   std::byte* data(std::size_t index) { return buffer_->block(index); }
-  meta::PendingPtr finish(std::size_t index);
+  meta::PendingPtr finish(std::size_t index) { return make_pending(buffer_, buffer_->block(index)); }
 
  private:
-  boost::intrusive_ptr<log::PayloadBuffer> buffer_;
+  boost::intrusive_ptr<log::OwnPayloadBuffer> buffer_;
 };
 
 // Zeros bytes [from, to) of one block, if there is anything but zeros; the caller has been admitted. from and to lie in the same block.

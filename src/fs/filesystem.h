@@ -25,6 +25,7 @@
 #include "fs/options.h"
 #include "fs/status.h"
 #include "io/block_device.h"
+#include "log/payload.h"
 
 namespace varve::fs {
 
@@ -118,8 +119,9 @@ class Filesystem {
   // device writes straight into it. Its content is undefined until the call succeeds.
   Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out);
   // At most 1 MiB, one atomic operation. `data` must stay unchanged until the call returns something else than
-  // would_block.
-  Result<std::size_t> write(Operation&, Ino ino, std::uint64_t offset, std::span<const std::byte> data, WriteFlags);
+  // would_block; if a `keeper` keeps them, they are not copied and must stay unchanged as long as it lives.
+  Result<std::size_t> write(Operation&, Ino ino, std::uint64_t offset, std::span<const std::byte> data, WriteFlags,
+                            const log::PayloadBufferPtr& keeper = {});
   Status fallocate(Operation&, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length);
   Result<std::uint64_t> seek(Operation&, Ino ino, std::uint64_t offset, SeekKind kind);
 

@@ -105,8 +105,9 @@ class ReadRange {
 
 class WriteRange {
  public:
-  WriteRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<const std::byte> data)
-      : a_(attempt), inode_(inode), offset_(offset), data_(data), first_(block_of(offset)),
+  WriteRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<const std::byte> data,
+             const log::PayloadBufferPtr& keeper)
+      : a_(attempt), inode_(inode), offset_(offset), data_(data), keeper_(keeper), first_(block_of(offset)),
         count_(block_of(offset + data.size() - 1) - first_ + 1) {}
 
   Status run() {
@@ -133,17 +134,33 @@ class WriteRange {
   }
 
   void stage(Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail) {
-    BlockBuilder builder(count_);
-    if (offset_ % kBlockSize) start_block(builder.data(0), head);
-    if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
-      start_block(builder.data(count_ - 1), tail);
-    std::memcpy(builder.data(0) + offset_ % kBlockSize, data_.data(), data_.size());
+    const std::size_t in_place = in_place_blocks();
+    const std::size_t skipped = in_place << kBlockShift;
     const std::uint64_t clock = a_.store().advance_clock(count_);
     std::vector<meta::StageBlock> staged(count_);
-    for (std::size_t i = 0; i < count_; ++i)
-      staged[i] = {first_ + i, builder.finish(i), owned.old[i], owned.assume_owned};
+    for (std::size_t i = 0; i < in_place; ++i)
+      staged[i].data = make_pending(keeper_, const_cast<std::byte*>(data_.data()) + (i << kBlockShift));
+    if (in_place < count_) {
+      BlockBuilder builder(count_ - in_place);
+      if (offset_ % kBlockSize) start_block(builder.data(0), head);
+      if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
+        start_block(builder.data(count_ - in_place - 1), tail);
+      std::memcpy(builder.data(0) + offset_ % kBlockSize, data_.data() + skipped, data_.size() - skipped);
+      for (std::size_t i = in_place; i < count_; ++i) staged[i].data = builder.finish(i - in_place);
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+      staged[i].block = first_ + i;
+      staged[i].old = owned.old[i];
+      staged[i].assume_owned = owned.assume_owned;
+    }
     a_.store().counters().user_blocks += count_;
     a_.store().stage_blocks(inode_, staged, a_.store().clock_units(clock));
+  }
+
+  // Whole blocks that stay where they are, as long as somebody keeps them and they can be written from there.
+  std::size_t in_place_blocks() const {
+    if (!keeper_ || offset_ % kBlockSize || reinterpret_cast<std::uintptr_t>(data_.data()) % kBlockSize) return 0;
+    return data_.size() >> kBlockShift;
   }
 
   static void start_block(std::byte* block, std::span<const std::byte> old) {
@@ -155,6 +172,7 @@ class WriteRange {
   meta::Inode& inode_;
   const std::uint64_t offset_;
   const std::span<const std::byte> data_;
+  const log::PayloadBufferPtr& keeper_;
   const std::uint64_t first_;
   const std::size_t count_;
 };
@@ -264,7 +282,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
 }
 
 Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64_t offset, std::span<const std::byte> data,
-                                      WriteFlags flags) {
+                                      WriteFlags flags, const log::PayloadBufferPtr& keeper) {
   if (data.size() > kMaxWriteBytes) return Errc::invalid;
   if (offset > format::kMaxFileBytes || data.size() > format::kMaxFileBytes - offset) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
@@ -273,7 +291,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     if (inode->gone()) return Errc::stale;
     if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
     if (data.empty()) return std::size_t{0};
-    TRY(WriteRange(a, *inode, offset, data).run());
+    TRY(WriteRange(a, *inode, offset, data, keeper).run());
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     if (flags.drop_privileges) drop_suid(*inode);
     if (!flags.from_cache) touch_mtime(*inode, a.now());

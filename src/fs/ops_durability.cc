@@ -13,7 +13,7 @@ Status Filesystem::sync(Operation& operation) {
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.read_only()) return {};
-  if (!wait.sealed) wait.sealed = TRY(store.seal());
+  if (!wait.sealed) wait.sealed = TRY(store.seal(meta::Store::Seal::commit));
   if (store.log().durability().is_durable(*wait.sealed)) return {};
   wait.for_durable = *wait.sealed;
   return Errc::would_block;

@@ -6,11 +6,7 @@
 
 namespace varve::fuse {
 
-namespace {
-
-constexpr std::array<std::size_t, BufferPool::kSizes.size()> kKept = {64, 16, 8, 4};  // about 8 MiB
-
-}  // namespace
+BufferPool::BufferPool(std::size_t keep_bytes) : kept_{64, 16, 8, keep_bytes / kMaxBytes + 1} {}
 
 BufferPool::~BufferPool() {
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf)
@@ -22,25 +18,46 @@ Lease BufferPool::take(std::size_t bytes) {
   while (shelf < kSizes.size() && kSizes[shelf] < bytes) ++shelf;
   if (shelf == kSizes.size()) throw std::bad_alloc();
   std::byte* data = nullptr;
-  if (auto& free = shelves_[shelf]; !free.empty()) {
-    data = free.back();
-    free.pop_back();
-  } else {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto& free = shelves_[shelf]; !free.empty()) {
+      data = free.back();
+      free.pop_back();
+    }
+  }
+  if (!data) {
     void* mapped = ::mmap(nullptr, kSizes[shelf], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     data = static_cast<std::byte*>(mapped);
   }
-  leased_bytes_ += kSizes[shelf];
+  leased_bytes_.fetch_add(kSizes[shelf], std::memory_order_relaxed);
   return {this, data, shelf};
 }
 
 void BufferPool::give_back(std::byte* data, unsigned shelf) {
-  leased_bytes_ -= kSizes[shelf];
-  if (shelves_[shelf].size() < kKept[shelf]) {
-    shelves_[shelf].push_back(data);
-  } else {
-    ::munmap(data, kSizes[shelf]);
+  bool keep = false;
+  {
+    std::lock_guard lock(mutex_);
+    keep = shelves_[shelf].size() < kept_[shelf];
+    if (keep) shelves_[shelf].push_back(data);
+    leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
+    // Under the lock: whoever takes the call back may destroy what it uses.
+    if (call_ && leased_bytes() <= call_below_) std::exchange(call_, nullptr)();
   }
+  if (!keep) ::munmap(data, kSizes[shelf]);
+}
+
+bool BufferPool::when_below(std::size_t bytes, std::function<void()> call) {
+  std::lock_guard lock(mutex_);
+  if (leased_bytes() <= bytes) return false;
+  call_below_ = bytes;
+  call_ = std::move(call);
+  return true;
+}
+
+void BufferPool::forget_call() {
+  std::lock_guard lock(mutex_);
+  call_ = nullptr;
 }
 
 }  // namespace varve::fuse

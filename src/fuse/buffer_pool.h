@@ -2,12 +2,17 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/types.h"
+#include "log/payload.h"
 
 namespace varve::fuse {
 
@@ -41,8 +46,8 @@ class Lease {
   unsigned shelf_ = 0;
 };
 
-// Not thread-safe: each serving thread has one. Only touched pages cost memory; a few buffers of each size stay mapped
-// for reuse, last in first out, so that the hot ones are in the CPU's caches.
+// Each serving thread has one; buffers may come back from any thread. Only touched pages cost memory; a few buffers of
+// each size stay mapped for reuse, last in first out, so that the hot ones are in the CPU's caches.
 class BufferPool {
  public:
   static constexpr std::size_t kPage = kBlockSize;
@@ -50,20 +55,39 @@ class BufferPool {
   static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
   static constexpr std::size_t kMaxBytes = kSizes.back();
 
-  BufferPool() = default;
+  // `keep_bytes`: of the largest size that stay mapped.
+  explicit BufferPool(std::size_t keep_bytes = 4u << 20);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
   Lease take(std::size_t bytes);  // at most kMaxBytes; throws std::bad_alloc
-  std::size_t leased_bytes() const { return leased_bytes_; }
+  std::size_t leased_bytes() const { return leased_bytes_.load(std::memory_order_relaxed); }
+  // Calls `call` once, by any thread, as soon as no more than `bytes` are leased. False: that is so already.
+  bool when_below(std::size_t bytes, std::function<void()> call);
+  void forget_call();
 
  private:
   friend class Lease;
   void give_back(std::byte* data, unsigned shelf);
 
+  std::array<std::size_t, kSizes.size()> kept_;
+  std::atomic<std::size_t> leased_bytes_{0};
+  std::mutex mutex_;
+  // Under mutex_:
   std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
-  std::size_t leased_bytes_ = 0;
+  std::size_t call_below_ = 0;
+  std::function<void()> call_;
+};
+
+// A received message whose data the filesystem goes on using, so that they are not copied.
+class LeasedPayload : public log::PayloadBuffer {
+ public:
+  LeasedPayload(std::shared_ptr<BufferPool> pool, Lease lease) : pool_(std::move(pool)), lease_(std::move(lease)) {}
+
+ private:
+  std::shared_ptr<BufferPool> pool_;  // outlives the lease
+  Lease lease_;
 };
 
 inline void Lease::reset() {

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "fuse/protocol.h"
 
 namespace varve::fuse {
@@ -13,16 +15,24 @@ namespace {
 
 constexpr int kBatch = 64;  // messages before completions of the queue get their turn
 constexpr std::size_t kMessageOffset = BufferPool::kPage - kWriteHeaderBytes;
+constexpr std::uint64_t kWindow = 16;           // messages after which a port looks at its share of them
+constexpr std::uint64_t kFairShare = 4;         // a quarter
+constexpr std::uint64_t kAwayNs = 2'000'000;    // for how long a thread looks away
+constexpr std::size_t kBigMessage = 32u << 10;  // takes so long to serve that the others should look meanwhile
 
+// The kernel wakes every thread that watches the device, and one of them gets the message. For the others that is a
+// wake-up of a CPU for nothing, which costs the caller more than its request does. So a thread that gets few of the
+// messages looks away for a moment: one caller is served by one thread, the one on its CPU.
 class DevicePort : public Port {
  public:
-  DevicePort(int fd, io::IoQueue& queue, BufferPool& pool, MessageSink& sink)
-      : fd_(fd), queue_(queue), pool_(pool), sink_(sink) {
+  DevicePort(int fd, io::IoQueue& queue, BufferPool& pool, MessageSink& sink, Readers& readers)
+      : fd_(fd), queue_(queue), pool_(pool), sink_(sink), readers_(readers) {
     resume();
   }
   ~DevicePort() override { pause(); }
 
   void pause() override {
+    look_again();
     if (watching_) queue_.unwatch(fd_);
     watching_ = false;
   }
@@ -33,10 +43,42 @@ class DevicePort : public Port {
     queue_.watch(fd_, [this] { drain(); });
   }
 
+  std::int64_t rest() override {
+    if (!away_until_) return -1;
+    const std::uint64_t now = Clock::system().monotonic_ns();
+    if (now < away_until_ && readers_.any_away()) return static_cast<std::int64_t>(away_until_ - now);
+    look_again();
+    return -1;
+  }
+
  private:
   void drain() {
-    for (int i = 0; i < kBatch && watching_; ++i)
-      if (!receive()) return;
+    int taken = 0;
+    while (taken < kBatch && watching_ && receive()) ++taken;
+    taken_ += static_cast<std::uint64_t>(taken);
+    const std::uint64_t all = readers_.messages() - window_start_;
+    if (all < kWindow || !watching_) return;
+    if (taken_ * kFairShare < all) look_away();
+    start_window();
+  }
+
+  void start_window() {
+    taken_ = 0;
+    window_start_ = readers_.messages();
+  }
+
+  void look_away() {
+    queue_.unwatch(fd_);
+    away_until_ = Clock::system().monotonic_ns() + kAwayNs;
+    readers_.add_away(queue_);
+  }
+
+  void look_again() {
+    if (!away_until_) return;
+    away_until_ = 0;
+    readers_.remove_away(queue_);
+    start_window();
+    queue_.watch(fd_, [this] { drain(); });
   }
 
   // False when there is nothing more to read now.
@@ -45,6 +87,8 @@ class DevicePort : public Port {
     std::byte* const message = buffer_.data() + kMessageOffset;
     const ssize_t got = ::read(fd_, message, buffer_.size() - kMessageOffset);
     if (got > 0) {
+      readers_.count_message();
+      if (static_cast<std::size_t>(got) >= kBigMessage && readers_.any_away()) readers_.rouse();
       sink_.receive({message, static_cast<std::size_t>(got)}, buffer_);
       return true;
     }
@@ -64,12 +108,35 @@ class DevicePort : public Port {
   io::IoQueue& queue_;
   BufferPool& pool_;
   MessageSink& sink_;
+  Readers& readers_;
   Lease buffer_;  // what the next message is read into
   bool watching_ = false;
   bool ended_ = false;
+  std::uint64_t taken_ = 0;  // messages since…
+  std::uint64_t window_start_ = 0;  // …so many of all
+  std::uint64_t away_until_ = 0;  // monotonic ns; 0: looking
 };
 
 }  // namespace
+
+void Readers::add_away(io::IoQueue& queue) {
+  std::lock_guard lock(mutex_);
+  away_.push_back(&queue);
+  away_count_.store(away_.size(), std::memory_order_relaxed);
+}
+
+void Readers::remove_away(io::IoQueue& queue) {
+  std::lock_guard lock(mutex_);
+  std::erase(away_, &queue);
+  away_count_.store(away_.size(), std::memory_order_relaxed);
+}
+
+void Readers::rouse() {
+  std::lock_guard lock(mutex_);
+  for (io::IoQueue* queue : away_) queue->wake();
+  away_.clear();
+  away_count_.store(0, std::memory_order_relaxed);
+}
 
 DeviceTransport::DeviceTransport(int fd) : fd_(fd) {
   const int flags = ::fcntl(fd, F_GETFL);
@@ -77,7 +144,7 @@ DeviceTransport::DeviceTransport(int fd) : fd_(fd) {
 }
 
 std::unique_ptr<Port> DeviceTransport::open(io::IoQueue& queue, BufferPool& pool, MessageSink& sink) {
-  return std::make_unique<DevicePort>(fd_, queue, pool, sink);
+  return std::make_unique<DevicePort>(fd_, queue, pool, sink, readers_);
 }
 
 int DeviceTransport::reply(std::span<const iovec> parts) {

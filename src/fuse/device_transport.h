@@ -2,9 +2,32 @@
 // SOCK_SEQPACKET pair).
 #pragma once
 
+#include <atomic>
+#include <mutex>
+#include <vector>
+
 #include "fuse/transport.h"
 
 namespace varve::fuse {
+
+// What the ports of one device know of each other: how many messages all have taken, and whose threads look away from
+// the device for a moment (see DevicePort). Thread-safe.
+class Readers {
+ public:
+  void count_message() { messages_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t messages() const { return messages_.load(std::memory_order_relaxed); }
+
+  void add_away(io::IoQueue& queue);
+  void remove_away(io::IoQueue& queue);
+  bool any_away() const { return away_count_.load(std::memory_order_relaxed) > 0; }
+  void rouse();  // all that are away look again
+
+ private:
+  std::atomic<std::uint64_t> messages_{0};
+  std::mutex mutex_;
+  std::vector<io::IoQueue*> away_;
+  std::atomic<std::size_t> away_count_{0};
+};
 
 class DeviceTransport : public Transport {
  public:
@@ -13,7 +36,8 @@ class DeviceTransport : public Transport {
   int reply(std::span<const iovec> parts) override;
 
  private:
-  int fd_;
+  const int fd_;
+  Readers readers_;
 };
 
 }  // namespace varve::fuse

@@ -14,7 +14,6 @@ Status batch_forget(Request& r);
 Status mknod(Request& r);
 Status mkdir(Request& r);
 Status symlink(Request& r);
-Status create(Request& r);
 Status tmpfile(Request& r);
 Status link(Request& r);
 Status unlink(Request& r);

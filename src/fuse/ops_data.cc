@@ -30,7 +30,9 @@ Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
 
 void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
                 bool mode_changes) {
-  r.serve([=, &r] { return r.fs().write(r.operation(), r.node(), offset, data, flags); },
+  r.serve([=, &r, keeper = r.keep_message()] {
+            return r.fs().write(r.operation(), r.node(), offset, data, flags, keeper);
+          },
           [&r, mode_changes](std::size_t bytes) {
             if (mode_changes) r.session().drop_cached_attributes(r.node());
             r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});

@@ -86,23 +86,6 @@ Status symlink(Request& r) {
   return {};
 }
 
-// The kernel sends it for names it believes absent. Without O_EXCL a name that is there after all is opened.
-Status create(Request& r) {
-  const auto in = TRY(r.body().take<fuse_create_in>());
-  const auto name = TRY(r.body().take_name());
-  const fs::NewNode node{
-      .mode = (in.mode & ~static_cast<std::uint32_t>(S_IFMT)) | S_IFREG, .umask = in.umask, .symlink = {}};
-  r.set_umask(in.umask);
-  r.serve_result([&r, name, node] { return r.fs().make(r.operation(), r.node(), name, node); },
-                 [&r, name, exclusive = (in.flags & O_EXCL) != 0](const Result<fs::Attr>& made) {
-                   if (made.ok()) return reply_opened(r, *made);
-                   if (exclusive || !made.fails_with(Errc::exists)) return r.reply_error(made.error());
-                   r.serve([&r, name] { return r.fs().lookup(r.operation(), r.node(), name); },
-                           [&r](const fs::Attr& attr) { reply_opened(r, attr); });
-                 });
-  return {};
-}
-
 Status tmpfile(Request& r) {
   const auto in = TRY(r.body().take<fuse_create_in>());
   const fs::NewNode node{

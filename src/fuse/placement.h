@@ -26,7 +26,7 @@ class Placement {
   Placement& operator=(const Placement&) = delete;
 
   // Called whenever the thread has woken up.
-  void woken();
+  void woken(bool holding);
   bool is_idle() const { return idle_; }
 
  private:

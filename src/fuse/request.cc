@@ -44,9 +44,15 @@ void Request::start_operation() {
   operation_ = &**free;
 }
 
+log::PayloadBufferPtr Request::keep_message() {
+  // A buffer is of one size: small messages would hold far more memory than they need.
+  if (!message_storage_ || header_.len < kKeptBytes) return {};
+  return new LeasedPayload(host_.pool, std::move(message_storage_));
+}
+
 std::span<std::byte> Request::reply_space(std::size_t bytes) {
   reply_storage_.reset();
-  reply_storage_ = host_.pool.take(std::max<std::size_t>(bytes, 1));
+  reply_storage_ = host_.pool->take(std::max<std::size_t>(bytes, 1));
   return {reply_storage_.data(), bytes};
 }
 

@@ -24,7 +24,7 @@ class Request;
 struct RequestHost {
   Session& session;
   io::IoQueue& queue;
-  BufferPool& pool;
+  const std::shared_ptr<BufferPool>& pool;
   std::vector<Request*>& finished;  // those to recycle
 };
 
@@ -59,6 +59,8 @@ class Request {
   void serve_result(Attempt attempt, Finish finish);
   // Thread-safe: runs `task` on the serving thread.
   void post(std::function<void()> task) { host_.queue.post(std::move(task)); }
+  // Who keeps the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
+  log::PayloadBufferPtr keep_message();
   // Page-aligned bytes for the reply, kept until it is sent.
   std::span<std::byte> reply_space(std::size_t bytes);
 
@@ -76,6 +78,7 @@ class Request {
 
  private:
   static constexpr std::size_t kInlineBytes = 1024;
+  static constexpr std::size_t kKeptBytes = 512u << 10;
 
   void start_operation();
   void send(int error, std::span<const std::byte> first, std::span<const std::byte> second);

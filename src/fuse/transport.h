@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -34,6 +35,8 @@ class Port {
   virtual ~Port() = default;
   virtual void pause() = 0;  // no messages from the next one on, until
   virtual void resume() = 0;
+  // To be asked before each sleep: how long it may be at most, in ns; negative: for ever.
+  virtual std::int64_t rest() { return -1; }
 };
 
 class Transport {

@@ -15,6 +15,7 @@ Worker::Worker(Session& session, io::BlockDevice& device, const ServerOptions& o
     : session_(session),
       counters_(session.add_counters()),
       request_bytes_(request_bytes),
+      pool_(std::make_shared<BufferPool>(request_bytes / 4)),
       thread_([this, &device, idle = options.idle_threads, index] { run(device, idle, index); }) {}
 
 Worker::~Worker() {
@@ -51,15 +52,17 @@ void Worker::run(io::BlockDevice& device, IdleThreads idle, unsigned index) {
 // Goes on after the last message until nothing started on the queue is left: others may have I/O of theirs on it.
 void Worker::serve(io::IoQueue& queue, Placement& placement) {
   queue_ = &queue;
-  const auto port = session_.transport().open(queue, pool_, *this);
+  const auto port = session_.transport().open(queue, *pool_, *this);
   port_ = port.get();
   while (!stopping_ || active_ > 0 || queue.in_flight() > 0) {
     if (stopping_) port_->pause();
-    queue.wait(-1);
-    placement.woken();
+    const bool holding = active_ > 0 || queue.in_flight() > 0;
+    queue.wait(port_->rest());
+    placement.woken(holding);
     recycle_finished();
     limit_intake();
   }
+  pool_->forget_call();
 }
 
 void Worker::receive(std::span<const std::byte> message, Lease& storage) {
@@ -113,7 +116,8 @@ void Worker::recycle_finished() {
 }
 
 void Worker::limit_intake() {
-  const bool too_much = pool_.leased_bytes() > request_bytes_;
+  bool too_much = pool_->leased_bytes() > request_bytes_;
+  if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [queue = queue_] { queue->wake(); });
   if (too_much == paused_ || stopping_) return;
   paused_ = too_much;
   if (too_much)

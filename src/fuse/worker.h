@@ -43,7 +43,7 @@ class Worker : private MessageSink {
   bool asked_to_stop_ = false;
 
   // The thread's own.
-  BufferPool pool_;
+  std::shared_ptr<BufferPool> pool_;  // shared with the payload that is still under way
   io::IoQueue* queue_ = nullptr;
   Port* port_ = nullptr;
   bool stopping_ = false;

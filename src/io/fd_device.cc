@@ -34,7 +34,7 @@ ssize_t call(int fd, bool is_block_device, const Transfer& transfer) {
     case IoKind::read:
       return ::preadv2(fd, transfer.iov(), count, offset, 0);
     case IoKind::write:
-      return ::pwritev2(fd, transfer.iov(), count, offset, 0);
+      return ::pwritev2(fd, transfer.iov(), count, offset, request.durable ? RWF_DSYNC : 0);
     case IoKind::flush:
       return ::fdatasync(fd);
     case IoKind::discard:

@@ -36,8 +36,8 @@ std::uint64_t IoCounts::quantile_ns(double share) const {
 
 void TraceWriter::operator()(const TraceEvent& event) {
   static constexpr char kOps[] = {'R', 'W', 'F', 'D'};  // by IoKind
-  const std::string line = fmt::format("{} {} {} {} -\n", event.time_ns, kOps[static_cast<std::size_t>(event.kind)],
-                                       event.offset, event.length);
+  const std::string line = fmt::format("{} {} {} {} {}\n", event.time_ns, kOps[static_cast<std::size_t>(event.kind)],
+                                       event.offset, event.length, event.durable ? 'S' : '-');
   const std::lock_guard lock(mutex_);
   out_ << line;
 }
@@ -68,7 +68,7 @@ int TraceDevice::execute(IoRequest& request) {
 }
 
 void TraceDevice::submitted(const IoRequest& request, std::uint64_t now_ns) {
-  if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length});
+  if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length, request.durable});
 }
 
 void TraceDevice::finished(const IoRequest& request, std::uint64_t took_ns) {

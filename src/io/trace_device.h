@@ -42,9 +42,10 @@ struct TraceEvent {
   IoKind kind = IoKind::read;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  bool durable = false;
 };
 
-// Writes events as lines `t_ns op byte_off byte_len flags`: op R, W, D or F; flags "-" when none. Lines that start with
+// Writes events as lines `t_ns op byte_off byte_len flags`: op R, W, D or F; flags S for a durable write, else "-". Lines that start with
 // '#' are marks. Thread-safe. The stream must outlive it.
 class TraceWriter {
  public:

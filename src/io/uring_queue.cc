@@ -182,6 +182,7 @@ bool UringQueue::prepare(Operation& operation) {
       } else {
         io_uring_prep_writev(entry, fd, iov, transfer.iov_count(), transfer.offset());
       }
+      if (request.durable) entry->rw_flags = RWF_DSYNC;
       break;
     case IoKind::flush:
       io_uring_prep_fsync(entry, fd, IORING_FSYNC_DATASYNC);

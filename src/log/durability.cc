@@ -14,6 +14,7 @@ void Durability::start(Lsn last) {
 std::uint64_t Durability::payload_started() {
   std::lock_guard lock(mutex_);
   payload_.insert(next_ticket_);
+  ++writes_;
   return next_ticket_++;
 }
 
@@ -21,14 +22,16 @@ void Durability::payload_done(std::uint64_t ticket, int error) {
   if (error) fail(Error(Errc::io, fmt::format("writing data to {} failed: {}", io_.device().name(), std::strerror(error))));
   std::unique_lock lock(mutex_);
   payload_.erase(ticket);
-  Ready ready;
-  advance(ready);
+  advance();
   start_flush_if_wanted(lock);
 }
 
-void Durability::chunk_started(Lsn lsn) {
+bool Durability::chunk_started(Lsn lsn, bool commit) {
   std::lock_guard lock(mutex_);
-  chunks_.emplace(lsn, Chunk{next_ticket_});
+  const bool alone = nothing_in_flight() && flushed_ == writes_ && written_ == durable_;
+  chunks_.emplace(lsn, Chunk{next_ticket_, commit && alone});
+  ++writes_;
+  return commit && alone;
 }
 
 void Durability::chunk_done(Lsn lsn, int error) {
@@ -36,18 +39,33 @@ void Durability::chunk_done(Lsn lsn, int error) {
     fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
   std::unique_lock lock(mutex_);
   if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
-  Ready ready;
-  advance(ready);
+  advance();
+  const Ready ready = take_ready();
   start_flush_if_wanted(lock);
+  if (lock.owns_lock()) lock.unlock();
+  for (auto& call : ready) call(Status{});
 }
 
-void Durability::advance(Ready&) {
+Durability::Ready Durability::take_ready() {
+  Ready ready;
+  while (!waiters_.empty() && waiters_.begin()->first <= durable_) {
+    ready.push_back(std::move(waiters_.begin()->second));
+    waiters_.erase(waiters_.begin());
+  }
+  return ready;
+}
+
+void Durability::advance() {
   if (failure_) return;
   while (!chunks_.empty()) {
     const auto& [lsn, chunk] = *chunks_.begin();
     const bool payload_written = payload_.empty() || *payload_.begin() >= chunk.payload_before;
     if (!chunk.done || !payload_written) return;
     written_ = lsn;
+    if (chunk.durable) {
+      durable_ = lsn;
+      ++flushed_;
+    }
     chunks_.erase(chunks_.begin());
   }
 }
@@ -57,24 +75,23 @@ void Durability::start_flush_if_wanted(std::unique_lock<std::mutex>& lock) {
   if (waiters_.begin()->first > written_) return;
   flushing_ = true;
   const Lsn covered = written_;
+  const std::uint64_t writes = nothing_in_flight() ? writes_ : 0;
   lock.unlock();
   auto request = std::make_unique<io::IoRequest>();
   request->kind = io::IoKind::flush;
-  io_.start(std::move(request), [this, covered](int error) { flush_done(covered, error); });
+  io_.start(std::move(request), [this, covered, writes](int error) { flush_done(covered, writes, error); });
 }
 
-void Durability::flush_done(Lsn covered, int error) {
+void Durability::flush_done(Lsn covered, std::uint64_t writes, int error) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
-  std::vector<std::function<void(Status)>> ready;
+  Ready ready;
   {
     std::unique_lock lock(mutex_);
     flushing_ = false;
     if (failure_) return;
     durable_ = std::max(durable_, covered);
-    while (!waiters_.empty() && waiters_.begin()->first <= durable_) {
-      ready.push_back(std::move(waiters_.begin()->second));
-      waiters_.erase(waiters_.begin());
-    }
+    flushed_ = std::max(flushed_, writes);
+    ready = take_ready();
     start_flush_if_wanted(lock);
   }
   for (auto& call : ready) call(Status{});

@@ -1,7 +1,8 @@
 // When is what durable: completions of chunks and payload, shared flushes, and who waits for them.
 //
 // A chunk counts as written when its own write, every payload write started before it was sealed, and all earlier chunks
-// have completed. It is durable when a flush that was started after that has returned (H6). A failed flush is never
+// have completed. It is durable when a flush that was started after that has returned (H6), or, if nothing else was
+// left to flush, by a durable write: one request of the device instead of two. A failed flush is never
 // repeated, a failed write never forgiven: from then on every waiter gets the error (H14, H15).
 #pragma once
 
@@ -26,7 +27,8 @@ class Durability {
 
   std::uint64_t payload_started();
   void payload_done(std::uint64_t ticket, int error);
-  void chunk_started(Lsn lsn);
+  // `commit`: somebody waits for it. True: its write should be a durable one.
+  bool chunk_started(Lsn lsn, bool commit);
   void chunk_done(Lsn lsn, int error);
 
   Lsn durable() const;
@@ -42,13 +44,18 @@ class Durability {
  private:
   struct Chunk {
     std::uint64_t payload_before;  // tickets below this must have completed
+    bool durable = false;          // when it is done: then everything before it was durable when it started
     bool done = false;
   };
-  using Ready = std::vector<std::function<void()>>;
+  using Ready = std::vector<std::function<void(Status)>>;
 
-  void advance(Ready& ready);
+  // With mutex_ held:
+  void advance();
+  bool nothing_in_flight() const { return payload_.empty() && chunks_.empty(); }
+  Ready take_ready();
+
   void start_flush_if_wanted(std::unique_lock<std::mutex>& lock);
-  void flush_done(Lsn covered, int error);
+  void flush_done(Lsn covered, std::uint64_t writes, int error);
 
   IoContext& io_;
   mutable std::mutex mutex_;
@@ -56,6 +63,8 @@ class Durability {
   std::set<std::uint64_t> payload_;  // in flight
   std::map<Lsn, Chunk> chunks_;      // not yet written
   Lsn written_, durable_;
+  std::uint64_t writes_ = 0;   // started
+  std::uint64_t flushed_ = 0;  // so many of the first of them are durable
   bool flushing_ = false;
   std::multimap<Lsn, std::function<void(Status)>> waiters_;
   std::optional<Error> failure_;

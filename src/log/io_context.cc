@@ -28,6 +28,7 @@ void IoContext::count(const io::IoRequest& request) {
     case io::IoKind::write:
       counters_.writes.fetch_add(1, std::memory_order_relaxed);
       counters_.bytes_written.fetch_add(request.length, std::memory_order_relaxed);
+      if (request.durable) counters_.flushes.fetch_add(1, std::memory_order_relaxed);
       break;
     case io::IoKind::flush:
       counters_.flushes.fetch_add(1, std::memory_order_relaxed);

@@ -112,7 +112,7 @@ Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t p
 }
 
 Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                     const ChunkStamp& stamp) {
+                     const ChunkStamp& stamp, bool commit) {
   format::ChunkHeader header;
   header.identity = identity_;
   header.epoch = epoch_;
@@ -152,7 +152,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
   payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
-  durability_.chunk_started(header.lsn);
+  request->durable = durability_.chunk_started(header.lsn, commit);
   submit_chunk(std::move(request),
                [this, lsn = header.lsn, at = place.payload(), bytes, buffer,
                 keep = std::vector<PayloadPtr>(payload.begin(), payload.end())](int error) {

@@ -57,8 +57,9 @@ class Log {
   // Where the next chunk will stand. Errc::no_space when even the reserve has no segment for the chain.
   Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks);
   // Starts its write. Returns its LSN.
+  // `commit`: somebody waits until it is durable.
   Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                  const ChunkStamp& stamp);
+                  const ChunkStamp& stamp, bool commit);
 
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }

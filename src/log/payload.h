@@ -14,10 +14,16 @@
 
 namespace varve::log {
 
-// Memory of one or more blocks.
+// Keeps the memory of one or more blocks.
 class PayloadBuffer : public boost::intrusive_ref_counter<PayloadBuffer, boost::thread_safe_counter> {
  public:
-  explicit PayloadBuffer(std::size_t blocks) : memory_(blocks * kBlockSize) {}
+  virtual ~PayloadBuffer() = default;
+};
+using PayloadBufferPtr = boost::intrusive_ptr<PayloadBuffer>;
+
+class OwnPayloadBuffer : public PayloadBuffer {
+ public:
+  explicit OwnPayloadBuffer(std::size_t blocks) : memory_(blocks * kBlockSize) {}
   std::byte* block(std::size_t index) { return memory_.data() + index * kBlockSize; }
 
  private:
@@ -27,10 +33,10 @@ class PayloadBuffer : public boost::intrusive_ref_counter<PayloadBuffer, boost::
 // One block of payload. Its bytes never change between the CRC and the completion of its write (H47).
 class PayloadBlock : public boost::intrusive_ref_counter<PayloadBlock, boost::thread_safe_counter> {
  public:
-  PayloadBlock(boost::intrusive_ptr<PayloadBuffer> owner, std::byte* bytes) : buffer(std::move(owner)), data(bytes) {}
+  PayloadBlock(PayloadBufferPtr owner, std::byte* bytes) : buffer(std::move(owner)), data(bytes) {}
   virtual ~PayloadBlock() = default;
 
-  boost::intrusive_ptr<PayloadBuffer> buffer;
+  PayloadBufferPtr buffer;
   std::byte* data;
   std::uint32_t crc = 0;
 };

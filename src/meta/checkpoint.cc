@@ -34,7 +34,7 @@ Status Checkpoint::run() {
 
 Status Checkpoint::freeze() {
   const Gate::Closure closed(store_.gate_);
-  lsn_ = TRY(Sealer(store_).run());
+  lsn_ = TRY(Sealer(store_).run(false));
   frozen_generation_ = store_.segments_.freeze();
   store_.frozen_ = std::move(store_.active_);
   store_.active_ = std::make_unique<Delta>(store_.segments_.generation());

@@ -24,8 +24,10 @@ InodePtr InodeTable::find(Ino ino) {
 // Second chance over a few buckets. Only an inode that nobody else holds can go: nobody can take it meanwhile, since
 // all references start from this table, under its lock.
 void InodeTable::evict(Shard& shard) {
+  if (shard.rest && shard.rest--) return;
   const std::size_t buckets = shard.inodes.bucket_count();
-  for (std::size_t step = 0, dropped = 0; step < 64 && dropped < 4; ++step) {
+  std::size_t dropped = 0;
+  for (std::size_t step = 0; step < 64 && dropped < 4; ++step) {
     const std::size_t bucket = shard.hand++ % buckets;
     std::vector<Ino> idle;
     for (auto at = shard.inodes.begin(bucket); at != shard.inodes.end(bucket); ++at) {
@@ -36,6 +38,7 @@ void InodeTable::evict(Shard& shard) {
     }
     for (Ino ino : idle) dropped += shard.inodes.erase(ino);
   }
+  if (!dropped) shard.rest = 64;  // all of them have changes that no checkpoint has taken yet
 }
 
 std::size_t InodeTable::size() const {

@@ -50,6 +50,7 @@ class InodeTable {
     mutable std::mutex mutex;
     std::unordered_map<Ino, InodePtr> inodes;
     std::size_t hand = 0;  // bucket where the search for something to drop goes on
+    unsigned rest = 0;     // insertions before it is worth searching again
   };
   void evict(Shard& shard);
 

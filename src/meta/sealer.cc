@@ -165,7 +165,7 @@ void Sealer::clear_marks() {
   store_.unsealed_since_ns_ = 0;
 }
 
-Status Sealer::write_chunk(Lsn& lsn) {
+Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
   // Cleared ranges come before maps of the same file: encode_inode has put them.
   encode_maps(placed_, records_, true);
@@ -179,11 +179,11 @@ Status Sealer::write_chunk(Lsn& lsn) {
   std::vector<log::PayloadPtr> payload(inline_.begin(), inline_.end());
   store_.log_.clock_hint = store_.log_clock();
   lsn = store_.log_.write_chunk(place, records_, payload,
-                                {store_.log_clock(), store_.next_ino_.load(), store_.settled()});
+                                {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, commit);
   return {};
 }
 
-Result<Lsn> Sealer::run() {
+Result<Lsn> Sealer::run(bool commit) {
   Lsn lsn = store_.log_.position().lsn;
   if (store_.unsealed_.empty()) {
     store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else
@@ -191,7 +191,7 @@ Result<Lsn> Sealer::run() {
   }
   collect();
   write_to_heads();
-  if (Status status = write_chunk(lsn); !status.ok()) return status.error();
+  if (Status status = write_chunk(lsn, commit); !status.ok()) return status.error();
   clear_marks();
   return lsn;
 }

@@ -11,7 +11,7 @@ namespace varve::meta {
 class Sealer {
  public:
   explicit Sealer(Store& store) : store_(store) {}
-  Result<Lsn> run();
+  Result<Lsn> run(bool commit);
 
  private:
   using Payload = std::vector<PendingPtr>;
@@ -20,7 +20,7 @@ class Sealer {
   void write_to_heads();
   bool place_group(unsigned group, Payload& blocks);
   void settle_address(PendingBlock& block, BlockAddr address);
-  Status write_chunk(Lsn& lsn);
+  Status write_chunk(Lsn& lsn, bool commit);
   void encode_inode(InodeDelta& delta);
   void encode_moves(InodeDelta& delta);
   void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) const;

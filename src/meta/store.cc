@@ -150,12 +150,12 @@ void Store::choose_reserve() {
 
 // --- sealing --------------------------------------------------------------------------------------------------------
 
-Result<Lsn> Store::seal() {
+Result<Lsn> Store::seal(Seal purpose) {
   Result<Lsn> lsn = Errc::read_only;
   {
     const Gate::Closure closed(gate_);
     if (read_only()) return Error(Errc::read_only, read_only_reason());
-    lsn = Sealer(*this).run();
+    lsn = Sealer(*this).run(purpose == Seal::commit);
   }
   if (!lsn.ok()) go_read_only(lsn.error());
   if (epoch_due() && !io_.background()) TRY(write_epoch());

@@ -92,7 +92,9 @@ class Store {
 
   // --- sealing ---
   // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O. Not inside the gate.
-  Result<Lsn> seal();
+  // commit: the caller is about to wait until it is durable.
+  enum class Seal : std::uint8_t { append, commit };
+  Result<Lsn> seal(Seal purpose = Seal::append);
   std::uint64_t unsealed_payload_bytes() const { return unsealed_payload_bytes_.load(std::memory_order_relaxed); }
   bool anything_unsealed() const { return unsealed_since_ns_.load(std::memory_order_relaxed) != 0; }
   std::uint64_t unsealed_since_ns() const { return unsealed_since_ns_.load(std::memory_order_relaxed); }

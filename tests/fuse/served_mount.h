@@ -44,8 +44,8 @@ class ServedMount {
   }
 
   fuse_entry_out create(std::uint64_t parent, const std::string& name) {
-    const fuse_create_in in{O_CREAT | O_RDWR, 0100644, 0, 0};
-    const Reply reply = kernel_.call(FUSE_CREATE, parent, bytes_of(in) + name_bytes(name));
+    const fuse_mknod_in in{0100644, 0, 0, 0};
+    const Reply reply = kernel_.call(FUSE_MKNOD, parent, bytes_of(in) + name_bytes(name));
     EXPECT_EQ(reply.error, 0);
     return reply.as<fuse_entry_out>();
   }

@@ -55,16 +55,9 @@ TEST_F(ServerTest, MakesWritesReadsAndRemovesAFile) {
   EXPECT_EQ(gone.as<fuse_entry_out>().entry_valid, kForeverSeconds);
 }
 
-TEST_F(ServerTest, CreateOpensWhatIsThereUnlessExclusive) {
-  const auto first = mount.create(1, "f");
-  EXPECT_EQ(mount.create(1, "f").nodeid, first.nodeid);
-  const fuse_create_in exclusive{O_CREAT | O_EXCL, 0100644, 0, 0};
-  EXPECT_EQ(call(FUSE_CREATE, 1, bytes_of(exclusive) + name_bytes("f")).error, EEXIST);
-}
-
 TEST_F(ServerTest, LeavesToTheKernelWhatItCanDoByItself) {
   for (const auto opcode :
-       {FUSE_OPEN, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL, FUSE_COPY_FILE_RANGE})
+       {FUSE_OPEN, FUSE_CREATE, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL, FUSE_COPY_FILE_RANGE})
     EXPECT_EQ(call(opcode, 1, Bytes(64)).error, ENOSYS) << opcode;
   EXPECT_EQ(call(kOpCopyFileRange64, 1, Bytes(64)).error, ENOSYS);
   EXPECT_EQ(call(63, 1).error, ENOSYS);
@@ -96,7 +89,6 @@ TEST_F(ServerTest, LongNamesAreRefusedInEveryOperation) {
   EXPECT_EQ(call(FUSE_RMDIR, 1, name).error, ENAMETOOLONG);
   EXPECT_EQ(call(FUSE_MKDIR, 1, bytes_of(fuse_mkdir_in{}) + name).error, ENAMETOOLONG);
   EXPECT_EQ(call(FUSE_MKNOD, 1, bytes_of(fuse_mknod_in{}) + name).error, ENAMETOOLONG);
-  EXPECT_EQ(call(FUSE_CREATE, 1, bytes_of(fuse_create_in{}) + name).error, ENAMETOOLONG);
   EXPECT_EQ(call(FUSE_SYMLINK, 1, name + name_bytes("t")).error, ENAMETOOLONG);
   EXPECT_EQ(call(FUSE_LINK, 1, bytes_of(fuse_link_in{file.nodeid}) + name).error, ENAMETOOLONG);
   EXPECT_EQ(call(FUSE_RENAME2, 1, bytes_of(fuse_rename2_in{1, 0, 0}) + name_bytes("f") + name).error, ENAMETOOLONG);

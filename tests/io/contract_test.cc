@@ -70,6 +70,18 @@ TEST_P(Contract, ReadsWhatWasWritten) {
   for (std::uint64_t block = 0; block < 64; ++block) EXPECT_TRUE(has_pattern(reads.data(block), block * 7, block));
 }
 
+TEST_P(Contract, DurableWrites) {
+  Batch batch;
+  batch.write(5, 1).durable = true;
+  batch.write(9, 2, 3).durable = true;
+  batch.submit_all(queue());
+  drain(queue());
+  EXPECT_EQ(batch.failed(), 0U);
+  AlignedBuffer data(3 * kBlockSize);
+  ASSERT_TRUE(device().read(9 * kBlockSize, data.span()).ok());
+  EXPECT_TRUE(has_pattern(data.data(), 9, 2, 3));
+}
+
 TEST_P(Contract, LastBlock) {
   Batch batch;
   batch.write(kBlocks - 1, 3);

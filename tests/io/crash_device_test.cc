@@ -41,6 +41,26 @@ TEST(CrashDevice, EveryPrefix) {
   }
 }
 
+// It keeps itself, and nothing that was written before it.
+TEST(CrashDevice, DurableWritesSurviveByThemselves) {
+  CrashDevice device(kBytes);
+  const auto queue = device.make_queue();
+  ASSERT_TRUE(put(device, 1, 1).ok());
+  Batch batch;
+  batch.write(2, 1).durable = true;
+  batch.submit_all(*queue);
+  drain(*queue);
+  const std::size_t acknowledged = device.position();
+  ASSERT_TRUE(put(device, 3, 1).ok());
+  bool first_lost = false;
+  for (const Cut& cut : device.cuts({.first = acknowledged, .seeds = 20})) {
+    const auto image = device.image(cut);
+    ASSERT_TRUE(block_has(*image, 2, 1)) << to_string(cut);
+    first_lost = first_lost || !block_has(*image, 1, 1);
+  }
+  EXPECT_TRUE(first_lost);
+}
+
 TEST(CrashDevice, FlushedWritesSurviveEveryCut) {
   CrashDevice device(kBytes);
   ASSERT_TRUE(put(device, 1, 1).ok());

@@ -112,6 +112,7 @@ int CrashDevice::execute_at(IoRequest& request, std::size_t submitted_at) {
   event.kind = request.kind;
   event.submitted_at = submitted_at;
   event.first_block = block_of(request.offset);
+  event.durable = request.durable;
   std::uint64_t offset = request.offset;
   for (const iovec& part : request.iov) {
     const std::span<std::byte> bytes(static_cast<std::byte*>(part.iov_base), part.iov_len);
@@ -171,12 +172,22 @@ std::size_t CrashDevice::durable_at(std::size_t position) const {
   return position == 0 ? 0 : journal_[position - 1].durable_until;
 }
 
+io::MemStore CrashDevice::durable_state_at(std::size_t position) const {
+  const std::size_t flushed = durable_at(position);
+  io::MemStore store = state_at(flushed);
+  for (std::size_t i = flushed; i < position; ++i)
+    if (journal_[i].durable) apply(journal_[i], store);
+  return store;
+}
+
 // Events that changed something, or were just about to, and are not durable.
 std::vector<std::size_t> CrashDevice::loose_at(std::size_t position) const {
   std::vector<std::size_t> loose;
   const std::size_t end = std::min(journal_.size(), position + deepest_ + 1);
   for (std::size_t i = durable_at(position); i < end; ++i)
-    if (journal_[i].kind != IoKind::flush && (i < position || journal_[i].submitted_at <= position)) loose.push_back(i);
+    if (journal_[i].kind != IoKind::flush &&
+        (i < position ? !journal_[i].durable : journal_[i].submitted_at <= position))
+      loose.push_back(i);
   return loose;
 }
 
@@ -201,10 +212,10 @@ std::unique_ptr<io::MemDevice> CrashDevice::image(const Cut& cut) const {
       store = state_at(position);
       break;
     case CutPolicy::lost:
-      store = state_at(durable_at(position));
+      store = durable_state_at(position);
       break;
     case CutPolicy::subset: {
-      store = state_at(durable_at(position));
+      store = durable_state_at(position);
       const std::uint64_t eighths = 1 + random.next() % 7;  // how many survive
       for (const std::size_t i : loose_at(position))
         if (random.next() % 8 < eighths) apply(journal_[i], *store);
@@ -218,7 +229,7 @@ std::unique_ptr<io::MemDevice> CrashDevice::image(const Cut& cut) const {
       break;
     }
     case CutPolicy::scramble: {
-      store = state_at(durable_at(position));
+      store = durable_state_at(position);
       std::vector<std::size_t> loose = loose_at(position);
       for (std::size_t left = loose.size(); left > 1; --left) std::swap(loose[left - 1], loose[random.next() % left]);
       for (const std::size_t i : loose) {

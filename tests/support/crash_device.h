@@ -1,7 +1,8 @@
 // A device in memory that remembers every write and flush, and makes the images that a power cut could have left.
 //
 // Time is the position in the journal: the number of writes, discards and flushes completed so far. A write is durable
-// at a position when a flush that was *submitted* after the write's completion has completed by then. All others,
+// at a position when a flush that was *submitted* after the write's completion has completed by then, or when it is a
+// durable write and has completed itself. All others,
 // those in flight included, may be there in any order, in part (512-byte sectors), or not at all.
 // Images share their blocks with the journal: thousands of cuts are cheap. Thread-safe.
 #pragma once
@@ -86,6 +87,7 @@ class CrashDevice : public io::BlockDevice {
     std::uint64_t first_block = 0;
     std::vector<BlockPtr> blocks;   // write: contents; discard: nulls
     std::size_t submitted_at = 0;   // position when it was submitted
+    bool durable = false;           // by itself
     std::size_t durable_until = 0;  // events below are durable when this one has completed
   };
 
@@ -93,6 +95,7 @@ class CrashDevice : public io::BlockDevice {
   void append(Event event);
   io::MemStore state_at(std::size_t position) const;
   std::size_t durable_at(std::size_t position) const;
+  io::MemStore durable_state_at(std::size_t position) const;
   std::vector<std::size_t> loose_at(std::size_t position) const;
   std::optional<std::size_t> write_at_cut(std::size_t position) const;
 
