@@ -200,18 +200,25 @@ void Engine::reap_later(Ino ino) {
 
 // --- unlinked inodes --------------------------------------------------------------------------------------------------------------
 
+Status Engine::try_reap(Operation& operation, Ino ino) {
+  return attempt(operation, [&](Attempt& a) -> Status {
+    auto inode = a.inode(ino);
+    if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
+    TRY(a.admit({.record_bytes = 64, .frees = true}));
+    std::unique_lock lock((*inode)->mutex);
+    if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().stage_free(**inode);
+    return {};
+  });
+}
+
 void Engine::reap(Ino ino) {
   Operation operation(*this, {});
-  (void)block_on(operation, [&] {
-    return attempt(operation, [&](Attempt& a) -> Status {
-      auto inode = a.inode(ino);
-      if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
-      TRY(a.admit({.record_bytes = 64, .frees = true}));
-      std::unique_lock lock((*inode)->mutex);
-      if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().stage_free(**inode);
-      return {};
-    });
-  });
+  (void)block_on(operation, [&] { return try_reap(operation, ino); });
+}
+
+void Engine::reap_soon(Ino ino) {
+  Operation operation(*this, {});
+  if (try_reap(operation, ino).fails_with(Errc::would_block)) reap_later(ino);
 }
 
 Status Engine::reap_orphans() {

@@ -49,6 +49,7 @@ class Engine {
 
   // Frees an unlinked inode that nothing refers to any more.
   void reap(Ino ino);
+  void reap_soon(Ino ino);   // at once if it need not wait for anything, else
   void reap_later(Ino ino);  // on the maintenance thread
   Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
   Status reap_orphans();  // at mount and unmount
@@ -65,6 +66,7 @@ class Engine {
   bool look_for_space();
   void clean_and_checkpoint(bool low);
   void after();
+  Status try_reap(Operation& operation, Ino ino);
 
   std::unique_ptr<meta::Store> store_;
   const Options options_;

@@ -112,10 +112,11 @@ class WriteRange {
 
   Status run() {
     Ownership owned = TRY(ownership(a_, inode_, first_, count_));
-    // Partial blocks at the ends need what is there already.
+    // Partial blocks at the ends need what is there already; behind the end of the file there are zeros.
+    const std::uint64_t end = offset_ + data_.size();
     std::span<const std::byte> head, tail;
     if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
-    if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
+    if (end % kBlockSize && end < inode_.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(count_ - 1, owned));
     TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh, .payload = count_}));
     stage(owned, head, tail);

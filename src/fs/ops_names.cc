@@ -214,7 +214,7 @@ Status Filesystem::rmdir(Operation& operation, Ino parent, std::string_view name
 
 void Filesystem::forget(Ino ino, std::uint64_t count) {
   References& references = engine_->references();
-  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->reap_later(ino);
+  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->reap_soon(ino);
 }
 
 void Filesystem::count_reference(Ino ino) {

@@ -1,7 +1,7 @@
 // What an operation waits for, and what it has been given so far (operation.h).
 #pragma once
 
-#include <deque>
+#include <list>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -36,7 +36,7 @@ struct Wait {
   // Kept until the operation ends.
   std::unordered_map<std::uint64_t, meta::NodePtr> pins;             // by address
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, Error>> node_errors;  // by address, with the wanted CRC
-  std::deque<DataRead> reads;     // stable addresses
+  std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
   int fruitless = 0;              // rounds of waiting for space that brought none

@@ -17,12 +17,16 @@ constexpr int kBatch = 64;  // messages before completions of the queue get thei
 constexpr std::size_t kMessageOffset = BufferPool::kPage - kWriteHeaderBytes;
 constexpr std::uint64_t kWindow = 16;           // messages after which a port looks at its share of them
 constexpr std::uint64_t kFairShare = 4;         // a quarter
-constexpr std::uint64_t kAwayNs = 2'000'000;    // for how long a thread looks away
+constexpr std::uint64_t kShortAway = 2'000'000;  // ns that a thread looks away; doubled each time up to
+constexpr std::uint64_t kLongAway = 32'000'000;
+constexpr int kAlone = 4;                        // messages that came one by one
 constexpr std::size_t kBigMessage = 32u << 10;  // takes so long to serve that the others should look meanwhile
 
 // The kernel wakes every thread that watches the device, and one of them gets the message. For the others that is a
 // wake-up of a CPU for nothing, which costs the caller more than its request does. So a thread that gets few of the
-// messages looks away for a moment: one caller is served by one thread, the one on its CPU.
+// messages looks away for a moment: one caller is served by one thread, the one on its CPU. A caller there sends its next
+// message as soon as it has been answered, before this thread goes on; where messages come one by one, the caller is on
+// another CPU, and its thread should look again.
 class DevicePort : public Port {
  public:
   DevicePort(int fd, io::IoQueue& queue, BufferPool& pool, MessageSink& sink, Readers& readers)
@@ -56,9 +60,17 @@ class DevicePort : public Port {
     int taken = 0;
     while (taken < kBatch && watching_ && receive()) ++taken;
     taken_ += static_cast<std::uint64_t>(taken);
+    if (taken != 1) alone_ = 0;
+    if (taken == 1 && queue_.in_flight() == 0 && ++alone_ >= kAlone && readers_.any_away()) {
+      alone_ = 0;
+      readers_.rouse();
+    }
     const std::uint64_t all = readers_.messages() - window_start_;
     if (all < kWindow || !watching_) return;
-    if (taken_ * kFairShare < all) look_away();
+    if (taken_ * kFairShare < all)
+      look_away();
+    else
+      away_ns_ = kShortAway;
     start_window();
   }
 
@@ -69,7 +81,8 @@ class DevicePort : public Port {
 
   void look_away() {
     queue_.unwatch(fd_);
-    away_until_ = Clock::system().monotonic_ns() + kAwayNs;
+    away_until_ = Clock::system().monotonic_ns() + away_ns_;
+    away_ns_ = std::min(2 * away_ns_, kLongAway);
     readers_.add_away(queue_);
   }
 
@@ -114,6 +127,8 @@ class DevicePort : public Port {
   bool ended_ = false;
   std::uint64_t taken_ = 0;  // messages since…
   std::uint64_t window_start_ = 0;  // …so many of all
+  int alone_ = 0;
+  std::uint64_t away_ns_ = kShortAway;
   std::uint64_t away_until_ = 0;  // monotonic ns; 0: looking
 };
 
