@@ -56,6 +56,7 @@ void Worker::serve(io::IoQueue& queue, Placement& placement) {
   port_ = port.get();
   while (!stopping_ || active_ > 0 || queue.in_flight() > 0) {
     if (stopping_) port_->pause();
+    queue.may_spin(placement.is_idle());
     const bool holding = active_ > 0 || queue.in_flight() > 0;
     queue.wait(port_->rest());
     placement.woken(holding);

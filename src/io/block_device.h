@@ -68,6 +68,8 @@ class IoQueue {
   // kick(), then sleeps until a completion, a readable watched descriptor, post() or wake(), or the timeout
   // (negative: for ever); runs the callbacks of all of them; returns how many ran.
   virtual unsigned wait(std::int64_t timeout_ns) = 0;
+  // Whether wait() may keep the CPU busy for a moment while requests are in flight, which shortens it. Off at first.
+  virtual void may_spin(bool) {}
   virtual std::size_t in_flight() const = 0;  // submitted requests whose `done` was not called yet
 
   // Calls `readable` from poll()/wait() whenever fd is readable (level-triggered). One watch per fd.

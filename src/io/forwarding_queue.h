@@ -18,6 +18,7 @@ class ForwardingQueue : public IoQueue {
   void kick() override { below_->kick(); }
   unsigned poll() override;
   unsigned wait(std::int64_t timeout_ns) override;
+  void may_spin(bool may) override { below_->may_spin(may); }
   std::size_t in_flight() const override { return below_->in_flight() + local_.size(); }
   void watch(int fd, std::function<void()> readable) override { below_->watch(fd, std::move(readable)); }
   void unwatch(int fd) override { below_->unwatch(fd); }

@@ -98,6 +98,7 @@ unsigned UringQueue::wait(std::int64_t timeout_ns) {
   if (ran > 0 || mailbox_.has_wake()) {
     submit_entries();
   } else {
+    if (timeout_ns != 0) spin();
     sleep(timeout_ns);
   }
   ran += mailbox_.run() + reap();
@@ -121,6 +122,16 @@ io_uring_sqe* UringQueue::next_entry() {
 
 void UringQueue::submit_entries() {
   if (io_uring_sq_ready(ring_.get()) > 0) check_ring(io_uring_submit(ring_.get()), "submit");
+}
+
+// The kernel says in the ring's flags that there is something to reap, so looking costs no system call.
+void UringQueue::spin() {
+  io_uring* const ring = ring_.get();
+  if (!may_spin_ || in_ring_ == 0 || !(ring->flags & IORING_SETUP_TASKRUN_FLAG)) return;
+  submit_entries();
+  spinner_.spin([ring] {
+    return io_uring_cq_ready(ring) > 0 || (__atomic_load_n(ring->sq.kflags, __ATOMIC_RELAXED) & IORING_SQ_TASKRUN);
+  });
 }
 
 void UringQueue::sleep(std::int64_t timeout_ns) {

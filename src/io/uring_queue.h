@@ -10,6 +10,7 @@
 #include "io/mailbox.h"
 #include "io/request.h"
 #include "io/ring.h"
+#include "io/spinner.h"
 #include "io/uring_device.h"
 
 namespace varve::io {
@@ -23,6 +24,7 @@ class UringQueue : public IoQueue, private CompletionSink {
   void kick() override;
   unsigned poll() override;
   unsigned wait(std::int64_t timeout_ns) override;
+  void may_spin(bool may) override { may_spin_ = may; }
   std::size_t in_flight() const override { return in_flight_; }
   void watch(int fd, std::function<void()> readable) override;
   void unwatch(int fd) override;
@@ -53,6 +55,7 @@ class UringQueue : public IoQueue, private CompletionSink {
   void prepare_discard(io_uring_sqe* entry, const IoRequest& request);
   void arm_watches();
   void submit_entries();
+  void spin();
   void sleep(std::int64_t timeout_ns);
 
   unsigned run_rejected();
@@ -72,6 +75,8 @@ class UringQueue : public IoQueue, private CompletionSink {
   Ring ring_;                        // after the mailbox: goes first
   bool enabled_ = false;
   bool mailbox_armed_ = false;
+  bool may_spin_ = false;
+  Spinner spinner_;
 
   std::size_t in_flight_ = 0;  // for the user
   std::size_t in_ring_ = 0;    // operations the ring holds; never more than its entries
