@@ -73,7 +73,7 @@ Status Attempt::admit(const Need& need) {
     wait.for_settled = true;
     return Errc::would_block;
   }
-  if (need.payload && store_.log().bytes_in_flight() > engine_.in_flight_limit()) {
+  if (need.payload && store_.log().is_full()) {
     wait.for_room = true;
     return Errc::would_block;
   }

@@ -54,8 +54,6 @@ class Engine {
   Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
   Status reap_orphans();  // at mount and unmount
 
-  // How much may be on its way to the device before writers wait.
-  std::uint64_t in_flight_limit() const { return in_flight_limit_; }
   std::uint64_t seal_threshold() const { return 1u << 20; }
 
  private:
@@ -73,7 +71,6 @@ class Engine {
   References references_;
   std::unique_ptr<cleaner::Cleaner> cleaner_;
   const std::uint64_t started_ns_;
-  std::uint64_t in_flight_limit_ = 16u << 20;
 
   std::mutex rename_mutex_;
   std::thread service_, maintenance_;

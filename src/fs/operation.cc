@@ -87,7 +87,7 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
   if (wait.for_room) {
     wait.for_room = false;
     resumption->add();
-    engine.store().log().when_below(engine.in_flight_limit(), [resumption] { resumption->done(); });
+    engine.store().log().when_room([resumption] { resumption->done(); });
   }
 }
 

@@ -33,8 +33,15 @@ void add_block(io::IoRequest& request, std::byte* data) {
 
 }  // namespace
 
-Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity)
-    : io_(io), segments_(segments), identity_(identity), durability_(io) {}
+constexpr std::uint64_t kLeastInFlight = 1u << 20;
+
+Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight)
+    : io_(io),
+      segments_(segments),
+      identity_(identity),
+      durability_(io),
+      clock_(clock),
+      bandwidth_(kLeastInFlight, std::max(most_in_flight, kLeastInFlight)) {}
 
 void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) {
   chain_ = position;
@@ -74,7 +81,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
     const BlockAddr address = run.start + begin;
     begin += keep.size();
     const std::uint64_t bytes = request->length;
-    bytes_in_flight_.fetch_add(bytes, std::memory_order_relaxed);
+    launched(bytes);
     payload_blocks_written_.fetch_add(keep.size(), std::memory_order_relaxed);
     const std::uint64_t ticket = durability_.payload_started();
     io_.start(std::move(request), [this, ticket, address, bytes, keep = std::move(keep)](int error) {
@@ -148,7 +155,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
     in_flight_.add(place.payload() + i, payload[i]);
   }
   const std::uint64_t bytes = request->length;
-  bytes_in_flight_.fetch_add(bytes, std::memory_order_relaxed);
+  launched(bytes);
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
   payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
@@ -187,26 +194,27 @@ void Log::epoch_written() {
   for (HeldChunk& chunk : held) io_.start(std::move(chunk.request), std::move(chunk.done));
 }
 
+void Log::launched(std::uint64_t bytes) {
+  bytes_in_flight_.fetch_add(bytes, std::memory_order_relaxed);
+  bandwidth_.started(bytes, clock_.monotonic_ns());
+}
+
 void Log::landed(std::uint64_t bytes) {
   bytes_in_flight_.fetch_sub(bytes, std::memory_order_relaxed);
+  bandwidth_.done(bytes, clock_.monotonic_ns());
   std::vector<std::function<void()>> ready;
   {
     std::lock_guard lock(room_mutex_);
-    const std::uint64_t now = bytes_in_flight();
-    std::erase_if(room_waiters_, [&](auto& waiter) {
-      if (now >= waiter.first) return false;
-      ready.push_back(std::move(waiter.second));
-      return true;
-    });
+    if (!is_full()) ready.swap(room_waiters_);
   }
   for (auto& call : ready) call();
 }
 
-void Log::when_below(std::uint64_t bytes, std::function<void()> ready) {
+void Log::when_room(std::function<void()> ready) {
   {
     std::lock_guard lock(room_mutex_);
-    if (bytes_in_flight() >= bytes) {
-      room_waiters_.emplace_back(bytes, std::move(ready));
+    if (is_full()) {
+      room_waiters_.push_back(std::move(ready));
       return;
     }
   }

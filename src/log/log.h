@@ -11,7 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "format/superblock.h"
+#include "log/bandwidth.h"
 #include "log/durability.h"
 #include "log/io_context.h"
 #include "log/payload.h"
@@ -43,7 +45,8 @@ struct ChunkStamp {  // what the header says of the filesystem's state
 
 class Log {
  public:
-  Log(IoContext& io, SegmentTable& segments, std::uint64_t identity);
+  // `most_in_flight`: bytes, whatever the device can do.
+  Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight);
 
   // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
   void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk);
@@ -73,8 +76,10 @@ class Log {
   Durability& durability() { return durability_; }
 
   std::uint64_t bytes_in_flight() const { return bytes_in_flight_.load(std::memory_order_relaxed); }
-  // Calls `ready` when fewer than `bytes` are in flight; maybe at once.
-  void when_below(std::uint64_t bytes, std::function<void()> ready);
+  // How many may be before writers wait (bandwidth.h).
+  bool is_full() const { return bytes_in_flight() > bandwidth_.limit(); }
+  // Calls `ready` when there is room again; maybe at once.
+  void when_room(std::function<void()> ready);
 
   std::uint64_t chunks() const { return chunks_written_.load(std::memory_order_relaxed); }
   std::uint64_t header_blocks() const { return header_blocks_written_.load(std::memory_order_relaxed); }
@@ -87,6 +92,7 @@ class Log {
     std::function<void(int)> done;
   };
   void submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done);
+  void launched(std::uint64_t bytes);
   void landed(std::uint64_t bytes);
   bool advance_run();
 
@@ -107,7 +113,9 @@ class Log {
 
   std::atomic<std::uint64_t> bytes_in_flight_{0};
   std::mutex room_mutex_;
-  std::vector<std::pair<std::uint64_t, std::function<void()>>> room_waiters_;
+  std::vector<std::function<void()>> room_waiters_;
+  Clock& clock_;
+  Bandwidth bandwidth_;
 
   std::atomic<std::uint64_t> chunks_written_{0}, header_blocks_written_{0}, payload_blocks_written_{0};
 };

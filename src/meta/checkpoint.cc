@@ -317,7 +317,9 @@ void Checkpoint::publish() {
   }
   store_.node_head_ = writer_->head();
   store_.segments_.merged(frozen_generation_, changed_segments_);
-  const auto freed = store_.segments_.settle(frozen_generation_, false);
+  const bool discard = store_.wants_discard();
+  const auto freed = store_.segments_.settle(frozen_generation_, discard);
+  if (discard) store_.start_discards(freed);
   store_.settled_ = super_.serial.v;
   ++store_.counters_.checkpoints;
 }

@@ -27,7 +27,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       super_(super),
       io_(device, options.background),
       segments_({super.first_segment, super.segment_blocks, super.segments}),
-      log_(io_, segments_, super.identity),
+      log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16),
       nodes_(super.identity, node_cache_bytes(options.memory_bytes)),
       inodes_(inode_count(options.memory_bytes)) {
   read_only_ = options.read_only;

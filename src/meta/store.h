@@ -143,6 +143,8 @@ class Store {
   Status load_segments();
   Status start(bool copies_equal);
   void choose_reserve();
+  bool wants_discard() const;
+  void start_discards(const std::vector<SegmentId>& freed);
   InodeDelta& active_delta(Inode& inode);
   void drop_place(const BlockPlace& place);
   Status write_superblocks(const format::Superblock& super);

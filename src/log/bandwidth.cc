@@ -1,0 +1,42 @@
+#include "log/bandwidth.h"
+
+#include <algorithm>
+
+namespace varve::log {
+
+namespace {
+constexpr double kAimNs = 50e6;
+constexpr std::uint64_t kWindowNs = 50'000'000;
+constexpr std::uint64_t kWindowBytes = 8u << 20;
+constexpr double kSmoothing = 0.25;  // share of a new measurement
+}  // namespace
+
+void Bandwidth::started(std::uint64_t bytes, std::uint64_t now) {
+  std::lock_guard lock(mutex_);
+  if (in_flight_ == 0) since_ = now;
+  in_flight_ += bytes;
+  peak_ = std::max(peak_, in_flight_);
+}
+
+void Bandwidth::done(std::uint64_t bytes, std::uint64_t now) {
+  std::lock_guard lock(mutex_);
+  busy_ns_ += now - since_;
+  since_ = now;
+  in_flight_ -= bytes;
+  landed_ += bytes;
+  if (busy_ns_ >= kWindowNs || landed_ >= kWindowBytes) close_window();
+}
+
+// A window in which the device had little to do says nothing about what it can do.
+void Bandwidth::close_window() {
+  const bool saturated = peak_ >= limit() / 2;
+  if (saturated && busy_ns_ > 0) {
+    const double measured = static_cast<double>(landed_) / static_cast<double>(busy_ns_);
+    rate_ = rate_ == 0 ? measured : rate_ + kSmoothing * (measured - rate_);
+    limit_ = std::clamp(static_cast<std::uint64_t>(rate_ * kAimNs), least_, most_);
+  }
+  peak_ = in_flight_;
+  landed_ = busy_ns_ = 0;
+}
+
+}  // namespace varve::log

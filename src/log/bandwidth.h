@@ -1,0 +1,35 @@
+// How much may be on its way to the device before writers wait: what it writes in 50 ms, so that a sync that comes behind
+// all of it still answers soon (a stream keeps a fast disk busy with that, and does not pile up seconds before a slow one).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace varve::log {
+
+// Thread-safe. Times are monotonic ns.
+class Bandwidth {
+ public:
+  // The bound never leaves [least, most]; it starts at `most`.
+  Bandwidth(std::uint64_t least, std::uint64_t most) : least_(least), most_(most), limit_(most) {}
+
+  void started(std::uint64_t bytes, std::uint64_t now);
+  void done(std::uint64_t bytes, std::uint64_t now);
+
+  std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }  // bytes in flight
+
+ private:
+  void close_window();
+
+  const std::uint64_t least_, most_;
+  std::atomic<std::uint64_t> limit_;
+  std::mutex mutex_;
+  // Under mutex_:
+  std::uint64_t in_flight_ = 0, peak_ = 0;
+  std::uint64_t landed_ = 0;  // bytes in this window
+  std::uint64_t busy_ns_ = 0, since_ = 0;
+  double rate_ = 0;  // bytes per ns, smoothed; 0: not known yet
+};
+
+}  // namespace varve::log
