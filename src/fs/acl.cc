@@ -19,6 +19,21 @@ bool has_mask(std::span<const std::byte> value) {
   return false;
 }
 
+// change(permissions, shift of its class in the mode) -> permissions, for each entry that the mode mirrors.
+template <class Change>
+format::Bytes with_mirrored_entries(std::span<const std::byte> value, Change change) {
+  format::Bytes changed(value.begin(), value.end());
+  const std::uint16_t group = has_mask(value) ? kMask : kOwningGroup;
+  for (std::size_t at = kHeaderBytes; at + kEntryBytes <= value.size(); at += kEntryBytes) {
+    const std::uint16_t tag = format::Reader(value.subspan(at)).u16();
+    if (tag != kOwner && tag != group && tag != kOther) continue;
+    const unsigned shift = tag == kOwner ? 6 : tag == group ? 3 : 0;
+    std::byte& bits = changed[at + kPermissionsAt];
+    bits = static_cast<std::byte>(change(static_cast<std::uint32_t>(bits), shift) & 7U);
+  }
+  return changed;
+}
+
 }  // namespace
 
 Result<AccessAcl> read_access_acl(std::span<const std::byte> value) {
@@ -49,17 +64,18 @@ Result<AccessAcl> read_access_acl(std::span<const std::byte> value) {
   return acl;
 }
 
+Result<InheritedAcl> inherit_acl(std::span<const std::byte> default_acl, std::uint32_t mode) {
+  InheritedAcl inherited;
+  inherited.access = with_mirrored_entries(
+      default_acl, [mode](std::uint32_t bits, unsigned shift) { return bits & (mode >> shift); });
+  const AccessAcl acl = TRY(read_access_acl(inherited.access));
+  inherited.permissions = acl.permissions;
+  if (acl.minimal) inherited.access.clear();
+  return inherited;
+}
+
 format::Bytes acl_after_chmod(std::span<const std::byte> value, std::uint32_t mode) {
-  format::Bytes changed(value.begin(), value.end());
-  const bool masked = has_mask(value);
-  for (std::size_t at = kHeaderBytes; at + kEntryBytes <= value.size(); at += kEntryBytes) {
-    const std::uint16_t tag = format::Reader(value.subspan(at)).u16();
-    const auto set = [&](std::uint32_t bits) { changed[at + kPermissionsAt] = static_cast<std::byte>(bits & 7); };
-    if (tag == kOwner) set(mode >> 6);
-    if (tag == (masked ? kMask : kOwningGroup)) set(mode >> 3);
-    if (tag == kOther) set(mode);
-  }
-  return changed;
+  return with_mirrored_entries(value, [mode](std::uint32_t, unsigned shift) { return mode >> shift; });
 }
 
 }  // namespace varve::fs

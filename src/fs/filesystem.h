@@ -69,7 +69,11 @@ struct DirectoryEntry {
 };
 
 enum RenameFlags : unsigned { kRenameNoReplace = 1, kRenameExchange = 2, kRenameWhiteout = 4 };
-enum XattrFlags : unsigned { kXattrCreate = 1, kXattrReplace = 2 };
+enum XattrFlags : unsigned {
+  kXattrCreate = 1,
+  kXattrReplace = 2,
+  kXattrDropSetgid = 1u << 16,  // an ACL is set by somebody outside the file's group
+};
 enum class FallocateMode : std::uint8_t { allocate, allocate_keep_size, punch_hole, zero_range, zero_range_keep_size };
 enum class SeekKind : std::uint8_t { data, hole };
 struct WriteFlags {

@@ -1,6 +1,12 @@
 #include "fs/inode_util.h"
 
+#include <linux/fs.h>
+
 namespace varve::fs {
+
+namespace {
+constexpr std::size_t kAttributesRecordBytes = 256;
+}
 
 Attr attr_of(const meta::Inode& inode, const meta::TreeView& view) {
   const format::Attributes& a = inode.attributes;
@@ -25,7 +31,7 @@ Attr attr_of(const meta::Inode& inode, const meta::TreeView& view) {
 bool drop_suid(meta::Inode& inode) {
   std::uint32_t& mode = inode.attributes.mode;
   const std::uint32_t before = mode;
-  if (!S_ISREG(mode)) return false;
+  if (S_ISDIR(mode)) return false;
   mode &= ~static_cast<std::uint32_t>(S_ISUID);
   if (mode & S_IXGRP) mode &= ~static_cast<std::uint32_t>(S_ISGID);
   return mode != before;
@@ -42,6 +48,59 @@ void release_unlinked(Attempt& attempt, meta::Inode& inode) {
     if (references.count(inode.ino) || !references.take_orphan(inode.ino)) return;
   }
   store.stage_free(inode);
+}
+
+Status check_new_name(std::string_view name) {
+  if (name.size() > format::kMaxName) return Errc::name_too_long;
+  if (name == "." || name == "..") return Errc::exists;
+  if (name.empty() || name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos)
+    return Errc::invalid;
+  return {};
+}
+
+bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp now) {
+  constexpr std::int64_t kDaySeconds = 24 * 60 * 60;
+  const format::Attributes& a = inode.attributes;
+  if (options.atime == Atime::never || options.read_only || (a.flags & FS_NOATIME_FL)) return false;
+  if (options.atime == Atime::always) return true;
+  return a.atime <= a.mtime || a.atime <= a.ctime || now.seconds - a.atime.seconds >= kDaySeconds;
+}
+
+void touch_atime(Engine& engine, Operation& operation, Ino ino) {
+  (void)engine.attempt(operation, [&](Attempt& a) -> Status {
+    meta::Store& store = a.store();
+    meta::InodePtr inode = TRY(a.inode(ino));
+    std::unique_lock lock(inode->mutex);
+    if (inode->gone() || store.read_only() || !store.segments().may_take(log::Purpose::user, 1)) return {};
+    if (!store.reserve_records(kAttributesRecordBytes)) {
+      a.wait().needs_seal = true;
+      return Errc::would_block;
+    }
+    inode->attributes.atime = a.now();
+    store.stage_attributes(*inode);
+    return {};
+  });
+}
+
+Result<bool> has_capability(Attempt& attempt, const meta::Inode& inode) {
+  for (const format::Xattr& xattr : TRY(meta::load_xattrs(inode, attempt.view(), attempt.source())))
+    if (xattr.name == kCapability) return true;
+  return false;
+}
+
+Status may_alter(const meta::Inode& inode) {
+  if (inode.attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) return Errc::not_permitted;
+  return {};
+}
+
+Status may_extend(const meta::Inode& directory) {
+  if (directory.attributes.flags & FS_IMMUTABLE_FL) return Errc::not_permitted;
+  return {};
+}
+
+Status may_remove_name(const meta::Inode& directory, const meta::Inode& inode) {
+  TRY(may_alter(directory));
+  return may_alter(inode);
 }
 
 }  // namespace varve::fs

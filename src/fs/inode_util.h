@@ -15,6 +15,8 @@ inline std::uint8_t entry_type(std::uint32_t mode) { return static_cast<std::uin
 // With the inode's lock held, inside the gate.
 Attr attr_of(const meta::Inode& inode, const meta::TreeView& view);
 
+inline constexpr std::string_view kCapability = "security.capability";
+
 inline void touch_mtime(meta::Inode& inode, Timestamp now) { inode.attributes.mtime = inode.attributes.ctime = now; }
 
 // suid and, where it means something, sgid go when content or owner changes.
@@ -22,6 +24,28 @@ bool drop_suid(meta::Inode& inode);
 
 // After the last name is gone, with the inode's lock held: frees it, or keeps it as an orphan while the kernel refers to it.
 void release_unlinked(Attempt& attempt, meta::Inode& inode);
+
+// --- names ---
+inline constexpr std::uint32_t kMaxLinks = 0xFFFF'0000;
+Status check_new_name(std::string_view name);
+inline std::size_t entry_record_bytes(std::string_view name) { return 640 + 2 * name.size(); }
+inline Result<std::optional<meta::FoundEntry>> find_name(Attempt& a, const meta::Inode& directory, std::string_view name) {
+  return meta::find_entry(directory, a.view(), a.source(), a.store().hash_key(), name);
+}
+
+// --- immutable and append-only inodes (chattr); Errc::not_permitted ---
+Status may_alter(const meta::Inode& inode);   // content that is there, owner, names, extended attributes
+Status may_extend(const meta::Inode& inode);  // by content behind the end, by names in a directory
+Status may_remove_name(const meta::Inode& directory, const meta::Inode& inode);
+
+// --- access times ---
+// Whether one has to change for a read at `now`; with the inode's lock.
+bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp now);
+// Changes it, if that needs no waiting: a read never fails or waits for its time.
+void touch_atime(Engine& engine, Operation& operation, Ino ino);
+
+// Whether there is a security.capability, which does not outlive a change of the content.
+Result<bool> has_capability(Attempt& attempt, const meta::Inode& inode);
 
 // The size of a file becomes `size`; the inode's lock is held. May answer would_block.
 Status resize(Attempt& attempt, meta::Inode& inode, std::uint64_t size);

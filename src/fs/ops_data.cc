@@ -270,7 +270,8 @@ Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::ui
 }  // namespace
 
 Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
+  bool touch = false;
+  auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::shared_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
@@ -278,8 +279,11 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
     TRY(ReadRange(a, *inode, offset, wanted).run());
+    touch = atime_is_due(a.engine().options(), *inode, a.now());
     return wanted.size();
   });
+  if (touch) touch_atime(*engine_, operation, ino);
+  return result;
 }
 
 Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64_t offset, std::span<const std::byte> data,
@@ -292,9 +296,14 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     if (inode->gone()) return Errc::stale;
     if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
     if (data.empty()) return std::size_t{0};
+    // Cached writes need not come in order, so only direct ones can be told from appending.
+    const bool extends = flags.from_cache || offset >= inode->attributes.size;
+    TRY(extends ? may_extend(*inode) : may_alter(*inode));
+    const bool capable = flags.drop_privileges && TRY(has_capability(a, *inode));
     TRY(WriteRange(a, *inode, offset, data, keeper).run());
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     if (flags.drop_privileges) drop_suid(*inode);
+    if (capable) a.store().stage_xattr(*inode, kCapability, std::nullopt);
     if (!flags.from_cache) touch_mtime(*inode, a.now());
     a.store().stage_attributes(*inode);
     return data.size();
@@ -328,6 +337,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
       std::unique_lock lock(inode->mutex);
       if (inode->gone()) return Errc::stale;
       if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+      TRY(may_extend(*inode));
       from = TRY(allocate_some(a, *inode, from, end));
       if (from < end) return {};
       return finish_fallocate(a, *inode, mode, offset + length);
@@ -339,6 +349,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     std::unique_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+    TRY(may_alter(*inode));
     switch (mode) {
       case FallocateMode::allocate:
       case FallocateMode::allocate_keep_size: break;

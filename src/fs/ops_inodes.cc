@@ -13,6 +13,13 @@ const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::s
   return at == xattrs.end() ? nullptr : &*at;
 }
 
+// Times may change: the kernel writes back those of what was written before the flag was set.
+Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
+  if (change.mode || change.uid || change.gid || change.size) return may_alter(inode);
+  if (change.atime) return may_extend(inode);
+  return {};
+}
+
 }  // namespace
 
 Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
@@ -32,12 +39,16 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (inode->gone()) return Errc::stale;
     if (change.size && is_directory(*inode)) return Errc::is_directory;
     if (change.size && !is_regular(*inode)) return Errc::invalid;
+    TRY(check_permitted(*inode, change));
     format::Attributes& attributes = inode->attributes;
     const Timestamp now = a.now();
     std::optional<format::Bytes> acl;
-    if (change.mode) {
+    bool has_capability = false;
+    if (change.mode || change.size || change.drop_privileges) {
       const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
-      if (const format::Xattr* found = find_xattr(xattrs, kAccessAcl)) acl = acl_after_chmod(found->value, *change.mode);
+      const format::Xattr* found = find_xattr(xattrs, kAccessAcl);
+      if (change.mode && found) acl = acl_after_chmod(found->value, *change.mode);
+      has_capability = (change.size || change.drop_privileges) && find_xattr(xattrs, kCapability);
     }
     if (change.size && *change.size != attributes.size) {
       TRY(resize(a, *inode, *change.size));
@@ -45,6 +56,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
       TRY(a.admit({.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .frees = true}));
     }
     if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl));
+    if (has_capability) a.store().stage_xattr(*inode, kCapability, std::nullopt);
     if (change.size) attributes.mtime = now;
     if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
     if (change.uid) attributes.uid = *change.uid;
@@ -60,13 +72,17 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
 }
 
 Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::string> {
+  bool touch = false;
+  auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::string> {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::shared_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!S_ISLNK(inode->attributes.mode)) return Errc::invalid;
+    touch = atime_is_due(a.engine().options(), *inode, a.now());
     return meta::load_symlink(*inode, a.view(), a.source());
   });
+  if (touch && result.ok()) touch_atime(*engine_, operation, ino);
+  return result;
 }
 
 // --- extended attributes ------------------------------------------------------------------------------------------------
@@ -111,10 +127,12 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
   if (value.size() > format::kMaxXattrValue) return Errc::argument_too_big;
   std::optional<AccessAcl> acl;
   if (name == kAccessAcl) acl = TRY(read_access_acl(value));
+  if (name == kDefaultAcl) TRY(read_access_acl(value));
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
+    TRY(may_alter(*inode));
     const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (found && (flags & kXattrCreate)) return Errc::exists;
@@ -127,6 +145,7 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
     if (!acl || !acl->minimal) a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()));
     else if (found) a.store().stage_xattr(*inode, name, std::nullopt);
     if (acl) inode->attributes.mode = (inode->attributes.mode & ~0777U) | acl->permissions;
+    if (flags & kXattrDropSetgid) inode->attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
     inode->attributes.ctime = a.now();
     a.store().stage_attributes(*inode);
     return {};
@@ -139,7 +158,11 @@ Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view n
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
-    if (!find_xattr(TRY(meta::load_xattrs(*inode, a.view(), a.source())), name)) return Errc::no_attribute;
+    TRY(may_alter(*inode));
+    if (!find_xattr(TRY(meta::load_xattrs(*inode, a.view(), a.source())), name)) {
+      if (name == kAccessAcl || name == kDefaultAcl) return {};  // none is what was wanted
+      return Errc::no_attribute;
+    }
     TRY(a.admit({.record_bytes = 320 + name.size(), .frees = true}));
     a.store().stage_xattr(*inode, name, std::nullopt);
     inode->attributes.ctime = a.now();

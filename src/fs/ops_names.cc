@@ -1,55 +1,15 @@
-// Names: lookup, make, link, unlink, rmdir, readdir. Rename has a file of its own.
+// Names: lookup, link, unlink, rmdir, readdir. Making and renaming have files of their own.
 #include <fmt/format.h>
 
 #include "fs/inode_util.h"
 
 namespace varve::fs {
 
-namespace {
-
-constexpr std::uint32_t kMaxLinks = 0xFFFF'0000;
-
-Status check_new_name(std::string_view name) {
-  if (name.size() > format::kMaxName) return Errc::name_too_long;
-  if (name == "." || name == "..") return Errc::exists;
-  if (name.empty() || name.find('/') != std::string_view::npos || name.find('\0') != std::string_view::npos)
-    return Errc::invalid;
-  return {};
-}
-
-Result<std::optional<meta::FoundEntry>> find(Attempt& a, const meta::Inode& directory, std::string_view name) {
-  return meta::find_entry(directory, a.view(), a.source(), a.store().hash_key(), name);
-}
-
-std::size_t entry_record_bytes(std::string_view name) { return 640 + 2 * name.size(); }
-
-// Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
-void fill_attributes(Attempt& a, meta::Inode& inode, const meta::Inode& directory, const NewNode& node, Timestamp now) {
-  const Caller& caller = a.operation().caller();
-  format::Attributes& attributes = inode.attributes;
-  attributes = {};
-  attributes.mode = node.mode & ~(node.umask & 0777);
-  if (S_ISLNK(node.mode)) attributes.mode = S_IFLNK | 0777;
-  attributes.uid = caller.uid;
-  attributes.gid = caller.gid;
-  if (directory.attributes.mode & S_ISGID) {
-    attributes.gid = directory.attributes.gid;
-    if (S_ISDIR(node.mode)) attributes.mode |= S_ISGID;
-  }
-  attributes.rdev = S_ISCHR(node.mode) || S_ISBLK(node.mode) ? node.rdev : 0;
-  attributes.nlink = S_ISDIR(node.mode) ? 2 : 1;
-  attributes.size = node.symlink.size();
-  attributes.generation = static_cast<std::uint32_t>(a.store().random().next());
-  attributes.parent = S_ISDIR(node.mode) ? directory.ino : Ino{};
-  attributes.atime = attributes.mtime = attributes.ctime = attributes.btime = now;
-}
-
-}  // namespace
-
 Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_view name) {
   if (name.size() > format::kMaxName) return Errc::name_too_long;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr directory = TRY(a.directory(parent));
+    // Handles of files are looked up by ".", too.
+    meta::InodePtr directory = name == "." ? TRY(a.inode(parent)) : TRY(a.directory(parent));
     Ino ino;
     {
       std::shared_lock lock(directory->mutex);
@@ -58,7 +18,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
       } else if (name == "..") {
         ino = directory->attributes.parent;
       } else {
-        const auto found = TRY(find(a, *directory, name));
+        const auto found = TRY(find_name(a, *directory, name));
         if (!found) return Errc::not_found;
         ino = found->ino;
       }
@@ -68,6 +28,8 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
     if (!inode.ok()) return inode.error();
     std::shared_lock lock((*inode)->mutex);
     if ((*inode)->gone()) return Errc::not_found;
+    // The kernel asks by "." for what it does not hold, so an inode without a name is about to go.
+    if (name == "." && (*inode)->attributes.nlink == 0) return Errc::stale;
     if (a.engine().options().count_references) a.engine().references().add(ino, 1);
     return attr_of(**inode, a.view());
   });
@@ -83,49 +45,6 @@ Result<Attr> Filesystem::lookup_handle(Operation& operation, Ino ino, std::uint3
   });
 }
 
-Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view name, const NewNode& node) {
-  TRY(check_new_name(name));
-  if (node.symlink.size() > format::kMaxSymlink) return Errc::name_too_long;
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr directory = TRY(a.directory(parent));
-    std::unique_lock lock(directory->mutex);
-    if (directory->gone() || directory->attributes.nlink == 0) return Errc::not_found;
-    if (TRY(find(a, *directory, name))) return Errc::exists;
-    if (S_ISDIR(node.mode) && directory->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
-    TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size(), .inodes = 1}));
-    const Timestamp now = a.now();
-    meta::InodePtr inode = a.store().create_inode();
-    std::unique_lock inode_lock(inode->mutex);
-    fill_attributes(a, *inode, *directory, node, now);
-    if (S_ISLNK(node.mode)) a.store().stage_symlink(*inode, node.symlink);
-    a.store().stage_attributes(*inode);
-    a.store().stage_add_entry(*directory, name, inode->ino, entry_type(node.mode));
-    if (S_ISDIR(node.mode)) ++directory->attributes.nlink;
-    touch_mtime(*directory, now);
-    a.store().stage_attributes(*directory);
-    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
-    return attr_of(*inode, a.view());
-  });
-}
-
-Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const NewNode& node) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr directory = TRY(a.directory(parent));
-    std::shared_lock lock(directory->mutex);
-    if (directory->gone()) return Errc::not_found;
-    TRY(a.admit({.inodes = 1}));
-    meta::InodePtr inode = a.store().create_inode();
-    std::unique_lock inode_lock(inode->mutex);
-    fill_attributes(a, *inode, *directory, node, a.now());
-    inode->attributes.nlink = 0;
-    a.store().stage_attributes(*inode);
-    a.store().stage_orphan(*inode, true);
-    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
-    a.engine().references().add_orphan(inode->ino);
-    return attr_of(*inode, a.view());
-  });
-}
-
 Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::string_view name) {
   TRY(check_new_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
@@ -134,7 +53,9 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
     if (is_directory(*inode)) return Errc::not_permitted;
     const InodeLocks locks{directory.get(), inode.get()};
     if (directory->gone() || directory->attributes.nlink == 0 || inode->gone()) return Errc::not_found;
-    if (TRY(find(a, *directory, name))) return Errc::exists;
+    if (TRY(find_name(a, *directory, name))) return Errc::exists;
+    TRY(may_extend(*directory));
+    TRY(may_alter(*inode));
     if (inode->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
     TRY(a.admit({.record_bytes = entry_record_bytes(name), .inodes = 1}));
     const Timestamp now = a.now();
@@ -162,7 +83,7 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     std::optional<meta::FoundEntry> found;
     {
       std::shared_lock lock(directory->mutex);
-      found = TRY(find(a, *directory, name));
+      found = TRY(find_name(a, *directory, name));
     }
     if (!found) return Errc::not_found;
     auto child = a.inode(found->ino);
@@ -170,12 +91,13 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     if (!child.ok()) return child.error();
     meta::Inode& inode = **child;
     const InodeLocks locks{directory.get(), &inode};
-    const auto again = TRY(find(a, *directory, name));
+    const auto again = TRY(find_name(a, *directory, name));
     if (!again) return Errc::not_found;
     if (again->cookie != found->cookie) {  // replaced since: once more
       a.wait().needs_seal = true;
       return Errc::would_block;
     }
+    TRY(may_remove_name(*directory, inode));
     TRY(refuse(inode));
     TRY(a.admit({.record_bytes = entry_record_bytes(name), .frees = true}));
     const Timestamp now = a.now();
@@ -274,15 +196,18 @@ Status add_attributes(Attempt& a, std::vector<ListedEntry>& entries) {
 Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_t cookie, bool plus,
                            const std::function<bool(const DirectoryEntry&)>& take) {
   std::vector<ListedEntry> entries;
+  bool touch = false;
   TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr directory = TRY(a.directory(directory_ino));
     {
       std::shared_lock lock(directory->mutex);
       entries = TRY(list(a, *directory, cookie));
+      touch = atime_is_due(a.engine().options(), *directory, a.now());
     }
     if (plus) TRY(add_attributes(a, entries));
     return {};
   }));
+  if (touch) touch_atime(*engine_, operation, directory_ino);
   for (const ListedEntry& entry : entries)
     if (!take({entry.name, entry.ino, entry.type, entry.cookie, entry.attr ? &*entry.attr : nullptr})) break;
   return {};

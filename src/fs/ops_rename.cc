@@ -23,6 +23,7 @@ class Rename {
     const InodeLocks locks{from_dir_.get(), to_dir_.get(), source_.get(), target_.get()};
     TRY(check_again());
     if (target_ && target_ == source_) return {};  // two names of one file: POSIX says to do nothing
+    TRY(check_permitted());
     TRY(check_kinds());
     TRY(a_.admit({.record_bytes = 1600 + 3 * (args_.from.size() + args_.to.size()),
                   .inodes = args_.flags & kRenameWhiteout ? 1u : 0u,
@@ -92,6 +93,12 @@ class Rename {
     if (to_dir_->gone() || to_dir_->attributes.nlink == 0 || !source) return Errc::not_found;
     a_.wait().needs_seal = true;  // changed under us: once more from the start
     return Errc::would_block;
+  }
+
+  Status check_permitted() const {
+    TRY(may_remove_name(*from_dir_, *source_));
+    if (target_) return may_remove_name(*to_dir_, *target_);
+    return may_extend(*to_dir_);
   }
 
   Status check_kinds() const {

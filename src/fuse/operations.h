@@ -41,6 +41,8 @@ Status write(Request& r);
 Status fallocate(Request& r);
 Status lseek(Request& r);
 Status fsync(Request& r);
+Status copy_file_range(Request& r);
+Status copy_file_range_64(Request& r);
 
 // ops_mount.cc: the mount as a whole
 Status init(Request& r);

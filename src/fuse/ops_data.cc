@@ -110,4 +110,36 @@ Status fsync(Request& r) {
   return {};
 }
 
+// --- copying -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void reply_copied(Request& r, std::uint64_t bytes, bool wide) {
+  if (wide) return r.reply_struct(wire::CopyFileRangeOut{bytes});
+  r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});
+}
+
+// A piece per request: the caller comes again for the rest. The kernel has written back both ranges, and drops what it
+// has cached of the second one afterwards.
+Status copy(Request& r, bool wide) {
+  const auto in = TRY(r.body().take<fuse_copy_file_range_in>());
+  if (in.flags) return Errc::invalid;
+  const auto room = r.reply_space(std::min<std::uint64_t>(in.len, kMaxWrite));
+  const Ino target{in.nodeid_out};
+  r.serve([&r, in, room] { return r.fs().read(r.operation(), r.node(), in.off_in, room); },
+          [&r, in, room, target, wide](std::size_t bytes) {
+            if (bytes == 0) return reply_copied(r, 0, wide);
+            r.serve([&r, in, target, data = room.first(bytes)] {
+                      return r.fs().write(r.operation(), target, in.off_out, data, {});
+                    },
+                    [&r, wide](std::size_t written) { reply_copied(r, written, wide); });
+          });
+  return {};
+}
+
+}  // namespace
+
+Status copy_file_range(Request& r) { return copy(r, false); }
+Status copy_file_range_64(Request& r) { return copy(r, true); }
+
 }  // namespace varve::fuse

@@ -1,4 +1,4 @@
-#include <sys/stat.h>
+#include <linux/fs.h>
 
 #include <algorithm>
 
@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxXattrName = 255;
 constexpr std::string_view kTrusted = "trusted.";
+constexpr std::string_view kCapability = "security.capability";
 
 void reply_attr(Request& r, const fs::Attr& attr) { r.reply_struct(to_attr_out(attr)); }
 
@@ -38,16 +39,17 @@ void reply_sized(Request& r, std::span<const std::byte> bytes, std::size_t room)
   r.reply_bytes(bytes);
 }
 
-// Setting an ACL as somebody outside the file's group takes the setgid bit away: the kernel found out that it should.
-void clear_setgid(Request& r, std::uint32_t mode) {
-  if (!(mode & S_ISGID)) return r.reply();
-  r.serve(
-      [&r, mode] {
-        fs::AttrChange change;
-        change.mode = mode & 07777 & ~static_cast<std::uint32_t>(S_ISGID);
-        return r.fs().setattr(r.operation(), r.node(), change);
-      },
-      [&r](const fs::Attr&) { r.reply(); });
+// Before the first write(2) to a file that it has fresh attributes of, the kernel asks whether there is a capability,
+// and removes it. It knows nothing of immutable files and no OPEN tells us who writes; so of them it hears that there is
+// one, and since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
+Status ask_for_capability(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) {
+            if (attr.flags & FS_IMMUTABLE_FL) return reply_sized(r, std::as_bytes(std::span("?", 1)), 0);
+            r.serve([&r] { return r.fs().getxattr(r.operation(), r.node(), kCapability); },
+                    [&r](const std::vector<std::byte>& value) { reply_sized(r, value, 0); });
+          });
+  return {};
 }
 
 }  // namespace
@@ -81,6 +83,7 @@ Status readlink(Request& r) {
 Status getxattr(Request& r) {
   const auto in = TRY(r.body().take<fuse_getxattr_in>());
   const auto name = TRY(take_xattr_name(r));
+  if (name == kCapability && in.size == 0) return ask_for_capability(r);
   r.serve([&r, name] { return r.fs().getxattr(r.operation(), r.node(), name); },
           [&r, room = in.size](const std::vector<std::byte>& value) { reply_sized(r, value, room); });
   return {};
@@ -115,13 +118,10 @@ Status setxattr(Request& r) {
   const auto name = TRY(take_xattr_name(r));
   if (in.size > format::kMaxXattrValue) return Errc::argument_too_big;
   const auto value = TRY(r.body().take_bytes(in.size));
-  const bool kill_setgid = in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID;
-  r.serve([&r, name, value, flags = in.flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
-          [&r, kill_setgid] {
-            if (!kill_setgid) return r.reply();
-            r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-                    [&r](const fs::Attr& attr) { clear_setgid(r, attr.mode); });
-          });
+  unsigned flags = in.flags & (fs::kXattrCreate | fs::kXattrReplace);
+  if (in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) flags |= fs::kXattrDropSetgid;
+  r.serve([&r, name, value, flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
+          [&r] { r.reply(); });
   return {};
 }
 

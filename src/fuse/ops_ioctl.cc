@@ -1,4 +1,5 @@
 #include <linux/fs.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -40,12 +41,34 @@ void reply_number(Request& r, std::uint64_t number, std::uint32_t room) {
   reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
 }
 
-Status set_flags(Request& r, std::uint32_t flags) {
-  if (flags & ~known_flags()) return Errc::unsupported;
+// Newer kernels check that themselves.
+Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags) {
+  constexpr std::uint32_t kRootOnly = FS_IMMUTABLE_FL | FS_APPEND_FL;
+  const std::uint32_t uid = r.header().uid;
+  if (uid == 0 || (uid == attr.uid && !((flags ^ attr.flags) & kRootOnly))) return {};
+  return Errc::not_permitted;
+}
+
+void apply_flags(Request& r, std::uint32_t flags) {
   fs::AttrChange change;
   change.flags = flags;
   r.serve([&r, change] { return r.fs().setattr(r.operation(), r.node(), change); },
-          [&r](const fs::Attr&) { reply_ioctl(r, {}); });
+          [&r](const fs::Attr&) {
+            r.session().drop_cached_attributes(r.node());  // also makes it ask again who may write (ops_inode.cc)
+            reply_ioctl(r, {});
+          });
+}
+
+// What the kernel has accepted before a file becomes immutable is written before, too.
+Status set_flags(Request& r, std::uint32_t flags) {
+  if (flags & ~known_flags()) return Errc::unsupported;
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, flags](const fs::Attr& attr) {
+            const Status permitted = may_set_flags(r, attr, flags);
+            if (!permitted.ok()) return r.reply_error(permitted.error());
+            if (!S_ISREG(attr.mode) || !(flags & ~attr.flags & FS_IMMUTABLE_FL)) return apply_flags(r, flags);
+            r.session().flusher().flush(r.node(), 0, [&r, flags] { r.post([&r, flags] { apply_flags(r, flags); }); });
+          });
   return {};
 }
 

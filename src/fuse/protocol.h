@@ -68,6 +68,10 @@ struct StatxOut {
 };
 static_assert(sizeof(StatxOut) == 32 + 256);
 
+struct CopyFileRangeOut {  // reply to COPY_FILE_RANGE_64
+  std::uint64_t bytes_copied;
+};
+
 struct EntryAndOpen {  // reply to CREATE and TMPFILE
   fuse_entry_out entry;
   fuse_open_out open;

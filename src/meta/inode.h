@@ -29,6 +29,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   format::Attributes attributes;  // newest; `blocks` as of the tree below the oldest layer
   InodeDelta* active = nullptr;
   InodeDelta* frozen = nullptr;
+  mutable std::atomic<bool> no_xattrs{false};  // known to have none; whoever makes a name asks its directory
 
   bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
   std::atomic<bool> recent{true};  // second chance for eviction

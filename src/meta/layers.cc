@@ -288,8 +288,9 @@ Result<format::Bytes> load_blob(const TreeView& view, NodeSource& source, Ino in
 }
 
 Result<std::vector<format::Xattr>> load_xattrs(const Inode& inode, const TreeView& view, NodeSource& source) {
-  const Layers layers = layers_of(inode, view);
   std::vector<format::Xattr> xattrs;
+  if (inode.no_xattrs.load(std::memory_order_relaxed)) return xattrs;
+  const Layers layers = layers_of(inode, view);
   if (layers.tree) {
     const format::Bytes blob = TRY(load_blob(view, source, inode.ino, ItemKind::xattr));
     if (!blob.empty()) xattrs = TRY(format::decode_xattrs(blob));
@@ -303,6 +304,7 @@ Result<std::vector<format::Xattr>> load_xattrs(const Inode& inode, const TreeVie
       if (there && !value) xattrs.erase(at);
       if (!there && value) xattrs.insert(at, format::Xattr{name, *value});
     }
+  if (xattrs.empty()) inode.no_xattrs.store(true, std::memory_order_relaxed);
   return xattrs;
 }
 

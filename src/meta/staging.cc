@@ -140,6 +140,7 @@ void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::stri
 void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value) {
   InodeDelta& delta = stage(inode);
   active_->count(1, kOtherBytes + name.size() + (value ? value->size() : 0));
+  inode.no_xattrs.store(false, std::memory_order_relaxed);
   delta.xattrs[std::string(name)] = std::move(value);
   delta.unsealed_xattrs.insert(std::string(name));
 }

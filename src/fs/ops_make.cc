@@ -1,0 +1,109 @@
+// Making inodes, with and without a name.
+#include "fs/acl.h"
+#include "fs/inode_util.h"
+
+namespace varve::fs {
+
+namespace {
+
+// What a new inode gets from the default ACL of its directory; without one the umask decides.
+struct Inheritance {
+  explicit Inheritance(std::uint32_t bits) : mode(bits) {}
+
+  std::uint32_t mode;
+  format::Bytes access_acl, default_acl;
+
+  std::size_t bytes() const { return 128 + access_acl.size() + default_acl.size(); }
+};
+
+Result<Inheritance> inherit(Attempt& a, const meta::Inode& directory, const NewNode& node) {
+  if (S_ISLNK(node.mode)) return Inheritance(S_IFLNK | 0777);
+  Inheritance result(node.mode & ~(node.umask & 0777));
+  for (const format::Xattr& xattr : TRY(meta::load_xattrs(directory, a.view(), a.source()))) {
+    if (xattr.name != kDefaultAcl) continue;
+    InheritedAcl acl = TRY(inherit_acl(xattr.value, node.mode));
+    result.mode = (node.mode & ~0777U) | acl.permissions;
+    result.access_acl = std::move(acl.access);
+    if (S_ISDIR(node.mode)) result.default_acl = xattr.value;
+  }
+  return result;
+}
+
+void stage_acls(Attempt& a, meta::Inode& inode, Inheritance&& inherited) {
+  if (!inherited.access_acl.empty()) a.store().stage_xattr(inode, kAccessAcl, std::move(inherited.access_acl));
+  if (!inherited.default_acl.empty()) a.store().stage_xattr(inode, kDefaultAcl, std::move(inherited.default_acl));
+}
+
+// Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
+void fill_attributes(Attempt& a, meta::Inode& inode, const meta::Inode& directory, const NewNode& node,
+                     std::uint32_t mode, Timestamp now) {
+  const Caller& caller = a.operation().caller();
+  format::Attributes& attributes = inode.attributes;
+  attributes = {};
+  attributes.mode = mode;
+  attributes.uid = caller.uid;
+  attributes.gid = caller.gid;
+  if (directory.attributes.mode & S_ISGID) {
+    attributes.gid = directory.attributes.gid;
+    if (S_ISDIR(node.mode)) attributes.mode |= S_ISGID;
+  }
+  attributes.rdev = S_ISCHR(node.mode) || S_ISBLK(node.mode) ? node.rdev : 0;
+  attributes.nlink = S_ISDIR(node.mode) ? 2 : 1;
+  attributes.size = node.symlink.size();
+  attributes.generation = static_cast<std::uint32_t>(a.store().random().next());
+  attributes.parent = S_ISDIR(node.mode) ? directory.ino : Ino{};
+  attributes.atime = attributes.mtime = attributes.ctime = attributes.btime = now;
+}
+
+}  // namespace
+
+Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view name, const NewNode& node) {
+  TRY(check_new_name(name));
+  if (node.symlink.size() > format::kMaxSymlink) return Errc::name_too_long;
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    std::unique_lock lock(directory->mutex);
+    if (directory->gone() || directory->attributes.nlink == 0) return Errc::not_found;
+    if (TRY(find_name(a, *directory, name))) return Errc::exists;
+    if (S_ISDIR(node.mode) && directory->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
+    TRY(may_extend(*directory));
+    Inheritance inherited = TRY(inherit(a, *directory, node));
+    TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size() + inherited.bytes(), .inodes = 1}));
+    const Timestamp now = a.now();
+    meta::InodePtr inode = a.store().create_inode();
+    std::unique_lock inode_lock(inode->mutex);
+    fill_attributes(a, *inode, *directory, node, inherited.mode, now);
+    stage_acls(a, *inode, std::move(inherited));
+    if (S_ISLNK(node.mode)) a.store().stage_symlink(*inode, node.symlink);
+    a.store().stage_attributes(*inode);
+    a.store().stage_add_entry(*directory, name, inode->ino, entry_type(node.mode));
+    if (S_ISDIR(node.mode)) ++directory->attributes.nlink;
+    touch_mtime(*directory, now);
+    a.store().stage_attributes(*directory);
+    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
+    return attr_of(*inode, a.view());
+  });
+}
+
+Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const NewNode& node) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
+    meta::InodePtr directory = TRY(a.directory(parent));
+    std::shared_lock lock(directory->mutex);
+    if (directory->gone()) return Errc::not_found;
+    TRY(may_extend(*directory));
+    Inheritance inherited = TRY(inherit(a, *directory, node));
+    TRY(a.admit({.record_bytes = 512 + inherited.bytes(), .inodes = 1}));
+    meta::InodePtr inode = a.store().create_inode();
+    std::unique_lock inode_lock(inode->mutex);
+    fill_attributes(a, *inode, *directory, node, inherited.mode, a.now());
+    stage_acls(a, *inode, std::move(inherited));
+    inode->attributes.nlink = 0;
+    a.store().stage_attributes(*inode);
+    a.store().stage_orphan(*inode, true);
+    if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
+    a.engine().references().add_orphan(inode->ino);
+    return attr_of(*inode, a.view());
+  });
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,316 @@
+// What POSIX and Linux ask of inodes: default ACLs, access times, immutable and append-only files, capabilities, handles.
+#include <gtest/gtest.h>
+
+#include <linux/fs.h>
+
+#include "format/codec.h"
+#include "fs/acl.h"
+#include "io/mem_device.h"
+#include "support/fs_fixture.h"
+
+namespace varve::fs {
+namespace {
+
+using test::FsFixture;
+
+struct AclEntry {
+  std::uint16_t tag, bits;
+  std::uint32_t who = ~0u;
+};
+constexpr std::uint16_t kOwner = 1, kUser = 2, kGroup = 4, kMask = 16, kOther = 32;
+
+std::vector<std::byte> acl(std::initializer_list<AclEntry> entries) {
+  std::vector<std::byte> value(4 + 8 * entries.size());
+  format::Writer out(value);
+  out.put<std::uint32_t>(2);
+  for (const AclEntry& entry : entries) {
+    out.put(entry.tag);
+    out.put(entry.bits);
+    out.put(entry.who);
+  }
+  return value;
+}
+
+class Posix : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(test::make_image(device_, {}).ok());
+    fixture_.options().atime = Atime::relative;
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+
+  // A fresh look at everything: from the trees.
+  void remount() {
+    ASSERT_TRUE(fixture_.unmount().ok());
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+
+  Ino make(std::string_view path, std::uint32_t mode = S_IFREG | 0644) {
+    auto made = fixture_.make(path, mode);
+    EXPECT_TRUE(made.ok()) << path << ": " << made.error().message();
+    return made.ok() ? made->ino : Ino{};
+  }
+  Status set_acl(Ino ino, std::string_view name, const std::vector<std::byte>& value) {
+    return fixture_.call([&](Operation& op) { return fixture_.fs().setxattr(op, ino, name, value, 0); });
+  }
+  std::vector<std::byte> xattr(Ino ino, std::string_view name) {
+    auto value = fixture_.call([&](Operation& op) { return fixture_.fs().getxattr(op, ino, name); });
+    return value.ok() ? *value : std::vector<std::byte>{};
+  }
+  Attr attr(Ino ino) { return *fixture_.getattr(ino); }
+  Status change(Ino ino, const AttrChange& change) {
+    auto changed = fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, ino, change); });
+    return changed.ok() ? Status() : Status(changed.error());
+  }
+  void set_flags(Ino ino, std::uint32_t flags) {
+    AttrChange wanted;
+    wanted.flags = flags;
+    ASSERT_TRUE(change(ino, wanted).ok());
+  }
+  void write(Ino ino, std::uint64_t offset, WriteFlags flags = {}) { ASSERT_TRUE(try_write(ino, offset, flags).ok()); }
+  Status try_write(Ino ino, std::uint64_t offset, WriteFlags flags = {}) {
+    const std::vector<std::byte> data(100, std::byte{'x'});
+    auto written = fixture_.call([&](Operation& op) { return fixture_.fs().write(op, ino, offset, data, flags); });
+    return written.ok() ? Status() : Status(written.error());
+  }
+  void advance(std::int64_t seconds) { clock_.advance(seconds * 1'000'000'000); }
+
+  io::MemDevice device_{64u << 20};
+  test::ManualClock clock_;
+  SeededRandom random_{7};
+  FsFixture fixture_{device_, test::test_options(clock_, random_)};
+};
+
+// --- ACLs ----------------------------------------------------------------------------------------------------------------
+
+TEST_F(Posix, a_default_acl_is_inherited) {
+  const auto inherited = acl({{kOwner, 7}, {kUser, 5, 1234}, {kGroup, 5}, {kMask, 7}, {kOther, 4}});
+  const Ino top = make("/d", S_IFDIR | 0755);
+  ASSERT_TRUE(set_acl(top, kDefaultAcl, inherited).ok());
+  EXPECT_EQ(attr(top).mode & 0777u, 0755u);
+  const Ino file = make("/d/f", S_IFREG | 0640);
+  EXPECT_EQ(attr(file).mode & 0777u, 0640u);
+  EXPECT_EQ(xattr(file, kAccessAcl), acl({{kOwner, 6}, {kUser, 5, 1234}, {kGroup, 5}, {kMask, 4}, {kOther, 0}}));
+  EXPECT_TRUE(xattr(file, kDefaultAcl).empty());
+  const Ino below = make("/d/below", S_IFDIR | 0777);
+  EXPECT_EQ(attr(below).mode & 0777u, 0774u);
+  EXPECT_EQ(xattr(below, kAccessAcl), inherited);
+  EXPECT_EQ(xattr(below, kDefaultAcl), inherited);
+  const Ino fifo = make("/d/below/fifo", S_IFIFO | 0666);
+  EXPECT_EQ(attr(fifo).mode & 0777u, 0664u);
+  remount();
+  EXPECT_EQ(xattr(below, kDefaultAcl), inherited);
+  EXPECT_EQ(attr(make("/d/below/g", S_IFREG | 0600)).mode & 0777u, 0600u);
+}
+
+TEST_F(Posix, the_umask_counts_only_without_a_default_acl) {
+  const Ino with = make("/with", S_IFDIR | 0755), without = make("/without", S_IFDIR | 0755);
+  ASSERT_TRUE(set_acl(with, kDefaultAcl, acl({{kOwner, 7}, {kGroup, 6}, {kOther, 6}})).ok());
+  const NewNode node{.mode = S_IFREG | 0666, .umask = 077, .symlink = {}};
+  auto made_in = [&](Ino parent) {
+    return *fixture_.call([&](Operation& op) { return fixture_.fs().make(op, parent, "f", node); });
+  };
+  const Attr file = made_in(with);
+  EXPECT_EQ(file.mode & 0777u, 0666u);
+  EXPECT_TRUE(xattr(file.ino, kAccessAcl).empty()) << "says no more than the mode";
+  EXPECT_EQ(made_in(without).mode & 0777u, 0600u);
+  auto unnamed = fixture_.call([&](Operation& op) { return fixture_.fs().make_unnamed(op, with, node); });
+  EXPECT_EQ(unnamed->mode & 0777u, 0666u);
+  fixture_.fs().forget(unnamed->ino, 1);
+}
+
+TEST_F(Posix, symlinks_inherit_nothing) {
+  const Ino top = make("/d", S_IFDIR | 0755);
+  ASSERT_TRUE(set_acl(top, kDefaultAcl, acl({{kOwner, 7}, {kUser, 7, 1}, {kGroup, 0}, {kMask, 7}, {kOther, 0}})).ok());
+  auto link = fixture_.call([&](Operation& op) {
+    return fixture_.fs().make(op, top, "l", {.mode = S_IFLNK | 0777, .symlink = "target"});
+  });
+  EXPECT_EQ(link->mode & 0777u, 0777u);
+  EXPECT_TRUE(xattr(link->ino, kAccessAcl).empty());
+}
+
+TEST_F(Posix, removing_an_acl_that_is_not_there_is_fine) {
+  const Ino file = make("/f");
+  auto remove = [&](std::string_view name) {
+    return fixture_.call([&](Operation& op) { return fixture_.fs().removexattr(op, file, name); });
+  };
+  EXPECT_TRUE(remove(kAccessAcl).ok());
+  EXPECT_TRUE(remove("user.x").fails_with(Errc::no_attribute));
+}
+
+TEST_F(Posix, a_broken_acl_is_refused) {
+  const Ino top = make("/d", S_IFDIR | 0755);
+  EXPECT_TRUE(set_acl(top, kDefaultAcl, std::vector<std::byte>(13)).fails_with(Errc::invalid));
+  EXPECT_TRUE(set_acl(top, kAccessAcl, acl({{3, 7}})).fails_with(Errc::invalid));
+}
+
+// --- access times --------------------------------------------------------------------------------------------------------
+
+TEST_F(Posix, relative_access_times_change_once_after_a_change_and_once_a_day) {
+  const Ino file = make("/f");
+  advance(1);
+  write(file, 0);
+  const auto read = [&] {
+    advance(1);
+    ASSERT_TRUE(fixture_.read(file, 0, 10).ok());
+  };
+  read();
+  const Timestamp first = attr(file).atime;
+  EXPECT_EQ(first, clock_.now());
+  EXPECT_LT(attr(file).mtime, first);
+  EXPECT_LT(attr(file).ctime, first) << "reading is no change";
+  read();
+  EXPECT_EQ(attr(file).atime, first);
+  write(file, 0);
+  read();
+  EXPECT_EQ(attr(file).atime, clock_.now());
+  advance(25 * 60 * 60);
+  read();
+  EXPECT_EQ(attr(file).atime, clock_.now());
+  const Timestamp last = attr(file).atime;
+  remount();
+  EXPECT_EQ(attr(file).atime, last);
+}
+
+TEST_F(Posix, access_times_of_directories_and_symlinks) {
+  const Ino top = make("/d", S_IFDIR | 0755);
+  auto link = fixture_.call([&](Operation& op) {
+    return fixture_.fs().make(op, top, "l", {.mode = S_IFLNK | 0777, .symlink = "target"});
+  });
+  advance(1);
+  ASSERT_TRUE(fixture_.list(top).ok());
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().readlink(op, link->ino); }).ok());
+  EXPECT_EQ(attr(top).atime, clock_.now());
+  EXPECT_EQ(attr(link->ino).atime, clock_.now());
+}
+
+TEST_F(Posix, no_access_times_where_they_are_not_wanted) {
+  const Ino file = make("/f");
+  write(file, 0);
+  set_flags(file, FS_NOATIME_FL);
+  const Timestamp before = attr(file).atime;
+  advance(1);
+  ASSERT_TRUE(fixture_.read(file, 0, 10).ok());
+  EXPECT_EQ(attr(file).atime, before);
+}
+
+// --- flags ---------------------------------------------------------------------------------------------------------------
+
+TEST_F(Posix, an_immutable_file_stays_as_it_is) {
+  const Ino file = make("/f");
+  write(file, 0);
+  set_flags(file, FS_IMMUTABLE_FL);
+  AttrChange mode, size, time;
+  mode.mode = 0600;
+  size.size = 10;
+  time.atime = clock_.now();
+  for (const AttrChange& refused : {mode, size, time}) EXPECT_TRUE(change(file, refused).fails_with(Errc::not_permitted));
+  EXPECT_TRUE(try_write(file, 1000).fails_with(Errc::not_permitted));
+  EXPECT_TRUE(try_write(file, 0, {.from_cache = true}).fails_with(Errc::not_permitted));
+  auto refused = [&](auto call) { return fixture_.call(call).fails_with(Errc::not_permitted); };
+  Filesystem& fs = fixture_.fs();
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.unlink(op, kRootIno, "f"); }));
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.link(op, file, kRootIno, "g"); }));
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.rename(op, kRootIno, "f", kRootIno, "g", 0); }));
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.fallocate(op, file, FallocateMode::allocate, 0, 10000); }));
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.fallocate(op, file, FallocateMode::punch_hole, 0, 50); }));
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.removexattr(op, file, "user.x"); }));
+  EXPECT_TRUE(set_acl(file, "user.x", {}).fails_with(Errc::not_permitted));
+  make("/g");
+  EXPECT_TRUE(refused([&](Operation& op) { return fs.rename(op, kRootIno, "g", kRootIno, "f", 0); }));
+  set_flags(file, 0);
+  write(file, 0);
+}
+
+TEST_F(Posix, an_append_only_file_grows) {
+  const Ino file = make("/f");
+  write(file, 0);
+  set_flags(file, FS_APPEND_FL);
+  write(file, 100);
+  EXPECT_TRUE(try_write(file, 199).fails_with(Errc::not_permitted));
+  AttrChange size;
+  size.size = 0;
+  EXPECT_TRUE(change(file, size).fails_with(Errc::not_permitted));
+  auto unlinked = fixture_.call([&](Operation& op) { return fixture_.fs().unlink(op, kRootIno, "f"); });
+  EXPECT_TRUE(unlinked.fails_with(Errc::not_permitted));
+}
+
+TEST_F(Posix, immutable_and_append_only_directories) {
+  const Ino top = make("/d", S_IFDIR | 0755);
+  make("/d/f");
+  set_flags(top, FS_APPEND_FL);
+  make("/d/g");
+  auto unlink = [&] { return fixture_.call([&](Operation& op) { return fixture_.fs().unlink(op, top, "f"); }); };
+  EXPECT_TRUE(unlink().fails_with(Errc::not_permitted));
+  set_flags(top, FS_IMMUTABLE_FL);
+  EXPECT_TRUE(unlink().fails_with(Errc::not_permitted));
+  EXPECT_TRUE(fixture_.make("/d/h", S_IFREG | 0644).fails_with(Errc::not_permitted));
+  EXPECT_TRUE(fixture_.make("/d/f", S_IFREG | 0644).fails_with(Errc::exists));
+  set_flags(top, 0);
+  EXPECT_TRUE(unlink().ok());
+}
+
+// --- the rest ------------------------------------------------------------------------------------------------------------
+
+TEST_F(Posix, a_capability_does_not_outlive_a_change) {
+  const Ino file = make("/f", S_IFREG | 0755);
+  write(file, 0);
+  const std::vector<std::byte> capability(20, std::byte{1});
+  AttrChange size, owner, mode;
+  size.size = 10;
+  owner.uid = 5;
+  owner.drop_privileges = true;
+  mode.mode = 0711;
+  for (const AttrChange& each : {size, owner}) {
+    ASSERT_TRUE(set_acl(file, "security.capability", capability).ok());
+    ASSERT_TRUE(change(file, each).ok());
+    EXPECT_TRUE(xattr(file, "security.capability").empty());
+  }
+  ASSERT_TRUE(set_acl(file, "security.capability", capability).ok());
+  ASSERT_TRUE(change(file, mode).ok());
+  EXPECT_FALSE(xattr(file, "security.capability").empty());
+  write(file, 0, {.drop_privileges = true});
+  EXPECT_TRUE(xattr(file, "security.capability").empty());
+}
+
+TEST_F(Posix, a_new_owner_takes_setuid_away_but_from_directories) {
+  AttrChange owner;
+  owner.uid = 5;
+  owner.drop_privileges = true;
+  for (const std::uint32_t type : {S_IFREG, S_IFIFO, S_IFCHR, S_IFSOCK, S_IFDIR}) {
+    const Ino ino = make("/" + std::to_string(type), type | 06755);
+    ASSERT_TRUE(change(ino, owner).ok());
+    EXPECT_EQ(attr(ino).mode & 07777u, type == S_IFDIR ? 06755u : 0755u) << type;
+  }
+}
+
+TEST_F(Posix, handles_of_files_are_looked_up_by_dot) {
+  const Ino file = make("/f");
+  remount();
+  auto found = fixture_.lookup(file, ".");
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_EQ(found->ino, file);
+  EXPECT_TRUE(fixture_.lookup(file, "x").fails_with(Errc::not_directory));
+  EXPECT_TRUE(fixture_.lookup(Ino{file.v + 100}, ".").fails_with(Errc::stale));
+  auto unnamed = fixture_.call([&](Operation& op) {
+    return fixture_.fs().make_unnamed(op, kRootIno, {.mode = S_IFREG | 0600, .symlink = {}});
+  });
+  EXPECT_TRUE(fixture_.lookup(unnamed->ino, ".").fails_with(Errc::stale)) << "about to go";
+  fixture_.fs().forget(unnamed->ino, 1);
+}
+
+TEST_F(Posix, a_whiteout_stays_where_a_name_was) {
+  const Ino file = make("/f");
+  auto renamed = fixture_.call([&](Operation& op) {
+    return fixture_.fs().rename(op, kRootIno, "f", kRootIno, "g", kRenameWhiteout);
+  });
+  ASSERT_TRUE(renamed.ok()) << renamed.error().message();
+  EXPECT_EQ(fixture_.lookup(kRootIno, "g")->ino, file);
+  const Attr whiteout = *fixture_.lookup(kRootIno, "f");
+  EXPECT_TRUE(S_ISCHR(whiteout.mode));
+  EXPECT_EQ(whiteout.rdev, 0u);
+  EXPECT_EQ(whiteout.nlink, 1u);
+}
+
+}  // namespace
+}  // namespace varve::fs
