@@ -78,7 +78,7 @@ Status Attempt::admit(const Need& need) {
     return Errc::would_block;
   }
   if (!store_.reserve_records(need.record_bytes)) {
-    wait.needs_seal = true;
+    wait.retry = Retry::with_seal;
     return Errc::would_block;
   }
   return {};

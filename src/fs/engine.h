@@ -151,8 +151,8 @@ auto Engine::attempt(Operation& operation, F&& f) {
       return f(attempt);
     }();
     Wait& wait = operation.wait();
-    if (wait.needs_seal) {
-      wait.needs_seal = false;
+    if (const Retry retry = std::exchange(wait.retry, Retry::no); retry != Retry::no) {
+      if (retry == Retry::at_once) continue;
       if (auto sealed = store_->seal(); !sealed.ok()) return decltype(result)(sealed.error());
       continue;
     }

@@ -73,7 +73,7 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
     std::unique_lock lock(inode->mutex);
     if (inode->gone() || store.read_only() || !store.segments().may_take(log::Purpose::user, 1)) return {};
     if (!store.reserve_records(kAttributesRecordBytes)) {
-      a.wait().needs_seal = true;
+      a.wait().retry = Retry::with_seal;
       return Errc::would_block;
     }
     inode->attributes.atime = a.now();

@@ -94,7 +94,7 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     const auto again = TRY(find_name(a, *directory, name));
     if (!again) return Errc::not_found;
     if (again->cookie != found->cookie) {  // replaced since: once more
-      a.wait().needs_seal = true;
+      a.wait().retry = Retry::at_once;
       return Errc::would_block;
     }
     TRY(may_remove_name(*directory, inode));

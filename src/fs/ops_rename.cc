@@ -91,7 +91,7 @@ class Rename {
                       (!target || target->cookie == target_entry_->cookie);
     if (same && !from_dir_->gone() && !to_dir_->gone() && to_dir_->attributes.nlink) return {};
     if (to_dir_->gone() || to_dir_->attributes.nlink == 0 || !source) return Errc::not_found;
-    a_.wait().needs_seal = true;  // changed under us: once more from the start
+    a_.wait().retry = Retry::at_once;  // changed under us: once more from the start
     return Errc::would_block;
   }
 

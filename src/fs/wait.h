@@ -24,6 +24,13 @@ struct DataRead {
   std::span<const std::byte> bytes() const { return {target, std::size_t{blocks} * kBlockSize}; }
 };
 
+// What an attempt that failed with would_block, but need not wait for anything, asks for.
+enum class Retry : std::uint8_t {
+  no,
+  at_once,    // what it had looked at has changed
+  with_seal,  // the next chunk is full
+};
+
 struct Wait {
   // Set by an attempt that failed with would_block; cleared when the wait begins.
   std::vector<meta::NodeWant> nodes;
@@ -31,7 +38,7 @@ struct Wait {
   bool for_space = false;         // with for_settled: there are too few clean segments
   bool for_room = false;          // less in flight
   std::optional<Lsn> for_durable;
-  bool needs_seal = false;        // handled inside the filesystem, never seen by the caller
+  Retry retry = Retry::no;        // handled inside the filesystem, never seen by the caller
 
   // Kept until the operation ends.
   std::unordered_map<std::uint64_t, meta::NodePtr> pins;             // by address
