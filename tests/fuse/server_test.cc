@@ -57,9 +57,8 @@ TEST_F(ServerTest, MakesWritesReadsAndRemovesAFile) {
 
 TEST_F(ServerTest, LeavesToTheKernelWhatItCanDoByItself) {
   for (const auto opcode :
-       {FUSE_OPEN, FUSE_CREATE, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL, FUSE_COPY_FILE_RANGE})
+       {FUSE_OPEN, FUSE_CREATE, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL})
     EXPECT_EQ(call(opcode, 1, Bytes(64)).error, ENOSYS) << opcode;
-  EXPECT_EQ(call(kOpCopyFileRange64, 1, Bytes(64)).error, ENOSYS);
   EXPECT_EQ(call(63, 1).error, ENOSYS);
   EXPECT_EQ(call(100'000, 1).error, ENOSYS);
 }
