@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -217,6 +218,9 @@ class Passthrough(Filesystem):
         (self.folder / "source").mkdir()
 
     def mount(self):
+        # It keeps a descriptor open for every inode the kernel knows.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self.start_daemon(self.folder / self.name, "-f", "-o",
                           f"source={self.folder / 'source'},cache=always,writeback,timeout=86400", self.mount_point)
 

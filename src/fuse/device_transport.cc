@@ -13,12 +13,13 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr int kBatch = 64;  // messages before completions of the queue get their turn
+constexpr std::size_t kBatch = 64;  // messages before completions of the queue get their turn
 constexpr std::size_t kMessageOffset = BufferPool::kPage - kWriteHeaderBytes;
 constexpr std::uint64_t kWindow = 16;           // messages after which a port looks at its share of them
 constexpr std::uint64_t kFairShare = 4;         // a quarter
 constexpr std::uint64_t kShortAway = 2'000'000;  // ns that a thread looks away; doubled each time up to
 constexpr std::uint64_t kLongAway = 32'000'000;
+constexpr std::size_t kStartEvery = 4;             // messages after which the device gets to see what they ask for
 constexpr int kAlone = 4;                        // messages that came one by one
 constexpr std::size_t kBigMessage = 32u << 10;  // takes so long to serve that the others should look meanwhile
 
@@ -57,9 +58,13 @@ class DevicePort : public Port {
 
  private:
   void drain() {
-    int taken = 0;
-    while (taken < kBatch && watching_ && receive()) ++taken;
-    taken_ += static_cast<std::uint64_t>(taken);
+    std::size_t taken = 0;
+    while (taken < kBatch && watching_ && receive()) {
+      if (++taken % kStartEvery != 0 || queue_.in_flight() == 0) continue;
+      queue_.kick();
+      if (readers_.any_away() && queue_.in_flight() > kStartEvery) readers_.rouse();
+    }
+    taken_ += taken;
     if (taken != 1) alone_ = 0;
     if (taken == 1 && queue_.in_flight() == 0 && ++alone_ >= kAlone && readers_.any_away()) {
       alone_ = 0;
