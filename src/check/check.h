@@ -1,10 +1,9 @@
 // The independent checker: a second opinion on a filesystem's bytes. It knows the format and nothing of the engine.
 //
-// Memory: one bit per device block, 24 bytes per segment, 8 bytes per 168 blocks, 40 bytes per inode, 16 bytes per
+// Memory: one bit per device block, 32 bytes per segment, 8 bytes per 168 blocks, 40 bytes per inode, 16 bytes per
 // directory entry, and the entries of the largest directory. Reads only. One thread; the device may be shared.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "check/report.h"
@@ -23,10 +22,6 @@ struct CheckOptions {
   bool verify_data = false;      // read all file blocks and compare their checksums
   bool skip_when_clean = false;  // trust a clean superblock
 };
-
-// Gives a device that shows the filesystem as the next mount would serve it, changing nothing on the one given, which
-// it may read until it is destroyed. Supplied by whoever has the engine at hand.
-using Recover = std::function<Result<std::unique_ptr<io::BlockDevice>>(io::BlockDevice&)>;
 
 // Errors only where nothing can be said: Errc::not_varve, Errc::unknown_feature, or no superblock to start from
 // (Errc::corrupt, Errc::io). Everything else is in the report.

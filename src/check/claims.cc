@@ -72,6 +72,7 @@ Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
     ++data_;
     segment.clock_sum += owner.clock;
     segment.youngest = std::max(segment.youngest, owner.clock);
+    segment.estimates += owner.estimate != 0;
   }
   return Claim::good;
 }

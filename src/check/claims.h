@@ -26,6 +26,7 @@ class Claims {
     std::uint64_t clock_sum = 0;
     std::uint32_t live = 0;
     std::uint32_t youngest = 0;
+    std::uint32_t estimates = 0;  // blocks whose rewrite interval has been estimated
   };
   using Recorder = std::function<void(BlockAddr, const format::ReverseEntry&)>;
 

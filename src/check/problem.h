@@ -26,9 +26,12 @@ enum class Severity : std::uint8_t {
   X(106, run_not_free, error, "a head or the chain is to go on over live blocks")                       \
   X(107, runs_overlap, error, "two heads are to go on over the same blocks")                            \
   X(108, count_wrong, error, "a count in the superblock is wrong")                                      \
+  X(109, superblock_lost, error, "no superblock is where it should be")                                 \
+  X(110, field_wrong, error, "a field of the superblock is impossible")                                 \
   X(201, needs_recovery, note, "the log must be replayed; what follows is the state of the checkpoint") \
   X(202, log_after_clean, error, "marked clean, but the log goes on")                                   \
   X(203, not_unmounted, note, "was not unmounted, but there is nothing to replay")                      \
+  X(204, log_damaged, error, "the log is damaged")                                                      \
   X(301, node_unreadable, error, "a tree node cannot be read")                                          \
   X(302, node_damaged, error, "a tree node is damaged")                                                 \
   X(303, node_from_future, error, "a tree node is newer than the checkpoint")                           \

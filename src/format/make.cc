@@ -144,7 +144,7 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
   s.serial = Serial{1};
   s.chain = {s.first_segment + s.segment_blocks, s.segment_blocks};
   s.next_run = {s.first_segment + 2ULL * s.segment_blocks, s.segment_blocks};
-  s.clock_unit = std::max<std::uint64_t>(1, s.device_blocks / kClockUnits);
+  s.clock_unit = clock_unit_of(s.device_blocks);
   s.next_ino = kRootIno.v + 1;
   s.inodes = 1;
   s.clean = true;
@@ -162,6 +162,10 @@ std::uint32_t auto_segment_blocks(std::uint64_t device_blocks) {
 
 BlockAddr first_segment_of(std::uint64_t device_blocks) {
   return BlockAddr{device_blocks >= kRoomyDeviceBlocks ? 256U : 8U};
+}
+
+std::uint64_t clock_unit_of(std::uint64_t device_blocks) {
+  return std::max<std::uint64_t>(1, device_blocks / kClockUnits);
 }
 
 Result<EmptyFilesystem> make_filesystem(const MakeParameters& parameters, Random& random) {

@@ -33,6 +33,9 @@ std::uint32_t auto_segment_blocks(std::uint64_t device_blocks);
 // 1 MiB into the device, which keeps partition-sized alignment; 32 KiB where space is dear.
 BlockAddr first_segment_of(std::uint64_t device_blocks);
 
+// Blocks per unit of stored clocks: 2^18 units for the whole device.
+std::uint64_t clock_unit_of(std::uint64_t device_blocks);
+
 // Errc::invalid with the reason: device too small or too big, unusable segment size, label too long.
 Result<EmptyFilesystem> make_filesystem(const MakeParameters& parameters, Random& random);
 

@@ -14,6 +14,7 @@ enum class Atime : std::uint8_t { relative, never, always };
 struct Options {
   bool read_only = false;
   bool no_recovery = false;        // read-only: show the last checkpoint, replay nothing
+  bool accept_log_damage = false;  // replay the log up to a damaged chunk: for repairs
   bool background = true;          // false: no threads; timers, cleaning and checkpoints only when called (tests)
   bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten
   bool discard = false;            // discard freed segments after each checkpoint

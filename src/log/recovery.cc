@@ -63,8 +63,8 @@ struct HeldChunk {
 
 class Walk {
  public:
-  Walk(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit)
-      : device_(device), super_(super), visit_(visit), window_(device), tail_window_(device) {
+  Walk(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit, const RecoveryOptions& options)
+      : device_(device), super_(super), visit_(visit), options_(options), window_(device), tail_window_(device) {
     result_.position = {super.chain, super.next_run, super.lsn, super.chain_crc};
     result_.clock = super.clock;
     result_.next_ino = super.next_ino;
@@ -82,7 +82,7 @@ class Walk {
       }
       TRY(accept());
     }
-    TRY(judge_end());
+    if (!options_.accept_damage) TRY(judge_end());
     return std::move(result_);
   }
 
@@ -114,7 +114,8 @@ class Walk {
 
   Status hold(HeldChunk& chunk) {
     const format::ChunkHeader& h = chunk.header;
-    if (h.settled > super_.serial)
+    result_.settled = std::max(result_.settled, h.settled);
+    if (h.settled > super_.serial && !options_.accept_damage)
       return Error(Errc::needs_fsck,
                    fmt::format("{}: the log names checkpoint {}, but the newest superblock found is {}: a superblock is "
                                "lost; run fsck.varve",
@@ -189,6 +190,7 @@ class Walk {
   io::BlockDevice& device_;
   const format::Superblock& super_;
   const ChunkVisitor& visit_;
+  const RecoveryOptions& options_;
   Window window_, tail_window_;
   Recovered result_;
   ChainPosition next_;
@@ -198,8 +200,9 @@ class Walk {
 
 }  // namespace
 
-Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit) {
-  return Walk(device, super, visit).run();
+Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit,
+                                const RecoveryOptions& options) {
+  return Walk(device, super, visit, options).run();
 }
 
 }  // namespace varve::log

@@ -18,15 +18,21 @@ struct Recovered {
   std::uint64_t next_ino = 0;
   std::uint64_t chunks = 0;
   std::uint64_t blocks = 0;    // of log walked, inline payload included
+  Serial settled;              // newest checkpoint that a chunk names as settled
   bool cut_short = false;      // a valid header was dropped because its payload is not there
 };
 
 // Called for each chunk of the recovered prefix, in order. `payload` = address of its first inline block.
 using ChunkVisitor = std::function<Status(const format::Chunk& chunk)>;
 
+struct RecoveryOptions {
+  bool accept_damage = false;  // ends the log at the damage instead of failing
+};
+
 // Follows the chain from the superblock's place. Payload is verified only above the highest `durable` that a valid header
 // names: the first bad one there is the cut; below it a bad payload stays an error of that block alone (H8).
 // Errc::needs_fsck when what ends the chain is damage and not a crash (H9, H27). Reads only.
-Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit);
+Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit,
+                                const RecoveryOptions& options = {});
 
 }  // namespace varve::log

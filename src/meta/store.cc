@@ -111,7 +111,8 @@ Status Store::start(bool copies_equal) {
   } else {
     Replay replay(*this, *active_);
     const log::Recovered recovered =
-        TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); }));
+        TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); },
+                               {.accept_damage = options_.accept_log_damage}));
     TRY(make_equal());
     segments_.finish_loading();
     replayed_chunks_ = recovered.chunks;

@@ -28,6 +28,7 @@ namespace varve::meta {
 struct StoreOptions {
   bool read_only = false;
   bool no_recovery = false;
+  bool accept_log_damage = false;  // replay up to the damage: for repairs
   bool background = true;
   bool discard = false;
   std::size_t memory_bytes = 256u << 20;

@@ -8,6 +8,7 @@
 #include "checking.h"
 #include "format/chunk.h"
 #include "fsck/command.h"
+#include "fsck/recovery.h"
 
 namespace varve::check::test {
 namespace {
@@ -29,7 +30,7 @@ class FsckCommand : public testing::Test {
     for (const auto& argument : arguments) argv.push_back(argument.c_str());
     out_.str("");
     err_.str("");
-    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, recover_, nullptr});
+    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, fsck::recover});
   }
   std::string image() const { return folder_ / "image"; }
   void save(ImageBuilder& builder) { ASSERT_TRUE(builder.build()->save(image()).ok()); }
@@ -37,7 +38,6 @@ class FsckCommand : public testing::Test {
   files::path folder_;
   std::ostringstream out_, err_;
   bool terminal_ = false;
-  Recover recover_;
 };
 
 TEST_F(FsckCommand, CleanIsZero) {
@@ -61,14 +61,64 @@ TEST_F(FsckCommand, ErrorsAreFour) {
   save(builder);
   EXPECT_EQ(fsck({}), 4);
   EXPECT_THAT(out_.str(), testing::HasSubstr("E108"));
-  EXPECT_EQ(fsck({"-y"}), 4);
-  EXPECT_THAT(out_.str(), testing::HasSubstr("not possible yet"));
+  EXPECT_THAT(out_.str(), testing::HasSubstr("nothing was changed"));
   EXPECT_EQ(fsck({"--json"}), 4);
   const auto json = nlohmann::json::parse(out_.str());
   EXPECT_EQ(json["verdict"], "damaged");
   EXPECT_EQ(json["errors"], 1);
   EXPECT_EQ(json["problems"][0]["name"], "count_wrong");
   EXPECT_EQ(json["problems"][0]["code"], 108);
+}
+
+TEST_F(FsckCommand, RepairsAreOne) {
+  ImageBuilder builder;
+  fill(builder);
+  builder.change_image = [](format::Superblock& s) { ++s.inodes; };
+  save(builder);
+  EXPECT_EQ(fsck({"-y"}), 1);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("1 errors found and repaired"));
+  EXPECT_EQ(fsck({"-f", "--data"}), 0);
+  save(builder);
+  EXPECT_EQ(fsck({"-p", "-f", "--json"}), 1) << "counts are safe";
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["verdict"], "repaired");
+  EXPECT_EQ(json["errors_left"], 0);
+  EXPECT_EQ(json["problems"][0]["done"], true);
+  EXPECT_EQ(json["problems"][0]["repair"], "computed anew");
+}
+
+TEST_F(FsckCommand, PreeningLosesNothing) {
+  ImageBuilder builder;
+  fill(builder);
+  const Ino lost = builder.add_file(Ino{}, "", 2);
+  builder.attributes()[lost].nlink = 1;
+  save(builder);
+  EXPECT_EQ(fsck({"-p", "-f"}), 4);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("fsck.varve -y"));
+  EXPECT_EQ(fsck({"-n"}), 4) << "nothing was changed";
+  EXPECT_EQ(fsck({"-y"}), 1);
+  EXPECT_EQ(fsck({"-n"}), 0);
+}
+
+TEST_F(FsckCommand, UndoBringsEverythingBack) {
+  ImageBuilder builder;
+  fill(builder);
+  builder.change_image = [](format::Superblock& s) { ++s.inodes; };
+  save(builder);
+  const auto before = io::MemDevice::load(image());
+  const std::string undo = folder_ / "undo";
+  EXPECT_EQ(fsck({"-y", "--undo", undo}), 1);
+  EXPECT_EQ(fsck({"-y", "--undo", undo}), 8) << "an undo file is never overwritten";
+  EXPECT_EQ(fsck({"-n"}), 0);
+  EXPECT_EQ(fsck({"--undo-apply", undo}), 0) << err_.str();
+  const auto after = io::MemDevice::load(image());
+  ASSERT_TRUE(before.ok() && after.ok());
+  std::vector<std::byte> a((*before)->geometry().size_bytes), b(a.size());
+  (*before)->peek(0, a);
+  (*after)->peek(0, b);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(fsck({"-n"}), 4);
+  EXPECT_EQ(fsck({"--undo-apply", image()}), 8);
 }
 
 TEST_F(FsckCommand, OperationalErrorsAreEight) {
@@ -112,7 +162,7 @@ TEST_F(FsckCommand, ProgressGoesWhereItIsWanted) {
   EXPECT_THAT(out_.str(), testing::HasSubstr("\r"));
 }
 
-TEST_F(FsckCommand, UncleanIsRecoveredWhereThatIsPossible) {
+TEST_F(FsckCommand, UncleanIsRecovered) {
   ImageBuilder builder;
   builder.change_image = [](format::Superblock& s) { s.clean = false; };
   const auto device = builder.build();
@@ -129,15 +179,13 @@ TEST_F(FsckCommand, UncleanIsRecoveredWhereThatIsPossible) {
   ASSERT_TRUE(device->save(image()).ok());
   EXPECT_EQ(fsck({}), 0);
   EXPECT_THAT(out_.str(), testing::HasSubstr("replayed by the next mount"));
-  recover_ = [](io::BlockDevice&) -> Result<std::unique_ptr<io::BlockDevice>> {
-    ImageBuilder recovered;
-    recovered.add_file(kRootIno, "recovered", 1);
-    return std::unique_ptr<io::BlockDevice>(recovered.build());
-  };
   EXPECT_EQ(fsck({"--json"}), 0);
   const auto json = nlohmann::json::parse(out_.str());
   EXPECT_EQ(json["verdict"], "clean");
-  EXPECT_EQ(json["statistics"]["files"], 1);
+  EXPECT_EQ(json["actions"][0]["name"], "log_replayed");
+  EXPECT_EQ(fsck({"-y"}), 1);
+  EXPECT_EQ(fsck({"-p"}), 0);
+  EXPECT_THAT(out_.str(), testing::HasSubstr("not checked further"));
 }
 
 }  // namespace

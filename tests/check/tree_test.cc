@@ -34,8 +34,8 @@ TEST(Super, ImageMustAgree) {
 }
 
 TEST(Super, RunsMustBeFree) {
-  EXPECT_EQ(with_super([](Superblock& s) { s.chain = {s.first_segment, 1}; }), std::set{Code::run_not_free});
-  EXPECT_EQ(with_super([](Superblock& s) { s.heads[2].rest = s.next_run; }), std::set{Code::runs_overlap});
+  EXPECT_EQ(with_image([](Superblock& s) { s.chain = {s.first_segment, 1}; }), std::set{Code::run_not_free});
+  EXPECT_EQ(with_image([](Superblock& s) { s.heads[2].rest = s.next_run; }), std::set{Code::runs_overlap});
 }
 
 TEST(Super, CopiesThatDifferAreAWarning) {

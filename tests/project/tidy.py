@@ -24,6 +24,7 @@ ROOMS = {
     "cleaner": ["meta", "log", "format", "io", "base"],
     "fs": ["cleaner", "meta", "log", "format", "io", "base"],
     "check": ["format", "io", "base"],
+    "repair": ["check", "meta", "log", "format", "io", "base"],
     "fuse": ["fs", "cleaner", "meta", "log", "format", "io", "base"],
 }
 

@@ -6,6 +6,8 @@
 
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
+#include "io/overlay_device.h"
+#include "repair/undo.h"
 
 namespace varve::fsck {
 
@@ -17,20 +19,27 @@ struct Arguments {
   bool yes = false;
   bool preen = false;
   bool force = false;
-  bool json = false;
   bool verify_data = false;
+  bool json = false;
+  bool search = false;
+  std::string undo, undo_apply;
   ProgressChoice progress;
 };
 
 void declare(CLI::App& app, Arguments& a) {
   app.set_version_flag("-V,--version", std::string("fsck.varve ") + VARVE_VERSION);
-  auto* nothing = app.add_flag("-n", a.change_nothing, "Change nothing");
-  auto* yes = app.add_flag("-y", a.yes, "Repair without asking (repairs are not possible yet)")->excludes(nothing);
-  app.add_flag("-p,-a", a.preen, "Repair only what is safe; trust a clean filesystem unless -f is given")
+  auto* nothing = app.add_flag("-n", a.change_nothing, "Change nothing, say what a repair would do; the default");
+  auto* yes = app.add_flag("-y", a.yes, "Repair without asking")->excludes(nothing);
+  app.add_flag("-p,-a", a.preen, "Repair only what loses nothing; trust a clean filesystem unless -f is given")
       ->excludes(nothing)
       ->excludes(yes);
   app.add_flag("-f", a.force, "Check even if the filesystem was unmounted cleanly");
   app.add_flag("--data", a.verify_data, "Also read all data and verify its checksums");
+  app.add_flag("--search", a.search, "Look for lost superblocks on the whole device, even if nothing looks like Varve");
+  app.add_option("--undo", a.undo, "Keep what a repair overwrites in this file, which must not exist");
+  app.add_option("--undo-apply", a.undo_apply, "Bring back what this file of --undo holds, and do nothing else")
+      ->excludes(nothing)
+      ->excludes(yes);
   app.add_flag("-C", a.progress.wanted, "Show progress, on the descriptor whose number may follow; the default on a terminal");
   app.add_flag("--json", a.json, "Print the findings as JSON");
   app.add_option("target", a.path, "Block device or image file")->required();
@@ -58,40 +67,64 @@ std::vector<std::string> without_progress_option(int argc, const char* const* ar
   return rest;
 }
 
-struct Outcome {
-  check::Report report;
-  bool recovered = false;  // in place
-};
-
-// The filesystem as the next mount would find it, where that is possible.
-Result<Outcome> check_device(const Arguments& a, io::BlockDevice& device, const World& world, check::Progress* progress) {
-  const check::CheckOptions options{.verify_data = a.verify_data, .skip_when_clean = a.preen && !a.force};
-  Outcome outcome{TRY(check::check(device, options, progress))};
-  if (!outcome.report.needs_recovery || !world.recover) return outcome;
-  const auto recovered = TRY(world.recover(device));
-  outcome.report = TRY(check::check(*recovered, options, progress));
-  return outcome;
+// Everything on an overlay: the device is only read.
+Result<repair::Outcome> try_out(io::BlockDevice& device, const World& world, const repair::RepairOptions& options,
+                                check::Progress* progress) {
+  io::OverlayDevice overlay(device);
+  return repair::repair(overlay, world.recover, options, progress);
 }
 
-Result<Outcome> check_path(const Arguments& a, const World& world) {
-  const bool may_write = (a.yes || a.preen) && !a.change_nothing && world.recover_in_place;
-  auto device = TRY(io::open_device(a.path, {.access = io::Access::read_only}));
+Result<repair::Outcome> repair_in_place(const Arguments& a, const World& world, const repair::RepairOptions& options,
+                                        check::Progress* progress) {
+  const auto device = TRY(io::open_device(a.path, {}));
+  if (a.undo.empty()) return repair::repair(*device, world.recover, options, progress);
+  const auto undo = TRY(repair::UndoDevice::create(*device, a.undo));
+  return repair::repair(*undo, world.recover, options, progress);
+}
+
+struct Run {
+  repair::Outcome outcome;
+  bool in_place = false;
+};
+
+Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
-  const bool unclean = TRY(check::check(*device, {.skip_when_clean = true}, nullptr)).needs_recovery;
-  Outcome outcome = TRY(check_device(a, *device, world, progress.get()));
-  // What the log holds goes into the trees only after the result of doing so has been looked at.
-  if (!unclean || !may_write || outcome.report.errors() > 0) return outcome;
-  device.reset();
-  device = TRY(io::open_device(a.path, {}));
-  TRY(world.recover_in_place(*device));
-  outcome.recovered = true;
-  return outcome;
+  const repair::RepairOptions options{.search = a.search, .verify_data = a.verify_data, .skip_when_clean = a.preen && !a.force};
+  if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
+  Run run;
+  {
+    const auto device = TRY(io::open_device(a.path, {.access = io::Access::read_only}));
+    run.outcome = TRY(try_out(*device, world, options, progress.get()));
+  }
+  const bool harmless = run.outcome.actions.is_safe() && run.outcome.errors_left() == 0;
+  if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
+  return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
+}
+
+int exit_code(const Run& run) {
+  const bool changed = run.in_place && !run.outcome.actions.empty();
+  const std::uint64_t left = run.in_place ? run.outcome.errors_left() : run.outcome.before.errors();
+  return (changed ? kCorrected : kClean) | (left > 0 ? kErrorsLeft : kClean);
+}
+
+int undo(const Arguments& a, const World& world) {
+  auto apply = [&]() -> Result<repair::UndoResult> {
+    const auto device = TRY(io::open_device(a.path, {}));
+    return repair::apply_undo(*device, a.undo_apply);
+  };
+  const auto done = apply();
+  if (!done.ok()) {
+    world.err << "fsck.varve: " << done.error().message() << "\n";
+    return kOperationalError;
+  }
+  world.out << fmt::format("{}: {} blocks brought back\n", a.path, done->blocks);
+  return kClean;
 }
 
 }  // namespace
 
 int run(int argc, const char* const* argv, const World& world) {
-  CLI::App app("Checks a Varve filesystem.", "fsck.varve");
+  CLI::App app("Checks and repairs a Varve filesystem.", "fsck.varve");
   Arguments arguments;
   declare(app, arguments);
   try {
@@ -99,15 +132,16 @@ int run(int argc, const char* const* argv, const World& world) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error, world.out, world.err) == 0 ? kClean : kUsageError;
   }
-  const auto outcome = check_path(arguments, world);
-  if (!outcome.ok()) {
-    world.err << "fsck.varve: " << outcome.error().message() << "\n";
+  if (!arguments.undo_apply.empty()) return undo(arguments, world);
+  arguments.search |= arguments.yes;
+  const auto done = check_path(arguments, world);
+  if (!done.ok()) {
+    world.err << "fsck.varve: " << done.error().message() << "\n";
     return kOperationalError;
   }
-  const Findings findings{arguments.path, arguments.verify_data, arguments.yes || arguments.preen, outcome->report};
+  const Findings findings{arguments.path, arguments.verify_data, arguments.preen, done->in_place, done->outcome};
   world.out << (arguments.json ? to_json(findings) : to_text(findings));
-  if (outcome->recovered && !arguments.json) world.out << arguments.path << ": the log was replayed\n";
-  return outcome->report.errors() > 0 ? kErrorsLeft : outcome->recovered ? kCorrected : kClean;
+  return exit_code(*done);
 }
 
 }  // namespace varve::fsck

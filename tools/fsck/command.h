@@ -1,10 +1,9 @@
 // fsck.varve as a function, so that tests run the whole command in-process.
 #pragma once
 
-#include <functional>
 #include <iosfwd>
 
-#include "check/check.h"
+#include "repair/repair.h"
 
 namespace varve::fsck {
 
@@ -23,8 +22,7 @@ struct World {
   std::ostream& out;
   std::ostream& err;
   bool terminal = false;    // `out` is one: progress is shown there
-  check::Recover recover;   // how to replay the log of an unclean filesystem; null: its checkpoint is checked
-  std::function<Status(io::BlockDevice&)> recover_in_place;  // for -p and -y; null: left to the next mount
+  repair::Recover recover;  // the engine's
 };
 
 int run(int argc, const char* const* argv, const World& world);

@@ -8,7 +8,7 @@
 
 namespace {
 
-// A recovery in place that is cut off is a crash like any other: nothing to clean up.
+// A repair that is cut off is a crash like any other: nothing to clean up.
 void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 
 }  // namespace
@@ -16,6 +16,5 @@ void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 int main(int argc, char** argv) {
   std::signal(SIGINT, cancel);
   std::signal(SIGTERM, cancel);
-  return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover_onto_overlay,
-                                       varve::fsck::recover});
+  return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover});
 }

@@ -35,12 +35,17 @@ const char* name_of(check::Severity severity) {
   return "";
 }
 
-const char* verdict_of(const check::Report& report) {
-  if (report.errors() > 0) return "damaged";
-  return report.needs_recovery ? "needs recovery" : "clean";
+const char* verdict_of(const Findings& f) {
+  if (f.outcome.before.errors() == 0) return f.outcome.before.needs_recovery ? "needs recovery" : "clean";
+  if (!f.in_place) return "damaged";
+  return f.outcome.errors_left() > 0 ? "damaged" : "repaired";
 }
 
-nlohmann::ordered_json problem_json(const check::Problem& problem) {
+bool is_done(const Findings& f, check::Code code) {
+  return f.in_place && !f.outcome.actions.empty() && f.outcome.after.problems.count(code) == 0;
+}
+
+nlohmann::ordered_json problem_json(const Findings& f, const check::Problem& problem) {
   nlohmann::ordered_json json;
   json["code"] = static_cast<unsigned>(problem.code);
   json["name"] = check::name_of(problem.code);
@@ -49,55 +54,103 @@ nlohmann::ordered_json problem_json(const check::Problem& problem) {
   if (problem.where.ino) json["inode"] = problem.where.ino.v;
   json["text"] = check::text_of(problem.code);
   json["detail"] = problem.detail;
+  json["repair"] = repair::remedy_of(problem.code);
+  json["done"] = is_done(f, problem.code);
   return json;
 }
 
+nlohmann::ordered_json action_json(const repair::Action& action) {
+  nlohmann::ordered_json json;
+  json["code"] = static_cast<unsigned>(action.code);
+  json["name"] = repair::name_of(action.code);
+  json["safe"] = repair::safety_of(action.code) == repair::Safety::safe;
+  if (action.ino) json["inode"] = action.ino.v;
+  if (action.last_ino) json["last_inode"] = action.last_ino.v;
+  json["text"] = repair::text_of(action.code);
+  json["detail"] = action.detail;
+  return json;
+}
+
+std::string problem_lines(const check::ProblemLog& problems) {
+  std::string text;
+  for (const check::Problem& problem : problems.kept()) text += to_line(problem) + "\n";
+  for (const auto& [code, count] : problems.counts())
+    if (count > check::ProblemLog::kMostPerCode)
+      text += fmt::format("… and {} more: {}\n", count - check::ProblemLog::kMostPerCode, check::text_of(code));
+  return text;
+}
+
+std::string action_lines(const Findings& f) {
+  const repair::ActionLog& actions = f.outcome.actions;
+  if (actions.empty()) return "";
+  std::string text = f.in_place ? "Done:\n" : "A repair would do:\n";
+  for (const repair::Action& action : actions.kept()) text += "  " + to_line(action) + "\n";
+  for (const auto& [code, count] : actions.counts())
+    if (count > repair::ActionLog::kMostPerCode)
+      text += fmt::format("  … and {} more: {}\n", count - repair::ActionLog::kMostPerCode, repair::text_of(code));
+  return text;
+}
+
 std::string verdict_lines(const Findings& f) {
-  const check::Report& report = f.report;
-  if (report.quick) return fmt::format("{}: clean, not checked further\n", f.device);
-  if (report.errors() > 0) {
-    std::string text = fmt::format("{}: {} errors found, nothing was changed\n", f.device, report.errors());
-    if (f.repair_wanted) text += "Repairs are not possible yet: mount it read-only and copy what is needed.\n";
-    return text;
+  const check::Report& before = f.outcome.before;
+  const std::uint64_t left = f.outcome.errors_left();
+  if (before.quick) return fmt::format("{}: clean, not checked further\n", f.device);
+  if (f.in_place && !f.outcome.actions.empty()) {
+    if (left > 0) return fmt::format("{}: {} errors found, {} are left\n", f.device, before.errors(), left);
+    if (before.errors() > 0) return fmt::format("{}: {} errors found and repaired\n", f.device, before.errors());
+    const bool replayed = f.outcome.actions.count(repair::ActionCode::log_replayed) > 0;
+    return fmt::format("{}: no errors; {}\n", f.device, replayed ? "the log was replayed" : "warnings were seen to");
   }
-  if (report.needs_recovery)
-    return fmt::format("{}: no errors in the checkpoint; the log will be replayed by the next mount\n", f.device);
-  return fmt::format("{}: no errors\n", f.device);
+  if (before.errors() == 0 && !f.outcome.actions.empty())
+    return fmt::format("{}: no errors; the log will be replayed by the next mount\n", f.device);
+  if (before.errors() == 0) return fmt::format("{}: no errors\n", f.device);
+  std::string text = fmt::format("{}: {} errors found, nothing was changed\n", f.device, before.errors());
+  if (left > 0) text += fmt::format("A repair would leave {} of them.\n", left);
+  if (f.preening && !f.outcome.actions.is_safe())
+    text += "A repair would lose or move something: look at the list above, then run fsck.varve -y.\n";
+  return text;
 }
 
 }  // namespace
 
 std::string to_text(const Findings& f) {
-  std::string text;
-  for (const check::Problem& problem : f.report.problems.kept()) text += to_line(problem) + "\n";
-  for (const auto& [code, count] : f.report.problems.counts())
-    if (count > check::ProblemLog::kMostPerCode)
-      text += fmt::format("… and {} more: {}\n", count - check::ProblemLog::kMostPerCode, check::text_of(code));
-  if (!f.report.quick)
-    for (const Number& number : numbers_of(f.report.statistics))
+  const check::Report& before = f.outcome.before;
+  std::string text = problem_lines(before.problems);
+  const bool log_only = before.errors() == 0 && before.warnings() == 0;
+  if (!log_only) text += action_lines(f);
+  if (f.in_place && f.outcome.errors_left() > 0) text += "Left:\n" + problem_lines(f.outcome.after.problems);
+  const check::Report& shown = f.in_place ? f.outcome.after : before;
+  if (!shown.quick)
+    for (const Number& number : numbers_of(shown.statistics))
       if (number.value > 0) text += fmt::format("{:>12} {}\n", number.value, number.label);
   return text + verdict_lines(f);
 }
 
 std::string to_json(const Findings& f) {
-  const check::Report& report = f.report;
+  const check::Report& before = f.outcome.before;
   nlohmann::ordered_json json;
   json["device"] = f.device;
-  json["label"] = report.super.label;
-  json["format_version"] = report.super.version;
-  json["checkpoint"] = report.super.serial.v;
-  json["verdict"] = verdict_of(report);
-  json["unmounted_cleanly"] = report.super.clean;
-  json["needs_recovery"] = report.needs_recovery;
-  json["quick"] = report.quick;
+  json["label"] = before.super.label;
+  json["format_version"] = before.super.version;
+  json["checkpoint"] = before.super.serial.v;
+  json["verdict"] = verdict_of(f);
+  json["unmounted_cleanly"] = before.super.clean;
+  json["needs_recovery"] = before.needs_recovery;
+  json["quick"] = before.quick;
   json["data_verified"] = f.data_verified;
-  json["errors"] = report.errors();
-  json["warnings"] = report.warnings();
-  for (const Number& number : numbers_of(report.statistics)) json["statistics"][number.key] = number.value;
+  json["errors"] = before.errors();
+  json["warnings"] = before.warnings();
+  json["in_place"] = f.in_place;
+  json["errors_left"] = f.outcome.errors_left();
+  for (const Number& number : numbers_of(before.statistics)) json["statistics"][number.key] = number.value;
   json["problems"] = nlohmann::ordered_json::array();
-  for (const check::Problem& problem : report.problems.kept()) json["problems"].push_back(problem_json(problem));
+  for (const check::Problem& problem : before.problems.kept()) json["problems"].push_back(problem_json(f, problem));
   json["counts"] = nlohmann::ordered_json::object();
-  for (const auto& [code, count] : report.problems.counts()) json["counts"][check::name_of(code)] = count;
+  for (const auto& [code, count] : before.problems.counts()) json["counts"][check::name_of(code)] = count;
+  json["actions"] = nlohmann::ordered_json::array();
+  for (const repair::Action& action : f.outcome.actions.kept()) json["actions"].push_back(action_json(action));
+  json["left"] = nlohmann::ordered_json::object();
+  for (const auto& [code, count] : f.outcome.after.problems.counts()) json["left"][check::name_of(code)] = count;
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

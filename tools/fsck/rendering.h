@@ -1,17 +1,18 @@
-// The findings of a check as text and as JSON, from one model.
+// The findings of a check and what was done about them as text and as JSON, from one model.
 #pragma once
 
 #include <string>
 
-#include "check/report.h"
+#include "repair/repair.h"
 
 namespace varve::fsck {
 
 struct Findings {
   std::string device;
   bool data_verified = false;
-  bool repair_wanted = false;
-  const check::Report& report;
+  bool preening = false;
+  bool in_place = false;  // else the actions are what a repair would do
+  const repair::Outcome& outcome;
 };
 
 std::string to_text(const Findings& findings);

@@ -21,6 +21,7 @@ void declare_status(CLI::App& app, Action& chosen);
 void declare_checkpoint(CLI::App& app, Action& chosen);
 void declare_trim(CLI::App& app, Action& chosen);
 void declare_dump(CLI::App& app, Action& chosen);
+void declare_salvage(CLI::App& app, Action& chosen);
 
 // Returns the exit code: 0 on success, otherwise 1 with a message on io.err.
 int run(int argc, const char* const* argv, IoLayer io);

@@ -1,0 +1,56 @@
+#include "repair/action.h"
+
+#include <algorithm>
+
+namespace varve::repair {
+
+namespace {
+
+struct Row {
+  ActionCode code;
+  const char* name;
+  Safety safety;
+  const char* text;
+};
+
+constexpr Row kRows[] = {
+#define X(number, name, safety, text) {ActionCode::name, #name, Safety::safety, text},
+    VARVE_ACTIONS(X)
+#undef X
+};
+
+const Row& row_of(ActionCode code) {
+  for (const Row& row : kRows)
+    if (row.code == code) return row;
+  return kRows[0];
+}
+
+}  // namespace
+
+const char* name_of(ActionCode code) { return row_of(code).name; }
+const char* text_of(ActionCode code) { return row_of(code).text; }
+Safety safety_of(ActionCode code) { return row_of(code).safety; }
+
+std::string to_line(const Action& a) {
+  std::string line = fmt::format("R{}", static_cast<unsigned>(a.code));
+  if (a.last_ino && a.last_ino != a.ino) line += fmt::format(" inodes {} to {}", a.ino, a.last_ino);
+  else if (a.ino) line += fmt::format(" inode {}", a.ino);
+  line += fmt::format(": {}", text_of(a.code));
+  if (!a.detail.empty()) line += fmt::format(": {}", a.detail);
+  return line;
+}
+
+void ActionLog::add(ActionCode code, Ino ino, std::string detail, Ino last_ino) {
+  if (++counts_[code] <= kMostPerCode) kept_.push_back({code, ino, last_ino, std::move(detail)});
+}
+
+std::uint64_t ActionLog::count(ActionCode code) const {
+  const auto found = counts_.find(code);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+bool ActionLog::is_safe() const {
+  return std::ranges::all_of(counts_, [](const auto& entry) { return safety_of(entry.first) == Safety::safe; });
+}
+
+}  // namespace varve::repair

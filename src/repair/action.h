@@ -1,0 +1,87 @@
+// Everything a repair can do. Numbers are stable: scripts and bug reports may rely on them; never reuse one.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace varve::repair {
+
+enum class Safety : std::uint8_t {
+  safe,   // nothing that users see is changed: what is written can be computed from the rest
+  lossy,  // something is given up, made up or moved: only when asked to
+};
+
+// number, name, safety, sentence
+#define VARVE_ACTIONS(X)                                                                  \
+  X(801, superblock_found, lossy, "the superblock was found by a scan of the device")     \
+  X(802, superblocks_written, safe, "both superblocks were written anew")                 \
+  X(803, log_replayed, safe, "the log was replayed")                                      \
+  X(804, log_cut, lossy, "the log was given up behind a damaged chunk")                   \
+  X(811, tree_rebuilt, safe, "the inode file was rebuilt")                                \
+  X(812, leaves_found, safe, "parts of the inode file were found by a scan of the device") \
+  X(813, old_copy_used, lossy, "an older copy replaces a lost part of the inode file")    \
+  X(814, items_lost, lossy, "a part of the inode file is lost")                           \
+  X(815, reverse_map_corrected, safe, "owners of blocks were recorded anew")              \
+  X(816, free_map_corrected, safe, "the map of live blocks was corrected")                \
+  X(821, item_removed, lossy, "an item without sense was removed")                        \
+  X(822, attributes_made_up, lossy, "lost attributes of an inode were made up")           \
+  X(823, attributes_corrected, safe, "attributes of an inode were corrected")             \
+  X(824, inode_removed, lossy, "an inode of which nothing is left was removed")           \
+  X(825, blocks_lost, lossy, "blocks of a file are lost and read as zeros")               \
+  X(826, size_corrected, lossy, "the size of a file was set to hold all its blocks")      \
+  X(827, xattrs_removed, lossy, "damaged extended attributes were removed")               \
+  X(828, link_count_corrected, safe, "a link count was corrected")                        \
+  X(829, block_count_corrected, safe, "the number of blocks of an inode was corrected")   \
+  X(841, entry_removed, lossy, "a directory entry was removed")                           \
+  X(842, entry_renamed, lossy, "a directory entry of a name that was there was renamed")  \
+  X(843, entry_type_corrected, safe, "the type in a directory entry was corrected")       \
+  X(844, entry_moved, safe, "a directory entry got another cookie")                       \
+  X(845, index_rebuilt, safe, "the name index of a directory was rebuilt")                \
+  X(846, entry_count_corrected, safe, "the number of entries of a directory was corrected") \
+  X(847, parent_corrected, safe, "a directory was told where it is")                      \
+  X(848, directory_made, lossy, "a directory was made")                                   \
+  X(849, reconnected, lossy, "an inode without a name was put into lost+found")           \
+  X(850, orphan_removed, safe, "an inode was taken from the list of orphans")
+
+enum class ActionCode : std::uint16_t {
+#define X(number, name, safety, text) name = number,
+  VARVE_ACTIONS(X)
+#undef X
+};
+
+const char* name_of(ActionCode code);
+const char* text_of(ActionCode code);
+Safety safety_of(ActionCode code);
+
+struct Action {
+  ActionCode code{};
+  Ino ino;       // none: no particular inode
+  Ino last_ino;  // of a range of inodes; else none
+  std::string detail;
+};
+
+// One line: "R841 inode 7: a directory entry was removed: …".
+std::string to_line(const Action& action);
+
+// Collects actions: all are counted, the first kMostPerCode of each code are kept.
+class ActionLog {
+ public:
+  static constexpr std::uint64_t kMostPerCode = 1000;
+
+  void add(ActionCode code, Ino ino = {}, std::string detail = {}, Ino last_ino = {});
+  std::uint64_t count(ActionCode code) const;
+  bool empty() const { return counts_.empty(); }
+  bool is_safe() const;  // nothing lossy
+
+  const std::vector<Action>& kept() const { return kept_; }
+  const std::map<ActionCode, std::uint64_t>& counts() const { return counts_; }
+
+ private:
+  std::vector<Action> kept_;
+  std::map<ActionCode, std::uint64_t> counts_;
+};
+
+}  // namespace varve::repair

@@ -1,0 +1,30 @@
+#include "repair/device_scan.h"
+
+#include <algorithm>
+
+#include "base/buffer.h"
+
+namespace varve::repair {
+
+namespace {
+
+constexpr std::uint64_t kPieceBlocks = 1024;  // 4 MiB
+
+}  // namespace
+
+void scan_device(io::BlockDevice& device, check::Progress* progress,
+                 const std::function<void(BlockAddr, std::span<const std::byte>)>& visit) {
+  AlignedBuffer buffer(kPieceBlocks * kBlockSize);
+  const std::uint64_t blocks = device.geometry().blocks();
+  for (std::uint64_t at = 0; at < blocks; at += kPieceBlocks) {
+    const std::uint64_t count = std::min(kPieceBlocks, blocks - at);
+    const bool whole = device.read(at * kBlockSize, buffer.span().first(count * kBlockSize)).ok();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto block = buffer.span().subspan(i * kBlockSize, kBlockSize);
+      if (whole || device.read((at + i) * kBlockSize, block).ok()) visit(BlockAddr{at + i}, block);
+    }
+    if (progress) progress->update("scan", at, blocks);
+  }
+}
+
+}  // namespace varve::repair

@@ -1,0 +1,151 @@
+#include "repair/leaf_plan.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "check/map_walk.h"
+#include "repair/device_scan.h"
+#include "repair/tree_reader.h"
+
+namespace varve::repair {
+
+using format::Key;
+
+namespace {
+
+struct FoundLeaf {
+  BlockAddr address;
+  std::uint32_t crc = 0;
+  Serial serial;
+  KeyRange keys;  // from its first item to its last
+};
+
+// What `.mfile` and `.ffile` say about leaves of the inode file, as far as they can be read.
+struct LiveLeaves {
+  std::unordered_set<BlockAddr> leaves;
+  bool complete = true;
+};
+
+LiveLeaves read_live_leaves(io::BlockDevice& device, const format::Superblock& super) {
+  LiveLeaves live;
+  check::Report scratch;
+  scratch.super = super;
+  const check::CheckOptions options;
+  check::Context silent{device, options, nullptr, scratch};
+  const auto free_shape = format::free_map_shape(super.segments, super.segment_blocks);
+  const auto reverse_shape = format::reverse_map_shape(super.device_blocks);
+  check::MapWalk free(silent, format::TreeId::free_map, super.free_map, free_shape);
+  check::MapWalk reverse(silent, format::TreeId::reverse_map, super.reverse_map, reverse_shape);
+  std::vector<bool> bits(super.segments * super.segment_blocks);
+  free.visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
+    if (records.empty()) live.complete = false;
+    for (std::uint64_t s = 0; !records.empty() && s < free_shape.per_leaf() && first + s < super.segments; ++s) {
+      const auto map = records.subspan(s * free_shape.record_bytes + format::kSegmentRecordHeaderBytes);
+      for (std::uint64_t i = 0; i < super.segment_blocks; ++i)
+        bits[(first + s) * super.segment_blocks + i] = std::to_integer<unsigned>(map[i / 8]) >> (i % 8) & 1;
+    }
+  });
+  reverse.visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
+    if (records.empty()) live.complete = false;
+    for (std::uint64_t i = 0; i < records.size() / format::kReverseEntryBytes; ++i) {
+      const BlockAddr address{first + i};
+      if (address < super.first_segment || address - super.first_segment >= bits.size()) continue;
+      if (!bits[address - super.first_segment]) continue;
+      const auto entry = format::decode_reverse_entry(records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes));
+      if (entry.ok() && entry->owner == format::Owner::node && entry->tree == format::TreeId::inode_file && entry->level == 0)
+        live.leaves.insert(address);
+    }
+  });
+  if (scratch.errors() > 0) live.complete = false;
+  return live;
+}
+
+std::vector<FoundLeaf> find_leaves(io::BlockDevice& device, const format::Superblock& super, check::Progress* progress) {
+  std::vector<FoundLeaf> found;
+  scan_device(device, progress, [&](BlockAddr address, std::span<const std::byte> block) {
+    const auto header = format::decode_node_header(block);
+    if (!header.ok() || header->identity != super.identity || header->address != address ||
+        header->tree != format::TreeId::inode_file || header->level != 0 || header->serial > super.serial)
+      return;
+    const auto items = format::decode_items(block, *header);
+    if (items.ok())
+      found.push_back({address, format::block_crc(block), header->serial, {items->front().key, after(items->back().key)}});
+  });
+  return found;
+}
+
+class GapFiller {
+ public:
+  GapFiller(LeafPlan& plan, ActionLog& actions, std::vector<FoundLeaf> found, LiveLeaves live);
+
+  void fill(const TreeGap& gap);
+
+ private:
+  void take_all(const std::vector<FoundLeaf>& leaves, OpenRanges& open, Trust trust);
+  void take(const FoundLeaf& leaf, const KeyRange& range, Trust trust);
+
+  LeafPlan& plan_;
+  ActionLog& actions_;
+  std::vector<FoundLeaf> live_;  // ascending by key
+  std::vector<FoundLeaf> old_;   // newest first
+  bool leaves_missing_ = false;  // a live leaf was not found, or there may be such
+};
+
+GapFiller::GapFiller(LeafPlan& plan, ActionLog& actions, std::vector<FoundLeaf> found, LiveLeaves live)
+    : plan_(plan), actions_(actions), leaves_missing_(!live.complete) {
+  std::unordered_set<BlockAddr> known(plan.nodes.begin(), plan.nodes.end());
+  std::size_t live_found = 0;
+  for (FoundLeaf& leaf : found) {
+    const bool is_live = live.leaves.contains(leaf.address);
+    live_found += is_live;
+    if (!known.contains(leaf.address)) (is_live ? live_ : old_).push_back(leaf);
+  }
+  if (live_found < live.leaves.size()) leaves_missing_ = true;
+  std::ranges::sort(live_, {}, [](const FoundLeaf& leaf) { return leaf.keys.lower; });
+  std::ranges::stable_sort(old_, std::ranges::greater{}, [](const FoundLeaf& leaf) { return leaf.serial; });
+}
+
+void GapFiller::take(const FoundLeaf& leaf, const KeyRange& range, Trust trust) {
+  plan_.leaves.push_back({leaf.address, leaf.crc, range, trust});
+  if (trust == Trust::found) return actions_.add(ActionCode::leaves_found, {}, fmt::format("block {}", leaf.address));
+  actions_.add(ActionCode::old_copy_used, range.lower.ino,
+               fmt::format("block {}, of checkpoint {}", leaf.address, leaf.serial), std::min(range.upper.ino, leaf.keys.upper.ino));
+}
+
+void GapFiller::take_all(const std::vector<FoundLeaf>& leaves, OpenRanges& open, Trust trust) {
+  for (const FoundLeaf& leaf : leaves)
+    for (const KeyRange& range : open.take(leaf.keys)) take(leaf, range, trust);
+}
+
+void GapFiller::fill(const TreeGap& gap) {
+  OpenRanges open;
+  open.add(gap.range);
+  if (gap.level > 0) take_all(live_, open, Trust::found);
+  // Between the leaves that are there, nothing needs to be missing.
+  if (gap.level > 0 && !leaves_missing_) return;
+  take_all(old_, open, Trust::old_copy);
+  for (const KeyRange& range : open.left()) {
+    plan_.lost.push_back(range);
+    actions_.add(ActionCode::items_lost, range.lower.ino,
+                 fmt::format("from kind {} offset {} to kind {} offset {}", static_cast<unsigned>(range.lower.kind),
+                             range.lower.offset, static_cast<unsigned>(range.upper.kind), range.upper.offset),
+                 range.upper.ino);
+  }
+}
+
+}  // namespace
+
+LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions,
+                        check::Progress* progress) {
+  LeafPlan plan;
+  const std::vector<TreeGap> gaps = TreeReader(device, super, plan).run();
+  if (plan.misplaced_items > 0)
+    actions.add(ActionCode::item_removed, {}, fmt::format("{} items in leaves where nobody looks for them", plan.misplaced_items));
+  if (gaps.empty()) return plan;
+  GapFiller filler(plan, actions, find_leaves(device, super, progress), read_live_leaves(device, super));
+  for (const TreeGap& gap : gaps) filler.fill(gap);
+  std::ranges::sort(plan.leaves, {}, [](const LeafPiece& piece) { return piece.range.lower; });
+  return plan;
+}
+
+}  // namespace varve::repair

@@ -1,0 +1,41 @@
+// Which leaves make up the inode file: those that the tree leads to, and for the parts where it does not, what a scan of
+// the device finds: first leaves that still are live, then older copies, newest first.
+#pragma once
+
+#include <vector>
+
+#include "check/check.h"
+#include "format/node.h"
+#include "format/superblock.h"
+#include "io/block_device.h"
+#include "repair/action.h"
+#include "repair/key_range.h"
+
+namespace varve::repair {
+
+enum class Trust : std::uint8_t {
+  tree,      // the tree leads to it
+  found,     // no way leads to it, but it is live
+  old_copy,  // of a former checkpoint: its blocks may belong to others now
+};
+
+struct LeafPiece {
+  BlockAddr address;
+  std::uint32_t crc = 0;
+  KeyRange range;  // its items in here count
+  Trust trust = Trust::tree;
+};
+
+struct LeafPlan {
+  std::vector<LeafPiece> leaves;   // ascending, ranges disjoint
+  std::vector<KeyRange> lost;      // of which nothing is known
+  std::vector<BlockAddr> nodes;    // of the tree, leaves included, as far as it could be followed
+  std::uint64_t misplaced_items = 0;  // in leaves that do not stand for their keys: left out
+  bool sound = true;               // the tree has no fault: it can be kept, and changed by merging
+};
+
+// Reads all nodes of the tree; reads the whole device only if parts are missing.
+LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions,
+                        check::Progress* progress);
+
+}  // namespace varve::repair

@@ -1,0 +1,164 @@
+#include "repair/rebuild.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+
+#include "format/make.h"
+#include "format/record.h"
+#include "log/recovery.h"
+#include "repair/corrector.h"
+#include "repair/map_builder.h"
+
+namespace varve::repair {
+
+namespace {
+
+constexpr std::size_t kCacheBytes = 32 << 20;
+
+class Rebuild {
+ public:
+  Rebuild(io::BlockDevice& device, const format::Superblock& old, const RebuildOptions& options, ActionLog& actions,
+          check::Progress* progress)
+      : device_(device), old_(old), super_(start(old, options)), options_(options), actions_(actions), progress_(progress),
+        space_(device, super_) {}
+
+  Status run();
+
+ private:
+  static format::Superblock start(const format::Superblock& old, const RebuildOptions& options);
+  Verdicts decide();
+  void protect();
+  void protect_log();
+  Status write_tree(const Edits& edits);
+  Status write_image(BlockAddr address);
+
+  io::BlockDevice& device_;
+  const format::Superblock& old_;
+  format::Superblock super_;  // the one being made
+  const RebuildOptions& options_;
+  ActionLog& actions_;
+  check::Progress* progress_;
+  NodeSpace space_;
+  LeafPlan plan_;
+  Survey survey_;
+};
+
+format::Superblock Rebuild::start(const format::Superblock& old, const RebuildOptions& options) {
+  format::Superblock super = old;
+  super.serial = std::max(old.serial, options.above) + 1;
+  super.clean = false;
+  super.heads = {};
+  super.node_head = {};
+  super.clock_unit = format::clock_unit_of(old.device_blocks);
+  if (options.keep_log) return super;
+  super.chain = super.next_run = {};
+  super.epoch = Random::system().next() | 1;
+  return super;
+}
+
+Verdicts Rebuild::decide() {
+  Ino next{old_.next_ino};
+  if (!survey_.facts.inodes.empty()) next = std::max(next, survey_.facts.inodes.back().ino + 1);
+  Verdicts verdicts;
+  if (!options_.keep_log) {
+    verdicts = judge(survey_.facts, next, actions_);
+  } else if (!survey_.facts.find(kRootIno)) {
+    verdicts.made.insert(kRootIno);
+    verdicts.inodes[kRootIno] = {2, kRootIno};
+    actions_.add(ActionCode::directory_made, kRootIno, "the root");
+  }
+  super_.next_ino = next.v;
+  return verdicts;
+}
+
+void Rebuild::protect() {
+  for (std::uint64_t block = 0; block < survey_.facts.claimed.size(); ++block)
+    if (survey_.facts.claimed[block]) space_.protect(BlockAddr{block});
+  for (const BlockAddr node : plan_.nodes) space_.protect(node);
+  for (const LeafPiece& leaf : plan_.leaves) space_.protect(leaf.address);
+  for (const format::TreeId tree : {format::TreeId::reverse_map, format::TreeId::free_map})
+    for (const auto& [address, level] : read_old_map(device_, old_, tree).nodes) space_.protect(address);
+  for (const format::NodeRef& root : {old_.inode_file, old_.reverse_map, old_.free_map, old_.image})
+    space_.protect(root.address);
+  if (options_.keep_log) protect_log();
+}
+
+void Rebuild::protect_log() {
+  space_.protect(old_.chain);
+  space_.protect(old_.next_run);
+  const auto visit = [this](const format::Chunk& chunk) -> Status {
+    space_.protect(chunk.header.run);
+    space_.protect(chunk.header.next_run);
+    return format::decode_records(chunk.records, [this](const format::Record& record) -> Status {
+      const auto* map = std::get_if<format::MapBlocks>(&record);
+      for (std::size_t i = 0; map && i < map->crcs.size(); ++i) space_.protect(map->address + i);
+      return {};
+    });
+  };
+  // What cannot be followed cannot be replayed either.
+  (void)log::recover_chain(device_, old_, visit, {.accept_damage = true}).ok();
+}
+
+Status Rebuild::write_tree(const Edits& edits) {
+  if (plan_.sound && edits.empty()) return {};
+  meta::NodeCache cache(super_.identity, kCacheBytes);
+  meta::BlockingSource source(cache, device_);
+  meta::TreeRoot root{super_.inode_file, super_.inode_file_level};
+  if (plan_.sound) {
+    EditList list(edits);
+    root = TRY(meta::merge_items(source, root, list, space_, {}));
+  } else {
+    PlanEditor editor(device_, plan_, edits);
+    root = TRY(meta::merge_items(source, {}, editor, space_, {}));
+    actions_.add(ActionCode::tree_rebuilt);
+  }
+  super_.inode_file = root.ref;
+  super_.inode_file_level = root.level;
+  return space_.finish();
+}
+
+Status Rebuild::write_image(BlockAddr address) {
+  ++super_.lifetime.checkpoints;
+  super_.image = {};
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  const std::uint32_t crc = format::encode_super_image(super_, block.span(), address);
+  TRY(space_.write(address, block.span(), crc, format::TreeId::super_image, 0));
+  super_.image = {address, crc, 0};
+  return space_.finish();
+}
+
+Status Rebuild::run() {
+  plan_ = make_leaf_plan(device_, old_, actions_, progress_);
+  survey_ = TRY(survey(device_, old_, plan_));
+  const Verdicts verdicts = decide();
+  const Edits edits = TRY(correct(device_, old_, plan_, survey_, verdicts, actions_));
+  protect();
+  TRY(write_tree(edits));
+  const BlockAddr image = TRY(space_.allocate());
+  TRY(MapBuilder(device_, super_, space_, actions_).run(image));
+  TRY(write_image(image));
+  TRY(device_.flush());
+  TRY(write_superblocks(device_, super_));
+  actions_.add(ActionCode::superblocks_written, {}, fmt::format("checkpoint {}", super_.serial));
+  return {};
+}
+
+}  // namespace
+
+Status rebuild(io::BlockDevice& device, const format::Superblock& super, const RebuildOptions& options, ActionLog& actions,
+               check::Progress* progress) {
+  return Rebuild(device, super, options, actions, progress).run();
+}
+
+Status write_superblocks(io::BlockDevice& device, const format::Superblock& super) {
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  format::encode_superblock(super, block.span());
+  for (const std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
+    TRY(device.write(at * kBlockSize, block.span()));
+    TRY(device.flush());
+  }
+  return {};
+}
+
+}  // namespace varve::repair

@@ -1,0 +1,221 @@
+#include "repair/repair.h"
+
+#include "io/overlay_device.h"
+#include "log/recovery.h"
+#include "repair/rebuild.h"
+#include "repair/superblock_search.h"
+
+namespace varve::repair {
+
+using check::Code;
+
+namespace {
+
+constexpr unsigned kMostRounds = 8;
+
+Status ignore(const format::Chunk&) { return {}; }
+
+class Repair {
+ public:
+  Repair(io::BlockDevice& device, const Recover& recover, const RepairOptions& options, check::Progress* progress)
+      : device_(device), recover_(recover), options_(options), progress_(progress) {}
+
+  Result<Outcome> run();
+
+ private:
+  Result<check::Report> look(bool verify_data);
+  bool log_is_lost(const check::Report& report);
+  Result<check::Report> find_superblock(const Error& why);
+  Status round(const check::Report& report);
+  Status replay(const check::Report& report);
+  Result<bool> newer_superblock(const check::Report& report, Serial settled);
+  Status rebuild_trees(const check::Report& report, bool keep_log);
+  Status close();
+
+  io::BlockDevice& device_;
+  const Recover& recover_;
+  const RepairOptions& options_;
+  check::Progress* progress_;
+  Outcome outcome_;
+  check::ProblemLog found_;      // by the repair, not by the checker
+  Serial settled_;               // highest that the log names
+  bool rebuilt_under_log_ = false;
+};
+
+// Damaged file blocks stay: reading them is an error, which is better than a guess.
+bool needs_work(const check::Report& report) {
+  const auto data = report.problems.count(Code::data_damaged) + report.problems.count(Code::data_unreadable);
+  // Copies that differ are what a crash leaves; the replay makes them equal.
+  const auto by_replay = report.needs_recovery ? report.problems.count(Code::superblocks_differ) : 0;
+  return report.errors() > data || report.warnings() > by_replay;
+}
+
+Result<check::Report> Repair::look(bool verify_data) {
+  return check::check(device_, {.verify_data = verify_data, .skip_when_clean = false}, progress_);
+}
+
+// The chunk that follows the checkpoint is damaged, though later ones show that it had been there.
+bool Repair::log_is_lost(const check::Report& report) {
+  if (report.super.clean || report.needs_recovery) return false;
+  return !log::recover_chain(device_, report.super, ignore).ok();
+}
+
+// The first look, when no superblock is where it should be.
+Result<check::Report> Repair::find_superblock(const Error& why) {
+  const bool hopeless = why.is(Errc::unknown_feature) || (why.is(Errc::not_varve) && !options_.search);
+  if (hopeless) return why;
+  const FoundSuperblock found = TRY(search_superblock(device_, progress_));
+  TRY(format::check_features(found.super, format::Intent::write));
+  found_.add(Code::superblock_lost, {found.address, {}}, why.message());
+  outcome_.actions.add(ActionCode::superblock_found, {},
+                       fmt::format("block {}, {} of checkpoint {}", found.address, found.image ? "the image" : "a copy",
+                                   found.super.serial));
+  TRY(write_superblocks(device_, found.super));
+  return look(options_.verify_data);
+}
+
+Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
+  return rebuild(device_, report.super, {.keep_log = keep_log, .above = settled_}, outcome_.actions, progress_);
+}
+
+// The log names a checkpoint that no superblock knows: its image may be found.
+Result<bool> Repair::newer_superblock(const check::Report& report, Serial settled) {
+  const auto found = search_superblock(device_, progress_, report.super.identity, settled - 1);
+  if (!found.ok()) return false;
+  outcome_.actions.add(ActionCode::superblock_found, {}, fmt::format("block {}, of checkpoint {}", found->address, found->super.serial));
+  TRY(write_superblocks(device_, found->super));
+  return true;
+}
+
+// Tries on an overlay first: what the log holds goes into the trees only if that works.
+Status Repair::replay(const check::Report& report) {
+  for (const bool accept_damage : {false, true}) {
+    io::OverlayDevice overlay(device_);
+    const Status tried = recover_(overlay, accept_damage);
+    if (tried.ok()) {
+      TRY(recover_(device_, accept_damage));
+      outcome_.actions.add(ActionCode::log_replayed);
+      if (accept_damage) outcome_.actions.add(ActionCode::log_cut, {}, "what had been written after it is lost");
+      return {};
+    }
+    if (accept_damage) continue;
+    found_.add(Code::log_damaged, {}, tried.error().message());
+    const auto walked = log::recover_chain(device_, report.super, ignore, {.accept_damage = true});
+    if (!walked.ok() || walked->settled <= report.super.serial || settled_ >= walked->settled) continue;
+    settled_ = walked->settled;
+    if (TRY(newer_superblock(report, walked->settled))) return {};
+  }
+  outcome_.actions.add(ActionCode::log_cut, {}, "it cannot be replayed at all");
+  return rebuild_trees(report, false);
+}
+
+Status Repair::round(const check::Report& report) {
+  if (!report.needs_recovery) return rebuild_trees(report, false);
+  if (!needs_work(report)) return replay(report);
+  // The trees first, as far as the replay needs them; names once the log has said its part. But not twice.
+  if (rebuilt_under_log_) {
+    outcome_.actions.add(ActionCode::log_cut, {}, "its checkpoint cannot be repaired");
+    return rebuild_trees(report, false);
+  }
+  rebuilt_under_log_ = true;
+  return rebuild_trees(report, true);
+}
+
+Result<Outcome> Repair::run() {
+  const check::CheckOptions first_look{.verify_data = options_.verify_data, .skip_when_clean = options_.skip_when_clean};
+  auto first = check::check(device_, first_look, progress_);
+  check::Report report = first.ok() ? std::move(first).value() : TRY(find_superblock(first.error()));
+  outcome_.before = report;
+  if (report.needs_recovery && !needs_work(report) && found_.kept().empty()) {
+    // As the next mount would find it.
+    io::OverlayDevice overlay(device_);
+    if (recover_(overlay, false).ok())
+      outcome_.before = TRY(check::check(overlay, {.verify_data = options_.verify_data, .skip_when_clean = false}, progress_));
+  }
+  unsigned rounds = 0;
+  const bool hopeless = report.problems.count(Code::device_too_small) > 0;
+  while (!hopeless && rounds++ < kMostRounds) {
+    report.needs_recovery |= log_is_lost(report);
+    if (!needs_work(report) && !report.needs_recovery) break;
+    TRY(round(report));
+    report = TRY(look(false));
+  }
+  if (!hopeless && !report.super.clean && !outcome_.actions.empty() && !needs_work(report) && !report.needs_recovery)
+    TRY(recover_(device_, false));
+  if (!outcome_.actions.empty()) report = TRY(look(options_.verify_data));
+  for (const check::Problem& problem : found_.kept())
+    outcome_.before.problems.add(problem.code, problem.where, problem.detail);
+  outcome_.after = std::move(report);
+  return std::move(outcome_);
+}
+
+}  // namespace
+
+Result<Outcome> repair(io::BlockDevice& device, const Recover& recover, const RepairOptions& options,
+                       check::Progress* progress) {
+  return Repair(device, recover, options, progress).run();
+}
+
+const char* remedy_of(Code code) {
+  switch (code) {
+    case Code::superblock_unreadable:
+    case Code::superblock_damaged:
+    case Code::superblocks_differ: return "both copies are written anew";
+    case Code::superblock_lost: return "a copy is found by a scan of the device";
+    case Code::device_too_small: return "none: bring back the missing part, or salvage";
+    case Code::image_wrong: return "a new image is written";
+    case Code::run_not_free:
+    case Code::runs_overlap: return "heads and chain go on in other segments";
+    case Code::count_wrong:
+    case Code::field_wrong: return "computed anew";
+    case Code::needs_recovery:
+    case Code::log_after_clean: return "the log is replayed";
+    case Code::not_unmounted: return "none needed";
+    case Code::log_damaged: return "the log is replayed up to the damage";
+    case Code::node_unreadable:
+    case Code::node_damaged:
+    case Code::node_from_future:
+    case Code::keys_out_of_order:
+    case Code::block_sum_wrong: return "the tree is rebuilt from what is found, older copies included";
+    case Code::map_node_misplaced:
+    case Code::map_beyond_end: return "the map is rebuilt";
+    case Code::not_compared: return "compared after the repair";
+    case Code::address_outside: return "the blocks become a hole";
+    case Code::claimed_twice: return "the claim wins whose checksum matches; for others a hole";
+    case Code::free_map_bits_wrong:
+    case Code::free_map_counter_wrong:
+    case Code::free_map_record_damaged: return "the map of live blocks is corrected";
+    case Code::reverse_map_wrong: return "the owner is recorded anew";
+    case Code::data_unreadable:
+    case Code::data_damaged: return "none: restore the file; reading the block is an error";
+    case Code::no_attributes: return "attributes are made up";
+    case Code::value_damaged:
+    case Code::item_misplaced: return "the item is removed";
+    case Code::inode_number_too_high: return "later numbers go on behind it";
+    case Code::extents_overlap: return "the later one is cut";
+    case Code::extent_past_end: return "the file grows to hold them";
+    case Code::blocks_wrong:
+    case Code::entry_count_wrong:
+    case Code::link_count_wrong: return "counted anew";
+    case Code::pieces_missing: return "the rest is removed";
+    case Code::symlink_wrong: return "its size is corrected, or the symlink removed";
+    case Code::clock_from_future: return "the clock of the block is set back";
+    case Code::attributes_wrong: return "corrected";
+    case Code::entry_not_indexed:
+    case Code::index_without_entry: return "the name index is rebuilt";
+    case Code::name_twice: return "the later entry is renamed, or removed when both are the same";
+    case Code::cookie_wrong: return "the entry gets another cookie";
+    case Code::entry_dangling: return "the entry is removed";
+    case Code::entry_type_wrong: return "the type is corrected";
+    case Code::parent_wrong: return "the directory is told where it is";
+    case Code::directory_twice: return "one name is kept, others are removed";
+    case Code::unconnected:
+    case Code::not_in_orphans: return "moved to lost+found";
+    case Code::orphan_has_links:
+    case Code::orphan_missing: return "taken from the list of orphans";
+    case Code::no_root: return "a root directory is made";
+  }
+  return "none";
+}
+
+}  // namespace varve::repair

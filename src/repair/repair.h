@@ -1,0 +1,37 @@
+// From a damaged filesystem to one that the checker has nothing to say about: rounds of checking, rebuilding the trees and
+// replaying the log. Every step is a new checkpoint, so that a crash anywhere leaves something that can be repaired
+// again. Works on whatever device it is given: on an overlay it is a dry run.
+#pragma once
+
+#include <functional>
+
+#include "check/check.h"
+#include "repair/action.h"
+
+namespace varve::repair {
+
+// What the next mount would do first: replays the log and unmounts. With `accept_log_damage` it takes the log up to the
+// first damaged chunk. Supplied by whoever has the engine at hand.
+using Recover = std::function<Status(io::BlockDevice&, bool accept_log_damage)>;
+
+struct RepairOptions {
+  bool search = false;       // look for lost superblocks even where nothing looks like Varve
+  bool verify_data = false;
+  bool skip_when_clean = false;
+};
+
+struct Outcome {
+  check::Report before;    // as the next mount would find it, where it would find anything
+  check::Report after;     // equal to `before` when nothing was done
+  ActionLog actions;
+  std::uint64_t errors_left() const { return after.errors(); }
+};
+
+// Errors only where nothing could be done: Errc::not_varve, Errc::unknown_feature, Errc::no_space, errors of the device.
+Result<Outcome> repair(io::BlockDevice& device, const Recover& recover, const RepairOptions& options,
+                       check::Progress* progress = nullptr);
+
+// What is done about a problem, for people.
+const char* remedy_of(check::Code code);
+
+}  // namespace varve::repair

@@ -1,0 +1,79 @@
+#include "repair/superblock_search.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/buffer.h"
+#include "format/chunk.h"
+#include "repair/device_scan.h"
+#include "repair/map_builder.h"
+#include "repair/tree_reader.h"
+
+namespace varve::repair {
+
+namespace {
+
+using format::Superblock;
+
+constexpr std::size_t kMostTried = 32;  // candidates whose trees are read
+
+std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* progress) {
+  std::vector<FoundSuperblock> found;
+  scan_device(device, progress, [&](BlockAddr address, std::span<const std::byte> block) {
+    if (const auto super = format::decode_superblock(block); super.ok()) {
+      if (address.v == 0 || address.v == super->device_blocks - 1) found.push_back({*super, address, false});
+    } else if (const auto image = format::decode_super_image(block); image.ok() && image->image.address == address) {
+      found.push_back({*image, address, true});
+    }
+  });
+  const std::uint64_t blocks = device.geometry().blocks();
+  std::erase_if(found, [&](const FoundSuperblock& f) { return f.super.device_blocks > blocks; });
+  return found;
+}
+
+bool is_whole(io::BlockDevice& device, const Superblock& super) {
+  LeafPlan plan;
+  return TreeReader(device, super, plan).run().empty() && read_old_map(device, super, format::TreeId::reverse_map).sound &&
+         read_old_map(device, super, format::TreeId::free_map).sound;
+}
+
+// Each mount takes a new epoch and tells only the superblocks. An image is older: the chunk that follows its checkpoint
+// knows, and proves by the CRC of the one before it that it belongs there.
+void adopt_epoch(io::BlockDevice& device, Superblock& super) {
+  AlignedBuffer block(kBlockSize);
+  for (const format::Run& run : {super.chain, super.next_run}) {
+    if (run.blocks == 0 || !device.read(run.start.v * kBlockSize, block.span()).ok()) continue;
+    const auto chunk = format::peek_chunk(block.span());
+    if (!chunk.ok() || chunk->identity != super.identity || chunk->address != run.start || chunk->lsn != super.lsn + 1 ||
+        chunk->previous_crc != super.chain_crc)
+      continue;
+    super.epoch = chunk->epoch;
+    super.clean = false;
+    return;
+  }
+}
+
+}  // namespace
+
+Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progress* progress, std::uint64_t identity,
+                                          Serial above) {
+  std::vector<FoundSuperblock> found = find_all(device, progress);
+  std::erase_if(found, [&](const FoundSuperblock& f) {
+    return (identity && f.super.identity != identity) || f.super.serial <= above;
+  });
+  if (found.empty()) return Error(Errc::not_varve, fmt::format("{}: no superblock of a Varve filesystem anywhere", device.name()));
+  const auto newest = std::ranges::max_element(found, {}, [](const FoundSuperblock& f) { return f.super.made; });
+  identity = newest->super.identity;
+  std::erase_if(found, [&](const FoundSuperblock& f) { return f.super.identity != identity; });
+  std::ranges::sort(found, [](const FoundSuperblock& a, const FoundSuperblock& b) {
+    if (a.image != b.image) return b.image;
+    return a.super.serial > b.super.serial;
+  });
+  auto chosen = std::ranges::find_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kMostTried)),
+                                     [&](const FoundSuperblock& f) { return is_whole(device, f.super); });
+  if (chosen == found.end() || chosen - found.begin() >= static_cast<std::ptrdiff_t>(kMostTried)) chosen = found.begin();
+  if (chosen->image) adopt_epoch(device, chosen->super);
+  return *chosen;
+}
+
+}  // namespace varve::repair

@@ -1,0 +1,18 @@
+// The passes over the inode file that change nothing: who is there, who leads where, who claims which block.
+#pragma once
+
+#include "repair/facts.h"
+#include "repair/inode_cleaner.h"
+
+namespace varve::repair {
+
+struct Survey {
+  Facts facts;
+  LostBlocks lost;  // of files that lose a block to another claim, or whose block holds something else
+};
+
+// Of two claims to a block the one wins whose checksum it matches, then the newer one; tree nodes win always. Blocks of
+// extents that come from older copies are read and compared.
+Result<Survey> survey(io::BlockDevice& device, const format::Superblock& super, const LeafPlan& plan);
+
+}  // namespace varve::repair

@@ -1,0 +1,46 @@
+// Follows the inode file's tree as far as it can be followed.
+#pragma once
+
+#include <vector>
+
+#include "check/batch_reader.h"
+#include "format/superblock.h"
+#include "repair/leaf_plan.h"
+
+namespace varve::repair {
+
+struct TreeGap {
+  KeyRange range;
+  unsigned level = 0;  // of the node that is missing: 0 a single leaf
+};
+
+class TreeReader {
+ public:
+  TreeReader(io::BlockDevice& device, const format::Superblock& super, LeafPlan& plan)
+      : device_(device), super_(super), plan_(plan), reader_(device), seen_(device.geometry().blocks()) {}
+
+  // Fills in leaves, nodes and sound. Returns what the tree does not lead to, ascending.
+  std::vector<TreeGap> run();
+
+ private:
+  struct Child {
+    format::NodeRef ref;
+    KeyRange range;
+  };
+
+  // Both return the number of file blocks below.
+  std::uint64_t visit(std::span<const Child> children, unsigned level);
+  std::uint64_t visit_leaf(const Child& child, std::span<const std::byte> block, const format::NodeHeader& header);
+  std::uint64_t visit_interior(const Child& child, std::span<const std::byte> block, const format::NodeHeader& header);
+  bool enter(const format::NodeRef& ref);
+  void miss(const KeyRange& range, unsigned level);
+
+  io::BlockDevice& device_;
+  const format::Superblock& super_;
+  LeafPlan& plan_;
+  check::BatchReader reader_;
+  std::vector<bool> seen_;
+  std::vector<TreeGap> gaps_;
+};
+
+}  // namespace varve::repair

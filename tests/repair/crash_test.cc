@@ -1,0 +1,64 @@
+// A repair that is cut off at any write can be done again, and ends in the same state.
+#include <gtest/gtest.h>
+
+#include "check/checking.h"
+#include "fsck/recovery.h"
+#include "repair/damage_cases.h"
+#include "repair/populated.h"
+#include "support/crash_device.h"
+#include "support/settings.h"
+
+namespace varve::repair::test {
+namespace {
+
+using varve::test::CrashDevice;
+using varve::test::Cut;
+using varve::test::CutPlan;
+
+// What a user sees after a repair; sets what cannot be compared aside.
+std::string same(const Seen& expected, const Seen& found) {
+  if (!found.error.empty()) return found.error;
+  if (expected.paths != found.paths) return fmt::format("{} names instead of {}", found.paths.size(), expected.paths.size());
+  for (const auto& [ino, file] : expected.inodes) {
+    const SeenFile& other = found.inodes.at(ino);
+    if (file.mode != other.mode || file.size != other.size || file.blocks != other.blocks)
+      return fmt::format("inode {} differs", ino);
+  }
+  return "";
+}
+
+void sweep(const std::string& name, const io::MemDevice& damaged, std::size_t most) {
+  CrashDevice device(damaged);
+  const auto whole = repair(device, fsck::recover, {.search = true});
+  ASSERT_TRUE(whole.ok()) << name << ": " << whole.error().message();
+  ASSERT_EQ(whole->errors_left(), 0U) << name;
+  const auto finished = device.image_now();
+  const Seen expected = look_at(*finished);
+  ASSERT_EQ(expected.error, "") << name;
+  for (const Cut& cut : device.cuts(CutPlan{.max_positions = most, .seeds = 1})) {
+    const auto image = device.image(cut);
+    const auto again = repair(*image, fsck::recover, {.search = true});
+    ASSERT_TRUE(again.ok()) << name << " cut " << to_string(cut) << ": " << again.error().message();
+    ASSERT_EQ(again->errors_left(), 0U) << name << " cut " << to_string(cut) << "\n" << check::test::lines(again->after);
+    ASSERT_EQ(same(expected, look_at(*image)), "") << name << " cut " << to_string(cut);
+  }
+}
+
+TEST(RepairCrash, EveryKindOfDamage) {
+  const std::size_t most = varve::test::number_setting("VARVE_CRASH_POSITIONS", 6);
+  for (const DamageCase& damage : damage_cases())
+    if (damage.repairable) sweep(damage.name, *damage.make(), most);
+}
+
+TEST(RepairCrash, AnUncleanImageWithADamagedTree) {
+  const auto image = populated_image(true);
+  const auto blocks = metadata_blocks(*image);
+  for (std::size_t i = 1; i < blocks.size(); i += blocks.size() / 12 + 1) {
+    const auto device = image->snapshot();
+    device->poke(blocks[i].v * kBlockSize, std::array<std::byte, kBlockSize>{});
+    sweep(fmt::format("block {}", blocks[i]), *device, varve::test::number_setting("VARVE_CRASH_POSITIONS", 12));
+  }
+}
+
+}  // namespace
+}  // namespace varve::repair::test

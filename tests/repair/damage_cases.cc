@@ -1,0 +1,389 @@
+#include "repair/damage_cases.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "check/checking.h"
+#include "format/chunk.h"
+#include "repair/node_surgery.h"
+
+namespace varve::repair::test {
+
+using check::Code;
+using check::test::Items;
+using namespace format;
+
+namespace {
+
+using Device = std::unique_ptr<io::MemDevice>;
+
+// A small tree: /dir with /dir/file, /dir/sub and /link, an orphan.
+struct Small {
+  ImageBuilder builder{4096};
+  Ino dir = builder.add_directory(kRootIno, "dir");
+  Ino file = builder.add_file(dir, "file", 20, 8);
+  Ino sub = builder.add_directory(dir, "sub");
+  Ino other = builder.add_file(sub, "other", 3);
+  Ino link = builder.add_symlink(kRootIno, "link", "dir/file");
+  Ino orphan = builder.add_orphan();
+
+  Small() { builder.set_xattrs(file, {{"user.a", Bytes(3000, std::byte{7})}}); }
+  Device build() { return builder.build(); }
+};
+
+// Enough for interior nodes.
+struct Big {
+  ImageBuilder builder;
+  Big() { check::test::fill(builder); }
+  Device build() { return builder.build(); }
+};
+
+std::function<Device()> with_items(std::function<void(const Small&, Items&)> change) {
+  return [change] {
+    Small small;
+    small.builder.change_items = [&](Items& items) { change(small, items); };
+    return small.build();
+  };
+}
+
+std::function<Device()> with_attributes(std::function<Ino(const Small&)> which, std::function<void(Attributes&)> change) {
+  return with_items([=](const Small& small, Items& items) {
+    Bytes& value = items.at({which(small), ItemKind::attributes, 0});
+    Attributes attributes = *decode_attributes(value);
+    change(attributes);
+    value.clear();
+    encode_attributes(attributes, value);
+  });
+}
+
+std::function<Device()> with_entry(std::function<Ino(const Small&)> which, std::uint64_t cookie,
+                                   std::function<void(const Small&, Dirent&)> change) {
+  return with_items([=](const Small& small, Items& items) {
+    Bytes& value = items.at({which(small), ItemKind::dirent, cookie});
+    const Bytes copy = value;
+    Dirent entry = *decode_dirent(copy);
+    change(small, entry);
+    value.clear();
+    encode_dirent(entry, value);
+  });
+}
+
+std::function<Device()> with_extent(std::function<void(const Small&, Extent&)> change) {
+  return with_items([=](const Small& small, Items& items) {
+    Bytes& value = items.at({small.file, ItemKind::extent, 8});
+    Extent extent = *decode_extent(value);
+    change(small, extent);
+    value.clear();
+    encode_extent(extent, value);
+  });
+}
+
+std::function<Device()> with_image(std::function<void(Superblock&)> change) {
+  return [change] {
+    Small small;
+    small.builder.change_image = change;
+    return small.build();
+  };
+}
+
+std::function<Device()> with_super(std::function<void(Superblock&)> change) {
+  return [change] {
+    Small small;
+    small.builder.change_super = change;
+    return small.build();
+  };
+}
+
+std::function<Device()> with_segment(std::function<void(std::vector<std::byte>&)> change) {
+  return [change] {
+    Small small;
+    small.builder.change_segment = [change](std::uint64_t segment, std::vector<std::byte>& bytes) {
+      if (segment == 8) change(bytes);
+    };
+    return small.build();
+  };
+}
+
+// An image of the big tree, changed when it is finished.
+std::function<Device()> with_big(std::function<void(const Big&, io::MemDevice&)> change) {
+  return [change] {
+    Big big;
+    Device device = big.build();
+    change(big, *device);
+    return device;
+  };
+}
+
+std::function<Device()> with_small(std::function<void(const Small&, io::MemDevice&)> change) {
+  return [change] {
+    Small small;
+    Device device = small.build();
+    change(small, *device);
+    return device;
+  };
+}
+
+std::function<Device()> with_node(TreeId tree, unsigned level, std::size_t which, std::function<void(std::span<std::byte>)> change) {
+  return with_big([=](const Big& big, io::MemDevice& device) {
+    change_node(device, big.builder, node_of(big.builder, tree, level, which), change);
+  });
+}
+
+std::function<Device()> without_node(TreeId tree, unsigned level, std::size_t which) {
+  return with_big([=](const Big& big, io::MemDevice& device) { wipe(device, node_of(big.builder, tree, level, which)); });
+}
+
+void put_chunk(io::MemDevice& device, const Superblock& super, BlockAddr place, std::uint64_t lsn, std::uint32_t previous,
+               std::uint64_t durable, bool spoilt) {
+  ChunkHeader header;
+  header.identity = super.identity;
+  header.epoch = super.epoch;
+  header.lsn = super.lsn + lsn;
+  header.previous_crc = previous;
+  header.header_blocks = 1;
+  header.address = place;
+  header.run = super.chain;
+  header.next_run = super.next_run;
+  header.durable = super.lsn + durable;
+  header.clock = super.clock;
+  header.next_ino = super.next_ino;
+  std::array<std::byte, kBlockSize> block;
+  encode_chunk(header, {}, block);
+  if (spoilt) block[200] ^= std::byte{1};
+  device.poke(place.v * kBlockSize, block);
+}
+
+Ino dir_of(const Small& s) { return s.dir; }
+Ino file_of(const Small& s) { return s.file; }
+Ino link_of(const Small& s) { return s.link; }
+Ino sub_of(const Small& s) { return s.sub; }
+Ino root_of(const Small&) { return kRootIno; }
+
+void add_entry(Items& items, const Superblock& super, Ino directory, std::uint64_t cookie, const Dirent& entry) {
+  encode_dirent(entry, items[{directory, ItemKind::dirent, cookie}]);
+  encode_cookies(std::array{cookie}, items[{directory, ItemKind::name_hash, name_hash(entry.name, super.hash_key)}]);
+  Bytes& value = items.at({directory, ItemKind::attributes, 0});
+  Attributes attributes = *decode_attributes(value);
+  ++attributes.entries;
+  attributes.next_cookie = std::max(attributes.next_cookie, cookie + 1);
+  value.clear();
+  encode_attributes(attributes, value);
+}
+
+std::vector<DamageCase> superblock_cases() {
+  return {
+      {"102-superblock-a", Code::superblock_damaged, with_small([](const Small&, io::MemDevice& d) { flip_bit(d, BlockAddr{0}, 4001); })},
+      {"102-superblock-b", Code::superblock_damaged,
+       with_small([](const Small& s, io::MemDevice& d) { wipe(d, BlockAddr{s.builder.super().device_blocks - 1}); })},
+      {"103-copies-differ", Code::superblocks_differ, with_small([](const Small& s, io::MemDevice& d) {
+         Superblock other = s.builder.super();
+         other.lifetime.mounts = 5;
+         std::array<std::byte, kBlockSize> block;
+         encode_superblock(other, block);
+         d.poke(0, block);
+       })},
+      {"104-too-small", Code::device_too_small,
+       [] {
+         Small small;
+         const Device device = small.build();
+         std::vector<std::byte> half(3000 * kBlockSize);
+         device->peek(0, half);
+         auto cut = std::make_unique<io::MemDevice>(half.size());
+         cut->poke(0, half);
+         return cut;
+       },
+       false},
+      {"105-image", Code::image_wrong, with_super([](Superblock& s) { ++s.op; })},
+      {"106-run-not-free", Code::run_not_free, with_image([](Superblock& s) { s.chain = {s.first_segment, 1}; })},
+      {"107-runs-overlap", Code::runs_overlap, with_image([](Superblock& s) { s.heads[2].rest = s.next_run; })},
+      {"108-counts", Code::count_wrong, with_image([](Superblock& s) { s.data_blocks += 7; })},
+      {"109-both-superblocks", Code::superblock_lost, with_small([](const Small& s, io::MemDevice& d) {
+         wipe(d, BlockAddr{0});
+         wipe(d, BlockAddr{s.builder.super().device_blocks - 1});
+       })},
+      {"109-larger-device", Code::superblock_lost,
+       [] {
+         Small small;
+         const Device device = small.build();
+         std::vector<std::byte> all(device->geometry().size_bytes);
+         device->peek(0, all);
+         auto larger = std::make_unique<io::MemDevice>(all.size() + (1 << 20));
+         larger->poke(0, all);
+         wipe(*larger, BlockAddr{0});
+         return larger;
+       }},
+      {"110-clock-unit", Code::field_wrong, with_image([](Superblock& s) { s.clock_unit = 77; })},
+      {"202-log-after-clean", Code::log_after_clean, with_small([](const Small& s, io::MemDevice& d) {
+         put_chunk(d, s.builder.super(), s.builder.super().chain.start, 1, 0, 0, false);
+       })},
+      {"204-log-damaged", Code::log_damaged,
+       [] {
+         Small small;
+         small.builder.change_image = [](Superblock& s) { s.clean = false; };
+         Device device = small.build();
+         const Superblock& super = small.builder.super();
+         put_chunk(*device, super, super.chain.start, 1, 0, 0, false);
+         put_chunk(*device, super, super.chain.start + 1, 2, 0, 1, true);
+         put_chunk(*device, super, super.chain.start + 2, 3, 0, 2, false);
+         return device;
+       }},
+  };
+}
+
+std::vector<DamageCase> tree_cases() {
+  return {
+      {"302-leaf", Code::node_damaged, without_node(TreeId::inode_file, 0, 5)},
+      {"302-interior", Code::node_damaged, without_node(TreeId::inode_file, 1, 0)},
+      {"302-owners-leaf", Code::node_damaged, without_node(TreeId::reverse_map, 0, 1)},
+      {"302-owners-root", Code::node_damaged, without_node(TreeId::reverse_map, 1, 0)},
+      {"302-free-map", Code::node_damaged, without_node(TreeId::free_map, 0, 0)},
+      {"303-future", Code::node_from_future, with_node(TreeId::inode_file, 0, 3, [](auto bytes) { bytes[16] = std::byte{99}; })},
+      {"304-order", Code::keys_out_of_order,
+       [] {
+         // The interior node's second key is raised above the first key of the leaf that it stands for.
+         Big big;
+         Device device = big.build();
+         const BlockAddr parent = node_of(big.builder, TreeId::inode_file, 1);
+         std::array<std::byte, kBlockSize> block;
+         device->peek(parent.v * kBlockSize, block);
+         const auto header = *decode_node_header(block);
+         auto children = *decode_children(block, header);
+         children[1].first.offset += 1;
+         InteriorBuilder interior;
+         for (const ChildRef& child : children) interior.add(child);
+         std::array<std::byte, kBlockSize> changed;
+         interior.finish(changed, header.level, header.identity, header.serial, parent);
+         change_node(*device, big.builder, parent, [&](std::span<std::byte> bytes) { std::ranges::copy(changed, bytes.begin()); });
+         return device;
+       }},
+      {"305-block-sum", Code::block_sum_wrong, with_image([](Superblock& s) { ++s.inode_file.blocks; })},
+      {"306-misplaced", Code::map_node_misplaced,
+       with_node(TreeId::reverse_map, 0, 1, [](auto bytes) { bytes[45] ^= std::byte{0xA8}; })},
+      {"307-beyond-end", Code::map_beyond_end, with_node(TreeId::reverse_map, 1, 0, [](auto bytes) {
+         for (std::size_t i = 0; i < 12; ++i)
+           bytes[kNodeHeaderBytes + 255 * 12 + i] = bytes[kNodeHeaderBytes + 1 * 12 + i];
+       })},
+      {"401-outside", Code::address_outside, with_extent([](const Small&, Extent& e) { e.address = BlockAddr{5}; })},
+      {"402-claimed-twice", Code::claimed_twice, with_items([](const Small& s, Items& items) {
+         Extent mine = *decode_extent(items.at({s.other, ItemKind::extent, 0}));
+         const Extent theirs = *decode_extent(items.at({s.file, ItemKind::extent, 8}));
+         mine.address = theirs.address + 2;
+         Bytes& value = items.at({s.other, ItemKind::extent, 0});
+         value.clear();
+         encode_extent(mine, value);
+       })},
+      {"403-live-bits", Code::free_map_bits_wrong, with_segment([](auto& bytes) { bytes[kSegmentRecordHeaderBytes] ^= std::byte{3}; })},
+      {"404-counters", Code::free_map_counter_wrong, with_segment([](auto& bytes) { bytes[4] ^= std::byte{1}; })},
+      {"404-rates", Code::free_map_counter_wrong, [] {
+         Small small;
+         small.builder.change_segment = [](std::uint64_t segment, std::vector<std::byte>& bytes) {
+           if (segment == 0) bytes[24] = std::byte{9};
+         };
+         return small.build();
+       }},
+      {"405-record", Code::free_map_record_damaged, with_segment([](auto& bytes) { bytes[0] = std::byte{0x77}; })},
+      {"406-owners", Code::reverse_map_wrong, [] {
+         Small small;
+         small.builder.change_owners = [](auto& owners) { ++owners.begin()->second.level, owners.rbegin()->second.owner = Owner::none; };
+         return small.build();
+       }},
+      {"408-data", Code::data_damaged, with_small([](const Small& s, io::MemDevice& d) {
+         for (const auto& [address, owner] : s.builder.owners())
+           if (owner.owner == Owner::file_block && owner.ino == s.other) return flip_bit(d, BlockAddr{address}, 999);
+       }), false},
+  };
+}
+
+std::vector<DamageCase> inode_cases() {
+  return {
+      {"501-no-attributes", Code::no_attributes,
+       with_items([](const Small& s, Items& items) { items.erase({s.file, ItemKind::attributes, 0}); })},
+      {"501-directory", Code::no_attributes,
+       with_items([](const Small& s, Items& items) { items.erase({s.dir, ItemKind::attributes, 0}); })},
+      {"502-extent", Code::value_damaged,
+       with_items([](const Small& s, Items& items) { items.at({s.file, ItemKind::extent, 8}).resize(5); })},
+      {"502-xattrs", Code::value_damaged,
+       with_items([](const Small& s, Items& items) { items.at({s.file, ItemKind::xattr, 0})[0] = std::byte{0xFF}; })},
+      {"503-number", Code::inode_number_too_high, with_image([](Superblock& s) { s.next_ino = 4; })},
+      {"504-overlap", Code::extents_overlap, with_items([](const Small& s, Items& items) {
+         auto moved = items.extract(Key{s.file, ItemKind::extent, 8});
+         moved.key().offset = 5;
+         items.insert(std::move(moved));
+       })},
+      {"505-past-end", Code::extent_past_end, with_attributes(file_of, [](Attributes& a) { a.size = 5000; })},
+      {"506-misplaced", Code::item_misplaced, with_items([](const Small& s, Items& items) {
+         items[{s.file, ItemKind::orphan, 9}];
+         items[{kOrphanIno, ItemKind::xattr, 9}];
+       })},
+      {"507-blocks", Code::blocks_wrong, with_attributes(file_of, [](Attributes& a) { a.blocks += 3; })},
+      {"508-pieces", Code::pieces_missing,
+       with_items([](const Small& s, Items& items) { items.erase({s.file, ItemKind::xattr, 1}); })},
+      {"509-symlink-size", Code::symlink_wrong, with_attributes(link_of, [](Attributes& a) { a.size = 99; })},
+      {"509-symlink-target", Code::symlink_wrong,
+       with_items([](const Small& s, Items& items) { items.erase({s.link, ItemKind::symlink, 0}); })},
+      {"510-clock", Code::clock_from_future, with_extent([](const Small&, Extent& e) { e.clock = 4000; })},
+      {"511-attributes", Code::attributes_wrong, with_attributes(file_of, [](Attributes& a) { a.rdev = 7; })},
+  };
+}
+
+std::vector<DamageCase> name_cases() {
+  return {
+      {"601-not-indexed", Code::entry_not_indexed, with_items([](const Small& s, Items& items) {
+         items.erase({s.dir, ItemKind::name_hash, name_hash("file", s.builder.super().hash_key)});
+       })},
+      {"602-index-alone", Code::index_without_entry, with_items([](const Small& s, Items& items) {
+         encode_cookies(std::array{std::uint64_t{77}}, items[{s.dir, ItemKind::name_hash, 12345}]);
+       })},
+      {"603-name-twice", Code::name_twice, with_entry(dir_of, 4, [](const Small&, Dirent& e) { e.name = "file"; })},
+      {"604-cookie", Code::cookie_wrong, with_items([](const Small& s, Items& items) {
+         auto moved = items.extract(Key{s.dir, ItemKind::dirent, 3});
+         moved.key().offset = 1;
+         items.insert(std::move(moved));
+       })},
+      {"605-entry-count", Code::entry_count_wrong, with_attributes(dir_of, [](Attributes& a) { a.entries = 9; })},
+      {"606-dangling", Code::entry_dangling, with_entry(sub_of, 3, [](const Small&, Dirent& e) { e.ino = Ino{9999}; })},
+      {"607-type", Code::entry_type_wrong, with_entry(dir_of, 3, [](const Small&, Dirent& e) { e.type = DT_FIFO; })},
+      {"608-parent", Code::parent_wrong, with_attributes(sub_of, [](Attributes& a) { a.parent = kRootIno; })},
+      {"609-directory-twice", Code::directory_twice, with_items([](const Small& s, Items& items) {
+         add_entry(items, s.builder.super(), kRootIno, 9, {s.sub, DT_DIR, "again"});
+       })},
+      {"610-unconnected", Code::unconnected, with_items([](const Small& s, Items& items) {
+         items.erase({kRootIno, ItemKind::dirent, 3});
+         items.erase({kRootIno, ItemKind::name_hash, name_hash("dir", s.builder.super().hash_key)});
+       })},
+      {"610-circle", Code::unconnected, with_items([](const Small& s, Items& items) {
+         items.erase({kRootIno, ItemKind::dirent, 3});
+         add_entry(items, s.builder.super(), s.sub, 8, {s.dir, DT_DIR, "up"});
+         Bytes& value = items.at({s.dir, ItemKind::attributes, 0});
+         Attributes attributes = *decode_attributes(value);
+         attributes.parent = s.sub;
+         value.clear();
+         encode_attributes(attributes, value);
+       })},
+      {"611-links", Code::link_count_wrong, with_attributes(file_of, [](Attributes& a) { a.nlink = 5; })},
+      {"612-not-in-orphans", Code::not_in_orphans,
+       with_items([](const Small& s, Items& items) { items.erase({kOrphanIno, ItemKind::orphan, s.orphan.v}); })},
+      {"613-orphan-linked", Code::orphan_has_links,
+       with_items([](const Small& s, Items& items) { items[{kOrphanIno, ItemKind::orphan, s.file.v}]; })},
+      {"614-orphan-missing", Code::orphan_missing,
+       with_items([](const Small&, Items& items) { items[{kOrphanIno, ItemKind::orphan, 9999}]; })},
+      {"615-no-root", Code::no_root, with_items([](const Small&, Items& items) {
+         std::erase_if(items, [](const auto& item) { return item.first.ino == kRootIno; });
+       })},
+      {"615-root-is-a-file", Code::no_root, with_attributes(root_of, [](Attributes& a) { a.mode = S_IFREG | 0644; })},
+  };
+}
+
+}  // namespace
+
+const std::vector<DamageCase>& damage_cases() {
+  static const std::vector<DamageCase> all = [] {
+    std::vector<DamageCase> cases;
+    for (const auto& some : {superblock_cases(), tree_cases(), inode_cases(), name_cases()})
+      cases.insert(cases.end(), some.begin(), some.end());
+    return cases;
+  }();
+  return all;
+}
+
+}  // namespace varve::repair::test

@@ -1,0 +1,81 @@
+// Devices that cannot be read in places, and searches that must find nothing.
+#include <gtest/gtest.h>
+
+#include "check/checking.h"
+#include "fsck/recovery.h"
+#include "io/overlay_device.h"
+#include "repair/node_surgery.h"
+#include "repair/repair.h"
+#include "support/fault_device.h"
+
+namespace varve::repair::test {
+namespace {
+
+using check::Code;
+using varve::test::Fault;
+using varve::test::FaultDevice;
+
+Outcome run(io::BlockDevice& device) {
+  auto done = repair(device, fsck::recover, {.search = true});
+  EXPECT_TRUE(done.ok()) << done.error().message();
+  return done.ok() ? std::move(done).value() : Outcome{};
+}
+
+// Reads of the block fail for ever; a repair goes on with the rest of the device.
+void expect_repair_without(BlockAddr address, const io::MemDevice& image, Code code) {
+  const auto copy = image.snapshot();
+  FaultDevice faulty(*copy);
+  Fault fault;
+  fault.kind = io::IoKind::read;
+  fault.times = Fault::kForEver;
+  fault.touches_block = address.v;
+  faulty.add(fault);
+  const Outcome done = run(faulty);
+  EXPECT_EQ(done.before.problems.count(code), 1U) << check::test::lines(done.before);
+  // What cannot be read stays so, also when it was written.
+  if (code == Code::superblock_unreadable) return;
+  EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+}
+
+TEST(RepairDevice, UnreadableBlocks) {
+  ImageBuilder builder;
+  check::test::fill(builder);
+  const auto image = builder.build();
+  expect_repair_without(BlockAddr{builder.super().device_blocks - 1}, *image, Code::superblock_unreadable);
+  expect_repair_without(node_of(builder, format::TreeId::inode_file, 0, 2), *image, Code::node_unreadable);
+  expect_repair_without(node_of(builder, format::TreeId::inode_file, 1), *image, Code::node_unreadable);
+  expect_repair_without(node_of(builder, format::TreeId::reverse_map, 1), *image, Code::node_unreadable);
+}
+
+TEST(RepairDevice, NothingOfVarveIsLeftAlone) {
+  io::MemDevice device(16 << 20);
+  const std::vector<std::byte> noise(kBlockSize, std::byte{0x5A});
+  device.poke(8 * kBlockSize, noise);
+  io::OverlayDevice overlay(device);
+  EXPECT_TRUE(repair(overlay, fsck::recover, {.search = true}).fails_with(Errc::not_varve));
+  EXPECT_EQ(overlay.changed_blocks(), 0U);
+}
+
+TEST(RepairDevice, TheFilesystemMadeLastIsFound) {
+  ImageBuilder before;
+  check::test::fill(before);
+  const auto device = before.build();
+  SeededRandom random(9);
+  auto parameters = format::MakeParameters{.device_blocks = 16384, .label = "second", .uuid = {}, .now = {200, 0}};
+  const auto made = *format::make_filesystem(parameters, random);
+  for (const auto& node : made.nodes) device->poke(node.address.v * kBlockSize, node.bytes);
+  wipe(*device, BlockAddr{0});
+  wipe(*device, BlockAddr{16383});
+  const Outcome done = run(*device);
+  EXPECT_EQ(done.after.super.label, "second");
+  EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+}
+
+TEST(RepairDevice, EveryProblemHasARemedy) {
+#define X(number, name, severity, text) EXPECT_STRNE(remedy_of(Code::name), "none") << #name;
+  VARVE_PROBLEMS(X)
+#undef X
+}
+
+}  // namespace
+}  // namespace varve::repair::test

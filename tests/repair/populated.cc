@@ -1,0 +1,151 @@
+#include "repair/populated.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "format/chunk.h"
+#include "format/superblock.h"
+#include "support/crash_scenario.h"
+
+namespace varve::repair::test {
+
+using namespace varve::test;
+
+namespace {
+
+std::string start_steps() {
+  std::string steps = "mkdir /a 0755; mkdir /a/b 0755; mkdir /many 0755; create /a/file 0644; write /a/file 0 200000 1; checkpoint;";
+  for (int i = 0; i < 120; ++i) {
+    steps += fmt::format("create /many/name-{} 0644; write /many/name-{} 0 {} {};", i, i, 1000 + i * 37, i + 10);
+    if (i % 40 == 39) steps += "checkpoint;";
+  }
+  steps += "write /a/file 50000 60000 2; symlink /link a/file; link /a/file /a/b/hard; setxattr /a/file user.k 2500 3 set; checkpoint;";
+  for (int i = 0; i < 120; i += 5) steps += fmt::format("unlink /many/name-{};", i);
+  return steps + "rename /many/name-1 /a/b/moved move; truncate /a/file 120001; checkpoint; create /late 0644; write /late 0 9000 4";
+}
+
+constexpr const char* kUncleanSteps =
+    "create /u1 0644; write /u1 0 20000 5; fsync /u1; write /a/file 0 8192 6; mkdir /new 0755; create /new/x 0644;"
+    "write /new/x 0 5000 7; fsync /new/x; unlink /many/name-7; rename /late /new/late move; fsync /new; write /u1 4096 4096 8; fsync /u1";
+
+void read_file(FsFixture& fixture, Ino ino, SeenFile& file) {
+  for (std::uint64_t at = 0; at < file.size; at += kBlockSize) {
+    auto bytes = fixture.read(ino, at, kBlockSize);
+    file.blocks.push_back(bytes.ok() ? std::move(bytes).value() : std::vector<std::byte>{});
+  }
+}
+
+void look(FsFixture& fixture, Ino directory, const std::string& path, Seen& seen, unsigned depth) {
+  const auto entries = fixture.list(directory);
+  if (!entries.ok() || depth > 20) {
+    seen.error = path + ": " + (entries.ok() ? "too deep" : entries.error().message());
+    return;
+  }
+  for (const ListedEntry& entry : *entries) {
+    if (entry.name == "." || entry.name == "..") continue;
+    const std::string name = path + "/" + entry.name;
+    const auto attr = fixture.lookup(directory, entry.name);
+    if (!attr.ok()) {
+      seen.error = name + ": " + attr.error().message();
+      return;
+    }
+    seen.paths[name] = attr->ino;
+    const auto [at, fresh] = seen.inodes.try_emplace(attr->ino);
+    at->second.mode = attr->mode;
+    at->second.size = attr->size;
+    if (fresh && S_ISREG(attr->mode)) read_file(fixture, attr->ino, at->second);
+    if (S_ISDIR(attr->mode)) look(fixture, attr->ino, name, seen, depth + 1);
+  }
+}
+
+bool is_zero(const std::vector<std::byte>& bytes) {
+  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+std::string content_difference(const std::string& path, const SeenFile& expected, const SeenFile& found) {
+  if (expected.mode != found.mode) return fmt::format("{}: mode {:o} instead of {:o}", path, found.mode, expected.mode);
+  if (S_ISREG(expected.mode) && expected.size != found.size)
+    return fmt::format("{}: size {} instead of {}", path, found.size, expected.size);
+  for (std::size_t i = 0; i < expected.blocks.size(); ++i)
+    if (!found.blocks[i].empty() && found.blocks[i] != expected.blocks[i])
+      return fmt::format("{}: block {} has {} content", path, i, is_zero(found.blocks[i]) ? "no" : "other");
+  return "";
+}
+
+}  // namespace
+
+std::unique_ptr<io::MemDevice> populated_image(bool unclean) {
+  static const DurableState start = prepare({}, script(start_steps()));
+  if (!unclean) return start.image->snapshot();
+  static const std::unique_ptr<io::MemDevice> image = [] {
+    Recording recording({}, start, script(kUncleanSteps));
+    if (!recording.failed().empty()) throw std::runtime_error(recording.failed());
+    return recording.device().image_now();
+  }();
+  return image->snapshot();
+}
+
+Seen look_at(io::BlockDevice& device) {
+  ManualClock clock;
+  clock.set_elapsed(9'000'000'000'000);
+  SeededRandom random(4711);
+  FsFixture fixture(device, test_options(clock, random));
+  Seen seen;
+  if (const Status mounted = fixture.mount(); !mounted.ok()) {
+    seen.error = "mount: " + mounted.error().message();
+    return seen;
+  }
+  look(fixture, kRootIno, "", seen, 0);
+  return seen;
+}
+
+std::vector<BlockAddr> metadata_blocks(const io::MemDevice& device) {
+  std::vector<BlockAddr> found;
+  std::array<std::byte, kBlockSize> block;
+  for (std::uint64_t b = 0; b < device.geometry().blocks(); ++b) {
+    device.peek(b * kBlockSize, block);
+    if (format::decode_node_header(block).ok() || format::decode_superblock(block).ok() || format::peek_chunk(block).ok())
+      found.push_back(BlockAddr{b});
+  }
+  return found;
+}
+
+bool is_chunk(const io::MemDevice& device, BlockAddr address) {
+  std::array<std::byte, kBlockSize> block;
+  device.peek(address.v * kBlockSize, block);
+  return format::peek_chunk(block).ok();
+}
+
+Excuses::Excuses(const ActionLog& actions) {
+  for (const Action& action : actions.kept()) {
+    if (action.code == ActionCode::log_cut || action.code == ActionCode::superblock_found) all_ = true;
+    if (safety_of(action.code) == Safety::lossy && action.ino) ranges_.emplace_back(action.ino, std::max(action.ino, action.last_ino));
+    // A part that begins before the first inode.
+    if (action.code == ActionCode::items_lost || action.code == ActionCode::old_copy_used)
+      ranges_.emplace_back(action.ino, std::max(action.ino, action.last_ino));
+  }
+}
+
+bool Excuses::cover(Ino ino) const {
+  return all_ || std::ranges::any_of(ranges_, [&](const auto& range) { return ino >= range.first && ino <= range.second; });
+}
+
+std::string unexcused(const Seen& expected, const Seen& found, const ActionLog& actions) {
+  const Excuses excuses(actions);
+  if (!found.error.empty()) return found.error;
+  for (const auto& [path, ino] : expected.paths) {
+    if (excuses.cover(ino)) continue;
+    const auto at = found.inodes.find(ino);
+    if (at == found.inodes.end()) return fmt::format("{} (inode {}) is gone without a word", path, ino);
+    if (auto text = content_difference(path, expected.inodes.at(ino), at->second); !text.empty()) return text;
+  }
+  for (const auto& [path, ino] : found.paths)
+    if (!expected.inodes.contains(ino) && !excuses.cover(ino)) return fmt::format("{} (inode {}) comes from nowhere", path, ino);
+  return "";
+}
+
+}  // namespace varve::repair::test

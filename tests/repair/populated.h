@@ -1,0 +1,52 @@
+// Images with a past for damage by chance: several checkpoints, things overwritten and removed, perhaps a log to replay.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/mem_device.h"
+#include "repair/repair.h"
+#include "support/fs_fixture.h"
+
+namespace varve::repair::test {
+
+std::unique_ptr<io::MemDevice> populated_image(bool unclean);
+
+// What a mount shows, by inode.
+struct SeenFile {
+  std::uint32_t mode = 0;
+  std::uint64_t size = 0;
+  std::vector<std::vector<std::byte>> blocks;  // empty: reading it is an error
+};
+struct Seen {
+  std::map<Ino, SeenFile> inodes;
+  std::map<std::string, Ino> paths;
+  std::string error;
+};
+Seen look_at(io::BlockDevice& device);
+
+// Every block that holds a superblock, a node of any checkpoint or a chunk's header.
+std::vector<BlockAddr> metadata_blocks(const io::MemDevice& device);
+
+// The first block of a chunk's header. The last chunk of a log that is damaged cannot be told from one that a crash has
+// torn: what was in it is gone without a word.
+bool is_chunk(const io::MemDevice& device, BlockAddr block);
+
+// Inodes of which a repair has said that something is not as it was.
+class Excuses {
+ public:
+  explicit Excuses(const ActionLog& actions);
+  bool cover(Ino ino) const;
+
+ private:
+  std::vector<std::pair<Ino, Ino>> ranges_;
+  bool all_ = false;  // a part of the log is lost: whatever was in it
+};
+
+// Empty, or what is wrong in `found` that the repair does not admit.
+std::string unexcused(const Seen& expected, const Seen& found, const ActionLog& actions);
+
+}  // namespace varve::repair::test

@@ -1,0 +1,126 @@
+// varve salvage: what it copies out of whole, damaged and cut-off images.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "repair/populated.h"
+#include "varve/command.h"
+
+namespace varve::repair::test {
+namespace {
+
+namespace files = std::filesystem;
+
+class Salvage : public testing::Test {
+ protected:
+  Salvage() {
+    char path[] = "/tmp/varve-salvage-XXXXXX";
+    folder_ = mkdtemp(path);
+  }
+  ~Salvage() override { files::remove_all(folder_); }
+
+  nlohmann::json salvage(const io::MemDevice& image) {
+    EXPECT_TRUE(image.save(folder_ / "image").ok());
+    std::ostringstream out, err;
+    std::istringstream in;
+    const std::string source = folder_ / "image", target = folder_ / "out";
+    const char* const argv[] = {"varve", "salvage", "--json", source.c_str(), target.c_str()};
+    EXPECT_EQ(tool::run(5, argv, {in, out, err}), 0) << err.str();
+    return out.str().empty() ? nlohmann::json{} : nlohmann::json::parse(out.str());
+  }
+
+  // Files whose copies differ from `expected`: missing, of another size, or with other bytes.
+  std::set<std::string> differences(const Seen& expected) const {
+    std::set<std::string> found;
+    for (const auto& [path, ino] : expected.paths) {
+      const SeenFile& file = expected.inodes.at(ino);
+      const files::path copy = folder_ / "out" / path.substr(1);
+      if (!files::exists(files::symlink_status(copy))) found.insert(path);
+      else if (S_ISREG(file.mode) && bytes_of(copy) != bytes_of(file)) found.insert(path);
+    }
+    return found;
+  }
+
+  static std::string bytes_of(const files::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream bytes;
+    bytes << in.rdbuf();
+    return bytes.str();
+  }
+  static std::string bytes_of(const SeenFile& file) {
+    std::string bytes;
+    for (const auto& block : file.blocks) bytes.append(reinterpret_cast<const char*>(block.data()), block.size());
+    return bytes;
+  }
+
+  files::path folder_;
+};
+
+TEST_F(Salvage, CopiesEverythingOfAWholeImage) {
+  const auto image = populated_image(true);
+  const Seen expected = look_at(*image->snapshot());
+  const auto report = salvage(*image);
+  EXPECT_EQ(report["losses"].size(), 0U) << report.dump(1);
+  EXPECT_EQ(differences(expected), std::set<std::string>{});
+  EXPECT_EQ(files::hard_link_count(folder_ / "out/a/file"), 2U);
+  EXPECT_EQ(files::read_symlink(folder_ / "out/link"), "a/file");
+  EXPECT_EQ(files::status(folder_ / "out/a/file").permissions(), files::perms{0644});
+}
+
+TEST_F(Salvage, DamagedBlocksBecomeHoles) {
+  const auto image = populated_image(false);
+  const Seen expected = look_at(*image->snapshot());
+  const auto& wanted = expected.inodes.at(expected.paths.at("/a/file")).blocks;
+  std::array<std::byte, kBlockSize> block;
+  for (std::uint64_t b = 0; b < image->geometry().blocks(); ++b) {
+    image->peek(b * kBlockSize, block);
+    if (!std::ranges::equal(block, wanted[3])) continue;
+    block[5] ^= std::byte{1};
+    image->poke(b * kBlockSize, block);
+  }
+  const auto report = salvage(*image);
+  EXPECT_EQ(report["damaged_blocks"], 1) << report.dump(1);
+  EXPECT_EQ(report["losses"][0]["what"], "holes instead of bytes 12288-16383");
+  EXPECT_EQ(differences(expected), (std::set<std::string>{"/a/file", "/a/b/hard"}));
+}
+
+TEST_F(Salvage, WhatIsLeftOfACutOffImage) {
+  const auto image = populated_image(false);
+  const Seen expected = look_at(*image->snapshot());
+  std::vector<std::byte> part(image->geometry().size_bytes / 2);
+  image->peek(0, part);
+  io::MemDevice cut(part.size());
+  cut.poke(0, part);
+  const auto report = salvage(cut);
+  EXPECT_GT(report["errors"], 0);
+  EXPECT_LT(differences(expected).size(), expected.paths.size() / 2) << report.dump(1);
+}
+
+TEST_F(Salvage, BothSuperblocksLost) {
+  const auto image = populated_image(true);
+  const Seen expected = look_at(*image->snapshot());
+  image->poke(0, std::array<std::byte, kBlockSize>{});
+  image->poke((image->geometry().blocks() - 1) * kBlockSize, std::array<std::byte, kBlockSize>{});
+  salvage(*image);
+  EXPECT_EQ(differences(expected), std::set<std::string>{});
+}
+
+TEST_F(Salvage, RefusesADirectoryThatIsNotEmpty) {
+  files::create_directories(folder_ / "out/x");
+  EXPECT_TRUE(populated_image(false)->save(folder_ / "image").ok());
+  std::ostringstream out, err;
+  std::istringstream in;
+  const std::string source = folder_ / "image", target = folder_ / "out";
+  const char* const argv[] = {"varve", "salvage", source.c_str(), target.c_str()};
+  EXPECT_EQ(tool::run(4, argv, {in, out, err}), 1);
+  EXPECT_NE(err.str().find("not empty"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace varve::repair::test

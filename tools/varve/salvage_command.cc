@@ -1,0 +1,114 @@
+// varve salvage: repairs an image in memory, as far as that goes, and copies out what can be read.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/buffer.h"
+#include "fs/filesystem.h"
+#include "io/overlay_device.h"
+#include "repair/padded_device.h"
+#include "repair/repair.h"
+#include "varve/command.h"
+#include "varve/salvage_copy.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct Arguments {
+  std::string source, target;
+  bool json = false;
+};
+
+Status recover(io::BlockDevice& device, bool accept_log_damage) {
+  fs::Options options;
+  options.background = options.cleaner = false;
+  options.accept_log_damage = accept_log_damage;
+  auto filesystem = TRY(fs::Filesystem::mount(device, options));
+  return filesystem->unmount();
+}
+
+// How large the filesystem is according to its first superblock; 0 when that is lost.
+std::uint64_t blocks_of(io::BlockDevice& device) {
+  AlignedBuffer block(kBlockSize);
+  if (!device.read(0, block.span()).ok()) return 0;
+  const auto super = format::decode_superblock(block.span());
+  return super.ok() ? super->device_blocks : 0;
+}
+
+struct Salvaged {
+  repair::Outcome repair;
+  SalvageReport copy;
+};
+
+Result<Salvaged> salvage(const Arguments& arguments) {
+  spdlog::set_level(spdlog::level::off);  // damage is what is expected here
+  const auto device = TRY(io::open_device(arguments.source, {.access = io::Access::read_only}));
+  repair::PaddedDevice padded(*device, blocks_of(*device));
+  io::OverlayDevice overlay(padded);
+  Salvaged result;
+  result.repair = TRY(repair::repair(overlay, recover, {.search = true}));
+  fs::Options options;
+  options.read_only = true;
+  options.background = options.cleaner = false;
+  const auto filesystem = TRY(fs::Filesystem::mount(overlay, options));
+  result.copy = TRY(salvage_copy(*filesystem, arguments.target));
+  return result;
+}
+
+void print_text(const Salvaged& s, const Arguments& arguments, std::ostream& out) {
+  for (const repair::Action& action : s.repair.actions.kept())
+    if (repair::safety_of(action.code) == repair::Safety::lossy) out << to_line(action) << "\n";
+  for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", loss.path, loss.what);
+  out << fmt::format("{} files, {} directories, {} symlinks, {} others with {} bytes copied to {}\n", s.copy.files,
+                     s.copy.directories, s.copy.symlinks, s.copy.others, s.copy.bytes, arguments.target);
+  if (s.copy.loss_count > 0 || !s.repair.actions.is_safe())
+    out << fmt::format("Not everything could be had: {} repairs lost something, {} things could not be copied, {} blocks are "
+                       "holes.\n",
+                       s.repair.actions.kept().size(), s.copy.loss_count, s.copy.damaged_blocks);
+}
+
+void print_json(const Salvaged& s, std::ostream& out) {
+  nlohmann::ordered_json json;
+  json["files"] = s.copy.files;
+  json["directories"] = s.copy.directories;
+  json["symlinks"] = s.copy.symlinks;
+  json["others"] = s.copy.others;
+  json["bytes"] = s.copy.bytes;
+  json["damaged_blocks"] = s.copy.damaged_blocks;
+  json["errors"] = s.repair.before.errors();
+  json["repairs"] = nlohmann::ordered_json::array();
+  for (const repair::Action& action : s.repair.actions.kept()) {
+    nlohmann::ordered_json one{{"code", static_cast<unsigned>(action.code)}, {"name", repair::name_of(action.code)}};
+    if (action.ino) one["inode"] = action.ino.v;
+    if (action.last_ino) one["last_inode"] = action.last_ino.v;
+    one["detail"] = action.detail;
+    json["repairs"].push_back(one);
+  }
+  json["losses"] = nlohmann::ordered_json::array();
+  for (const SalvageLoss& loss : s.copy.losses) json["losses"].push_back({{"path", loss.path}, {"what", loss.what}});
+  out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace
+
+void declare_salvage(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("salvage", "Copy out what can still be read of a damaged filesystem");
+  command->add_option("source", arguments->source, "Block device or image file; it is only read")->required();
+  command->add_option("directory", arguments->target, "Where to; created, or empty")->required();
+  command->add_flag("--json", arguments->json, "For programs");
+  command->callback([arguments, &chosen] {
+    chosen = [arguments](IoLayer& io) -> Status {
+      const Salvaged salvaged = TRY(salvage(*arguments));
+      if (arguments->json) print_json(salvaged, io.out);
+      else print_text(salvaged, *arguments, io.out);
+      return {};
+    };
+  });
+}
+
+}  // namespace varve::tool

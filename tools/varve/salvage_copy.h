@@ -1,0 +1,33 @@
+// Copies everything that can be read out of a mounted filesystem into a directory of the host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fs/filesystem.h"
+
+namespace varve::tool {
+
+struct SalvageLoss {
+  std::string path;
+  std::string what;
+};
+
+struct SalvageReport {
+  std::uint64_t files = 0, directories = 0, symlinks = 0, others = 0;
+  std::uint64_t bytes = 0;            // of data copied
+  std::uint64_t damaged_blocks = 0;   // holes in the copies
+  std::uint64_t loss_count = 0;
+  std::vector<SalvageLoss> losses;    // the first kMostLosses
+
+  static constexpr std::size_t kMostLosses = 10000;
+  void lose(std::string path, std::string what);
+};
+
+// `target` is created, or must be an empty directory. Files, directories, symlinks, hard links, pipes, modes, times and
+// extended attributes are copied; owners and device nodes only for root. What cannot be copied is in the report. An
+// error: the target cannot be used, or the host's filesystem is full.
+Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target);
+
+}  // namespace varve::tool
