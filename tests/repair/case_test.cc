@@ -87,8 +87,8 @@ TEST_P(RepairCase, IsFoundRepairedAndGone) {
   if (damage.repairable) expect_mountable();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RepairCase, testing::ValuesIn(damage_cases()), [](const auto& info) {
-  std::string name = info.param.name;
+INSTANTIATE_TEST_SUITE_P(All, RepairCase, testing::ValuesIn(damage_cases()), [](const auto& test) {
+  std::string name = test.param.name;
   std::ranges::replace(name, '-', '_');
   return name;
 });
