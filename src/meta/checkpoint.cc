@@ -136,7 +136,10 @@ Status Checkpoint::close_maps() {
     touch_segment(a);
   };
   for_each_new_block([&](BlockAddr address, Ino, const BlockEntry&) { touch(address); });
-  for (const ReleasedRun& run : editor_->released()) touch_segment(run.address);
+  for (const ReleasedRun& run : editor_->released()) {  // an extent may go on in the next segment
+    touch_segment(run.address);
+    touch_segment(run.address + (run.blocks - 1));
+  }
   for (const NodeWriter::Written& node : writer_->written()) touch(node.address);
   for (SegmentId segment : request_.evacuate) {  // map nodes there are rewritten too
     for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
@@ -226,6 +229,7 @@ Status Checkpoint::fill_free_map() {
     const SegmentId id = geometry.segment_of(address);
     format::SegmentRecord& record = record_of(id);
     const std::uint32_t index = geometry.index_of(address);
+    if (!status.ok()) return record;
     std::byte& bits = free_->record(id.v)[format::kSegmentRecordHeaderBytes + index / 8];
     const auto bit = std::byte{static_cast<unsigned char>(1u << (index % 8))};
     if (((bits & bit) != std::byte{}) == live && status.ok())
