@@ -181,6 +181,12 @@ class Lifecycle(unittest.TestCase):
         command(helper, image.path, self.dir, "-n", "-s", "-o", "defaults,nofail,_netdev,x-systemd.automount,noatime")
         (self.dir / "f").write_text("x")
         self.assertIn("f", os.listdir(self.dir))
+        if IS_ROOT:
+            command(helper, image.path, self.dir, "-o", "remount,ro,noatime")
+            with self.assertRaises(OSError):
+                (self.dir / "g").touch()
+            command(helper, image.path, self.dir, "-o", "rw,remount")
+            (self.dir / "g").touch()
         command(BIN / "umount.fuse.varve", self.dir)
         self.assertEqual(processes_of(image.path), [])
         image.fsck()
