@@ -34,7 +34,8 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
     if (!copy->ok() && copy->error().is(Errc::unknown_feature)) return copy->error();
   if (!first.ok() && !second.ok()) {
     if (first.error().is(Errc::not_varve) && second.error().is(Errc::not_varve))
-      return Error(Errc::not_varve, fmt::format("{} is not a Varve filesystem (make one with mkfs.varve)", device.name()));
+      return Error(Errc::not_varve, fmt::format("{} is not a Varve filesystem (make one with mkfs.varve; if there was one, "
+                                                "fsck.varve --search may find it)", device.name()));
     return Error(Errc::needs_fsck, fmt::format("{}: both superblocks are damaged; fsck.varve can look for a copy in the log",
                                             device.name()));
   }

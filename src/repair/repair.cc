@@ -62,8 +62,9 @@ bool Repair::log_is_lost(const check::Report& report) {
 
 // The first look, when no superblock is where it should be.
 Result<check::Report> Repair::find_superblock(const Error& why) {
-  const bool hopeless = why.is(Errc::unknown_feature) || (why.is(Errc::not_varve) && !options_.search);
-  if (hopeless) return why;
+  if (why.is(Errc::unknown_feature)) return why;
+  if (why.is(Errc::not_varve) && !options_.search)
+    return Error(Errc::not_varve, why.message() + "; if there was one, --search may find it");
   const FoundSuperblock found = TRY(search_superblock(device_, progress_));
   TRY(format::check_features(found.super, format::Intent::write));
   found_.add(Code::superblock_lost, {found.address, {}}, why.message());

@@ -6,6 +6,7 @@
 
 #include "check/checking.h"
 #include "fsck/recovery.h"
+#include "repair/node_surgery.h"
 #include "repair/populated.h"
 #include "support/settings.h"
 
@@ -75,6 +76,43 @@ void fuzz(bool unclean) {
 
 TEST(RepairFuzz, CleanImages) { fuzz(false); }
 TEST(RepairFuzz, UncleanImages) { fuzz(true); }
+
+// Wild bytes behind valid checksums: nothing that a reader may trust, but what a bug or malice could write.
+std::string craft_and_repair(std::uint64_t seed, const ImageBuilder& builder, const io::MemDevice& image) {
+  SeededRandom random(seed);
+  const auto device = image.snapshot();
+  for (std::uint64_t n = 1 + random.next() % 3; n > 0; --n) {
+    const auto& node = builder.nodes()[random.next() % builder.nodes().size()];
+    change_node(*device, builder, node.address, [&](std::span<std::byte> bytes) {
+      const std::size_t from = random.next() % 4 == 0 ? 8 : format::kNodeHeaderBytes;
+      const std::size_t used = std::size_t{std::to_integer<std::uint8_t>(bytes[34])} | std::to_integer<std::size_t>(bytes[35]) << 8;
+      for (std::uint64_t i = 1 + random.next() % 6; i > 0; --i)
+        bytes[from + random.next() % std::max<std::size_t>(used, 64)] = static_cast<std::byte>(random.next());
+    });
+  }
+  const auto done = repair(*device, fsck::recover, {.search = true});
+  if (!done.ok()) return "repair: " + done.error().message();
+  std::string text;
+  if (done->errors_left() > 0) text = "left:\n" + check::test::lines(done->after);
+  else text = look_at(*device).error;
+  if (text.empty()) return "";
+  text += "\nbefore:\n" + check::test::lines(done->before);
+  for (const Action& action : done->actions.kept()) text += to_line(action) + "\n";
+  return text;
+}
+
+TEST(RepairFuzz, CraftedNodes) {
+  ImageBuilder builder;
+  check::test::fill(builder);
+  const auto image = builder.build();
+  const std::uint64_t count = number_setting("VARVE_FUZZ_SEEDS", 300);
+  unsigned failures = 0;
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + count && failures < 5; ++seed) {
+    const std::string failure = craft_and_repair(seed, builder, *image);
+    failures += !failure.empty();
+    EXPECT_EQ(failure, "") << "seed " << seed;
+  }
+}
 
 // Every single block of the metadata, lost.
 TEST(RepairFuzz, EachBlockLost) {
