@@ -53,9 +53,13 @@ bool Mover::still_there(const meta::Inode& inode, const LiveBlock& block) const 
          (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
-Status Mover::move(std::vector<LiveBlock> blocks, unsigned group) {
+Status Mover::move(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes) {
+  {
+    const meta::Gate::Pass pass(store_.gate());
+    if (!store_.may_move({0, 0, nodes, group})) return Errc::no_space;
+  }
   for (std::size_t at = 0; at < blocks.size(); at += kBatchBlocks)
-    TRY(move_batch(std::span(blocks).subspan(at, std::min(kBatchBlocks, blocks.size() - at)), group));
+    TRY(move_batch(blocks.subspan(at, std::min(kBatchBlocks, blocks.size() - at)), group, nodes));
   return {};
 }
 
@@ -73,7 +77,7 @@ Status Mover::read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memor
   return {};
 }
 
-Status Mover::move_batch(std::span<const LiveBlock> blocks, unsigned group) {
+Status Mover::move_batch(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes) {
   AlignedBuffer memory(blocks.size() * kBlockSize);
   TRY(read_batch(blocks, memory));
   std::vector<const LiveBlock*> good;
@@ -92,7 +96,8 @@ Status Mover::move_batch(std::span<const LiveBlock> blocks, unsigned group) {
     format::Run run;
     {
       const meta::Gate::Closure closed(store_.gate());
-      run = store_.log().allocate(group, static_cast<std::uint32_t>(good.size() - at), log::Purpose::cleaner);
+      const auto wanted = static_cast<std::uint32_t>(good.size() - at);
+      if (store_.may_move({wanted, wanted, nodes, group})) run = store_.log().allocate(group, wanted);
       if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
     }
     if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");

@@ -24,13 +24,14 @@ class Mover {
 
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
-  // Moves them to the head of `group`. Errc::no_space: no segment for a cleaner is left.
-  Status move(std::vector<LiveBlock> blocks, unsigned group);
+  // Moves them to the head of `group`; the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space:
+  // it could run out of segments.
+  Status move(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes);
 
  private:
   static constexpr std::size_t kBatchBlocks = 64;
   bool still_there(const meta::Inode& inode, const LiveBlock& block) const;
-  Status move_batch(std::span<const LiveBlock> blocks, unsigned group);
+  Status move_batch(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes);
   Status read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memory);
   Status apply(const LiveBlock& block, BlockAddr to);
 

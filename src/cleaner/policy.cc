@@ -30,7 +30,7 @@ std::unique_ptr<VictimPolicy> make_victim_policy(std::string_view name) {
 }
 
 Selection select_victims(const VictimPolicy& policy, std::span<const SegmentSummary> segments, std::uint64_t wanted,
-                         std::uint64_t budget, double max_utilisation) {
+                         double max_utilisation, const std::function<bool(const Selection&)>& fits) {
   std::vector<std::pair<double, const SegmentSummary*>> ranked;
   for (const SegmentSummary& s : segments)
     if (s.utilisation() <= max_utilisation) ranked.emplace_back(policy.score(s), &s);
@@ -38,10 +38,13 @@ Selection select_victims(const VictimPolicy& policy, std::span<const SegmentSumm
   Selection selection;
   for (const auto& [score, s] : ranked) {
     if (selection.gain >= wanted) break;
-    if (selection.live + s->live > budget) continue;
+    Selection with{{}, selection.data, selection.nodes, selection.gain + s->blocks - s->live};
+    (s->holds_nodes ? with.nodes : with.data) += s->live;
+    if (!fits(with)) continue;
+    selection.data = with.data;
+    selection.nodes = with.nodes;
+    selection.gain = with.gain;
     selection.victims.push_back(s->id);
-    selection.live += s->live;
-    selection.gain += s->blocks - s->live;
   }
   return selection;
 }

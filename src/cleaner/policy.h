@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@ struct SegmentSummary {
   std::uint32_t blocks = 0;    // in all
   std::uint64_t age = 0;       // log clock since its youngest live block was written, in blocks
   std::uint8_t group = 0;
+  bool holds_nodes = false;    // nodes and nothing else; the other segments hold file blocks
 
   double utilisation() const { return blocks ? static_cast<double>(live) / blocks : 1.0; }
 };
@@ -36,12 +38,14 @@ std::unique_ptr<VictimPolicy> make_victim_policy(std::string_view name);
 
 struct Selection {
   std::vector<SegmentId> victims;  // best first
-  std::uint64_t live = 0;          // blocks to move
+  std::uint64_t data = 0;          // file blocks to move
+  std::uint64_t nodes = 0;         // tree nodes to write anew
   std::uint64_t gain = 0;          // blocks freed beyond what is moved
+  std::uint64_t live() const { return data + nodes; }
 };
-// The best victims until they free `wanted` blocks or more than `budget` live blocks would have to move; segments above
-// `max_utilisation` gain too little to be worth their metadata.
+// The best victims that `fits` lets come together (it judges the selection with one more), until they free `wanted`
+// blocks; segments above `max_utilisation` gain too little to be worth their metadata.
 Selection select_victims(const VictimPolicy& policy, std::span<const SegmentSummary> segments, std::uint64_t wanted,
-                         std::uint64_t budget, double max_utilisation);
+                         double max_utilisation, const std::function<bool(const Selection&)>& fits);
 
 }  // namespace varve::cleaner

@@ -50,26 +50,18 @@ Result<meta::InodePtr> Attempt::directory(Ino ino) {
   return inode;
 }
 
+Attempt::~Attempt() {
+  for (const meta::Claim& claim : claims_) store_.withdraw(claim);
+}
+
 Status Attempt::admit(const Need& need) {
   if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
-  if (!need.frees && !store_.can_charge(need.blocks, need.inodes)) {
+  if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) {
     // The charge of recent overwrites is a worst case; a checkpoint makes it exact.
     if (wait.charge_waited || !store_.has_estimates()) return Errc::no_space;
     wait.charge_waited = true;
-    wait.for_settled = true;
-    return Errc::would_block;
-  }
-  const auto purpose = need.frees ? log::Purpose::cleaner : log::Purpose::user;
-  const std::uint64_t waiting = store_.unsealed_payload_bytes() >> kBlockShift;
-  if (!store_.segments().may_take(purpose, 1 + (need.payload + waiting) / store_.segments().geometry().blocks)) {
-    const std::uint64_t clean = store_.segments().clean();
-    wait.fruitless = clean > wait.clean_seen ? 0 : wait.fruitless + 1;
-    wait.clean_seen = clean;
-    wait.for_space = true;
-    // What needs no new space fails only if nothing at all can be reclaimed any more.
-    if (wait.fruitless > (need.frees || !need.blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;
   }
@@ -77,10 +69,24 @@ Status Attempt::admit(const Need& need) {
     wait.for_room = true;
     return Errc::would_block;
   }
-  if (!store_.reserve_records(need.record_bytes)) {
+  const meta::Claim claim{need.record_bytes, need.payload, need.places, need.record_bytes + need.item_bytes,
+                          need.frees};
+  const auto room = store_.admit(claim);
+  if (room == meta::Store::Room::chunk_full) {
     wait.retry = Retry::with_seal;
     return Errc::would_block;
   }
+  if (room == meta::Store::Room::no_segment) {
+    const std::uint64_t clean = store_.segments().clean();
+    wait.fruitless = clean > wait.clean_seen ? 0 : wait.fruitless + 1;
+    wait.clean_seen = std::max(wait.clean_seen, clean);
+    wait.for_space = true;
+    // What needs no new space fails only if nothing at all can be reclaimed any more.
+    if (wait.fruitless > (need.frees || !need.blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
+    wait.for_settled = true;
+    return Errc::would_block;
+  }
+  claims_.push_back(claim);
   return {};
 }
 

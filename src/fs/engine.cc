@@ -104,14 +104,14 @@ void Engine::after() {
 
 bool Engine::space_is_low() {
   const auto& segments = store_->segments();
-  return options_.cleaner && segments.clean() <= segments.reserve().user + cleaner_->ahead();
+  return options_.cleaner && segments.clean() <= store_->low_water() + cleaner_->ahead();
 }
 
 bool Engine::checkpoint_is_due() {
   if (store_->read_only()) return false;
   if (checkpoint_wanted_) return true;
   if (store_->delta_records() >= options_.checkpoint_records) return true;
-  if (store_->delta_bytes() >= options_.memory_bytes / 4) return true;
+  if (store_->delta_bytes() >= options_.memory_bytes / 4 || store_->relief_is_due()) return true;
   const auto& segments = store_->segments();
   const std::uint64_t free_blocks = (segments.clean() + 1) * segments.geometry().blocks;
   return store_->log_blocks_since_checkpoint() > std::max<std::uint64_t>(free_blocks / 2, 2048);
@@ -140,17 +140,27 @@ bool Engine::work(bool space_wanted) {
 // Low on space, and not just found that nothing can be done about it (H33).
 bool Engine::look_for_space() { return space_is_low() && store_->log_clock() >= futile_until_; }
 
+bool Engine::cleaning_helps() {
+  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
+  const auto& segments = store_->segments();
+  return options_.cleaner && segments.clean() + segments.reclaimable() <= store_->low_water() + cleaner_->ahead();
+}
+
 void Engine::clean_and_checkpoint(bool low) {
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
   meta::Store::CheckpointRequest request;
   const auto& segments = store_->segments();
   const std::uint64_t clean_before = segments.clean();
-  const bool asked = low && !wanted;
-  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
-  if (low && options_.cleaner && clean_before + segments.reclaimable() <= segments.reserve().user + cleaner_->ahead())
+  if (low && cleaning_helps()) request.evacuate = cleaner_->run_round();
+  // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
+  const bool pointless = low && request.evacuate.empty() && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
+  if (pointless) store_->wake_waiters();
+  else (void)store_->checkpoint(request);
+  // The delta may have kept the room that moving needs; now it is merged.
+  if (low && !pointless && request.evacuate.empty() && cleaning_helps()) {
     request.evacuate = cleaner_->run_round();
-  const bool pointless = asked && request.evacuate.empty() && segments.reclaimable() == 0;  // nothing to release (H33)
-  if (!pointless) (void)store_->checkpoint(request);
+    if (!request.evacuate.empty()) (void)store_->checkpoint(request);
+  }
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }
 

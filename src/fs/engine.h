@@ -62,6 +62,7 @@ class Engine {
   bool checkpoint_is_due();
   bool space_is_low();
   bool look_for_space();
+  bool cleaning_helps();
   void clean_and_checkpoint(bool low);
   void after();
   Status try_reap(Operation& operation, Ino ino);
@@ -95,6 +96,9 @@ class Attempt {
         operation_(operation),
         pass_(store_.gate()),
         source_(store_.nodes(), operation.wait()) {}
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
 
   Engine& engine() { return engine_; }
   meta::Store& store() { return store_; }
@@ -113,6 +117,8 @@ class Attempt {
     std::uint64_t blocks = 0;  // new file blocks, at most
     std::uint64_t inodes = 0;
     std::uint64_t payload = 0;  // blocks it brings: waits while too much is in flight or no segment is there for them
+    std::uint64_t places = 8;     // of the inode file that change
+    std::uint64_t item_bytes = 0;  // that it makes new there, beyond those of its records
     bool frees = false;        // deletes: never refused for space
   };
   Status admit(const Need& need);
@@ -129,6 +135,7 @@ class Attempt {
   Operation& operation_;
   meta::Gate::Pass pass_;
   OperationSource source_;
+  boost::container::small_vector<meta::Claim, 1> claims_;  // withdrawn before the gate is left
 };
 
 // Exclusive locks of several inodes, taken in ascending order, duplicates once.

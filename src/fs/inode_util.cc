@@ -71,21 +71,29 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
     meta::Store& store = a.store();
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);
-    if (inode->gone() || store.read_only() || !store.segments().may_take(log::Purpose::user, 1)) return {};
-    if (!store.reserve_records(kAttributesRecordBytes)) {
+    if (inode->gone() || store.read_only()) return {};
+    const meta::Claim claim{.record_bytes = kAttributesRecordBytes, .places = 2, .item_bytes = kAttributesRecordBytes};
+    const auto room = store.admit(claim);
+    if (room == meta::Store::Room::chunk_full) {
       a.wait().retry = Retry::with_seal;
       return Errc::would_block;
     }
+    if (room == meta::Store::Room::no_segment) return {};
     inode->attributes.atime = a.now();
     store.stage_attributes(*inode);
+    store.withdraw(claim);
     return {};
   });
 }
 
-Result<bool> has_capability(Attempt& attempt, const meta::Inode& inode) {
-  for (const format::Xattr& xattr : TRY(meta::load_xattrs(inode, attempt.view(), attempt.source())))
-    if (xattr.name == kCapability) return true;
-  return false;
+Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode) {
+  std::size_t bytes = 0;
+  bool found = false;
+  for (const format::Xattr& xattr : TRY(meta::load_xattrs(inode, attempt.view(), attempt.source()))) {
+    bytes += xattr.name.size() + xattr.value.size();
+    found |= xattr.name == kCapability;
+  }
+  return found ? bytes : 0;
 }
 
 Status may_alter(const meta::Inode& inode) {

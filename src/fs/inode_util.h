@@ -44,8 +44,9 @@ bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp no
 // Changes it, if that needs no waiting: a read never fails or waits for its time.
 void touch_atime(Engine& engine, Operation& operation, Ino ino);
 
-// Whether there is a security.capability, which does not outlive a change of the content.
-Result<bool> has_capability(Attempt& attempt, const meta::Inode& inode);
+// Bytes of all extended attributes if a security.capability, which does not outlive a change of the content, is among
+// them; otherwise none.
+Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode);
 
 // The size of a file becomes `size`; the inode's lock is held. May answer would_block.
 Status resize(Attempt& attempt, meta::Inode& inode, std::uint64_t size);

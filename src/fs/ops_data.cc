@@ -229,7 +229,8 @@ Result<std::uint64_t> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_
     owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
   }
   TRY(look_at_holes(a, inode, from, to));
-  TRY(a.admit({.record_bytes = owned ? 40 * kWindowBlocks / 2 + 512 : 512, .blocks = to - from - owned}));
+  const std::uint64_t pieces = owned ? kWindowBlocks / 2 : 1;
+  TRY(a.admit({.record_bytes = 40 * pieces + 512, .blocks = to - from - owned, .places = 2 * pieces + 16}));
   TRY(allocate_holes(a, inode, from, to));
   return to;
 }
@@ -299,11 +300,11 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     // Cached writes need not come in order, so only direct ones can be told from appending.
     const bool extends = flags.from_cache || offset >= inode->attributes.size;
     TRY(extends ? may_extend(*inode) : may_alter(*inode));
-    const bool capable = flags.drop_privileges && TRY(has_capability(a, *inode));
+    const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
     TRY(WriteRange(a, *inode, offset, data, keeper).run());
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     if (flags.drop_privileges) drop_suid(*inode);
-    if (capable) a.store().stage_xattr(*inode, kCapability, std::nullopt);
+    if (capable) a.store().stage_xattr(*inode, kCapability, std::nullopt, capable);
     if (!flags.from_cache) touch_mtime(*inode, a.now());
     a.store().stage_attributes(*inode);
     return data.size();

@@ -24,11 +24,9 @@ Status Filesystem::checkpoint(Operation& operation) {
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.read_only()) return Error(Errc::read_only, store.read_only_reason());
+  if (!store.dirty() && !store.checkpoint_running()) return {};
   // One may be under way that froze before this call: only one that starts from now on counts.
-  if (!wait.checkpoint) {
-    if (!store.dirty() && !store.checkpoint_running()) return {};
-    wait.checkpoint = store.settled() + (store.checkpoint_running() ? 2 : 1);
-  }
+  if (!wait.checkpoint) wait.checkpoint = store.settled() + (store.checkpoint_running() ? 2 : 1);
   if (store.settled() >= *wait.checkpoint) return {};
   wait.for_settled = true;
   return Errc::would_block;

@@ -20,6 +20,14 @@ Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
   return {};
 }
 
+// Bytes of all of them but one.
+std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::Xattr* without) {
+  std::size_t bytes = 0;
+  for (const format::Xattr& x : xattrs)
+    if (&x != without) bytes += x.name.size() + x.value.size();
+  return bytes;
+}
+
 }  // namespace
 
 Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
@@ -44,19 +52,21 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     const Timestamp now = a.now();
     std::optional<format::Bytes> acl;
     bool has_capability = false;
+    std::size_t set_bytes = 0;
     if (change.mode || change.size || change.drop_privileges) {
       const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
       const format::Xattr* found = find_xattr(xattrs, kAccessAcl);
       if (change.mode && found) acl = acl_after_chmod(found->value, *change.mode);
       has_capability = (change.size || change.drop_privileges) && find_xattr(xattrs, kCapability);
+      if (acl || has_capability) set_bytes = xattr_bytes(xattrs, nullptr);
     }
     if (change.size && *change.size != attributes.size) {
       TRY(resize(a, *inode, *change.size));
     } else {
-      TRY(a.admit({.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .frees = true}));
+      TRY(a.admit({.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .item_bytes = set_bytes, .frees = true}));
     }
-    if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl));
-    if (has_capability) a.store().stage_xattr(*inode, kCapability, std::nullopt);
+    if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
+    if (has_capability) a.store().stage_xattr(*inode, kCapability, std::nullopt, set_bytes);
     if (change.size) attributes.mtime = now;
     if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
     if (change.uid) attributes.uid = *change.uid;
@@ -137,13 +147,12 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
     const format::Xattr* found = find_xattr(xattrs, name);
     if (found && (flags & kXattrCreate)) return Errc::exists;
     if (!found && (flags & kXattrReplace)) return Errc::no_attribute;
-    std::size_t total = name.size() + value.size();
-    for (const format::Xattr& x : xattrs)
-      if (&x != found) total += x.name.size() + x.value.size();
+    const std::size_t total = name.size() + value.size() + xattr_bytes(xattrs, found);
     if (total > kMaxXattrBytes) return Errc::no_space;
-    TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .inodes = 1 + blocks_for(value.size())}));
-    if (!acl || !acl->minimal) a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()));
-    else if (found) a.store().stage_xattr(*inode, name, std::nullopt);
+    TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .inodes = 1 + blocks_for(value.size()),
+                 .item_bytes = total}));
+    if (!acl || !acl->minimal) a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()), total);
+    else if (found) a.store().stage_xattr(*inode, name, std::nullopt, total);
     if (acl) inode->attributes.mode = (inode->attributes.mode & ~0777U) | acl->permissions;
     if (flags & kXattrDropSetgid) inode->attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
     inode->attributes.ctime = a.now();
@@ -159,12 +168,15 @@ Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view n
     std::unique_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
-    if (!find_xattr(TRY(meta::load_xattrs(*inode, a.view(), a.source())), name)) {
+    const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+    const format::Xattr* found = find_xattr(xattrs, name);
+    if (!found) {
       if (name == kAccessAcl || name == kDefaultAcl) return {};  // none is what was wanted
       return Errc::no_attribute;
     }
-    TRY(a.admit({.record_bytes = 320 + name.size(), .frees = true}));
-    a.store().stage_xattr(*inode, name, std::nullopt);
+    const std::size_t rest = xattr_bytes(xattrs, found);
+    TRY(a.admit({.record_bytes = 320 + name.size(), .item_bytes = rest, .frees = true}));
+    a.store().stage_xattr(*inode, name, std::nullopt, rest);
     inode->attributes.ctime = a.now();
     a.store().stage_attributes(*inode);
     return {};

@@ -30,8 +30,9 @@ Result<Inheritance> inherit(Attempt& a, const meta::Inode& directory, const NewN
 }
 
 void stage_acls(Attempt& a, meta::Inode& inode, Inheritance&& inherited) {
-  if (!inherited.access_acl.empty()) a.store().stage_xattr(inode, kAccessAcl, std::move(inherited.access_acl));
-  if (!inherited.default_acl.empty()) a.store().stage_xattr(inode, kDefaultAcl, std::move(inherited.default_acl));
+  const std::size_t bytes = inherited.bytes();
+  if (!inherited.access_acl.empty()) a.store().stage_xattr(inode, kAccessAcl, std::move(inherited.access_acl), bytes);
+  if (!inherited.default_acl.empty()) a.store().stage_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
 }
 
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
@@ -68,7 +69,8 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
     if (S_ISDIR(node.mode) && directory->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
     TRY(may_extend(*directory));
     Inheritance inherited = TRY(inherit(a, *directory, node));
-    TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size() + inherited.bytes(), .inodes = 1}));
+    TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size() + inherited.bytes(),
+                 .inodes = 1 + blocks_for(node.symlink.size())}));
     const Timestamp now = a.now();
     meta::InodePtr inode = a.store().create_inode();
     std::unique_lock inode_lock(inode->mutex);

@@ -26,7 +26,7 @@ class Rename {
     TRY(check_permitted());
     TRY(check_kinds());
     TRY(a_.admit({.record_bytes = 1600 + 3 * (args_.from.size() + args_.to.size()),
-                  .inodes = args_.flags & kRenameWhiteout ? 1u : 0u,
+                  .inodes = args_.flags & kRenameWhiteout ? 1u : 0u, .places = 16,
                   .frees = !(args_.flags & kRenameWhiteout)}));
     apply();
     return {};

@@ -14,6 +14,7 @@ Result<std::uint64_t> Engine::trim(std::uint64_t start, std::uint64_t length, st
   for (std::uint64_t i = 0; i < geometry.count && segment_bytes >= minimum; ++i) {
     const std::uint64_t offset = geometry.start_of(SegmentId{i}).v << kBlockShift;
     if (offset < start || offset - start >= length || segment_bytes > length - (offset - start)) continue;
+    if (segments.clean() <= store_->low_water()) break;  // these may be wanted any moment
     if (!segments.begin_discard(SegmentId{i})) continue;
     const Status status = store_->device().discard(offset, segment_bytes);
     segments.discarded(SegmentId{i});

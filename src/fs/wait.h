@@ -47,7 +47,7 @@ struct Wait {
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
   int fruitless = 0;              // rounds of waiting for space that brought none
-  std::uint64_t clean_seen = 0;   // clean segments at the last of them
+  std::uint64_t clean_seen = 0;   // most clean segments at any of them
   bool charge_waited = false;
 
   bool anything_to_read() const {

@@ -51,10 +51,10 @@ void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_o
   durability_.start(position.lsn);
 }
 
-format::Run Log::allocate(unsigned group, std::uint32_t blocks, Purpose purpose) {
+format::Run Log::allocate(unsigned group, std::uint32_t blocks) {
   format::Run& head = heads_[group];
   if (!head.blocks) {
-    auto id = segments_.take(purpose, static_cast<std::uint8_t>(group));
+    auto id = segments_.take(static_cast<std::uint8_t>(group));
     if (!id) return {};
     head = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }
@@ -106,7 +106,7 @@ Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t p
     return Error(Errc::no_space, "the log has no clean segment left to go on in");
   if (chain_.rest.blocks < need) return Error(Errc::invalid, fmt::format("a chunk of {} blocks fits in no run", need));
   if (!chain_.next_run.blocks) {
-    if (auto id = segments_.take(Purpose::checkpoint, format::kGroupChain))
+    if (auto id = segments_.take(format::kGroupChain))
       chain_.next_run = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }
   ChunkPlace place;

@@ -52,12 +52,12 @@ class Log {
   void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk);
   void set_head(unsigned group, const format::Run& rest) { heads_[group] = rest; }
 
-  // Up to `blocks` consecutive blocks at the head of a group; an empty run when no segment may be taken.
-  format::Run allocate(unsigned group, std::uint32_t blocks, Purpose purpose);
+  // Up to `blocks` consecutive blocks at the head of a group; an empty run when no segment is clean.
+  format::Run allocate(unsigned group, std::uint32_t blocks);
   // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done.
   void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks);
 
-  // Where the next chunk will stand. Errc::no_space when even the reserve has no segment for the chain.
+  // Where the next chunk will stand. Errc::no_space when the chain has no segment to go on in.
   Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks);
   // Starts its write. Returns its LSN.
   // `commit`: somebody waits until it is durable.

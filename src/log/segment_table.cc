@@ -36,16 +36,8 @@ void SegmentTable::finish_loading() {
   clean_ = clean;
 }
 
-bool SegmentTable::may_take(Purpose purpose, std::uint64_t count) const {
-  const std::uint64_t kept = purpose == Purpose::user      ? reserve_.user
-                             : purpose == Purpose::cleaner ? reserve_.cleaner
-                                                           : 0;
-  return clean() >= kept + count;
-}
-
-std::optional<SegmentId> SegmentTable::take(Purpose purpose, std::uint8_t group) {
+std::optional<SegmentId> SegmentTable::take(std::uint8_t group) {
   std::lock_guard lock(mutex_);
-  if (!may_take(purpose)) return std::nullopt;
   for (std::uint64_t step = 0; step < segments_.size(); ++step) {
     const std::uint64_t at = (cursor_ + step) % segments_.size();
     SegmentInfo& s = segments_[at];
@@ -60,6 +52,13 @@ std::optional<SegmentId> SegmentTable::take(Purpose purpose, std::uint8_t group)
     return SegmentId{at};
   }
   return std::nullopt;
+}
+
+std::optional<SegmentId> SegmentTable::take_promised(std::uint8_t group) {
+  auto id = take(group);
+  // In this order: who looks in between sees too little room rather than too much.
+  if (id && promised()) promised_.fetch_sub(1, std::memory_order_relaxed);
+  return id;
 }
 
 void SegmentTable::close(SegmentId id, std::uint64_t clock) {

@@ -1,4 +1,5 @@
-// All segments in memory: what is in them, which may be handed out, and who may take the last ones.
+// All segments in memory: what is in them, and which may be handed out. Who may have the last ones is decided where
+// operations are let in (meta/store.h).
 //
 // A segment may be written again only if nothing in it is live in the settled checkpoint, nothing is live now, and
 // nothing of it was handed out since that checkpoint froze (design.md 10; H8, H26, H28, H29, H32).
@@ -23,9 +24,6 @@ enum class SegmentState : std::uint8_t {
   used,        // full, or given up by its head
   discarding,  // clean, but a discard is in flight
 };
-
-// Who asks for a segment. The last ones are kept for those without whom nothing would ever become free again.
-enum class Purpose : std::uint8_t { user, cleaner, checkpoint };
 
 struct SegmentInfo {
   SegmentState state = SegmentState::clean;
@@ -57,19 +55,12 @@ struct SegmentGeometry {
   bool contains(BlockAddr address) const { return address >= first && address - first < count * blocks; }
 };
 
-struct Reserve {  // segments that stay clean for others
-  std::uint64_t user = 0;     // users leave these to cleaner, checkpoint and chain
-  std::uint64_t cleaner = 0;  // the cleaner leaves these to checkpoint and chain
-};
-
 // Thread-safe.
 class SegmentTable {
  public:
   explicit SegmentTable(SegmentGeometry geometry);
 
   const SegmentGeometry& geometry() const { return geometry_; }
-  void set_reserve(Reserve reserve) { reserve_ = reserve; }
-  const Reserve& reserve() const { return reserve_; }
 
   // At mount, before anything is handed out.
   void load(SegmentId id, const format::SegmentRecord& record);
@@ -77,9 +68,12 @@ class SegmentTable {
   void occupy(SegmentId id);  // something in it is needed: not clean, whatever the map says
   void finish_loading();
 
-  // Hands out a clean segment; none if `purpose` may not take one of those left.
-  std::optional<SegmentId> take(Purpose purpose, std::uint8_t group);
-  bool may_take(Purpose purpose, std::uint64_t count = 1) const;
+  // Hands out a clean segment, if there is one.
+  std::optional<SegmentId> take(std::uint8_t group);
+  // The clean segments that a running checkpoint may still take; only a number to reckon with.
+  void promise(std::uint64_t count) { promised_ = count; }
+  std::uint64_t promised() const { return promised_.load(std::memory_order_relaxed); }
+  std::optional<SegmentId> take_promised(std::uint8_t group);
   void close(SegmentId id, std::uint64_t clock);
   void touch(BlockAddr address);  // a block of it was handed out in the current generation
 
@@ -110,10 +104,9 @@ class SegmentTable {
 
  private:
   const SegmentGeometry geometry_;
-  Reserve reserve_;
   mutable std::mutex mutex_;
   std::vector<SegmentInfo> segments_;
-  std::atomic<std::uint64_t> clean_{0};
+  std::atomic<std::uint64_t> clean_{0}, promised_{0};
   std::uint64_t generation_ = 1;
   std::uint64_t cursor_ = 0;  // where the search for a clean segment goes on
 };

@@ -35,6 +35,9 @@ Status Checkpoint::run() {
 Status Checkpoint::freeze() {
   const Gate::Closure closed(store_.gate_);
   lsn_ = TRY(Sealer(store_).run(false));
+  std::uint64_t evacuated = 0;
+  for (SegmentId segment : request_.evacuate) evacuated += store_.segments_.info(segment).live();
+  store_.promise_nodes(evacuated);
   frozen_generation_ = store_.segments_.freeze();
   store_.frozen_ = std::move(store_.active_);
   store_.active_ = std::make_unique<Delta>(store_.segments_.generation());
@@ -264,6 +267,12 @@ Status Checkpoint::fill_free_map() {
   return status;
 }
 
+void Checkpoint::count_nodes(std::uint64_t nodes) {
+  store_.counters_.node_blocks += nodes;
+  const bool first = store_.view().generation == 0;  // what a recovery has replayed has not been reckoned with
+  if (!first && nodes > store_.frozen_nodes_) store_.counters_.unforeseen_nodes += nodes - store_.frozen_nodes_;
+}
+
 Status Checkpoint::write_image() {
   super_.inode_file = next_->inode_file.ref;
   super_.inode_file_level = next_->inode_file.level;
@@ -275,7 +284,7 @@ Status Checkpoint::write_image() {
   super_.data_blocks = next_->data_blocks;
   super_.reserved_blocks = next_->reserved_blocks;
   super_.inodes = next_->inodes;
-  store_.counters_.node_blocks += writer_->written().size() + 1;
+  count_nodes(writer_->written().size() + 1);
   super_.lifetime = store_.lifetime();
   ++super_.lifetime.checkpoints;
   std::tie(super_.first_error, super_.last_error) = store_.errors();
@@ -318,8 +327,9 @@ void Checkpoint::publish() {
     const Gate::Closure closed(store_.gate_);
     old = std::move(store_.view_);
     store_.view_ = std::move(next_);
+    store_.node_head_ = writer_->head();
+    store_.segments_.promise(0);
   }
-  store_.node_head_ = writer_->head();
   store_.segments_.merged(frozen_generation_, changed_segments_);
   const bool discard = store_.wants_discard();
   const auto freed = store_.segments_.settle(frozen_generation_, discard);

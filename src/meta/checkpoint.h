@@ -25,6 +25,7 @@ class Checkpoint {
   Status fill_reverse_map();
   Status fill_free_map();
   void for_each_new_block(const std::function<void(BlockAddr, Ino, const BlockEntry&)>& visit) const;
+  void count_nodes(std::uint64_t nodes);
   Status write_image();
   Status commit();
   void publish();

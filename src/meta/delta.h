@@ -122,16 +122,26 @@ class Delta {
   std::uint64_t records() const { return records_.load(std::memory_order_relaxed); }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
+  // What merging it will do to the inode file, at most (headroom.h): places that change, being single keys or the ends
+  // of ranges of them, and bytes of items that come new.
+  void burden(std::uint64_t places, std::uint64_t item_bytes) {
+    places_.fetch_add(places, std::memory_order_relaxed);
+    item_bytes_.fetch_add(item_bytes, std::memory_order_relaxed);
+  }
+  std::uint64_t places() const { return places_.load(std::memory_order_relaxed); }
+  std::uint64_t item_bytes() const { return item_bytes_.load(std::memory_order_relaxed); }
+
   // Estimates for the charge; exact after each checkpoint.
   std::atomic<std::int64_t> data_change{0};    // file blocks
   std::atomic<std::int64_t> reserved_change{0};  // unwritten blocks
   std::atomic<std::int64_t> inode_change{0};
+  std::atomic<std::uint64_t> blob_bytes{0};        // of symlinks and extended attributes, whatever they replace
 
  private:
   const std::uint64_t generation_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<InodeDelta>> inodes_;
-  std::atomic<std::uint64_t> records_{0}, bytes_{0};
+  std::atomic<std::uint64_t> records_{0}, bytes_{0}, places_{0}, item_bytes_{0};
 };
 
 }  // namespace varve::meta

@@ -3,9 +3,9 @@
 
 namespace varve::meta {
 
-bool Store::wants_discard() const {
+bool Store::wants_discard() {
   // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.
-  return options_.discard && device_.geometry().supports_discard && segments_.clean() > segments_.reserve().user + 2;
+  return options_.discard && device_.geometry().supports_discard && segments_.clean() > low_water() + 2;
 }
 
 // Neighbouring segments go in one request. A discard is a hint: whether it succeeds does not matter.

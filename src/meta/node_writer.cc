@@ -22,7 +22,7 @@ NodeWriter::NodeWriter(io::BlockDevice& device, log::IoCounters& counters, log::
 
 Result<BlockAddr> NodeWriter::allocate() {
   if (!head_.blocks) {
-    auto id = segments_.take(log::Purpose::checkpoint, format::kGroupNodes);
+    auto id = segments_.take_promised(format::kGroupNodes);
     if (!id) return Error(Errc::no_space, "no clean segment left for a checkpoint's nodes");
     head_ = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }

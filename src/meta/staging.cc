@@ -8,6 +8,15 @@ namespace varve::meta {
 namespace {
 // Worst-case memory of one change in a delta, for the trigger of checkpoints.
 constexpr std::uint64_t kBlockBytes = 36, kInodeBytes = 420, kEntryBytes = 200, kOtherBytes = 64;
+// Worst-case bytes of items, with what is cut off a neighbour: key, length, and for an extent 12 bytes and a CRC.
+constexpr std::uint64_t kItemBytes = 20, kInodeItemBytes = 120, kPieceBytes = format::kMaxItemValue;
+
+// Places that one more block in a delta makes: only the ends of a run of blocks are any.
+std::uint64_t places_of_block(const BlockMap& blocks, std::uint64_t block) {
+  if (block == 0 || !blocks.find(block - 1)) return 1;
+  return block > 1 && blocks.find(block - 2) ? 0 : 1;
+}
+
 }  // namespace
 
 bool Store::reserve_records(std::size_t bytes) {
@@ -18,7 +27,7 @@ bool Store::reserve_records(std::size_t bytes) {
   return false;
 }
 
-InodeDelta& Store::active_delta(Inode& inode) {
+InodeDelta& Store::active_delta(Inode& inode, bool created) {
   if (inode.active && inode.active->generation != active_->generation()) {
     inode.frozen = inode.active;  // frozen since; an older one has been merged and detached before
     inode.active = nullptr;
@@ -27,12 +36,13 @@ InodeDelta& Store::active_delta(Inode& inode) {
     inode.active = &active_->add(inode.ino);
     inode.active->inode = &inode;
     active_->count(1, kInodeBytes);
+    active_->burden(created ? 0 : 1, kInodeItemBytes);  // new ones are all at the end
   }
   return *inode.active;
 }
 
-InodeDelta& Store::stage(Inode& inode) {
-  InodeDelta& delta = active_delta(inode);
+InodeDelta& Store::stage(Inode& inode, bool created) {
+  InodeDelta& delta = active_delta(inode, created);
   if (delta.in_unsealed) return delta;
   delta.in_unsealed = true;
   std::lock_guard lock(unsealed_mutex_);
@@ -45,7 +55,7 @@ InodePtr Store::create_inode() {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   std::unique_lock lock(inode->mutex);
   inode->loaded = true;
-  stage(*inode).created = true;
+  stage(*inode, true).created = true;
   active_->inode_change.fetch_add(1, std::memory_order_relaxed);
   return inode;
 }
@@ -70,10 +80,12 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   std::int64_t fresh = 0;
+  std::uint64_t places = 0;
   for (StageBlock& staged : blocks) {
     const std::size_t before = file.blocks.size();
     BlockEntry& entry = file.blocks.insert(staged.block);
     const bool was_here = file.blocks.size() == before;
+    if (!was_here) places += places_of_block(file.blocks, staged.block);
     if (was_here) drop_place(entry.place);
     else if (staged.old.kind == MappedBlock::Kind::device) segments_.sub_live(staged.old.address, 1);
     const bool owned = was_here || staged.assume_owned || staged.old.has_data() ||
@@ -88,6 +100,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   delta.blocks_change += fresh;
   active_->data_change.fetch_add(fresh, std::memory_order_relaxed);
   active_->count(blocks.size(), blocks.size() * kBlockBytes);
+  active_->burden(places, blocks.size() * kItemBytes + places * kItemBytes);
   unsealed_payload_bytes_.fetch_add(blocks.size() << kBlockShift, std::memory_order_relaxed);
   std::lock_guard lock(unsealed_mutex_);
   for (StageBlock& staged : blocks) unsealed_payload_.push_back(std::move(staged.data));
@@ -102,12 +115,14 @@ void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Clea
   delta.blocks_change += owned_change;
   active_->data_change.fetch_add(owned_change, std::memory_order_relaxed);
   active_->count(1, kOtherBytes);
+  active_->burden(2, 4 * kItemBytes);
 }
 
 void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
                        std::uint32_t clock, std::uint8_t estimate) {
   InodeDelta& delta = stage(inode);
-  BlockEntry& entry = delta.file_delta().blocks.insert(block);
+  FileDelta& file = delta.file_delta();
+  BlockEntry& entry = file.blocks.insert(block);
   segments_.sub_live(from, 1);
   segments_.add_live(to, 1, clock);
   entry.place = BlockPlace::at(to);
@@ -117,6 +132,7 @@ void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockA
   entry.clock = clock;
   delta.unsealed_moved.push_back(block);
   active_->count(1, kBlockBytes);
+  active_->burden(places_of_block(file.blocks, block), 2 * kItemBytes);
 }
 
 std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) {
@@ -124,9 +140,11 @@ std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, In
   const std::uint64_t cookie = directory.attributes.next_cookie++;
   ++directory.attributes.entries;
   DirectoryDelta& entries = delta.directory_delta();
+  const std::uint64_t places = entries.added.empty() ? 2 : 1;  // new entries are all at the end, hashes are not
   entries.add(cookie, AddedEntry{ino, type, std::string(name)});
   entries.unsealed_added.insert(cookie);
   active_->count(2, kEntryBytes + name.size());
+  active_->burden(places, name.size() + 4 * kItemBytes);
   return cookie;
 }
 
@@ -135,11 +153,16 @@ void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::stri
   --directory.attributes.entries;
   delta.directory_delta().remove(cookie, name, false);
   active_->count(2, kEntryBytes + name.size());
+  active_->burden(2, kItemBytes);
 }
 
-void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value) {
+void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value,
+                        std::uint64_t set_bytes) {
   InodeDelta& delta = stage(inode);
-  active_->count(1, kOtherBytes + name.size() + (value ? value->size() : 0));
+  const std::uint64_t bytes = kOtherBytes + name.size() + (value ? value->size() : 0);
+  active_->count(1, bytes);
+  active_->burden(2, delta.xattrs.empty() ? set_bytes + kPieceBytes : bytes);  // the set is written anew
+  active_->blob_bytes.fetch_add(bytes, std::memory_order_relaxed);
   inode.no_xattrs.store(false, std::memory_order_relaxed);
   delta.xattrs[std::string(name)] = std::move(value);
   delta.unsealed_xattrs.insert(std::string(name));
@@ -150,12 +173,15 @@ void Store::stage_symlink(Inode& inode, std::string_view target) {
   delta.symlink = std::string(target);
   delta.unsealed_symlink = true;
   active_->count(1, kOtherBytes + target.size());
+  active_->burden(0, kPieceBytes + target.size());  // beside its inode, which is new
+  active_->blob_bytes.fetch_add(target.size(), std::memory_order_relaxed);
 }
 
 void Store::stage_orphan(Inode& inode, bool set) {
   InodeDelta& delta = stage(inode);
   delta.orphan = set;
   delta.unsealed_orphan = true;
+  active_->burden(1, kItemBytes);
 }
 
 void Store::stage_free(Inode& inode) {
@@ -175,6 +201,7 @@ void Store::stage_free(Inode& inode) {
   delta.freed = true;
   delta.unsealed_freed = true;
   delta.blocks_change = 0;
+  active_->burden(3, 0);  // both ends of what it had, and its orphan entry
   active_->data_change.fetch_sub(owned, std::memory_order_relaxed);
   active_->inode_change.fetch_sub(1, std::memory_order_relaxed);
 }

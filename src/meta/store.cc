@@ -119,12 +119,11 @@ Status Store::start(bool copies_equal) {
     clock_ = recovered.clock;
     next_ino_ = std::max(next_ino_.load(), recovered.next_ino);
     log::ChainPosition position{{}, {}, recovered.position.lsn, recovered.position.crc};
-    const auto first = segments_.take(log::Purpose::checkpoint, format::kGroupChain);
-    const auto second = segments_.take(log::Purpose::checkpoint, format::kGroupChain);
     if (!options_.read_only) {
-      if (!first || !second) return Error(Errc::no_space, "no clean segment left to recover into");
-      position.rest = {segments_.geometry().start_of(*first), super_.segment_blocks};
-      position.next_run = {segments_.geometry().start_of(*second), super_.segment_blocks};
+      // The run after it is found when the first chunk is placed: the checkpoint to come has first claim to segments.
+      const auto id = segments_.take(format::kGroupChain);
+      if (!id) return Error(Errc::no_space, "no clean segment left to recover into");
+      position.rest = {segments_.geometry().start_of(*id), super_.segment_blocks};
     }
     log_.start(position, options_.random->next(), true);
   }
@@ -137,16 +136,6 @@ Status Store::start(bool copies_equal) {
   spdlog::info("{}: recovered {} chunks of the log", device_.name(), replayed_chunks_);
   ++super_.lifetime.recoveries;
   return checkpoint({});
-}
-
-void Store::choose_reserve() {
-  const std::uint64_t n = super_.segments;
-  log::Reserve reserve;
-  // A checkpoint writes at most all nodes anew, about a block of them for 80 of data, and the chain takes a run. Above
-  // that, the cleaner needs room for what it moves before it gets any back.
-  reserve.cleaner = n / 64 + 2;
-  reserve.user = reserve.cleaner + n / 48 + 4;
-  segments_.set_reserve(reserve);
 }
 
 // --- sealing --------------------------------------------------------------------------------------------------------
@@ -200,7 +189,6 @@ Status Store::write_superblocks(const format::Superblock& super) {
 // --- checkpoints ------------------------------------------------------------------------------------------------------
 
 Status Store::checkpoint(const CheckpointRequest& request) {
-  std::vector<std::function<void()>> waiters;
   Status status;
   {
     std::lock_guard one(checkpoint_mutex_);
@@ -210,12 +198,17 @@ Status Store::checkpoint(const CheckpointRequest& request) {
     checkpoint_running_ = false;
   }
   if (!status.ok()) go_read_only(status.error());
+  wake_waiters();
+  return status;
+}
+
+void Store::wake_waiters() {
+  std::vector<std::function<void()>> waiters;
   {
     std::lock_guard lock(waiters_mutex_);
     waiters.swap(settled_waiters_);
   }
   for (auto& ready : waiters) ready();
-  return status;
 }
 
 void Store::when_settled(std::function<void()> ready) {
@@ -243,36 +236,6 @@ bool Store::dirty() { return anything_unsealed() || delta_records() > 0; }
 
 std::uint64_t Store::log_blocks_since_checkpoint() const {
   return log_.header_blocks() + log_.payload_blocks() - log_blocks_at_checkpoint_;
-}
-
-// --- space --------------------------------------------------------------------------------------------------------------
-
-std::uint64_t Store::capacity_blocks() const { return super_.segments * super_.segment_blocks; }
-
-std::uint64_t Store::reserve_blocks() const {
-  const std::uint64_t open_heads = 5;
-  const std::uint64_t slack = std::max<std::uint64_t>(3, super_.segments / 28);  // what makes cleaning worth its reads
-  return (segments_.reserve().user + open_heads + slack) * super_.segment_blocks;
-}
-
-std::uint64_t Store::charged_blocks() const {
-  std::int64_t data = static_cast<std::int64_t>(view_->data_blocks + view_->reserved_blocks);
-  std::int64_t inodes = static_cast<std::int64_t>(view_->inodes);
-  for (const Delta* delta : {active_.get(), frozen_.get()}) {
-    if (!delta || delta->generation() <= view_->generation) continue;
-    data += delta->data_change.load(std::memory_order_relaxed);
-    inodes += delta->inode_change.load(std::memory_order_relaxed);
-  }
-  data = std::max<std::int64_t>(data, 0);
-  // A block's worst-case share of leaves and of the reverse map; an inode's of its items, entries and index.
-  return static_cast<std::uint64_t>(data + data / 64 + std::max<std::int64_t>(inodes, 0) / 12) + 64;
-}
-
-bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
-  const std::uint64_t capacity = capacity_blocks();
-  const std::uint64_t reserve = reserve_blocks();
-  if (reserve >= capacity) return false;
-  return charged_blocks() + blocks + blocks / 64 + inodes <= capacity - reserve;
 }
 
 // --- faults ---------------------------------------------------------------------------------------------------------------

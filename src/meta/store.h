@@ -44,6 +44,15 @@ struct StageBlock {
   bool assume_owned = false;  // old is unknown, but the file is dense there
 };
 
+// What an operation is about to add to the next chunk and the next checkpoint, at most.
+struct Claim {
+  std::size_t record_bytes = 0;
+  std::uint64_t payload = 0;  // blocks
+  std::uint64_t places = 0;   // of the inode file that change (Delta::burden)
+  std::uint64_t item_bytes = 0;
+  bool frees = false;         // may take segments that users leave to it
+};
+
 class Store {
  public:
   static Result<std::unique_ptr<Store>> open(io::BlockDevice& device, const StoreOptions& options);
@@ -70,10 +79,16 @@ class Store {
   // From now on nothing is written any more; every waiter gets an error.
   void go_read_only(const Error& why);
 
-  // --- staging: with a gate pass, the inode's lock held exclusively, after reserve_records() ---
-  // False: the next chunk is full; leave the gate, seal(), and try again.
+  // --- staging: with a gate pass, the inode's lock held exclusively, after admit() ---
+  // Lets an operation in. chunk_full: leave the gate, seal(), and try again; no_segment: what it adds might not find the
+  // segments to be sealed and merged in, wait for a checkpoint. What is granted is withdrawn before the gate is left:
+  // by then it is staged.
+  enum class Room : std::uint8_t { granted, chunk_full, no_segment };
+  Room admit(const Claim& claim);
+  void withdraw(const Claim& claim);
+  // The first half of it, for the cleaner, which looks for room in another way. False: chunk_full.
   bool reserve_records(std::size_t bytes);
-  InodeDelta& stage(Inode& inode);             // its active delta, marked for the next chunk
+  InodeDelta& stage(Inode& inode, bool created = false);  // its active delta, marked for the next chunk
   void stage_attributes(Inode& inode);         // after a change of inode.attributes
   void stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock);
   void stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change);
@@ -81,7 +96,8 @@ class Store {
                   std::uint32_t clock, std::uint8_t estimate);
   std::uint64_t stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type);
   void stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name);
-  void stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value);
+  // `set_bytes`: names and values of all its attributes together, after it.
+  void stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value, std::uint64_t set_bytes);
   void stage_symlink(Inode& inode, std::string_view target);
   void stage_orphan(Inode& inode, bool set);
   void stage_free(Inode& inode);
@@ -123,13 +139,25 @@ class Store {
   std::uint64_t charged_blocks() const;    // what files and metadata take, worst case
   bool has_estimates() const { return frozen_ || active_->records(); }  // the charge may be above the truth
   bool can_charge(std::uint64_t blocks, std::uint64_t inodes) const;
-  // Calls `ready` after the next checkpoint has settled.
+  struct Moves {  // of the cleaner
+    std::uint64_t blocks = 0;  // of files, to the head of `group`
+    std::uint64_t places = 0;  // in files that they are from: as many, or fewer where they are neighbours
+    std::uint64_t nodes = 0;   // that the checkpoint afterwards is to evacuate
+    unsigned group = 0;
+  };
+  bool may_move(const Moves& moves) const;
+  // --- not inside the gate ---
+  std::uint64_t low_water();  // with fewer clean segments than this, users wait
+  bool relief_is_due();       // a checkpoint would let operations in that soon must wait for one
+  // Calls `ready` after the next checkpoint has settled, or was found to be pointless.
   void when_settled(std::function<void()> ready);
+  void wake_waiters();
 
   format::LifetimeCounters lifetime() const;
   struct Counters {
     std::atomic<std::uint64_t> user_blocks{0}, cleaned_blocks{0}, cleaned_blocks_read{0}, node_blocks{0},
-        segments_cleaned{0}, checkpoints{0}, operations{0};
+        segments_cleaned{0}, checkpoints{0}, operations{0},
+        unforeseen_nodes{0};  // written by checkpoints beyond what was reckoned with: none, if headroom.cc is right
   };
   Counters& counters() { return counters_; }
   std::uint64_t replayed_chunks() const { return replayed_chunks_; }
@@ -144,9 +172,19 @@ class Store {
   Status load_segments();
   Status start(bool copies_equal);
   void choose_reserve();
-  bool wants_discard() const;
+  bool wants_discard();
   void start_discards(const std::vector<SegmentId>& freed);
-  InodeDelta& active_delta(Inode& inode);
+  void for_each_delta(const std::function<void(const Delta&)>& visit) const;
+  struct Burden {  // of a checkpoint (headroom.h)
+    std::uint64_t places = 0, item_bytes = 0, blocks = 0, evacuated = 0;
+  };
+  Burden active_burden() const;
+  std::uint64_t merge_need(const Burden& burden) const;  // blocks it writes
+  // Segments that must be clean for a seal and a checkpoint, should there be so much more in the active delta.
+  std::uint64_t kept_segments(const Burden& more) const;
+  std::uint64_t kept_when_idle() const;
+  void promise_nodes(std::uint64_t evacuated);
+  InodeDelta& active_delta(Inode& inode, bool created);
   void drop_place(const BlockPlace& place);
   Status write_superblocks(const format::Superblock& super);
 
@@ -170,6 +208,9 @@ class Store {
   std::vector<InodeDelta*> unsealed_;
   std::vector<PendingPtr> unsealed_payload_;
   std::atomic<std::size_t> reserved_records_{0};
+  std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0};  // not yet staged
+  std::uint64_t users_reserve_ = 0;                // segments that users leave clean, at least
+  std::uint64_t frozen_nodes_ = 0;                 // what the running checkpoint writes, at most
   std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
 
   std::mutex checkpoint_mutex_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/engine.h"
 #include "support/shrink.h"
 
 namespace varve::test {
@@ -21,6 +22,11 @@ std::string describe(const char* what, const Status& status) {
 }
 
 }  // namespace
+
+std::string foresight(FsFixture& fixture) {
+  const std::uint64_t nodes = fixture.fs().engine().store().counters().unforeseen_nodes;
+  return nodes ? fmt::format("checkpoints wrote {} nodes more than was reckoned with", nodes) : "";
+}
 
 std::string check_image(io::BlockDevice& device, bool verify_data) {
   check::CheckOptions options;
@@ -60,6 +66,7 @@ std::string World::run(const Script& script, std::size_t interval) {
 
 std::string World::finish() {
   steps.model.drop_all_references();
+  if (auto text = foresight(fixture); !text.empty()) return text;
   if (auto text = describe("unmount", fixture.unmount()); !text.empty()) return text;
   if (auto text = check_image(device); !text.empty()) return "checker after unmount:\n" + text;
   if (auto text = describe("mount", fixture.mount()); !text.empty()) return text;

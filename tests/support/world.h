@@ -24,6 +24,9 @@ struct WorldParameters {
 // Every problem that the independent checker finds on an image that nobody has mounted; empty when there is none.
 std::string check_image(io::BlockDevice& device, bool verify_data = true);
 
+// Did checkpoints stay within what operations were let in by? Empty when they did.
+std::string foresight(FsFixture& fixture);
+
 class World {
  public:
   explicit World(const WorldParameters& parameters);

@@ -1,0 +1,161 @@
+// Space: what may be filled, and which operations are let in (store.h, headroom.h).
+#include <algorithm>
+
+#include "meta/headroom.h"
+#include "meta/store.h"
+
+namespace varve::meta {
+
+namespace {
+
+// A recovery begins with a fresh segment for the chain, and a checkpoint without what is left of the metadata head's.
+constexpr std::uint64_t kForRecovery = 1;
+// A seal may finish the chain's run; the run after that is announced in advance.
+constexpr std::uint64_t kForChain = 1;
+// Segments that who comes first leaves to who comes last: users to deletes, deletes to the cleaner, which needs some to
+// move a victim, and for the checkpoint after, when all that deletes could take has been taken.
+constexpr std::uint64_t kForFreeing = 2, kForCleaner = 3;
+
+std::uint64_t divide_up(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
+
+// Bytes of items that a single changed block makes: an extent, and what it cuts off another.
+constexpr std::uint64_t kItemBytesOfBlock = 40;
+
+// Segments to open for `blocks` more at a head.
+std::uint64_t segments_for(std::uint64_t blocks, const format::Run& head, std::uint64_t segment_blocks) {
+  return divide_up(blocks - std::min<std::uint64_t>(blocks, head.blocks), segment_blocks);
+}
+
+}  // namespace
+
+void Store::choose_reserve() {
+  const std::uint64_t n = super_.segments;
+  // The cleaner needs room for what it moves before it gets any back, and its checkpoint for the nodes that it dirties.
+  users_reserve_ = n / 64 + n / 48 + 6;
+}
+
+std::uint64_t Store::capacity_blocks() const { return super_.segments * super_.segment_blocks; }
+
+std::uint64_t Store::reserve_blocks() const {
+  const std::uint64_t open_heads = 5;
+  const std::uint64_t slack = std::max<std::uint64_t>(3, super_.segments / 28);  // what makes cleaning worth its reads
+  return (users_reserve_ + open_heads + slack) * super_.segment_blocks;
+}
+
+// --- the charge -----------------------------------------------------------------------------------------------------------
+
+// Deltas that are not in the trees of view_.
+void Store::for_each_delta(const std::function<void(const Delta&)>& visit) const {
+  for (const Delta* delta : {active_.get(), frozen_.get()})
+    if (delta && delta->generation() > view_->generation) visit(*delta);
+}
+
+std::uint64_t Store::charged_blocks() const {
+  auto data = static_cast<std::int64_t>(view_->data_blocks + view_->reserved_blocks);
+  auto inodes = static_cast<std::int64_t>(view_->inodes);
+  auto standing = static_cast<std::int64_t>(view_->live_blocks + view_->reserved_blocks);
+  for_each_delta([&](const Delta& delta) {
+    const std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
+    data += change;
+    inodes += delta.inode_change.load(std::memory_order_relaxed);
+    standing += change + change / 64 + static_cast<std::int64_t>(leaves_of(delta.blob_bytes.load(std::memory_order_relaxed)));
+  });
+  data = std::max<std::int64_t>(data, 0);
+  // A block's worst-case share of leaves and of the reverse map; an inode's of its items, entries and index. Names,
+  // targets and attribute sets can be longer than that share: then what really stands there counts.
+  const std::int64_t shares = data + data / 64 + std::max<std::int64_t>(inodes, 0) / 12;
+  const std::int64_t all = std::max(shares, standing);
+  // Nodes are written anew wherever they change, so what is full of them needs more slack than what is full of data.
+  return static_cast<std::uint64_t>(all + std::max<std::int64_t>(all - data, 0) / 8) + 64;
+}
+
+bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
+  const std::uint64_t capacity = capacity_blocks();
+  const std::uint64_t reserve = reserve_blocks();
+  if (reserve >= capacity) return false;
+  return charged_blocks() + blocks + blocks / 64 + inodes <= capacity - reserve;
+}
+
+// --- clean segments ---------------------------------------------------------------------------------------------------------
+
+std::uint64_t Store::merge_need(const Burden& burden) const {
+  MergeLoad load;
+  load.tree_blocks = view_->live_blocks - std::min(view_->live_blocks, view_->data_blocks);
+  if (frozen_ && frozen_->generation() > view_->generation) load.tree_blocks += frozen_nodes_;  // which will stand then
+  load.live_blocks = view_->live_blocks;
+  load.reverse_leaves = view_->reverse_map.shape.leaves();
+  load.reverse_per_leaf = view_->reverse_map.shape.per_leaf();
+  load.free_leaves = view_->free_map.shape.leaves();
+  load.segment_blocks = super_.segment_blocks;
+  load.places = burden.places;
+  load.item_bytes = burden.item_bytes;
+  load.blocks = burden.blocks;
+  load.evacuated = burden.evacuated;
+  return merge_blocks(load);
+}
+
+Store::Burden Store::active_burden() const {
+  return {active_->places(), active_->item_bytes(), active_->records(), 0};
+}
+
+std::uint64_t Store::kept_segments(const Burden& more) const {
+  Burden all = active_burden();
+  all.places += more.places + admitted_places_.load();
+  all.item_bytes += more.item_bytes + admitted_item_bytes_.load();
+  const std::uint64_t payload = (unsealed_payload_bytes() >> kBlockShift) + admitted_payload_.load();
+  all.blocks += more.blocks + payload;
+  all.evacuated += more.evacuated;
+  // Of a running checkpoint's need, what it has not taken yet is promised. After a crash both are merged as one.
+  return divide_up(merge_need(all), super_.segment_blocks) + segments_.promised() +
+         segments_for(payload, log_.heads()[0], super_.segment_blocks) + kForChain + kForRecovery;
+}
+
+std::uint64_t Store::kept_when_idle() const {
+  return divide_up(merge_need({}), super_.segment_blocks) + kForChain + kForRecovery;
+}
+
+std::uint64_t Store::low_water() {
+  const Gate::Pass pass(gate_);
+  return std::max(users_reserve_, kept_when_idle() + kForFreeing + kForCleaner);
+}
+
+bool Store::relief_is_due() {
+  const Gate::Pass pass(gate_);
+  const std::uint64_t kept = kept_segments({});
+  return kept > kept_when_idle() + 2 && segments_.clean() <= kept + kForFreeing + kForCleaner + 2;
+}
+
+Store::Room Store::admit(const Claim& claim) {
+  if (!reserve_records(claim.record_bytes)) return Room::chunk_full;
+  admitted_places_ += claim.places;
+  admitted_item_bytes_ += claim.item_bytes;
+  const std::uint64_t payload = admitted_payload_.fetch_add(claim.payload) + claim.payload;
+  const std::uint64_t kept = kept_segments({}) + kForCleaner;
+  const std::uint64_t for_users =
+      users_reserve_ + 1 + (payload + (unsealed_payload_bytes() >> kBlockShift)) / super_.segment_blocks;
+  if (segments_.clean() >= (claim.frees ? kept : std::max(for_users, kept + kForFreeing))) return Room::granted;
+  withdraw(claim);
+  reserved_records_ -= claim.record_bytes;
+  return Room::no_segment;
+}
+
+void Store::withdraw(const Claim& claim) {
+  admitted_places_ -= claim.places;
+  admitted_item_bytes_ -= claim.item_bytes;
+  admitted_payload_ -= claim.payload;
+}
+
+bool Store::may_move(const Moves& moves) const {
+  const Burden more{moves.places, moves.places * kItemBytesOfBlock, moves.blocks, moves.nodes};
+  return segments_.clean() >=
+         kept_segments(more) + segments_for(moves.blocks, log_.heads()[moves.group], super_.segment_blocks);
+}
+
+void Store::promise_nodes(std::uint64_t evacuated) {
+  Burden burden = active_burden();
+  burden.evacuated = evacuated;
+  frozen_nodes_ = merge_need(burden);
+  segments_.promise(divide_up(frozen_nodes_, super_.segment_blocks));
+}
+
+}  // namespace varve::meta

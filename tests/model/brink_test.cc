@@ -1,0 +1,194 @@
+// Work at the brink of a full device: whatever is let in can be sealed and merged. A seal or a checkpoint that finds no
+// clean segment would turn the filesystem read-only with acknowledged work in memory (H39).
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "base/buffer.h"
+#include "io/mem_device.h"
+#include "support/fs_fixture.h"
+#include "support/good.h"
+#include "support/settings.h"
+#include "support/world.h"
+
+namespace varve::test {
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+std::string text(const Status& status) { return status.ok() ? "" : status.error().message(); }
+
+// A small device without a model beside it: what operations answer counts, and what the checker finds at the end.
+class Brink : public ::testing::Test {
+ protected:
+  void make(std::uint64_t bytes, std::uint32_t segment_blocks = 0) {
+    device_ = std::make_unique<io::MemDevice>(bytes);
+    ASSERT_TRUE(good(text(make_image(*device_, {.segment_blocks = segment_blocks}))));
+    fixture_ = std::make_unique<FsFixture>(*device_, test_options(clock_, random_));
+    fixture_->options().count_references = false;
+    ASSERT_TRUE(good(text(fixture_->mount())));
+  }
+
+  // No operation may fail but for want of space.
+  template <class Function>
+  bool refused(Function&& function) {
+    auto result = fixture_->call(std::forward<Function>(function));
+    if (result.ok()) return false;
+    EXPECT_TRUE(result.fails_with(Errc::no_space)) << result.error().message();
+    return true;
+  }
+
+  bool create_refused(const std::string& name, const std::string& symlink = "") {
+    return refused([&](fs::Operation& op) {
+      fs::NewNode node;
+      node.mode = symlink.empty() ? S_IFREG | 0644 : S_IFLNK | 0777;
+      node.symlink = symlink;
+      return fixture_->fs().make(op, kRootIno, name, node);
+    });
+  }
+  Ino ino_of(const std::string& name) {
+    auto found = fixture_->lookup(kRootIno, name);
+    EXPECT_TRUE(found.ok()) << name;
+    return found.ok() ? found->ino : Ino{};
+  }
+  bool unlink_refused(const std::string& name) {
+    return refused([&](fs::Operation& op) { return fixture_->fs().unlink(op, kRootIno, name); });
+  }
+  bool rename_refused(const std::string& from, const std::string& to) {
+    return refused([&](fs::Operation& op) { return fixture_->fs().rename(op, kRootIno, from, kRootIno, to, 0); });
+  }
+  bool write_refused(Ino ino, std::uint64_t offset, std::uint64_t bytes) {
+    AlignedBuffer data(bytes);
+    std::memset(data.data(), static_cast<int>(random_.next() % 256), bytes);
+    return refused([&](fs::Operation& op) { return fixture_->fs().write(op, ino, offset, data.span(), {}); });
+  }
+  bool sync_refused() {
+    return refused([&](fs::Operation& op) { return fixture_->fs().sync(op); });
+  }
+
+  // As many files as the device takes, with the longest names there are; all but a few of its blocks are tree nodes.
+  static std::string name_of(std::size_t i) { return fmt::format("{:0>250}", i * 7919 % 100'003); }
+  std::vector<std::size_t> fill_with_names() {
+    std::vector<std::size_t> files;
+    while (!create_refused(name_of(files.size()))) files.push_back(files.size());
+    EXPECT_GT(files.size(), 10'000U);
+    std::shuffle(files.begin(), files.end(), std::mt19937_64(first_seed()));
+    return files;
+  }
+  // Files of up to 4 MiB; returns their numbers and sizes.
+  std::vector<std::pair<Ino, std::uint64_t>> fill_with_data() {
+    std::vector<std::pair<Ino, std::uint64_t>> files;
+    for (bool full = false; !full;) {
+      const std::string name = fmt::format("file{}", files.size());
+      if (create_refused(name)) break;
+      std::uint64_t bytes = 0;
+      while (!full && bytes < 4 * kMiB) {
+        full = write_refused(ino_of(name), bytes, kMiB);
+        if (!full) bytes += kMiB;
+      }
+      if (bytes) files.emplace_back(ino_of(name), bytes);
+    }
+    return files;
+  }
+
+  void crash() {
+    fixture_->crash();
+    ASSERT_TRUE(good(text(fixture_->mount())));
+  }
+  void finish() {
+    EXPECT_TRUE(good(foresight(*fixture_)));
+    ASSERT_TRUE(good(text(fixture_->unmount())));
+    EXPECT_EQ(check_image(*device_, false), "");
+  }
+
+  std::unique_ptr<io::MemDevice> device_;
+  ManualClock clock_;
+  SeededRandom random_{first_seed()};
+  std::unique_ptr<FsFixture> fixture_;
+};
+
+// In random order they dirty every node before they free any: many times what the reserve could take at once.
+TEST_F(Brink, every_other_file_of_a_device_full_of_names_is_deleted) {
+  make(16 * kMiB);
+  const std::vector<std::size_t> files = fill_with_names();
+  for (std::size_t i = 0; i < files.size(); i += 2) ASSERT_FALSE(unlink_refused(name_of(files[i]))) << i;
+  finish();
+}
+
+TEST_F(Brink, files_of_a_device_full_of_names_are_renamed) {
+  make(16 * kMiB);
+  const std::vector<std::size_t> files = fill_with_names();
+  const std::size_t count = files.size() / 16;
+  for (std::size_t i = 0; i < count; ++i) {
+    ASSERT_FALSE(rename_refused(name_of(files[i]), "x" + name_of(files[i]))) << i;
+  }
+  for (std::size_t i = 0; i < count; ++i) ASSERT_FALSE(unlink_refused("x" + name_of(files[i]))) << i;
+  finish();
+}
+
+// What lies beside an inode takes room, too.
+TEST_F(Brink, symbolic_links_fill_the_device) {
+  make(16 * kMiB);
+  const std::string target(4000, 'x');
+  unsigned links = 0;
+  while (!create_refused(fmt::format("link{}", links), target)) ++links;
+  EXPECT_GT(links, 2000U);
+  for (unsigned i = 0; i < links; ++i) ASSERT_FALSE(unlink_refused(fmt::format("link{}", i))) << i;
+  ASSERT_FALSE(create_refused("again", target));
+  finish();
+}
+
+TEST_F(Brink, extended_attributes_fill_the_device) {
+  make(16 * kMiB);
+  const std::vector<std::byte> value(60'000);
+  auto set_refused = [&](const std::string& name) {
+    const Ino ino = ino_of(name);
+    return refused([&](fs::Operation& op) { return fixture_->fs().setxattr(op, ino, "user.a", value, 0); });
+  };
+  unsigned files = 0;
+  for (;; ++files) {
+    const std::string name = fmt::format("file{}", files);
+    if (create_refused(name) || set_refused(name)) break;
+  }
+  EXPECT_GT(files, 100U);
+  for (unsigned i = 0; i < files; ++i) ASSERT_FALSE(unlink_refused(fmt::format("file{}", i))) << i;
+  finish();
+}
+
+// Each write takes several of the smallest segments.
+TEST_F(Brink, large_overwrites_on_small_segments) {
+  make(64 * kMiB);
+  const auto files = fill_with_data();
+  for (unsigned i = 0; i < 2000; ++i) {
+    const auto& [ino, bytes] = files[random_.next() % files.size()];
+    const std::uint64_t length = random_.next() % 4 ? 4096 : kMiB;
+    const std::uint64_t offset = random_.next() % (bytes - length + 1) / 4096 * 4096;
+    ASSERT_FALSE(write_refused(ino, offset, length)) << i;
+    if (i % 16 == 0) { ASSERT_FALSE(sync_refused()); }
+  }
+  finish();
+}
+
+// A recovery needs segments of its own before it gets any back.
+TEST_F(Brink, crashes_again_and_again) {
+  make(16 * kMiB);
+  const auto files = fill_with_data();
+  for (unsigned i = 0; i < 200; ++i) create_refused(name_of(i));
+  for (unsigned i = 0; i < 1500; ++i) {
+    const auto& [ino, bytes] = files[random_.next() % files.size()];
+    const std::uint64_t length = random_.next() % 8 ? 4096 : 256 * 1024;
+    ASSERT_FALSE(write_refused(ino, random_.next() % (bytes - length + 1) / 4096 * 4096, length)) << i;
+    if (i % 4 == 0) { ASSERT_FALSE(sync_refused()); }
+    if (random_.next() % 16 == 0) crash();
+    if (HasFatalFailure()) return;
+  }
+  finish();
+}
+
+}  // namespace
+}  // namespace varve::test
