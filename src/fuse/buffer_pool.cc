@@ -6,7 +6,10 @@
 
 namespace varve::fuse {
 
-BufferPool::BufferPool(std::size_t keep_bytes) : kept_{64, 16, 8, keep_bytes / kMaxBytes + 1} {}
+BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part)
+    : kept_{64, 16, 8, keep_bytes / kMaxBytes + 1}, memory_(std::move(memory)), part_(part) {
+  for (std::size_t at = 0; at + kMaxBytes <= part.size(); at += kMaxBytes) large_.push_back(part.data() + at);
+}
 
 BufferPool::~BufferPool() {
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf)
@@ -20,7 +23,8 @@ Lease BufferPool::take(std::size_t bytes) {
   std::byte* data = nullptr;
   {
     std::lock_guard lock(mutex_);
-    if (auto& free = shelves_[shelf]; !free.empty()) {
+    auto& free = kSizes[shelf] == kMaxBytes && !large_.empty() ? large_ : shelves_[shelf];
+    if (!free.empty()) {
       data = free.back();
       free.pop_back();
     }
@@ -38,8 +42,9 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
   bool keep = false;
   {
     std::lock_guard lock(mutex_);
-    keep = shelves_[shelf].size() < kept_[shelf];
-    if (keep) shelves_[shelf].push_back(data);
+    auto& free = is_large(data) ? large_ : shelves_[shelf];
+    keep = &free == &large_ || free.size() < kept_[shelf];
+    if (keep) free.push_back(data);
     leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
     // Under the lock: whoever takes the call back may destroy what it uses.
     if (call_ && leased_bytes() <= call_below_) std::exchange(call_, nullptr)();

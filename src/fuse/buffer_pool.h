@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse/large_memory.h"
 #include "log/payload.h"
 
 namespace varve::fuse {
@@ -55,8 +56,9 @@ class BufferPool {
   static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
   static constexpr std::size_t kMaxBytes = kSizes.back();
 
-  // `keep_bytes`: of the largest size that stay mapped.
-  explicit BufferPool(std::size_t keep_bytes = 4u << 20);
+  // `keep_bytes`: of the largest size that stay mapped. Buffers of that size come from `part` of `memory` first.
+  explicit BufferPool(std::size_t keep_bytes = 4u << 20, std::shared_ptr<LargeMemory> memory = nullptr,
+                      std::span<std::byte> part = {});
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -71,11 +73,16 @@ class BufferPool {
   friend class Lease;
   void give_back(std::byte* data, unsigned shelf);
 
+  bool is_large(const std::byte* data) const { return data >= part_.data() && data < part_.data() + part_.size(); }
+
   std::array<std::size_t, kSizes.size()> kept_;
+  const std::shared_ptr<LargeMemory> memory_;
+  const std::span<std::byte> part_;
   std::atomic<std::size_t> leased_bytes_{0};
   std::mutex mutex_;
   // Under mutex_:
   std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
+  std::vector<std::byte*> large_;  // free ones of part_
   std::size_t call_below_ = 0;
   std::function<void()> call_;
 };

@@ -57,16 +57,21 @@ Status open_log(const MountOptions& options, bool foreground) {
   return {};
 }
 
-// A process that the kernel needs for writing back memory must not itself wait for memory to be written back.
-void protect_process(const MountOptions& options) {
+// A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
+// it can only get before.
+std::shared_ptr<LargeMemory> protect_process(const MountOptions& options) {
+  auto memory = std::make_shared<LargeMemory>(options.server.request_bytes / 2);
 #ifdef PR_SET_IO_FLUSHER
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
 #endif
   if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) spdlog::warn("mlock: {}", std::strerror(errno));
+  return memory;
 }
 
 Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
+  ServerOptions server = options.server;
+  server.memory = protect_process(options);
   auto mount = std::make_unique<Mount>();
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
   const std::string source = absolute(arguments.source);
@@ -84,7 +89,7 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   SessionSettings settings{options.wishes, options.fs.clock, directory, source};
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
                                              [&lifetime](int) { lifetime.unmounted(); });
-  mount->server = std::make_unique<Server>(*mount->session, *mount->device, options.server);
+  mount->server = std::make_unique<Server>(*mount->session, *mount->device, server);
   TRY(mount->session->wait_initialised());
   mount->point->tune();
   return mount;
@@ -134,7 +139,6 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
 Status run_foreground(const DaemonArguments& arguments) {
   TRY(open_log(arguments.options, true));
   Lifetime lifetime;
-  protect_process(arguments.options);
   const auto mount = TRY(begin(arguments, lifetime));
   return finish(*mount, lifetime, lifetime.wait());
 }
@@ -143,7 +147,6 @@ Status run_foreground(const DaemonArguments& arguments) {
   int code = 1;
   {
     Lifetime lifetime;
-    protect_process(arguments.options);
     auto mount = begin(arguments, lifetime);
     Status ended = mount.ok() ? open_log(arguments.options, false) : Status(mount.error());
     if (ended.ok()) {

@@ -8,8 +8,11 @@ namespace varve::fuse {
 
 Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) : session_(session) {
   const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
+  const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();
+  const std::size_t share = memory.size() / threads / kBlockSize * kBlockSize;
   for (unsigned i = 0; i < threads; ++i)
-    workers_.push_back(std::make_unique<Worker>(session, device, options, i, options.request_bytes / threads));
+    workers_.push_back(std::make_unique<Worker>(session, device, options, i, options.request_bytes / threads,
+                                                memory.subspan(i * share, share)));
 }
 
 Server::~Server() { stop(); }

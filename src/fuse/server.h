@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "fuse/large_memory.h"
 #include "fuse/placement.h"
 #include "fuse/session.h"
 
@@ -13,6 +14,7 @@ struct ServerOptions {
   unsigned threads = 0;  // 0: one per CPU, at most kMaxThreads
   IdleThreads idle_threads = IdleThreads::automatic;
   std::size_t request_bytes = 64u << 20;  // of messages and replies under way, beyond which none are taken
+  std::shared_ptr<LargeMemory> memory;    // for the large ones of them; shared out among the threads
 
   static constexpr unsigned kMaxThreads = 4;
 };

@@ -11,11 +11,11 @@
 namespace varve::fuse {
 
 Worker::Worker(Session& session, io::BlockDevice& device, const ServerOptions& options, unsigned index,
-               std::size_t request_bytes)
+               std::size_t request_bytes, std::span<std::byte> memory)
     : session_(session),
       counters_(session.add_counters()),
       request_bytes_(request_bytes),
-      pool_(std::make_shared<BufferPool>(request_bytes / 4)),
+      pool_(std::make_shared<BufferPool>(request_bytes / 4, options.memory, memory)),
       thread_([this, &device, idle = options.idle_threads, index] { run(device, idle, index); }) {}
 
 Worker::~Worker() {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -17,7 +18,7 @@ class Worker : private MessageSink {
  public:
   // Starts the thread; `index` says which CPU is its own.
   Worker(Session& session, io::BlockDevice& device, const ServerOptions& options, unsigned index,
-         std::size_t request_bytes);
+         std::size_t request_bytes, std::span<std::byte> memory);
   ~Worker() override;
 
   void ask_to_stop();  // thread-safe

@@ -115,7 +115,7 @@ class NearlyFull(MountTest):
         path = self.dir / "file"
         fill_random(path, size)
         times = float(os.environ.get("VARVE_OVERWRITE_TIMES", "1.5"))
-        self.overwrite_at_random(path, size, int(times * size), 4096, 600)
+        self.overwrite_at_random(path, size, int(times * size), 4096, 600 + 100 * times)
         os.sync()
         marks = random.Random(9)
         with open(path, "r+b", buffering=0) as file:
