@@ -120,8 +120,12 @@ class Filesystem {
 
   // --- data ---
   // Bytes read (short only at end of file). `out` is best aligned to kBlockSize with a whole number of blocks: then the
-  // device writes straight into it. Its content is undefined until the call succeeds.
-  Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out);
+  // device writes straight into it. Its content is undefined until the call succeeds. `version`, if bytes were read: what
+  // content_version() says as long as they are current.
+  Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out,
+                           std::uint64_t* version = nullptr);
+  // Changes to a number never used before with every change of the file's bytes or size, and at other times; 0: unknown.
+  std::uint64_t content_version(Ino ino) const;
   // At most 1 MiB, one atomic operation. `data` must stay unchanged until the call returns something else than
   // would_block; if a `keeper` keeps them, they are not copied and must stay unchanged as long as it lives.
   Result<std::size_t> write(Operation&, Ino ino, std::uint64_t offset, std::span<const std::byte> data, WriteFlags,

@@ -238,6 +238,7 @@ Result<std::uint64_t> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_
 Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end) {
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
     inode.attributes.size = std::max(inode.attributes.size, end);
+  inode.change_content();
   touch_mtime(inode, a.now());
   a.store().stage_attributes(inode);
   return {};
@@ -270,7 +271,13 @@ Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::ui
 
 }  // namespace
 
-Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out) {
+std::uint64_t Filesystem::content_version(Ino ino) const {
+  const meta::InodePtr inode = engine_->store().inodes().find(ino);
+  return inode ? inode->content_version() : 0;
+}
+
+Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out,
+                                     std::uint64_t* version) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
@@ -281,6 +288,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
     TRY(ReadRange(a, *inode, offset, wanted).run());
     touch = atime_is_due(a.engine().options(), *inode, a.now());
+    if (version) *version = inode->content_version();
     return wanted.size();
   });
   if (touch) touch_atime(*engine_, operation, ino);
@@ -315,6 +323,7 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size) {
   if (size >= inode.attributes.size) {
     TRY(a.admit({.record_bytes = 256, .frees = true}));
     inode.attributes.size = size;
+    inode.change_content();
     return {};
   }
   const std::uint64_t first = blocks_for(size);

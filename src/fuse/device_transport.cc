@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/clock.h"
 #include "fuse/protocol.h"
@@ -21,7 +22,7 @@ constexpr std::uint64_t kShortAway = 2'000'000;  // ns that a thread looks away;
 constexpr std::uint64_t kLongAway = 32'000'000;
 constexpr std::size_t kStartEvery = 4;             // messages after which the device gets to see what they ask for
 constexpr int kAlone = 4;                        // messages that came one by one
-constexpr std::size_t kBigMessage = 32u << 10;  // takes so long to serve that the others should look meanwhile
+constexpr std::size_t kLargeTransfer = 32u << 10;  // takes so long to serve that the others should look meanwhile
 
 // The kernel wakes every thread that watches the device, and one of them gets the message. For the others that is a
 // wake-up of a CPU for nothing, which costs the caller more than its request does. So a thread that gets few of the
@@ -72,10 +73,10 @@ class DevicePort : public Port {
     }
     const std::uint64_t all = readers_.messages() - window_start_;
     if (all < kWindow || !watching_) return;
-    if (taken_ * kFairShare < all)
-      look_away();
-    else
+    if (taken_ * kFairShare >= all)
       away_ns_ = kShortAway;
+    else if (!readers_.expects_large(Clock::system().monotonic_ns()))
+      look_away();
     start_window();
   }
 
@@ -106,7 +107,10 @@ class DevicePort : public Port {
     const ssize_t got = ::read(fd_, message, buffer_.size() - kMessageOffset);
     if (got > 0) {
       readers_.count_message();
-      if (static_cast<std::size_t>(got) >= kBigMessage && readers_.any_away()) readers_.rouse();
+      if (is_large({message, static_cast<std::size_t>(got)})) {
+        readers_.expect_large(Clock::system().monotonic_ns());
+        if (readers_.any_away()) readers_.rouse();
+      }
       sink_.receive({message, static_cast<std::size_t>(got)}, buffer_);
       return true;
     }
@@ -114,6 +118,18 @@ class DevicePort : public Port {
     if (got < 0 && errno == EAGAIN) return false;
     end(got == 0 || errno == ENODEV ? 0 : errno);
     return false;
+  }
+
+  // One that takes long to serve, by its data or by those it asks for.
+  static bool is_large(std::span<const std::byte> message) {
+    if (message.size() >= kLargeTransfer) return true;
+    fuse_in_header header;
+    fuse_read_in in;
+    if (message.size() < sizeof header + sizeof in) return false;
+    std::memcpy(&header, message.data(), sizeof header);
+    if (header.opcode != FUSE_READ) return false;
+    std::memcpy(&in, message.data() + sizeof header, sizeof in);
+    return in.size >= kLargeTransfer;
   }
 
   void end(int error) {

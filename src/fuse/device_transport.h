@@ -21,9 +21,13 @@ class Readers {
   void remove_away(io::IoQueue& queue);
   bool any_away() const { return away_count_.load(std::memory_order_relaxed) > 0; }
   void rouse();  // all that are away look again
+  // Large transfers: for a while all keep looking, so that one thread copies while another one takes the next message.
+  void expect_large(std::uint64_t now_ns) { large_until_.store(now_ns + kLargeWhile, std::memory_order_relaxed); }
+  bool expects_large(std::uint64_t now_ns) const { return now_ns < large_until_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<std::uint64_t> messages_{0};
+  static constexpr std::uint64_t kLargeWhile = 20'000'000;  // ns
+  std::atomic<std::uint64_t> messages_{0}, large_until_{0};
   std::mutex mutex_;
   std::vector<io::IoQueue*> away_;
   std::atomic<std::size_t> away_count_{0};

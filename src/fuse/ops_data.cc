@@ -39,6 +39,32 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
           });
 }
 
+void read_range(Request& r, const FileRange& range) {
+  const auto space = r.reply_space(range.bytes);
+  r.serve([&r, offset = range.offset, space] { return r.fs().read(r.operation(), r.node(), offset, space); },
+          [&r, space](std::size_t bytes) { r.reply_bytes(space.first(bytes)); });
+}
+
+void reply_piece(Request& r, const FileRange& range, const AheadPiecePtr& piece) {
+  if (const auto content = piece->content(range.bytes)) return r.reply_bytes(*content);
+  read_range(r, range);
+}
+
+void read_stream(Request& r, const FileRange& range) {
+  // The request may be over before the pieces are started.
+  ReadAhead& ahead = r.session().read_ahead();
+  io::IoQueue& queue = r.queue();
+  const auto pool = r.pool();
+  const auto pieces = ahead.follow(range);
+  const auto piece = ahead.claim(range);
+  if (!piece)
+    read_range(r, range);
+  else if (!piece->when_done([&r, range, piece] { r.post([&r, range, piece] { reply_piece(r, range, piece); }); }))
+    reply_piece(r, range, piece);
+  for (const auto& next : pieces)
+    next->start(queue, pool, [&ahead, range = next->range()] { ahead.drop(range); });
+}
+
 void seek(Request& r, std::uint64_t offset, fs::SeekKind kind) {
   r.serve([&r, offset, kind] { return r.fs().seek(r.operation(), r.node(), offset, kind); },
           [&r](std::uint64_t found) { r.reply_struct(fuse_lseek_out{found}); });
@@ -53,9 +79,11 @@ void seek_after_flush(Request& r, std::uint64_t offset, fs::SeekKind kind) {
 
 Status read(Request& r) {
   const auto in = TRY(r.body().take<fuse_read_in>());
-  const auto space = r.reply_space(std::min(in.size, kMaxWrite));
-  r.serve([&r, offset = in.offset, space] { return r.fs().read(r.operation(), r.node(), offset, space); },
-          [&r, space](std::size_t bytes) { r.reply_bytes(space.first(bytes)); });
+  const FileRange range{r.node(), in.offset, std::min(in.size, kMaxWrite)};
+  if (range.bytes >= ReadAhead::kLeast)
+    read_stream(r, range);
+  else
+    read_range(r, range);
   return {};
 }
 

@@ -57,6 +57,9 @@ class Request {
   // The same with finish(Result<T>), errors included. finish may begin another serve().
   template <class Attempt, class Finish>
   void serve_result(Attempt attempt, Finish finish);
+  // Of the serving thread; valid beyond the request.
+  io::IoQueue& queue() { return host_.queue; }
+  const std::shared_ptr<BufferPool>& pool() { return host_.pool; }
   // Thread-safe: runs `task` on the serving thread.
   void post(std::function<void()> task) { host_.queue.post(std::move(task)); }
   // Who keeps the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.

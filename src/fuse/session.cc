@@ -9,7 +9,8 @@ namespace varve::fuse {
 
 Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
                  std::function<void(int error)> ended)
-    : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport) {}
+    : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport),
+      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes) {}
 
 RequestCounters& Session::add_counters() {
   std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include "fuse/control_snapshots.h"
 #include "fuse/error_log.h"
 #include "fuse/negotiation.h"
+#include "fuse/read_ahead.h"
 #include "fuse/transport.h"
 
 namespace varve::fuse {
@@ -30,6 +31,7 @@ struct SessionSettings {
   Clock* clock = &Clock::system();
   std::string mount_point;
   std::string source;  // device or image
+  std::size_t read_ahead_bytes = 8u << 20;
 };
 
 // Thread-safe.
@@ -45,6 +47,7 @@ class Session {
   ErrorLog& errors() { return errors_; }
   ControlSnapshots& snapshots() { return snapshots_; }
   CacheFlusher& flusher() { return flusher_; }
+  ReadAhead& read_ahead() { return read_ahead_; }
   RequestCounters& add_counters();
 
   // INIT: agrees with the kernel, once. What it returns stays valid. When the kernel has the answer, or the error:
@@ -75,6 +78,7 @@ class Session {
   ErrorLog errors_;
   ControlSnapshots snapshots_;
   CacheFlusher flusher_;
+  ReadAhead read_ahead_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -29,10 +29,18 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   format::Attributes attributes;  // newest; `blocks` as of the tree below the oldest layer
   InodeDelta* active = nullptr;
   InodeDelta* frozen = nullptr;
+  // Of the file's bytes and size: another number, never used before, whenever they may have changed, and in every new
+  // object. May be read without the lock.
+  std::uint64_t content_version() const { return content_version_.load(std::memory_order_acquire); }
+  void change_content() { content_version_.store(next_version_.fetch_add(1) + 1, std::memory_order_release); }
   mutable std::atomic<bool> no_xattrs{false};  // known to have none; whoever makes a name asks its directory
 
   bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
   std::atomic<bool> recent{true};  // second chance for eviction
+
+ private:
+  static inline std::atomic<std::uint64_t> next_version_{0};
+  std::atomic<std::uint64_t> content_version_{next_version_.fetch_add(1) + 1};
 };
 using InodePtr = boost::intrusive_ptr<Inode>;
 

@@ -79,6 +79,7 @@ void Store::drop_place(const BlockPlace& place) {
 void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
+  inode.change_content();
   std::int64_t fresh = 0;
   std::uint64_t places = 0;
   for (StageBlock& staged : blocks) {
@@ -109,6 +110,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
 void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
+  inode.change_content();
   file.blocks.erase_range(from, to, [&](const BlockEntry& entry) { drop_place(entry.place); });
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});

@@ -108,6 +108,22 @@ TEST_F(TransportTest, RepliesGoOutWhole) {
   EXPECT_EQ(transport.reply(parts), 0) << "nobody to reply to is no error";
 }
 
+TEST(BufferPool, TheLargestComeFromTheLargeMemoryAsLongAsItLasts) {
+  const auto memory = std::make_shared<LargeMemory>(2 * BufferPool::kMaxBytes);
+  const auto part = memory->bytes().first(2 * BufferPool::kMaxBytes);
+  ASSERT_EQ(reinterpret_cast<std::uintptr_t>(part.data()) % (2u << 20), 0U);
+  BufferPool pool(0, memory, part);
+  auto inside = [&](const Lease& lease) { return lease.data() >= part.data() && lease.data() < part.data() + part.size(); };
+  EXPECT_FALSE(inside(pool.take(1)));
+  Lease first = pool.take(BufferPool::kMaxBytes), second = pool.take(BufferPool::kMaxBytes);
+  EXPECT_TRUE(inside(first));
+  EXPECT_TRUE(inside(second));
+  EXPECT_NE(first.data(), second.data());
+  EXPECT_FALSE(inside(pool.take(BufferPool::kMaxBytes)));
+  first.reset();
+  EXPECT_TRUE(inside(pool.take(BufferPool::kMaxBytes)));
+}
+
 TEST(BufferPool, GivesAlignedBuffersAndReusesThem) {
   BufferPool pool;
   std::byte* first = nullptr;

@@ -1,0 +1,108 @@
+#include "fuse/read_ahead.h"
+
+#include <algorithm>
+
+namespace varve::fuse {
+
+namespace {
+constexpr std::size_t kMaxStreams = 256;
+constexpr unsigned kSureAfter = 2;  // requests that follow each other
+}  // namespace
+
+// --- a piece --------------------------------------------------------------------------------------------------------------
+
+void AheadPiece::start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless) {
+  pool_ = std::move(pool);
+  memory_ = pool_->take(range_.bytes);
+  const std::span<std::byte> space(memory_.data(), range_.bytes);
+  fs::run(
+      queue, *operation_,
+      [this, space] { return fs_.read(*operation_, range_.ino, range_.offset, space, &version_); },
+      [self = shared_from_this(), useless = std::move(useless)](const Result<std::size_t>& got) { self->finish(got, useless); });
+}
+
+void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void()>& useless) {
+  got_ = got.ok() ? *got : 0;
+  if (got_ == 0) useless();
+  std::function<void()> ready;
+  {
+    std::lock_guard lock(mutex_);
+    done_ = true;
+    ready = std::move(ready_);
+  }
+  if (ready) ready();
+}
+
+bool AheadPiece::when_done(std::function<void()> ready) {
+  std::lock_guard lock(mutex_);
+  if (done_) return false;
+  ready_ = std::move(ready);
+  return true;
+}
+
+std::optional<std::span<const std::byte>> AheadPiece::content(std::size_t bytes) const {
+  if (got_ == 0 || fs_.content_version(range_.ino) != version_) return std::nullopt;
+  return std::span<const std::byte>(memory_.data(), std::min(got_, bytes));
+}
+
+// --- all of them ----------------------------------------------------------------------------------------------------------
+
+AheadPiecePtr ReadAhead::claim(const FileRange& range) {
+  std::lock_guard lock(mutex_);
+  auto at = pieces_.find({range.ino.v, range.offset});
+  if (at == pieces_.end()) return nullptr;
+  AheadPiecePtr piece = at->second.piece;
+  remove(at);
+  return piece->range().bytes >= range.bytes ? piece : nullptr;
+}
+
+std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
+  std::vector<AheadPiecePtr> fresh;
+  const std::uint64_t now = clock_.monotonic_ns();
+  std::lock_guard lock(mutex_);
+  expire(range, now);
+  if (streams_.size() > kMaxStreams) streams_.clear();
+  Stream& stream = streams_[range.ino.v];
+  if (!goes_on(stream, range)) stream = {range.end(), 0, 1};
+  if (stream.run < kSureAfter) return fresh;
+  stream.planned = std::max(stream.planned, stream.end);
+  for (; stream.planned < stream.end + kWindow && bytes_ + range.bytes <= max_bytes_; stream.planned += range.bytes) {
+    const FileRange next{range.ino, stream.planned, range.bytes};
+    const auto [at, is_new] = pieces_.try_emplace({next.ino.v, next.offset});
+    if (!is_new) continue;
+    at->second = {std::make_shared<AheadPiece>(fs_, next), now};
+    fresh.push_back(at->second.piece);
+    bytes_ += next.bytes;
+  }
+  return fresh;
+}
+
+// Requests of one window may come in any order.
+bool ReadAhead::goes_on(Stream& stream, const FileRange& range) {
+  if (stream.run == 0) return false;
+  if (range.offset < stream.end) return stream.end - range.offset <= kWindow;
+  if (range.offset - stream.end > 2 * range.bytes) return false;
+  stream.end = range.end();
+  ++stream.run;
+  return true;
+}
+
+void ReadAhead::drop(const FileRange& range) {
+  std::lock_guard lock(mutex_);
+  if (auto at = pieces_.find({range.ino.v, range.offset}); at != pieces_.end()) remove(at);
+}
+
+void ReadAhead::expire(const FileRange& range, std::uint64_t now) {
+  for (auto at = pieces_.begin(); at != pieces_.end();) {
+    const FileRange& piece = at->second.piece->range();
+    const bool passed = piece.ino == range.ino && piece.end() + kWindow <= range.offset;
+    at = passed || now - at->second.since_ns > kPatience ? remove(at) : std::next(at);
+  }
+}
+
+ReadAhead::Pieces::iterator ReadAhead::remove(Pieces::iterator at) {
+  bytes_ -= at->second.piece->range().bytes;
+  return pieces_.erase(at);
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,106 @@
+// Reading ahead of the kernel, for files that are read from front to end.
+//
+// The kernel asks for the next window of such a file when its reader enters the one before, so the device would rest while
+// a window is copied. What will be asked for next is therefore read beforehand, into memory of its own, and handed over
+// when the request for it comes, if the file is still the same.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "fs/filesystem.h"
+#include "fuse/buffer_pool.h"
+
+namespace varve::fuse {
+
+struct FileRange {
+  Ino ino;
+  std::uint64_t offset = 0;  // bytes
+  std::size_t bytes = 0;
+
+  std::uint64_t end() const { return offset + bytes; }
+};
+
+// A range that is read ahead. Thread-safe after start().
+class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
+ public:
+  AheadPiece(fs::Filesystem& fs, const FileRange& range) : fs_(fs), range_(range), operation_(std::in_place, fs.engine(), fs::Caller{}) {}
+
+  // Begins to read, on the thread of `queue`; calls `useless` when it found nothing.
+  void start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless);
+  // Calls `ready` when content() may be asked, on the thread that reads. False: it may be asked now.
+  bool when_done(std::function<void()> ready);
+  // The first `bytes` of the range, fewer at the end of the file, as long as the piece lives; none if reading failed or
+  // the file has changed since.
+  std::optional<std::span<const std::byte>> content(std::size_t bytes) const;
+  const FileRange& range() const { return range_; }
+
+ private:
+  void finish(const Result<std::size_t>& got, const std::function<void()>& useless);
+
+  fs::Filesystem& fs_;
+  const FileRange range_;
+  std::optional<fs::Operation> operation_;  // while it is read
+  std::shared_ptr<BufferPool> pool_;        // outlives the lease
+  Lease memory_;
+  std::uint64_t version_ = 0;               // of the content
+  std::size_t got_ = 0;
+
+  std::mutex mutex_;
+  // Under mutex_:
+  bool done_ = false;
+  std::function<void()> ready_;
+};
+using AheadPiecePtr = std::shared_ptr<AheadPiece>;
+
+// Which pieces there are, and which to read next. Thread-safe.
+class ReadAhead {
+ public:
+  static constexpr std::size_t kLeast = 256u << 10;   // shorter requests are not of a stream worth it
+  static constexpr std::size_t kWindow = 4u << 20;    // bytes ahead of what has been asked for
+  static constexpr std::uint64_t kPatience = 1'000'000'000;  // ns that a piece waits for its request
+
+  // `max_bytes`: of all pieces that wait for a request.
+  ReadAhead(fs::Filesystem& fs, Clock& clock, std::size_t max_bytes) : fs_(fs), clock_(clock), max_bytes_(max_bytes) {}
+
+  // The piece with all of this range, the caller's from now on; null if there is none.
+  AheadPiecePtr claim(const FileRange& range);
+  // The kernel has asked for this range: the pieces to start now.
+  std::vector<AheadPiecePtr> follow(const FileRange& range);
+  void drop(const FileRange& range);
+
+ private:
+  struct Stream {
+    std::uint64_t end = 0;      // of what the kernel has asked for
+    std::uint64_t planned = 0;  // end of the pieces
+    unsigned run = 0;           // requests, each behind the one before
+  };
+  struct Waiting {
+    AheadPiecePtr piece;
+    std::uint64_t since_ns;
+  };
+  using Pieces = std::map<std::pair<std::uint64_t, std::uint64_t>, Waiting>;  // by inode and offset
+
+  bool goes_on(Stream& stream, const FileRange& range);
+  void expire(const FileRange& range, std::uint64_t now);
+  Pieces::iterator remove(Pieces::iterator at);
+
+  fs::Filesystem& fs_;
+  Clock& clock_;
+  const std::size_t max_bytes_;
+  std::mutex mutex_;
+  // Under mutex_:
+  Pieces pieces_;
+  std::size_t bytes_ = 0;  // of them
+  std::unordered_map<std::uint64_t, Stream> streams_;
+};
+
+}  // namespace varve::fuse
