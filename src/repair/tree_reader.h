@@ -17,7 +17,7 @@ struct TreeGap {
 class TreeReader {
  public:
   TreeReader(io::BlockDevice& device, const format::Superblock& super, LeafPlan& plan)
-      : device_(device), super_(super), plan_(plan), reader_(device), seen_(device.geometry().blocks()) {}
+      : super_(super), plan_(plan), reader_(device), seen_(device.geometry().blocks()) {}
 
   // Fills in leaves, nodes and sound. Returns what the tree does not lead to, ascending.
   std::vector<TreeGap> run();
@@ -35,7 +35,6 @@ class TreeReader {
   bool enter(const format::NodeRef& ref);
   void miss(const KeyRange& range, unsigned level);
 
-  io::BlockDevice& device_;
   const format::Superblock& super_;
   LeafPlan& plan_;
   check::BatchReader reader_;
