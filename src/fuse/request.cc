@@ -77,6 +77,8 @@ void Request::send(int error, std::span<const std::byte> first, std::span<const 
   parts[count++] = {&header, sizeof header};
   for (const auto part : {first, second})
     if (!part.empty()) parts[count++] = {const_cast<std::byte*>(part.data()), part.size()};
+  // The kernel takes a while to end the writeback of so many pages: what has been started meanwhile should be under way.
+  if (header_.len >= kKeptBytes) host_.queue.kick();
   end();
   if (const int failure = session().transport().reply({parts.data(), count}))
     spdlog::error("reply to {} of inode {} refused: {}", opcode_name(header_.opcode), node(), std::strerror(failure));
