@@ -1,0 +1,72 @@
+// The names of policies: those that come with Varve, and those of loaded plugins.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleaner/evaluation.h"
+#include "cleaner/placement.h"
+#include "cleaner/selection.h"
+
+namespace varve::cleaner {
+
+struct PolicyName {
+  std::string name;
+  std::string help;  // one line: what it does, its parameters
+};
+
+// One kind of plugin. Thread-safe; nothing is ever removed.
+template <class Plugin, class... Scale>
+class PluginTable {
+ public:
+  using Factory = std::function<std::unique_ptr<Plugin>(const Parameters&, const Scale&...)>;
+
+  // Errc::exists: the name is taken.
+  Status add(std::string name, std::string help, Factory factory);
+  bool contains(std::string_view name) const;
+  Result<std::unique_ptr<Plugin>> make(std::string_view spelling, const Scale&... scale) const;
+  std::vector<PolicyName> names() const;
+
+ private:
+  struct Entry {
+    PolicyName name;
+    Factory factory;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+struct Registry {
+  PluginTable<Evaluation> evaluations;
+  PluginTable<VictimSelection> selections;
+  PluginTable<Placement, PlacementScale> placements;
+
+  Registry();  // with what comes with Varve
+};
+
+// The one of this process: shared objects are loaded once and for all, too.
+Registry& registry();
+
+// Loads a plugin: a shared object that was built with these headers (examples/cleaner-plugin is one to copy) and calls
+// VARVE_CLEANER_PLUGIN. It stays loaded. Errc::invalid: cannot be loaded, is none, or of another version.
+Status load_plugin(const std::string& path);
+
+// Changes with every change of the plugin classes.
+inline constexpr unsigned kPluginVersion = 1;
+
+}  // namespace varve::cleaner
+
+// Defines what load_plugin() looks for; a function body that adds to `registry` and returns a Status follows.
+#define VARVE_CLEANER_PLUGIN(registry)                                                                 \
+  extern "C" [[gnu::visibility("default")]] const unsigned varve_cleaner_plugin_version =              \
+      varve::cleaner::kPluginVersion;                                                                  \
+  static varve::Status add_to_registry(varve::cleaner::Registry& registry);                            \
+  extern "C" [[gnu::visibility("default")]] void varve_cleaner_plugin(varve::cleaner::Registry* table, \
+                                                                      varve::Status* status) {         \
+    *status = add_to_registry(*table);                                                                 \
+  }                                                                                                    \
+  static varve::Status add_to_registry(varve::cleaner::Registry& registry)

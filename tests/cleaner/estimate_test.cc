@@ -1,0 +1,43 @@
+#include "cleaner/estimate.h"
+
+#include <gtest/gtest.h>
+
+namespace varve::cleaner {
+namespace {
+
+TEST(Estimate, EightStepsMakeAnOctave) {
+  EXPECT_EQ(encode_interval(1), 1);
+  EXPECT_EQ(encode_interval(2), 9);
+  EXPECT_EQ(encode_interval(1024), 81);
+  EXPECT_EQ(decode_interval(81), 1024);
+  EXPECT_EQ(decode_interval(0), 0);
+}
+
+TEST(Estimate, SaturatesAtBothEnds) {
+  EXPECT_EQ(encode_interval(0), 1);
+  EXPECT_EQ(encode_interval(0.001), 1);
+  EXPECT_EQ(encode_interval(1e30), 255);
+}
+
+TEST(Estimate, EveryCodeSurvivesARoundTrip) {
+  for (unsigned code = 1; code < 256; ++code)
+    EXPECT_EQ(encode_interval(decode_interval(static_cast<std::uint8_t>(code))), code);
+}
+
+TEST(Estimate, TheFirstIntervalIsTakenAsItIs) { EXPECT_EQ(next_estimate(0, 4096), encode_interval(4096)); }
+
+TEST(Estimate, ANewIntervalCountsAQuarter) {
+  // 0.75 * 1024 + 0.25 * 5120 = 2048
+  EXPECT_EQ(next_estimate(encode_interval(1024), 5120), encode_interval(2048));
+  // 0.75 * 1024 + 0.25 * 1 = 768.25: 2^9.585, code 1 + 76.68
+  EXPECT_EQ(next_estimate(encode_interval(1024), 1), 78);
+}
+
+TEST(Estimate, RatesAreReciprocal) {
+  EXPECT_EQ(rate_of(0), 0u);
+  EXPECT_EQ(rate_of(encode_interval(1)), 1ULL << 32);
+  EXPECT_EQ(rate_of(encode_interval(65536)), 65536u);
+}
+
+}  // namespace
+}  // namespace varve::cleaner
