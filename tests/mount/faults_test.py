@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""What is below the filesystem misbehaves: the host has no room left for the image, the image shrinks, the device goes away or
+answers with errors. An fsync that has returned is never broken, one that cannot be kept fails, now and ever after; what is
+there stays readable as far as it can be read; status says why nothing is written any more."""
+
+import errno
+
+from harness import *
+
+
+def fsync_write(path, data):
+    """Returns the errno of what failed, or 0."""
+    try:
+        with open(path, "wb", buffering=0) as file:
+            file.write(data)
+            os.fsync(file.fileno())
+        fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        self.folder = new_folder()
+        self.addCleanup(clean_up_all)
+        self.generator = random.Random(SEED)
+        self.kept = {}
+
+    def keep(self, top, count, prefix="kept", size=200_000):
+        """Files whose fsync has returned."""
+        for i in range(count):
+            data = self.generator.randbytes(size)
+            error = fsync_write(top / f"{prefix}{i}", data)
+            if error:
+                return error
+            self.kept[f"{prefix}{i}"] = data
+        return 0
+
+    def check_kept(self, top):
+        self.assertTrue(self.kept)
+        for name, data in self.kept.items():
+            self.assertEqual((top / name).read_bytes(), data, f"{name} was fsynced")
+
+    def expect_read_only(self, image):
+        """After a failed write: no sync succeeds any more, nothing can be changed, and status tells why."""
+        for _ in range(3):
+            self.assertIn(fsync_write(image.dir / "later", b"x" * 10_000), (errno.EIO, errno.EROFS, errno.ENOSPC, errno.ENODEV))
+        status = image.status()
+        self.assertTrue(status["read_only"])
+        self.assertTrue(status["read_only_reason"])
+        self.assertNotEqual(status["last_error"], None)
+        self.assertIn(status["read_only_reason"], command(BIN / "varve", "status", image.dir).stdout)
+
+    def test_the_host_has_no_room(self):
+        """A sparse image on a small filesystem. When there is room again, a new mount has all that was fsynced."""
+        host = self.folder / "host"
+        host.mkdir()
+        command("mount", "-t", "tmpfs", "-o", "size=48M", "none", host)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(host)], capture_output=True)
+        image = Image(host / "disk.img", self.folder)
+        image.mkfs("1G")
+        image.mount()
+        self.assertNotEqual(self.keep(image.dir, 400), 0, "the host cannot have had the room")
+        self.assertGreater(len(self.kept), 20)
+        self.expect_read_only(image)
+        self.check_kept(image.dir)
+        image.umount(check=False)
+        image.clean_up()
+        command("mount", "-o", "remount,size=400M", host)
+        image.fsck("--data")
+        image.mount()
+        self.check_kept(image.dir)
+        self.assertEqual(self.keep(image.dir, 20, "again"), 0)
+        image.check_all()
+
+    def test_the_image_shrinks_under_the_mount(self):
+        """What is cut off is lost; nothing else is, and nothing wrong is shown for it."""
+        image = Image(None, self.folder)
+        image.mkfs("512M")
+        image.mount()
+        self.assertEqual(self.keep(image.dir, 100, "kept", 1_000_000), 0)
+        os.truncate(image.path, 60 * MIB)
+        command("sh", "-c", "echo 3 > /proc/sys/vm/drop_caches", check=False)
+        lost = self.count_lost(image.dir)
+        self.assertGreater(lost, 0)
+        self.assertLess(lost, len(self.kept))
+        (image.dir / "more").write_bytes(b"x" * MIB)
+        image.umount(check=False)
+        image.clean_up()
+        done = command(BIN / "fsck.varve", "-n", "-f", "--data", image.path, check=False, timeout=600)
+        self.assertIn(done.returncode, (4, 8), done.stdout + done.stderr)
+        if image.mount("ro", check=False).returncode == 0:
+            self.assertGreater(self.count_lost(image.dir), 0)
+
+    def count_lost(self, top):
+        """Files that cannot be read; those that can are right."""
+        lost = 0
+        for name, data in self.kept.items():
+            try:
+                self.assertEqual((top / name).read_bytes(), data, f"{name}: wrong data")
+            except OSError as error:
+                self.assertIn(error.errno, (errno.EIO, errno.EUCLEAN), name)
+                lost += 1
+        return lost
+
+    def loop_device(self):
+        with open(self.folder / "disk", "wb") as file:
+            file.truncate(512 * MIB)
+        done = command("losetup", "--find", "--show", "--direct-io=on", self.folder / "disk", check=False)
+        if done.returncode:
+            self.skipTest(f"no loop device: {done.stderr}")
+        self.loop = done.stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", self.loop])
+        self.addCleanup(clean_up_all)
+        return Image(self.loop, self.folder)
+
+    def limit(self, size):
+        """How much of the loop device is left, while it is in use; 0: all of it."""
+        get_status, set_status, size_at = 0x4C05, 0x4C04, 32  # <linux/loop.h>: LOOP_*_STATUS64, lo_sizelimit
+        with open(self.loop, "rb") as device:
+            info = bytearray(232)
+            fcntl.ioctl(device, get_status, info)
+            info[size_at:size_at + 8] = size.to_bytes(8, "little")
+            fcntl.ioctl(device, set_status, bytes(info))
+
+    def test_a_device_that_goes_away_and_comes_back(self):
+        image = self.loop_device()
+        image.mkfs(None)
+        image.mount()
+        self.assertEqual(self.keep(image.dir, 30), 0)
+        self.limit(4096)
+        self.assertNotEqual(self.keep(image.dir, 5, "gone"), 0)
+        self.expect_read_only(image)
+        self.limit(0)
+        self.expect_read_only(image)  # it is back, but what was lost meanwhile is not
+        self.check_kept(image.dir)
+        image.umount(check=False)
+        image.clean_up()
+        image.fsck("--data")
+        image.mount()
+        self.check_kept(image.dir)
+        image.check_all()
+
+    def test_a_device_that_becomes_smaller(self):
+        image = self.loop_device()
+        image.mkfs(None)
+        image.mount()
+        self.assertEqual(self.keep(image.dir, 30), 0)
+        self.limit(64 * MIB)
+        self.assertNotEqual(self.keep(image.dir, 400, "more", 1_000_000), 0)
+        self.expect_read_only(image)
+        self.check_kept(image.dir)
+        image.umount(check=False)
+        image.clean_up()
+        done = image.mount(check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "smaller")
+        self.limit(0)
+        image.fsck("--data")
+        image.mount()
+        self.check_kept(image.dir)
+        image.check_all()
+
+
+if __name__ == "__main__":
+    main()
