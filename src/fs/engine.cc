@@ -111,7 +111,7 @@ bool Engine::checkpoint_is_due() {
   if (store_->read_only()) return false;
   if (checkpoint_wanted_) return true;
   if (store_->delta_records() >= options_.checkpoint_records) return true;
-  if (store_->delta_bytes() >= options_.memory_bytes / 4 || store_->relief_is_due()) return true;
+  if (store_->delta_bytes() >= options_.memory_bytes / 6 || store_->relief_is_due()) return true;
   const auto& segments = store_->segments();
   const std::uint64_t free_blocks = (segments.clean() + 1) * segments.geometry().blocks;
   return store_->log_blocks_since_checkpoint() > std::max<std::uint64_t>(free_blocks / 2, 2048);

@@ -41,8 +41,8 @@ Status set_memory(MountOptions& o, Value value) {
   if (!bytes.ok() || *bytes < kLeastMemory)
     return bad_value("memory", value, "must be a size of at least 16M, as 256M");
   o.fs.memory_bytes = *bytes;
-  // Requests get about a quarter: enough for the kernel's background requests at their largest.
-  o.server.request_bytes = std::clamp<std::size_t>(*bytes / 4, 16u << 20, 128u << 20);
+  // Requests get an eighth, and enough for the kernel's background requests at their largest.
+  o.server.request_bytes = std::clamp<std::size_t>(*bytes / 8, 16u << 20, 128u << 20);
   return {};
 }
 

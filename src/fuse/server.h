@@ -13,7 +13,7 @@ namespace varve::fuse {
 struct ServerOptions {
   unsigned threads = 0;  // 0: one per CPU, at most kMaxThreads
   IdleThreads idle_threads = IdleThreads::automatic;
-  std::size_t request_bytes = 64u << 20;  // of messages and replies under way, beyond which none are taken
+  std::size_t request_bytes = 32u << 20;  // of messages and replies under way, beyond which none are taken
   std::shared_ptr<LargeMemory> memory = nullptr;  // for the large ones of them; shared out among the threads
 
   static constexpr unsigned kMaxThreads = 4;

@@ -106,7 +106,7 @@ class Scale(unittest.TestCase):
         self.image.umount()
         self.assertLessEqual(metadata, 0.20 * device)
         self.assertLess(worst, 0.05)
-        self.assertLess(peak, 256 * MIB + 64 * MIB, "beyond the limit and what the program itself needs")
+        self.assertLess(peak, 256 * MIB, "beyond the limit")
         self.image.fsck()
 
     def test_replaying_a_gigabyte_of_small_chunks(self):
