@@ -29,9 +29,10 @@ constexpr std::size_t kCentresAt = kNodeHeadAt + 16;
 constexpr std::size_t kCountsAt = kCentresAt + kMaxGroups * 8;
 constexpr std::size_t kLifetimeAt = kCountsAt + 4 * 8;
 constexpr std::size_t kErrorsAt = kLifetimeAt + 10 * 8;
-constexpr std::size_t kEnd = kErrorsAt + 2 * 32;
+constexpr std::size_t kScrubAt = kErrorsAt + 2 * 32;
+constexpr std::size_t kEnd = kScrubAt + 64;
 static_assert(kIdentityAt == 120 && kNodeHeadAt == 640 && kCentresAt == 656 && kCountsAt == 784);
-static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kEnd == 960);
+static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kScrubAt == 960 && kEnd == 1024);
 static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place on disk");
 static_assert(kEnd <= kNodePayloadBytes, "the image holds only the payload of a node");
 
@@ -81,6 +82,36 @@ ErrorEvent get_error(Reader& in) {
   event.address = BlockAddr{in.u64()};
   event.ino = Ino{in.u64()};
   return event;
+}
+
+void put_scrub(Writer& out, const ScrubMark& mark) {
+  out.put(static_cast<std::uint64_t>(mark.started));
+  out.put(static_cast<std::uint64_t>(mark.finished));
+  out.put(static_cast<std::uint8_t>(mark.tree));
+  out.put(static_cast<std::uint8_t>(mark.next.kind));
+  out.skip_to(kScrubAt + 24);
+  out.put(mark.next.ino.v);
+  out.put(mark.next.offset);
+  out.put(mark.blocks);
+  out.put(mark.errors);
+  out.skip_to(kEnd);
+}
+ScrubMark get_scrub(Reader& in) {
+  ScrubMark mark;
+  mark.started = static_cast<std::int64_t>(in.u64());
+  mark.finished = static_cast<std::int64_t>(in.u64());
+  const std::uint8_t tree = in.u8();
+  mark.next.kind = static_cast<ItemKind>(in.u8());
+  in.skip_to(kScrubAt + 24);
+  mark.next.ino = Ino{in.u64()};
+  mark.next.offset = in.u64();
+  mark.blocks = in.u64();
+  mark.errors = in.u64();
+  in.skip_to(kEnd);
+  // It is only a hint where to go on: nonsense in it costs a new beginning, not a mount.
+  if (tree < 1 || tree > 3) return {};
+  mark.tree = static_cast<TreeId>(tree);
+  return mark;
 }
 
 constexpr std::uint64_t LifetimeCounters::* kCounters[] = {
@@ -138,6 +169,8 @@ void put_counts(Writer& out, const Superblock& s) {
   for (const auto counter : kCounters) out.put(s.lifetime.*counter);
   put_error(out, s.first_error);
   put_error(out, s.last_error);
+  if (s.features.compat & kCompatScrubMark) put_scrub(out, s.scrub);
+  out.skip_to(kEnd);
 }
 
 // --- reading ---------------------------------------------------------------------------------------------------------------
@@ -190,6 +223,8 @@ void get_counts(Reader& in, Superblock& s) {
   for (const auto counter : kCounters) s.lifetime.*counter = in.u64();
   s.first_error = get_error(in);
   s.last_error = get_error(in);
+  const ScrubMark mark = get_scrub(in);
+  if (s.features.compat & kCompatScrubMark) s.scrub = mark;
 }
 
 // --- judging -----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@
 namespace varve::format {
 
 // Features: an unknown compat bit is ignored, an unknown ro_compat bit forbids writing, an unknown incompat bit forbids
-// mounting. Version 1 knows none yet; snapshots, compressed and shared extents will be bits here.
+// mounting. Snapshots, compressed and shared extents will be bits here.
 struct Features {
   std::uint64_t compat = 0;
   std::uint64_t ro_compat = 0;
@@ -23,7 +23,8 @@ struct Features {
 
   bool operator==(const Features&) const = default;
 };
-inline constexpr Features kKnownFeatures{};
+inline constexpr std::uint64_t kCompatScrubMark = 1;  // the bytes of ScrubMark mean something
+inline constexpr Features kKnownFeatures{.compat = kCompatScrubMark};
 
 struct HeadPlace {  // where an open head goes on after a clean unmount
   Run rest;         // unused rest of its segment, none when start is 0
@@ -54,7 +55,19 @@ struct ErrorEvent {
   bool operator==(const ErrorEvent&) const = default;
 };
 
-// 960 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
+// How far the last scrub of a mount has come. Only known with kCompatScrubMark, else as if there had been none.
+struct ScrubMark {
+  std::int64_t started = 0;   // seconds since 1970; 0: there was none
+  std::int64_t finished = 0;  // 0: it goes on at `next`
+  TreeId tree = TreeId::inode_file;
+  Key next;                  // maps: offset = index of the first record
+  std::uint64_t blocks = 0;  // verified so far
+  std::uint64_t errors = 0;  // found so far
+
+  bool operator==(const ScrubMark&) const = default;
+};
+
+// 1024 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
 // written as zeros and ignored when read: only a feature bit gives them a meaning.
 struct Superblock {
   // identity and geometry, fixed at mkfs
@@ -99,6 +112,7 @@ struct Superblock {
   bool clean = false;  // unmounted: no chunk follows
   LifetimeCounters lifetime;
   ErrorEvent first_error, last_error;
+  ScrubMark scrub;
 
   bool operator==(const Superblock&) const = default;
 };

@@ -5,6 +5,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "scrub/scrubber.h"
+
 namespace varve::fs {
 
 namespace {
@@ -14,10 +16,14 @@ constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
 Engine::Engine(std::unique_ptr<meta::Store> store, const Options& options)
     : store_(std::move(store)), options_(options), started_ns_(options.clock->monotonic_ns()) {
   cleaner_ = std::make_unique<cleaner::Cleaner>(*store_, options.victim_policy);
+  scrubber_ = std::make_unique<scrub::Scrubber>(*store_, [this] { request_checkpoint(); });
   last_operation_ns_ = started_ns_;
 }
 
-Engine::~Engine() { stop_threads(); }
+Engine::~Engine() {
+  scrubber_->end();
+  stop_threads();
+}
 
 void Engine::start_threads() {
   if (!options_.background) return;

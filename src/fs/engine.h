@@ -15,6 +15,10 @@
 #include "fs/wait.h"
 #include "meta/store.h"
 
+namespace varve::scrub {
+class Scrubber;
+}
+
 namespace varve::fs {
 
 class Attempt;
@@ -28,6 +32,7 @@ class Engine {
   const Options& options() const { return options_; }
   References& references() { return references_; }
   cleaner::Cleaner& cleaner() { return *cleaner_; }
+  scrub::Scrubber& scrubber() { return *scrubber_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
   void start_threads();
@@ -71,6 +76,7 @@ class Engine {
   const Options options_;
   References references_;
   std::unique_ptr<cleaner::Cleaner> cleaner_;
+  std::unique_ptr<scrub::Scrubber> scrubber_;
   const std::uint64_t started_ns_;
 
   std::mutex rename_mutex_;

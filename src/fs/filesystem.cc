@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/engine.h"
+#include "scrub/scrubber.h"
 
 namespace varve::fs {
 
@@ -110,6 +111,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
 Status Filesystem::unmount() {
   meta::Store& store = engine_->store();
   Status status;
+  engine_->scrubber().end();
   if (!store.read_only()) status = engine_->reap_orphans();
   engine_->stop_maintenance();
   if (store.read_only()) {
@@ -117,7 +119,8 @@ Status Filesystem::unmount() {
     if (engine_->options().read_only) return {};
     return Error(Errc::read_only, store.read_only_reason());
   }
-  if (status.ok() && (store.dirty() || !store.super().clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
+  const bool scrubbed = store.scrub_mark() != store.super().scrub;
+  if (status.ok() && (store.dirty() || scrubbed || !store.super().clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
   engine_->stop_threads();
   return status;
 }
@@ -168,6 +171,7 @@ FilesystemStatus Filesystem::status() {
   status.references = engine_->references().inodes();
   status.memory_limit_bytes = engine_->options().memory_bytes;
   std::tie(status.first_error, status.last_error) = store.errors();
+  status.scrub = engine_->scrubber().state();
   return status;
 }
 

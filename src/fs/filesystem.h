@@ -137,6 +137,10 @@ class Filesystem {
   Status fsync(Operation&, Ino ino);  // everything acknowledged so far is durable (prefix rule)
   Status sync(Operation&);
   Status checkpoint(Operation&);      // trees on disk are as of now or later, settled
+  // Reads everything live from the device in the background (scrub/scrubber.h): what was acknowledged before, and is
+  // still where it was when its turn comes. Also on a read-only filesystem, which then forgets how far it came.
+  Status start_scrub(Operation&, const scrub::Request& request);
+  void stop_scrub();
   Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);  // bytes
 
   // --- knowledge ---

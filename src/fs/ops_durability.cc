@@ -1,7 +1,8 @@
-// fsync, sync, checkpoint, trim.
+// fsync, sync, checkpoint, trim, scrub.
 #include <fmt/format.h>
 
 #include "fs/inode_util.h"
+#include "scrub/scrubber.h"
 
 namespace varve::fs {
 
@@ -31,6 +32,13 @@ Status Filesystem::checkpoint(Operation& operation) {
   wait.for_settled = true;
   return Errc::would_block;
 }
+
+Status Filesystem::start_scrub(Operation& operation, const scrub::Request& request) {
+  if (!engine_->store().read_only()) TRY(checkpoint(operation));
+  return engine_->scrubber().start(request);
+}
+
+void Filesystem::stop_scrub() { engine_->scrubber().stop(); }
 
 Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
                                        std::uint64_t minimum) {

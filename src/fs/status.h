@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/superblock.h"
+#include "scrub/state.h"
 
 namespace varve::fs {
 
@@ -90,6 +91,7 @@ struct FilesystemStatus {
 
   format::LifetimeCounters lifetime;
   format::ErrorEvent first_error, last_error;
+  scrub::State scrub;
 };
 
 }  // namespace varve::fs

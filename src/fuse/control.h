@@ -8,8 +8,9 @@
 
 namespace varve::fuse {
 
-// A piece of a document. The first call has snapshot 0 and offset 0: the daemon makes the document, names it and gives
-// its first piece; further calls ask for the rest by name and offset. ENODATA: forgotten, begin again.
+// A piece of a document (of the status, or of what a scrub has to say). The first call has snapshot 0 and offset 0: the
+// daemon makes the document, names it and gives its first piece; further calls ask for the rest by name and offset.
+// ENODATA: forgotten, begin again.
 struct StatusPage {
   std::uint64_t snapshot = 0;
   std::uint32_t offset = 0;  // bytes
@@ -20,5 +21,18 @@ static_assert(sizeof(StatusPage) == 8192, "part of the ioctl's number");
 
 inline constexpr unsigned long kStatusIoctl = _IOWR('V', 0x60, StatusPage);  // JSON: state of the mount
 inline constexpr unsigned long kCheckpointIoctl = _IO('V', 0x61);            // returns when it is settled
+
+// What to do about the background scrub. Stopping returns at once; the report tells when it has stopped.
+struct ScrubCommand {
+  enum : std::uint32_t { kStart = 1, kStop = 2 };
+  enum : std::uint32_t { kFromTheBeginning = 1 };
+  std::uint32_t command = 0;
+  std::uint32_t flags = 0;             // of kStart
+  std::uint64_t bytes_per_second = 0;  // of kStart; 0: no limit
+};
+static_assert(sizeof(ScrubCommand) == 16, "part of the ioctl's number");
+
+inline constexpr unsigned long kScrubIoctl = _IOW('V', 0x62, ScrubCommand);
+inline constexpr unsigned long kScrubReportIoctl = _IOWR('V', 0x63, StatusPage);  // JSON: state and findings
 
 }  // namespace varve::fuse

@@ -7,6 +7,7 @@
 #include "fuse/control.h"
 #include "fuse/operations.h"
 #include "fuse/request.h"
+#include "fuse/status_json.h"
 
 namespace varve::fuse {
 
@@ -130,16 +131,31 @@ Status checkpoint(Request& r) {
   return {};
 }
 
-Status status(Request& r) {
+// A piece of a document that make() gives as a whole.
+template <class Make>
+Status document(Request& r, Make&& make) {
   struct Ask {
     std::uint64_t snapshot;
     std::uint32_t offset;
   };
   const auto ask = TRY(r.body().take<Ask>());
   auto& snapshots = r.session().snapshots();
-  const StatusPage page =
-      ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(r.session().status_json());
+  const StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(make());
   reply_ioctl_struct(r, page);
+  return {};
+}
+
+Status scrub(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  const auto ask = TRY(r.body().take<ScrubCommand>());
+  if (ask.command == ScrubCommand::kStop) {
+    r.fs().stop_scrub();
+    reply_ioctl(r, {});
+    return {};
+  }
+  if (ask.command != ScrubCommand::kStart || (ask.flags & ~ScrubCommand::kFromTheBeginning)) return Errc::invalid;
+  const scrub::Request request{ask.bytes_per_second, (ask.flags & ScrubCommand::kFromTheBeginning) != 0};
+  r.serve([&r, request] { return r.fs().start_scrub(r.operation(), request); }, [&r] { reply_ioctl(r, {}); });
   return {};
 }
 
@@ -168,7 +184,11 @@ Status ioctl(Request& r) {
     case kCheckpointIoctl:
       return checkpoint(r);
     case kStatusIoctl:
-      return status(r);
+      return document(r, [&r] { return r.session().status_json(); });
+    case kScrubIoctl:
+      return scrub(r);
+    case kScrubReportIoctl:
+      return document(r, [&r] { return to_text(to_json(r.fs().status().scrub)); });
     default:
       r.reply_errno(ENOTTY);
       return {};

@@ -91,7 +91,7 @@ std::string Session::status_json() {
     for (const auto& counters : counters_) sum += counters->served[opcode].load(std::memory_order_relaxed);
     if (sum) requests[opcode_name(opcode)] = sum;
   }
-  return json.dump();
+  return to_text(json);
 }
 
 bool Session::may_control(std::uint32_t uid) { return uid == 0 || uid == ::getuid(); }

@@ -63,6 +63,36 @@ Json cleaner_json(const fs::FilesystemStatus& s) {
           {"segments_cleaned", s.segments_cleaned}};
 }
 
+Json finding_json(const scrub::Finding& finding) {
+  Json json{{"kind", name_of(finding.kind)}, {"block", finding.address.v}, {"error", finding.error}};
+  if (finding.kind == scrub::Finding::Kind::data) {
+    json["inode"] = finding.ino.v;
+    json["offset"] = finding.file_block << kBlockShift;
+    json["bytes"] = finding.blocks << kBlockShift;
+  }
+  if (finding.kind == scrub::Finding::Kind::node) {
+    json["tree"] = scrub::name_of(finding.tree);
+    json["level"] = finding.level;
+    if (finding.tree == format::TreeId::inode_file) {
+      json["first_inode"] = finding.first.ino.v;
+      json["last_inode"] = finding.bound.ino.v;
+    }
+  }
+  return json;
+}
+
+// Without the findings, for the status of the whole mount.
+Json scrub_json(const scrub::State& state) {
+  return {{"state", name_of(state.phase)},
+          {"reason", state.reason},
+          {"started", state.started},
+          {"finished", state.finished},
+          {"bytes_per_second", state.bytes_per_second},
+          {"verified_blocks", state.blocks},
+          {"live_blocks", state.blocks_all},
+          {"errors", state.errors}};
+}
+
 Json memory_json(const fs::FilesystemStatus& s) {
   return {{"node_cache_bytes", s.node_cache_bytes},
           {"node_cache_hits", s.node_cache_hits},
@@ -96,6 +126,13 @@ Json to_json(const format::ErrorEvent& event) {
           {"inode", event.ino.v}};
 }
 
+Json to_json(const scrub::State& state) {
+  Json json = scrub_json(state);
+  auto& findings = json["findings"] = Json::array();
+  for (const scrub::Finding& finding : state.findings) findings.push_back(finding_json(finding));
+  return json;
+}
+
 Json to_json(const fs::FilesystemStatus& s) {
   return {{"device", s.device},
           {"backend", s.backend},
@@ -108,10 +145,13 @@ Json to_json(const fs::FilesystemStatus& s) {
           {"log", log_json(s)},
           {"traffic", traffic_json(s)},
           {"cleaner", cleaner_json(s)},
+          {"scrub", scrub_json(s.scrub)},
           {"memory", memory_json(s)},
           {"lifetime", to_json(s.lifetime)},
           {"first_error", to_json(s.first_error)},
           {"last_error", to_json(s.last_error)}};
 }
+
+std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace varve::fuse

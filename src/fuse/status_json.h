@@ -1,7 +1,8 @@
-// The state of a mount as JSON: the one model that `varve status` shows as text or prints as it is.
+// The state of a mount as JSON: the one model that `varve status` and `varve scrub` show as text or print as it is.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "fs/status.h"
 
@@ -10,5 +11,8 @@ namespace varve::fuse {
 nlohmann::ordered_json to_json(const fs::FilesystemStatus& status);
 nlohmann::ordered_json to_json(const format::LifetimeCounters& counters);
 nlohmann::ordered_json to_json(const format::ErrorEvent& event);  // null when there was none
+nlohmann::ordered_json to_json(const scrub::State& state);        // with all findings
+// Paths may hold any bytes: what is not UTF-8 is replaced.
+std::string to_text(const nlohmann::ordered_json& json);
 
 }  // namespace varve::fuse

@@ -288,6 +288,8 @@ Status Checkpoint::write_image() {
   super_.lifetime = store_.lifetime();
   ++super_.lifetime.checkpoints;
   std::tie(super_.first_error, super_.last_error) = store_.errors();
+  super_.scrub = store_.scrub_mark();
+  if (super_.scrub.started) super_.features.compat |= format::kCompatScrubMark;
 
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   const std::uint32_t crc = format::encode_super_image(super_, block.span(), image_address_);

@@ -38,6 +38,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   node_head_ = super.node_head.rest;
   first_error_ = super.first_error;
   last_error_ = super.last_error;
+  scrub_mark_ = super.scrub;
   super_at_mount_ = super.lifetime;
   auto view = std::make_unique<TreeView>();
   view->serial = super.serial;
@@ -271,9 +272,23 @@ std::pair<format::ErrorEvent, format::ErrorEvent> Store::errors() const {
   return {first_error_, last_error_};
 }
 
+void Store::set_scrub_mark(const format::ScrubMark& mark) {
+  std::lock_guard lock(waiters_mutex_);
+  scrub_mark_ = mark;
+}
+
+format::ScrubMark Store::scrub_mark() const {
+  std::lock_guard lock(waiters_mutex_);
+  return scrub_mark_;
+}
+
 format::LifetimeCounters Store::lifetime() const {
-  std::lock_guard lock(super_mutex_);
   format::LifetimeCounters sum = super_at_mount_;
+  {
+    std::lock_guard lock(waiters_mutex_);
+    sum.errors += errors_;
+  }
+  std::lock_guard lock(super_mutex_);
   sum.mounts = super_.lifetime.mounts;
   sum.recoveries = super_.lifetime.recoveries;
   sum.checkpoints = super_.lifetime.checkpoints;

@@ -163,6 +163,9 @@ class Store {
   std::uint64_t replayed_chunks() const { return replayed_chunks_; }
   void note_error(Errc code, BlockAddr address, Ino ino);
   std::pair<format::ErrorEvent, format::ErrorEvent> errors() const;
+  // How far a scrub has come; the next checkpoint writes it.
+  void set_scrub_mark(const format::ScrubMark& mark);
+  format::ScrubMark scrub_mark() const;
 
  private:
   friend class Checkpoint;
@@ -226,6 +229,7 @@ class Store {
   std::string read_only_reason_;
   format::LifetimeCounters super_at_mount_;
   format::ErrorEvent first_error_, last_error_;
+  format::ScrubMark scrub_mark_;
   std::uint64_t errors_ = 0;
   Counters counters_;
 };

@@ -33,6 +33,21 @@ TEST(Superblock, ComesBack) {
   EXPECT_EQ(*back, super);
 }
 
+TEST(Superblock, TheScrubMarkNeedsItsBit) {
+  Superblock super = sample_superblock();
+  super.scrub = {100, 0, TreeId::reverse_map, {Ino{7}, ItemKind::dirent, 8}, 9, 10};
+  EXPECT_EQ(round_trip(super)->scrub, ScrubMark{}) << "an older program knows nothing of it";
+  super.features.compat = kCompatScrubMark;
+  EXPECT_EQ(*round_trip(super), super);
+  Block block;
+  encode_superblock(super, block);
+  block[976] = std::byte{99};  // no such tree
+  set_with_crc(block, 12, kFormatVersion);
+  const auto back = decode_superblock(block);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->scrub, ScrubMark{}) << "nonsense means from the beginning";
+}
+
 TEST(Superblock, StartsWithTheMagicText) {
   Block block;
   encode_superblock(sample_superblock(), block);

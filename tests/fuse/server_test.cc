@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "fuse/control.h"
+#include "fuse/status_json.h"
 
 namespace varve::fuse {
 namespace {
@@ -177,6 +179,39 @@ TEST_F(ServerTest, StatusComesInPieces) {
   EXPECT_THAT(json["mount"]["features"], ::testing::Contains("handle_killpriv_v2"));
   in.cmd = 0x12345678;
   EXPECT_EQ(call(FUSE_IOCTL, 1, bytes_of(in) + Bytes(8192)).error, ENOTTY);
+}
+
+TEST(StatusJson, PathsMayHoldAnyBytes) {
+  const std::string text = to_text({{"device", "image-\xff"}});
+  EXPECT_EQ(text, "{\"device\":\"image-\uFFFD\"}");
+}
+
+TEST_F(ServerTest, AScrubIsStartedStoppedAndReported) {
+  const auto command = [&](const ScrubCommand& what) {
+    fuse_ioctl_in in{};
+    in.cmd = static_cast<std::uint32_t>(kScrubIoctl);
+    in.in_size = sizeof what;
+    return call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(what)).error;
+  };
+  const auto state = [&] {
+    fuse_ioctl_in in{};
+    in.cmd = static_cast<std::uint32_t>(kScrubReportIoctl);
+    in.in_size = in.out_size = sizeof(StatusPage);
+    const auto page = call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(StatusPage{})).as<StatusPage>(sizeof(fuse_ioctl_out));
+    return nlohmann::json::parse(std::string(page.text, page.total));
+  };
+  EXPECT_EQ(state()["state"], "never");
+  EXPECT_EQ(command({.command = ScrubCommand::kStop}), 0);
+  EXPECT_EQ(state()["state"], "never");
+  EXPECT_EQ(command({.command = 7}), EINVAL);
+  EXPECT_EQ(command({.command = ScrubCommand::kStart, .flags = 2}), EINVAL);
+  ASSERT_EQ(command({.command = ScrubCommand::kStart, .flags = 0, .bytes_per_second = 0}), 0);
+  while (state()["state"] == "running") std::this_thread::yield();
+  const auto end = state();
+  EXPECT_EQ(end["state"], "finished");
+  EXPECT_EQ(end["errors"], 0);
+  EXPECT_TRUE(end["findings"].empty());
+  EXPECT_GT(end["verified_blocks"], 0);
 }
 
 TEST_F(ServerTest, ManyRequestsAtOnceAllGetTheirOwnReply) {

@@ -29,7 +29,7 @@ Ran ran(std::vector<const char*> words) {
 TEST(Command, HelpNamesEveryCommand) {
   const Ran help = ran({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* command : {"mount", "umount", "status", "dump", "checkpoint", "trim"})
+  for (const char* command : {"mount", "umount", "status", "dump", "checkpoint", "trim", "scrub", "salvage"})
     EXPECT_THAT(help.out, HasSubstr(command));
   EXPECT_THAT(ran({"mount", "--help"}).out, HasSubstr("writeback"));
 }

@@ -22,10 +22,11 @@ ROOMS = {
     "log": ["format", "io", "base"],
     "meta": ["log", "format", "io", "base"],
     "cleaner": ["meta", "log", "format", "io", "base"],
-    "fs": ["cleaner", "meta", "log", "format", "io", "base"],
+    "scrub": ["meta", "log", "format", "io", "base"],
+    "fs": ["cleaner", "scrub", "meta", "log", "format", "io", "base"],
     "check": ["format", "io", "base"],
     "repair": ["check", "meta", "log", "format", "io", "base"],
-    "fuse": ["fs", "cleaner", "meta", "log", "format", "io", "base"],
+    "fuse": ["fs", "cleaner", "scrub", "meta", "log", "format", "io", "base"],
 }
 
 # Foreign headers that only some rooms may know.

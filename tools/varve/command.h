@@ -20,6 +20,7 @@ void declare_umount(CLI::App& app, Action& chosen);
 void declare_status(CLI::App& app, Action& chosen);
 void declare_checkpoint(CLI::App& app, Action& chosen);
 void declare_trim(CLI::App& app, Action& chosen);
+void declare_scrub(CLI::App& app, Action& chosen);
 void declare_dump(CLI::App& app, Action& chosen);
 void declare_salvage(CLI::App& app, Action& chosen);
 

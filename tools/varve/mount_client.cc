@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "fuse/control.h"
-
 namespace varve::tool {
 
 Result<MountClient> MountClient::open(const std::string& directory) {
@@ -36,12 +34,22 @@ Error MountClient::error(const char* action) const {
   return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, std::strerror(errno)));
 }
 
-Result<nlohmann::ordered_json> MountClient::status() {
+Result<nlohmann::ordered_json> MountClient::status() { return document(fuse::kStatusIoctl, "status"); }
+
+Result<nlohmann::ordered_json> MountClient::scrub_report() { return document(fuse::kScrubReportIoctl, "scrub"); }
+
+Status MountClient::scrub(const fuse::ScrubCommand& command) {
+  fuse::ScrubCommand copy = command;
+  if (::ioctl(fd_, fuse::kScrubIoctl, &copy) != 0) return error("scrub");
+  return {};
+}
+
+Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
   fuse::StatusPage page;
   std::string text;
   do {
     page.offset = static_cast<std::uint32_t>(text.size());
-    if (::ioctl(fd_, fuse::kStatusIoctl, &page) != 0) return error("status");
+    if (::ioctl(fd_, number, &page) != 0) return error(what);
     if (page.offset != text.size() || page.total < page.offset)
       return Error(Errc::corrupt, "the daemon's answer makes no sense");
     text.append(page.text, std::min<std::size_t>(sizeof page.text, page.total - page.offset));

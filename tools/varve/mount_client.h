@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "fuse/control.h"
 
 namespace varve::tool {
 
@@ -18,11 +19,14 @@ class MountClient {
   ~MountClient();
 
   Result<nlohmann::ordered_json> status();
+  Result<nlohmann::ordered_json> scrub_report();
+  Status scrub(const fuse::ScrubCommand& command);
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
 
  private:
   MountClient(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}
+  Result<nlohmann::ordered_json> document(unsigned long number, const char* what);
   Error error(const char* action) const;
 
   int fd_;

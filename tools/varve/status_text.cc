@@ -133,6 +133,14 @@ std::string cleaner_text(const Json& cleaner) {
   return section.text();
 }
 
+std::string scrub_section(const Json& scrub) {
+  Section section("Scrub", scrub);
+  if (scrub.value("state", "never") == "never") return "";
+  section.words("State", "state").words("Because", "reason").count("Began (s since 1970)", "started");
+  section.blocks("Verified", "verified_blocks").blocks("Live", "live_blocks").count("Errors", "errors");
+  return section.text();
+}
+
 std::string memory_text(const Json& memory) {
   Section section("Memory", memory);
   section.bytes("Limit", "memory_limit_bytes")
@@ -188,6 +196,7 @@ std::string size_text(std::uint64_t bytes) {
 std::string status_text(const Json& status) {
   return head_text(status) + space_text(part(status, "space")) + log_text(part(status, "log")) +
          traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
+         scrub_section(part(status, "scrub")) +
          memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +
          error_text("First error", part(status, "first_error")) + error_text("Last error", part(status, "last_error")) +
          mount_text(part(status, "mount"));

@@ -1,0 +1,46 @@
+#include "scrub/finding.h"
+
+#include <fmt/format.h>
+
+namespace varve::scrub {
+
+const char* name_of(Finding::Kind kind) {
+  switch (kind) {
+    case Finding::Kind::superblock:
+      return "superblock";
+    case Finding::Kind::node:
+      return "node";
+    case Finding::Kind::data:
+      return "data";
+  }
+  return "?";
+}
+
+const char* name_of(format::TreeId tree) {
+  switch (tree) {
+    case format::TreeId::inode_file:
+      return ".ifile";
+    case format::TreeId::reverse_map:
+      return ".mfile";
+    case format::TreeId::free_map:
+      return ".ffile";
+    case format::TreeId::super_image:
+      return "superblock image";
+  }
+  return "?";
+}
+
+std::string to_text(const Finding& f) {
+  switch (f.kind) {
+    case Finding::Kind::superblock:
+      return fmt::format("superblock at block {}: {}", f.address, f.error);
+    case Finding::Kind::node:
+      return fmt::format("{} node of level {} at block {}: {}", name_of(f.tree), f.level, f.address, f.error);
+    case Finding::Kind::data:
+      return fmt::format("inode {}, bytes {} to {} (block {}, {} of them): {}", f.ino, f.file_block << kBlockShift,
+                         (f.file_block + f.blocks) << kBlockShift, f.address, f.blocks, f.error);
+  }
+  return f.error;
+}
+
+}  // namespace varve::scrub

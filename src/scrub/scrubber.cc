@@ -1,0 +1,183 @@
+#include "scrub/scrubber.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+namespace varve::scrub {
+
+namespace {
+
+constexpr std::uint64_t kSaveNs = 300'000'000'000;
+
+// Other requests first, where the I/O scheduler has a say. The CPU's priority stays: what passes the gate must not be
+// held up in it.
+void be_idle() {
+  constexpr int kThisThread = 1, kIdleClass = 3 << 13;  // linux/ioprio.h, which is not for C++
+  (void)::syscall(SYS_ioprio_set, kThisThread, 0, kIdleClass);
+}
+
+State::Phase phase_of(const format::ScrubMark& mark) {
+  if (!mark.started) return State::Phase::never;
+  return mark.finished ? State::Phase::finished : State::Phase::stopped;
+}
+
+}  // namespace
+
+const char* name_of(State::Phase phase) {
+  switch (phase) {
+    case State::Phase::never:
+      return "never";
+    case State::Phase::running:
+      return "running";
+    case State::Phase::stopped:
+      return "stopped";
+    case State::Phase::finished:
+      return "finished";
+    case State::Phase::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+Scrubber::Scrubber(meta::Store& store, std::function<void()> save)
+    : store_(store),
+      second_superblock_(store.super().device_blocks - 1),
+      save_(std::move(save)),
+      mark_(store.scrub_mark()) {
+  state_.phase = phase_of(mark_);
+  state_.started = mark_.started;
+  state_.finished = mark_.finished;
+  state_.blocks = mark_.blocks;
+  state_.errors = mark_.errors;
+}
+
+Status Scrubber::start(const Request& request) {
+  std::unique_lock lock(mutex_);
+  if (ended_) return Error(Errc::busy, "the filesystem is being unmounted");
+  if (active_) {
+    if (stop_) return Error(Errc::busy, "the scrub before has not stopped yet");
+    if (request.from_the_beginning) return Error(Errc::busy, "a scrub is running: stop it first");
+    pace_.set_rate(request.bytes_per_second);
+    state_.bytes_per_second = request.bytes_per_second;
+    return {};
+  }
+  if (thread_.joinable()) thread_.join();
+  if (request.from_the_beginning || !mark_.started || mark_.finished) {
+    mark_ = {};
+    mark_.started = store_.clock().now().seconds;
+    mark_.next = format::kMinKey;
+    state_ = {};
+    state_.started = mark_.started;
+  }
+  state_.phase = State::Phase::running;
+  state_.reason.clear();
+  state_.bytes_per_second = request.bytes_per_second;
+  pace_ = Pace(request.bytes_per_second);
+  stop_ = false;
+  active_ = true;
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+void Scrubber::stop() {
+  std::lock_guard lock(mutex_);
+  stop_ = true;
+  changed_.notify_all();
+}
+
+void Scrubber::end() {
+  std::thread thread;
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = ended_ = true;
+    changed_.notify_all();
+    thread.swap(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+State Scrubber::state() const {
+  State state = [&] {
+    std::lock_guard lock(mutex_);
+    return state_;
+  }();
+  const meta::Gate::Pass pass(store_.gate());
+  state.blocks_all = store_.view().live_blocks;
+  return state;
+}
+
+// --- the thread -------------------------------------------------------------------------------------------------------------
+
+void Scrubber::run() {
+  be_idle();
+  const auto report = [this](const Finding& finding) { take(finding); };
+  Walk walk(store_, {mark_.tree, mark_.next}, report);
+  verify_superblocks(store_, second_superblock_, report);
+  std::uint64_t unreadable = 0;  // in a row
+  std::uint64_t saved_ns = store_.clock().monotonic_ns();
+  for (;;) {
+    const Walk::Step step = walk.step();
+    note(walk.position(), step);
+    if (step.done) return finish(State::Phase::finished, {});
+    unreadable = step.unreadable < step.blocks ? step.unreadable : unreadable + step.unreadable;
+    if (unreadable >= kMaxUnreadable) return finish(State::Phase::failed, "the device does not answer");
+    const std::uint64_t now = store_.clock().monotonic_ns();
+    if (now - saved_ns > kSaveNs) {
+      save_();
+      saved_ns = now;
+    }
+    std::uint64_t pause = 0;
+    {
+      std::lock_guard lock(mutex_);
+      pause = pace_.pause_ns(now, step.blocks << kBlockShift);
+    }
+    if (!wait(pause)) return finish(State::Phase::stopped, {});
+  }
+}
+
+bool Scrubber::wait(std::uint64_t ns) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return stop_; });
+  return !stop_;
+}
+
+void Scrubber::take(const Finding& finding) {
+  spdlog::error("{}: scrub: {}", store_.device().name(), to_text(finding));
+  std::lock_guard lock(mutex_);
+  ++state_.errors;
+  ++mark_.errors;
+  if (state_.findings.size() < kMaxFindings) state_.findings.push_back(finding);
+}
+
+void Scrubber::note(const Position& position, const Walk::Step& step) {
+  std::lock_guard lock(mutex_);
+  mark_.tree = position.tree;
+  mark_.next = position.next;
+  mark_.blocks += step.blocks;
+  state_.blocks = mark_.blocks;
+  store_.set_scrub_mark(mark_);
+}
+
+void Scrubber::finish(State::Phase phase, std::string reason) {
+  {
+    std::lock_guard lock(mutex_);
+    if (phase == State::Phase::finished) {
+      mark_.finished = state_.finished = store_.clock().now().seconds;
+      mark_.tree = format::TreeId::inode_file;
+      mark_.next = format::kMinKey;
+    }
+    store_.set_scrub_mark(mark_);
+    state_.phase = phase;
+    state_.reason = std::move(reason);
+    active_ = false;
+  }
+  spdlog::info("{}: scrub {} after {} blocks, {} errors", store_.device().name(), name_of(phase), mark_.blocks,
+               mark_.errors);
+  save_();
+}
+
+}  // namespace varve::scrub

@@ -1,0 +1,56 @@
+// The scrub of a mounted filesystem: a walk on a thread of its own, at a bounded rate and idle I/O priority, that is
+// started, stopped and asked, and that goes on after a remount where it was.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "scrub/pace.h"
+#include "scrub/state.h"
+#include "scrub/walk.h"
+
+namespace varve::scrub {
+
+// Thread-safe.
+class Scrubber {
+ public:
+  static constexpr std::size_t kMaxFindings = 1000;
+  // The device is given up as gone after so many reads in a row that it refused.
+  static constexpr std::uint64_t kMaxUnreadable = 4096;
+
+  // `save` is called when the position should get to the disk soon: at the end, and every few minutes.
+  Scrubber(meta::Store& store, std::function<void()> save);
+  ~Scrubber() { end(); }
+  Scrubber(const Scrubber&) = delete;
+  Scrubber& operator=(const Scrubber&) = delete;
+
+  // Begins, goes on, or changes the rate of the one that runs. What no checkpoint holds yet is not read: the caller makes
+  // one first. Errc::busy: one that was told to stop has not stopped yet, or the filesystem is being unmounted.
+  Status start(const Request& request);
+  void stop();  // soon: after at most one step
+  void end();   // stops, waits for it, and starts none any more
+  State state() const;
+
+ private:
+  void run();
+  bool wait(std::uint64_t ns);  // false: stop
+  void take(const Finding& finding);
+  void note(const Position& position, const Walk::Step& step);
+  void finish(State::Phase phase, std::string reason);
+
+  meta::Store& store_;
+  const BlockAddr second_superblock_;
+  const std::function<void()> save_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_;
+  format::ScrubMark mark_;
+  Pace pace_{0};
+  bool stop_ = false, ended_ = false, active_ = false;  // active_: the thread has not come to its end
+  std::thread thread_;
+};
+
+}  // namespace varve::scrub

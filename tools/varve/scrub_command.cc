@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <ostream>
+#include <thread>
+
+#include "scrub/state.h"
+#include "varve/command.h"
+#include "varve/mount_client.h"
+#include "varve/scrub_names.h"
+#include "varve/scrub_text.h"
+
+namespace varve::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string directory;
+  std::uint64_t bytes_per_second = scrub::Request::kUsualRate;
+  bool restart = false;
+  bool background = false;
+  bool stop = false;
+  bool status = false;
+  bool json = false;
+};
+
+// Anew each time: it must not keep the mount busy.
+Result<Json> report(const Arguments& arguments) {
+  MountClient client = TRY(MountClient::open(arguments.directory));
+  return client.scrub_report();
+}
+
+Status send(const Arguments& arguments) {
+  MountClient client = TRY(MountClient::open(arguments.directory));
+  fuse::ScrubCommand command;
+  command.command = arguments.stop ? fuse::ScrubCommand::kStop : fuse::ScrubCommand::kStart;
+  if (arguments.restart) command.flags = fuse::ScrubCommand::kFromTheBeginning;
+  command.bytes_per_second = arguments.bytes_per_second;
+  return client.scrub(command);
+}
+
+// Progress on a terminal: one line that is written over, and wiped at the end.
+Result<Json> wait_for_end(const Arguments& arguments, IoLayer& io) {
+  const bool shows = !arguments.json && ::isatty(STDERR_FILENO);
+  for (std::chrono::milliseconds pause{50};; pause = std::min(2 * pause, std::chrono::milliseconds(1000))) {
+    Json state = TRY(report(arguments));
+    if (state.value("state", "") != "running") {
+      if (shows) io.err << "\r\x1b[K" << std::flush;
+      return state;
+    }
+    if (shows) io.err << "\r\x1b[K" << scrub_progress(state) << std::flush;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void add_names(Json& report, const std::string& directory) {
+  std::set<std::uint64_t> inodes;
+  for (const auto& finding : report["findings"])
+    if (finding.contains("inode")) inodes.insert(finding["inode"].get<std::uint64_t>());
+  if (inodes.empty()) return;
+  const auto names = find_names(directory, inodes);
+  for (auto& finding : report["findings"])
+    if (finding.contains("inode"))
+      if (const auto at = names.find(finding["inode"].get<std::uint64_t>()); at != names.end())
+        finding["names"] = at->second;
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+Status scrub(const Arguments& arguments, IoLayer& io) {
+  TRY(report(arguments));  // other filesystems may know the ioctl
+  if (!arguments.status) TRY(send(arguments));
+  Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));
+  add_names(state, arguments.directory);
+  io.out << (arguments.json ? dump(state) + "\n" : scrub_text(state)) << std::flush;
+  if (arguments.stop || arguments.status || arguments.background) return {};
+  if (const auto errors = state.value("errors", std::uint64_t{0}))
+    return Error(Errc::corrupt, fmt::format("{}: {} places are damaged", arguments.directory, errors));
+  if (state.value("state", "") == "failed")
+    return Error(Errc::io, fmt::format("{}: {}", arguments.directory, state.value("reason", "")));
+  return {};
+}
+
+}  // namespace
+
+void declare_scrub(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("scrub", "Verify everything on the device while it is in use");
+  command->add_option("directory", arguments->directory, "Where it is mounted")->required();
+  command->add_option("-r,--rate", arguments->bytes_per_second, "Bytes to read per second, with K, M or G; 0: no limit")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("64M");
+  auto* restart = command->add_flag("--restart", arguments->restart, "From the beginning, not where it was stopped");
+  auto* background = command->add_flag("-b,--background", arguments->background, "Begin, but do not wait for the end");
+  auto* stop = command->add_flag("--stop", arguments->stop, "Stop it; the next one goes on from there");
+  auto* status = command->add_flag("--status", arguments->status, "Only tell how far it is and what it found");
+  stop->excludes(restart)->excludes(background)->excludes(status);
+  status->excludes(restart)->excludes(background);
+  command->add_flag("--json", arguments->json, "For programs");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return scrub(*arguments, io); }; });
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,70 @@
+#include "varve/scrub_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/types.h"
+#include "varve/dump.h"
+#include "varve/status_text.h"
+
+namespace varve::tool {
+
+namespace {
+
+std::uint64_t number(const nlohmann::ordered_json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
+
+std::string time_text(std::uint64_t seconds) {
+  if (seconds == 0) return "";
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(seconds)));
+}
+
+std::string finding_text(const nlohmann::ordered_json& finding) {
+  const std::string kind = finding.value("kind", "");
+  std::string text;
+  if (kind == "data") {
+    text = fmt::format("inode {}, {} bytes from {}", number(finding, "inode"), number(finding, "bytes"),
+                       number(finding, "offset"));
+    const auto names = finding.value("names", nlohmann::ordered_json::array());
+    for (const auto& name : names) text += fmt::format("\n    {}", printable(name.get<std::string>()));
+    if (names.empty()) text += "\n    (no name found)";
+  } else if (kind == "node") {
+    text = fmt::format("{} node of level {}", finding.value("tree", "?"), number(finding, "level"));
+    if (finding.contains("first_inode"))
+      text += fmt::format(", with it inodes {} to {}", number(finding, "first_inode"), number(finding, "last_inode"));
+  } else {
+    text = "superblock";
+  }
+  return fmt::format("  block {}: {}\n    {}\n", number(finding, "block"), finding.value("error", ""), text);
+}
+
+}  // namespace
+
+std::string scrub_progress(const nlohmann::ordered_json& report) {
+  const std::uint64_t done = number(report, "verified_blocks");
+  const std::uint64_t all = std::max<std::uint64_t>(number(report, "live_blocks"), 1);
+  return fmt::format("{} of {} ({:.0f} %), {} errors", size_text(done << kBlockShift), size_text(all << kBlockShift),
+                     std::min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(all)),
+                     number(report, "errors"));
+}
+
+std::string scrub_text(const nlohmann::ordered_json& report) {
+  const std::string state = report.value("state", "never");
+  if (state == "never") return "no scrub has been made yet\n";
+  std::string text = fmt::format("{:<12}{}\n", "Scrub", state);
+  if (const std::string reason = report.value("reason", ""); !reason.empty())
+    text += fmt::format("{:<12}{}\n", "Because", reason);
+  text += fmt::format("{:<12}{}\n", "Began", time_text(number(report, "started")));
+  if (number(report, "finished")) text += fmt::format("{:<12}{}\n", "Ended", time_text(number(report, "finished")));
+  text += fmt::format("{:<12}{}\n", "Verified", scrub_progress(report));
+  const auto findings = report.value("findings", nlohmann::ordered_json::array());
+  for (const auto& finding : findings) text += finding_text(finding);
+  if (number(report, "errors") > findings.size())
+    text += fmt::format("  {} more before the last mount, or too many to keep: see the log\n",
+                        number(report, "errors") - findings.size());
+  return text;
+}
+
+}  // namespace varve::tool
