@@ -9,8 +9,9 @@ namespace varve::fs {
 // --- nodes for an attempt ---------------------------------------------------------------------------------------------
 
 meta::NodePtr OperationSource::find(const meta::NodeWant& want) {
+  // What stood there when the operation began may have been replaced while it waited (H30).
   auto pinned = wait_.pins.find(want.ref.address.v);
-  if (pinned != wait_.pins.end()) return pinned->second;
+  if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc) return pinned->second.second;
   return cache_.find(want);
 }
 
@@ -93,6 +94,10 @@ Status Attempt::admit(const Need& need) {
 Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32_t blocks, std::byte* target) {
   for (DataRead& read : operation_.wait().reads) {
     if (read.address != address || read.blocks != blocks || (target && read.target != target)) continue;
+    if (read.done && read.seen != view().serial) {  // may have been read before or after the block was used again (H30)
+      read.seen = view().serial;
+      read.started = read.done = false;
+    }
     if (!read.done) return Errc::would_block;
     if (read.error)
       return Error(Errc::io, fmt::format("reading {} blocks at {} failed", blocks, address));
@@ -100,6 +105,7 @@ Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32
   }
   DataRead& read = operation_.wait().reads.emplace_back();
   read.address = address;
+  read.seen = view().serial;
   read.blocks = blocks;
   if (!target) {
     read.own = AlignedBuffer(std::size_t{blocks} * kBlockSize);

@@ -38,7 +38,7 @@ void start_node_read(Engine& engine, Wait& wait, const meta::NodeWant& want, con
     Result<meta::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
     if (!error) node = engine.store().nodes().insert(want, std::move(*block));
     if (node.ok()) {
-      wait.pins[want.ref.address.v] = *node;
+      wait.pins[want.ref.address.v] = {want.ref.crc, *node};
     } else {
       engine.store().note_error(node.error().code(), want.ref.address, {});
       wait.node_errors.insert_or_assign(want.ref.address.v, std::pair(want.ref.crc, node.error()));
@@ -67,7 +67,7 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
   std::unordered_map<std::uint64_t, bool> seen;
   for (const meta::NodeWant& want : nodes)
     if (seen.emplace(want.ref.address.v, true).second) {
-      wait.pins.erase(want.ref.address.v);  // of a former view, if it is there
+      wait.pins.erase(want.ref.address.v);  // of a former view, if it is there: let go of it now
       start_node_read(engine, wait, want, resumption);
     }
   for (DataRead& read : wait.reads)

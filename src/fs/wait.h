@@ -15,6 +15,7 @@ namespace varve::fs {
 // Device blocks that an operation reads for itself.
 struct DataRead {
   BlockAddr address;
+  Serial seen;  // checkpoint in force when the address was looked up: only the next one can free it for others
   std::uint32_t blocks = 0;
   std::byte* target = nullptr;  // aligned; own.data() unless the caller's buffer takes it directly
   AlignedBuffer own;
@@ -41,7 +42,7 @@ struct Wait {
   Retry retry = Retry::no;        // handled inside the filesystem, never seen by the caller
 
   // Kept until the operation ends.
-  std::unordered_map<std::uint64_t, meta::NodePtr> pins;             // by address
+  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, meta::NodePtr>> pins;  // by address, with the CRC
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, Error>> node_errors;  // by address, with the wanted CRC
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for

@@ -1,0 +1,105 @@
+// Operations that waited while what they had read was freed and used for something else (H30): no thread is needed for
+// that, an operation is simply not gone on with for a while.
+#include <gtest/gtest.h>
+
+#include "format/item.h"
+#include "fs/engine.h"
+#include "fs/wait.h"
+#include "support/good.h"
+#include "support/pattern.h"
+#include "support/world.h"
+
+namespace varve::test {
+namespace {
+
+class Reuse : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(good(world.start()));
+    ASSERT_TRUE(world.fixture.make("/f", 0100644).ok());
+    file = *world.fixture.resolve("/f");
+    ASSERT_TRUE(world.fixture.make("/other", 0100644).ok());
+    other = *world.fixture.resolve("/other");
+    write(1);
+    ASSERT_TRUE(world.fixture.unmount().ok());
+    ASSERT_TRUE(world.fixture.mount().ok());  // nothing is cached
+    operation = std::make_unique<fs::Operation>(fs().engine(), fs::Caller{});
+  }
+  void TearDown() override { operation.reset(); }
+
+  fs::Filesystem& fs() { return world.fixture.fs(); }
+  meta::Store& store() { return fs().engine().store(); }
+  void write(std::uint64_t seed) {
+    ASSERT_TRUE(world.fixture.write(file, 0, pattern_bytes(seed, 0, kBlockSize)).ok());
+    // Something of another size in between, so that addresses do not come around in step.
+    const std::size_t more = seed % 7 * kBlockSize + 1;
+    ASSERT_TRUE(world.fixture.write(other, 0, pattern_bytes(seed + 1'000'000, 0, more)).ok());
+    ASSERT_TRUE(world.fixture.call([&](fs::Operation& op) { return fs().checkpoint(op); }).ok());
+  }
+  BlockAddr address_of_file() {
+    meta::BlockingSource source(store().nodes(), store().device());
+    const auto item = *meta::find_item(source, store().view().inode_file, {file, format::ItemKind::extent, 0});
+    return format::decode_extent(item->value)->address;
+  }
+  Result<std::size_t> read() { return fs().read(*operation, file, 0, buffer.span()); }
+  void expect_pattern(const Result<std::size_t>& got, std::uint64_t seed) {
+    ASSERT_TRUE(got.ok()) << got.error().message();
+    EXPECT_EQ(std::vector<std::byte>(buffer.data(), buffer.data() + kBlockSize), pattern_bytes(seed, 0, kBlockSize));
+  }
+
+  World world{WorldParameters{.bytes = 8u << 20, .image = {}, .lockstep = {}, .options = {}}};
+  Ino file, other;
+  AlignedBuffer buffer{kBlockSize};
+  std::unique_ptr<fs::Operation> operation;
+};
+
+// The data block that the operation is about to read has become another file's.
+TEST_F(Reuse, H30_a_block_that_was_looked_up_before_it_was_used_again) {
+  while (read().fails_with(Errc::would_block) && operation->wait().reads.empty()) operation->block();
+  ASSERT_EQ(operation->wait().reads.size(), 1U);
+  ASSERT_FALSE(operation->wait().reads.front().started);
+  const BlockAddr looked_up = operation->wait().reads.front().address;
+  std::array<std::byte, kBlockSize> before, now;
+  world.device.peek(looked_up.v * kBlockSize, before);
+  std::uint64_t seed = 2;
+  for (now = before; now == before; ++seed) {
+    ASSERT_LT(seed, 20000U) << "the block is never used again";
+    write(seed);
+    world.device.peek(looked_up.v * kBlockSize, now);
+  }
+  expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
+}
+
+// It has been read, and stands now for newer content of the same block.
+TEST_F(Reuse, H30_a_block_that_was_read_before_it_was_used_again) {
+  while (read().fails_with(Errc::would_block) && operation->wait().reads.empty()) operation->block();
+  ASSERT_EQ(operation->wait().reads.size(), 1U);
+  operation->block();  // reads it
+  ASSERT_TRUE(operation->wait().reads.front().done);
+  const BlockAddr was = operation->wait().reads.front().address;
+  std::uint64_t seed = 2;
+  do {
+    ASSERT_LT(seed, 100000U) << "the block never comes back to its place";
+    write(seed++);
+  } while (address_of_file() != was);
+  expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
+}
+
+// A tree node was read, and another one stands in its place.
+TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
+  store().nodes().clear();  // the mount has looked for orphans
+  ASSERT_TRUE(read().fails_with(Errc::would_block));
+  operation->block();
+  ASSERT_FALSE(operation->wait().pins.empty());
+  const BlockAddr root = store().view().inode_file.ref.address;
+  ASSERT_TRUE(operation->wait().pins.contains(root.v));
+  std::uint64_t seed = 2;
+  do {
+    ASSERT_LT(seed, 100000U) << "the root never comes back to its place";
+    write(seed++);
+  } while (store().view().inode_file.ref.address != root);
+  expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
+}
+
+}  // namespace
+}  // namespace varve::test
