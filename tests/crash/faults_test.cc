@@ -29,11 +29,12 @@ struct Outcome {
   std::string failure;
 };
 
-Outcome with_fault(const Fault& fault, std::uint64_t seed) {
+Outcome with_fault(const Fault& fault, std::uint64_t seed, bool discard = false, const std::string& steps = kSteps) {
   CrashSetup setup;
   setup.seed = seed;
+  setup.discard = discard;
   const Script start = script(kStart);
-  Recording recording(setup, prepare(setup, start), script(kSteps), {fault});
+  Recording recording(setup, prepare(setup, start), script(steps), {fault});
   Outcome outcome;
   outcome.failure = recording.failed();
   outcome.happened = recording.stopped_by_fault();
@@ -74,12 +75,14 @@ TEST(Hazards, H14_writes_that_fail_from_some_point_on) {
 }
 
 TEST(Hazards, H14_half_a_write_is_none) {
-  for (std::uint64_t n = 1; n < 100; n += 2) {
+  for (std::uint64_t n = 1; n < 200; ++n) {
     Fault fault;
     fault.action = Fault::Action::partial;
     fault.kind = io::IoKind::write;
     fault.nth = n;
-    ASSERT_TRUE(good(with_fault(fault, n).failure)) << "write " << n << " was cut short";
+    const Outcome outcome = with_fault(fault, n);
+    ASSERT_TRUE(good(outcome.failure)) << "write " << n << " was cut short";
+    if (!outcome.happened && n > 100) break;
   }
 }
 
@@ -103,6 +106,92 @@ TEST(Faults, a_device_that_vanishes_takes_nothing_that_was_synced) {
     fault.nth = n;
     const Outcome outcome = with_fault(fault, n);
     ASSERT_TRUE(good(outcome.failure)) << "gone at request " << n;
+  }
+}
+
+// An image whose host has no room left, a request that ran into its timeout: other numbers, the same answer.
+TEST(Faults, no_room_on_the_host_and_timeouts_are_failed_writes) {
+  for (const int error : {ENOSPC, ETIMEDOUT}) {
+    for (const io::IoKind kind : {io::IoKind::write, io::IoKind::flush}) {
+      for (const std::uint64_t times : {std::uint64_t{1}, Fault::kForEver}) {
+        for (std::uint64_t n = 1; n < 100; ++n) {
+          Fault fault;
+          fault.kind = kind;
+          fault.nth = n;
+          fault.times = times;
+          fault.error = error;
+          const Outcome outcome = with_fault(fault, n);
+          ASSERT_TRUE(good(outcome.failure)) << "request " << n << ", error " << error;
+          if (!outcome.happened && n > 40) break;
+        }
+      }
+    }
+  }
+}
+
+constexpr const char* kReadingSteps =
+    "remount; write /f 5000 100 2; fsync /f; remount; create /g 0644; truncate /f 70001; fsync /g; remount; write /f 90001 10 3;"
+    "rename /g /d/g move; unlink /f; checkpoint; remount; rmdir /d; rename /d/g /h move; rmdir /d; fsync /";
+
+// The n-th read fails: at a mount, in an operation, in a checkpoint. An error there, and nothing else is hurt.
+TEST(Faults, a_failed_read_costs_nothing_that_was_synced) {
+  unsigned hit = 0;
+  for (std::uint64_t n = 1; n < 300; ++n) {
+    Fault fault;
+    fault.kind = io::IoKind::read;
+    fault.nth = n;
+    const Outcome outcome = with_fault(fault, n, false, kReadingSteps);
+    ASSERT_TRUE(good(outcome.failure)) << "read " << n << " failed";
+    hit += outcome.happened;
+    if (!outcome.happened && n > 150) break;
+  }
+  EXPECT_GT(hit, 20U);
+}
+
+// A discard is advice: if the device does not take it, nobody need know.
+TEST(Faults, a_failed_discard_is_no_failure) {
+  std::string steps;
+  for (int i = 0; i < 8; ++i) steps += fmt::format("write /f 0 400000 {}; fsync /f; checkpoint; work; ", 10 + i);
+  for (const std::uint64_t times : {std::uint64_t{1}, Fault::kForEver}) {
+    for (std::uint64_t n = 1; n < 12; ++n) {
+      Fault fault;
+      fault.kind = io::IoKind::discard;
+      fault.nth = n;
+      fault.times = times;
+      const Outcome outcome = with_fault(fault, n, true, steps);
+      ASSERT_TRUE(good(outcome.failure)) << "discard " << n << " failed";
+      EXPECT_FALSE(outcome.happened) << "an operation failed because discard " << n << " did";
+    }
+  }
+}
+
+// Writes that the device lost or put elsewhere, and said nothing, for each n: nobody can promise what was in them, but
+// what is shown is a state that once was, or an error, or a refusal to mount.
+TEST(Faults, lost_and_misdirected_writes_are_never_believed) {
+  CrashSetup setup;
+  const Script start = script(kStart);
+  for (const Fault::Action action : {Fault::Action::lose, Fault::Action::misdirect}) {
+    for (std::uint64_t n = 1; n < 120; ++n) {
+      Fault fault;
+      fault.action = action;
+      fault.kind = io::IoKind::write;
+      fault.nth = n;
+      fault.shift_blocks = n % 2 ? 7 : -3;
+      setup.seed = n;
+      Recording recording(setup, prepare(setup, start), script(kSteps), {fault});
+      if (!recording.failed().empty()) continue;  // noticed at once
+      const auto image = recording.device().image_now();
+      ManualClock clock;
+      clock.set_elapsed(recording.clock_after() + 1'000'000'000);
+      SeededRandom random(n);
+      FsFixture fixture(*image, test_options(clock, random));
+      if (!fixture.mount().ok()) continue;
+      const Snapshot found = snapshot_of(fixture);
+      if (!found.error.empty()) continue;
+      std::size_t state = 0;
+      const std::pair<std::size_t, std::size_t> any{0, recording.states().size() - 1};
+      EXPECT_TRUE(good(recording.find(found, any, state))) << "write " << n << (action == Fault::Action::lose ? " lost" : " misdirected");
+    }
   }
 }
 

@@ -193,6 +193,46 @@ TEST(Random, ten_crashes_in_a_row) {
   }
 }
 
+// The nightly run: all kinds of scripts in turn, from seeds of their own, until so many states have been tried.
+TEST(Nightly, as_many_states_as_asked_for) {
+  const std::uint64_t wanted = number_setting("VARVE_CRASH_STATES", 0);
+  if (wanted == 0) GTEST_SKIP() << "no VARVE_CRASH_STATES";
+  const std::uint64_t before = states_tried();
+  const auto pairs = ace_sequences(2);
+  const DurableState ace_start = prepare({}, ace_setup());
+  const std::uint64_t first = 1'000'000 * first_seed();
+  for (std::uint64_t seed = first; states_tried() - before < wanted; ++seed) {
+    CrashSetup setup;
+    setup.seed = seed;
+    setup.completion_seed = seed % 3 == 0 ? 0 : seed;
+    ScriptProfile profile = crash_profile();
+    if (seed % 6 == 1) profile.steps = 250, profile.checkpoint_weight = 0, profile.remount_weight = 0;
+    if (seed % 6 == 2) setup.checkpoint_records = 30, profile.checkpoint_weight = 15, profile.work_weight = 10;
+    if (seed % 6 >= 3) {  // crowded: the log wraps, the cleaner works
+      setup.bytes = 12u << 20;
+      setup.checkpoint_records = 200;
+      setup.discard = seed % 2 == 0;
+      profile.steps = 250;
+      profile.names = 3;
+      profile.depth = 1;
+      profile.data_weight = 150;
+      profile.file_bytes = 512u << 10;
+      profile.write_bytes = 64u << 10;
+      profile.total_bytes = seed % 6 == 5 ? 7u << 20 : 3u << 20;  // the last ones meet ENOSPC
+      profile.work_weight = 20;
+      profile.far_percent = 0;
+    }
+    const SweepOptions options = few_per_script(seed, 60);
+    const Script script = random_script(seed, profile);
+    const std::string failure = sweep(setup, prepare(setup, {}), {}, script, options);
+    if (!failure.empty()) FAIL() << "seed " << seed << "\n" << failure;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const Script& pair = pairs[(seed * 40 + i) * 1031 % pairs.size()];
+      ASSERT_TRUE(good(sweep({}, ace_start, ace_setup(), pair, few_per_script(seed, 12))));
+    }
+  }
+}
+
 // What a failure's report tells to run.
 TEST(Repeat, crash) {
   const std::string text = setting("VARVE_CRASH_SCRIPT");

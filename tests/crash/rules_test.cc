@@ -1,0 +1,211 @@
+// Rules of the design review that are about where things stand and how much there is of them, not about a crash.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "format/map_record.h"
+#include "fs/engine.h"
+#include "image_tools.h"
+#include "log/recovery.h"
+#include "support/good.h"
+#include "support/world.h"
+#include "sweep.h"
+
+namespace varve::test {
+namespace {
+
+Status checkpoint(FsFixture& fixture) {
+  return fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); });
+}
+
+meta::Store& store_of(World& world) { return world.fixture.fs().engine().store(); }
+
+// A checkpoint's nodes are no part of the log: however many there are, it grows by the one chunk that seals.
+TEST(Hazards, H7_a_checkpoint_adds_no_more_than_its_seal_to_the_log) {
+  World world({.bytes = 32u << 20, .image = {}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  std::string steps = "mkdir /d 0755; ";
+  for (int i = 0; i < 500; ++i) steps += fmt::format("create /d/{} 0644; write /d/{} 0 5000 {}; ", i, i, i + 1);
+  ASSERT_TRUE(good(run_script(world.steps, script(steps))));
+  meta::Store& store = store_of(world);
+  const Lsn before = store.log().position().lsn;
+  const std::uint64_t nodes = store.counters().node_blocks;
+  ASSERT_TRUE(checkpoint(world.fixture).ok());
+  EXPECT_GT(store.counters().node_blocks - nodes, 10U);
+  EXPECT_LE(store.log().position().lsn - before, 1U);
+}
+
+// Whatever groups and heads there are, following the headers meets every chunk there is.
+TEST(Hazards, H12_H13_every_chunk_is_in_the_one_chain) {
+  World world({.bytes = 64u << 20, .image = {}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  std::string steps = "create /small 0644; create /large 0644; ";
+  for (int i = 0; i < 30; ++i)
+    steps += fmt::format("write /small {} 3000 {}; seal; write /large {} 400000 {}; seal; ", i * 5000, i + 1,
+                         i * 100000, i + 100);
+  ASSERT_TRUE(good(run_script(world.steps, script(steps + "fsync /small"))));
+  const Lsn last = store_of(world).log().position().lsn;
+  world.fixture.crash();
+  const format::Superblock super = superblock_of(world.device);
+  const auto followed = log::recover_chain(
+      world.device, super, [](const format::Chunk&) { return Status{}; }, log::RecoveryOptions{});
+  ASSERT_TRUE(followed.ok()) << followed.error().message();
+  EXPECT_GT(followed->chunks, 20U);
+  EXPECT_EQ(followed->chunks, last - super.lsn);
+  EXPECT_EQ(followed->chunks, chain_of(world.device).size()) << "found wherever they stand";
+}
+
+// Neither what waits for a checkpoint nor what a recovery has to hold grows without bound.
+TEST(Hazards, H23_what_a_checkpoint_has_to_merge_is_bounded) {
+  constexpr std::uint64_t kRecords = 400;
+  World world({.bytes = 32u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) {
+                 o.checkpoint_records = kRecords;
+               }});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("mkdir /d 0755; create /f 0644"))));
+  std::uint64_t most_records = 0, most_log = 0;
+  for (int i = 0; i < 4000; ++i) {
+    ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("write /f {} 4096 {}; setxattr /d user.{} 10 1 set",
+                                                                i % 97 * 8192, i + 1, i % 11)))));
+    most_records = std::max(most_records, store_of(world).delta_records());
+    most_log = std::max(most_log, store_of(world).log_blocks_since_checkpoint());
+  }
+  EXPECT_GT(most_records, kRecords / 2);
+  EXPECT_LT(most_records, kRecords + 100);
+  EXPECT_LT(most_log, world.device.geometry().blocks() / 2 + 512);
+}
+
+// Nodes die together, so they stand together: no segment holds both nodes and blocks of files.
+TEST(Hazards, H37_nodes_have_segments_of_their_own) {
+  World world({.bytes = 16u << 20, .image = {}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; create /g 0644"))));
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(
+        good(run_script(world.steps, script(fmt::format("write /f {} 4096 {}; write /g {} 90000 {}; work",
+                                                        i * 53 % 400 * 8192, i + 1, i % 20 * 90000, i + 1000)))));
+    if (i % 5 == 0) {
+      ASSERT_TRUE(checkpoint(world.fixture).ok());
+    }
+  }
+  ASSERT_TRUE(checkpoint(world.fixture).ok());
+  meta::Store& store = store_of(world);
+  meta::BlockingSource source(store.nodes(), store.device());
+  const auto& geometry = store.segments().geometry();
+  std::set<std::uint64_t> live;
+  const std::size_t record_bytes = store.view().free_map.shape.record_bytes;
+  ASSERT_TRUE(meta::scan_map(source, store.view().free_map,
+                             [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+                               for (std::uint64_t i = 0; (i + 1) * record_bytes <= records.size(); ++i)
+                                 for (std::uint32_t b = 0; b < geometry.blocks; ++b)
+                                   if (std::to_integer<unsigned>(
+                                           records[i * record_bytes + format::kSegmentRecordHeaderBytes + b / 8]) >>
+                                           b % 8 &
+                                       1)
+                                     live.insert((geometry.start_of(SegmentId{first + i}) + b).v);
+                               return {};
+                             })
+                  .ok());
+  std::map<std::uint64_t, std::set<bool>> kinds;  // segment: whether it has files' blocks, nodes
+  ASSERT_TRUE(meta::scan_map(source, store.view().reverse_map,
+                             [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+                               for (std::uint64_t i = 0; (i + 1) * format::kReverseEntryBytes <= records.size(); ++i) {
+                                 if (!live.contains(first + i)) continue;
+                                 const auto entry = TRY(format::decode_reverse_entry(
+                                     records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes)));
+                                 kinds[geometry.segment_of(BlockAddr{first + i}).v].insert(entry.owner ==
+                                                                                           format::Owner::file_block);
+                               }
+                               return {};
+                             })
+                  .ok());
+  EXPECT_GT(kinds.size(), 5U);
+  for (const auto& [segment, found] : kinds) EXPECT_EQ(found.size(), 1U) << "segment " << segment << " holds both";
+}
+
+// A block is overwritten while its write is in flight: the write's bytes, whose checksum is in the log, must not change.
+TEST(Hazards, H47_bytes_in_flight_do_not_change) {
+  for (std::uint64_t order = 0; order < 6; ++order) {
+    CrashSetup setup;
+    setup.bytes = 32u << 20;
+    setup.completion_seed = order;
+    SweepOptions options = exhaustive();
+    options.plan.seed = order + 1;
+    ASSERT_TRUE(good(
+        sweep_all(setup, "create /f 0644; write /f 0 300000 1",
+                  "write /f 0 300000 2; seal; write /f 5000 100 3; seal; write /f 5050 100 4; seal; truncate /f 6000;"
+                  "seal; write /f 0 300000 5; seal; fallocate /f punch 100 200; seal; write /f 90 20 6; fsync /f",
+                  options)));
+  }
+}
+
+// Remembers how often each block was written.
+class WriteCounter : public io::MemDevice {
+ public:
+  using MemDevice::MemDevice;
+  int execute(io::IoRequest& request) override {
+    if (request.kind == io::IoKind::write) {
+      std::lock_guard lock(mutex_);
+      for (std::uint64_t b = 0; b < block_of(request.length); ++b) ++counts_[block_of(request.offset) + b];
+    }
+    return MemDevice::execute(request);
+  }
+  void forget() {
+    std::lock_guard lock(mutex_);
+    counts_.clear();
+  }
+  std::map<std::uint64_t, unsigned> counts() const {
+    std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, unsigned> counts_;
+};
+
+// On a device that never fills up, a mount writes no block twice but the superblocks: not for checkpoints, in the
+// cleaner, or in a recovery. (The next mount may begin where an earlier one has left a segment clean.)
+TEST(Hazards, H49_only_superblocks_are_overwritten) {
+  WriteCounter device(256u << 20);
+  ASSERT_TRUE(make_image(device, {}).ok());
+  ManualClock clock;
+  SeededRandom random(3);
+  std::uint64_t blocks = 0;
+  const std::uint64_t last = device.geometry().blocks() - 1;
+  for (int mount = 0; mount < 5; ++mount) {
+    device.forget();
+    FsFixture fixture(device, test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    for (int i = 0; i < 40; ++i) {
+      const std::string path = fmt::format("/{}-{}", mount, i);
+      const auto made = fixture.make(path, 0100644);
+      ASSERT_TRUE(made.ok());
+      ASSERT_TRUE(
+          fixture.write(made->ino, 0, std::vector<std::byte>(static_cast<std::size_t>(i) * 3000 + 1, std::byte{1}))
+              .ok());
+      ASSERT_TRUE(i % 3 || fixture.seal().ok());
+      ASSERT_TRUE(i % 7 || checkpoint(fixture).ok());
+      ASSERT_TRUE(fixture.work().ok());
+    }
+    if (mount % 2) {
+      fixture.crash();
+    } else {
+      ASSERT_TRUE(fixture.unmount().ok());
+    }
+    for (const auto& [block, times] : device.counts()) {
+      if (block == 0 || block == last) continue;
+      ++blocks;
+      EXPECT_EQ(times, 1U) << "block " << block << ", mount " << mount;
+    }
+  }
+  EXPECT_GT(blocks, 2000U);
+}
+
+}  // namespace
+}  // namespace varve::test
