@@ -1,0 +1,206 @@
+#include "fuzz/image.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/crc32c.h"
+#include "check/check.h"
+#include "check/checking.h"
+#include "format/chunk.h"
+#include "format/superblock.h"
+#include "fsck/recovery.h"
+#include "repair/populated.h"
+#include "repair/repair.h"
+#include "support/pattern.h"
+
+namespace varve::fuzz {
+
+namespace {
+
+using Block = std::array<std::byte, kBlockSize>;
+constexpr unsigned kMaxDepth = 40;
+
+Block read(const io::MemDevice& device, BlockAddr address) {
+  Block block;
+  device.peek(address.v * kBlockSize, block);
+  return block;
+}
+
+void put32(std::span<std::byte> bytes, std::size_t at, std::uint32_t value) {
+  for (unsigned i = 0; i < 4; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+// As it stands in children, slots and superblocks; in superblocks with the number of blocks in between.
+std::array<std::byte, 10> reference(BlockAddr address, std::uint32_t crc) {
+  std::array<std::byte, 10> bytes;
+  for (unsigned i = 0; i < 6; ++i) bytes[i] = static_cast<std::byte>(address.v >> (8 * i));
+  put32(bytes, 6, crc);
+  return bytes;
+}
+
+}  // namespace
+
+Forger::Forger(io::MemDevice& device) : device_(device), blocks_(repair::test::metadata_blocks(device)) {}
+
+void Forger::change(std::size_t which, std::size_t offset, Input bytes) {
+  const std::size_t index = which % blocks_.size();
+  Block block = read(device_, blocks_[index]);
+  const Block before = block;
+  for (std::size_t i = 0; i < bytes.size(); ++i) block[(offset + i) % kBlockSize] = bytes[i];
+  depth_ = 0;
+  if (format::peek_chunk(before).ok()) return seal_chunk(index, block);
+  if (format::decode_node_header(before).ok()) return seal_node(index, block);
+  write_supers(block);
+}
+
+void Forger::seal_node(std::size_t index, std::span<std::byte> block) {
+  const std::uint32_t old_crc = format::block_crc(read(device_, blocks_[index]));
+  put32(block, 4, 0);
+  put32(block, 4, crc32c(block));
+  device_.poke(blocks_[index].v * kBlockSize, block);
+  tell_parents(blocks_[index], old_crc, format::block_crc(block));
+}
+
+void Forger::tell_parents(BlockAddr address, std::uint32_t old_crc, std::uint32_t crc) {
+  if (++depth_ > kMaxDepth) return;
+  const auto wanted = reference(address, old_crc);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    Block block = read(device_, blocks_[i]);
+    if (blocks_[i] == address || !format::decode_node_header(block).ok()) continue;
+    const auto at = std::search(block.begin() + format::kNodeHeaderBytes, block.end(), wanted.begin(), wanted.end());
+    if (at == block.end()) continue;
+    put32(block, static_cast<std::size_t>(at - block.begin()) + 6, crc);
+    seal_node(i, block);
+  }
+  Block super = read(device_, BlockAddr{0});
+  const auto decoded = format::decode_superblock(super);
+  if (!decoded.ok()) return;
+  format::Superblock changed = *decoded;
+  for (format::NodeRef* ref : {&changed.inode_file, &changed.reverse_map, &changed.free_map, &changed.image})
+    if (ref->address == address) ref->crc = crc;
+  if (changed == *decoded) return;
+  format::encode_superblock(changed, super);
+  write_supers(super);
+}
+
+void Forger::seal_chunk(std::size_t index, std::span<std::byte> block) {
+  const auto header = format::peek_chunk(block);
+  if (!header.ok()) return device_.poke(blocks_[index].v * kBlockSize, block);
+  std::vector<std::byte> whole(header->header_blocks * kBlockSize);
+  if ((blocks_[index].v * kBlockSize) + whole.size() > device_.geometry().size_bytes) return;
+  device_.peek(blocks_[index].v * kBlockSize, whole);
+  std::ranges::copy(block, whole.begin());
+  put32(whole, 4, 0);
+  const std::uint32_t crc = crc32c(whole);
+  put32(whole, 4, crc);
+  device_.poke(blocks_[index].v * kBlockSize, whole);
+  tell_next_chunk(header->lsn.v, crc);
+}
+
+void Forger::tell_next_chunk(std::uint64_t lsn, std::uint32_t crc) {
+  constexpr std::size_t kPreviousAt = 32;
+  if (++depth_ > kMaxDepth) return;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    Block block = read(device_, blocks_[i]);
+    const auto header = format::peek_chunk(block);
+    if (!header.ok() || header->lsn.v != lsn + 1) continue;
+    put32(block, kPreviousAt, crc);
+    seal_chunk(i, block);
+  }
+}
+
+void Forger::write_supers(std::span<std::byte> block) {
+  put32(block, 8, 0);
+  put32(block, 8, crc32c(block));
+  device_.poke(0, block);
+  device_.poke(device_.geometry().size_bytes - kBlockSize, block);
+}
+
+namespace {
+
+constexpr unsigned kMostFiles = 400;
+
+// Everything that a user may do to what is there.
+void use(test::FsFixture& fixture, Ino directory, std::set<Ino>& seen, unsigned depth) {
+  const auto entries = fixture.list(directory);
+  if (!entries.ok()) return;
+  for (const test::ListedEntry& entry : *entries) {
+    if (entry.name == "." || entry.name == ".." || seen.size() > kMostFiles) continue;
+    const auto attr = fixture.lookup(directory, entry.name);
+    if (!attr.ok() || !seen.insert(attr->ino).second) continue;
+    (void)fixture.read(attr->ino, 0, 20000);
+    (void)fixture.call([&](fs::Operation& op) { return fixture.fs().readlink(op, attr->ino); });
+    (void)fixture.call([&](fs::Operation& op) { return fixture.fs().getxattr(op, attr->ino, "user.k"); });
+    (void)fixture.call([&](fs::Operation& op) { return fixture.fs().seek(op, attr->ino, 0, fs::SeekKind::hole); });
+    if (depth < 10) use(fixture, attr->ino, seen, depth + 1);
+    if (seen.size() % 3 == 0) (void)fixture.write(attr->ino, 5000, test::pattern_bytes(1, 0, 5000));
+    if (seen.size() % 4 == 0)
+      (void)fixture.call([&](fs::Operation& op) { return fixture.fs().unlink(op, directory, entry.name); });
+  }
+}
+
+void mount_and_use(io::MemDevice& device, bool read_only) {
+  test::ManualClock clock;
+  clock.set_elapsed(9'000'000'000'000);
+  SeededRandom random(4711);
+  fs::Options options = test::test_options(clock, random);
+  options.read_only = read_only;
+  test::FsFixture fixture(device, options);
+  if (!fixture.mount().ok()) return;
+  std::set<Ino> seen;
+  use(fixture, kRootIno, seen, 0);
+  (void)fixture.make("/new", 0100644);
+  (void)fixture.call([&](fs::Operation& op) { return fixture.fs().sync(op); });
+  (void)fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); });
+  if (!fixture.unmount().ok()) fixture.crash();
+}
+
+void check_and_repair(io::MemDevice& device) {
+  (void)check::check(device, {.verify_data = true});
+  const auto done = repair::repair(device, fsck::recover, {.search = true});
+  if (!done.ok()) return;
+  const auto report = check::check(device, {});
+  require(report.ok(), "repaired, and cannot be checked");
+  require(report->errors() == done->errors_left(), "the repair does not know what it has left");
+  if (report->errors() > 0) require(false, "the repair left errors:\n" + check::test::lines(*report));
+  mount_and_use(device, true);
+}
+
+}  // namespace
+
+void image(Input input) {
+  spdlog::set_level(spdlog::level::off);
+  Source source(input);
+  const auto device = repair::test::populated_image(source.number(1) % 2 == 1);
+  Forger forger(*device);
+  for (int i = 0; i < 8 && !source.empty(); ++i) {
+    const std::size_t which = source.number(2);
+    const std::size_t offset = source.number(2);
+    forger.change(which, offset, source.bytes(source.number(1) % 16));
+  }
+  mount_and_use(*device->snapshot(), true);
+  mount_and_use(*device->snapshot(), false);
+  check_and_repair(*device);
+}
+
+// One for each kind of block in each image: its header's first bytes are changed, or its payload's.
+Seeds image_seeds() {
+  Seeds seeds;
+  SeededRandom random(1);
+  for (unsigned i = 0; i < 24; ++i) {
+    std::vector<std::byte> seed{static_cast<std::byte>(i % 2)};
+    for (unsigned n = 0; n <= i % 3; ++n) {
+      const std::uint64_t which = random.next(), offset = i % 4 ? 64 + random.next() % 256 : random.next() % 128;
+      for (const std::uint64_t byte : {which & 255, which >> 8 & 255, offset & 255, offset >> 8, std::uint64_t{2},
+                                       random.next() & 255, random.next() & 255})
+        seed.push_back(static_cast<std::byte>(byte));
+    }
+    seeds.push_back(seed);
+  }
+  return seeds;
+}
+
+}  // namespace varve::fuzz

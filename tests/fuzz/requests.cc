@@ -1,0 +1,107 @@
+#include "fuzz/requests.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+
+#include "fuse/control.h"
+#include "fuse/mount_options.h"
+#include "fuse/served_mount.h"
+
+namespace varve::fuzz {
+
+using fuse::Bytes;
+using fuse::bytes_of;
+
+void options(Input input) {
+  const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
+  fuse::MountOptions options;
+  const Status parsed = fuse::parse_options(text, options);
+  require(parsed.ok() || !parsed.error().message().empty(), "an error without a message");
+  if (const auto size = fuse::parse_size(text); size.ok()) require(!text.empty(), "a size out of nothing");
+}
+
+Seeds option_seeds() {
+  Seeds seeds;
+  std::string all;
+  for (const fuse::OptionHelp& option : fuse::option_help()) {
+    std::string name = option.name;
+    if (const auto at = name.find('='); at != std::string::npos) name = name.substr(0, at) + "=1";
+    seeds.push_back(bytes_of(name));
+    all += name + ',';
+  }
+  seeds.push_back(bytes_of(all));
+  seeds.push_back(bytes_of(std::string("12345678901234567890T")));
+  return seeds;
+}
+
+// Input: per message u8 opcode, u8 node, u16 length, body. The body of an ioctl begins with a valid header for one of
+// the commands that Varve knows: they are too rare among all numbers.
+void requests(Input input) {
+  spdlog::set_level(spdlog::level::off);
+  fuse::ServedMount mount;
+  mount.initialise();
+  mount.create(1, "file");
+  Source source(input);
+  for (int i = 0; i < 40 && !source.empty(); ++i) {
+    auto opcode = static_cast<std::uint32_t>(source.number(1)) % 56;
+    const std::uint64_t node = source.number(1) % 5;
+    const Input body = source.bytes(source.number(2) % 4096);
+    Bytes message(body.begin(), body.end());
+    if (opcode == FUSE_IOCTL && !message.empty()) {
+      static constexpr unsigned long kNumbers[] = {
+          fuse::kStatusIoctl, fuse::kCheckpointIoctl, fuse::kScrubIoctl, fuse::kScrubReportIoctl, FITRIM,
+          FS_IOC_SETFLAGS,    FS_IOC_FSSETXATTR};
+      fuse_ioctl_in in{};
+      in.cmd = static_cast<std::uint32_t>(kNumbers[std::to_integer<unsigned>(message[0]) % std::size(kNumbers)]);
+      in.out_size = 8192;
+      message = bytes_of(in) + message;
+    }
+    // These get no answer, or end the mount.
+    const bool is_silent = opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET || opcode == FUSE_INTERRUPT;
+    if (opcode == FUSE_DESTROY || opcode == FUSE_INIT || opcode == FUSE_NOTIFY_REPLY) continue;
+    const std::uint64_t unique = mount.kernel().send(opcode, node, message);
+    if (is_silent) continue;
+    const auto reply = mount.kernel().receive();
+    require(reply && reply->unique == unique, "a request without an answer");
+  }
+}
+
+Seeds request_seeds() {
+  Seeds seeds;
+  Bytes all;
+  const auto add = [&](std::uint32_t opcode, std::uint8_t node, const Bytes& body) {
+    Bytes one{static_cast<std::byte>(opcode), static_cast<std::byte>(node), static_cast<std::byte>(body.size()),
+              static_cast<std::byte>(body.size() >> 8)};
+    one = one + body;
+    all = all + one;
+    seeds.push_back(one);
+  };
+  add(FUSE_LOOKUP, 1, fuse::name_bytes("file"));
+  fuse_write_in write{};
+  write.size = 5;
+  add(FUSE_WRITE, 2, bytes_of(write) + bytes_of(std::string("hello")));
+  fuse_read_in read{};
+  read.size = 4096;
+  add(FUSE_READ, 2, bytes_of(read));
+  fuse_rename2_in rename{};
+  rename.newdir = 1;
+  add(FUSE_RENAME2, 1, bytes_of(rename) + fuse::name_bytes("file") + fuse::name_bytes("other"));
+  fuse_setxattr_in xattr{};
+  xattr.size = 3;
+  add(FUSE_SETXATTR, 2, bytes_of(xattr) + fuse::name_bytes("user.x") + bytes_of(std::string("abc")));
+  add(FUSE_READDIRPLUS, 1, bytes_of(read));
+  fuse_fallocate_in fallocate{};
+  fallocate.length = 1 << 20;
+  add(FUSE_FALLOCATE, 2, bytes_of(fallocate));
+  fuse_setattr_in setattr{};
+  setattr.valid = FATTR_SIZE | FATTR_MODE;
+  add(FUSE_SETATTR, 2, bytes_of(setattr));
+  for (std::uint8_t number = 0; number < 7; ++number)
+    add(FUSE_IOCTL, 1, Bytes{std::byte{number}} + bytes_of(fuse::ScrubCommand{1, 0, 0}));
+  add(FUSE_SYMLINK, 1, fuse::name_bytes("link") + fuse::name_bytes("target"));
+  seeds.push_back(all);
+  return seeds;
+}
+
+}  // namespace varve::fuzz
