@@ -12,6 +12,7 @@ namespace varve::fuzz {
 
 using fuse::Bytes;
 using fuse::bytes_of;
+using fuse::operator+;
 
 void options(Input input) {
   const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());

@@ -12,7 +12,7 @@ class SegmentTableTest : public ::testing::Test {
  protected:
   void SetUp() override { table.finish_loading(); }
 
-  SegmentId take() { return *table.take(Purpose::checkpoint, 0); }
+  SegmentId take() { return *table.take(0); }
   BlockAddr block_of(SegmentId id, std::uint32_t index = 0) { return table.geometry().start_of(id) + index; }
   // A checkpoint that finds `live` blocks in the segment.
   void checkpoint(SegmentId id, std::uint32_t live) {
@@ -76,25 +76,25 @@ TEST_F(SegmentTableTest, H31_WhatIsBeingDiscardedIsNotHandedOut) {
   std::vector<SegmentId> all;
   for (int i = 0; i < 15; ++i) all.push_back(take());
   const SegmentId last = take();
-  EXPECT_FALSE(table.take(Purpose::checkpoint, 0));
+  EXPECT_FALSE(table.take(0));
   table.close(last, 1);
   table.merged(table.freeze(), {});
   const auto discarding = table.settle(table.generation(), true);
   ASSERT_EQ(discarding, std::vector{last});
-  EXPECT_FALSE(table.take(Purpose::checkpoint, 0));
+  EXPECT_FALSE(table.take(0));
   table.discarded(last);
   EXPECT_EQ(take(), last);
 }
 
-TEST_F(SegmentTableTest, H39_TheLastOnesAreForThoseWhoFreeOthers) {
-  table.set_reserve({.user = 6, .cleaner = 3});
-  unsigned users = 0, cleaners = 0, checkpoints = 0;
-  while (table.take(Purpose::user, 0)) ++users;
-  while (table.take(Purpose::cleaner, 1)) ++cleaners;
-  while (table.take(Purpose::checkpoint, 2)) ++checkpoints;
-  EXPECT_EQ(users, 10U);
-  EXPECT_EQ(cleaners, 3U);
-  EXPECT_EQ(checkpoints, 3U);
+TEST_F(SegmentTableTest, H39_WhatACheckpointWasPromisedIsCountedDownAsItTakesIt) {
+  table.promise(2);
+  EXPECT_TRUE(table.take(0));
+  EXPECT_EQ(table.promised(), 2U) << "others take what is beside it";
+  EXPECT_TRUE(table.take_promised(1));
+  EXPECT_EQ(table.promised(), 1U);
+  EXPECT_TRUE(table.take_promised(1));
+  EXPECT_TRUE(table.take_promised(1)) << "more than it was promised is better than none";
+  EXPECT_EQ(table.promised(), 0U);
 }
 
 }  // namespace
