@@ -32,7 +32,7 @@ class Reuse : public ::testing::Test {
   void write(std::uint64_t seed) {
     ASSERT_TRUE(world.fixture.write(file, 0, pattern_bytes(seed, 0, kBlockSize)).ok());
     // Something of another size in between, so that addresses do not come around in step.
-    const std::size_t more = seed % 7 * kBlockSize + 1;
+    const std::size_t more = seed * 2654435761 / 128 % 97 * kBlockSize + 1;
     ASSERT_TRUE(world.fixture.write(other, 0, pattern_bytes(seed + 1'000'000, 0, more)).ok());
     ASSERT_TRUE(world.fixture.call([&](fs::Operation& op) { return fs().checkpoint(op); }).ok());
   }

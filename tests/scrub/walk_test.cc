@@ -232,7 +232,7 @@ TEST(WalkOfALivingFilesystem, IsNotConfused) {
   profile.far_percent = 0;
   std::uint64_t walks = 0, checkpoints = 0, cleaned = 0;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    World world({.bytes = 12u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) { o.discard = true; }});
+    World world({.bytes = 9u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) { o.discard = true; }});
     ASSERT_TRUE(test::good(world.start()));
     meta::Store& store = world.fixture.fs().engine().store();
     const auto report = [&](const Finding& f) { ADD_FAILURE() << "seed " << seed << ": " << to_text(f); };
