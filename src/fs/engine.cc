@@ -186,9 +186,11 @@ void Engine::maintain() {
       continue;
     }
     while (work(false)) {
-      std::lock_guard lock(mutex_);
-      if (stopping_) return;
-      if (!look_for_space()) break;
+      {
+        std::lock_guard lock(mutex_);
+        if (stopping_) return;
+      }
+      if (!look_for_space()) break;  // not under the mutex: it passes the gate, and whoever has closed that may kick us
     }
     const std::uint64_t now = store_->clock().monotonic_ns();
     const std::uint64_t operations = store_->log().chunks() + store_->delta_records();
