@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 
@@ -48,8 +49,8 @@ Random& Random::system() {
 }
 
 std::uint64_t SeededRandom::next() {
-  state_ += 0x9E3779B97F4A7C15ULL;
-  std::uint64_t z = state_;
+  constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15ULL;
+  std::uint64_t z = std::atomic_ref(state_).fetch_add(kStep, std::memory_order_relaxed) + kStep;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
   return z ^ (z >> 31);
