@@ -2,6 +2,10 @@
 
 namespace varve::meta {
 
+namespace {
+constexpr unsigned kMostSteps = 64, kMostDropped = 4;  // each time
+}
+
 InodePtr InodeTable::get(Ino ino) {
   Shard& shard = shards_[ino.v % kShards];
   std::lock_guard lock(shard.mutex);
@@ -11,7 +15,10 @@ InodePtr InodeTable::get(Ino ino) {
     return found->second;
   }
   if (shard.inodes.size() >= shard_max_) evict(shard);
-  return shard.inodes.emplace(ino, InodePtr(new Inode(ino))).first->second;
+  InodePtr inode(new Inode(ino));
+  shard.inodes.emplace(ino, inode);
+  shard.ring.push_back(inode.get());
+  return inode;
 }
 
 InodePtr InodeTable::find(Ino ino) {
@@ -21,24 +28,25 @@ InodePtr InodeTable::find(Ino ino) {
   return found == shard.inodes.end() ? nullptr : found->second;
 }
 
-// Second chance over a few buckets. Only an inode that nobody else holds can go: nobody can take it meanwhile, since
-// all references start from this table, under its lock.
+// Second chance: the hand goes around the ring, a few steps each time. Only an inode that nobody else holds can go: nobody
+// can take it meanwhile, since all references start from this table, under its lock.
 void InodeTable::evict(Shard& shard) {
   if (shard.rest && shard.rest--) return;
-  const std::size_t buckets = shard.inodes.bucket_count();
-  std::size_t dropped = 0;
-  for (std::size_t step = 0; step < 64 && dropped < 4; ++step) {
-    const std::size_t bucket = shard.hand++ % buckets;
-    std::vector<Ino> idle;
-    for (auto at = shard.inodes.begin(bucket); at != shard.inodes.end(bucket); ++at) {
-      Inode& inode = *at->second;
-      if (inode.use_count() != 1 || inode.active || inode.frozen) continue;
-      if (inode.recent.exchange(false, std::memory_order_relaxed)) continue;
-      idle.push_back(inode.ino);
+  unsigned dropped = 0;
+  for (unsigned step = 0; step < kMostSteps && dropped < kMostDropped && !shard.ring.empty(); ++step) {
+    if (shard.hand >= shard.ring.size()) shard.hand = 0;
+    Inode& inode = *shard.ring[shard.hand];
+    const bool held = inode.use_count() != 1 || inode.active || inode.frozen;
+    if (held || inode.recent.exchange(false, std::memory_order_relaxed)) {
+      ++shard.hand;
+      continue;
     }
-    for (Ino ino : idle) dropped += shard.inodes.erase(ino);
+    shard.ring[shard.hand] = shard.ring.back();
+    shard.ring.pop_back();
+    shard.inodes.erase(inode.ino);
+    ++dropped;
   }
-  if (!dropped) shard.rest = 64;  // all of them have changes that no checkpoint has taken yet
+  if (!dropped) shard.rest = kMostSteps;  // all of them have changes that no checkpoint has taken yet
 }
 
 std::size_t InodeTable::size() const {

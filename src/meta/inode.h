@@ -36,7 +36,9 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   mutable std::atomic<bool> no_xattrs{false};  // known to have none; whoever makes a name asks its directory
 
   bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
-  std::atomic<bool> recent{true};  // second chance for eviction
+  // Second chance for eviction; only what is asked for again gets one, so that a walk over everything drops what it has
+  // just seen and not what others use.
+  std::atomic<bool> recent{false};
 
  private:
   static inline std::atomic<std::uint64_t> next_version_{0};
@@ -58,7 +60,8 @@ class InodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<Ino, InodePtr> inodes;
-    std::size_t hand = 0;  // bucket where the search for something to drop goes on
+    std::vector<Inode*> ring;  // the same ones
+    std::size_t hand = 0;      // where in it the search for something to drop goes on
     unsigned rest = 0;     // insertions before it is worth searching again
   };
   void evict(Shard& shard);
