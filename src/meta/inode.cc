@@ -33,10 +33,12 @@ InodePtr InodeTable::find(Ino ino) {
 void InodeTable::evict(Shard& shard) {
   if (shard.rest && shard.rest--) return;
   unsigned dropped = 0;
+  bool all_held = true;
   for (unsigned step = 0; step < kMostSteps && dropped < kMostDropped && !shard.ring.empty(); ++step) {
     if (shard.hand >= shard.ring.size()) shard.hand = 0;
     Inode& inode = *shard.ring[shard.hand];
     const bool held = inode.use_count() != 1 || inode.active || inode.frozen;
+    all_held = all_held && held;
     if (held || inode.recent.exchange(false, std::memory_order_relaxed)) {
       ++shard.hand;
       continue;
@@ -46,7 +48,7 @@ void InodeTable::evict(Shard& shard) {
     shard.inodes.erase(inode.ino);
     ++dropped;
   }
-  if (!dropped) shard.rest = kMostSteps;  // all of them have changes that no checkpoint has taken yet
+  if (all_held) shard.rest = kMostSteps;  // all of them have changes that no checkpoint has taken yet
 }
 
 std::size_t InodeTable::size() const {
