@@ -16,7 +16,7 @@ def resident(pid):
 def drop_caches():
     os.sync()
     if IS_ROOT:
-        Path("/proc/sys/vm/drop_caches").write_text("2")
+        Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 def make_files(directory, count):
@@ -25,6 +25,13 @@ def make_files(directory, count):
     for i in range(count):
         os.close(os.open(f"file{i:07d}", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))
     os.close(fd)
+
+
+def consumed(pid):
+    """(bytes of I/O, CPU ticks) of a process so far"""
+    io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(io["write_bytes"]) + int(io["read_bytes"]), int(fields[11]) + int(fields[12])
 
 
 def timed(action):
@@ -53,6 +60,17 @@ class Scale(unittest.TestCase):
         took = timed(walk)
         return seen, took
 
+    def check_idle(self):
+        """Half a minute without I/O and without CPU, beyond a seal of what was just touched."""
+        pid = self.image.daemon()
+        time.sleep(8)  # longer than the seal timer
+        before = consumed(pid)
+        time.sleep(30)
+        after = consumed(pid)
+        print(f"idle for 30 s: {after[0] - before[0]} bytes of I/O, {after[1] - before[1]} ticks of CPU")
+        self.assertEqual(before[0], after[0])
+        self.assertLessEqual(after[1] - before[1], 3)
+
     def test_a_million_files_on_a_terabyte(self):
         self.image.mkfs("1T")
         self.image.mount()
@@ -72,6 +90,7 @@ class Scale(unittest.TestCase):
         self.assertLess(took, 0.5)
         self.assertLess(memory, 100 * MIB)
         self.assertTrue((self.dir / f"many/file{many - 1:07d}").exists())
+        self.check_idle()
         self.image.umount()
         self.image.fsck()
 
@@ -127,6 +146,7 @@ class Scale(unittest.TestCase):
             last[number] = i
         log = self.image.status()["log"]
         print(f"{log['log_bytes_since_checkpoint'] >> 20} MiB of log since the last checkpoint")
+        self.assertGreaterEqual(log["log_bytes_since_checkpoint"], count * 8192, "a checkpoint came in between")
         self.image.kill()
         os.close(fd)
         drop_caches()
