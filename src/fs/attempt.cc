@@ -66,6 +66,10 @@ Status Attempt::admit(const Need& need) {
     wait.for_settled = true;
     return Errc::would_block;
   }
+  if (!need.reaps && store_.changes_fill_memory()) {
+    wait.for_settled = true;
+    return Errc::would_block;
+  }
   if (need.payload && store_.log().is_full()) {
     wait.for_room = true;
     return Errc::would_block;

@@ -222,7 +222,7 @@ Status Engine::try_reap(Operation& operation, Ino ino) {
   return attempt(operation, [&](Attempt& a) -> Status {
     auto inode = a.inode(ino);
     if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
-    TRY(a.admit({.record_bytes = 64, .frees = true}));
+    TRY(a.admit({.record_bytes = 64, .frees = true, .reaps = true}));
     std::unique_lock lock((*inode)->mutex);
     if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().stage_free(**inode);
     return {};

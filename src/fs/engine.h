@@ -126,6 +126,7 @@ class Attempt {
     std::uint64_t places = 8;     // of the inode file that change
     std::uint64_t item_bytes = 0;  // that it makes new there, beyond those of its records
     bool frees = false;        // deletes: never refused for space
+    bool reaps = false;        // of the thread that makes the checkpoints: cannot wait for one to free memory
   };
   Status admit(const Need& need);
 

@@ -155,10 +155,10 @@ FilesystemStatus Filesystem::status() {
   {
     const meta::Gate::Pass pass(store.gate());
     status.charged_blocks = store.charged_blocks();
+    status.delta_bytes = store.change_bytes();
     fill_log(status, store);
   }
   status.delta_records = store.delta_records();
-  status.delta_bytes = store.delta_bytes();
   fill_segments(status, store);
   fill_traffic(status, store);
   status.cleaner_state = engine_->cleaner().state();

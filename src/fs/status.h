@@ -55,7 +55,7 @@ struct FilesystemStatus {
   std::uint64_t pending_bytes = 0;
   std::uint64_t log_bytes_since_checkpoint = 0;
   std::uint64_t delta_records = 0;
-  std::uint64_t delta_bytes = 0;
+  std::uint64_t delta_bytes = 0;  // of all changes in memory, those of a running checkpoint included
   std::uint64_t serial = 0;  // settled checkpoint
   std::uint64_t checkpoints = 0;
   bool checkpoint_running = false;

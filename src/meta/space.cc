@@ -76,6 +76,8 @@ bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
   return charged_blocks() + blocks + blocks / 64 + inodes <= capacity - reserve;
 }
 
+std::uint64_t Store::change_bytes() const { return active_->bytes() + (frozen_ ? frozen_->bytes() : 0); }
+
 // --- clean segments ---------------------------------------------------------------------------------------------------------
 
 std::uint64_t Store::merge_need(const Burden& burden) const {

@@ -7,7 +7,9 @@ namespace varve::meta {
 
 namespace {
 // Worst-case memory of one change in a delta, for the trigger of checkpoints.
-constexpr std::uint64_t kBlockBytes = 36, kInodeBytes = 420, kEntryBytes = 200, kOtherBytes = 64;
+// An inode's: its delta and the Inode that is kept with it; an entry's: three nodes of containers, two of them hashed.
+constexpr std::uint64_t kBlockBytes = 36, kInodeBytes = sizeof(InodeDelta) + sizeof(Inode) + 80, kEntryBytes = 220,
+                        kOtherBytes = 64;
 // Worst-case bytes of items, with what is cut off a neighbour: key, length, and for an extent 12 bytes and a CRC.
 constexpr std::uint64_t kItemBytes = 20, kInodeItemBytes = 120, kPieceBytes = format::kMaxItemValue;
 

@@ -139,6 +139,9 @@ class Store {
   std::uint64_t charged_blocks() const;    // what files and metadata take, worst case
   bool has_estimates() const { return frozen_ || active_->records(); }  // the charge may be above the truth
   bool can_charge(std::uint64_t blocks, std::uint64_t inodes) const;
+  std::uint64_t change_bytes() const;  // memory of all changes: the active delta and the one being merged
+  // They have all the memory that the bound leaves them: a checkpoint cannot keep up with what operations stage.
+  bool changes_fill_memory() const { return change_bytes() >= options_.memory_bytes / 8 * 3; }
   struct Moves {  // of the cleaner
     std::uint64_t blocks = 0;  // of files, to the head of `group`
     std::uint64_t places = 0;  // in files that they are from: as many, or fewer where they are neighbours
