@@ -96,7 +96,7 @@ TEST_P(Replay, WritesSeedsOnRequest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Replay, ::testing::ValuesIn(targets().begin(), targets().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& target) { return std::string(target.param.name); });
 
 }  // namespace
 }  // namespace varve::fuzz
