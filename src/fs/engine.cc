@@ -130,15 +130,10 @@ bool Engine::work(bool space_wanted) {
     (void)store_->write_epoch();
     worked = true;
   }
-  std::vector<Ino> reap;
-  {
-    std::lock_guard lock(mutex_);
-    reap.swap(to_reap_);
-  }
-  for (Ino ino : reap) this->reap(ino);
+  worked |= reap_waiting();
 
   const bool low = space_wanted_.exchange(false) || space_wanted || look_for_space();
-  if (!low && !checkpoint_is_due()) return worked || !reap.empty();
+  if (!low && !checkpoint_is_due()) return worked;
   clean_and_checkpoint(low);
   return true;
 }
@@ -198,7 +193,7 @@ void Engine::maintain() {
       seen_operations_ = operations;
       last_operation_ns_ = now;
     }
-    if (!store_->dirty()) {
+    if (!store_->dirty() && !anything_to_reap()) {
       armed_ = false;
       if (store_->dirty()) armed_ = true;  // something came between
     } else if (now - last_operation_ns_ > kIdleNs) {
@@ -232,6 +227,36 @@ Status Engine::try_reap(Operation& operation, Ino ino) {
 void Engine::reap(Ino ino) {
   Operation operation(*this, {});
   (void)block_on(operation, [&] { return try_reap(operation, ino); });
+}
+
+// The thread that makes the checkpoints cannot wait for one: what needs that comes again after it.
+bool Engine::reap_waiting() {
+  std::vector<Ino> inodes, left;
+  {
+    std::lock_guard lock(mutex_);
+    inodes.swap(to_reap_);
+  }
+  for (Ino ino : inodes) {
+    Operation operation(*this, {});
+    while (try_reap(operation, ino).fails_with(Errc::would_block)) {
+      if (operation.wait().for_settled) {
+        left.push_back(ino);
+        break;
+      }
+      operation.block();
+    }
+  }
+  if (!left.empty()) {
+    space_wanted_ = checkpoint_wanted_ = true;
+    std::lock_guard lock(mutex_);
+    to_reap_.insert(to_reap_.end(), left.begin(), left.end());
+  }
+  return left.size() < inodes.size();
+}
+
+bool Engine::anything_to_reap() {
+  std::lock_guard lock(mutex_);
+  return !to_reap_.empty();
 }
 
 void Engine::reap_soon(Ino ino) {

@@ -56,6 +56,8 @@ class Engine {
   void reap(Ino ino);
   void reap_soon(Ino ino);   // at once if it need not wait for anything, else
   void reap_later(Ino ino);  // on the maintenance thread
+  bool reap_waiting();       // those; false: none could be freed yet
+  bool anything_to_reap();
   Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
   Status reap_orphans();  // at mount and unmount
 

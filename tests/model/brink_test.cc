@@ -33,6 +33,13 @@ class Brink : public ::testing::Test {
     fixture_->options().count_references = false;
     ASSERT_TRUE(good(text(fixture_->mount())));
   }
+  // With the engine's threads, and a kernel that holds every inode until it is forgotten.
+  void mount_with_threads() {
+    ASSERT_TRUE(good(text(fixture_->unmount())));
+    fixture_->options().background = true;
+    fixture_->options().count_references = true;
+    ASSERT_TRUE(good(text(fixture_->mount())));
+  }
 
   // No operation may fail but for want of space.
   template <class Function>
@@ -128,6 +135,21 @@ TEST_F(Brink, files_of_a_device_full_of_names_are_renamed) {
     ASSERT_FALSE(rename_refused(name_of(files[i]), "x" + name_of(files[i]))) << i;
   }
   for (std::size_t i = 0; i < count; ++i) ASSERT_FALSE(unlink_refused("x" + name_of(files[i]))) << i;
+  finish();
+}
+
+// Who finds no room for freeing an inode leaves that to the thread that makes the checkpoints, which cannot wait for one.
+TEST_F(Brink, files_without_names_are_freed_when_they_are_forgotten) {
+  make(16 * kMiB);
+  const std::vector<std::size_t> files = fill_with_names();
+  mount_with_threads();
+  std::vector<Ino> inodes;
+  for (std::size_t i = 0; i < files.size(); i += 2) {
+    inodes.push_back(ino_of(name_of(files[i])));
+    fixture_->fs().count_reference(inodes.back());
+    ASSERT_FALSE(unlink_refused(name_of(files[i]))) << i;
+  }
+  for (Ino ino : inodes) fixture_->fs().forget(ino, 1);
   finish();
 }
 
