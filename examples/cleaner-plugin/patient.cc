@@ -1,10 +1,9 @@
 // A cleaner plugin to copy: an evaluation and a placement in a shared object.
 //
 //   c++ -std=c++20 -shared -fPIC -I src examples/cleaner-plugin/patient.cc -o patient.so
-//   varve mount -o plugin=./patient.so,policy=patient:wait=2048,placement=by-novelty IMAGE DIRECTORY
 //
-// docs/cleaning.md describes the interfaces; src/cleaner/evaluation, selection and placement hold those that come with
-// Varve, one file each.
+// load_plugin() of src/cleaner/registry.h takes it. The mount does not offer that yet: its cleaner has greedy and
+// cost-benefit. src/cleaner/evaluation, selection and placement hold those that come with Varve, one file each.
 #include "cleaner/registry.h"
 
 namespace {

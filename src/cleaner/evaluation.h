@@ -1,5 +1,5 @@
 // Evaluation plugins: how much is it worth to clean a segment? Selection plugins (selection.h) turn the scores into
-// victims. docs/cleaning.md lists those that come with Varve and shows how to add one.
+// victims. The folders of these names hold those that come with Varve; examples/cleaner-plugin shows how to add one.
 #pragma once
 
 #include <limits>

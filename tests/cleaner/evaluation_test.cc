@@ -1,4 +1,4 @@
-// Scores worked out by hand from the formulas of docs/cleaning.md.
+// Scores worked out by hand from the formulas at the head of each policy.
 #include <gmock/gmock.h>
 
 #include <cmath>
