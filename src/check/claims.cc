@@ -18,15 +18,6 @@ std::uint64_t mix(std::uint64_t x) {  // finaliser of splitmix64
   return x ^ (x >> 31);
 }
 
-const char* name_of(format::TreeId tree) {
-  switch (tree) {
-    case format::TreeId::inode_file: return ".ifile";
-    case format::TreeId::reverse_map: return ".mfile";
-    case format::TreeId::free_map: return ".ffile";
-    default: return "unknown tree";
-  }
-}
-
 }  // namespace
 
 std::uint64_t entry_hash(BlockAddr address, const format::ReverseEntry& entry) {

@@ -9,16 +9,6 @@ namespace {
 
 constexpr std::size_t kCrcOffset = 4;
 
-const char* name_of(TreeId tree) {
-  switch (tree) {
-    case TreeId::inode_file: return ".ifile";
-    case TreeId::reverse_map: return ".mfile";
-    case TreeId::free_map: return ".ffile";
-    case TreeId::super_image: return "superblock image";
-  }
-  return "unknown tree";
-}
-
 struct RawHeader {
   std::uint32_t crc = 0;
   NodeHeader header;
@@ -57,6 +47,16 @@ Status check_ranges(const NodeHeader& h) {
 }
 
 }  // namespace
+
+const char* name_of(TreeId tree) {
+  switch (tree) {
+    case TreeId::inode_file: return ".ifile";
+    case TreeId::reverse_map: return ".mfile";
+    case TreeId::free_map: return ".ffile";
+    case TreeId::super_image: return "superblock image";
+  }
+  return "unknown";
+}
 
 std::uint32_t block_crc(std::span<const std::byte> block) { return crc32c(block.first(kBlockSize)); }
 

@@ -16,6 +16,7 @@
 namespace varve::format {
 
 enum class TreeId : std::uint8_t { inode_file = 1, reverse_map = 2, free_map = 3, super_image = 4 };
+const char* name_of(TreeId tree);  // as people call it
 
 inline constexpr std::size_t kNodeHeaderBytes = 64;
 inline constexpr std::size_t kNodePayloadBytes = kBlockSize - kNodeHeaderBytes;

@@ -71,7 +71,7 @@ Json finding_json(const scrub::Finding& finding) {
     json["bytes"] = finding.blocks << kBlockShift;
   }
   if (finding.kind == scrub::Finding::Kind::node) {
-    json["tree"] = scrub::name_of(finding.tree);
+    json["tree"] = name_of(finding.tree);
     json["level"] = finding.level;
     if (finding.tree == format::TreeId::inode_file) {
       json["first_inode"] = finding.first.ino.v;

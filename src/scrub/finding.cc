@@ -16,20 +16,6 @@ const char* name_of(Finding::Kind kind) {
   return "?";
 }
 
-const char* name_of(format::TreeId tree) {
-  switch (tree) {
-    case format::TreeId::inode_file:
-      return ".ifile";
-    case format::TreeId::reverse_map:
-      return ".mfile";
-    case format::TreeId::free_map:
-      return ".ffile";
-    case format::TreeId::super_image:
-      return "superblock image";
-  }
-  return "?";
-}
-
 std::string to_text(const Finding& f) {
   switch (f.kind) {
     case Finding::Kind::superblock:

@@ -24,7 +24,6 @@ struct Finding {
 };
 
 const char* name_of(Finding::Kind kind);
-const char* name_of(format::TreeId tree);
 // One line for a log: place, error and what it costs.
 std::string to_text(const Finding& finding);
 

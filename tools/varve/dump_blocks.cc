@@ -8,20 +8,6 @@ namespace varve::tool {
 
 namespace {
 
-const char* tree_name(format::TreeId tree) {
-  switch (tree) {
-    case format::TreeId::inode_file:
-      return ".ifile";
-    case format::TreeId::reverse_map:
-      return ".mfile";
-    case format::TreeId::free_map:
-      return ".ffile";
-    case format::TreeId::super_image:
-      return "superblock image";
-  }
-  return "unknown";
-}
-
 std::string group_name(std::uint8_t group) {
   if (group == format::kGroupChain) return "chain";
   if (group == format::kGroupNodes) return "nodes";
@@ -44,7 +30,7 @@ Json owner_json(const format::ReverseEntry& entry) {
       return {{"owner", "file"},      {"inode", entry.ino.v},       {"file_block", entry.block},
               {"clock", entry.clock}, {"estimate", entry.estimate}, {"crc", fmt::format("{:08x}", entry.crc)}};
     case format::Owner::node:
-      return {{"owner", "node"}, {"tree", tree_name(entry.tree)}, {"level", entry.level}};
+      return {{"owner", "node"}, {"tree", name_of(entry.tree)}, {"level", entry.level}};
     case format::Owner::super_image:
       return {{"owner", "superblock image"}};
     case format::Owner::none:
@@ -145,7 +131,7 @@ Result<Json> dump_node(ImageReader& image, BlockAddr address) {
   const AlignedBuffer block = TRY(image.read_blocks(address, 1));
   const auto header = TRY(format::decode_node_header(block.span()));
   Json json{{"address", header.address.v},
-            {"tree", tree_name(header.tree)},
+            {"tree", name_of(header.tree)},
             {"level", header.level},
             {"serial", header.serial.v},
             {"identity", fmt::format("{:016x}", header.identity)},

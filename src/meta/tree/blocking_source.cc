@@ -13,16 +13,6 @@ namespace {
 constexpr unsigned kRunsInFlight = 64;
 constexpr std::size_t kRunBlocks = 64;  // adjacent nodes read by one request: 256 KiB
 
-const char* name_of(format::TreeId tree) {
-  switch (tree) {
-    case format::TreeId::inode_file: return ".ifile";
-    case format::TreeId::reverse_map: return ".mfile";
-    case format::TreeId::free_map: return ".ffile";
-    case format::TreeId::super_image: return "superblock image";
-  }
-  return "unknown tree";
-}
-
 bool fits(const NodePtr& node, std::uint32_t crc, const NodeWant& want) {
   return crc == want.ref.crc && node->header().tree == want.tree && node->header().level == want.level;
 }
