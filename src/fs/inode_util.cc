@@ -86,14 +86,21 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
   });
 }
 
-Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode) {
+const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name) {
+  auto at = std::find_if(xattrs.begin(), xattrs.end(), [&](const format::Xattr& x) { return x.name == name; });
+  return at == xattrs.end() ? nullptr : &*at;
+}
+
+std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::Xattr* without) {
   std::size_t bytes = 0;
-  bool found = false;
-  for (const format::Xattr& xattr : TRY(meta::load_xattrs(inode, attempt.view(), attempt.source()))) {
-    bytes += xattr.name.size() + xattr.value.size();
-    found |= xattr.name == kCapability;
-  }
-  return found ? bytes : 0;
+  for (const format::Xattr& x : xattrs)
+    if (&x != without) bytes += x.name.size() + x.value.size();
+  return bytes;
+}
+
+Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode) {
+  const auto xattrs = TRY(meta::load_xattrs(inode, attempt.view(), attempt.source()));
+  return find_xattr(xattrs, kCapability) ? xattr_bytes(xattrs, nullptr) : 0;
 }
 
 Status may_alter(const meta::Inode& inode) {

@@ -44,6 +44,10 @@ bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp no
 // Changes it, if that needs no waiting: a read never fails or waits for its time.
 void touch_atime(Engine& engine, Operation& operation, Ino ino);
 
+// --- extended attributes ---
+const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name);  // null: there is none
+// Names and values of all of them but one.
+std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::Xattr* without);
 // Bytes of all extended attributes if a security.capability, which does not outlive a change of the content, is among
 // them; otherwise none.
 Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode);

@@ -8,24 +8,11 @@ namespace varve::fs {
 
 namespace {
 
-const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name) {
-  auto at = std::find_if(xattrs.begin(), xattrs.end(), [&](const format::Xattr& x) { return x.name == name; });
-  return at == xattrs.end() ? nullptr : &*at;
-}
-
 // Times may change: the kernel writes back those of what was written before the flag was set.
 Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
   if (change.mode || change.uid || change.gid || change.size) return may_alter(inode);
   if (change.atime) return may_extend(inode);
   return {};
-}
-
-// Bytes of all of them but one.
-std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::Xattr* without) {
-  std::size_t bytes = 0;
-  for (const format::Xattr& x : xattrs)
-    if (&x != without) bytes += x.name.size() + x.value.size();
-  return bytes;
 }
 
 }  // namespace
