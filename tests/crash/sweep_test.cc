@@ -130,15 +130,8 @@ TEST(Random, the_log_wraps_and_the_cleaner_works) {
   setup.checkpoint_records = 200;
   setup.discard = true;
   ScriptProfile profile = crash_profile();
+  crowd(profile);
   profile.steps = 250;
-  profile.names = 3;
-  profile.depth = 1;
-  profile.data_weight = 150;
-  profile.file_bytes = 512u << 10;
-  profile.write_bytes = 64u << 10;
-  profile.total_bytes = 3u << 20;
-  profile.work_weight = 20;
-  profile.far_percent = 0;
   sweep_seeds(setup, profile, 0.15, 30);
 }
 
@@ -212,15 +205,9 @@ TEST(Nightly, as_many_states_as_asked_for) {
       setup.bytes = 12u << 20;
       setup.checkpoint_records = 200;
       setup.discard = seed % 2 == 0;
+      crowd(profile);
       profile.steps = 250;
-      profile.names = 3;
-      profile.depth = 1;
-      profile.data_weight = 150;
-      profile.file_bytes = 512u << 10;
-      profile.write_bytes = 64u << 10;
-      profile.total_bytes = seed % 6 == 5 ? 7u << 20 : 3u << 20;  // the last ones meet ENOSPC
-      profile.work_weight = 20;
-      profile.far_percent = 0;
+      if (seed % 6 == 5) profile.total_bytes = 7u << 20;  // these meet ENOSPC
     }
     const SweepOptions options = few_per_script(seed, 60);
     const Script script = random_script(seed, profile);

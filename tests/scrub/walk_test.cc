@@ -219,17 +219,9 @@ TEST_F(WalkTest, UnreadableBlocksAreNamedOneByOne) {
 // A walk in steps while everything it reads is overwritten, freed, cleaned and used again: no false alarm.
 TEST(WalkOfALivingFilesystem, IsNotConfused) {
   test::ScriptProfile profile;
+  test::crowd(profile);
   profile.steps = 1500;
-  profile.names = 3;
-  profile.depth = 1;
-  profile.data_weight = 150;
-  profile.file_bytes = 512u << 10;
-  profile.write_bytes = 64u << 10;
-  profile.total_bytes = 3u << 20;
   profile.checkpoint_weight = 8;
-  profile.work_weight = 20;
-  profile.remount_weight = 0;
-  profile.far_percent = 0;
   std::uint64_t walks = 0, checkpoints = 0, cleaned = 0;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     World world({.bytes = 9u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) { o.discard = true; }});

@@ -245,6 +245,17 @@ Step ScriptGenerator::next(const ModelFs& state) {
   return step;
 }
 
+void crowd(ScriptProfile& profile) {
+  profile.names = 3;
+  profile.depth = 1;
+  profile.data_weight = 150;
+  profile.file_bytes = 512u << 10;
+  profile.write_bytes = 64u << 10;
+  profile.total_bytes = 3u << 20;
+  profile.work_weight = 20;
+  profile.far_percent = 0;
+}
+
 Script random_script(std::uint64_t seed, const ScriptProfile& profile) {
   ScriptGenerator generator(seed, profile);
   ModelFs state;

@@ -35,6 +35,9 @@ struct ScriptProfile {
   unsigned work_weight = 0;
 };
 
+// For small devices: few files, mostly their data, so that the log wraps and the cleaner works.
+void crowd(ScriptProfile& profile);
+
 Script random_script(std::uint64_t seed, const ScriptProfile& profile);
 
 // Draws numbers; independent of the standard library's distributions, so that a seed means the same everywhere.
