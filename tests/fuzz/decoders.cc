@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "format/map_record.h"
 #include "format/record.h"
+#include "format/samples.h"
 #include "format/superblock.h"
 
 namespace varve::fuzz {
@@ -98,17 +99,6 @@ std::vector<std::byte> with_kind(ItemKind kind, const Bytes& value) {
   return seed;
 }
 
-Attributes some_attributes() {
-  Attributes a;
-  a.mode = 0100644;
-  a.nlink = 1;
-  a.size = 70000;
-  a.blocks = 18;
-  a.generation = 7;
-  a.mtime = {1'700'000'000, 5};
-  return a;
-}
-
 Extent some_extent() {
   Extent extent;
   extent.address = BlockAddr{4711};
@@ -118,21 +108,7 @@ Extent some_extent() {
 }
 
 Superblock some_superblock() {
-  Superblock s;
-  s.label = "seed";
-  s.identity = 1;
-  s.device_blocks = 16384;
-  s.segment_blocks = 64;
-  s.segments = 250;
-  s.first_segment = BlockAddr{256};
-  s.serial = Serial{9};
-  s.clock_unit = 1;
-  s.next_ino = 20;
-  s.inode_file = {BlockAddr{300}, 1, 2};
-  s.reverse_map = {BlockAddr{301}, 3, 0};
-  s.free_map = {BlockAddr{302}, 4, 0};
-  s.image = {BlockAddr{303}, 5, 0};
-  s.chain = {BlockAddr{320}, 64};
+  Superblock s = test::sample_superblock();
   s.features.compat = kCompatScrubMark;
   s.scrub.started = 1;
   return s;
@@ -240,7 +216,7 @@ Seeds record_seeds() {
   Seeds seeds;
   Bytes all;
   const std::vector<std::byte> value(20, std::byte{7});
-  const Record kinds[] = {SetAttributes{Ino{5}, some_attributes()},
+  const Record kinds[] = {SetAttributes{Ino{5}, test::sample_attributes()},
                           FreeInode{Ino{5}},
                           SetOrphan{Ino{5}},
                           ClearOrphan{Ino{5}},
@@ -294,7 +270,7 @@ Seeds item_seeds() {
   encode_dirent({Ino{5}, 8, "name"}, value), add(ItemKind::dirent);
   encode_cookies(std::vector<std::uint64_t>{3, 9}, value), add(ItemKind::name_hash);
   encode_xattrs(std::vector<Xattr>{{"user.a", {std::byte{1}}}, {"user.b", {}}}, value), add(ItemKind::xattr);
-  encode_attributes(some_attributes(), value), add(ItemKind::attributes);
+  encode_attributes(test::sample_attributes(), value), add(ItemKind::attributes);
   return seeds;
 }
 
