@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -59,12 +60,22 @@ auto block_on(Operation& operation, Attempt&& attempt) {
   }
 }
 
+// What attempt() returns; Errc::no_memory if it throws std::bad_alloc.
+template <class Attempt>
+auto guarded(Attempt& attempt) -> decltype(attempt()) {
+  try {
+    return attempt();
+  } catch (const std::bad_alloc&) {
+    return Errc::no_memory;
+  }
+}
+
 // Calls attempt() until it has an answer and then finish(result), without ever blocking; for threads that serve a queue.
 // `attempt` and `finish` must keep what they use alive (the operation, the request's message). finish may run before
 // this returns.
 template <class Attempt, class Finish>
 void run(io::IoQueue& queue, Operation& operation, Attempt attempt, Finish finish) {
-  auto result = attempt();
+  auto result = guarded(attempt);
   if (!result.fails_with(Errc::would_block)) {
     finish(std::move(result));
     return;

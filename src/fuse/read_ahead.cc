@@ -13,11 +13,12 @@ constexpr unsigned kSureAfter = 2;  // requests that follow each other
 
 void AheadPiece::start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless) {
   pool_ = std::move(pool);
-  memory_ = pool_->take(range_.bytes);
-  const std::span<std::byte> space(memory_.data(), range_.bytes);
   fs::run(
-      queue, *operation_,
-      [this, space] { return fs_.read(*operation_, range_.ino, range_.offset, space, &version_); },
+      queue, operation_,
+      [this]() -> Result<std::size_t> {
+        if (!memory_) memory_ = pool_->take(range_.bytes);
+        return fs_.read(operation_, range_.ino, range_.offset, {memory_.data(), range_.bytes}, &version_);
+      },
       [self = shared_from_this(), useless = std::move(useless)](const Result<std::size_t>& got) { self->finish(got, useless); });
 }
 

@@ -32,7 +32,7 @@ struct FileRange {
 // A range that is read ahead. Thread-safe after start().
 class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
  public:
-  AheadPiece(fs::Filesystem& fs, const FileRange& range) : fs_(fs), range_(range), operation_(std::in_place, fs.engine(), fs::Caller{}) {}
+  AheadPiece(fs::Filesystem& fs, const FileRange& range) : fs_(fs), range_(range), operation_(fs.engine(), {}) {}
 
   // Begins to read, on the thread of `queue`; calls `useless` when it found nothing.
   void start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless);
@@ -48,10 +48,10 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
 
   fs::Filesystem& fs_;
   const FileRange range_;
-  std::optional<fs::Operation> operation_;  // while it is read
-  std::shared_ptr<BufferPool> pool_;        // outlives the lease
+  fs::Operation operation_;
+  std::shared_ptr<BufferPool> pool_;  // outlives the lease
   Lease memory_;
-  std::uint64_t version_ = 0;               // of the content
+  std::uint64_t version_ = 0;         // of the content
   std::size_t got_ = 0;
 
   std::mutex mutex_;

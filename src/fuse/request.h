@@ -85,8 +85,6 @@ class Request {
 
   void start_operation();
   void send(int error, std::span<const std::byte> first, std::span<const std::byte> second);
-  template <class Attempt>
-  static auto guarded(Attempt& attempt) -> decltype(attempt());
 
   const RequestHost host_;
   fuse_in_header header_{};
@@ -102,21 +100,10 @@ class Request {
   alignas(8) std::array<std::byte, kInlineBytes> inline_message_;
 };
 
-template <class Attempt>
-auto Request::guarded(Attempt& attempt) -> decltype(attempt()) {
-  try {
-    return attempt();
-  } catch (const std::bad_alloc&) {
-    return Errc::no_memory;
-  }
-}
-
 template <class Attempt, class Finish>
 void Request::serve_result(Attempt attempt, Finish finish) {
   start_operation();
-  fs::run(
-      host_.queue, *operation_, [attempt = std::move(attempt)]() mutable { return guarded(attempt); },
-      std::move(finish));
+  fs::run(host_.queue, *operation_, std::move(attempt), std::move(finish));
 }
 
 template <class Attempt, class Finish>

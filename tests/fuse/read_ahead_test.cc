@@ -127,6 +127,20 @@ TEST_F(ReadAheadTest, PiecesThatNobodyAsksForGo) {
   EXPECT_FALSE(ahead_->claim(range(2 * kRead)));
 }
 
+// Whoever waits for such a piece must hear of it, or a reader hangs.
+TEST_F(ReadAheadTest, APieceForWhichThereIsNoMemoryIsDoneAndGone) {
+  const log::ServingScope scope(*queue_);
+  const std::size_t beyond_the_pool = 2 * kRead;
+  ahead_->follow({file_, 0, beyond_the_pool});
+  const auto pieces = ahead_->follow({file_, beyond_the_pool, beyond_the_pool});
+  ASSERT_FALSE(pieces.empty());
+  const FileRange range = pieces[0]->range();
+  pieces[0]->start(*queue_, pool_, [&] { ahead_->drop(range); });
+  EXPECT_FALSE(pieces[0]->when_done([] {})) << "it is done";
+  EXPECT_FALSE(pieces[0]->content(kRead));
+  EXPECT_FALSE(ahead_->claim(range));
+}
+
 TEST_F(ReadAheadTest, AllStreamsTogetherStayWithinTheBound) {
   const log::ServingScope scope(*queue_);
   std::vector<AheadPiecePtr> pieces;
