@@ -119,8 +119,9 @@ Status Filesystem::unmount() {
     if (engine_->options().read_only) return {};
     return Error(Errc::read_only, store.read_only_reason());
   }
-  const bool scrubbed = store.scrub_mark() != store.super().scrub;
-  if (status.ok() && (store.dirty() || scrubbed || !store.super().clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
+  const format::Superblock written = store.written_super();
+  const bool scrubbed = store.scrub_mark() != written.scrub;
+  if (status.ok() && (store.dirty() || scrubbed || !written.clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
   engine_->stop_threads();
   return status;
 }

@@ -42,7 +42,7 @@ Status Checkpoint::freeze() {
   store_.frozen_ = std::move(store_.active_);
   store_.active_ = std::make_unique<Delta>(store_.segments_.generation());
 
-  super_ = store_.super_;
+  super_ = store_.written_super();
   super_.serial = Serial{super_.serial.v + 1};
   super_.epoch = store_.log_.epoch();
   super_.op = store_.op_.load();

@@ -25,6 +25,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
     : device_(device),
       options_(options),
       super_(super),
+      written_super_(super),
       io_(device, options.background),
       segments_({super.first_segment, super.segment_blocks, super.segments}),
       log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16),
@@ -103,7 +104,7 @@ Status Store::start(bool copies_equal) {
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {
     if (options_.read_only || copies_equal) return {};
-    return write_superblocks(super_);
+    return write_superblocks(written_super());
   };
   if (super_.clean || options_.no_recovery) {
     TRY(make_equal());
@@ -135,7 +136,7 @@ Status Store::start(bool copies_equal) {
   log_.durability().on_failure([this](const Error& error) { go_read_only(error); });
   if (options_.read_only || super_.clean) return {};
   spdlog::info("{}: recovered {} chunks of the log", device_.name(), replayed_chunks_);
-  ++super_.lifetime.recoveries;
+  ++written_super_.lifetime.recoveries;
   return checkpoint({});
 }
 
@@ -155,11 +156,7 @@ Result<Lsn> Store::seal(Seal purpose) {
 
 Status Store::write_epoch() {
   if (!epoch_due_) return {};
-  format::Superblock super;
-  {
-    std::lock_guard lock(super_mutex_);
-    super = super_;
-  }
+  format::Superblock super = written_super();
   super.epoch = log_.epoch();
   super.clean = false;
   ++super.lifetime.mounts;
@@ -182,9 +179,14 @@ Status Store::write_superblocks(const format::Superblock& super) {
     io_.counters().writes += 1;
     io_.counters().bytes_written += kBlockSize;
   }
-  std::lock_guard lock(super_mutex_);
-  super_ = super;
+  std::lock_guard lock(written_super_mutex_);
+  written_super_ = super;
   return {};
+}
+
+format::Superblock Store::written_super() const {
+  std::lock_guard lock(written_super_mutex_);
+  return written_super_;
 }
 
 // --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -288,10 +290,10 @@ format::LifetimeCounters Store::lifetime() const {
     std::lock_guard lock(waiters_mutex_);
     sum.errors += errors_;
   }
-  std::lock_guard lock(super_mutex_);
-  sum.mounts = super_.lifetime.mounts;
-  sum.recoveries = super_.lifetime.recoveries;
-  sum.checkpoints = super_.lifetime.checkpoints;
+  std::lock_guard lock(written_super_mutex_);
+  sum.mounts = written_super_.lifetime.mounts;
+  sum.recoveries = written_super_.lifetime.recoveries;
+  sum.checkpoints = written_super_.lifetime.checkpoints;
   sum.user_blocks += counters_.user_blocks;
   sum.cleaned_blocks += counters_.cleaned_blocks;
   sum.node_blocks += counters_.node_blocks;

@@ -68,7 +68,8 @@ class Store {
   Gate& gate() { return gate_; }
   Clock& clock() { return *options_.clock; }
   Random& random() { return *options_.random; }
-  const format::Superblock& super() const { return super_; }
+  const format::Superblock& super() const { return super_; }  // as found by open(): of the rest ask written_super()
+  format::Superblock written_super() const;
   const HashKey& hash_key() const { return super_.hash_key; }
   // Only inside the gate (a pass or a closure), or on the thread that runs checkpoints.
   const TreeView& view() const { return *view_; }
@@ -196,8 +197,9 @@ class Store {
 
   io::BlockDevice& device_;
   const StoreOptions options_;
-  format::Superblock super_;  // as last written
-  mutable std::mutex super_mutex_;
+  const format::Superblock super_;  // as found
+  mutable std::mutex written_super_mutex_;
+  format::Superblock written_super_;
   log::IoContext io_;
   log::SegmentTable segments_;
   log::Log log_;
