@@ -1,8 +1,11 @@
-// How many references the kernel holds to each inode: 16 bytes an inode, open addressing.
+// How many references the kernel holds to each inode it has cached: at most 16 bytes an inode on average, whatever their
+// number. Open addressing with linear probing and backward-shift deletion (Knuth, TAOCP 3, 6.4, algorithm R); number
+// and count share a word, because nearly all inodes have few references and numbers far below 2^40.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -18,6 +21,7 @@ class References {
   std::uint64_t drop(Ino ino, std::uint64_t count);
   std::uint64_t count(Ino ino) const;
   std::uint64_t inodes() const;
+  std::uint64_t bytes() const;  // memory it takes for them
 
   // Unlinked inodes that are still referred to. Whoever takes one out frees it.
   void add_orphan(Ino ino);
@@ -26,20 +30,47 @@ class References {
 
  private:
   static constexpr std::size_t kShards = 16;
-  struct Slot {
-    std::uint64_t ino = 0;  // 0: empty
-    std::uint64_t count = 0;
-  };
-  struct Shard {
-    mutable std::mutex mutex;
-    std::vector<Slot> slots;
-    std::size_t used = 0;
 
-    std::size_t place_of(std::uint64_t ino) const;  // where it is, or the empty slot where it would go
-    void grow();
-    void erase(std::size_t at);  // backward shift: no tombstones
+  class Slot {
+   public:
+    static constexpr unsigned kCountBits = 24;
+    static constexpr std::uint64_t kMaxCount = (1u << kCountBits) - 1;
+    static constexpr std::uint64_t kMaxIno = (1ULL << (64 - kCountBits)) - 1;
+
+    Slot() = default;
+    Slot(std::uint64_t ino, std::uint64_t count) : word_(ino << kCountBits | count) {}
+    bool empty() const { return word_ == 0; }
+    std::uint64_t ino() const { return word_ >> kCountBits; }
+    std::uint64_t count() const { return word_ & kMaxCount; }
+
+   private:
+    std::uint64_t word_ = 0;
   };
-  static std::size_t hash(std::uint64_t ino) { return (ino * 0x9E3779B97F4A7C15ULL) >> 20; }
+
+  class Shard {
+   public:
+    std::uint64_t count(std::uint64_t ino) const;
+    void set(std::uint64_t ino, std::uint64_t count);  // 0: forgotten
+    std::uint64_t inodes() const { return used_ + wide_.size(); }
+    std::uint64_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+
+    mutable std::mutex mutex;
+
+   private:
+    std::size_t home_of(std::uint64_t ino) const;
+    std::size_t after(std::size_t at) const { return at + 1 == slots_.size() ? 0 : at + 1; }
+    std::size_t distance(std::size_t from, std::size_t to) const { return to >= from ? to - from : to + slots_.size() - from; }
+    std::size_t place_of(std::uint64_t ino) const;  // where it is, or the empty slot where it would go
+    void put(std::uint64_t ino, std::uint64_t count);
+    void remove(std::uint64_t ino);
+    void resize(std::size_t slots);
+    void erase(std::size_t at);
+
+    std::vector<Slot> slots_;
+    std::size_t used_ = 0;
+    std::unordered_map<std::uint64_t, std::uint64_t> wide_;  // what does not fit into a slot
+  };
+
   Shard& shard_of(Ino ino) { return shards_[ino.v % kShards]; }
   const Shard& shard_of(Ino ino) const { return shards_[ino.v % kShards]; }
 
