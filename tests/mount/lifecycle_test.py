@@ -122,6 +122,27 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual((self.dir / "f").read_text(), "still here")
         image.check_all()
 
+    def test_unmount_says_what_it_waits_for(self):
+        if not IS_ROOT:
+            self.skipTest("needs root: a mount namespace that keeps the mount")
+        image = self.made()
+        image.mount()
+        (self.dir / "f").write_text("kept")
+        holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; exec cat"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(holder.kill)
+        holder.stdout.readline()
+        leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(leaving.kill)
+        line = leaving.stderr.readline()  # the test's own time limit ends it should nothing be said
+        self.assertIn("namespace", line)
+        self.assertIn(str(image.path), line)
+        self.assertIsNone(leaving.poll())
+        holder.communicate()
+        leaving.communicate()
+        self.assertEqual(leaving.returncode, 0)
+        image.fsck("--data")
+
     def test_read_only(self):
         image = self.made()
         image.mount()

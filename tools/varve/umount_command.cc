@@ -20,11 +20,13 @@ namespace varve::tool {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr int kPatienceMs = 5000;  // then it says what it is waiting for
 
 // What is asked of the daemon before it goes.
 struct Daemon {
   std::string source;
   bool read_only = false;
+  int pid = 0;
   int pidfd = -1;
 
   Daemon() = default;
@@ -41,15 +43,28 @@ Status ask(const std::string& directory, Daemon& daemon) {
   daemon.source = status["mount"].value("source", "");
   daemon.read_only = status.value("read_only", false);
   // A mount made in another container has a process number that says nothing here: then only the lock tells.
-  daemon.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, status["mount"].value("pid", 0), 0));
+  daemon.pid = status["mount"].value("pid", 0);
+  daemon.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, daemon.pid, 0));
   return {};
 }
 
-void wait_for_end(const Daemon& daemon) {
-  if (daemon.pidfd < 0) return;
+// Ended within so many milliseconds, -1: however long it takes.
+bool ends_within(const Daemon& daemon, int milliseconds) {
   pollfd end{daemon.pidfd, POLLIN, 0};
-  while (::poll(&end, 1, -1) < 0 && errno == EINTR) {
-  }
+  int ended = 0;
+  do ended = ::poll(&end, 1, milliseconds);
+  while (ended < 0 && errno == EINTR);
+  return ended > 0;
+}
+
+// Without a limit: the image is not clean before, and a large cache takes its time on a slow disk.
+void wait_for_end(const Daemon& daemon, std::ostream& err) {
+  if (daemon.pidfd < 0 || ends_within(daemon, kPatienceMs)) return;
+  err << fmt::format(
+      "varve: unmounted; waiting until the daemon (process {}) has written everything to {} and ended. It also waits for "
+      "every other mount namespace that still shows the filesystem: grep {} /proc/*/mounts\n",
+      daemon.pid, daemon.source, daemon.source);
+  (void)ends_within(daemon, -1);
 }
 
 // Opens when nobody holds the image any more.
@@ -61,8 +76,8 @@ Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const std::string& sour
   }
 }
 
-Status check_clean(const Daemon& daemon) {
-  wait_for_end(daemon);
+Status check_clean(const Daemon& daemon, std::ostream& err) {
+  wait_for_end(daemon, err);
   if (daemon.read_only) return {};
   const auto device = wait_for_device(daemon.source);
   if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
@@ -86,7 +101,7 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   const Status asked = ask(directory, daemon);
   if (asked.ok()) {
     TRY(fuse::detach(directory, fuse::Detach::when_unused));
-    return check_clean(daemon);
+    return check_clean(daemon, io.err);
   }
   if (!asked.error().is(Errc::io)) return asked;
   io.err << "varve: " << directory << ": its daemon is gone; clearing the mount point\n";
