@@ -43,6 +43,17 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, meta::Inode& inode, s
   return bytes;
 }
 
+namespace {
+
+constexpr std::uint64_t kRoomForOthers = 4096;  // blocks that operations beside this one may take meanwhile
+
+bool is_fresh(const meta::MappedBlock& old, bool assume_owned) {
+  using Kind = meta::MappedBlock::Kind;
+  return old.kind == Kind::hole || (old.kind == Kind::unknown && !assume_owned);
+}
+
+}  // namespace
+
 Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t first, std::size_t count) {
   Ownership result;
   result.old.resize(count);
@@ -59,9 +70,16 @@ Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t 
       unknown = true;
   }
   if (unknown && meta::block_count(inode, a.view()) >= end_block && end_block) result.assume_owned = true;
-  for (const meta::MappedBlock& old : result.old)
-    result.fresh += old.kind == meta::MappedBlock::Kind::hole ||
-                    (old.kind == meta::MappedBlock::Kind::unknown && !result.assume_owned);
+  const auto count_fresh = [&] {
+    return static_cast<std::uint64_t>(
+        std::ranges::count_if(result.old, [&](const auto& old) { return is_fresh(old, result.assume_owned); }));
+  };
+  result.fresh = count_fresh();
+  // What might be refused for want of room has a right to the truth.
+  if (unknown && result.fresh && !a.store().can_charge(result.fresh + kRoomForOthers, 0)) {
+    TRY(meta::resolve_blocks(inode, a.view(), a.source(), first, result.old));
+    result.fresh = count_fresh();
+  }
   return result;
 }
 

@@ -17,8 +17,8 @@ Result<std::span<const std::byte>> block_bytes(Attempt& attempt, meta::Inode& in
 Status verify_block(Attempt& attempt, const meta::Inode& inode, std::uint64_t block, const meta::MappedBlock& mapped,
                     std::span<const std::byte> bytes);
 
-// What a write needs to know of blocks [first, first + out.size()): whether they are owned. Reads no tree if the file's
-// counts tell (costs.md 3); `exact`: reads it.
+// What a write needs to know of blocks [first, first + count): whether they are owned. Reads no tree as long as the
+// file's counts tell, or there is room enough to take those it does not know for holes (costs.md 3).
 struct Ownership {
   std::vector<meta::MappedBlock> old;
   bool assume_owned = false;  // for those that stay unknown

@@ -212,5 +212,24 @@ TEST_F(Brink, crashes_again_and_again) {
   finish();
 }
 
+// What a sparse file owns cannot be told from its counts: on a full device it is looked up before it is refused.
+TEST_F(Brink, owned_blocks_of_a_sparse_file_are_overwritten_when_full) {
+  make(16 * kMiB);
+  ASSERT_FALSE(create_refused("sparse"));
+  const Ino sparse = ino_of("sparse");
+  for (std::uint64_t at : {0, 8, 40}) ASSERT_FALSE(write_refused(sparse, at * kMiB, 3 * kBlockSize));
+  fill_with_data();
+  for (std::uint64_t at = 1; !write_refused(sparse, at * kMiB / 8, kBlockSize); at += 2) ASSERT_LT(at, 10'000U);
+  ASSERT_TRUE(good(text(fixture_->unmount())));
+  ASSERT_TRUE(good(text(fixture_->mount())));
+  for (std::uint64_t at : {0, 8, 40}) {
+    EXPECT_FALSE(write_refused(sparse, at * kMiB, 3 * kBlockSize)) << at;
+    EXPECT_FALSE(write_refused(sparse, at * kMiB + 100, 5000)) << at;
+    EXPECT_TRUE(write_refused(sparse, at * kMiB + 2 * kBlockSize, 2 * kBlockSize)) << at;
+  }
+  EXPECT_FALSE(sync_refused());
+  finish();
+}
+
 }  // namespace
 }  // namespace varve::test
