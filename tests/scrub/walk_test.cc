@@ -119,7 +119,7 @@ TEST_F(WalkTest, FindsAFlippedBitInEveryLiveBlock) {
 }
 
 TEST_F(WalkTest, SuperblocksAndTheirImage) {
-  for (const BlockAddr at : {BlockAddr{0}, second_superblock(), store().super().image.address}) {
+  for (const BlockAddr at : {BlockAddr{0}, second_superblock(), store().written_super().image.address}) {
     test::flip_bit(world.device, at, 20000);
     std::vector<Finding> findings;
     verify_superblocks(store(), second_superblock(), [&](const Finding& f) { findings.push_back(f); });
