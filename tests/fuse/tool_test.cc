@@ -6,6 +6,7 @@
 #include "varve/command.h"
 #include "varve/dump.h"
 #include "varve/status_text.h"
+#include "varve/top_text.h"
 
 namespace varve::tool {
 namespace {
@@ -29,7 +30,7 @@ Ran ran(std::vector<const char*> words) {
 TEST(Command, HelpNamesEveryCommand) {
   const Ran help = ran({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* command : {"mount", "umount", "status", "dump", "checkpoint", "trim", "scrub", "salvage"})
+  for (const char* command : {"mount", "umount", "status", "top", "map", "dump", "checkpoint", "trim", "scrub", "salvage"})
     EXPECT_THAT(help.out, HasSubstr(command));
   EXPECT_THAT(ran({"mount", "--help"}).out, HasSubstr("writeback"));
 }
@@ -51,6 +52,38 @@ TEST(Command, SaysWhatIsWrongWithWhat) {
   EXPECT_THAT(ran({"checkpoint", "/proc"}).err, HasSubstr("not a mounted Varve"));
   EXPECT_THAT(ran({"dump", "superblock", "/dev/null"}).err, HasSubstr("/dev/null"));
   EXPECT_THAT(ran({"mount", "image", "directory", "-o", "bogus"}).err, HasSubstr("bogus"));
+}
+
+Json status_of_a_mount(std::uint64_t user_blocks, std::uint64_t moved_blocks, std::uint64_t writes) {
+  return {{"device", "/dev/disk"},
+          {"uptime_seconds", 3725},
+          {"space",
+           {{"device_blocks", 1000}, {"live_blocks", 250}, {"segment_blocks", 64}, {"utilisation", {0, 1, 0, 0, 2, 2, 0, 0, 0, 3}}}},
+          {"traffic", {{"user_blocks_written", user_blocks}, {"cleaned_blocks_written", moved_blocks}, {"write_cost", 1.5}}},
+          {"mount", {{"mount_point", "/mnt/here"}, {"requests", {{"write", writes}, {"fsync", 7}}}}}};
+}
+
+TEST(TopText, ShowsRatesBetweenTwoStatuses) {
+  const std::string text = top_text(status_of_a_mount(1000, 0, 100), status_of_a_mount(1512, 256, 300), 2);
+  EXPECT_THAT(text, HasSubstr("/dev/disk on /mnt/here, mounted for 1:02:05"));
+  EXPECT_THAT(text, HasSubstr("25.0 % of 3.9 MiB live"));
+  EXPECT_THAT(text, HasSubstr("1.0 MiB/s by users"));
+  EXPECT_THAT(text, HasSubstr("512.0 KiB/s moved by cleaning"));
+  EXPECT_THAT(text, HasSubstr("1.500 now"));
+  EXPECT_THAT(text, HasSubstr("write 100"));
+  EXPECT_THAT(text, Not(HasSubstr("fsync"))) << "none in between";
+  EXPECT_THAT(text, HasSubstr("  40-60 %        4  ####")) << text;
+}
+
+TEST(TopText, TheFirstViewIsOfTheWholeMount) {
+  const std::string text = top_text(Json(), status_of_a_mount(256, 0, 10), 1);
+  EXPECT_THAT(text, HasSubstr("1.0 MiB/s by users"));
+  EXPECT_THAT(text, HasSubstr("fsync 7"));
+}
+
+TEST(TopText, ManagesWithoutAnything) {
+  EXPECT_THAT(top_text(Json(), Json::object(), 0), HasSubstr("Space"));
+  EXPECT_THAT(top_text(status_of_a_mount(9, 9, 9), status_of_a_mount(1, 1, 1), 1), HasSubstr(" - now")) << "mounted anew";
 }
 
 TEST(DumpText, IsReadableAndComplete) {

@@ -113,6 +113,22 @@ class Lifecycle(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         image.check_all()
 
+    def test_map_of_what_is_being_written(self):
+        image = self.made()
+        image.mount()
+        for i in range(10):
+            fill_random(self.dir / f"f{i}", 4 * MIB, i)
+        writer = subprocess.Popen(["sh", "-c", f"while :; do cp '{self.dir}/f1' '{self.dir}/g'; rm '{self.dir}/g'; done"])
+        self.addCleanup(writer.kill)
+        for turn in range(10):
+            for aspect in ("live", "age", "group", "owner"):
+                drawn = command(BIN / "varve", "map", "--by", aspect, self.dir).stdout
+                self.assertIn(" % live" if aspect == "live" else "live (", drawn)
+        self.assertIn("/f3", command(BIN / "varve", "map", "--by", "owner", image.path).stdout)
+        writer.kill()
+        writer.wait()
+        image.check_all()
+
     def test_unmount_of_a_busy_mount_fails_and_harms_nothing(self):
         image = self.made()
         image.mount()

@@ -26,8 +26,8 @@ int run(int argc, const char* const* argv, IoLayer io) {
   app.require_subcommand(1);
   Action chosen;
   for (const auto declare :
-       {declare_mount, declare_umount, declare_status, declare_checkpoint, declare_trim, declare_scrub,
-                             declare_dump, declare_salvage})
+       {declare_mount, declare_umount, declare_status, declare_top, declare_map, declare_checkpoint, declare_trim,
+        declare_scrub, declare_dump, declare_salvage})
     declare(app, chosen);
 
   std::vector<std::string> words(argv + 1, argv + argc);

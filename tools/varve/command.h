@@ -18,9 +18,11 @@ using Action = std::function<Status(IoLayer&)>;
 void declare_mount(CLI::App& app, Action& chosen);
 void declare_umount(CLI::App& app, Action& chosen);
 void declare_status(CLI::App& app, Action& chosen);
+void declare_top(CLI::App& app, Action& chosen);
 void declare_checkpoint(CLI::App& app, Action& chosen);
 void declare_trim(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
+void declare_map(CLI::App& app, Action& chosen);
 void declare_dump(CLI::App& app, Action& chosen);
 void declare_salvage(CLI::App& app, Action& chosen);
 

@@ -24,9 +24,15 @@ Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device,
   return super;
 }
 
-Result<ImageReader> ImageReader::open(const std::string& path) {
+Result<ImageReader> ImageReader::open(const std::string& path) { return read(TRY(open_device(path))); }
+
+Result<ImageReader> ImageReader::open_beside_mount(const std::string& path) {
+  return read(TRY(io::open_device(path, {.access = io::Access::read_only, .exclusive = false})));
+}
+
+Result<ImageReader> ImageReader::read(std::unique_ptr<io::BlockDevice> device) {
   ImageReader image;
-  image.device_ = TRY(open_device(path));
+  image.device_ = std::move(device);
   auto first = read_superblock(*image.device_, Copy::first);
   const auto second = read_superblock(*image.device_, Copy::second);
   if (!first.ok() && !second.ok()) return first.error();

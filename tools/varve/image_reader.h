@@ -1,4 +1,4 @@
-// An unmounted device or image, for looking into it.
+// A device or image, for looking into it.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,9 @@ class ImageReader {
  public:
   // The better of both superblocks. Errc::in_use: mounted.
   static Result<ImageReader> open(const std::string& path);
+  // One that may be mounted. What is read is the settled checkpoint of that moment; a node that has made room since is
+  // Errc::corrupt, because every node says what it is.
+  static Result<ImageReader> open_beside_mount(const std::string& path);
 
   const format::Superblock& super() const { return super_; }
   io::BlockDevice& device() { return *device_; }
@@ -33,6 +36,7 @@ class ImageReader {
 
  private:
   ImageReader() = default;
+  static Result<ImageReader> read(std::unique_ptr<io::BlockDevice> device);
 
   std::unique_ptr<io::BlockDevice> device_;
   format::Superblock super_;
