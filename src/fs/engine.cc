@@ -65,7 +65,7 @@ void Engine::serve() {
   }
   changed_.notify_all();
   const std::uint64_t delay_ns = options_.seal_delay_ms * 1'000'000ULL;
-  while (!service_stop_ || queue->in_flight()) {
+  while (!service_stop_) {
     std::int64_t timeout = -1;
     if (armed_) timeout = 1'000'000'000;  // something may become unsealed without a word to this thread
     if (const std::uint64_t since = store_->unsealed_since_ns(); since && !store_->read_only()) {
@@ -76,10 +76,10 @@ void Engine::serve() {
       }
       timeout = std::min<std::int64_t>(1'000'000'000, static_cast<std::int64_t>(since + delay_ns - now));
     }
-    if (service_stop_ && !queue->in_flight()) break;
     queue->wait(timeout);
   }
   store_->io().set_service_queue(nullptr);
+  for (queue->poll(); queue->in_flight();) queue->wait(-1);  // what was handed over before that is carried out
   std::lock_guard lock(mutex_);
   service_queue_ = nullptr;
 }

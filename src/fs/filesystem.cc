@@ -123,6 +123,7 @@ Status Filesystem::unmount() {
   const bool scrubbed = store.scrub_mark() != written.scrub;
   if (status.ok() && (store.dirty() || scrubbed || !written.clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
   engine_->stop_threads();
+  store.io().drain();
   return status;
 }
 

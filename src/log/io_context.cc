@@ -1,5 +1,7 @@
 #include "log/io_context.h"
 
+#include <cerrno>
+
 namespace varve::log {
 
 namespace {
@@ -52,16 +54,24 @@ void IoContext::start(std::unique_ptr<io::IoRequest> request, std::function<void
     serving_queue->submit(*raw);
   } else if (inline_queue_) {
     inline_queue_->submit(*raw);
-  } else {
-    std::lock_guard lock(mutex_);
-    if (service_queue_) {
-      io::IoQueue* queue = service_queue_;
-      queue->post([queue, raw] { queue->submit(*raw); });
-    }
+  } else if (!post_to_service(*raw)) {
+    raw->error = ECANCELED;
+    raw->done(*raw);
   }
 }
 
+bool IoContext::post_to_service(io::IoRequest& request) {
+  std::lock_guard lock(mutex_);
+  if (!service_queue_) return false;
+  service_queue_->post([queue = service_queue_, &request] { queue->submit(request); });
+  return true;
+}
+
 unsigned IoContext::pump() { return inline_queue_ ? inline_queue_->poll() : 0; }
+
+void IoContext::drain() {
+  while (inline_queue_ && inline_queue_->in_flight()) inline_queue_->wait(-1);
+}
 
 io::IoQueue& IoContext::inline_queue() { return *inline_queue_; }
 

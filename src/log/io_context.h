@@ -40,12 +40,14 @@ class IoContext {
   // The thread that runs the service loop; it must create and poll the queue itself.
   void set_service_queue(io::IoQueue* queue);
 
-  // Starts one request; `done(error)` runs on the queue it went to (errno or 0). Thread-safe. The buffers must live
-  // until then.
+  // Starts one request; `done(error)` runs on the queue it went to (errno or 0), or at once with ECANCELED when the service
+  // has ended. Thread-safe. The buffers must live until then.
   void start(std::unique_ptr<io::IoRequest> request, std::function<void(int error)> done);
 
   // Without background threads: completes what the inline queue has. Returns how much it completed.
   unsigned pump();
+  // The same until nothing is in flight any more: discards, which nobody else waits for.
+  void drain();
   // Blocks the caller until `finished()`; polls the inline queue, or waits for `notify()`.
   io::IoQueue& inline_queue();
 
@@ -54,6 +56,7 @@ class IoContext {
 
  private:
   void count(const io::IoRequest& request);
+  bool post_to_service(io::IoRequest& request);  // false: there is none any more
 
   io::BlockDevice& device_;
   const bool background_;

@@ -30,6 +30,10 @@ class ReadAheadTest : public ::testing::Test {
     ahead_.emplace(mounted_.fs(), clock_, 8u << 20);
   }
 
+  void TearDown() override {  // as a worker before it ends
+    while (queue_->in_flight()) queue_->wait(-1);
+  }
+
   static std::byte content_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 / 4096 + i); }
   FileRange range(std::uint64_t offset) const { return {file_, offset, kRead}; }
 

@@ -85,7 +85,7 @@ void ModelContent::zero(std::uint64_t offset, std::uint64_t length) {
 }
 
 void ModelContent::read(std::uint64_t offset, std::span<std::byte> out) const {
-  std::memset(out.data(), 0, out.size());
+  std::ranges::fill(out, std::byte{0});
   const std::uint64_t end = offset + out.size();
   auto it = pieces_.upper_bound(offset);
   if (it != pieces_.begin()) --it;
