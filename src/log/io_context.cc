@@ -16,6 +16,11 @@ IoContext::IoContext(io::BlockDevice& device, bool background) : device_(device)
   if (!background_) inline_queue_ = device_.make_queue();
 }
 
+IoContext::~IoContext() {
+  inline_queue_.reset();
+  for (io::IoRequest* request : inline_flights_) delete request;
+}
+
 void IoContext::set_service_queue(io::IoQueue* queue) {
   std::lock_guard lock(mutex_);
   service_queue_ = queue;
@@ -44,15 +49,18 @@ void IoContext::count(const io::IoRequest& request) {
 void IoContext::start(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
   count(*request);
   io::IoRequest* raw = request.release();
-  raw->done = [done = std::move(done)](io::IoRequest& finished) {
+  const bool is_inline = !serving_queue && inline_queue_;
+  raw->done = [this, is_inline, done = std::move(done)](io::IoRequest& finished) {
     const int error = finished.error;
     auto callback = done;  // `finished` owns this closure: keep what is called alive past its deletion
+    if (is_inline) inline_flights_.erase(&finished);
     delete &finished;
     callback(error);
   };
   if (serving_queue) {
     serving_queue->submit(*raw);
-  } else if (inline_queue_) {
+  } else if (is_inline) {
+    inline_flights_.insert(raw);
     inline_queue_->submit(*raw);
   } else if (!post_to_service(*raw)) {
     raw->error = ECANCELED;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 
 #include "base/result.h"
 #include "io/block_device.h"
@@ -33,6 +34,8 @@ class ServingScope {
 class IoContext {
  public:
   IoContext(io::BlockDevice& device, bool background);
+  // What is still in flight on the inline queue is given up, as after a crash: nobody hears of it any more.
+  ~IoContext();
 
   io::BlockDevice& device() { return device_; }
   bool background() const { return background_; }
@@ -63,6 +66,7 @@ class IoContext {
   std::mutex mutex_;  // guards service_queue_ against the end of its thread
   io::IoQueue* service_queue_ = nullptr;
   std::unique_ptr<io::IoQueue> inline_queue_;
+  std::unordered_set<io::IoRequest*> inline_flights_;
   IoCounters counters_;
 };
 

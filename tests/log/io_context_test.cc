@@ -26,6 +26,19 @@ TEST(IoContext, DrainsWhatNobodyWaitsFor) {
   EXPECT_EQ(io.counters().discards, 3U);
 }
 
+TEST(IoContext, GivesUpWhatIsInFlight) {
+  io::MemDevice device(1u << 20);
+  bool heard = false;
+  const auto content = std::make_shared<int>(5);
+  {
+    IoContext io(device, false);
+    io.start(discard_of_a_block(), [&heard, content](int) { heard = true; });
+    EXPECT_EQ(content.use_count(), 2);
+  }
+  EXPECT_FALSE(heard);
+  EXPECT_EQ(content.use_count(), 1) << "what it needed is freed";
+}
+
 TEST(IoContext, AfterTheServiceHasEndedARequestFailsInsteadOfGettingLost) {
   io::MemDevice device(1u << 20);
   IoContext io(device, true);
