@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "format/estimate.h"
+
 namespace varve::check {
 
 namespace {
@@ -63,7 +65,7 @@ Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
     ++data_;
     segment.clock_sum += owner.clock;
     segment.youngest = std::max(segment.youngest, owner.clock);
-    segment.estimates += owner.estimate != 0;
+    segment.rate_sum += format::rate_of(owner.estimate);
   }
   return Claim::good;
 }

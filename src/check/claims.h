@@ -24,9 +24,9 @@ class Claims {
  public:
   struct Segment {
     std::uint64_t clock_sum = 0;
+    std::uint64_t rate_sum = 0;
     std::uint32_t live = 0;
     std::uint32_t youngest = 0;
-    std::uint32_t estimates = 0;  // blocks whose rewrite interval has been estimated
   };
   using Recorder = std::function<void(BlockAddr, const format::ReverseEntry&)>;
 

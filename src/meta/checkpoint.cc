@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "format/estimate.h"
 #include "meta/sealer.h"
 
 namespace varve::meta {
@@ -244,13 +245,17 @@ Status Checkpoint::fill_free_map() {
     return record;
   };
   for (const ReleasedRun& run : editor_->released())
-    for (std::uint32_t i = 0; i < run.blocks; ++i)
-      change(run.address + i, false).clock_sum -= run.clock;
+    for (std::uint32_t i = 0; i < run.blocks; ++i) {
+      format::SegmentRecord& record = change(run.address + i, false);
+      record.clock_sum -= run.clock;
+      record.rate_sum -= std::min(record.rate_sum, format::rate_of(run.estimate));  // it may never have been counted
+    }
   for (BlockAddr address : writer_->released()) change(address, false);
   if (super_.image.address) change(super_.image.address, false);
   for_each_new_block([&](BlockAddr address, Ino, const BlockEntry& block) {
     format::SegmentRecord& record = change(address, true);
     record.clock_sum += block.clock;
+    record.rate_sum += format::rate_of(block.place.estimate());
     record.youngest = std::max(record.youngest, block.clock);
   });
   for (const NodeWriter::Written& node : writer_->written()) change(node.address, true);

@@ -97,6 +97,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     staged.data->owner = &delta;
     staged.data->block = staged.block;
     entry.place = BlockPlace::pending(staged.data.get());
+    entry.place.set_estimate(staged.estimate);
     entry.crc = staged.data->crc;
     entry.clock = clock;
   }

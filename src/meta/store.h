@@ -42,6 +42,7 @@ struct StageBlock {
   PendingPtr data;
   MappedBlock old;
   bool assume_owned = false;  // old is unknown, but the file is dense there
+  std::uint8_t estimate = 0;  // of its interval between rewrites (format/estimate.h)
 };
 
 // What an operation is about to add to the next chunk and the next checkpoint, at most.

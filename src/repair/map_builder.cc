@@ -135,7 +135,7 @@ bool MapBuilder::is_right(std::uint64_t segment, std::span<const std::byte> byte
   if (!record.ok() || record->live != claimed.live || record->clock_sum != claimed.clock_sum ||
       record->youngest < claimed.youngest || record->youngest > super_.clock / super_.clock_unit)
     return false;
-  if (record->rate_sum != 0 && claimed.estimates == 0) return false;
+  if (record->rate_sum > claimed.rate_sum) return false;
   const BlockAddr start = super_.first_segment + segment * super_.segment_blocks;
   const auto bits = bytes.subspan(format::kSegmentRecordHeaderBytes);
   for (std::uint32_t i = 0; i < super_.segment_blocks; ++i)
@@ -215,7 +215,7 @@ void MapBuilder::fill_segment(std::uint64_t segment, const check::Claims& claims
   if (!old.ok() || (record.live == 0 && record.group == 0)) record.group = claimed.clock_sum == 0 ? format::kGroupNodes : 0;
   if (space_.has_filled(segment)) record.group = format::kGroupNodes;
   if (record.youngest < claimed.youngest || record.youngest > super_.clock / super_.clock_unit) record.youngest = claimed.youngest;
-  if (claimed.estimates == 0) record.rate_sum = 0;
+  record.rate_sum = claimed.rate_sum;
   record.live = claimed.live;
   record.clock_sum = claimed.clock_sum;
   if (claimed.live == 0) record = {.flags = record.flags};

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace varve::cleaner {
+namespace varve::format {
 
 std::uint8_t encode_interval(double units);   // at least 1 unit; saturates at 2^31.75
 double decode_interval(std::uint8_t code);    // units; 0 for code 0
@@ -12,7 +12,7 @@ double decode_interval(std::uint8_t code);    // units; 0 for code 0
 // The estimate after one more interval was seen: exponential mean, a quarter for the newest.
 std::uint8_t next_estimate(std::uint8_t code, double interval_units);
 
-// Rewrites per 2^32 units, as `.ffile` adds them up (format::SegmentRecord::rate_sum); 0 for code 0.
+// Rewrites per 2^32 units, as `.ffile` adds them up (SegmentRecord::rate_sum); 0 for code 0.
 std::uint64_t rate_of(std::uint8_t code);
 
-}  // namespace varve::cleaner
+}  // namespace varve::format

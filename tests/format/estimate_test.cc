@@ -1,8 +1,8 @@
-#include "cleaner/estimate.h"
+#include "format/estimate.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::cleaner {
+namespace varve::format {
 namespace {
 
 TEST(Estimate, EightStepsMakeAnOctave) {
@@ -37,7 +37,11 @@ TEST(Estimate, RatesAreReciprocal) {
   EXPECT_EQ(rate_of(0), 0u);
   EXPECT_EQ(rate_of(encode_interval(1)), 1ULL << 32);
   EXPECT_EQ(rate_of(encode_interval(65536)), 65536u);
+  for (unsigned code = 1; code < 256; ++code) {
+    const double exact = 4294967296.0 / decode_interval(static_cast<std::uint8_t>(code));
+    EXPECT_NEAR(static_cast<double>(rate_of(static_cast<std::uint8_t>(code))), exact, 1) << code;
+  }
 }
 
 }  // namespace
-}  // namespace varve::cleaner
+}  // namespace varve::format
