@@ -54,16 +54,30 @@ void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_o
 format::Run Log::allocate(unsigned group, std::uint32_t blocks) {
   format::Run& head = heads_[group];
   if (!head.blocks) {
-    auto id = segments_.take(static_cast<std::uint8_t>(group));
+    auto id = segments_.take(static_cast<std::uint8_t>(group), clock_hint);
     if (!id) return {};
     head = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }
   const format::Run got{head.start, std::min(head.blocks, blocks)};
   segments_.touch(got.start);
+  head_used_[group] = clock_hint;
   head.start = head.start + got.blocks;
   head.blocks -= got.blocks;
   if (!head.blocks) segments_.close(segments_.geometry().segment_of(got.start), clock_hint);
   return got;
+}
+
+// The superblock may go on naming their rests, which is believed after a clean unmount only, by a checkpoint of then.
+unsigned Log::give_up_heads(std::uint64_t before) {
+  unsigned closed = 0;
+  for (unsigned group = 1; group < heads_.size(); ++group) {
+    format::Run& head = heads_[group];
+    if (!head.blocks || head_used_[group] >= before) continue;
+    segments_.close(segments_.geometry().segment_of(head.start), clock_hint);
+    head = {};
+    ++closed;
+  }
+  return closed;
 }
 
 void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks) {

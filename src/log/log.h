@@ -1,7 +1,7 @@
 // The log as a place to append: heads of the temperature groups for bare payload, and the one chain of chunks.
 //
-// allocate(), place_chunk() and write_chunk() are called by one sealer at a time (the engine's gate); everything else is
-// thread-safe.
+// allocate(), give_up_heads(), place_chunk() and write_chunk() are called by one sealer at a time (the engine's gate);
+// everything else is thread-safe.
 #pragma once
 
 #include <array>
@@ -50,10 +50,16 @@ class Log {
 
   // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
   void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk);
-  void set_head(unsigned group, const format::Run& rest) { heads_[group] = rest; }
+  void set_head(unsigned group, const format::Run& rest) {
+    heads_[group] = rest;
+    head_used_[group] = clock_hint;
+  }
 
   // Up to `blocks` consecutive blocks at the head of a group; an empty run when no segment is clean.
   format::Run allocate(unsigned group, std::uint32_t blocks);
+  // Closes heads of groups other than 0 at which nothing has been written since `before` (log clock): an open segment
+  // cannot be cleaned. Group 0 keeps its head: admission counts on the room there. Returns how many.
+  unsigned give_up_heads(std::uint64_t before);
   // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done.
   void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks);
 
@@ -84,7 +90,7 @@ class Log {
   std::uint64_t chunks() const { return chunks_written_.load(std::memory_order_relaxed); }
   std::uint64_t header_blocks() const { return header_blocks_written_.load(std::memory_order_relaxed); }
   std::uint64_t payload_blocks() const { return payload_blocks_written_.load(std::memory_order_relaxed); }
-  std::uint64_t clock_hint = 0;  // log clock, for the age of closed segments
+  std::uint64_t clock_hint = 0;  // log clock, for the ages of segments and heads
 
  private:
   struct HeldChunk {
@@ -102,6 +108,7 @@ class Log {
   std::uint64_t epoch_ = 0;
   ChainPosition chain_;
   std::array<format::Run, format::kMaxGroups> heads_{};
+  std::array<std::uint64_t, format::kMaxGroups> head_used_{};  // log clock
   InFlightTable in_flight_;
   Durability durability_;
 

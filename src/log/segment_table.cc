@@ -36,7 +36,7 @@ void SegmentTable::finish_loading() {
   clean_ = clean;
 }
 
-std::optional<SegmentId> SegmentTable::take(std::uint8_t group) {
+std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t clock) {
   std::lock_guard lock(mutex_);
   for (std::uint64_t step = 0; step < segments_.size(); ++step) {
     const std::uint64_t at = (cursor_ + step) % segments_.size();
@@ -47,6 +47,7 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group) {
     s.touched = generation_;
     s.youngest = 0;
     s.clock_sum = s.rate_sum = 0;
+    s.opened_clock = clock;
     cursor_ = at + 1;
     clean_.fetch_sub(1, std::memory_order_relaxed);
     return SegmentId{at};

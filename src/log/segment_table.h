@@ -37,7 +37,8 @@ struct SegmentInfo {
   std::uint64_t clock_sum = 0;
   std::uint64_t rate_sum = 0;
   std::uint64_t touched = 0;  // generation in which a block of it was last handed out
-  std::uint64_t sealed_clock = 0;  // log clock when it was filled
+  std::uint64_t opened_clock = 0;  // log clock when its first block was handed out, and…
+  std::uint64_t sealed_clock = 0;  // …when it was filled; 0: before this mount
   std::uint32_t live() const {
     const std::int64_t sum = std::int64_t{tree_live} + delta_live[0] + delta_live[1];
     return sum < 0 ? 0 : static_cast<std::uint32_t>(sum);
@@ -69,7 +70,7 @@ class SegmentTable {
   void finish_loading();
 
   // Hands out a clean segment, if there is one.
-  std::optional<SegmentId> take(std::uint8_t group);
+  std::optional<SegmentId> take(std::uint8_t group, std::uint64_t clock = 0);
   // The clean segments that a running checkpoint may still take; only a number to reckon with.
   void promise(std::uint64_t count) { promised_ = count; }
   std::uint64_t promised() const { return promised_.load(std::memory_order_relaxed); }

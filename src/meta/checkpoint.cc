@@ -55,6 +55,7 @@ Status Checkpoint::freeze() {
   super_.clock = store_.log_clock();
   super_.next_ino = store_.next_ino_.load();
   for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log_.heads()[g];
+  super_.group_centres = store_.group_centres();
   super_.clean = request_.clean;
   store_.log_blocks_at_checkpoint_ = store_.log_.header_blocks() + store_.log_.payload_blocks();
   return {};

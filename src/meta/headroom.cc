@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "format/layout.h"
+
 namespace varve::meta {
 
 namespace {
@@ -9,6 +11,9 @@ namespace {
 // An interior node has 48 children or more, but for the last of each level; there are few levels.
 constexpr std::uint64_t kFewestChildren = 48;
 constexpr std::uint64_t kEdges = 8;
+// Blocks of files are appended at a head of their group: each begins and ends within leaves of its own, and so does the
+// segment that follows it.
+constexpr std::uint64_t kEdgesOfHeads = 4 * (format::kMaxGroups - 1);
 
 // A changed place rewrites its leaf, which becomes two or takes a sibling along, and the nodes above, which neighbours
 // share. No old node makes more than two new ones, but for what comes new.
@@ -22,8 +27,8 @@ std::uint64_t item_blocks(const MergeLoad& load) {
 
 // New addresses are consecutive, but for a header for each block at worst and for the ends of segments.
 std::uint64_t reverse_blocks(const MergeLoad& load, std::uint64_t new_blocks) {
-  const std::uint64_t touched =
-      2 * new_blocks / load.reverse_per_leaf + 4 * new_blocks / load.segment_blocks + load.evacuated + kEdges;
+  const std::uint64_t touched = 2 * new_blocks / load.reverse_per_leaf + 4 * new_blocks / load.segment_blocks +
+                                load.evacuated + kEdges + std::min(load.blocks, kEdgesOfHeads);
   const std::uint64_t leaves = std::min(load.reverse_leaves, touched);
   return leaves + leaves / kFewestChildren + 2;
 }

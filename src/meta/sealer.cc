@@ -6,8 +6,9 @@ namespace varve::meta {
 
 namespace {
 
-// A group with this much waiting writes at its head; less rides in the chunk.
-constexpr std::size_t kHeadBlocks = 16;
+// A group with this much waiting writes at its head; less rides in the chunk. That spares a write where somebody waits
+// for the chunk, but mixes the groups: else even a single block goes where it belongs.
+constexpr std::size_t kHeadBlocks = 16, kHeadBlocksUnhurried = 1;
 
 // Stands for an address that is not known yet when the length of the records is measured.
 constexpr BlockAddr kAnyAddress{(1ULL << 48) - 1};
@@ -39,7 +40,7 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
   for (std::size_t at = 0; at < blocks.size();) {
     const auto wanted = static_cast<std::uint32_t>(blocks.size() - at);
     // What users may write was decided when their operation was let in; the seal itself must succeed.
-    const format::Run run = store_.log_.allocate(group, wanted);
+    const format::Run run = store_.log_.allocate(store_.head_for(group), wanted);
     if (!run.blocks) {
       blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(at));
       return false;
@@ -57,12 +58,13 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
   return true;
 }
 
-void Sealer::write_to_heads() {
+void Sealer::write_to_heads(bool commit) {
   const std::size_t inline_max = store_.segments_.geometry().blocks / 4;
+  const std::size_t least = commit ? kHeadBlocks : kHeadBlocksUnhurried;
   for (unsigned group = 0; group < groups_.size(); ++group) {
     Payload& blocks = groups_[group];
     if (blocks.empty()) continue;
-    const bool rides = blocks.size() < kHeadBlocks && inline_.size() + blocks.size() <= inline_max;
+    const bool rides = blocks.size() < least && inline_.size() + blocks.size() <= inline_max;
     if (rides || !place_group(group, blocks)) inline_.insert(inline_.end(), blocks.begin(), blocks.end());
   }
 }
@@ -177,7 +179,6 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
   encode_maps(inline_, records_, true);
   std::vector<log::PayloadPtr> payload(inline_.begin(), inline_.end());
-  store_.log_.clock_hint = store_.log_clock();
   lsn = store_.log_.write_chunk(place, records_, payload,
                                 {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, commit);
   return {};
@@ -189,8 +190,9 @@ Result<Lsn> Sealer::run(bool commit) {
     store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else
     return lsn;
   }
+  store_.log_.clock_hint = store_.log_clock();
   collect();
-  write_to_heads();
+  write_to_heads(commit);
   if (Status status = write_chunk(lsn, commit); !status.ok()) return status.error();
   clear_marks();
   return lsn;

@@ -17,7 +17,7 @@ class Sealer {
   using Payload = std::vector<PendingPtr>;
 
   void collect();
-  void write_to_heads();
+  void write_to_heads(bool commit);
   bool place_group(unsigned group, Payload& blocks);
   void settle_address(PendingBlock& block, BlockAddr address);
   Status write_chunk(Lsn& lsn, bool commit);

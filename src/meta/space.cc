@@ -37,7 +37,7 @@ void Store::choose_reserve() {
 std::uint64_t Store::capacity_blocks() const { return super_.segments * super_.segment_blocks; }
 
 std::uint64_t Store::reserve_blocks() const {
-  const std::uint64_t open_heads = 5;
+  const std::uint64_t open_heads = 4 + (most_open_groups() + 1) / 2;  // those of groups are half full, on average
   const std::uint64_t slack = std::max<std::uint64_t>(3, super_.segments / 28);  // what makes cleaning worth its reads
   return (users_reserve_ + open_heads + slack) * super_.segment_blocks;
 }
@@ -100,11 +100,15 @@ Store::Burden Store::active_burden() const {
   return {active_->places(), active_->item_bytes(), active_->records(), 0};
 }
 
+std::uint64_t Store::waiting_payload() const {
+  return (unsealed_payload_bytes() >> kBlockShift) + admitted_payload_.load();
+}
+
 std::uint64_t Store::kept_segments(const Burden& more) const {
   Burden all = active_burden();
   all.places += more.places + admitted_places_.load();
   all.item_bytes += more.item_bytes + admitted_item_bytes_.load();
-  const std::uint64_t payload = (unsealed_payload_bytes() >> kBlockShift) + admitted_payload_.load();
+  const std::uint64_t payload = waiting_payload();
   all.blocks += more.blocks + payload;
   all.evacuated += more.evacuated;
   // Of a running checkpoint's need, what it has not taken yet is promised. After a crash both are merged as one.
@@ -149,8 +153,33 @@ void Store::withdraw(const Claim& claim) {
 
 bool Store::may_move(const Moves& moves) const {
   const Burden more{moves.places, moves.places * kItemBytesOfBlock, moves.blocks, moves.nodes};
-  return segments_.clean() >=
-         kept_segments(more) + segments_for(moves.blocks, log_.heads()[moves.group], super_.segment_blocks);
+  const format::Run& head = log_.heads()[moves.group];
+  // What users have waiting may all go to group 0: the room at its head is not there twice.
+  const std::uint64_t before = moves.group == 0 ? waiting_payload() : 0;
+  const std::uint64_t opened = segments_for(before + moves.blocks, head, super_.segment_blocks) -
+                               segments_for(before, head, super_.segment_blocks);
+  return segments_.clean() >= kept_segments(more) + opened;
+}
+
+unsigned Store::most_open_groups() const {
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(super_.segments / 50, 1, format::kMaxGroups - 1));
+}
+
+bool Store::may_open_group() const {
+  const auto& heads = log_.heads();
+  const auto open = std::count_if(heads.begin() + 1, heads.end(), [](const format::Run& head) { return head.blocks > 0; });
+  return open < most_open_groups() &&
+         segments_.clean() > std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner);
+}
+
+unsigned Store::head_for(unsigned group) const {
+  const auto& heads = log_.heads();
+  if (group == 0 || heads[group].blocks || may_open_group()) return group;
+  unsigned best = 0;
+  auto distance = [&](unsigned other) { return other > group ? other - group : group - other; };
+  for (unsigned other = 0; other < heads.size(); ++other)
+    if (heads[other].blocks && (!heads[best].blocks || distance(other) < distance(best))) best = other;
+  return best;
 }
 
 void Store::promise_nodes(std::uint64_t evacuated) {

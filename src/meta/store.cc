@@ -37,6 +37,8 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   op_ = super.op;
   settled_ = super.serial.v;
   node_head_ = super.node_head.rest;
+  group_centres_ = super.group_centres;
+  log_.clock_hint = super.clock;
   first_error_ = super.first_error;
   last_error_ = super.last_error;
   scrub_mark_ = super.scrub;
@@ -118,7 +120,7 @@ Status Store::start(bool copies_equal) {
     TRY(make_equal());
     segments_.finish_loading();
     replayed_chunks_ = recovered.chunks;
-    clock_ = recovered.clock;
+    clock_ = log_.clock_hint = recovered.clock;
     next_ino_ = std::max(next_ino_.load(), recovered.next_ino);
     log::ChainPosition position{{}, {}, recovered.position.lsn, recovered.position.crc};
     if (!options_.read_only) {
@@ -272,6 +274,16 @@ void Store::note_error(Errc code, BlockAddr address, Ino ino) {
 std::pair<format::ErrorEvent, format::ErrorEvent> Store::errors() const {
   std::lock_guard lock(waiters_mutex_);
   return {first_error_, last_error_};
+}
+
+void Store::set_group_centres(const GroupCentres& centres) {
+  std::lock_guard lock(waiters_mutex_);
+  group_centres_ = centres;
+}
+
+Store::GroupCentres Store::group_centres() const {
+  std::lock_guard lock(waiters_mutex_);
+  return group_centres_;
 }
 
 void Store::set_scrub_mark(const format::ScrubMark& mark) {

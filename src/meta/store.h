@@ -124,6 +124,10 @@ class Store {
     std::vector<SegmentId> evacuate;         // rewrite the nodes that stand in these
   };
   Status checkpoint(const CheckpointRequest& request);
+  // What the next checkpoint's superblock says of the groups. Any thread.
+  using GroupCentres = decltype(format::Superblock::group_centres);
+  void set_group_centres(const GroupCentres& centres);
+  GroupCentres group_centres() const;
   bool dirty();  // anything not in the settled trees; not inside the gate, like the two below
   // Writes this mount's epoch into the superblocks, which releases the first chunk. Blocks.
   Status write_epoch();
@@ -151,6 +155,11 @@ class Store {
     unsigned group = 0;
   };
   bool may_move(const Moves& moves) const;
+  // How many groups beside group 0 may have heads at one time: what is open cannot be filled otherwise, nor cleaned.
+  unsigned most_open_groups() const;
+  // Where blocks of a group are to be written: at its own head, or at the nearest open one where it has none and may not
+  // have one. What is let in is sure to find room at the head of group 0 only.
+  unsigned head_for(unsigned group) const;
   // --- not inside the gate ---
   std::uint64_t low_water();  // with fewer clean segments than this, users wait
   bool relief_is_due();       // a checkpoint would let operations in that soon must wait for one
@@ -190,6 +199,8 @@ class Store {
   std::uint64_t merge_need(const Burden& burden) const;  // blocks it writes
   // Segments that must be clean for a seal and a checkpoint, should there be so much more in the active delta.
   std::uint64_t kept_segments(const Burden& more) const;
+  bool may_open_group() const;
+  std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
   std::uint64_t kept_when_idle() const;
   void promise_nodes(std::uint64_t evacuated);
   InodeDelta& active_delta(Inode& inode, bool created);
@@ -236,6 +247,7 @@ class Store {
   format::LifetimeCounters super_at_mount_;
   format::ErrorEvent first_error_, last_error_;
   format::ScrubMark scrub_mark_;
+  GroupCentres group_centres_;
   std::uint64_t errors_ = 0;
   Counters counters_;
 };
