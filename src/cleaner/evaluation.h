@@ -23,6 +23,9 @@ class Evaluation {
   // scores[i] for segments[i]: the highest is cleaned first, kNever is not. Segments without anything live never get
   // here: they become free by themselves.
   virtual void evaluate(std::span<const SegmentFacts> segments, std::span<double> scores) const = 0;
+
+  // All used segments, now and then and before every evaluate(); `clock` is the log clock.
+  virtual void observe(std::span<const SegmentFacts>, std::uint64_t /*clock*/) {}
 };
 
 // Evaluations that look at one segment at a time.

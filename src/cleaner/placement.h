@@ -2,6 +2,7 @@
 // group share segments, and blocks that die at one time should share a group.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,17 +11,23 @@
 
 #include "cleaner/parameters.h"
 #include "cleaner/segment_facts.h"
+#include "format/layout.h"
 
 namespace varve::cleaner {
 
 inline constexpr std::uint8_t kNoGroup = 0xFF;
 inline constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+inline constexpr std::size_t kMostLearned = 15;
 
 // A block that a user writes; times in blocks of log clock.
 struct WrittenBlock {
   std::uint64_t interval = kUnknown;  // since the version it replaces was written by a user; kUnknown: first, or not in memory
   double estimate = 0;                // of its interval between rewrites, this one included; 0: nothing is known
   std::uint8_t group = kNoGroup;      // where the version it replaces stands
+  double previous_estimate = 0;       // that the version it replaces had
+  std::uint64_t key = 0;              // of the block: the same each time it is written
+  std::uint32_t blocks = 1;           // written at once, by keys that follow one another; they share all that is said here
+  std::uint64_t clock = 0;            // log clock now
 };
 
 // A block that a cleaner moves.
@@ -33,7 +40,8 @@ struct MovedBlock {
 // What a placement may want to know of the filesystem.
 struct PlacementScale {
   std::uint64_t capacity = 0;  // blocks of all segments
-  unsigned most_groups = 16;
+  unsigned most_groups = format::kMaxGroups;  // that it should use, unless somebody asks for more
+  std::uint32_t segment_blocks = 512;
 };
 
 // Thread-safe: place() is called by all threads at once, the others by the cleaner's thread.
@@ -46,13 +54,19 @@ class Placement {
   virtual std::uint8_t place(const MovedBlock& block) const = 0;
 
   // All used segments, before every clean; then each victim.
-  virtual void observe(std::span<const SegmentFacts>) {}
+  virtual void observe(std::span<const SegmentFacts>, std::uint64_t /*clock*/) {}
   virtual void collected(const SegmentFacts&) {}
 
-  // What it has learned and the superblock keeps, at most 16 numbers (SFS: the groups' centres).
+  // What it has learned and the superblock keeps, at most kMostLearned numbers (SFS: the groups' centres).
   virtual std::vector<double> learned() const { return {}; }
   virtual void restore(std::span<const double>) {}
 };
+
+// What it says, but never a group that there is not: plugins may be wrong.
+template <class Block>
+std::uint8_t place(const Placement& placement, const Block& block) {
+  return std::min<std::uint8_t>(placement.place(block), format::kMaxGroups - 1);
+}
 
 Result<std::unique_ptr<Placement>> make_placement(std::string_view spelling, const PlacementScale& scale);
 

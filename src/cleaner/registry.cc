@@ -61,8 +61,8 @@ template class PluginTable<VictimSelection>;
 template class PluginTable<Placement, PlacementScale>;
 
 unsigned group_count(const Parameters& parameters, const PlacementScale& scale, unsigned otherwise, unsigned least) {
-  const unsigned most = std::max(scale.most_groups, least);
-  return static_cast<unsigned>(parameters.number("groups", std::clamp(otherwise, least, most), least, most));
+  const unsigned usual = std::clamp(otherwise, least, std::max(scale.most_groups, least));
+  return static_cast<unsigned>(parameters.number("groups", usual, least, format::kMaxGroups));
 }
 
 Registry::Registry() {
@@ -75,6 +75,7 @@ Registry::Registry() {
   evaluation({"cost-hotness", "(1-u)/(2·u·hotness), as SFS"}, make_cost_hotness);
   evaluation({"age-threshold", "only the oldest compete, as F2FS's ATGC; older=, share=, weight="}, make_age_threshold);
   evaluation({"mdc", "minimum declining cost; cap=on|off"}, make_mdc);
+  evaluation({"decline", "as mdc, with rates learned from how segments of like group and age decline; memory="}, make_decline);
   evaluation({"fifo", "in the order they were filled"}, make_fifo);
   evaluation({"timestamp", "by last change, as NILFS2; order=oldest|youngest"}, make_timestamp);
   evaluation({"reservoir", "cost-benefit with the age of a sample of blocks"}, make_reservoir);
@@ -94,6 +95,7 @@ Registry::Registry() {
   placement({"sepbit", "by the life of the version replaced, moved blocks by age"}, make_sepbit);
   placement({"age-chain", "hot, then by number of moves, like MiDAS; groups="}, make_age_chain);
   placement({"interval", "by estimated rewrite interval, an octave each; groups=, offset="}, make_interval);
+  placement({"learned", "by the rate at which blocks like it have died; groups=, least=, memory="}, make_learned);
 }
 
 Registry& registry() {

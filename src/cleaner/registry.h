@@ -56,7 +56,7 @@ Registry& registry();
 Status load_plugin(const std::string& path);
 
 // Changes with every change of the plugin classes.
-inline constexpr unsigned kPluginVersion = 1;
+inline constexpr unsigned kPluginVersion = 2;
 
 }  // namespace varve::cleaner
 

@@ -19,6 +19,7 @@ struct SegmentFacts {
   std::uint64_t opened = 0;   // since its first block was handed out
   double mean_age = 0;        // mean over its live blocks, since each was written by a user
   double rate_sum = 0;        // over its live blocks: rewrites per block of log clock as estimated; 0: nothing is known
+  bool holds_nodes = false;   // tree nodes and nothing else
   double sampled_age = 0;     // mean age of a sample of what was written to it (reservoir.h); 0: nothing is known
 
   double utilisation() const { return blocks ? static_cast<double>(live) / blocks : 1.0; }

@@ -16,10 +16,13 @@ std::vector<Candidate> candidates(std::span<const SegmentFacts> segments, const 
 
 bool take(Victims& victims, const SegmentFacts& segment, const SelectionLimits& limits) {
   if (victims.gain >= limits.wanted) return false;
-  if (victims.live + segment.live > limits.most_moved) return true;
+  Victims with{{}, victims.data, victims.nodes, victims.gain + segment.dead(), {}};
+  (segment.holds_nodes ? with.nodes : with.data) += segment.live;
+  if (!limits.fits(with)) return true;
   victims.ids.push_back(segment.id);
-  victims.live += segment.live;
-  victims.gain += segment.dead();
+  victims.data = with.data;
+  victims.nodes = with.nodes;
+  victims.gain = with.gain;
   return victims.gain < limits.wanted;
 }
 

@@ -1,6 +1,7 @@
 // Selection plugins: from scores to victims.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,17 +12,20 @@
 
 namespace varve::cleaner {
 
-struct SelectionLimits {
-  std::uint64_t wanted = 0;      // blocks to free beyond what is moved
-  std::uint64_t most_moved = 0;  // live blocks that may be moved
-  double max_utilisation = 1.0;  // fuller segments gain too little to be worth their metadata
-};
-
 struct Victims {
   std::vector<SegmentId> ids;  // in the order they are cleaned in
-  std::uint64_t live = 0;      // blocks to move
+  std::uint64_t data = 0;      // file blocks to move
+  std::uint64_t nodes = 0;     // tree nodes to write anew
   std::uint64_t gain = 0;      // blocks freed beyond what is moved
   std::string_view why;        // which rule chose them, for the log; empty where there is only one
+  std::uint64_t live() const { return data + nodes; }
+};
+
+struct SelectionLimits {
+  std::uint64_t wanted = 0;      // blocks to free beyond what is moved
+  double max_utilisation = 1.0;  // fuller segments gain too little to be worth their metadata
+  // May as much as this be moved? Asked of the victims so far with one more, whose id is not among them yet.
+  std::function<bool(const Victims&)> fits = [](const Victims&) { return true; };
 };
 
 // Called by one thread at a time. Deterministic, but for `random`.

@@ -82,7 +82,7 @@ TEST(AgeThreshold, OnlyTheOldestCompete) {
   std::vector<SegmentFacts> segments;
   for (std::uint64_t i = 0; i < 100; ++i) segments.push_back(segment(i, 50, i));
   std::vector<double> scores(100);
-  (*make_evaluation("age-threshold"))->evaluate(segments, scores);
+  evaluation("age-threshold")->evaluate(segments, scores);
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(scores[i] == Evaluation::kNever, i < 80) << i;  // 20 %, being more than ten
   EXPECT_DOUBLE_EQ(scores[99], 60 * 100 + 40 * 50);  // oldest of the field, half garbage
   EXPECT_DOUBLE_EQ(scores[80], 40 * 50);             // its youngest
@@ -92,13 +92,50 @@ TEST(AgeThreshold, TenAtLeastButNoneBelowTheThreshold) {
   std::vector<SegmentFacts> segments;
   for (std::uint64_t i = 0; i < 20; ++i) segments.push_back(segment(i, 50, i));
   std::vector<double> scores(20);
-  (*make_evaluation("age-threshold"))->evaluate(segments, scores);
+  evaluation("age-threshold")->evaluate(segments, scores);
   EXPECT_EQ(std::count(scores.begin(), scores.end(), Evaluation::kNever), 10);
-  (*make_evaluation("age-threshold:older=15"))->evaluate(segments, scores);
+  evaluation("age-threshold:older=15")->evaluate(segments, scores);
   EXPECT_EQ(std::count(scores.begin(), scores.end(), Evaluation::kNever), 15);
 }
 
 TEST(AgeThreshold, LeavesFullSegmentsAlone) { EXPECT_EQ(score("age-threshold", segment(1, 100, 50)), Evaluation::kNever); }
+
+TEST(Decline, WithoutKnowledgeGoesByAge) {
+  // u = .5: 1 + ln .5 = .30685; 20 deaths assumed in 20 * (900 + 100)
+  EXPECT_NEAR(score("decline", segment(1, 50, 900)), 0.30685 * 1000, 0.01);
+  EXPECT_EQ(score("decline", segment(1, 100, 900)), 0);
+}
+
+TEST(Decline, LearnsHowFastAGroupDies) {
+  const auto decline = evaluation("decline:memory=100");
+  // Two groups, one segment each, filled at clock 10000. In 1000 blocks of log clock 40 of 80 blocks die in group 0 and
+  // one of 80 in group 1.
+  auto facts = [](std::uint64_t clock, std::uint32_t hot_live, std::uint32_t cold_live) {
+    std::vector<SegmentFacts> both = {segment(1, hot_live, clock - 10'000), segment(2, cold_live, clock - 10'000)};
+    both[1].group = 1;
+    return both;
+  };
+  decline->observe(facts(40'000, 80, 80), 40'000);
+  decline->observe(facts(41'000, 40, 79), 41'000);
+  // Now both stand at half: the hot one is worth waiting for.
+  const auto now = facts(41'000, 50, 50);
+  std::vector<double> scores(2);
+  decline->evaluate(now, scores);
+  // Ages of 31000: prior 20 / (20 * 31100). Group 0: (40·k + 20) / (60 * 1000·k + 622000), with k = 1 as forgetting comes first.
+  const double worth = 0.306853;
+  EXPECT_NEAR(scores[0], worth / (60.0 / 682'000), 1);
+  EXPECT_NEAR(scores[1], worth / (21.0 / 701'500), 1);
+}
+
+TEST(Decline, ARefilledSegmentIsAnotherOne) {
+  const auto decline = evaluation("decline");
+  const std::vector<SegmentFacts> before = {segment(1, 100, 900)}, after = {segment(1, 50, 900)};
+  decline->observe(before, 1000);
+  decline->observe(after, 2000);  // filled at 1100, not at 100: the 50 did not die
+  std::vector<double> scores(1);
+  decline->evaluate(after, scores);
+  EXPECT_NEAR(scores[0], score("decline", after[0]), 1e-6);
+}
 
 }  // namespace
 }  // namespace varve::cleaner

@@ -22,11 +22,21 @@ inline SegmentFacts segment(std::uint64_t id, std::uint32_t live, std::uint64_t 
   return facts;
 }
 
-inline double score(std::string_view evaluation, const SegmentFacts& facts) {
-  auto made = make_evaluation(evaluation);
+inline std::unique_ptr<Evaluation> evaluation(std::string_view spelling) {
+  auto made = make_evaluation(spelling);
   EXPECT_TRUE(made.ok()) << made.error().message();
+  return std::move(*made);
+}
+
+inline std::unique_ptr<Placement> placement(std::string_view spelling, const PlacementScale& scale) {
+  auto made = make_placement(spelling, scale);
+  EXPECT_TRUE(made.ok()) << made.error().message();
+  return std::move(*made);
+}
+
+inline double score(std::string_view spelling, const SegmentFacts& facts) {
   double result = 0;
-  (*made)->evaluate({&facts, 1}, {&result, 1});
+  evaluation(spelling)->evaluate({&facts, 1}, {&result, 1});
   return result;
 }
 

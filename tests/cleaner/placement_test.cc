@@ -1,7 +1,12 @@
 #include <gmock/gmock.h>
 
+#include <map>
+#include <set>
+
+#include "cleaner/learned_state.h"
 #include "cleaner/placement/quantisation.h"
 #include "facts.h"
+#include "format/estimate.h"
 
 namespace varve::cleaner {
 namespace {
@@ -10,9 +15,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 
 std::unique_ptr<Placement> placement(std::string_view spelling, std::uint64_t capacity = 1 << 16) {
-  auto made = make_placement(spelling, {capacity, 16});
-  EXPECT_TRUE(made.ok()) << made.error().message();
-  return std::move(*made);
+  return placement(spelling, PlacementScale{capacity, 16});
 }
 
 SegmentFacts collected_after(std::uint8_t group, std::uint64_t life) {
@@ -134,7 +137,7 @@ TEST(Sfs, HottestFirst) {
   const auto sfs = placement("sfs:groups=2");
   EXPECT_EQ(sfs->place(WrittenBlock{.estimate = 10}), 1);  // nothing is known of groups
   std::vector<SegmentFacts> segments = {segment(1, 50, 10), segment(2, 50, 10), segment(3, 50, 1000), segment(4, 50, 1000)};
-  sfs->observe(segments);
+  sfs->observe(segments, 1000);
   EXPECT_THAT(sfs->learned(), ElementsAre(0.001, 0.1));
   EXPECT_EQ(sfs->place(WrittenBlock{.estimate = 12}), 0);
   EXPECT_EQ(sfs->place(WrittenBlock{.estimate = 500}), 1);
@@ -146,6 +149,117 @@ TEST(Sfs, CentresOutliveAMount) {
   const auto sfs = placement("sfs:groups=2");
   sfs->restore(std::vector<double>{0.1, 0.001, 0});
   EXPECT_THAT(sfs->learned(), ElementsAre(0.001, 0.1));
+}
+
+constexpr std::uint64_t kCapacity = 64 * 45;  // a thousand blocks at one rate are in the middle of an octave
+
+// Writes of blocks drawn by lot, placed as the filesystem does it.
+class Traffic {
+ public:
+  explicit Traffic(Placement& placement) : placement_(placement), last_(1000), code_(1000) {}
+
+  // `count` writes, the given share of them to the first hundred of a thousand blocks. Returns the groups they went to.
+  std::vector<unsigned> write(std::uint64_t count, double hot_share) {
+    std::vector<unsigned> groups;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const bool hot = static_cast<double>(random_.next() % 1000) < 1000 * hot_share;
+      last_written_ = hot ? random_.next() % 100 : 100 + random_.next() % 900;
+      groups.push_back(write_block(last_written_));
+      if (++clock_ % (kCapacity / 64) == 0) placement_.observe({}, clock_);
+    }
+    return groups;
+  }
+  // Mean group of the next writes to the first hundred, and to the others.
+  std::pair<double, double> mean_groups(double hot_share) {
+    double sum[2] = {}, count[2] = {};
+    for (int i = 0; i < 4000; ++i) {
+      const unsigned group = write(1, hot_share).front();
+      sum[last_written_ >= 100] += group;
+      ++count[last_written_ >= 100];
+    }
+    return {sum[0] / count[0], sum[1] / count[1]};
+  }
+  double estimate(std::uint64_t block) const { return format::decode_interval(code_[block]); }
+
+ private:
+  unsigned write_block(std::uint64_t block) {
+    WrittenBlock facts;
+    if (last_[block]) {
+      facts.interval = clock_ - last_[block];
+      facts.previous_estimate = estimate(block);
+      code_[block] = format::next_estimate(code_[block], static_cast<double>(facts.interval));
+    }
+    facts.estimate = estimate(block);
+    facts.key = block;
+    facts.clock = last_[block] = clock_;
+    return placement_.place(facts);
+  }
+
+  Placement& placement_;
+  SeededRandom random_{1};
+  std::vector<std::uint64_t> last_;
+  std::vector<std::uint8_t> code_;
+  std::uint64_t clock_ = kCapacity / 64, last_written_ = 0;
+};
+
+TEST(Learned, WhereAllDieAtOneRateThereIsHardlyMoreThanOneGroup) {
+  const auto learned = placement("learned", PlacementScale{kCapacity, 16, 64});
+  Traffic traffic(*learned);
+  traffic.write(16 * kCapacity, 0.1);
+  std::map<unsigned, unsigned> counts;
+  for (unsigned group : traffic.write(4000, 0.1)) ++counts[group];
+  unsigned most = 0;
+  for (const auto& [group, count] : counts) most = std::max(most, count);
+  EXPECT_GT(most, 3600u);
+}
+
+TEST(Learned, RatesPart) {
+  const auto learned = placement("learned", PlacementScale{kCapacity, 16, 16});
+  Traffic traffic(*learned);
+  traffic.write(16 * kCapacity, 0.9);
+  // Rates of 0.009 and 0.00011: more than six octaves.
+  const auto [hot, cold] = traffic.mean_groups(0.9);
+  EXPECT_GT(cold, hot + 4);
+}
+
+TEST(Learned, WhatOutlivedItsEstimateSinks) {
+  const auto learned = placement("learned:least=0", PlacementScale{kCapacity, 16, 16});
+  Traffic traffic(*learned);
+  traffic.write(16 * kCapacity, 0.9);
+  const MovedBlock moved{.age = 600, .estimate = traffic.estimate(0)};
+  const unsigned before = learned->place(moved);
+  traffic.write(kCapacity, 0);  // the hundred are not written any more
+  EXPECT_GT(learned->place(moved), before);
+}
+
+TEST(Learned, KeepsToTheGroupsItMayHave) {
+  const auto learned = placement("learned:least=0:groups=2", PlacementScale{kCapacity, 16, 16});
+  Traffic traffic(*learned);
+  for (int i = 0; i < 40; ++i) {
+    const auto groups = traffic.write(kCapacity / 64, 0.9);  // from one observation to the next
+    EXPECT_LE(std::set<unsigned>(groups.begin(), groups.end()).size(), 2u);
+  }
+}
+
+TEST(LearnedState, IsForTheSamePlacementOnly) {
+  const auto sfs = placement("sfs:groups=2"), again = placement("sfs:groups=3"), sepbit = placement("sepbit");
+  sfs->restore(std::vector<double>{0.001, 0.1});
+  const LearnedState kept = keep_learned(*sfs);
+  restore_learned(*again, kept);
+  EXPECT_THAT(again->learned(), ElementsAre(0.001, 0.1));
+  restore_learned(*sepbit, kept);
+  EXPECT_THAT(sepbit->learned(), ElementsAre(0));
+  EXPECT_EQ(keep_learned(*placement("none")), LearnedState{});
+}
+
+TEST(LearnedState, DistrustsTheDevice) {
+  const auto sfs = placement("sfs:groups=2");
+  LearnedState kept = keep_learned(*sfs);
+  sfs->restore(std::vector<double>{0.001, 0.1});
+  kept = keep_learned(*sfs);
+  kept[1] = ~std::uint64_t{0};  // not a number
+  restore_learned(*sfs, kept);
+  EXPECT_THAT(sfs->learned(), ElementsAre(0.1));
 }
 
 TEST(Placements, StayWithinTheirGroups) {

@@ -49,9 +49,9 @@ TEST(Registry, RefusesParametersThatNobodyKnows) {
 
 TEST(Registry, HoldsTheBuiltInPoliciesByName) {
   for (const char* rule : {"timestamp", "timestamp:order=youngest", "greedy", "cost-benefit", "cost-hotness", "age-threshold",
-                           "segregation", "hybrid", "reservoir", "mdc", "fifo", "d-choices"})
+                           "segregation", "hybrid", "reservoir", "mdc", "decline", "fifo", "d-choices"})
     EXPECT_TRUE(VictimRule::make(rule).ok()) << rule;
-  for (const char* name : {"none", "split", "sfs", "dac", "sepbit", "age-chain", "interval"})
+  for (const char* name : {"none", "split", "sfs", "dac", "sepbit", "age-chain", "interval", "learned"})
     EXPECT_TRUE(make_placement(name, {1000, 16}).ok()) << name;
 }
 
@@ -59,11 +59,11 @@ TEST(Plugin, AddsItsPolicies) {
   const Status loaded = load_plugin(EXAMPLE_PLUGIN);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   // Segment 1 has more garbage, but is too young.
-  EXPECT_THAT(choose("patient:wait=100", {segment(1, 10, 99), segment(2, 50, 100)}, {.wanted = 1, .most_moved = 100}),
+  EXPECT_THAT(choose("patient:wait=100", {segment(1, 10, 99), segment(2, 50, 100)}, {.wanted = 1}),
               ElementsAre(2));
-  const auto placement = make_placement("by-novelty", {});
-  ASSERT_TRUE(placement.ok());
-  EXPECT_EQ((*placement)->place(MovedBlock{}), 2);
+  const auto made = make_placement("by-novelty", {});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ((*made)->place(MovedBlock{}), 2);
   EXPECT_EQ(load_plugin(EXAMPLE_PLUGIN).error().code(), Errc::exists);
 }
 

@@ -9,7 +9,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr SelectionLimits kNoLimits{.wanted = 1'000'000, .most_moved = 1'000'000};
+const SelectionLimits kNoLimits{.wanted = 1'000'000};
+
+SelectionLimits limits(std::uint64_t wanted, std::uint64_t most_moved = 1'000'000, double max_utilisation = 1) {
+  return {wanted, max_utilisation, [most_moved](const Victims& v) { return v.live() <= most_moved; }};
+}
 
 TEST(Best, RanksByScore) {
   EXPECT_THAT(choose("greedy", {segment(1, 30, 1), segment(2, 10, 1), segment(3, 20, 1)}, kNoLimits), ElementsAre(2, 3, 1));
@@ -17,19 +21,29 @@ TEST(Best, RanksByScore) {
 
 TEST(Best, StopsWhenEnoughIsGained) {
   EXPECT_THAT(choose("greedy", {segment(1, 30, 1), segment(2, 10, 1), segment(3, 20, 1)},
-                     {.wanted = 91, .most_moved = 1000}),
+                     limits(91, 1000)),
               ElementsAre(2, 3));  // 90 are not enough
 }
 
 TEST(Best, SkipsWhatIsTooMuchToMove) {
   EXPECT_THAT(choose("timestamp", {segment(1, 60, 9), segment(2, 50, 8), segment(3, 40, 7)},
-                     {.wanted = 1000, .most_moved = 100}),
+                     limits(1000, 100)),
               ElementsAre(1, 3));
+}
+
+TEST(Best, CountsNodesApart) {
+  std::vector<SegmentFacts> segments = {segment(1, 60, 9), segment(2, 50, 8)};
+  segments[1].holds_nodes = true;
+  SeededRandom random(1);
+  const Victims victims = (*VictimRule::make("greedy"))->choose(segments, kNoLimits, random);
+  EXPECT_EQ(victims.data, 60u);
+  EXPECT_EQ(victims.nodes, 50u);
+  EXPECT_EQ(victims.gain, 90u);
 }
 
 TEST(Best, LeavesTooFullSegmentsOut) {
   EXPECT_THAT(choose("timestamp", {segment(1, 99, 9), segment(2, 98, 8)},
-                     {.wanted = 1000, .most_moved = 1000, .max_utilisation = 0.985}),
+                     limits(1000, 1000, 0.985)),
               ElementsAre(2));
   EXPECT_THAT(choose("greedy", {}, kNoLimits), IsEmpty());
 }
@@ -37,7 +51,7 @@ TEST(Best, LeavesTooFullSegmentsOut) {
 TEST(DChoices, WithManyDrawsItIsTheBest) {
   std::vector<SegmentFacts> segments;
   for (std::uint64_t i = 0; i < 20; ++i) segments.push_back(segment(i, static_cast<std::uint32_t>(50 + i), 1));
-  EXPECT_THAT(choose("d-choices:d=1000", segments, {.wanted = 100, .most_moved = 1000}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(choose("d-choices:d=1000", segments, limits(100, 1000)), ElementsAre(0, 1, 2));
 }
 
 TEST(DChoices, OneDrawIsChance) {
@@ -45,11 +59,11 @@ TEST(DChoices, OneDrawIsChance) {
   for (std::uint64_t i = 0; i < 100; ++i) segments.push_back(segment(i, static_cast<std::uint32_t>(i), 1));
   double sum = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed)
-    sum += static_cast<double>(choose("d-choices:d=1", segments, {.wanted = 1, .most_moved = 1000}, seed).front());
+    sum += static_cast<double>(choose("d-choices:d=1", segments, limits(1, 1000), seed).front());
   EXPECT_NEAR(sum / 400, 49.5, 6);  // uniform: standard error 1.44
   sum = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed)
-    sum += static_cast<double>(choose("d-choices:d=2", segments, {.wanted = 1, .most_moved = 1000}, seed).front());
+    sum += static_cast<double>(choose("d-choices:d=2", segments, limits(1, 1000), seed).front());
   EXPECT_NEAR(sum / 400, 33, 6);  // the smaller of two
 }
 

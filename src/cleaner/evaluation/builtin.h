@@ -12,6 +12,7 @@ std::unique_ptr<Evaluation> make_cost_benefit(const Parameters&);
 std::unique_ptr<Evaluation> make_cost_hotness(const Parameters&);
 std::unique_ptr<Evaluation> make_age_threshold(const Parameters&);
 std::unique_ptr<Evaluation> make_mdc(const Parameters&);
+std::unique_ptr<Evaluation> make_decline(const Parameters&);
 std::unique_ptr<Evaluation> make_reservoir(const Parameters&);
 
 }  // namespace varve::cleaner

@@ -35,7 +35,7 @@ class SepBit final : public Placement {
     return {life == kUnknown ? 0 : static_cast<double>(life)};
   }
   void restore(std::span<const double> learned) override {
-    if (!learned.empty() && learned[0] > 0) life_ = static_cast<std::uint64_t>(learned[0]);
+    if (!learned.empty() && learned[0] > 0 && learned[0] < 1e15) life_ = static_cast<std::uint64_t>(learned[0]);
   }
 
  private:

@@ -20,7 +20,7 @@ class Sfs final : public Placement {
   std::uint8_t place(const MovedBlock& block) const override {
     return group_of(std::max(block.estimate, static_cast<double>(block.age)));
   }
-  void observe(std::span<const SegmentFacts> segments) override {
+  void observe(std::span<const SegmentFacts> segments, std::uint64_t) override {
     std::vector<double> hotness;
     for (const SegmentFacts& s : segments) hotness.push_back(hotness_of(s));
     std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ class Segregation final : public VictimSelection {
     std::stable_sort(field.begin() + 1, field.end(),
                      [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
     for (const Candidate& candidate : field) {
-      if (stop_ && victims.live >= candidate.segment->blocks) break;
+      if (stop_ && victims.live() >= candidate.segment->blocks) break;
       if (!take(victims, *candidate.segment, limits)) break;
     }
     return victims;
