@@ -2,8 +2,9 @@
 //
 //   c++ -std=c++20 -shared -fPIC -I src examples/cleaner-plugin/patient.cc -o patient.so
 //
-// load_plugin() of src/cleaner/registry.h takes it. The mount does not offer that yet: its cleaner has greedy and
-// cost-benefit. src/cleaner/evaluation, selection and placement hold those that come with Varve, one file each.
+//   varve mount -o plugin=./patient.so,policy=patient:wait=10000,placement=by-novelty data.img DIR
+//
+// src/cleaner/evaluation, selection and placement hold those that come with Varve, one file each.
 #include "cleaner/registry.h"
 
 namespace {

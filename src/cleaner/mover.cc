@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -53,20 +54,20 @@ bool Mover::still_there(const meta::Inode& inode, const LiveBlock& block) const 
          (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
-Status Mover::move(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes) {
+Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
   {
     const meta::Gate::Pass pass(store_.gate());
-    if (!store_.may_move({0, 0, nodes, group})) return Errc::no_space;
+    if (!store_.may_move({0, 0, nodes, 0})) return Errc::no_space;
   }
   for (std::size_t at = 0; at < blocks.size(); at += kBatchBlocks)
-    TRY(move_batch(blocks.subspan(at, std::min(kBatchBlocks, blocks.size() - at)), group, nodes));
+    TRY(move_batch(blocks.subspan(at, std::min(kBatchBlocks, blocks.size() - at)), nodes));
   return {};
 }
 
 Status Mover::read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memory) {
   for (std::size_t begin = 0; begin < blocks.size();) {
     std::size_t end = begin + 1;
-    while (end < blocks.size() && blocks[end].address == blocks[end - 1].address + 1) ++end;
+    while (end < blocks.size() && end - begin < kMostRead && blocks[end].address == blocks[end - 1].address + 1) ++end;
     const auto part = memory.span().subspan(begin * kBlockSize, (end - begin) * kBlockSize);
     TRY(store_.device().read(blocks[begin].address.v << kBlockShift, part));
     store_.io().counters().reads += 1;
@@ -77,42 +78,58 @@ Status Mover::read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memor
   return {};
 }
 
-Status Mover::move_batch(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes) {
-  AlignedBuffer memory(blocks.size() * kBlockSize);
-  TRY(read_batch(blocks, memory));
-  std::vector<const LiveBlock*> good;
-  std::vector<std::size_t> place;
+std::vector<Mover::ReadBlock> Mover::sound_ones(std::span<const LiveBlock> blocks, const AlignedBuffer& memory) {
+  std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (crc32c(memory.span().subspan(i * kBlockSize, kBlockSize)) == blocks[i].crc) {
-      good.push_back(&blocks[i]);
-      place.push_back(i);
+    const std::byte* bytes = memory.data() + i * kBlockSize;
+    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {
+      good.push_back({&blocks[i], bytes});
       continue;
     }
     spdlog::error("{}: block {} (inode {}, file block {}) is damaged; it stays where it is", store_.device().name(),
                   blocks[i].address, blocks[i].ino, blocks[i].block);
     store_.note_error(Errc::corrupt, blocks[i].address, blocks[i].ino);
   }
-  for (std::size_t at = 0; at < good.size();) {
-    format::Run run;
-    {
-      const meta::Gate::Closure closed(store_.gate());
-      const auto wanted = static_cast<std::uint32_t>(good.size() - at);
-      if (store_.may_move({wanted, wanted, nodes, group})) run = store_.log().allocate(group, wanted);
-      if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
-    }
-    if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
-    AlignedBuffer out(std::size_t{run.blocks} * kBlockSize);
-    for (std::uint32_t i = 0; i < run.blocks; ++i)
-      std::memcpy(out.data() + i * kBlockSize, memory.data() + place[at + i] * kBlockSize, kBlockSize);
-    Status status = store_.device().write(run.start.v << kBlockShift, out.span());
-    store_.io().counters().writes += 1;
-    store_.io().counters().bytes_written += out.size();
-    for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*good[at + i], run.start + i);
-    store_.segments().sub_in_flight(run.start, run.blocks);
-    TRY(status);
-    store_.counters().cleaned_blocks += run.blocks;
-    at += run.blocks;
+  return good;
+}
+
+// Read in the order they stand in, written by group, and in a group in the order of their files.
+Status Mover::move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
+  AlignedBuffer memory(blocks.size() * kBlockSize);
+  TRY(read_batch(blocks, memory));
+  auto good = sound_ones(blocks, memory);
+  std::stable_sort(good.begin(), good.end(), [](const ReadBlock& a, const ReadBlock& b) {
+    return std::tuple(a.block->group, a.block->ino, a.block->block) < std::tuple(b.block->group, b.block->ino, b.block->block);
+  });
+  for (auto at = good.begin(); at != good.end();) {
+    auto end = at;
+    while (end != good.end() && end->block->group == at->block->group && static_cast<std::size_t>(end - at) < kMostWritten) ++end;
+    TRY(write_some({at, end}, nodes, at));
   }
+  return {};
+}
+
+// Writes the first of `blocks`, as many as fit at the head, and moves `next` behind them.
+Status Mover::write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next) {
+  format::Run run;
+  {
+    const meta::Gate::Closure closed(store_.gate());
+    const auto wanted = static_cast<std::uint32_t>(blocks.size());
+    const unsigned group = store_.head_for(blocks[0].block->group);
+    if (store_.may_move({wanted, wanted, nodes, group})) run = store_.log().allocate(group, wanted);
+    if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
+  }
+  if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
+  AlignedBuffer out(std::size_t{run.blocks} * kBlockSize);
+  for (std::uint32_t i = 0; i < run.blocks; ++i) std::memcpy(out.data() + i * kBlockSize, blocks[i].bytes, kBlockSize);
+  Status status = store_.device().write(run.start.v << kBlockShift, out.span());
+  store_.io().counters().writes += 1;
+  store_.io().counters().bytes_written += out.size();
+  for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*blocks[i].block, run.start + i);
+  store_.segments().sub_in_flight(run.start, run.blocks);
+  TRY(status);
+  store_.counters().cleaned_blocks += run.blocks;
+  next += run.blocks;
   return {};
 }
 

@@ -16,6 +16,7 @@ struct LiveBlock {
   std::uint32_t clock = 0;
   std::uint32_t crc = 0;
   std::uint8_t estimate = 0;
+  std::uint8_t group = 0;  // where it is to go
 };
 
 class Mover {
@@ -24,15 +25,23 @@ class Mover {
 
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
-  // Moves them to the head of `group`; the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space:
-  // it could run out of segments.
-  Status move(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes);
+  // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
+  // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space: it could run
+  // out of segments.
+  Status move(std::span<const LiveBlock> blocks, std::uint64_t nodes);
 
  private:
-  static constexpr std::size_t kBatchBlocks = 64;
+  static constexpr std::size_t kBatchBlocks = 1024;  // in memory at one time
+  static constexpr std::size_t kMostRead = 64, kMostWritten = 64;  // by one request: others wait behind it
+  struct ReadBlock {
+    const LiveBlock* block;
+    const std::byte* bytes;
+  };
   bool still_there(const meta::Inode& inode, const LiveBlock& block) const;
-  Status move_batch(std::span<const LiveBlock> blocks, unsigned group, std::uint64_t nodes);
+  Status move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes);
   Status read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memory);
+  std::vector<ReadBlock> sound_ones(std::span<const LiveBlock> blocks, const AlignedBuffer& memory);
+  Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);
   Status apply(const LiveBlock& block, BlockAddr to);
 
   meta::Store& store_;

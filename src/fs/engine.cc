@@ -13,9 +13,11 @@ namespace {
 constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
 }
 
-Engine::Engine(std::unique_ptr<meta::Store> store, const Options& options)
-    : store_(std::move(store)), options_(options), started_ns_(options.clock->monotonic_ns()) {
-  cleaner_ = std::make_unique<cleaner::Cleaner>(*store_, options.victim_policy);
+Engine::Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options)
+    : store_(std::move(store)),
+      options_(options),
+      cleaner_(std::move(cleaner)),
+      started_ns_(options.clock->monotonic_ns()) {
   scrubber_ = std::make_unique<scrub::Scrubber>(*store_, [this] { request_checkpoint(); });
   last_operation_ns_ = started_ns_;
 }
@@ -132,9 +134,10 @@ bool Engine::work(bool space_wanted) {
   }
   worked |= reap_waiting();
 
-  const bool low = space_wanted_.exchange(false) || space_wanted || look_for_space();
+  const bool waited_for = space_wanted_.exchange(false) || space_wanted;
+  const bool low = waited_for || look_for_space();
   if (!low && !checkpoint_is_due()) return worked;
-  clean_and_checkpoint(low);
+  clean_and_checkpoint(low, waited_for);
   return true;
 }
 
@@ -147,19 +150,19 @@ bool Engine::cleaning_helps() {
   return options_.cleaner && segments.clean() + segments.reclaimable() <= store_->low_water() + cleaner_->ahead();
 }
 
-void Engine::clean_and_checkpoint(bool low) {
+void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
   meta::Store::CheckpointRequest request;
   const auto& segments = store_->segments();
   const std::uint64_t clean_before = segments.clean();
-  if (low && cleaning_helps()) request.evacuate = cleaner_->run_round();
+  if (low && cleaning_helps()) request.evacuate = cleaner_->run_round(waited_for);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
   const bool pointless = low && request.evacuate.empty() && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
   if (pointless) store_->wake_waiters();
   else (void)store_->checkpoint(request);
   // The delta may have kept the room that moving needs; now it is merged.
   if (low && !pointless && request.evacuate.empty() && cleaning_helps()) {
-    request.evacuate = cleaner_->run_round();
+    request.evacuate = cleaner_->run_round(waited_for);
     if (!request.evacuate.empty()) (void)store_->checkpoint(request);
   }
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;

@@ -25,7 +25,7 @@ class Attempt;
 
 class Engine {
  public:
-  Engine(std::unique_ptr<meta::Store> store, const Options& options);
+  Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options);
   ~Engine();
 
   meta::Store& store() { return *store_; }
@@ -70,7 +70,7 @@ class Engine {
   bool space_is_low();
   bool look_for_space();
   bool cleaning_helps();
-  void clean_and_checkpoint(bool low);
+  void clean_and_checkpoint(bool low, bool waited_for);
   void after();
   Status try_reap(Operation& operation, Ino ino);
 

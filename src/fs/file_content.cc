@@ -1,5 +1,7 @@
 #include "fs/file_content.h"
 
+#include "fs/block_history.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -101,6 +103,7 @@ Status zero_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64
   std::memset(builder.data(0) + from % kBlockSize, 0, to - from);
   meta::StageBlock staged{block, builder.finish(0), mapped, true};
   const std::uint64_t clock = a.store().advance_clock(1);
+  place_blocks(a, inode, {&staged, 1}, clock);
   a.store().stage_blocks(inode, {&staged, 1}, a.store().clock_units(clock));
   return {};
 }

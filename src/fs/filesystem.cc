@@ -1,5 +1,7 @@
 #include "fs/filesystem.h"
 
+#include <map>
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -24,6 +26,7 @@ void fill_segments(FilesystemStatus& status, meta::Store& store) {
   status.segment_blocks = blocks;
   status.segments.total = store.segments().geometry().count;
   std::uint64_t used_blocks = 0, live_in_used = 0;
+  std::map<std::uint8_t, GroupCounts> groups;
   store.segments().for_each([&](SegmentId, const log::SegmentInfo& s) {
     if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) {
       ++status.segments.clean;
@@ -31,6 +34,10 @@ void fill_segments(FilesystemStatus& status, meta::Store& store) {
     }
     used_blocks += blocks;
     live_in_used += s.live();
+    GroupCounts& group = groups[s.group];
+    ++group.segments;
+    group.live_blocks += s.live();
+    group.open |= s.state == log::SegmentState::open;
     if (s.state == log::SegmentState::open) {
       ++status.segments.open;
       return;
@@ -40,6 +47,10 @@ void fill_segments(FilesystemStatus& status, meta::Store& store) {
     if (empty) status.reclaimable_blocks += blocks;
     ++status.utilisation[std::min<std::size_t>(19, std::size_t{s.live()} * 20 / blocks)];
   });
+  for (auto& [number, group] : groups) {
+    group.group = number;
+    status.groups.push_back(group);
+  }
   status.live_blocks = live_in_used;
   status.garbage_blocks = used_blocks - std::min(used_blocks, live_in_used);
 }
@@ -90,8 +101,6 @@ Filesystem::Filesystem(std::unique_ptr<Engine> engine) : engine_(std::move(engin
 Filesystem::~Filesystem() = default;
 
 Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, const Options& options) {
-  if (!cleaner::make_victim_policy(options.victim_policy))
-    return Error(Errc::invalid, fmt::format("unknown cleaning policy '{}' (greedy, cost-benefit)", options.victim_policy));
   meta::StoreOptions store_options;
   store_options.read_only = options.read_only;
   store_options.no_recovery = options.no_recovery;
@@ -101,7 +110,11 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   store_options.memory_bytes = options.memory_bytes;
   store_options.clock = options.clock;
   store_options.random = options.random;
-  auto engine = std::make_unique<Engine>(TRY(meta::Store::open(device, store_options)), options);
+  TRY(cleaner::VictimRule::make(options.victims));  // before anything is recovered or written
+  TRY(cleaner::make_placement(options.placement, {}));
+  auto store = TRY(meta::Store::open(device, store_options));
+  auto made = TRY(cleaner::Cleaner::make(*store, options.victims, options.placement));
+  auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
   if (!options.read_only) TRY(filesystem->engine_->reap_orphans());
@@ -165,7 +178,8 @@ FilesystemStatus Filesystem::status() {
   fill_traffic(status, store);
   status.cleaner_state = engine_->cleaner().state();
   status.cleaner_running = status.cleaner_state.rfind("idle", 0) != 0;
-  status.victim_policy = engine_->cleaner().policy_name();
+  status.victim_policy = engine_->cleaner().victims();
+  status.placement = engine_->cleaner().placement_name();
   status.node_cache_bytes = store.nodes().bytes();
   status.node_cache_hits = store.nodes().hits();
   status.node_cache_misses = store.nodes().misses();
@@ -175,6 +189,12 @@ FilesystemStatus Filesystem::status() {
   std::tie(status.first_error, status.last_error) = store.errors();
   status.scrub = engine_->scrubber().state();
   return status;
+}
+
+Status Filesystem::tune(std::string_view name, std::string_view value) {
+  if (name == "policy") return engine_->cleaner().set_victims(value);
+  if (name == "placement") return engine_->cleaner().set_placement(value);
+  return Error(Errc::invalid, fmt::format("there is no setting '{}' (policy, placement)", name));
 }
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }

@@ -145,6 +145,8 @@ class Filesystem {
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);
+  // Changes a setting of the running filesystem: "policy", "placement" (see Options). Errc::invalid says what is wrong.
+  Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
   Engine& engine() { return *engine_; }          // for making Operations

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fs/block_history.h"
 #include "fs/file_content.h"
 
 namespace varve::fs {
@@ -112,6 +113,7 @@ class WriteRange {
 
   Status run() {
     Ownership owned = TRY(ownership(a_, inode_, first_, count_));
+    look_up_cached(a_, inode_, first_, owned);
     // Partial blocks at the ends need what is there already; behind the end of the file there are zeros.
     const std::uint64_t end = offset_ + data_.size();
     std::span<const std::byte> head, tail;
@@ -154,6 +156,7 @@ class WriteRange {
       staged[i].old = owned.old[i];
       staged[i].assume_owned = owned.assume_owned;
     }
+    place_blocks(a_, inode_, staged, clock);
     a_.store().counters().user_blocks += count_;
     a_.store().stage_blocks(inode_, staged, a_.store().clock_units(clock));
   }

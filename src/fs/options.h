@@ -19,7 +19,8 @@ struct Options {
   bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten
   bool discard = false;            // discard freed segments after each checkpoint
   bool cleaner = true;
-  std::string victim_policy = "cost-benefit";  // or "greedy"
+  std::string victims = "decline";     // how the cleaner chooses segments (cleaner/victim_rule.h)
+  std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
   Atime atime = Atime::relative;
   std::size_t memory_bytes = 256u << 20;
   std::uint64_t seal_delay_ms = 5000;       // an acknowledged operation is on its way to the device after this

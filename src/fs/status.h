@@ -27,6 +27,13 @@ struct SegmentCounts {
   std::uint64_t used = 0;
 };
 
+struct GroupCounts {  // segments that one head fills
+  std::uint8_t group = 0;  // 0 … 15; format::kGroupChain, kGroupNodes
+  std::uint64_t segments = 0;
+  std::uint64_t live_blocks = 0;
+  bool open = false;  // one of them is being filled
+};
+
 struct FilesystemStatus {
   std::string device;
   std::string backend;  // "io_uring", "threads", "memory"
@@ -45,6 +52,7 @@ struct FilesystemStatus {
   std::uint64_t charged_blocks = 0;      // what ENOSPC is decided by
   std::uint64_t segment_blocks = 0;
   SegmentCounts segments;
+  std::vector<GroupCounts> groups;  // those that have segments, by number
   std::array<std::uint64_t, 20> utilisation{};  // used segments by live share, 5 % steps
 
   // log
@@ -79,6 +87,7 @@ struct FilesystemStatus {
   bool cleaner_running = false;
   std::string cleaner_state;       // what it does or why it does nothing
   std::string victim_policy;
+  std::string placement;
   std::uint64_t segments_cleaned = 0;
 
   // memory

@@ -20,6 +20,13 @@ struct StatusPage {
 static_assert(sizeof(StatusPage) == 8192, "part of the ioctl's number");
 
 inline constexpr unsigned long kStatusIoctl = _IOWR('V', 0x60, StatusPage);  // JSON: state of the mount
+// A setting to change: "name=value", as in mount options; those that `varve tune --help` lists. The answer is empty, or
+// what is wrong with it.
+struct TuneText {
+  char text[4096] = {};  // ends with a 0
+};
+
+inline constexpr unsigned long kTuneIoctl = _IOWR('V', 0x64, TuneText);
 inline constexpr unsigned long kCheckpointIoctl = _IO('V', 0x61);            // returns when it is settled
 
 // What to do about the background scrub. Stopping returns at once; the report tells when it has stopped.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cleaner/victim_rule.h"
+
 namespace varve::fuse {
 
 namespace {
@@ -47,8 +49,14 @@ Status set_memory(MountOptions& o, Value value) {
 }
 
 Status set_policy(MountOptions& o, Value value) {
-  if (value != "cost-benefit" && value != "greedy") return bad_value("policy", value, "must be cost-benefit or greedy");
-  o.fs.victim_policy = value;
+  TRY(cleaner::VictimRule::make(value));
+  o.fs.victims = value;
+  return {};
+}
+
+Status set_placement(MountOptions& o, Value value) {
+  TRY(cleaner::make_placement(value, {}));
+  o.fs.placement = value;
   return {};
 }
 
@@ -89,7 +97,10 @@ constexpr Option kOptions[] = {
      }},
     {"cleaner", kValue, "on|off: clean in the background (on)",
      [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
-    {"policy", kValue, "cost-benefit|greedy: how the cleaner chooses segments", set_policy},
+    {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
+    {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
+    {"plugin", kValue, "shared object with policies; stands before the options that name them",
+     [](MountOptions&, Value v) { return cleaner::load_plugin(std::string(v)); }},
     {"memory", kValue, "bound of the daemon's memory, as 256M", set_memory},
     {"threads", kValue, "serving threads (one per CPU, at most 4)",
      [](MountOptions& o, Value v) -> Status {

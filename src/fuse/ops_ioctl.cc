@@ -131,6 +131,21 @@ Status checkpoint(Request& r) {
   return {};
 }
 
+Status tune(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<TuneText>());
+  const std::string_view setting(asked.text, ::strnlen(asked.text, sizeof asked.text));
+  const auto equals = std::min(setting.find('='), setting.size());
+  const Status done = r.fs().tune(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
+  TuneText answer;
+  if (!done.ok()) {
+    const std::string message = done.error().message();
+    std::memcpy(answer.text, message.data(), std::min(message.size(), sizeof answer.text - 1));
+  }
+  reply_ioctl_struct(r, answer);
+  return {};
+}
+
 // A piece of a document that make() gives as a whole.
 template <class Make>
 Status document(Request& r, Make&& make) {
@@ -183,6 +198,8 @@ Status ioctl(Request& r) {
       return trim(r);
     case kCheckpointIoctl:
       return checkpoint(r);
+    case kTuneIoctl:
+      return tune(r);
     case kStatusIoctl:
       return document(r, [&r] { return r.session().status_json(); });
     case kScrubIoctl:

@@ -1,12 +1,25 @@
 #include "fuse/status_json.h"
 
 #include "base/errc.h"
+#include "format/map_record.h"
 
 namespace varve::fuse {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Segments by the head that filled them.
+Json groups_json(const fs::FilesystemStatus& s) {
+  Json groups = Json::array();
+  for (const fs::GroupCounts& group : s.groups) {
+    const Json name = group.group == format::kGroupChain   ? Json("log")
+                      : group.group == format::kGroupNodes ? Json("metadata")
+                                                           : Json(group.group);
+    groups.push_back({{"group", name}, {"segments", group.segments}, {"live_blocks", group.live_blocks}, {"open", group.open}});
+  }
+  return groups;
+}
 
 Json space_json(const fs::FilesystemStatus& s) {
   return {{"block_bytes", kBlockSize},
@@ -23,7 +36,8 @@ Json space_json(const fs::FilesystemStatus& s) {
             {"open", s.segments.open},
             {"empty", s.segments.empty},
             {"used", s.segments.used}}},
-          {"utilisation", s.utilisation}};
+          {"utilisation", s.utilisation},
+          {"groups", groups_json(s)}};
 }
 
 Json log_json(const fs::FilesystemStatus& s) {
@@ -60,6 +74,7 @@ Json cleaner_json(const fs::FilesystemStatus& s) {
   return {{"running", s.cleaner_running},
           {"state", s.cleaner_state},
           {"victim_policy", s.victim_policy},
+          {"placement", s.placement},
           {"segments_cleaned", s.segments_cleaned}};
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cleaner/victim_rule.h"
 #include "support/ace.h"
 #include "support/good.h"
 #include "support/script_generator.h"
@@ -78,17 +79,21 @@ ScriptProfile crash_profile() {
   return profile;
 }
 
+void sweep_seed(CrashSetup setup, const ScriptProfile& profile, std::uint64_t seed, std::size_t positions) {
+  setup.seed = seed;
+  setup.completion_seed = seed % 3 == 0 ? 0 : seed;
+  const DurableState start = prepare(setup, {});
+  const Script script = random_script(seed, profile);
+  const SweepOptions options = few_per_script(seed, positions);
+  const std::string failure = sweep(setup, start, {}, script, options);
+  if (!failure.empty()) FAIL() << "seed " << seed << "\n" << failure << smaller(setup, start, script, options);
+}
+
 void sweep_seeds(const CrashSetup& base, const ScriptProfile& profile, double share, std::size_t positions = 40) {
   const Budget budget(share);
   for (std::uint64_t seed = first_seed(); seed == first_seed() || budget.left(); ++seed) {
-    CrashSetup setup = base;
-    setup.seed = seed;
-    setup.completion_seed = seed % 3 == 0 ? 0 : seed;
-    const DurableState start = prepare(setup, {});
-    const Script script = random_script(seed, profile);
-    const SweepOptions options = few_per_script(seed, positions);
-    const std::string failure = sweep(setup, start, {}, script, options);
-    if (!failure.empty()) FAIL() << "seed " << seed << "\n" << failure << smaller(setup, start, script, options);
+    sweep_seed(base, profile, seed, positions);
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
@@ -133,6 +138,31 @@ TEST(Random, the_log_wraps_and_the_cleaner_works) {
   crowd(profile);
   profile.steps = 250;
   sweep_seeds(setup, profile, 0.15, 30);
+}
+
+// By turns, so that each rule meets each placement in time.
+void take_turns(CrashSetup& setup, std::uint64_t turn) {
+  const auto rules = cleaner::victim_rules();
+  const auto placements = cleaner::registry().placements.names();
+  setup.victims = rules[turn % rules.size()].name;
+  setup.placement = placements[(turn + turn / rules.size()) % placements.size()].name;
+}
+
+// Blocks at the heads of several groups, and moved from one to another, while power fails.
+TEST(Random, every_policy_and_placement) {
+  CrashSetup setup;
+  setup.bytes = 12u << 20;
+  setup.checkpoint_records = 200;
+  ScriptProfile profile = crash_profile();
+  crowd(profile);
+  profile.steps = 250;
+  const std::uint64_t least = cleaner::victim_rules().size();
+  const Budget budget(0.1);
+  for (std::uint64_t turn = 0; turn < least || budget.left(); ++turn) {
+    take_turns(setup, turn);
+    sweep_seed(setup, profile, first_seed() + turn, 10);
+    if (HasFatalFailure()) return;
+  }
 }
 
 // Checkpoints and the cleaner run beside the operations.
@@ -208,6 +238,7 @@ TEST(Nightly, as_many_states_as_asked_for) {
       crowd(profile);
       profile.steps = 250;
       if (seed % 6 == 5) profile.total_bytes = 7u << 20;  // these meet ENOSPC
+      if (seed % 6 == 4) take_turns(setup, seed / 6);
     }
     const SweepOptions options = few_per_script(seed, 60);
     const Script script = random_script(seed, profile);

@@ -24,6 +24,15 @@ std::string complaint(std::string_view text) {
   return status.error().message();
 }
 
+TEST(MountOptions, PoliciesHaveParameters) {
+  const MountOptions options = parsed("policy=mdc+d-choices:d=20,placement=sfs:groups=3");
+  EXPECT_EQ(options.fs.victims, "mdc+d-choices:d=20");
+  EXPECT_EQ(options.fs.placement, "sfs:groups=3");
+  EXPECT_THAT(complaint("policy=fancy"), HasSubstr("greedy"));
+  EXPECT_THAT(complaint("placement=sfs:groups=99"), HasSubstr("groups"));
+  EXPECT_THAT(complaint("plugin=/nowhere.so"), HasSubstr("/nowhere.so"));
+}
+
 TEST(MountOptions, NothingMeansTheDefaults) {
   const MountOptions options = parsed("");
   EXPECT_FALSE(options.fs.read_only);
@@ -59,7 +68,7 @@ TEST(MountOptions, ReadsValues) {
   EXPECT_EQ(options.fs.memory_bytes, std::size_t{1} << 30);
   EXPECT_FALSE(options.wishes.writeback);
   EXPECT_FALSE(options.fs.cleaner);
-  EXPECT_EQ(options.fs.victim_policy, "greedy");
+  EXPECT_EQ(options.fs.victims, "greedy");
   EXPECT_EQ(options.server.threads, 3U);
   EXPECT_EQ(options.server.idle_threads, IdleThreads::off);
   EXPECT_EQ(options.log_file, "/var/log/varve");
@@ -76,7 +85,7 @@ TEST(MountOptions, SaysWhatIsWrong) {
   EXPECT_THAT(complaint("ro=1"), HasSubstr("takes no value"));
   EXPECT_THAT(complaint("writeback=maybe"), HasSubstr("on or off"));
   EXPECT_THAT(complaint("threads=0"), HasSubstr("threads=0"));
-  EXPECT_THAT(complaint("policy=best"), HasSubstr("greedy"));
+  EXPECT_THAT(complaint("policy=nicest"), HasSubstr("greedy"));
 }
 
 TEST(MountOptions, Sizes) {

@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <random>
 
 #include <fmt/format.h>
 
 #include "base/buffer.h"
+#include "cleaner/registry.h"
+#include "fs/engine.h"
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
@@ -31,6 +34,7 @@ class Brink : public ::testing::Test {
     ASSERT_TRUE(good(text(make_image(*device_, {.segment_blocks = segment_blocks}))));
     fixture_ = std::make_unique<FsFixture>(*device_, test_options(clock_, random_));
     fixture_->options().count_references = false;
+    fixture_->options().placement = placement_;
     ASSERT_TRUE(good(text(fixture_->mount())));
   }
   // With the engine's threads, and a kernel that holds every inode until it is forgotten.
@@ -80,12 +84,21 @@ class Brink : public ::testing::Test {
 
   // As many files as the device takes, with the longest names there are; all but a few of its blocks are tree nodes.
   static std::string name_of(std::size_t i) { return fmt::format("{:0>250}", i * 7919 % 100'003); }
-  std::vector<std::size_t> fill_with_names() {
+  std::vector<std::size_t> fill_with_names(std::size_t at_least = 10'000) {
     std::vector<std::size_t> files;
     while (!create_refused(name_of(files.size()))) files.push_back(files.size());
-    EXPECT_GT(files.size(), 10'000U);
+    EXPECT_GE(files.size(), at_least);
     std::shuffle(files.begin(), files.end(), std::mt19937_64(first_seed()));
     return files;
+  }
+  void overwrite(const std::vector<std::pair<Ino, std::uint64_t>>& files, unsigned times) {
+    for (unsigned i = 0; i < times; ++i) {
+      const auto& [ino, bytes] = files[random_.next() % files.size()];
+      const std::uint64_t length = random_.next() % 4 ? 4096 : kMiB;
+      const std::uint64_t offset = random_.next() % (bytes - length + 1) / 4096 * 4096;
+      ASSERT_FALSE(write_refused(ino, offset, length)) << i;
+      if (i % 16 == 0) { ASSERT_FALSE(sync_refused()); }
+    }
   }
   // Files of up to 4 MiB; returns their numbers and sizes.
   std::vector<std::pair<Ino, std::uint64_t>> fill_with_data() {
@@ -113,6 +126,7 @@ class Brink : public ::testing::Test {
     EXPECT_EQ(check_image(*device_, false), "");
   }
 
+  std::string placement_ = fs::Options{}.placement;
   std::unique_ptr<io::MemDevice> device_;
   ManualClock clock_;
   SeededRandom random_{first_seed()};
@@ -185,13 +199,100 @@ TEST_F(Brink, extended_attributes_fill_the_device) {
 // Each write takes several of the smallest segments.
 TEST_F(Brink, large_overwrites_on_small_segments) {
   make(64 * kMiB);
+  overwrite(fill_with_data(), 2000);
+  finish();
+}
+
+// What deletes may have of the clean segments is promised to one of them; only the cleaner's are left.
+class Promised : public Brink {
+ protected:
+  void SetUp() override {
+    placement_ = "none";
+    make(64 * kMiB);
+  }
+  void TearDown() override {
+    const meta::Gate::Pass pass(store().gate());
+    store().withdraw(claim_);
+  }
+  meta::Store& store() { return fixture_->fs().engine().store(); }
+  void promise_all() {
+    const meta::Gate::Pass pass(store().gate());
+    for (claim_.payload = store().segments().clean() * 64; store().admit(claim_) != meta::Store::Room::granted;)
+      --claim_.payload;
+  }
+  bool may_move_to_group_0(std::uint64_t blocks) {
+    const meta::Gate::Pass pass(store().gate());
+    return store().may_move({.blocks = blocks, .places = 1, .group = 0});
+  }
+  meta::Claim claim_{.frees = true};
+};
+
+TEST_F(Promised, segments_are_not_for_heads_of_groups) {
+  EXPECT_EQ(store().head_for(3), 3U);
+  promise_all();
+  EXPECT_GT(claim_.payload, 100U * 64);
+  const meta::Gate::Pass pass(store().gate());
+  EXPECT_EQ(store().head_for(3), 0U);
+}
+
+// Room at group 0's head is promised as well.
+TEST_F(Promised, segments_are_not_for_moved_blocks) {
+  ASSERT_FALSE(create_refused("file"));
+  ASSERT_FALSE(write_refused(ino_of("file"), 0, 20 * 4096));
+  ASSERT_FALSE(sync_refused());
+  ASSERT_GT(store().log().heads()[0].blocks, 0U);
+  EXPECT_TRUE(may_move_to_group_0(4 * 64));
+  promise_all();
+  EXPECT_TRUE(may_move_to_group_0(2 * 64));
+  EXPECT_FALSE(may_move_to_group_0(3 * 64 + 1));
+}
+
+// As many heads as there can be, none for longer than the next few blocks: a segment for each would be more than the
+// device can spare.
+class Scattered final : public cleaner::Placement {
+ public:
+  std::string_view name() const override { return "scattered"; }
+  unsigned groups() const override { return format::kMaxGroups; }
+  std::uint8_t place(const cleaner::WrittenBlock&) const override { return next(); }
+  std::uint8_t place(const cleaner::MovedBlock&) const override { return next(); }
+
+ private:
+  std::uint8_t next() const { return static_cast<std::uint8_t>(turn_.fetch_add(1) % format::kMaxGroups); }
+  mutable std::atomic<unsigned> turn_{0};
+};
+
+class ManyHeads : public Brink {
+ protected:
+  void SetUp() override {
+    placement_ = "scattered";
+    (void)cleaner::registry().placements.add("scattered", "", [](const cleaner::Parameters&, const cleaner::PlacementScale&) {
+      return std::make_unique<Scattered>();
+    });
+  }
+};
+
+TEST_F(ManyHeads, take_no_segment_that_is_promised) {
+  make(64 * kMiB);
+  overwrite(fill_with_data(), 2000);
+  finish();
+}
+
+TEST_F(ManyHeads, take_no_segment_that_deletes_need) {
+  make(16 * kMiB);
+  auto files = fill_with_data();
+  const std::vector<std::size_t> names = fill_with_names(0);
+  for (std::size_t i = 0; i < names.size(); i += 2) ASSERT_FALSE(unlink_refused(name_of(names[i]))) << i;
+  overwrite(files, 500);
+  finish();
+}
+
+TEST_F(ManyHeads, crash_again_and_again) {
+  make(16 * kMiB);
   const auto files = fill_with_data();
-  for (unsigned i = 0; i < 2000; ++i) {
-    const auto& [ino, bytes] = files[random_.next() % files.size()];
-    const std::uint64_t length = random_.next() % 4 ? 4096 : kMiB;
-    const std::uint64_t offset = random_.next() % (bytes - length + 1) / 4096 * 4096;
-    ASSERT_FALSE(write_refused(ino, offset, length)) << i;
-    if (i % 16 == 0) { ASSERT_FALSE(sync_refused()); }
+  for (unsigned i = 0; i < 60; ++i) {
+    overwrite(files, 20);
+    if (i % 2 == 0) crash();
+    if (HasFatalFailure()) return;
   }
   finish();
 }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "cleaner/victim_rule.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
@@ -212,6 +213,54 @@ TEST_F(Stress, all_threads_write_parts_of_one_file) {
     ASSERT_TRUE(world->fixture.unmount().ok());
     ASSERT_TRUE(good(check_image(world->device)));
     ASSERT_TRUE(world->fixture.mount().ok());
+  }
+}
+
+// Users write and the cleaner moves while policies and placements are replaced under them.
+TEST_F(Stress, policies_change_under_load) {
+  parameters.bytes = 24u << 20;
+  world = std::make_unique<World>(parameters);
+  ASSERT_TRUE(good(world->start()));
+  const Ino ino = world->fixture.make("/file", S_IFREG | 0644)->ino;
+  constexpr std::uint64_t kBlocks = 3500;
+  std::vector<std::uint64_t> seeds(kBlocks);  // each block is one thread's
+  auto write = [&](std::uint64_t block, std::uint64_t seed) {
+    seeds[block] = seed;
+    return world->fixture.write(ino, block * kBlockSize, pattern_bytes(seed, 0, kBlockSize));
+  };
+  for (std::uint64_t block = 0; block < kBlocks; ++block) ASSERT_TRUE(write(block, block).ok());
+  std::atomic<unsigned> writing{kThreads - 1};
+  const std::string failure = in_threads([&](unsigned i) -> std::string {
+    Dice dice(first_seed() * 100 + i);
+    if (i == 0) {
+      auto& fs = world->fixture.fs();
+      const auto rules = cleaner::victim_rules();
+      const auto placements = cleaner::registry().placements.names();
+      while (writing) {
+        if (Status tuned = fs.tune("policy", dice.pick(rules).name); !tuned.ok()) return tuned.error().message();
+        if (Status tuned = fs.tune("placement", dice.pick(placements).name); !tuned.ok()) return tuned.error().message();
+        if (fs.status().placement.empty()) return "no placement";
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+      return "";
+    }
+    std::string text;
+    for (std::uint64_t n = 0; n < 2500 && text.empty(); ++n) {
+      const std::uint64_t piece = dice.percent(80) ? dice.below(50) : dice.below(kBlocks / kThreads);
+      if (Status written = write(piece * kThreads + i, n * kBlocks + piece); !written.ok()) text = written.error().message();
+    }
+    --writing;
+    return text;
+  });
+  ASSERT_TRUE(good(failure));
+  EXPECT_GT(world->fixture.fs().status().segments_cleaned, 10U);
+  ASSERT_TRUE(world->fixture.unmount().ok());
+  ASSERT_TRUE(good(check_image(world->device)));
+  ASSERT_TRUE(world->fixture.mount().ok());
+  for (std::uint64_t block = 0; block < kBlocks; ++block) {
+    const auto found = world->fixture.read(ino, block * kBlockSize, kBlockSize);
+    ASSERT_TRUE(found.ok());
+    ASSERT_EQ(*found, pattern_bytes(seeds[block], 0, kBlockSize)) << "block " << block;
   }
 }
 

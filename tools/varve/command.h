@@ -23,6 +23,7 @@ void declare_checkpoint(CLI::App& app, Action& chosen);
 void declare_trim(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);
+void declare_tune(CLI::App& app, Action& chosen);
 void declare_dump(CLI::App& app, Action& chosen);
 void declare_salvage(CLI::App& app, Action& chosen);
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "cleaner/victim_rule.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 
@@ -37,6 +38,29 @@ void declare_trim(CLI::App& app, Action& chosen) {
             io.out << fmt::format("{}: {} bytes trimmed\n", directory, bytes);
             return {};
           });
+}
+
+void declare_tune(CLI::App& app, Action& chosen) {
+  struct Words {
+    std::string directory;
+    std::vector<std::string> settings;
+  };
+  auto words = std::make_shared<Words>();
+  CLI::App* command = app.add_subcommand("tune", "Change settings of a mounted filesystem");
+  command->add_option("directory", words->directory, "Where it is mounted")->required();
+  command->add_option("settings", words->settings, "policy=…, placement=…, as mount options")->required();
+  std::string footer = "Policies:\n";
+  for (const auto& [name, help] : cleaner::victim_rules()) footer += fmt::format("  {:14} {}\n", name, help);
+  footer += "Placements:\n";
+  for (const auto& [name, help] : cleaner::registry().placements.names()) footer += fmt::format("  {:14} {}\n", name, help);
+  command->footer(footer);
+  command->callback([=, &chosen] {
+    chosen = [=](IoLayer&) -> Status {
+      MountClient client = TRY(MountClient::open(words->directory));
+      for (const std::string& setting : words->settings) TRY(client.tune(setting));
+      return {};
+    };
+  });
 }
 
 }  // namespace varve::tool

@@ -64,6 +64,17 @@ Status MountClient::checkpoint() {
   return {};
 }
 
+Status MountClient::tune(const std::string& setting) {
+  fuse::TuneText text;
+  if (setting.find('=') == setting.npos || setting.size() >= sizeof text.text)
+    return Error(Errc::invalid, fmt::format("'{:.100}': must be setting=value, as policy=greedy", setting));
+  setting.copy(text.text, setting.size());
+  if (::ioctl(fd_, fuse::kTuneIoctl, &text) != 0) return error("tune");
+  text.text[sizeof text.text - 1] = 0;
+  if (text.text[0]) return Error(Errc::invalid, text.text);
+  return {};
+}
+
 Result<std::uint64_t> MountClient::trim() {
   fstrim_range range{0, ~0ULL, 0};
   if (::ioctl(fd_, FITRIM, &range) != 0) return error("trim");

@@ -23,6 +23,7 @@ class MountClient {
   Status scrub(const fuse::ScrubCommand& command);
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
+  Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words
 
  private:
   MountClient(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}

@@ -86,6 +86,22 @@ std::string utilisation_text(const Json& space) {
   return text;
 }
 
+// What each head has filled, and how much of that lives.
+std::string groups_text(const Json& space) {
+  if (!space.contains("groups") || space["groups"].empty()) return "";
+  const std::uint64_t blocks = space.value("segment_blocks", std::uint64_t{1});
+  std::string text = "\nSegments by group\n";
+  for (const Json& group : space["groups"]) {
+    const std::uint64_t segments = group.value("segments", std::uint64_t{0});
+    const std::uint64_t live = group.value("live_blocks", std::uint64_t{0});
+    const std::string name = group["group"].is_string() ? group["group"].get<std::string>() : group["group"].dump();
+    text += fmt::format("  {:<8} {:>8}  {:5.1f} % live{}\n", name, segments,
+                        100.0 * static_cast<double>(live) / static_cast<double>(std::max<std::uint64_t>(1, segments * blocks)),
+                        group.value("open", false) ? ", one open" : "");
+  }
+  return text;
+}
+
 std::string space_text(const Json& space) {
   Section section("Space", space);
   const std::uint64_t whole = section.number("device_blocks");
@@ -101,7 +117,7 @@ std::string space_text(const Json& space) {
     counts.count("Used", "used");
     text += counts.text();
   }
-  return text + utilisation_text(space);
+  return text + utilisation_text(space) + groups_text(space);
 }
 
 std::string log_text(const Json& log) {
@@ -129,6 +145,7 @@ std::string traffic_text(const Json& traffic) {
 std::string cleaner_text(const Json& cleaner) {
   Section section("Cleaner", cleaner);
   section.yes_no("Running", "running").words("State", "state").words("Policy", "victim_policy");
+  section.words("Placement", "placement");
   section.count("Segments cleaned", "segments_cleaned");
   return section.text();
 }

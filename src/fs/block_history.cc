@@ -1,0 +1,76 @@
+#include "fs/block_history.h"
+
+#include <algorithm>
+
+#include "format/estimate.h"
+
+namespace varve::fs {
+
+namespace {
+
+using Kind = meta::MappedBlock::Kind;
+
+class CachedNodes : public meta::NodeSource {
+ public:
+  explicit CachedNodes(meta::NodeCache& cache) : cache_(cache) {}
+  Result<meta::NodePtr> get(const meta::NodeWant& want) override {
+    if (meta::NodePtr node = cache_.find(want)) return node;
+    return Errc::would_block;
+  }
+  void prefetch(std::span<const meta::NodeWant>) override {}
+
+ private:
+  meta::NodeCache& cache_;
+};
+
+std::uint8_t group_of(meta::Store& store, const meta::MappedBlock& old) {
+  if (old.kind == Kind::pending) return old.pending->group;
+  return store.segments().info(store.segments().geometry().segment_of(old.address)).group;
+}
+
+}  // namespace
+
+void look_up_cached(Attempt& a, const meta::Inode& inode, std::uint64_t first, Ownership& owned) {
+  auto unknown = [](const meta::MappedBlock& block) { return block.kind == Kind::unknown; };
+  if (std::none_of(owned.old.begin(), owned.old.end(), unknown)) return;
+  CachedNodes source(a.store().nodes());
+  std::vector<meta::MappedBlock> found(owned.old.size());
+  if (!meta::resolve_blocks(inode, a.view(), source, first, found).ok()) return;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (unknown(owned.old[i]) && found[i].has_data()) owned.old[i] = found[i];
+}
+
+void place_blocks(Attempt& a, const meta::Inode& inode, std::span<meta::StageBlock> blocks, std::uint64_t clock) {
+  meta::Store& store = a.store();
+  const std::uint32_t now = store.clock_units(clock);
+  const auto unit = static_cast<double>(store.super().clock_unit);
+  double interval = 0, before = 0;
+  unsigned known = 0, estimated = 0;
+  cleaner::WrittenBlock written;
+  for (const meta::StageBlock& block : blocks) {
+    if (!block.old.has_data()) continue;
+    interval += std::max(now - std::min(now, block.old.clock), 1u);
+    ++known;
+    if (block.old.estimate) before += format::decode_interval(block.old.estimate), ++estimated;
+    if (known == 1) written.group = group_of(store, block.old);
+  }
+  std::uint8_t estimate = 0;
+  if (known) {
+    interval /= known;
+    const std::uint8_t old_estimate = estimated ? format::encode_interval(before / estimated) : 0;
+    estimate = format::next_estimate(old_estimate, interval);
+    written.interval = static_cast<std::uint64_t>(interval * unit);
+    written.previous_estimate = format::decode_interval(old_estimate) * unit;
+    written.estimate = format::decode_interval(estimate) * unit;
+  }
+  written.key = (inode.ino.v << 40) + blocks[0].block;
+  written.blocks = static_cast<std::uint32_t>(blocks.size());
+  written.clock = clock;
+  const std::uint8_t group = cleaner::place(a.engine().cleaner().placement(), written);
+  for (meta::StageBlock& block : blocks) {
+    block.estimate = estimate;
+    block.data->group = group;
+  }
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,209 @@
+// Every cleaning policy and placement under the model: whatever they choose, contents, maps and counters stay right.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "cleaner/mover.h"
+#include "cleaner/victim_rule.h"
+#include "format/estimate.h"
+#include "fs/engine.h"
+#include "support/good.h"
+#include "support/script_generator.h"
+#include "support/settings.h"
+#include "support/world.h"
+
+namespace varve::test {
+namespace {
+
+constexpr std::uint64_t kBytes = 48u << 20;
+constexpr std::uint64_t kBlocks = kBytes / 100 * 70 / 4096;
+
+Step step(std::string_view text) { return *parse_step(text); }
+
+WorldParameters world_of(const std::string& victims, const std::string& placement) {
+  WorldParameters parameters;
+  parameters.bytes = kBytes;
+  parameters.options = [=](fs::Options& options) {
+    options.victims = victims;
+    options.placement = placement;
+  };
+  return parameters;
+}
+
+// A file of most of the device, of which a tenth gets most of the writes.
+class Aging {
+ public:
+  explicit Aging(World& world, std::uint64_t seed) : world_(world), dice_(seed) {}
+
+  std::string fill() {
+    if (auto failure = world_.steps.run(step("create /big 0644")); !failure.empty()) return failure;
+    for (std::uint64_t at = 0; at < kBlocks * 4096; at += 256 * 1024) {
+      const std::uint64_t length = std::min<std::uint64_t>(256 * 1024, kBlocks * 4096 - at);
+      if (auto failure = world_.steps.run(step(fmt::format("write /big {} {} {}", at, length, ++writes_))); !failure.empty())
+        return failure;
+    }
+    return "";
+  }
+  std::string write(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t block = dice_.percent(80) ? dice_.below(kBlocks / 10) : dice_.below(kBlocks - 4);
+      const std::uint64_t length = dice_.percent(90) ? 4096 : dice_.between(1, 16384);
+      const auto text = fmt::format("write /big {} {} {}", block * 4096, length, ++writes_);
+      if (auto failure = world_.steps.run(step(text)); !failure.empty()) return failure;
+      if (i % 200 != 199) continue;
+      if (auto failure = world_.steps.run(step("fsync /big")); !failure.empty()) return failure;
+    }
+    return "";
+  }
+
+ private:
+  World& world_;
+  Dice dice_;
+  std::uint64_t writes_ = 0;
+};
+
+std::uint64_t cleaned(World& world) { return world.fixture.fs().status().segments_cleaned; }
+
+// Sums of rates in the free-region map, kept by differences, against the blocks' own estimates.
+std::string compare_rates(World& world) {
+  const auto settled = world.fixture.call([&](fs::Operation& op) { return world.fixture.fs().checkpoint(op); });
+  if (!settled.ok()) return settled.error().message();
+  meta::Store& store = world.fixture.fs().engine().store();
+  cleaner::Mover mover(store);
+  std::uint64_t all = 0;
+  for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
+    const auto live = mover.live_blocks(SegmentId{i});
+    if (!live.ok()) return live.error().message();
+    std::uint64_t sum = 0;
+    for (const cleaner::LiveBlock& block : *live) sum += format::rate_of(block.estimate);
+    if (const auto kept = store.segments().info(SegmentId{i}).rate_sum; kept != sum)
+      return fmt::format("segment {}: sum of rates {} instead of {}", i, kept, sum);
+    all += sum;
+  }
+  return all > 0 ? "" : "no block has an estimate";
+}
+
+class EveryPolicy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryPolicy, keeps_what_the_model_says) {
+  const auto slash = GetParam().find('/');
+  World world(world_of(GetParam().substr(0, slash), GetParam().substr(slash + 1)));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(2 * kBlocks)));
+  EXPECT_GT(cleaned(world), 10U);
+  EXPECT_EQ(world.steps.refused_for_space(), 0U);
+  EXPECT_TRUE(good(compare_rates(world)));
+  EXPECT_TRUE(good(world.finish()));
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& parameter) {
+  std::string name = parameter.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Victims, EveryPolicy,
+                         ::testing::Values("greedy/split", "cost-benefit/split", "cost-benefit:form=sqrt/sepbit",
+                                           "cost-hotness/sfs", "age-threshold/split", "mdc/interval", "decline/learned",
+                                           "decline/dac", "fifo/age-chain", "timestamp:order=youngest/none",
+                                           "segregation/none", "hybrid/sfs:quantiser=equi-width", "reservoir/split",
+                                           "d-choices/none"),
+                         test_name);
+
+// A plugin that answers with groups and segments that there are not.
+class WildPlacement final : public cleaner::Placement {
+ public:
+  std::string_view name() const override { return "wild"; }
+  unsigned groups() const override { return 256; }
+  std::uint8_t place(const cleaner::WrittenBlock&) const override { return next(); }
+  std::uint8_t place(const cleaner::MovedBlock&) const override { return next(); }
+
+ private:
+  std::uint8_t next() const { return static_cast<std::uint8_t>(37 * ++turn_); }
+  mutable unsigned turn_ = 0;
+};
+
+class WildSelection final : public cleaner::VictimSelection {
+ public:
+  std::string_view name() const override { return "wild"; }
+  cleaner::Victims select(std::span<const cleaner::SegmentFacts> segments, const cleaner::Evaluation& evaluation,
+                          const cleaner::SelectionLimits& limits, Random&) const override {
+    auto field = cleaner::candidates(segments, evaluation, limits);
+    std::ranges::sort(field, std::greater(), &cleaner::Candidate::score);
+    cleaner::Victims victims;
+    for (const cleaner::Candidate& candidate : field)
+      if (!cleaner::take(victims, *candidate.segment, limits)) break;
+    const auto sound = victims.ids;
+    victims.ids = {SegmentId{~0ULL}, SegmentId{segments.size() + 1'000'000}};
+    for (SegmentId id : sound) victims.ids.insert(victims.ids.end(), {id, id, SegmentId{0}});
+    return victims;
+  }
+};
+
+TEST(Plugin, answers_that_make_no_sense_do_no_harm) {
+  ASSERT_TRUE(cleaner::registry()
+                  .placements
+                  .add("wild", "", [](const auto&, const auto&) { return std::make_unique<WildPlacement>(); })
+                  .ok());
+  ASSERT_TRUE(
+      cleaner::registry().selections.add("wild", "", [](const auto&) { return std::make_unique<WildSelection>(); }).ok());
+  World world(world_of("greedy+wild", "wild"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(kBlocks)));
+  EXPECT_GT(cleaned(world), 10U);
+  EXPECT_TRUE(good(world.finish()));
+}
+
+TEST(Tuning, policies_change_while_it_is_mounted) {
+  World world(world_of("greedy", "none"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  const auto placements = cleaner::registry().placements.names();
+  const auto rules = cleaner::victim_rules();
+  for (std::size_t i = 0; i < std::max(placements.size(), rules.size()); ++i) {
+    const std::string& rule = rules[i % rules.size()].name;
+    const std::string& placement = placements[i % placements.size()].name;
+    ASSERT_TRUE(world.fixture.fs().tune("policy", rule).ok()) << rule;
+    ASSERT_TRUE(world.fixture.fs().tune("placement", placement).ok()) << placement;
+    EXPECT_EQ(world.fixture.fs().status().victim_policy, rule);
+    EXPECT_EQ(world.fixture.fs().status().placement, placement);
+    ASSERT_TRUE(good(aging.write(kBlocks / 3))) << rule << "/" << placement;
+  }
+  EXPECT_GT(cleaned(world), 10U);
+  EXPECT_TRUE(good(world.finish()));
+}
+
+TEST(Tuning, refuses_what_there_is_not) {
+  World world(world_of("greedy", "none"));
+  ASSERT_TRUE(good(world.start()));
+  EXPECT_TRUE(world.fixture.fs().tune("policy", "fancy").fails_with(Errc::invalid));
+  EXPECT_TRUE(world.fixture.fs().tune("placement", "dac:groups=100").fails_with(Errc::invalid));
+  EXPECT_TRUE(world.fixture.fs().tune("colour", "blue").fails_with(Errc::invalid));
+  EXPECT_EQ(world.fixture.fs().status().victim_policy, "greedy");
+}
+
+TEST(Learned, what_a_placement_has_learned_outlives_the_mount) {
+  World world(world_of("cost-benefit", "sfs:groups=3"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(kBlocks)));
+  const auto centres = world.fixture.fs().engine().cleaner().placement().learned();
+  ASSERT_EQ(centres.size(), 3U);
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  ASSERT_TRUE(world.fixture.mount().ok());
+  EXPECT_EQ(world.fixture.fs().engine().cleaner().placement().learned(), centres);
+  ASSERT_TRUE(world.fixture.unmount().ok());
+}
+
+}  // namespace
+}  // namespace varve::test
