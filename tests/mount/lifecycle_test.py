@@ -118,14 +118,17 @@ class Lifecycle(unittest.TestCase):
         image.mount()
         for i in range(10):
             fill_random(self.dir / f"f{i}", 4 * MIB, i)
-        writer = subprocess.Popen(["sh", "-c", f"while :; do cp '{self.dir}/f1' '{self.dir}/g'; rm '{self.dir}/g'; done"])
+        going_on = image.folder / "going-on"
+        going_on.touch()
+        copy = f"cp '{self.dir}/f1' '{self.dir}/g'; rm '{self.dir}/g'"
+        writer = subprocess.Popen(["sh", "-c", f"while [ -e '{going_on}' ]; do {copy}; done"])
         self.addCleanup(writer.kill)
         for turn in range(10):
             for aspect in ("live", "age", "group", "owner"):
                 drawn = command(BIN / "varve", "map", "--by", aspect, self.dir).stdout
                 self.assertIn(" % live" if aspect == "live" else "live (", drawn)
         self.assertIn("/f3", command(BIN / "varve", "map", "--by", "owner", image.path).stdout)
-        writer.kill()
+        going_on.unlink()  # killed, the shell would leave its last copy behind, and the mount busy
         writer.wait()
         image.check_all()
 
