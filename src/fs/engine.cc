@@ -11,6 +11,10 @@ namespace varve::fs {
 
 namespace {
 constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
+
+// Between two looks at whether a checkpoint or cleaning is due, while there is anything that is not in the trees: what is
+// waited for is told at once, so that looking now and then is enough.
+constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 }
 
 Engine::Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options)
@@ -169,12 +173,13 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
 }
 
 void Engine::maintain() {
+  auto pause = kShortestPause;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
       auto due = [this] { return stopping_ || poked_; };
       const bool busy = armed_.load();
-      if (busy) changed_.wait_for(lock, std::chrono::milliseconds(20), due);
+      if (busy) changed_.wait_for(lock, pause, due);
       else changed_.wait(lock, due);
       if (stopping_) return;
       poked_ = false;
@@ -192,9 +197,11 @@ void Engine::maintain() {
     }
     const std::uint64_t now = store_->clock().monotonic_ns();
     const std::uint64_t operations = store_->log().chunks() + store_->delta_records();
+    pause = std::min(2 * pause, kLongestPause);
     if (operations != seen_operations_) {
       seen_operations_ = operations;
       last_operation_ns_ = now;
+      pause = kShortestPause;
     }
     if (!store_->dirty() && !anything_to_reap()) {
       armed_ = false;
