@@ -45,7 +45,7 @@ const char* name_of(State::Phase phase) {
 
 Scrubber::Scrubber(meta::Store& store, std::function<void()> save)
     : store_(store),
-      second_superblock_(store.super().device_blocks - 1),
+      second_superblock_{store.super().device_blocks - 1},
       save_(std::move(save)),
       mark_(store.scrub_mark()) {
   state_.phase = phase_of(mark_);
