@@ -87,7 +87,7 @@ void References::add(Ino ino, std::uint64_t count) {
 std::uint64_t References::drop(Ino ino, std::uint64_t count) {
   Shard& shard = shard_of(ino);
   std::lock_guard lock(shard.mutex);
-  const std::uint64_t left = shard.count(ino.v) - std::min(count, shard.count(ino.v));
+  const std::uint64_t held = shard.count(ino.v), left = held - std::min(count, held);
   shard.set(ino.v, left);
   return left;
 }
