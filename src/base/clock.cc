@@ -6,6 +6,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/mix.h"
+
 namespace varve {
 
 namespace {
@@ -50,10 +52,7 @@ Random& Random::system() {
 
 std::uint64_t SeededRandom::next() {
   constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15ULL;
-  std::uint64_t z = std::atomic_ref(state_).fetch_add(kStep, std::memory_order_relaxed) + kStep;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
+  return mix64(std::atomic_ref(state_).fetch_add(kStep, std::memory_order_relaxed) + kStep);
 }
 
 }  // namespace varve

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/mix.h"
 #include "format/estimate.h"
 
 namespace varve::check {
@@ -14,12 +15,6 @@ constexpr std::size_t kMostConflicts = 1000;
 
 const std::uint64_t kPerLeaf = format::reverse_map_shape(1).per_leaf();
 
-std::uint64_t mix(std::uint64_t x) {  // finaliser of splitmix64
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 std::uint64_t entry_hash(BlockAddr address, const format::ReverseEntry& entry) {
@@ -28,8 +23,8 @@ std::uint64_t entry_hash(BlockAddr address, const format::ReverseEntry& entry) {
   std::array<std::uint64_t, 3> words;
   static_assert(sizeof(words) == sizeof(bytes));
   std::memcpy(words.data(), bytes.data(), sizeof(words));
-  std::uint64_t hash = mix(address.v + 0x9E3779B97F4A7C15ULL);
-  for (const std::uint64_t word : words) hash = mix(hash ^ word);
+  std::uint64_t hash = mix64(address.v + 0x9E3779B97F4A7C15ULL);
+  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
   return hash;
 }
 

@@ -5,20 +5,15 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "base/mix.h"
 #include "base/types.h"
 
 namespace varve::test {
 
 namespace {
 
-std::uint64_t scramble(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
-}
-
 std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t index) {
-  return scramble(scramble(seed + 0x9E3779B97F4A7C15ULL) ^ index) | 0x0101010101010101ULL;
+  return mix64(mix64(seed + 0x9E3779B97F4A7C15ULL) ^ index) | 0x0101010101010101ULL;
 }
 
 bool all_zero(std::span<const std::byte> bytes) {
@@ -46,7 +41,7 @@ std::vector<std::byte> pattern_bytes(std::uint64_t seed, std::uint64_t position,
 }
 
 std::uint64_t mix_hash(std::uint64_t hash, std::uint64_t value) {
-  return scramble(hash * 0x9E3779B97F4A7C15ULL + scramble(value + 0x632BE59BD9B4E019ULL));
+  return mix64(hash * 0x9E3779B97F4A7C15ULL + mix64(value + 0x632BE59BD9B4E019ULL));
 }
 
 std::uint64_t hash_bytes(std::span<const std::byte> bytes) {

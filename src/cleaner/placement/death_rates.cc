@@ -4,17 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "base/mix.h"
+
 namespace varve::cleaner {
-
-namespace {
-
-std::uint64_t mixed(std::uint64_t key) {  // finaliser of splitmix64
-  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  key = (key ^ (key >> 27)) * 0x94D049BB133111EBULL;
-  return key ^ (key >> 31);
-}
-
-}  // namespace
 
 DeathRates::DeathRates(double memory, std::size_t most_sampled) : memory_(memory), most_sampled_(most_sampled) {}
 
@@ -39,7 +31,7 @@ void DeathRates::count_life(Sampled& block, std::uint64_t until) {
 
 void DeathRates::thin_out() {
   one_in_ *= 2;
-  std::erase_if(sample_, [&](const auto& entry) { return mixed(entry.first) & (one_in_ - 1); });
+  std::erase_if(sample_, [&](const auto& entry) { return mix64(entry.first) & (one_in_ - 1); });
 }
 
 void DeathRates::forget(std::uint64_t clock) {
@@ -56,7 +48,7 @@ void DeathRates::written(const WrittenBlock& block) {
   if (block.interval != kUnknown)
     cells_[bin(block.previous_estimate)][bin(static_cast<double>(block.interval))].deaths += block.blocks;
   for (std::uint64_t key = block.key; key < block.key + block.blocks; ++key) {
-    if (mixed(key) & (one_in_ - 1)) continue;
+    if (mix64(key) & (one_in_ - 1)) continue;
     auto [at, fresh] = sample_.try_emplace(key);
     if (!fresh) count_life(at->second, std::max(block.clock, at->second.counted));
     at->second = {block.clock, block.clock, bin(block.estimate)};
