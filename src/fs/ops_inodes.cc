@@ -60,6 +60,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (change.gid) attributes.gid = *change.gid;
     if (change.flags) attributes.flags = *change.flags;
     if (change.drop_privileges) drop_suid(*inode);
+    if (change.ctime) a.store().clock().not_before(*change.ctime);
     if (change.atime) attributes.atime = *change.atime;
     if (change.mtime) attributes.mtime = *change.mtime;
     attributes.ctime = change.ctime ? *change.ctime : now;
