@@ -11,6 +11,8 @@ import os
 import random
 import shutil
 import signal
+import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -74,9 +76,12 @@ def processes_of(image):
 
 def is_unlocked(image):
     """No process holds the image: also no thread of a killed one that still ends its last write."""
-    with open(image, "rb") as file:
+    with open(image, "r+b") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stat.S_ISBLK(os.fstat(file.fileno()).st_mode):
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+            else:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return False
     return True
