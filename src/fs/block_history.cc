@@ -34,10 +34,7 @@ void look_up_cached(Attempt& a, const meta::Inode& inode, std::uint64_t first, O
   auto unknown = [](const meta::MappedBlock& block) { return block.kind == Kind::unknown; };
   if (std::none_of(owned.old.begin(), owned.old.end(), unknown)) return;
   CachedNodes source(a.store().nodes());
-  std::vector<meta::MappedBlock> found(owned.old.size());
-  if (!meta::resolve_blocks(inode, a.view(), source, first, found).ok()) return;
-  for (std::size_t i = 0; i < found.size(); ++i)
-    if (unknown(owned.old[i]) && found[i].has_data()) owned.old[i] = found[i];
+  static_cast<void>(meta::resolve_in_tree(inode.ino, a.view(), source, first, owned.old));  // as far as it comes
 }
 
 void place_blocks(Attempt& a, const meta::Inode& inode, std::span<meta::StageBlock> blocks, std::uint64_t clock) {

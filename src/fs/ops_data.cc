@@ -106,11 +106,23 @@ class ReadRange {
 
 class WriteRange {
  public:
+  // Prepares whole blocks, while the inode is not locked: copies and checksums take time that others would wait.
   WriteRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<const std::byte> data,
              const log::PayloadBufferPtr& keeper)
-      : a_(attempt), inode_(inode), offset_(offset), data_(data), keeper_(keeper), first_(block_of(offset)),
-        count_(block_of(offset + data.size() - 1) - first_ + 1) {}
+      : a_(attempt), inode_(inode), offset_(offset), data_(data), first_(block_of(offset)),
+        count_(blocks_for(offset + data.size()) - first_), ready_(offset % kBlockSize ? 0 : data.size() >> kBlockShift),
+        staged_(count_) {
+    if (keeper && reinterpret_cast<std::uintptr_t>(data.data()) % kBlockSize == 0) {
+      for (std::size_t i = 0; i < ready_; ++i)
+        staged_[i].data = make_pending(keeper, const_cast<std::byte*>(data.data()) + (i << kBlockShift));
+    } else if (ready_) {
+      BlockBuilder builder(ready_);
+      std::memcpy(builder.data(0), data.data(), ready_ << kBlockShift);
+      for (std::size_t i = 0; i < ready_; ++i) staged_[i].data = builder.finish(i);
+    }
+  }
 
+  // With the inode locked.
   Status run() {
     Ownership owned = TRY(ownership(a_, inode_, first_, count_));
     look_up_cached(a_, inode_, first_, owned);
@@ -137,34 +149,24 @@ class WriteRange {
   }
 
   void stage(Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail) {
-    const std::size_t in_place = in_place_blocks();
-    const std::size_t skipped = in_place << kBlockShift;
+    const std::size_t skipped = ready_ << kBlockShift;
     const std::uint64_t clock = a_.store().advance_clock(count_);
-    std::vector<meta::StageBlock> staged(count_);
-    for (std::size_t i = 0; i < in_place; ++i)
-      staged[i].data = make_pending(keeper_, const_cast<std::byte*>(data_.data()) + (i << kBlockShift));
-    if (in_place < count_) {
-      BlockBuilder builder(count_ - in_place);
+    if (ready_ < count_) {
+      BlockBuilder builder(count_ - ready_);
       if (offset_ % kBlockSize) start_block(builder.data(0), head);
       if ((offset_ + data_.size()) % kBlockSize && (count_ > 1 || !(offset_ % kBlockSize)))
-        start_block(builder.data(count_ - in_place - 1), tail);
+        start_block(builder.data(count_ - ready_ - 1), tail);
       std::memcpy(builder.data(0) + offset_ % kBlockSize, data_.data() + skipped, data_.size() - skipped);
-      for (std::size_t i = in_place; i < count_; ++i) staged[i].data = builder.finish(i - in_place);
+      for (std::size_t i = ready_; i < count_; ++i) staged_[i].data = builder.finish(i - ready_);
     }
     for (std::size_t i = 0; i < count_; ++i) {
-      staged[i].block = first_ + i;
-      staged[i].old = owned.old[i];
-      staged[i].assume_owned = owned.assume_owned;
+      staged_[i].block = first_ + i;
+      staged_[i].old = owned.old[i];
+      staged_[i].assume_owned = owned.assume_owned;
     }
-    place_blocks(a_, inode_, staged, clock);
+    place_blocks(a_, inode_, staged_, clock);
     a_.store().counters().user_blocks += count_;
-    a_.store().stage_blocks(inode_, staged, a_.store().clock_units(clock));
-  }
-
-  // Whole blocks that stay where they are, as long as somebody keeps them and they can be written from there.
-  std::size_t in_place_blocks() const {
-    if (!keeper_ || offset_ % kBlockSize || reinterpret_cast<std::uintptr_t>(data_.data()) % kBlockSize) return 0;
-    return data_.size() >> kBlockShift;
+    a_.store().stage_blocks(inode_, staged_, a_.store().clock_units(clock));
   }
 
   static void start_block(std::byte* block, std::span<const std::byte> old) {
@@ -176,9 +178,9 @@ class WriteRange {
   meta::Inode& inode_;
   const std::uint64_t offset_;
   const std::span<const std::byte> data_;
-  const log::PayloadBufferPtr& keeper_;
   const std::uint64_t first_;
-  const std::size_t count_;
+  const std::size_t count_, ready_;
+  std::vector<meta::StageBlock> staged_;
 };
 
 // --- fallocate -------------------------------------------------------------------------------------------------------------
@@ -304,6 +306,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   if (offset > format::kMaxFileBytes || data.size() > format::kMaxFileBytes - offset) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
+    WriteRange range(a, *inode, offset, data, keeper);
     std::unique_lock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
@@ -312,7 +315,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     const bool extends = flags.from_cache || offset >= inode->attributes.size;
     TRY(extends ? may_extend(*inode) : may_alter(*inode));
     const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
-    TRY(WriteRange(a, *inode, offset, data, keeper).run());
+    TRY(range.run());
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     if (flags.drop_privileges) drop_suid(*inode);
     if (capable) a.store().stage_xattr(*inode, kCapability, std::nullopt, capable);

@@ -4,13 +4,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
+#include "base/spinning_mutex.h"
 #include "format/item.h"
 #include "meta/delta.h"
 
@@ -22,7 +22,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   explicit Inode(Ino number) : ino(number) {}
 
   const Ino ino;
-  std::shared_mutex mutex;  // guards everything below
+  SpinningMutex mutex;  // guards everything below
 
   bool loaded = false;  // attributes are known
   bool missing = false;  // loaded, and there is no such inode

@@ -91,8 +91,10 @@ bool any_unknown(std::span<const MappedBlock> blocks) {
                      [](const MappedBlock& b) { return b.kind == MappedBlock::Kind::unknown; });
 }
 
-Status fill_from_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
-                      std::span<MappedBlock> out) {
+}  // namespace
+
+Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
+                       std::span<MappedBlock> out) {
   const std::uint64_t end = first + out.size();
   Cursor cursor(source, view.inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
@@ -116,11 +118,10 @@ Status fill_from_tree(Ino ino, const TreeView& view, NodeSource& source, std::ui
       mapped.clock = extent.clock;
       mapped.estimate = extent.estimate;
     }
+    if (to == end) break;  // the next item may be in another leaf
   }
   return {};
 }
-
-}  // namespace
 
 void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out) {
   for (unsigned i = 0; i < layers.count; ++i) fill_from(*layers.deltas[i], first, out);
@@ -133,7 +134,7 @@ Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& sour
                       std::span<MappedBlock> out) {
   resolve_in_deltas(layers_of(inode, view), first, out);
   if (!any_unknown(out)) return {};
-  TRY(fill_from_tree(inode.ino, view, source, first, out));
+  TRY(resolve_in_tree(inode.ino, view, source, first, out));
   for (MappedBlock& mapped : out)
     if (mapped.kind == MappedBlock::Kind::unknown) mapped.kind = MappedBlock::Kind::hole;
   return {};

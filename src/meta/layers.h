@@ -43,6 +43,8 @@ Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& sour
                       std::span<MappedBlock> out);
 // Same without the trees: what they would have to tell stays unknown.
 void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out);
+// The other half: fills what is unknown and the trees know; what they do not have stays unknown.
+Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first, std::span<MappedBlock> out);
 // The first block >= from that has data, below `end`.
 Result<std::optional<std::uint64_t>> next_data(const Inode& inode, const TreeView& view, NodeSource& source,
                                                std::uint64_t from, std::uint64_t end);
