@@ -12,6 +12,16 @@
 
 namespace varve::cleaner {
 
+namespace {
+
+std::vector<BlockAddr> addresses_of(std::span<const LiveBlock> blocks) {
+  std::vector<BlockAddr> addresses;
+  for (const LiveBlock& block : blocks) addresses.push_back(block.address);
+  return addresses;
+}
+
+}  // namespace
+
 Mover::Mover(meta::Store& store) : store_(store), source_(store.nodes(), store.device()) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
@@ -64,24 +74,10 @@ Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
   return {};
 }
 
-Status Mover::read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memory) {
-  for (std::size_t begin = 0; begin < blocks.size();) {
-    std::size_t end = begin + 1;
-    while (end < blocks.size() && end - begin < kMostRead && blocks[end].address == blocks[end - 1].address + 1) ++end;
-    const auto part = memory.span().subspan(begin * kBlockSize, (end - begin) * kBlockSize);
-    TRY(store_.device().read(blocks[begin].address.v << kBlockShift, part));
-    store_.io().counters().reads += 1;
-    store_.io().counters().bytes_read += part.size();
-    begin = end;
-  }
-  store_.counters().cleaned_blocks_read += blocks.size();
-  return {};
-}
-
-std::vector<Mover::ReadBlock> Mover::sound_ones(std::span<const LiveBlock> blocks, const AlignedBuffer& memory) {
+std::vector<Mover::ReadBlock> Mover::sound_ones(std::span<const LiveBlock> blocks, const SparseRead& read) {
   std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const std::byte* bytes = memory.data() + i * kBlockSize;
+    const std::byte* bytes = read.block(i);
     if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {
       good.push_back({&blocks[i], bytes});
       continue;
@@ -95,9 +91,12 @@ std::vector<Mover::ReadBlock> Mover::sound_ones(std::span<const LiveBlock> block
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.
 Status Mover::move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
-  AlignedBuffer memory(blocks.size() * kBlockSize);
-  TRY(read_batch(blocks, memory));
-  auto good = sound_ones(blocks, memory);
+  SparseRead read(addresses_of(blocks));
+  TRY(read.run(store_.device()));
+  store_.io().counters().reads += read.requests();
+  store_.io().counters().bytes_read += read.bytes();
+  store_.counters().cleaned_blocks_read += blocks.size();
+  auto good = sound_ones(blocks, read);
   std::stable_sort(good.begin(), good.end(), [](const ReadBlock& a, const ReadBlock& b) {
     return std::tuple(a.block->group, a.block->ino, a.block->block) < std::tuple(b.block->group, b.block->ino, b.block->block);
   });

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "cleaner/sparse_read.h"
 #include "meta/store.h"
 
 namespace varve::cleaner {
@@ -32,15 +33,14 @@ class Mover {
 
  private:
   static constexpr std::size_t kBatchBlocks = 1024;  // in memory at one time
-  static constexpr std::size_t kMostRead = 64, kMostWritten = 64;  // by one request: others wait behind it
+  static constexpr std::size_t kMostWritten = 64;   // by one request: others wait behind it
   struct ReadBlock {
     const LiveBlock* block;
     const std::byte* bytes;
   };
   bool still_there(const meta::Inode& inode, const LiveBlock& block) const;
   Status move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes);
-  Status read_batch(std::span<const LiveBlock> blocks, AlignedBuffer& memory);
-  std::vector<ReadBlock> sound_ones(std::span<const LiveBlock> blocks, const AlignedBuffer& memory);
+  std::vector<ReadBlock> sound_ones(std::span<const LiveBlock> blocks, const SparseRead& read);
   Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);
   Status apply(const LiveBlock& block, BlockAddr to);
 

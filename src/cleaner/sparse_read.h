@@ -1,0 +1,44 @@
+// Reads blocks that stand here and there with few requests: what is close together comes in one, along with what is dead
+// in between, because a request costs as much as the transfer of many blocks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/types.h"
+#include "io/block_device.h"
+
+namespace varve::cleaner {
+
+// Used by one thread.
+class SparseRead {
+ public:
+  // In ascending order, no block twice.
+  explicit SparseRead(std::vector<BlockAddr> blocks);
+
+  // Reads all of them. Blocks in between that cannot be read do no harm.
+  Status run(io::BlockDevice& device);
+  const std::byte* block(std::size_t index) const { return memory_.data() + places_[index] * kBlockSize; }
+  std::uint64_t requests() const { return requests_; }
+  std::uint64_t bytes() const { return bytes_; }  // read by them
+
+ private:
+  static constexpr std::uint64_t kMostGap = 8;       // blocks; by then a request of its own is as cheap
+  static constexpr std::uint64_t kMostBlocks = 64;   // by one request: others wait behind it
+  struct Part {
+    std::size_t begin, end;  // of blocks_
+    std::size_t place;       // of its first block in memory_, in blocks
+  };
+  std::uint64_t length(const Part& part) const { return blocks_[part.end - 1] - blocks_[part.begin] + 1; }
+  Status read(io::BlockDevice& device, BlockAddr from, std::uint64_t count, std::size_t place);
+  Status read_one_by_one(io::BlockDevice& device, const Part& part);
+
+  const std::vector<BlockAddr> blocks_;
+  std::vector<std::size_t> places_;  // in memory_, in blocks
+  std::vector<Part> parts_;
+  AlignedBuffer memory_;
+  std::uint64_t requests_ = 0, bytes_ = 0;
+};
+
+}  // namespace varve::cleaner

@@ -1,0 +1,93 @@
+#include "cleaner/sparse_read.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "io/mem_device.h"
+#include "support/fault_device.h"
+
+namespace varve::cleaner {
+namespace {
+
+constexpr std::uint64_t kBlocks = 4096;
+
+// Each block begins with its own number.
+class SparseReads : public ::testing::Test {
+ protected:
+  SparseReads() {
+    AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+    for (std::uint64_t i = 0; i < kBlocks; ++i) {
+      std::memcpy(block.data(), &i, sizeof i);
+      EXPECT_TRUE(device_.write(i << kBlockShift, block.span()).ok());
+    }
+  }
+
+  static void expect_all(const SparseRead& read, const std::vector<BlockAddr>& wanted) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      std::uint64_t number = 0;
+      std::memcpy(&number, read.block(i), sizeof number);
+      EXPECT_EQ(number, wanted[i].v);
+    }
+  }
+
+  io::MemDevice device_{kBlocks << kBlockShift};
+};
+
+std::vector<BlockAddr> every(std::uint64_t step, std::uint64_t count) {
+  std::vector<BlockAddr> blocks;
+  for (std::uint64_t i = 0; i < count; ++i) blocks.push_back(BlockAddr{7 + i * step});
+  return blocks;
+}
+
+TEST_F(SparseReads, NeighboursComeInOneRequestUpToItsLimit) {
+  const auto wanted = every(1, 200);
+  SparseRead read(wanted);
+  ASSERT_TRUE(read.run(device_).ok());
+  expect_all(read, wanted);
+  EXPECT_EQ(read.requests(), 4u);
+  EXPECT_EQ(read.bytes(), 200 * kBlockSize);
+}
+
+TEST_F(SparseReads, SmallGapsAreReadAlong) {
+  const auto wanted = every(2, 100);
+  SparseRead read(wanted);
+  ASSERT_TRUE(read.run(device_).ok());
+  expect_all(read, wanted);
+  EXPECT_LE(read.requests(), 5u);
+}
+
+TEST_F(SparseReads, WideGapsAreNot) {
+  const auto wanted = every(40, 100);
+  SparseRead read(wanted);
+  ASSERT_TRUE(read.run(device_).ok());
+  expect_all(read, wanted);
+  EXPECT_EQ(read.bytes(), 100 * kBlockSize);
+}
+
+TEST_F(SparseReads, NeverMoreDeadBlocksThanOthers) {
+  const auto wanted = every(8, 500);
+  SparseRead read(wanted);
+  ASSERT_TRUE(read.run(device_).ok());
+  expect_all(read, wanted);
+  EXPECT_LE(read.bytes(), 2 * 500 * kBlockSize);
+}
+
+TEST_F(SparseReads, ABadBlockInBetweenDoesNoHarm) {
+  test::FaultDevice faulty(device_);
+  faulty.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = 8});
+  const auto wanted = every(2, 20);  // 7, 9, …
+  SparseRead read(wanted);
+  ASSERT_TRUE(read.run(faulty).ok());
+  expect_all(read, wanted);
+}
+
+TEST_F(SparseReads, ABadBlockThatIsWantedIsAnError) {
+  test::FaultDevice faulty(device_);
+  faulty.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = 9});
+  SparseRead read(every(2, 20));
+  EXPECT_FALSE(read.run(faulty).ok());
+}
+
+}  // namespace
+}  // namespace varve::cleaner
