@@ -3,60 +3,84 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "cleaner/learned_state.h"
-#include "cleaner/mover.h"
-#include "format/estimate.h"
+#include "cleaner/workbench.h"
 
 namespace varve::cleaner {
 
-namespace {
-constexpr double kMaxUtilisation = 0.985;
-constexpr std::uint64_t kMaxLivePerRound = 16384;  // blocks: 64 MiB
-
-// In ascending order of ids; null: it is not among them.
-const SegmentFacts* find(const std::vector<SegmentFacts>& facts, SegmentId id) {
-  const auto at = std::lower_bound(facts.begin(), facts.end(), id, [](const SegmentFacts& f, SegmentId wanted) { return f.id < wanted; });
-  return at != facts.end() && at->id == id ? &*at : nullptr;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Cleaner>> Cleaner::make(meta::Store& store, std::string_view victims, std::string_view placement) {
+Result<std::unique_ptr<Cleaner>> Cleaner::make(meta::Store& store, const RuleNames& names) {
   std::unique_ptr<Cleaner> cleaner(new Cleaner(store));
-  TRY(cleaner->set_victims(victims));
-  TRY(cleaner->set_placement(placement));
+  TRY(cleaner->set_victims(names.victims));
+  TRY(cleaner->set_placement(names.placement));
+  TRY(cleaner->set_strategy(names.strategy));
   return cleaner;
 }
 
-// --- policies -------------------------------------------------------------------------------------------------------------
+Cleaner::~Cleaner() {
+  if (rules_.strategy) rules_.strategy->end(store_);
+}
+
+// --- rules ----------------------------------------------------------------------------------------------------------------
+
+Status Cleaner::set_strategy(std::string_view spelling) {
+  std::shared_ptr<Strategy> strategy = TRY(make_strategy(spelling));
+  std::lock_guard lock(mutex_);
+  std::swap(rules_.strategy, strategy);
+  strategy_spelling_ = spelling;
+  if (strategy) strategy->end(store_);
+  rules_.strategy->begin(store_);
+  return {};
+}
 
 Status Cleaner::set_victims(std::string_view spelling) {
   std::shared_ptr<VictimRule> rule = TRY(VictimRule::make(spelling));
   std::lock_guard lock(mutex_);
-  rule_ = std::move(rule);
+  rules_.victims = std::move(rule);
   return {};
 }
 
-Status Cleaner::set_placement(std::string_view spelling) {
+Result<std::shared_ptr<Placement>> Cleaner::new_placement(std::string_view spelling) const {
   PlacementScale scale;
   scale.capacity = store_.capacity_blocks();
   scale.segment_blocks = store_.segments().geometry().blocks;
   scale.most_groups = store_.most_open_groups() + 1;
   std::shared_ptr<Placement> placement = TRY(make_placement(spelling, scale));
   restore_learned(*placement, store_.group_centres());
+  return placement;
+}
+
+Status Cleaner::set_placement(std::string_view spelling) {
+  auto placement = TRY(new_placement(spelling));
   std::lock_guard lock(mutex_);
-  std::swap(placement_, placement);  // the old one lives until nobody inside the gate can use it
+  std::swap(rules_.placement, placement);  // the old one lives until nobody inside the gate can use it
   placement_spelling_ = spelling;
   const meta::Gate::Closure closed(store_.gate());
-  placement_now_ = placement_.get();
+  placement_now_ = rules_.placement.get();
   return {};
+}
+
+Result<Rules> Cleaner::rules(const RuleNames& names) const {
+  Rules rules;
+  {
+    std::lock_guard lock(mutex_);
+    rules = rules_;
+  }
+  const std::string in_use = strategy();
+  rules.strategy = TRY(make_strategy(names.strategy.empty() ? in_use : names.strategy));
+  if (!names.victims.empty()) rules.victims = TRY(VictimRule::make(names.victims));
+  if (!names.placement.empty()) rules.placement = TRY(new_placement(names.placement));
+  return rules;
+}
+
+std::string Cleaner::strategy() const {
+  std::lock_guard lock(mutex_);
+  return strategy_spelling_;
 }
 
 std::string Cleaner::victims() const {
   std::lock_guard lock(mutex_);
-  return rule_->spelling();
+  return rules_.victims->spelling();
 }
 
 std::string Cleaner::placement_name() const {
@@ -64,135 +88,51 @@ std::string Cleaner::placement_name() const {
   return placement_spelling_;
 }
 
-// --- what is known of segments --------------------------------------------------------------------------------------------
-
-std::vector<SegmentFacts> Cleaner::facts() const {
-  std::vector<SegmentFacts> result;
-  const std::uint64_t now = store_.log_clock();
-  const auto unit = static_cast<double>(store_.super().clock_unit);
-  const std::uint32_t blocks = store_.segments().geometry().blocks;
-  const std::uint64_t settled = store_.view().generation;
-  auto since = [&](std::uint64_t clock) { return now - std::min(now, clock); };
-  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    // What was handed out since the last checkpoint is in no map yet.
-    if (s.state != log::SegmentState::used || s.touched > settled || s.in_flight || s.tree_live == 0 || s.live() == 0)
-      return;
-    SegmentFacts f;
-    f.id = id;
-    f.live = s.live();
-    f.blocks = blocks;
-    f.group = s.group;
-    f.holds_nodes = s.group == format::kGroupNodes;
-    f.age = since(s.youngest * store_.super().clock_unit);
-    f.sealed = s.sealed_clock ? since(s.sealed_clock) : f.age;
-    f.opened = s.opened_clock ? since(s.opened_clock) : f.sealed;
-    const double mean_clock = static_cast<double>(s.clock_sum) / s.tree_live * unit;
-    f.mean_age = std::max(static_cast<double>(now) - mean_clock, 0.0);
-    const double living = static_cast<double>(f.live) / std::max(s.tree_live, f.live);
-    f.rate_sum = static_cast<double>(s.rate_sum) / 4294967296.0 / unit * living;
-    result.push_back(f);
-  });
-  return result;
-}
-
-std::uint64_t Cleaner::ahead() const { return std::max<std::uint64_t>(8, store_.segments().geometry().count / 32); }
-
-// Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.
-std::uint64_t Cleaner::metadata_cost(const Victims& victims) const {
-  const std::uint64_t leaves = store_.view().data_blocks / 150 + 4;
-  return std::min(victims.live(), leaves) + victims.live() / 160 + 4;
-}
-
-// Half: a rewritten node leaves a hole of its own size behind.
-bool Cleaner::is_worth_it(const Victims& victims) const { return victims.gain > metadata_cost(victims) / 2; }
-
-unsigned Cleaner::give_up_heads(std::uint64_t before) {
-  const meta::Gate::Closure closed(store_.gate());
-  return store_.log().give_up_heads(before);
+std::string Cleaner::explanation() const {
+  std::lock_guard lock(mutex_);
+  return rules_.strategy->explanation();
 }
 
 // --- a round --------------------------------------------------------------------------------------------------------------
 
-Victims Cleaner::choose(const std::vector<SegmentFacts>& facts, VictimRule& rule, bool urgent) const {
-  const std::uint32_t blocks = store_.segments().geometry().blocks;
-  SelectionLimits limits;
-  limits.wanted = ahead() * blocks;
-  limits.max_utilisation = kMaxUtilisation;
-  limits.fits = [&](const Victims& v) {
-    const std::uint64_t factor = urgent || v.live() <= blocks ? 1 : 2;
-    const meta::Gate::Pass pass(store_.gate());
-    // Most blocks have a neighbour that moves with them; if not, the mover stops when the room is used up.
-    return v.live() <= kMaxLivePerRound &&
-           store_.may_move({v.data * factor, v.data * factor / 4, v.nodes * factor, 0});
-  };
-  return rule.choose(facts, limits, store_.random());
-}
+std::uint64_t Cleaner::ahead() const { return std::max<std::uint64_t>(8, store_.segments().geometry().count / 32); }
 
-std::vector<SegmentId> Cleaner::run_round(bool waited_for) {
-  std::shared_ptr<VictimRule> rule;
-  std::shared_ptr<Placement> placement;
+Round Cleaner::run_round(bool waited_for) {
+  Task task;
+  task.wanted = ahead() * store_.segments().geometry().blocks;
+  task.waited_for = waited_for;
+  Rules rules;
   {
     std::lock_guard lock(mutex_);
-    rule = rule_;
-    placement = placement_;
+    rules = rules_;
   }
+  return run_round(task, rules);
+}
+
+Round Cleaner::run_round(const Task& task, const Rules& rules) {
   const std::uint64_t now = store_.log_clock();
-  give_up_heads(now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
-  auto known = facts();
-  rule->observe(known, now);
-  placement->observe(known, now);
-  store_.set_group_centres(keep_learned(*placement));
-  // With the users' reserve gone they wait: only the quickest gain counts, and all that is left may be used for it.
-  const bool urgent = store_.segments().clean() <= store_.low_water() + 1;
-  if (urgent)
-    if (auto greedy = VictimRule::make("greedy"); greedy.ok()) rule = std::move(*greedy);
-  Victims victims = choose(known, *rule, urgent);
-  if (!is_worth_it(victims) && waited_for && give_up_heads(~0ULL)) {  // the last to be had is what they have not filled
-    known = facts();
-    victims = choose(known, *rule, urgent);
-  }
-  if (!is_worth_it(victims)) {
-    set_state("idle: no segment is worth cleaning");
-    return {};
-  }
-  set_state(fmt::format("copying {} live blocks out of {} segments{}{}", victims.live(), victims.ids.size(),
-                        victims.why.empty() ? "" : "; ", victims.why));
-  auto done = move(victims, known, *placement);
-  set_state(fmt::format("waiting for the checkpoint that frees {} segments", done.size()));
-  return done;
+  give_up_heads(store_, now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
+  Workbench bench(store_, *rules.victims, *rules.placement, task, [this](std::string what) { set_state(std::move(what)); });
+  rules.victims->observe(bench.facts(), now);
+  rules.placement->observe(bench.facts(), now);
+  if (rules.placement.get() == placement_now_.load()) store_.set_group_centres(keep_learned(*rules.placement));
+  const std::uint64_t read = store_.counters().cleaned_blocks_read, written = store_.counters().cleaned_blocks;
+  Round round = rules.strategy->run(bench);
+  round.read = store_.counters().cleaned_blocks_read - read;
+  round.written = store_.counters().cleaned_blocks - written;
+  round.moved |= round.written > 0;
+  if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
+  else if (!round.moved) set_state("idle: " + round.why);
+  return round;
 }
 
-std::vector<SegmentId> Cleaner::move(const Victims& victims, const std::vector<SegmentFacts>& known,
-                                     Placement& placement) {
-  Mover mover(store_);
-  std::vector<SegmentId> done;
-  std::uint64_t nodes = 0;
-  for (SegmentId victim : victims.ids) {
-    const SegmentFacts* segment = find(known, victim);
-    if (!segment || std::find(done.begin(), done.end(), victim) != done.end()) continue;  // a plugin may say anything
-    if (Status status = move_segment(mover, *segment, placement, nodes); !status.ok()) {
-      if (!status.error().is(Errc::no_space)) spdlog::warn("cleaning segment {}: {}", victim, status.error().message());
-      break;
-    }
-    placement.collected(*segment);
-    done.push_back(victim);
-    ++store_.counters().segments_cleaned;
-  }
-  return done;
+Forecast Cleaner::forecast(const Task& task, const Rules& rules) {
+  Workbench bench(store_, *rules.victims, *rules.placement, task, [](const std::string&) {});
+  rules.victims->observe(bench.facts(), store_.log_clock());
+  return rules.strategy->forecast(bench);
 }
 
-Status Cleaner::move_segment(Mover& mover, const SegmentFacts& segment, const Placement& placement,
-                             std::uint64_t& nodes) {
-  auto live = TRY(mover.live_blocks(segment.id));
-  const std::uint64_t there = store_.segments().info(segment.id).live();
-  nodes += there - std::min<std::uint64_t>(there, live.size());
-  const std::uint64_t unit = store_.super().clock_unit, now = store_.clock_units(store_.log_clock());
-  for (LiveBlock& block : live)
-    block.group = place(placement, MovedBlock{(now - std::min<std::uint64_t>(now, block.clock)) * unit,
-                                              format::decode_interval(block.estimate) * static_cast<double>(unit),
-                                              segment.group});
-  return mover.move(live, nodes);
-}
+// --- state ----------------------------------------------------------------------------------------------------------------
 
 std::string Cleaner::state() const {
   std::lock_guard lock(state_mutex_);

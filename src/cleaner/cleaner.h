@@ -1,60 +1,74 @@
-// Makes clean segments: picks victims and moves what lives in them, each block to the group that the placement gives it.
+// Makes clean segments, by an exchangeable strategy, with victims chosen by one policy and blocks placed by another. The
+// daemon's background cleaning and `varve clean` both go through it.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <string_view>
 
+#include "cleaner/placement.h"
+#include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
 #include "meta/store.h"
 
 namespace varve::cleaner {
 
-class Mover;
+// How names are spelled: parameters.h. Empty: the one that the mount uses.
+struct RuleNames {
+  std::string_view strategy, victims, placement;
+};
+
+// What one task goes by. The objects live as long as somebody holds them.
+struct Rules {
+  std::shared_ptr<Strategy> strategy;
+  std::shared_ptr<VictimRule> victims;
+  std::shared_ptr<Placement> placement;
+};
 
 // Used by one thread, the one that also runs checkpoints, but for what says otherwise.
 class Cleaner {
  public:
-  // Errc::invalid: no such policy.
-  static Result<std::unique_ptr<Cleaner>> make(meta::Store& store, std::string_view victims, std::string_view placement);
+  // Errc::invalid: no such policy or strategy.
+  static Result<std::unique_ptr<Cleaner>> make(meta::Store& store, const RuleNames& names);
+  ~Cleaner();
 
-  // Moves the live file blocks of some victims; returns the victims, whose tree nodes the next checkpoint must take
-  // along. They are clean once that has settled. Empty: nothing to gain, state() says why.
-  // waited_for: somebody cannot go on until there is room.
-  std::vector<SegmentId> run_round(bool waited_for);
+  // One round; the caller makes the checkpoint that Round asks for, which frees what was emptied.
+  Round run_round(const Task& task, const Rules& rules);
+  // By the mount's rules, for want of room.
+  Round run_round(bool waited_for);
+  Forecast forecast(const Task& task, const Rules& rules);
 
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
   std::uint64_t ahead() const;
 
   // --- by any thread ---
   // From the next round, or the next write, on. Not inside the gate. Errc::invalid: no such policy; nothing has changed.
+  Status set_strategy(std::string_view spelling);
   Status set_victims(std::string_view spelling);
   Status set_placement(std::string_view spelling);
+  std::string strategy() const;
   std::string victims() const;
   std::string placement_name() const;
   std::string state() const;
+  void set_state(std::string state);
+  std::string explanation() const;  // of the strategy's latest decision; may be empty
+  // A new strategy, and new objects for the other names that are given, else those of the mount. Errc::invalid says what
+  // there is.
+  Result<Rules> rules(const RuleNames& names) const;
 
   // Inside the gate: stays until it is left.
   const Placement& placement() const { return *placement_now_.load(std::memory_order_acquire); }
 
  private:
   explicit Cleaner(meta::Store& store) : store_(store) {}
-  std::vector<SegmentFacts> facts() const;
-  Victims choose(const std::vector<SegmentFacts>& facts, VictimRule& rule, bool urgent) const;
-  std::uint64_t metadata_cost(const Victims& victims) const;
-  bool is_worth_it(const Victims& victims) const;
-  unsigned give_up_heads(std::uint64_t before);  // Log::give_up_heads
-  std::vector<SegmentId> move(const Victims& victims, const std::vector<SegmentFacts>& facts, Placement& placement);
-  Status move_segment(Mover& mover, const SegmentFacts& segment, const Placement& placement, std::uint64_t& nodes);
-  void set_state(std::string state);
+  Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;
-  mutable std::mutex mutex_;  // of the three below; they are replaced, never changed
-  std::shared_ptr<VictimRule> rule_;
-  std::shared_ptr<Placement> placement_;
-  std::string placement_spelling_;
+  mutable std::mutex mutex_;  // of the four below; they are replaced, never changed
+  Rules rules_;
+  std::string strategy_spelling_, placement_spelling_;
   std::atomic<Placement*> placement_now_{nullptr};
   mutable std::mutex state_mutex_;
   std::string state_ = "idle: enough clean segments";

@@ -10,6 +10,7 @@
 #include "cleaner/evaluation/builtin.h"
 #include "cleaner/placement/builtin.h"
 #include "cleaner/selection/builtin.h"
+#include "cleaner/strategy/builtin.h"
 
 namespace varve::cleaner {
 
@@ -17,7 +18,7 @@ template <class Plugin, class... Scale>
 Status PluginTable<Plugin, Scale...>::add(std::string name, std::string help, Factory factory) {
   std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_)
-    if (entry.name.name == name) return Error(Errc::exists, fmt::format("there is a policy '{}' already", name));
+    if (entry.name.name == name) return Error(Errc::exists, fmt::format("there is a {} '{}' already", kind_, name));
   entries_.push_back({{std::move(name), std::move(help)}, std::move(factory)});
   return {};
 }
@@ -42,7 +43,7 @@ Result<std::unique_ptr<Plugin>> PluginTable<Plugin, Scale...>::make(std::string_
     }
   }
   if (!factory)
-    return Error(Errc::invalid, fmt::format("unknown policy '{}' (there are: {})", parameters.name(), fmt::join(known, ", ")));
+    return Error(Errc::invalid, fmt::format("unknown {} '{}' (there are: {})", kind_, parameters.name(), fmt::join(known, ", ")));
   auto plugin = factory(parameters, scale...);
   TRY(parameters.check());
   return plugin;
@@ -59,6 +60,7 @@ std::vector<PolicyName> PluginTable<Plugin, Scale...>::names() const {
 template class PluginTable<Evaluation>;
 template class PluginTable<VictimSelection>;
 template class PluginTable<Placement, PlacementScale>;
+template class PluginTable<Strategy>;
 
 unsigned group_count(const Parameters& parameters, const PlacementScale& scale, unsigned otherwise, unsigned least) {
   const unsigned usual = std::clamp(otherwise, least, std::max(scale.most_groups, least));
@@ -96,6 +98,11 @@ Registry::Registry() {
   placement({"age-chain", "hot, then by number of moves, like MiDAS; groups="}, make_age_chain);
   placement({"interval", "by estimated rewrite interval, an octave each; groups=, offset="}, make_interval);
   placement({"learned", "by the rate at which blocks like it have died; groups=, least=, memory="}, make_learned);
+
+  auto strategy = [&](Row row, auto* make) { (void)strategies.add(row.name, row.help, make); };
+  strategy({"copying", "empties whole segments, to the heads of groups"}, make_copying);
+  strategy({"compacting", "slides what is live toward the start of the device"}, make_compacting);
+  strategy({"defragmenting", "makes files contiguous, in directory order; copies where room runs short"}, make_defragmenting);
 }
 
 Registry& registry() {
@@ -111,6 +118,10 @@ Result<std::unique_ptr<VictimSelection>> make_selection(std::string_view spellin
 }
 Result<std::unique_ptr<Placement>> make_placement(std::string_view spelling, const PlacementScale& scale) {
   return registry().placements.make(spelling, scale);
+}
+
+Result<std::unique_ptr<Strategy>> make_strategy(std::string_view spelling) {
+  return registry().strategies.make(spelling);
 }
 
 Status load_plugin(const std::string& path) {

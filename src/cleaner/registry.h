@@ -1,4 +1,4 @@
-// The names of policies: those that come with Varve, and those of loaded plugins.
+// The names of policies and strategies: those that come with Varve, and those of loaded plugins.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include "cleaner/evaluation.h"
 #include "cleaner/placement.h"
 #include "cleaner/selection.h"
+#include "cleaner/strategy.h"
 
 namespace varve::cleaner {
 
@@ -23,6 +24,8 @@ struct PolicyName {
 template <class Plugin, class... Scale>
 class PluginTable {
  public:
+  explicit PluginTable(const char* kind) : kind_(kind) {}  // for messages: "policy", "strategy"
+
   using Factory = std::function<std::unique_ptr<Plugin>(const Parameters&, const Scale&...)>;
 
   // Errc::exists: the name is taken.
@@ -36,14 +39,16 @@ class PluginTable {
     PolicyName name;
     Factory factory;
   };
+  const char* const kind_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };
 
 struct Registry {
-  PluginTable<Evaluation> evaluations;
-  PluginTable<VictimSelection> selections;
-  PluginTable<Placement, PlacementScale> placements;
+  PluginTable<Evaluation> evaluations{"policy"};
+  PluginTable<VictimSelection> selections{"policy"};
+  PluginTable<Placement, PlacementScale> placements{"placement"};
+  PluginTable<Strategy> strategies{"strategy"};
 
   Registry();  // with what comes with Varve
 };
@@ -56,7 +61,7 @@ Registry& registry();
 Status load_plugin(const std::string& path);
 
 // Changes with every change of the plugin classes.
-inline constexpr unsigned kPluginVersion = 2;
+inline constexpr unsigned kPluginVersion = 3;
 
 }  // namespace varve::cleaner
 

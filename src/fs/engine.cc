@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "fs/clean_job.h"
 #include "scrub/scrubber.h"
 
 namespace varve::fs {
@@ -23,6 +24,7 @@ Engine::Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Clea
       cleaner_(std::move(cleaner)),
       started_ns_(options.clock->monotonic_ns()) {
   scrubber_ = std::make_unique<scrub::Scrubber>(*store_, [this] { request_checkpoint(); });
+  clean_job_ = std::make_unique<CleanJob>(*this);
   last_operation_ns_ = started_ns_;
 }
 
@@ -154,36 +156,54 @@ bool Engine::cleaning_helps() {
   return options_.cleaner && segments.clean() + segments.reclaimable() <= store_->low_water() + cleaner_->ahead();
 }
 
+// False: there was nothing to move, so no checkpoint is needed for it.
+bool Engine::clean_round(bool waited_for, meta::Store::CheckpointRequest& request) {
+  cleaner::Round round = cleaner_->run_round(waited_for);
+  request.evacuate = std::move(round.emptied);
+  return round.moved || !request.evacuate.empty();
+}
+
 void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
   meta::Store::CheckpointRequest request;
   const auto& segments = store_->segments();
   const std::uint64_t clean_before = segments.clean();
-  if (low && cleaning_helps()) request.evacuate = cleaner_->run_round(waited_for);
+  bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
-  const bool pointless = low && request.evacuate.empty() && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
+  const bool pointless = low && !moved && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
   if (pointless) store_->wake_waiters();
   else (void)store_->checkpoint(request);
   // The delta may have kept the room that moving needs; now it is merged.
-  if (low && !pointless && request.evacuate.empty() && cleaning_helps()) {
-    request.evacuate = cleaner_->run_round(waited_for);
-    if (!request.evacuate.empty()) (void)store_->checkpoint(request);
+  if (low && !pointless && !moved && cleaning_helps()) {
+    moved = clean_round(waited_for, request);
+    if (moved) (void)store_->checkpoint(request);
   }
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }
 
+// A step of what somebody asked for; then a rest of the same length if others were at work meanwhile, who need the device.
+std::chrono::nanoseconds Engine::clean_job_step() {
+  const std::uint64_t began = store_->clock().monotonic_ns(), written = store_->log_clock();
+  clean_job_->step();
+  if (store_->log_clock() == written) return {};
+  return std::chrono::nanoseconds(store_->clock().monotonic_ns() - began);
+}
+
 void Engine::maintain() {
   auto pause = kShortestPause;
+  std::chrono::nanoseconds rest{};  // until the next step of a cleaning job
   for (;;) {
     {
       std::unique_lock lock(mutex_);
       auto due = [this] { return stopping_ || poked_; };
       const bool busy = armed_.load();
-      if (busy) changed_.wait_for(lock, pause, due);
+      if (clean_job_->is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
+      else if (busy) changed_.wait_for(lock, pause, due);
       else changed_.wait(lock, due);
       if (stopping_) return;
       poked_ = false;
     }
+    if (clean_job_->is_active()) rest = clean_job_step();
     if (store_->read_only()) {
       armed_ = false;
       continue;

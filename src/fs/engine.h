@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -22,6 +23,7 @@ class Scrubber;
 namespace varve::fs {
 
 class Attempt;
+class CleanJob;
 
 class Engine {
  public:
@@ -33,6 +35,7 @@ class Engine {
   References& references() { return references_; }
   cleaner::Cleaner& cleaner() { return *cleaner_; }
   scrub::Scrubber& scrubber() { return *scrubber_; }
+  CleanJob& clean_job() { return *clean_job_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
   void start_threads();
@@ -71,6 +74,8 @@ class Engine {
   bool look_for_space();
   bool cleaning_helps();
   void clean_and_checkpoint(bool low, bool waited_for);
+  std::chrono::nanoseconds clean_job_step();
+  bool clean_round(bool waited_for, meta::Store::CheckpointRequest& request);
   void after();
   Status try_reap(Operation& operation, Ino ino);
 
@@ -79,6 +84,7 @@ class Engine {
   References references_;
   std::unique_ptr<cleaner::Cleaner> cleaner_;
   std::unique_ptr<scrub::Scrubber> scrubber_;
+  std::unique_ptr<CleanJob> clean_job_;
   const std::uint64_t started_ns_;
 
   std::mutex rename_mutex_;

@@ -113,7 +113,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   TRY(cleaner::VictimRule::make(options.victims));  // before anything is recovered or written
   TRY(cleaner::make_placement(options.placement, {}));
   auto store = TRY(meta::Store::open(device, store_options));
-  auto made = TRY(cleaner::Cleaner::make(*store, options.victims, options.placement));
+  auto made = TRY(cleaner::Cleaner::make(*store, {options.strategy, options.victims, options.placement}));
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
@@ -125,6 +125,7 @@ Status Filesystem::unmount() {
   meta::Store& store = engine_->store();
   Status status;
   engine_->scrubber().end();
+  engine_->clean_job().end();
   if (!store.read_only()) status = engine_->reap_orphans();
   engine_->stop_maintenance();
   if (store.read_only()) {
@@ -178,6 +179,8 @@ FilesystemStatus Filesystem::status() {
   fill_traffic(status, store);
   status.cleaner_state = engine_->cleaner().state();
   status.cleaner_running = status.cleaner_state.rfind("idle", 0) != 0;
+  status.strategy = engine_->cleaner().strategy();
+  status.strategy_explanation = engine_->cleaner().explanation();
   status.victim_policy = engine_->cleaner().victims();
   status.placement = engine_->cleaner().placement_name();
   status.node_cache_bytes = store.nodes().bytes();
@@ -191,10 +194,26 @@ FilesystemStatus Filesystem::status() {
   return status;
 }
 
+Status Filesystem::start_clean(const CleanRequest& request) {
+  CleanJob& job = engine_->clean_job();
+  TRY(job.start(request));
+  if (engine_->options().background) engine_->kick();
+  else while (job.is_active()) job.step();
+  return {};
+}
+
+void Filesystem::stop_clean() {
+  engine_->clean_job().stop();
+  engine_->kick();
+}
+
+CleanState Filesystem::clean_state() { return engine_->clean_job().state(); }
+
 Status Filesystem::tune(std::string_view name, std::string_view value) {
+  if (name == "strategy") return engine_->cleaner().set_strategy(value);
   if (name == "policy") return engine_->cleaner().set_victims(value);
   if (name == "placement") return engine_->cleaner().set_placement(value);
-  return Error(Errc::invalid, fmt::format("there is no setting '{}' (policy, placement)", name));
+  return Error(Errc::invalid, fmt::format("there is no setting '{}' (strategy, policy, placement)", name));
 }
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }

@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "format/item.h"
+#include "fs/clean_job.h"
 #include "fs/operation.h"
 #include "fs/options.h"
 #include "fs/status.h"
@@ -141,11 +142,15 @@ class Filesystem {
   // still where it was when its turn comes. Also on a read-only filesystem, which then forgets how far it came.
   Status start_scrub(Operation&, const scrub::Request& request);
   void stop_scrub();
+  // Cleans as asked, in the background (fs/clean_job.h). Without background threads it is done when this returns.
+  Status start_clean(const CleanRequest& request);
+  void stop_clean();
+  CleanState clean_state();
   Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);  // bytes
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);
-  // Changes a setting of the running filesystem: "policy", "placement" (see Options). Errc::invalid says what is wrong.
+  // Changes a setting of the running filesystem: "strategy", "policy", "placement" (see Options). Errc::invalid says what is wrong.
   Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current

@@ -86,6 +86,8 @@ struct FilesystemStatus {
   // cleaner
   bool cleaner_running = false;
   std::string cleaner_state;       // what it does or why it does nothing
+  std::string strategy;
+  std::string strategy_explanation;  // of its latest decision; empty: it has none to make
   std::string victim_policy;
   std::string placement;
   std::uint64_t segments_cleaned = 0;

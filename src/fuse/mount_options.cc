@@ -48,6 +48,12 @@ Status set_memory(MountOptions& o, Value value) {
   return {};
 }
 
+Status set_strategy(MountOptions& o, Value value) {
+  TRY(cleaner::make_strategy(value));
+  o.fs.strategy = value;
+  return {};
+}
+
 Status set_policy(MountOptions& o, Value value) {
   TRY(cleaner::VictimRule::make(value));
   o.fs.victims = value;
@@ -97,6 +103,7 @@ constexpr Option kOptions[] = {
      }},
     {"cleaner", kValue, "on|off: clean in the background (on)",
      [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
+    {"strategy", kValue, "what the cleaner does with live data (copying)", set_strategy},
     {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
     {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",

@@ -73,6 +73,8 @@ Json traffic_json(const fs::FilesystemStatus& s) {
 Json cleaner_json(const fs::FilesystemStatus& s) {
   return {{"running", s.cleaner_running},
           {"state", s.cleaner_state},
+          {"strategy", s.strategy},
+          {"decision", s.strategy_explanation},
           {"victim_policy", s.victim_policy},
           {"placement", s.placement},
           {"segments_cleaned", s.segments_cleaned}};

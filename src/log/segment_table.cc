@@ -38,8 +38,9 @@ void SegmentTable::finish_loading() {
 
 std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t clock) {
   std::lock_guard lock(mutex_);
+  const std::uint64_t first = lowest_wanted_ ? 0 : cursor_;
   for (std::uint64_t step = 0; step < segments_.size(); ++step) {
-    const std::uint64_t at = (cursor_ + step) % segments_.size();
+    const std::uint64_t at = (first + step) % segments_.size();
     SegmentInfo& s = segments_[at];
     if (s.state != SegmentState::clean) continue;
     s.state = SegmentState::open;
@@ -53,6 +54,12 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     return SegmentId{at};
   }
   return std::nullopt;
+}
+
+void SegmentTable::prefer_lowest(bool wanted) {
+  std::lock_guard lock(mutex_);
+  if (wanted) ++lowest_wanted_;
+  else if (lowest_wanted_) --lowest_wanted_;
 }
 
 std::optional<SegmentId> SegmentTable::take_promised(std::uint8_t group) {

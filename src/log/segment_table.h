@@ -71,6 +71,8 @@ class SegmentTable {
 
   // Hands out a clean segment, if there is one.
   std::optional<SegmentId> take(std::uint8_t group, std::uint64_t clock = 0);
+  // While anybody wants it (calls are counted), the lowest clean segment is handed out, else the next one.
+  void prefer_lowest(bool wanted);
   // The clean segments that a running checkpoint may still take; only a number to reckon with.
   void promise(std::uint64_t count) { promised_ = count; }
   std::uint64_t promised() const { return promised_.load(std::memory_order_relaxed); }
@@ -109,6 +111,7 @@ class SegmentTable {
   std::vector<SegmentInfo> segments_;
   std::atomic<std::uint64_t> clean_{0}, promised_{0};
   std::uint64_t generation_ = 1;
+  unsigned lowest_wanted_ = 0;
   std::uint64_t cursor_ = 0;  // where the search for a clean segment goes on
 };
 

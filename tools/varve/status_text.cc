@@ -144,7 +144,8 @@ std::string traffic_text(const Json& traffic) {
 
 std::string cleaner_text(const Json& cleaner) {
   Section section("Cleaner", cleaner);
-  section.yes_no("Running", "running").words("State", "state").words("Policy", "victim_policy");
+  section.yes_no("Running", "running").words("State", "state").words("Strategy", "strategy");
+  section.words("Decision", "decision").words("Policy", "victim_policy");
   section.words("Placement", "placement");
   section.count("Segments cleaned", "segments_cleaned");
   return section.text();

@@ -1,0 +1,67 @@
+#include "cleaner/file_layout.h"
+
+#include <algorithm>
+#include <shared_mutex>
+
+#include "format/item.h"
+
+namespace varve::cleaner {
+
+namespace {
+
+// Without those that a delta has replaced, removed or moved.
+void drop_replaced(meta::Store& store, Ino ino, std::vector<LiveBlock>& blocks) {
+  if (blocks.empty()) return;
+  const meta::Gate::Pass pass(store.gate());
+  const meta::InodePtr inode = store.inodes().find(ino);
+  if (!inode) return;
+  std::shared_lock lock(inode->mutex);
+  if (inode->gone()) return blocks.clear();
+  const meta::Layers layers = meta::layers_of(*inode, store.view());
+  std::erase_if(blocks, [&](const LiveBlock& block) {
+    meta::MappedBlock mapped;
+    meta::resolve_in_deltas(layers, block.block, {&mapped, 1});
+    return mapped.kind != meta::MappedBlock::Kind::unknown &&
+           (mapped.kind != meta::MappedBlock::Kind::device || mapped.address != block.address);
+  });
+}
+
+}  // namespace
+
+Result<FilePart> read_layout(meta::Store& store, Ino ino, std::uint64_t from, std::size_t most) {
+  using format::ItemKind;
+  using format::Key;
+  FilePart part;
+  part.next = from;
+  part.last = true;
+  meta::BlockingSource source(store.nodes(), store.device());
+  meta::Cursor cursor(source, store.view().inode_file);
+  TRY(cursor.seek_floor(Key{ino, ItemKind::extent, from}));
+  for (; cursor.valid(); TRY(cursor.next())) {
+    const Key& key = cursor.key();
+    if (key < Key{ino, ItemKind::extent, 0}) continue;
+    if (key.ino != ino || key.kind != ItemKind::extent) break;
+    const format::Extent extent = TRY(format::decode_extent(cursor.value()));
+    const std::uint64_t end = key.offset + extent.length;
+    for (std::uint64_t block = std::max(from, key.offset); block < end && !extent.unwritten; ++block) {
+      if (part.blocks.size() == most) {
+        part.last = false;
+        break;
+      }
+      const std::uint64_t at = block - key.offset;
+      part.blocks.push_back({extent.address + at, ino, block, extent.clock, extent.crcs[at], extent.estimate, 0});
+      part.next = block + 1;
+    }
+    if (!part.last) break;
+  }
+  drop_replaced(store, ino, part.blocks);
+  return part;
+}
+
+std::uint64_t count_fragments(std::span<const LiveBlock> blocks) {
+  std::uint64_t fragments = blocks.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < blocks.size(); ++i) fragments += blocks[i].address != blocks[i - 1].address + 1;
+  return fragments;
+}
+
+}  // namespace varve::cleaner

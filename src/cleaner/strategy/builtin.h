@@ -1,0 +1,12 @@
+// The strategies that come with Varve, for the registry.
+#pragma once
+
+#include "cleaner/strategy.h"
+
+namespace varve::cleaner {
+
+std::unique_ptr<Strategy> make_compacting(const Parameters& parameters);
+std::unique_ptr<Strategy> make_copying(const Parameters& parameters);
+std::unique_ptr<Strategy> make_defragmenting(const Parameters& parameters);
+
+}  // namespace varve::cleaner

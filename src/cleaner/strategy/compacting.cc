@@ -1,0 +1,115 @@
+// Compacting: everything live in one piece at the start of the device, so that the log's end shrinks (ScherlFS). Nothing is
+// overwritten in place here, so it is two kinds of rounds. First what has holes is copied together, as by copying; then
+// what stands behind the place where all would fit is moved into clean segments before it, the highest first. Segments
+// keep their groups. While this is at work the log takes the lowest clean segments for everything, checkpoints included.
+//
+// It ends: a round of the first kind leaves less garbage, one of the second moves blocks to lower segments only; what users
+// write meanwhile is done in the same way, and what only checkpoints turn over is given up (CleanJob's patience).
+#include <fmt/format.h>
+
+#include "cleaner/strategy/builtin.h"
+#include "cleaner/strategy/slide.h"
+#include "cleaner/workbench.h"
+
+namespace varve::cleaner {
+namespace {
+
+class Compacting final : public Strategy {
+ public:
+  std::string_view name() const override { return "compacting"; }
+
+  void begin(meta::Store& store) override { store.segments().prefer_lowest(true); }
+  void end(meta::Store& store) override { store.segments().prefer_lowest(false); }
+
+  Round run(Workbench& bench) override {
+    Round round;
+    if (close_holes(bench, round)) return round;
+    if (bench.task().for_room) {
+      round.finished = true;
+      round.why = "no segment is worth cleaning";
+      return round;
+    }
+    slide(bench, round);
+    return round;
+  }
+
+  Forecast forecast(Workbench& bench) const override {
+    const Victims ragged = bench.choose_all();
+    const std::uint64_t blocks = bench.store().segments().geometry().blocks;
+    Board board = survey(bench);
+    board.segments -= std::min(board.segments, ragged.gain / blocks);
+    SlideLimits limits;
+    limits.segments = board.segments;
+    const Victims high = plan_slide(bench.facts(), board.clean, limits);
+    Forecast forecast;
+    forecast.segments = ragged.ids.size() + high.ids.size();
+    forecast.reads = forecast.writes = ragged.data + high.data;
+    forecast.frees = ragged.gain;
+    forecast.what = fmt::format("copy {} live blocks out of {} segments with holes, move {} of the highest {}; the log then ends near "
+                                "segment {} instead of {}",
+                                ragged.live(), ragged.ids.size(), high.ids.size(), "segments down", board.segments, board.end);
+    return forecast;
+  }
+
+ private:
+  struct Board {
+    std::vector<SegmentId> clean;
+    std::uint64_t segments = 0;  // that are not clean
+    std::uint64_t end = 0;       // one past the highest of them
+  };
+  static Board survey(Workbench& bench) {
+    Board board;
+    bench.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+      if (s.state == log::SegmentState::clean) return board.clean.push_back(id);
+      ++board.segments;
+      board.end = id.v + 1;
+    });
+    return board;
+  }
+
+  // Garbage first, then distance: what shrinks from round to round.
+  static std::uint64_t left(Workbench& bench, const Board& board) {
+    const std::uint64_t blocks = bench.store().segments().geometry().blocks;
+    std::uint64_t above = 0;
+    for (const SegmentFacts& segment : bench.facts()) above += segment.id.v >= board.segments ? segment.live : 0;
+    return bench.garbage() + std::min<std::uint64_t>(above, bench.facts().size() * blocks);
+  }
+
+  static bool close_holes(Workbench& bench, Round& round) {
+    Victims victims = bench.choose();
+    if (!bench.is_worth_it(victims) && bench.task().waited_for && bench.give_up_heads()) victims = bench.choose();
+    round.left = left(bench, survey(bench));
+    if (!bench.is_worth_it(victims)) return false;
+    round.why = fmt::format("compacting: {} live blocks out of {} segments with holes", victims.live(), victims.ids.size());
+    bench.tell(round.why);
+    bench.empty(victims, round);
+    return true;
+  }
+
+  static void slide(Workbench& bench, Round& round) {
+    bench.give_up_heads();  // they may stand high
+    const Board board = survey(bench);
+    SlideLimits limits;
+    limits.segments = board.segments;
+    limits.fits = [&](const Victims& v) { return v.live() <= Workbench::kMaxLivePerRound && bench.may_move(v.data, v.nodes); };
+    const Victims victims = plan_slide(bench.facts(), board.clean, limits);
+    round.left = left(bench, board);
+    if (victims.ids.empty()) {
+      round.finished = true;
+      round.why = fmt::format("everything stands in the first {} of {} segments, but for what is open", board.segments,
+                              bench.store().segments().geometry().count);
+      return;
+    }
+    round.why = fmt::format("compacting: moving {} blocks of the {} highest segments down", victims.live(), victims.ids.size());
+    bench.tell(round.why);
+    bench.empty(victims, round, [&](const LiveBlock& block, const SegmentFacts& from) {
+      return from.group < format::kMaxGroups ? from.group : bench.group_of(block, from);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_compacting(const Parameters&) { return std::make_unique<Compacting>(); }
+
+}  // namespace varve::cleaner

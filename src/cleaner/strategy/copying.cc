@@ -1,0 +1,47 @@
+// Copying: whole segments are emptied, what lives in them goes to the heads of its groups (Sprite LFS).
+#include <fmt/format.h>
+
+#include "cleaner/strategy/builtin.h"
+#include "cleaner/workbench.h"
+
+namespace varve::cleaner {
+namespace {
+
+class Copying final : public Strategy {
+ public:
+  std::string_view name() const override { return "copying"; }
+
+  Round run(Workbench& bench) override {
+    Victims victims = bench.choose();
+    // The last to be had is what open heads have not filled.
+    if (!bench.is_worth_it(victims) && bench.task().waited_for && bench.give_up_heads()) victims = bench.choose();
+    Round round;
+    round.left = bench.garbage();
+    if (!bench.is_worth_it(victims)) {
+      round.finished = true;
+      round.why = "no segment is worth cleaning";
+      return round;
+    }
+    round.why = fmt::format("copying {} live blocks out of {} segments{}{}", victims.live(), victims.ids.size(),
+                            victims.why.empty() ? "" : "; ", victims.why);
+    bench.tell(round.why);
+    bench.empty(victims, round);
+    return round;
+  }
+
+  Forecast forecast(Workbench& bench) const override {
+    const Victims victims = bench.choose_all();
+    Forecast forecast;
+    forecast.segments = victims.ids.size();
+    forecast.reads = forecast.writes = victims.data;
+    forecast.frees = victims.gain;
+    forecast.what = fmt::format("copy {} live blocks out of {} segments", victims.live(), victims.ids.size());
+    return forecast;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_copying(const Parameters&) { return std::make_unique<Copying>(); }
+
+}  // namespace varve::cleaner

@@ -1,0 +1,190 @@
+// Defragmenting: files made contiguous, one after the other in directory order, all of them or those that were named
+// (ScherlFS). What stands in one piece already stays; large files are done in parts, which follow one another. It frees
+// only what its moves happen to empty, so when room runs short it copies like copying before it goes on.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "cleaner/file_layout.h"
+#include "cleaner/file_source.h"
+#include "cleaner/strategy/builtin.h"
+#include "cleaner/workbench.h"
+#include "format/estimate.h"
+
+namespace varve::cleaner {
+namespace {
+
+class Defragmenting final : public Strategy {
+ public:
+  std::string_view name() const override { return "defragmenting"; }
+
+  Round run(Workbench& bench) override {
+    Round round;
+    if (bench.task().for_room || !bench.task().files) {
+      if (!make_room(bench, round)) round.why = "no segment is worth cleaning";
+      round.finished = round.emptied.empty();
+      return round;
+    }
+    count_moved(bench);
+    if (Status status = move_files(bench, round); !status.ok()) round.why = status.error().message();
+    round.files = counts_;
+    round.left = ~std::uint64_t{0} - steps_;
+    return round;
+  }
+
+  Forecast forecast(Workbench& bench) const override {
+    Forecast forecast;
+    FileCounts counts;
+    std::uint64_t pieces_left = 0;
+    const std::uint64_t segment = bench.store().segments().geometry().blocks;
+    while (bench.task().files && !bench.task().stopped()) {
+      auto file = bench.task().files->next();
+      if (!file.ok() || !*file) break;
+      ++counts.seen;
+      bool moves = false;
+      for (std::uint64_t from = 0;;) {
+        auto part = read_layout(bench.store(), **file, from, kMostBlocks);
+        if (!part.ok()) break;
+        const std::uint64_t fragments = count_fragments(part->blocks), fewest = fewest_fragments(part->blocks.size(), segment);
+        counts.fragments_before += fragments;
+        pieces_left += std::min(fragments, fewest);
+        if (fragments > fewest && forecast.writes < bench.task().most_moved) {
+          moves = true;
+          forecast.writes += part->blocks.size();
+        }
+        if (part->last) break;
+        from = part->next;
+      }
+      counts.moved += moves;
+    }
+    forecast.reads = forecast.writes;
+    forecast.files = counts;
+    forecast.files.fragments_after = pieces_left;
+    forecast.what = fmt::format("move {} of {} files, in {} pieces now, into at best {}", counts.moved, counts.seen,
+                                counts.fragments_before, pieces_left);
+    return forecast;
+  }
+
+ private:
+  static constexpr std::size_t kMostBlocks = Workbench::kMaxLivePerRound / 2;  // of a file at one time
+
+  // The end of a segment may come anywhere in it.
+  static std::uint64_t fewest_fragments(std::uint64_t blocks, std::uint64_t segment) {
+    return blocks ? 1 + (blocks + segment - 1) / segment : 0;
+  }
+
+  // False: nothing is to be gained.
+  static bool make_room(Workbench& bench, Round& round) {
+    Victims victims = bench.choose();
+    if (!bench.is_worth_it(victims) && bench.task().waited_for && bench.give_up_heads()) victims = bench.choose();
+    if (!bench.is_worth_it(victims)) return false;
+    round.why = fmt::format("room for defragmenting: {} live blocks out of {} segments", victims.live(), victims.ids.size());
+    bench.tell(round.why);
+    bench.empty(victims, round);
+    return true;
+  }
+
+  // What the last round has moved is in the trees now.
+  void count_moved(Workbench& bench) {
+    for (const Place& place : moved_) {
+      auto part = read_layout(bench.store(), place.file, place.from, place.blocks);
+      if (part.ok()) counts_.fragments_after += count_fragments(part->blocks);
+    }
+    moved_.clear();
+  }
+
+  Status move_files(Workbench& bench, Round& round) {
+    std::uint64_t moved = 0;
+    while (moved < Workbench::kMaxLivePerRound && !bench.task().stopped()) {
+      if (total_ >= bench.task().most_moved) break;
+      if (!file_) {
+        auto next = TRY(bench.task().files->next());
+        if (!next) {
+          round.finished = moved_.empty();  // else the next round counts what became of them
+          round.why = "all files have been seen";
+          return {};
+        }
+        file_ = next;
+        from_ = 0;
+        ++counts_.seen;
+        moved_this_ = false;
+      }
+      FilePart part = TRY(read_layout(bench.store(), *file_, from_, most_at_once(bench)));
+      const std::uint64_t blocks = part.blocks.size();
+      if (TRY(move_part(bench, part, round))) moved += blocks;
+      else if (starved_) return starved(bench, round);
+      ++steps_;
+      from_ = part.next;
+      if (part.last) file_.reset();
+    }
+    round.why = fmt::format("defragmenting: {} files seen, {} moved", counts_.seen, counts_.moved);
+    return {};
+  }
+
+  // As much of a file as can be moved now: halves until it fits.
+  std::size_t most_at_once(Workbench& bench) const {
+    std::size_t most = kMostBlocks;
+    const std::size_t least = bench.store().segments().geometry().blocks / 2;
+    while (most > least && !bench.may_move(2 * most, 0)) most /= 2;
+    return most;
+  }
+
+  // Whether it was moved. Groups: one for the whole part, that of its youngest block, so that it stays together.
+  Result<bool> move_part(Workbench& bench, FilePart& part, Round& round) {
+    starved_ = false;
+    const std::uint64_t fragments = count_fragments(part.blocks);
+    if (fragments <= fewest_fragments(part.blocks.size(), bench.store().segments().geometry().blocks)) {
+      counts_.fragments_before += fragments;
+      counts_.fragments_after += fragments;
+      return false;
+    }
+    if (!bench.may_move(part.blocks.size(), 0)) {
+      starved_ = true;
+      return false;
+    }
+    const auto youngest = std::max_element(part.blocks.begin(), part.blocks.end(),
+                                           [](const LiveBlock& a, const LiveBlock& b) { return a.clock < b.clock; });
+    const std::uint8_t group = bench.group_of(*youngest, {});
+    for (LiveBlock& block : part.blocks) block.group = group;
+    bench.tell(fmt::format("defragmenting inode {}: {} blocks in {} pieces", *file_, part.blocks.size(), fragments));
+    counts_.fragments_before += fragments;
+    moved_.push_back({*file_, part.blocks.front().block, part.blocks.size()});
+    if (!moved_this_) ++counts_.moved;
+    moved_this_ = true;
+    round.moved = true;
+    total_ += part.blocks.size();
+    if (Status status = bench.mover().move(part.blocks, 0); !status.ok() && !status.error().is(Errc::no_space)) return status.error();
+    return true;
+  }
+
+  // No room for the next part: what this round has moved is settled first, else something is copied together.
+  Status starved(Workbench& bench, Round& round) {
+    if (round.moved) {
+      round.why = "waiting for the room that a checkpoint frees";
+      return {};
+    }
+    if (make_room(bench, round)) return {};
+    round.finished = true;
+    round.why = "there is not enough free space to move files in";
+    return {};
+  }
+
+  struct Place {
+    Ino file;
+    std::uint64_t from = 0;
+    std::size_t blocks = 0;
+  };
+  std::vector<Place> moved_;  // since the last round
+  std::optional<Ino> file_;
+  std::uint64_t from_ = 0;
+  bool moved_this_ = false, starved_ = false;
+  std::uint64_t total_ = 0, steps_ = 0;
+  FileCounts counts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_defragmenting(const Parameters&) { return std::make_unique<Defragmenting>(); }
+
+}  // namespace varve::cleaner

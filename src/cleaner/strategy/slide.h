@@ -1,0 +1,22 @@
+// Which segments compacting moves down, and where the log will end: pure, for tests and forecasts.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cleaner/segment_facts.h"
+#include "cleaner/selection.h"
+
+namespace varve::cleaner {
+
+struct SlideLimits {
+  std::uint64_t segments = 0;  // that are not clean, open ones included: they fit in as many at the start of the device
+  // May as much as this be moved at once? As SelectionLimits::fits.
+  std::function<bool(const Victims&)> fits = [](const Victims&) { return true; };
+};
+
+// The highest of `used` that stand behind where everything would fit, highest first, as long as a clean segment before
+// that place is left for each; both in ascending order.
+Victims plan_slide(std::span<const SegmentFacts> used, std::span<const SegmentId> clean, const SlideLimits& limits);
+
+}  // namespace varve::cleaner

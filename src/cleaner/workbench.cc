@@ -1,0 +1,145 @@
+#include "cleaner/workbench.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "format/estimate.h"
+
+namespace varve::cleaner {
+
+Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement, const Task& task,
+                     std::function<void(std::string)> tell)
+    : store_(store), rule_(rule), placement_(placement), task_(task), tell_(std::move(tell)), mover_(store) {
+  survey();
+  urgent_ = task.for_room && store.segments().clean() <= store.low_water() + 1;
+  if (!urgent_) return;
+  if (auto greedy = VictimRule::make("greedy"); greedy.ok()) greedy_ = std::move(*greedy);
+}
+
+unsigned give_up_heads(meta::Store& store, std::uint64_t before) {
+  const meta::Gate::Closure closed(store.gate());
+  return store.log().give_up_heads(before);
+}
+
+unsigned Workbench::give_up_heads() {
+  const unsigned closed = cleaner::give_up_heads(store_, ~0ULL);
+  if (closed) survey();
+  return closed;
+}
+
+// --- what is known of segments --------------------------------------------------------------------------------------------
+
+void Workbench::survey() {
+  facts_.clear();
+  const std::uint64_t now = store_.log_clock();
+  const auto unit = static_cast<double>(store_.super().clock_unit);
+  const std::uint32_t blocks = store_.segments().geometry().blocks;
+  const std::uint64_t settled = store_.view().generation;
+  auto since = [&](std::uint64_t clock) { return now - std::min(now, clock); };
+  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    // What was handed out since the last checkpoint is in no map yet.
+    if (s.state != log::SegmentState::used || s.touched > settled || s.in_flight || s.tree_live == 0 || s.live() == 0)
+      return;
+    SegmentFacts f;
+    f.id = id;
+    f.live = s.live();
+    f.blocks = blocks;
+    f.group = s.group;
+    f.holds_nodes = s.group == format::kGroupNodes;
+    f.age = since(s.youngest * store_.super().clock_unit);
+    f.sealed = s.sealed_clock ? since(s.sealed_clock) : f.age;
+    f.opened = s.opened_clock ? since(s.opened_clock) : f.sealed;
+    const double mean_clock = static_cast<double>(s.clock_sum) / s.tree_live * unit;
+    f.mean_age = std::max(static_cast<double>(now) - mean_clock, 0.0);
+    const double living = static_cast<double>(f.live) / std::max(s.tree_live, f.live);
+    f.rate_sum = static_cast<double>(s.rate_sum) / 4294967296.0 / unit * living;
+    facts_.push_back(f);
+  });
+}
+
+const SegmentFacts* Workbench::find(SegmentId id) const {
+  const auto at = std::lower_bound(facts_.begin(), facts_.end(), id, [](const SegmentFacts& f, SegmentId wanted) { return f.id < wanted; });
+  return at != facts_.end() && at->id == id ? &*at : nullptr;
+}
+
+std::uint64_t Workbench::garbage() const {
+  std::uint64_t sum = 0;
+  for (const SegmentFacts& segment : facts_) sum += segment.dead();
+  return sum;
+}
+
+// --- choice ---------------------------------------------------------------------------------------------------------------
+
+bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
+  const meta::Gate::Pass pass(store_.gate());
+  // Most blocks have a neighbour that moves with them; if not, the mover stops when the room is used up.
+  return store_.may_move({blocks, blocks / 4, nodes, 0});
+}
+
+SelectionLimits Workbench::limits() {
+  SelectionLimits limits;
+  limits.wanted = task_.wanted;
+  limits.max_utilisation = kMaxUtilisation;
+  limits.fits = [this](const Victims& v) {
+    const std::uint64_t factor = urgent_ || v.live() <= store_.segments().geometry().blocks ? 1 : 2;
+    return v.live() <= kMaxLivePerRound && may_move(v.data * factor, v.nodes * factor);
+  };
+  return limits;
+}
+
+Victims Workbench::choose() { return (greedy_ ? *greedy_ : rule_).choose(facts_, limits(), store_.random()); }
+
+Victims Workbench::choose_all() {
+  SelectionLimits all;
+  all.wanted = task_.wanted;
+  all.max_utilisation = kMaxUtilisation;
+  return rule_.choose(facts_, all, store_.random());
+}
+
+// Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.
+std::uint64_t Workbench::metadata_cost(const Victims& victims) const {
+  const std::uint64_t leaves = store_.view().data_blocks / 150 + 4;
+  return std::min(victims.live(), leaves) + victims.live() / 160 + 4;
+}
+
+// Half: a rewritten node leaves a hole of its own size behind.
+bool Workbench::is_worth_it(const Victims& victims) const {
+  return victims.gain > metadata_cost(victims) / 2;
+}
+
+// --- moving ---------------------------------------------------------------------------------------------------------------
+
+std::uint8_t Workbench::group_of(const LiveBlock& block, const SegmentFacts& from) const {
+  const std::uint64_t unit = store_.super().clock_unit, now = store_.clock_units(store_.log_clock());
+  return place(placement_, MovedBlock{(now - std::min<std::uint64_t>(now, block.clock)) * unit,
+                                      format::decode_interval(block.estimate) * static_cast<double>(unit), from.group});
+}
+
+void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group) {
+  for (SegmentId victim : victims.ids) {
+    if (task_.stopped()) return;
+    const SegmentFacts* segment = find(victim);
+    // A plugin may say anything.
+    if (!segment || std::find(round.emptied.begin(), round.emptied.end(), victim) != round.emptied.end()) continue;
+    if (Status status = empty_segment(*segment, group); !status.ok()) {
+      if (!status.error().is(Errc::no_space)) spdlog::warn("cleaning segment {}: {}", victim, status.error().message());
+      round.why = status.error().message();
+      return;
+    }
+    placement_.collected(*segment);
+    round.emptied.push_back(victim);
+    ++store_.counters().segments_cleaned;
+  }
+}
+
+Status Workbench::empty_segment(const SegmentFacts& segment, const GroupOf& group) {
+  auto live = TRY(mover_.live_blocks(segment.id));
+  const std::uint64_t there = store_.segments().info(segment.id).live();
+  nodes_ += there - std::min<std::uint64_t>(there, live.size());
+  for (LiveBlock& block : live) block.group = group ? group(block, segment) : group_of(block, segment);
+  return mover_.move(live, nodes_);
+}
+
+}  // namespace varve::cleaner

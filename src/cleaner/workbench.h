@@ -1,0 +1,81 @@
+// What a strategy works with in one round: what is known of the segments, the policies in use, and the steps that all
+// cleaning is made of. Lives as long as the round, on the thread that runs checkpoints.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cleaner/mover.h"
+#include "cleaner/placement.h"
+#include "cleaner/strategy.h"
+#include "cleaner/victim_rule.h"
+#include "meta/store.h"
+
+namespace varve::cleaner {
+
+class Workbench {
+ public:
+  static constexpr std::uint64_t kMaxLivePerRound = 16384;  // blocks: 64 MiB
+  static constexpr double kMaxUtilisation = 0.985;          // fuller segments gain too little to be worth their metadata
+
+  // `tell` takes what the round does, for `varve status`.
+  Workbench(meta::Store& store, VictimRule& rule, Placement& placement, const Task& task,
+            std::function<void(std::string)> tell);
+
+  meta::Store& store() { return store_; }
+  Mover& mover() { return mover_; }
+  const Placement& placement() const { return placement_; }
+  const Task& task() const { return task_; }
+  void tell(std::string what) { tell_(std::move(what)); }
+
+  // Used segments that may be cleaned, in ascending order: without those that are open, or hold what no map knows yet.
+  std::span<const SegmentFacts> facts() const { return facts_; }
+  const SegmentFacts* find(SegmentId id) const;  // null: it is not among them
+  // With clean segments all but gone only the quickest gain counts, and all that is left may be used for it.
+  bool is_urgent() const { return urgent_; }
+
+  std::uint64_t garbage() const;  // blocks that are dead in all of them
+
+  // Victims by the policy in use, as much as there is room to move now.
+  Victims choose();
+  // All that the policy would choose until the task is done, as if there were room for it; for forecasts.
+  Victims choose_all();
+  // Does it gain more than the metadata that moving it dirties?
+  bool is_worth_it(const Victims& victims) const;
+  // Is there room to move so many file blocks, and for a checkpoint that evacuates so many nodes after it?
+  bool may_move(std::uint64_t blocks, std::uint64_t nodes);
+
+  // Closes all heads of groups other than 0: what is open cannot be cleaned. The facts are taken anew. How many it were.
+  unsigned give_up_heads();
+
+  // Where a block of a segment goes: as the placement says.
+  std::uint8_t group_of(const LiveBlock& block, const SegmentFacts& from) const;
+  using GroupOf = std::function<std::uint8_t(const LiveBlock&, const SegmentFacts&)>;
+  // Moves the live file blocks of the victims one segment after the other, and notes those that it emptied, until one
+  // fails, or the task is stopped. `group`: group_of() where it is empty.
+  void empty(const Victims& victims, Round& round, const GroupOf& group = {});
+
+ private:
+  void survey();
+  SelectionLimits limits();
+  std::uint64_t metadata_cost(const Victims& victims) const;
+  Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
+
+  meta::Store& store_;
+  VictimRule& rule_;
+  Placement& placement_;
+  const Task& task_;
+  const std::function<void(std::string)> tell_;
+  Mover mover_;
+  std::vector<SegmentFacts> facts_;
+  std::unique_ptr<VictimRule> greedy_;
+  bool urgent_ = false;
+  std::uint64_t nodes_ = 0;  // in what has been emptied: for the checkpoint to evacuate
+};
+
+// Closes heads of groups other than 0 at which nothing was written since `before` (Log::give_up_heads).
+unsigned give_up_heads(meta::Store& store, std::uint64_t before);
+
+}  // namespace varve::cleaner

@@ -1,0 +1,183 @@
+#include "fs/clean_job.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "fs/engine.h"
+#include "fs/file_walk.h"
+
+namespace varve::fs {
+
+namespace {
+// Rounds that may leave as much to do as before: nodes that checkpoints write can take what a round has gained.
+constexpr unsigned kPatience = 4;
+}  // namespace
+
+const char* name_of(CleanState::Phase phase) {
+  switch (phase) {
+    case CleanState::Phase::never: return "never";
+    case CleanState::Phase::running: return "running";
+    case CleanState::Phase::stopped: return "stopped";
+    case CleanState::Phase::finished: return "finished";
+    case CleanState::Phase::failed: return "failed";
+  }
+  return "?";
+}
+
+CleanJob::CleanJob(Engine& engine) : engine_(engine) {}
+CleanJob::~CleanJob() = default;
+
+// --- by any thread --------------------------------------------------------------------------------------------------------
+
+Status CleanJob::start(const CleanRequest& request) {
+  if (engine_.store().read_only() && !request.dry_run) return Error(Errc::read_only, engine_.store().read_only_reason());
+  auto rules = TRY(engine_.cleaner().rules({request.strategy, request.policy, request.placement}));
+  std::lock_guard lock(mutex_);
+  if (ended_) return Error(Errc::busy, "the filesystem is being unmounted");
+  if (active_) return Error(Errc::busy, "it is being cleaned already");
+  rules_ = std::move(rules);
+  state_ = {};
+  state_.phase = CleanState::Phase::running;
+  state_.request = request;
+  if (state_.request.strategy.empty()) state_.request.strategy = engine_.cleaner().strategy();
+  if (state_.request.policy.empty()) state_.request.policy = engine_.cleaner().victims();
+  if (state_.request.placement.empty()) state_.request.placement = engine_.cleaner().placement_name();
+  begun_ = stop_ = false;
+  active_ = true;
+  return {};
+}
+
+void CleanJob::stop() { stop_ = true; }
+
+void CleanJob::end() {
+  std::lock_guard lock(mutex_);
+  ended_ = stop_ = true;
+}
+
+CleanState CleanJob::state() const {
+  std::lock_guard lock(mutex_);
+  CleanState state = state_;
+  if (state.phase == CleanState::Phase::running) state.doing = engine_.cleaner().state();
+  return state;
+}
+
+// --- by the thread that makes checkpoints ---------------------------------------------------------------------------------
+
+CleanState::Layout CleanJob::layout() const {
+  CleanState::Layout layout;
+  const auto& segments = engine_.store().segments();
+  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) {
+      ++layout.clean;
+      return;
+    }
+    layout.end = id.v + 1;
+    if (s.state != log::SegmentState::used) return;
+    ++layout.used;
+    layout.garbage += segments.geometry().blocks - std::min(segments.geometry().blocks, s.live());
+  });
+  return layout;
+}
+
+void CleanJob::begin() {
+  meta::Store& store = engine_.store();
+  begun_ = true;
+  fruitless_ = 0;
+  least_left_ = ~std::uint64_t{0};
+  started_ns_ = store.clock().monotonic_ns();
+  nodes_at_first_ = store.counters().node_blocks;
+  std::vector<Ino> roots;
+  {
+    std::lock_guard lock(mutex_);
+    roots = state_.request.roots;
+    state_.before = state_.now = layout();
+    state_.segments = store.segments().geometry().count;
+    state_.segment_blocks = store.segments().geometry().blocks;
+  }
+  if (roots.empty()) roots.push_back(kRootIno);
+  files_ = std::make_unique<FileWalk>(engine_, roots);
+}
+
+cleaner::Task CleanJob::task() {
+  cleaner::Task task;
+  task.for_room = false;
+  task.files = files_.get();
+  task.stop = [this] { return stop_.load(); };
+  std::lock_guard lock(mutex_);
+  const std::uint64_t gained = state_.now.clean - std::min(state_.now.clean, state_.before.clean);
+  const std::uint64_t asked = state_.request.free_blocks, freed = gained * state_.segment_blocks;
+  task.wanted = asked - std::min(asked, freed);
+  task.most_moved = state_.request.move_blocks - std::min(state_.request.move_blocks, state_.written);
+  return task;
+}
+
+void CleanJob::step() {
+  if (!begun_) {
+    begin();
+    // The maps know only what a checkpoint has merged.
+    if (!state().request.dry_run) {
+      if (Status status = engine_.store().checkpoint({}); !status.ok()) return finish(CleanState::Phase::failed, status.error().message());
+      rules_.strategy->begin(engine_.store());
+    }
+  }
+  const CleanState so_far = state();
+  if (so_far.request.dry_run) {
+    cleaner::Forecast forecast = engine_.cleaner().forecast(task(), rules_);
+    {
+      std::lock_guard lock(mutex_);
+      state_.forecast = std::move(forecast);
+    }
+    return finish(CleanState::Phase::finished, "nothing was written");
+  }
+  if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
+  if (is_enough(so_far)) return finish(CleanState::Phase::finished, "all that was asked for is done");
+  const cleaner::Round round = engine_.cleaner().run_round(task(), rules_);
+  Status settled;
+  if (round.moved || !round.emptied.empty()) settled = engine_.store().checkpoint({.evacuate = round.emptied});
+  {
+    std::lock_guard lock(mutex_);
+    if (state_.rounds++ == 0) state_.left_at_first = round.left;
+    state_.left = round.left;
+    state_.read += round.read;
+    state_.written += round.written;
+    state_.emptied += round.emptied.size();
+    state_.files = round.files;
+    state_.nodes = engine_.store().counters().node_blocks - nodes_at_first_;
+    state_.now = layout();
+    state_.seconds = static_cast<double>(engine_.store().clock().monotonic_ns() - started_ns_) / 1e9;
+  }
+  if (!settled.ok()) return finish(CleanState::Phase::failed, settled.error().message());
+  if (round.finished) return finish(CleanState::Phase::finished, round.why);
+  if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
+  if (!gains(round)) finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
+}
+
+bool CleanJob::is_enough(const CleanState& state) const {
+  const std::uint64_t gained = state.now.clean - std::min(state.now.clean, state.before.clean);
+  return gained * state.segment_blocks >= state.request.free_blocks || state.written >= state.request.move_blocks;
+}
+
+// Forward progress, by the strategy's own measure: a round that moves as much as it gains would go on for ever.
+bool CleanJob::gains(const cleaner::Round& round) {
+  if (round.left < least_left_) {
+    least_left_ = round.left;
+    fruitless_ = 0;
+    return true;
+  }
+  return ++fruitless_ < kPatience;
+}
+
+void CleanJob::finish(CleanState::Phase phase, std::string reason) {
+  if (rules_.strategy && !state().request.dry_run) rules_.strategy->end(engine_.store());
+  files_.reset();
+  engine_.cleaner().set_state("idle: enough clean segments");
+  std::lock_guard lock(mutex_);
+  rules_ = {};
+  state_.phase = phase;
+  state_.reason = std::move(reason);
+  state_.seconds = static_cast<double>(engine_.store().clock().monotonic_ns() - started_ns_) / 1e9;
+  active_ = false;
+}
+
+}  // namespace varve::fs

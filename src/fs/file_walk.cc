@@ -1,0 +1,91 @@
+#include "fs/file_walk.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <shared_mutex>
+
+#include "fs/engine.h"
+
+namespace varve::fs {
+
+namespace {
+constexpr std::size_t kBatch = 256;
+constexpr std::uint8_t kUnknownType = DT_UNKNOWN;
+}  // namespace
+
+FileWalk::FileWalk(Engine& engine, const std::vector<Ino>& roots) : engine_(engine) {
+  for (Ino root : roots) roots_.push_back({root, kUnknownType});
+}
+
+Result<std::optional<Ino>> FileWalk::next() {
+  for (;;) {
+    if (levels_.empty()) {
+      if (roots_.empty()) return std::optional<Ino>();
+      const Ino root = roots_.front().ino;
+      roots_.pop_front();
+      auto type = type_of(root);
+      if (type.fails_with(Errc::stale)) continue;  // gone meanwhile
+      if (!type.ok()) return type.error();
+      if (auto file = enter({root, *type})) return file;
+      continue;
+    }
+    Level& level = levels_.back();
+    if (level.ahead.empty() && !level.ended) TRY(read_entries(level));
+    if (level.ahead.empty()) {
+      levels_.pop_back();
+      continue;
+    }
+    const Entry entry = level.ahead.front();
+    level.ahead.pop_front();
+    if (auto file = enter(entry)) return file;
+  }
+}
+
+std::optional<Ino> FileWalk::enter(const Entry& entry) {
+  if (entry.type == DT_REG) return entry.ino;
+  if (entry.type == DT_DIR) {
+    Level level;
+    level.directory = entry.ino;
+    levels_.push_back(std::move(level));
+  }
+  return std::nullopt;
+}
+
+Result<std::uint8_t> FileWalk::type_of(Ino ino) {
+  Operation operation(engine_, {});
+  return block_on(operation, [&] {
+    return engine_.attempt(operation, [&](Attempt& a) -> Result<std::uint8_t> {
+      const meta::InodePtr inode = TRY(a.inode(ino));
+      std::shared_lock lock(inode->mutex);
+      return static_cast<std::uint8_t>((inode->attributes.mode & S_IFMT) >> 12);
+    });
+  });
+}
+
+Status FileWalk::read_entries(Level& level) {
+  Operation operation(engine_, {});
+  std::deque<Entry> found;
+  std::uint64_t cookie = level.cookie;
+  Status status = block_on(operation, [&] {
+    found.clear();
+    cookie = level.cookie;
+    return engine_.attempt(operation, [&](Attempt& a) -> Status {
+      const meta::InodePtr directory = TRY(a.directory(level.directory));
+      std::shared_lock lock(directory->mutex);
+      return meta::scan_entries(*directory, a.view(), a.source(), level.cookie,
+                                [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view) -> Result<bool> {
+                                  found.push_back({ino, type});
+                                  cookie = at;
+                                  return found.size() < kBatch;
+                                });
+    });
+  });
+  if (status.fails_with(Errc::stale) || status.fails_with(Errc::not_directory)) status = {};  // removed meanwhile
+  level.ended = found.empty();
+  level.ahead = std::move(found);
+  level.cookie = cookie;
+  return status;
+}
+
+}  // namespace varve::fs

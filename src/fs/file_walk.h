@@ -1,0 +1,41 @@
+// All regular files below some inodes, in directory order: depth first, entries in the order readdir gives them. Reads names
+// without touching access times.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "cleaner/file_source.h"
+#include "fs/operation.h"
+
+namespace varve::fs {
+
+class Engine;
+
+// What appears, goes or is renamed during the walk may be met or not; what stays is met.
+class FileWalk final : public cleaner::FileSource {
+ public:
+  FileWalk(Engine& engine, const std::vector<Ino>& roots);
+  Result<std::optional<Ino>> next() override;
+
+ private:
+  struct Entry {
+    Ino ino;
+    std::uint8_t type = 0;
+  };
+  struct Level {
+    Ino directory;
+    std::uint64_t cookie = 0;  // of the last entry that was read
+    std::deque<Entry> ahead;
+    bool ended = false;
+  };
+  Status read_entries(Level& level);
+  Result<std::uint8_t> type_of(Ino ino);
+  std::optional<Ino> enter(const Entry& entry);
+
+  Engine& engine_;
+  std::deque<Entry> roots_;
+  std::vector<Level> levels_;
+};
+
+}  // namespace varve::fs
