@@ -60,12 +60,13 @@ Status Cleaner::set_placement(std::string_view spelling) {
   return {};
 }
 
+Rules Cleaner::mount_rules() const {
+  std::lock_guard lock(mutex_);
+  return rules_;
+}
+
 Result<Rules> Cleaner::rules(const RuleNames& names) const {
-  Rules rules;
-  {
-    std::lock_guard lock(mutex_);
-    rules = rules_;
-  }
+  Rules rules = mount_rules();
   const std::string in_use = strategy();
   rules.strategy = TRY(make_strategy(names.strategy.empty() ? in_use : names.strategy));
   if (!names.victims.empty()) rules.victims = TRY(VictimRule::make(names.victims));
@@ -88,10 +89,8 @@ std::string Cleaner::placement_name() const {
   return placement_spelling_;
 }
 
-std::string Cleaner::explanation() const {
-  std::lock_guard lock(mutex_);
-  return rules_.strategy->explanation();
-}
+bool Cleaner::works_when_idle() const { return mount_rules().strategy->works_when_idle(); }
+std::string Cleaner::explanation() const { return mount_rules().strategy->explanation(); }
 
 // --- a round --------------------------------------------------------------------------------------------------------------
 
@@ -101,12 +100,15 @@ Round Cleaner::run_round(bool waited_for) {
   Task task;
   task.wanted = ahead() * store_.segments().geometry().blocks;
   task.waited_for = waited_for;
-  Rules rules;
-  {
-    std::lock_guard lock(mutex_);
-    rules = rules_;
-  }
-  return run_round(task, rules);
+  return run_round(task, mount_rules());
+}
+
+Round Cleaner::run_idle_round(std::function<bool()> stop) {
+  Task task;
+  task.wanted = store_.capacity_blocks();
+  task.for_room = false;
+  task.stop = std::move(stop);
+  return run_round(task, mount_rules());
 }
 
 Round Cleaner::run_round(const Task& task, const Rules& rules) {

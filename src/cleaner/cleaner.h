@@ -38,6 +38,8 @@ class Cleaner {
   Round run_round(const Task& task, const Rules& rules);
   // By the mount's rules, for want of room.
   Round run_round(bool waited_for);
+  // By the mount's strategy, for order, as there is time.
+  Round run_idle_round(std::function<bool()> stop);
   Forecast forecast(const Task& task, const Rules& rules);
 
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
@@ -53,6 +55,7 @@ class Cleaner {
   std::string placement_name() const;
   std::string state() const;
   void set_state(std::string state);
+  bool works_when_idle() const;
   std::string explanation() const;  // of the strategy's latest decision; may be empty
   // A new strategy, and new objects for the other names that are given, else those of the mount. Errc::invalid says what
   // there is.
@@ -63,6 +66,7 @@ class Cleaner {
 
  private:
   explicit Cleaner(meta::Store& store) : store_(store) {}
+  Rules mount_rules() const;
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;

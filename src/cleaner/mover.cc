@@ -121,7 +121,9 @@ Status Mover::write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes,
   if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
   AlignedBuffer out(std::size_t{run.blocks} * kBlockSize);
   for (std::uint32_t i = 0; i < run.blocks; ++i) std::memcpy(out.data() + i * kBlockSize, blocks[i].bytes, kBlockSize);
+  const std::uint64_t began = store_.clock().monotonic_ns();
   Status status = store_.device().write(run.start.v << kBlockShift, out.span());
+  store_.io().write_cost().observe(run.start, run.blocks, store_.clock().monotonic_ns() - began);
   store_.io().counters().writes += 1;
   store_.io().counters().bytes_written += out.size();
   for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*blocks[i].block, run.start + i);

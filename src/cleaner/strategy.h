@@ -29,6 +29,8 @@ struct Task {
   std::uint64_t most_moved = ~std::uint64_t{0};  // blocks; strategies that go by files stop there
   bool for_room = true;      // clean segments run short; else there is time and somebody wants order
   bool waited_for = false;   // somebody cannot go on until there is room
+  bool told = false;         // somebody asked for cleaning (`varve clean`): time and power are theirs to judge
+  bool files_named = false;  // and said which files
   FileSource* files = nullptr;        // for strategies that go by files; null: none are known
   std::function<bool()> stop;         // asked between segments or files: end the round early; empty: never
   bool stopped() const { return stop && stop(); }
@@ -84,6 +86,9 @@ class Strategy {
   // change where the log writes. A task may run a second object of the mount's strategy: what is switched is counted.
   virtual void begin(meta::Store&) {}
   virtual void end(meta::Store&) {}
+  // Does it use idle time? Then it also gets rounds that are neither for room nor told.
+  virtual bool works_when_idle() const { return false; }
+  virtual bool goes_by_files() const { return false; }  // else naming files is a mistake
   // What it decided lately, and why: for `varve status`. Any thread.
   virtual std::string explanation() const { return {}; }
 };

@@ -1,6 +1,7 @@
 #include "cleaner/workbench.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -81,7 +82,7 @@ bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
 SelectionLimits Workbench::limits() {
   SelectionLimits limits;
   limits.wanted = task_.wanted;
-  limits.max_utilisation = kMaxUtilisation;
+  limits.max_utilisation = up_to_;
   limits.fits = [this](const Victims& v) {
     const std::uint64_t factor = urgent_ || v.live() <= store_.segments().geometry().blocks ? 1 : 2;
     return v.live() <= kMaxLivePerRound && may_move(v.data * factor, v.nodes * factor);
@@ -89,7 +90,18 @@ SelectionLimits Workbench::limits() {
   return limits;
 }
 
-Victims Workbench::choose() { return (greedy_ ? *greedy_ : rule_).choose(facts_, limits(), store_.random()); }
+void Workbench::clean_only(double above, double up_to) {
+  above_ = above > 0 ? above : -1;
+  up_to_ = std::min(up_to, kMaxUtilisation);
+}
+
+Victims Workbench::choose() {
+  const VictimRule& rule = greedy_ ? *greedy_ : rule_;
+  if (above_ < 0) return rule.choose(facts_, limits(), store_.random());
+  std::vector<SegmentFacts> fuller;
+  std::copy_if(facts_.begin(), facts_.end(), std::back_inserter(fuller), [this](const SegmentFacts& s) { return s.utilisation() > above_; });
+  return rule.choose(fuller, limits(), store_.random());
+}
 
 Victims Workbench::choose_all() {
   SelectionLimits all;

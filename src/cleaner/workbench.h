@@ -38,6 +38,9 @@ class Workbench {
 
   std::uint64_t garbage() const;  // blocks that are dead in all of them
 
+  // From now on only victims with a live share in (above, up_to] are chosen; at most kMaxUtilisation in any case.
+  void clean_only(double above, double up_to);
+
   // Victims by the policy in use, as much as there is room to move now.
   Victims choose();
   // All that the policy would choose until the task is done, as if there were room for it; for forecasts.
@@ -72,6 +75,7 @@ class Workbench {
   std::vector<SegmentFacts> facts_;
   std::unique_ptr<VictimRule> greedy_;
   bool urgent_ = false;
+  double above_ = -1, up_to_ = kMaxUtilisation;
   std::uint64_t nodes_ = 0;  // in what has been emptied: for the checkpoint to evacuate
 };
 

@@ -33,6 +33,8 @@ CleanJob::~CleanJob() = default;
 Status CleanJob::start(const CleanRequest& request) {
   if (engine_.store().read_only() && !request.dry_run) return Error(Errc::read_only, engine_.store().read_only_reason());
   auto rules = TRY(engine_.cleaner().rules({request.strategy, request.policy, request.placement}));
+  if (!request.roots.empty() && !rules.strategy->goes_by_files())
+    return Error(Errc::invalid, fmt::format("{} does not go by files: name none, or another strategy", rules.strategy->name()));
   std::lock_guard lock(mutex_);
   if (ended_) return Error(Errc::busy, "the filesystem is being unmounted");
   if (active_) return Error(Errc::busy, "it is being cleaned already");
@@ -102,9 +104,11 @@ void CleanJob::begin() {
 cleaner::Task CleanJob::task() {
   cleaner::Task task;
   task.for_room = false;
+  task.told = true;
   task.files = files_.get();
   task.stop = [this] { return stop_.load(); };
   std::lock_guard lock(mutex_);
+  task.files_named = !state_.request.roots.empty();
   const std::uint64_t gained = state_.now.clean - std::min(state_.now.clean, state_.before.clean);
   const std::uint64_t asked = state_.request.free_blocks, freed = gained * state_.segment_blocks;
   task.wanted = asked - std::min(asked, freed);

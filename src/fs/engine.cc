@@ -26,6 +26,7 @@ Engine::Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Clea
   scrubber_ = std::make_unique<scrub::Scrubber>(*store_, [this] { request_checkpoint(); });
   clean_job_ = std::make_unique<CleanJob>(*this);
   last_operation_ns_ = started_ns_;
+  tidied_at_ = store_->log_clock();
 }
 
 Engine::~Engine() {
@@ -189,6 +190,31 @@ std::chrono::nanoseconds Engine::clean_job_step() {
   return std::chrono::nanoseconds(store_->clock().monotonic_ns() - began);
 }
 
+// Strategies may use idle time; when nothing is left to do, or nothing is gained any more, not again before something has
+// been written: an idle filesystem comes to rest.
+bool Engine::idle_work_is_left() {
+  return options_.cleaner && !store_->read_only() && store_->log_clock() != tidied_at_ && cleaner_->works_when_idle();
+}
+
+void Engine::use_idle_time() {
+  constexpr unsigned kPatience = 4;  // rounds that may leave as much to do as before
+  const std::uint64_t clock = store_->log_clock();
+  auto disturbed = [this, clock] {
+    std::lock_guard lock(mutex_);
+    return stopping_ || poked_ || store_->log_clock() != clock;
+  };
+  std::uint64_t least = ~std::uint64_t{0};
+  for (unsigned fruitless = 0; fruitless < kPatience && !disturbed();) {
+    const cleaner::Round round = cleaner_->run_idle_round(disturbed);
+    if (!round.moved && round.emptied.empty()) break;
+    if (!store_->checkpoint({.evacuate = round.emptied}).ok()) break;
+    fruitless = round.left < least ? 0 : fruitless + 1;
+    least = std::min(least, round.left);
+  }
+  if (!disturbed()) tidied_at_ = clock;
+  seen_operations_ = store_->log().chunks() + store_->delta_records();  // these were nobody's
+}
+
 void Engine::maintain() {
   auto pause = kShortestPause;
   std::chrono::nanoseconds rest{};  // until the next step of a cleaning job
@@ -223,11 +249,12 @@ void Engine::maintain() {
       last_operation_ns_ = now;
       pause = kShortestPause;
     }
-    if (!store_->dirty() && !anything_to_reap()) {
+    if (!store_->dirty() && !anything_to_reap() && !idle_work_is_left()) {
       armed_ = false;
       if (store_->dirty()) armed_ = true;  // something came between
     } else if (now - last_operation_ns_ > kIdleNs) {
-      (void)store_->checkpoint({});
+      if (store_->dirty()) (void)store_->checkpoint({});
+      else use_idle_time();
     }
   }
 }

@@ -75,6 +75,8 @@ class Engine {
   bool cleaning_helps();
   void clean_and_checkpoint(bool low, bool waited_for);
   std::chrono::nanoseconds clean_job_step();
+  bool idle_work_is_left();
+  void use_idle_time();
   bool clean_round(bool waited_for, meta::Store::CheckpointRequest& request);
   void after();
   Status try_reap(Operation& operation, Ino ino);
@@ -97,6 +99,7 @@ class Engine {
   std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false};
   std::atomic<std::uint64_t> last_operation_ns_{0};
   std::uint64_t seen_operations_ = 0;
+  std::uint64_t tidied_at_ = 0;     // log clock when there was nothing left to do in idle time
   std::uint64_t futile_until_ = 0;  // log clock before which looking for space again is pointless
   std::vector<Ino> to_reap_;  // under mutex_
 };

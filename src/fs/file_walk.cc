@@ -12,6 +12,21 @@ namespace varve::fs {
 namespace {
 constexpr std::size_t kBatch = 256;
 constexpr std::uint8_t kUnknownType = DT_UNKNOWN;
+
+// One look at names. Not Engine::attempt(): that may begin to clean, where no thread does it, and this is part of a round.
+template <class F>
+auto look(Engine& engine, F&& f) {
+  Operation operation(engine, {});
+  return block_on(operation, [&] {
+    for (;;) {
+      auto result = [&] {
+        Attempt attempt(engine, operation);
+        return f(attempt);
+      }();
+      if (std::exchange(operation.wait().retry, Retry::no) == Retry::no) return result;
+    }
+  });
+}
 }  // namespace
 
 FileWalk::FileWalk(Engine& engine, const std::vector<Ino>& roots) : engine_(engine) {
@@ -53,33 +68,27 @@ std::optional<Ino> FileWalk::enter(const Entry& entry) {
 }
 
 Result<std::uint8_t> FileWalk::type_of(Ino ino) {
-  Operation operation(engine_, {});
-  return block_on(operation, [&] {
-    return engine_.attempt(operation, [&](Attempt& a) -> Result<std::uint8_t> {
-      const meta::InodePtr inode = TRY(a.inode(ino));
-      std::shared_lock lock(inode->mutex);
-      return static_cast<std::uint8_t>((inode->attributes.mode & S_IFMT) >> 12);
-    });
+  return look(engine_, [&](Attempt& a) -> Result<std::uint8_t> {
+    const meta::InodePtr inode = TRY(a.inode(ino));
+    std::shared_lock lock(inode->mutex);
+    return static_cast<std::uint8_t>((inode->attributes.mode & S_IFMT) >> 12);
   });
 }
 
 Status FileWalk::read_entries(Level& level) {
-  Operation operation(engine_, {});
   std::deque<Entry> found;
   std::uint64_t cookie = level.cookie;
-  Status status = block_on(operation, [&] {
+  Status status = look(engine_, [&](Attempt& a) -> Status {
     found.clear();
     cookie = level.cookie;
-    return engine_.attempt(operation, [&](Attempt& a) -> Status {
-      const meta::InodePtr directory = TRY(a.directory(level.directory));
-      std::shared_lock lock(directory->mutex);
-      return meta::scan_entries(*directory, a.view(), a.source(), level.cookie,
-                                [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view) -> Result<bool> {
-                                  found.push_back({ino, type});
-                                  cookie = at;
-                                  return found.size() < kBatch;
-                                });
-    });
+    const meta::InodePtr directory = TRY(a.directory(level.directory));
+    std::shared_lock lock(directory->mutex);
+    return meta::scan_entries(*directory, a.view(), a.source(), level.cookie,
+                              [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view) -> Result<bool> {
+                                found.push_back({ino, type});
+                                cookie = at;
+                                return found.size() < kBatch;
+                              });
   });
   if (status.fails_with(Errc::stale) || status.fails_with(Errc::not_directory)) status = {};  // removed meanwhile
   level.ended = found.empty();

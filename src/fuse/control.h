@@ -42,4 +42,14 @@ static_assert(sizeof(ScrubCommand) == 16, "part of the ioctl's number");
 inline constexpr unsigned long kScrubIoctl = _IOW('V', 0x62, ScrubCommand);
 inline constexpr unsigned long kScrubReportIoctl = _IOWR('V', 0x63, StatusPage);  // JSON: state and findings
 
+// Cleaning somebody asks for: JSON as of fuse/clean_json.h, ending with a 0. The answer is empty, or what is wrong with it.
+// It goes on in the background; the report tells what it does, and has done.
+struct CleanText {
+  char text[8192] = {};
+};
+
+inline constexpr unsigned long kCleanIoctl = _IOWR('V', 0x65, CleanText);
+inline constexpr unsigned long kCleanStopIoctl = _IO('V', 0x66);
+inline constexpr unsigned long kCleanReportIoctl = _IOWR('V', 0x67, StatusPage);  // JSON
+
 }  // namespace varve::fuse

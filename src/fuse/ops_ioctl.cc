@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fuse/clean_json.h"
 #include "fuse/control.h"
 #include "fuse/operations.h"
 #include "fuse/request.h"
@@ -131,18 +132,44 @@ Status checkpoint(Request& r) {
   return {};
 }
 
-Status tune(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<TuneText>());
-  const std::string_view setting(asked.text, ::strnlen(asked.text, sizeof asked.text));
-  const auto equals = std::min(setting.find('='), setting.size());
-  const Status done = r.fs().tune(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
-  TuneText answer;
-  if (!done.ok()) {
-    const std::string message = done.error().message();
+template <class Text>
+std::string_view text_of(const Text& asked) {
+  return {asked.text, ::strnlen(asked.text, sizeof asked.text)};
+}
+
+// Empty, or what went wrong.
+template <class Text>
+void answer_text(Request& r, const Status& status) {
+  Text answer;
+  if (!status.ok()) {
+    const std::string message = status.error().message();
     std::memcpy(answer.text, message.data(), std::min(message.size(), sizeof answer.text - 1));
   }
   reply_ioctl_struct(r, answer);
+}
+
+Status tune(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<TuneText>());
+  const std::string_view setting = text_of(asked);
+  const auto equals = std::min(setting.find('='), setting.size());
+  const Status done = r.fs().tune(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
+  answer_text<TuneText>(r, done);
+  return {};
+}
+
+Status clean(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<CleanText>());
+  const auto request = clean_request_from(text_of(asked));
+  answer_text<CleanText>(r, request.ok() ? r.fs().start_clean(*request) : Status(request.error()));
+  return {};
+}
+
+Status stop_clean(Request& r) {
+  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  r.fs().stop_clean();
+  reply_ioctl(r, {});
   return {};
 }
 
@@ -202,6 +229,12 @@ Status ioctl(Request& r) {
       return tune(r);
     case kStatusIoctl:
       return document(r, [&r] { return r.session().status_json(); });
+    case kCleanIoctl:
+      return clean(r);
+    case kCleanStopIoctl:
+      return stop_clean(r);
+    case kCleanReportIoctl:
+      return document(r, [&r] { return to_text(to_json(r.fs().clean_state())); });
     case kScrubIoctl:
       return scrub(r);
     case kScrubReportIoctl:

@@ -12,7 +12,8 @@ ServingScope::ServingScope(io::IoQueue& queue) : former_(serving_queue) { servin
 ServingScope::~ServingScope() { serving_queue = former_; }
 io::IoQueue* ServingScope::current() { return serving_queue; }
 
-IoContext::IoContext(io::BlockDevice& device, bool background) : device_(device), background_(background) {
+IoContext::IoContext(io::BlockDevice& device, bool background)
+    : device_(device), background_(background), write_cost_(device.geometry().rotational) {
   if (!background_) inline_queue_ = device_.make_queue();
 }
 

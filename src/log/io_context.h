@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "io/block_device.h"
+#include "log/write_cost.h"
 
 namespace varve::log {
 
@@ -54,6 +55,7 @@ class IoContext {
   // Blocks the caller until `finished()`; polls the inline queue, or waits for `notify()`.
   io::IoQueue& inline_queue();
 
+  WriteCost& write_cost() { return write_cost_; }
   IoCounters& counters() { return counters_; }
   const IoCounters& counters() const { return counters_; }
 
@@ -68,6 +70,7 @@ class IoContext {
   std::unique_ptr<io::IoQueue> inline_queue_;
   std::unordered_set<io::IoRequest*> inline_flights_;
   IoCounters counters_;
+  WriteCost write_cost_;
 };
 
 }  // namespace varve::log

@@ -165,6 +165,25 @@ TEST(Random, every_policy_and_placement) {
   }
 }
 
+// Each strategy in the background, and asked for now and then, while power fails.
+TEST(Random, every_strategy) {
+  CrashSetup setup;
+  setup.bytes = 12u << 20;
+  setup.checkpoint_records = 200;
+  const auto strategies = cleaner::registry().strategies.names();
+  ScriptProfile profile = crash_profile();
+  crowd(profile);
+  profile.steps = 250;
+  profile.clean_weight = 4;
+  for (const auto& [name, help] : strategies) profile.strategies.push_back(name);
+  const Budget budget(0.15);
+  for (std::uint64_t turn = 0; turn < strategies.size() || budget.left(); ++turn) {
+    setup.strategy = strategies[turn % strategies.size()].name;
+    sweep_seed(setup, profile, first_seed() + turn, 10);
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Checkpoints and the cleaner run beside the operations.
 TEST(Random, with_the_engines_threads) {
   CrashSetup setup;

@@ -11,6 +11,7 @@
 #include "cleaner/victim_rule.h"
 #include "format/estimate.h"
 #include "fs/engine.h"
+#include "model/aging.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
@@ -18,53 +19,6 @@
 
 namespace varve::test {
 namespace {
-
-constexpr std::uint64_t kBytes = 48u << 20;
-constexpr std::uint64_t kBlocks = kBytes / 100 * 70 / 4096;
-
-Step step(std::string_view text) { return *parse_step(text); }
-
-WorldParameters world_of(const std::string& victims, const std::string& placement) {
-  WorldParameters parameters;
-  parameters.bytes = kBytes;
-  parameters.options = [=](fs::Options& options) {
-    options.victims = victims;
-    options.placement = placement;
-  };
-  return parameters;
-}
-
-// A file of most of the device, of which a tenth gets most of the writes.
-class Aging {
- public:
-  explicit Aging(World& world, std::uint64_t seed) : world_(world), dice_(seed) {}
-
-  std::string fill() {
-    if (auto failure = world_.steps.run(step("create /big 0644")); !failure.empty()) return failure;
-    for (std::uint64_t at = 0; at < kBlocks * 4096; at += 256 * 1024) {
-      const std::uint64_t length = std::min<std::uint64_t>(256 * 1024, kBlocks * 4096 - at);
-      if (auto failure = world_.steps.run(step(fmt::format("write /big {} {} {}", at, length, ++writes_))); !failure.empty())
-        return failure;
-    }
-    return "";
-  }
-  std::string write(std::uint64_t count) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t block = dice_.percent(80) ? dice_.below(kBlocks / 10) : dice_.below(kBlocks - 4);
-      const std::uint64_t length = dice_.percent(90) ? 4096 : dice_.between(1, 16384);
-      const auto text = fmt::format("write /big {} {} {}", block * 4096, length, ++writes_);
-      if (auto failure = world_.steps.run(step(text)); !failure.empty()) return failure;
-      if (i % 200 != 199) continue;
-      if (auto failure = world_.steps.run(step("fsync /big")); !failure.empty()) return failure;
-    }
-    return "";
-  }
-
- private:
-  World& world_;
-  Dice dice_;
-  std::uint64_t writes_ = 0;
-};
 
 std::uint64_t cleaned(World& world) { return world.fixture.fs().status().segments_cleaned; }
 
@@ -95,7 +49,7 @@ TEST_P(EveryPolicy, keeps_what_the_model_says) {
   ASSERT_TRUE(good(world.start()));
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
-  ASSERT_TRUE(good(aging.write(2 * kBlocks)));
+  ASSERT_TRUE(good(aging.write(2 * kAgedBlocks)));
   EXPECT_GT(cleaned(world), 10U);
   EXPECT_EQ(world.steps.refused_for_space(), 0U);
   EXPECT_TRUE(good(compare_rates(world)));
@@ -157,7 +111,7 @@ TEST(Plugin, answers_that_make_no_sense_do_no_harm) {
   ASSERT_TRUE(good(world.start()));
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
-  ASSERT_TRUE(good(aging.write(kBlocks)));
+  ASSERT_TRUE(good(aging.write(kAgedBlocks)));
   EXPECT_GT(cleaned(world), 10U);
   EXPECT_TRUE(good(world.finish()));
 }
@@ -176,7 +130,7 @@ TEST(Tuning, policies_change_while_it_is_mounted) {
     ASSERT_TRUE(world.fixture.fs().tune("placement", placement).ok()) << placement;
     EXPECT_EQ(world.fixture.fs().status().victim_policy, rule);
     EXPECT_EQ(world.fixture.fs().status().placement, placement);
-    ASSERT_TRUE(good(aging.write(kBlocks / 3))) << rule << "/" << placement;
+    ASSERT_TRUE(good(aging.write(kAgedBlocks / 3))) << rule << "/" << placement;
   }
   EXPECT_GT(cleaned(world), 10U);
   EXPECT_TRUE(good(world.finish()));
@@ -196,7 +150,7 @@ TEST(Learned, what_a_placement_has_learned_outlives_the_mount) {
   ASSERT_TRUE(good(world.start()));
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
-  ASSERT_TRUE(good(aging.write(kBlocks)));
+  ASSERT_TRUE(good(aging.write(kAgedBlocks)));
   const auto centres = world.fixture.fs().engine().cleaner().placement().learned();
   ASSERT_EQ(centres.size(), 3U);
   ASSERT_TRUE(world.fixture.unmount().ok());

@@ -21,6 +21,8 @@ ScriptProfile everything() {
   profile.read_weight = 5;
   profile.seal_weight = 2;
   profile.work_weight = 2;
+  profile.clean_weight = 2;
+  profile.strategies = {"copying"};
   return profile;
 }
 

@@ -50,7 +50,7 @@ class Install(unittest.TestCase):
         for tool, page in TOOLS.items():
             calls = [[BIN / tool]]
             if tool == "varve":
-                calls += [[BIN / tool, c] for c in ("mount", "umount", "status", "checkpoint", "trim", "dump", "salvage")]
+                calls += [[BIN / tool, c] for c in ("mount", "umount", "status", "checkpoint", "trim", "clean", "dump", "salvage")]
             for call in calls:
                 options, mount_options = self.options_of(*call)
                 for option in sorted(options):

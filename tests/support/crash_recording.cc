@@ -18,9 +18,9 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} victims={} placement={}",
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} strategy={} victims={} placement={}",
                      setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records,
-                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.victims, setup.placement);
+                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.strategy, setup.victims, setup.placement);
 }
 
 CrashSetup parse_setup(const std::string& text) {
@@ -30,9 +30,10 @@ CrashSetup parse_setup(const std::string& text) {
     const auto equals = word.find('=');
     const std::string name = word.substr(0, equals);
     const std::string text_value = word.substr(equals + 1);
+    if (name == "strategy") setup.strategy = text_value;
     if (name == "victims") setup.victims = text_value;
     if (name == "placement") setup.placement = text_value;
-    if (name == "victims" || name == "placement") continue;
+    if (name == "strategy" || name == "victims" || name == "placement") continue;
     const std::uint64_t value = std::stoull(text_value);
     if (name == "bytes") setup.bytes = value;
     if (name == "segment") setup.segment_blocks = static_cast<std::uint32_t>(value);
@@ -49,6 +50,7 @@ fs::Options options_for(const CrashSetup& setup, ManualClock& clock, Random& ran
   fs::Options options = test_options(clock, random);
   options.memory_bytes = 16u << 20;
   options.discard = setup.discard;
+  options.strategy = setup.strategy;
   options.victims = setup.victims;
   options.placement = setup.placement;
   if (setup.checkpoint_records != 0) options.checkpoint_records = setup.checkpoint_records;

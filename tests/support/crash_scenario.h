@@ -28,7 +28,7 @@ struct CrashSetup {
   std::uint64_t checkpoint_records = 0;  // 0: as by default
   bool discard = false;
   bool background = false;  // the engine's threads run beside the script: what they do when is not repeatable
-  std::string victims = fs::Options{}.victims, placement = fs::Options{}.placement;
+  std::string strategy = fs::Options{}.strategy, victims = fs::Options{}.victims, placement = fs::Options{}.placement;
 
   bool operator==(const CrashSetup&) const = default;
 };

@@ -151,6 +151,13 @@ Status FsFixture::seal() {
   return {};
 }
 
+Status FsFixture::clean(const std::string& strategy) {
+  fs::CleanRequest request;
+  request.strategy = strategy;
+  const Status started = fs().start_clean(request);
+  return started.fails_with(Errc::busy) ? Status() : started;
+}
+
 Status FsFixture::work() {
   if (!options_.background) fs().engine().work(true);
   return {};

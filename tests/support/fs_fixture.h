@@ -67,6 +67,8 @@ class FsFixture {
   // What waits in memory is written, not flushed; a round of background work, where no threads do it.
   Status seal();
   Status work();
+  // All that the strategy would do now; without threads it is done then, with them it goes on.
+  Status clean(const std::string& strategy);
 
  private:
   io::BlockDevice& device_;

@@ -97,6 +97,7 @@ Lockstep::Answer Lockstep::ask(const Step& step) {
     case Verb::remount:
     case Verb::pass:
     case Verb::seal:
+    case Verb::clean:
     case Verb::work:
       return ask_whole(step);
     default:
@@ -182,6 +183,8 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
       return {};
     case Verb::seal:
       return Answer(error_in(fixture_.seal()));
+    case Verb::clean:
+      return Answer(error_in(fixture_.clean(step.other)));
     case Verb::work:
       return Answer(error_in(fixture_.work()));
     default: {

@@ -33,7 +33,8 @@ constexpr Grammar kGrammar[] = {
     {Verb::release, "release", "t"},       {Verb::fsync, "fsync", "t"},
     {Verb::sync, "sync", ""},              {Verb::checkpoint, "checkpoint", ""},
     {Verb::remount, "remount", ""},        {Verb::pass, "pass", "n"},
-    {Verb::seal, "seal", ""},              {Verb::work, "work", ""},
+    {Verb::seal, "seal", ""},              {Verb::clean, "clean", "o"},
+    {Verb::work, "work", ""},
 };
 
 constexpr std::string_view kRenameWords[] = {"move", "noreplace", "exchange", "noreplace+exchange"};
@@ -189,7 +190,7 @@ bool is_barrier(Verb verb) {
 
 bool is_neutral(Verb verb) {
   return is_barrier(verb) || verb == Verb::read || verb == Verb::pass || verb == Verb::hold || verb == Verb::release ||
-         verb == Verb::seal || verb == Verb::work;
+         verb == Verb::seal || verb == Verb::clean || verb == Verb::work;
 }
 
 }  // namespace varve::test

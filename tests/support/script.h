@@ -48,6 +48,7 @@ enum class Verb : std::uint8_t {
   remount,  // clean unmount and mount
   pass,     // milliseconds go by
   seal,     // what waits in memory goes to the device, without a flush
+  clean,    // other = strategy: all that it would do, as `varve clean` asks for it
   work,     // one round of what background threads would do: cleaning, a checkpoint that is due
 };
 

@@ -33,6 +33,8 @@ struct ScriptProfile {
   unsigned read_weight = 0;
   unsigned seal_weight = 0;
   unsigned work_weight = 0;
+  unsigned clean_weight = 0;
+  std::vector<std::string> strategies;  // to clean by
 };
 
 // For small devices: few files, mostly their data, so that the log wraps and the cleaner works.

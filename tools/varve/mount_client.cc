@@ -44,6 +44,24 @@ Status MountClient::scrub(const fuse::ScrubCommand& command) {
   return {};
 }
 
+Result<nlohmann::ordered_json> MountClient::clean_report() { return document(fuse::kCleanReportIoctl, "clean"); }
+
+Status MountClient::clean(const nlohmann::ordered_json& request) {
+  fuse::CleanText text;
+  const std::string words = request.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  if (words.size() >= sizeof text.text) return Error(Errc::invalid, "too many files at once: name their directories");
+  words.copy(text.text, words.size());
+  if (::ioctl(fd_, fuse::kCleanIoctl, &text) != 0) return error("clean");
+  text.text[sizeof text.text - 1] = 0;
+  if (text.text[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, text.text));
+  return {};
+}
+
+Status MountClient::stop_clean() {
+  if (::ioctl(fd_, fuse::kCleanStopIoctl) != 0) return error("clean");
+  return {};
+}
+
 Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
   fuse::StatusPage page;
   std::string text;

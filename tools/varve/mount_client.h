@@ -21,6 +21,9 @@ class MountClient {
   Result<nlohmann::ordered_json> status();
   Result<nlohmann::ordered_json> scrub_report();
   Status scrub(const fuse::ScrubCommand& command);
+  Result<nlohmann::ordered_json> clean_report();
+  Status clean(const nlohmann::ordered_json& request);  // fuse/clean_json.h; errors in the daemon's words
+  Status stop_clean();
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words

@@ -94,7 +94,9 @@ class View {
     std::string how = words(now_, "cleaner", "strategy");
     for (const char* key : {"victim_policy", "placement"})
       if (const std::string name = words(now_, "cleaner", key); !name.empty()) how += (how.empty() ? "" : ", ") + name;
-    return fmt::format("Cleaner    {}\n           {:.1f} segments/s, {} read, {} written ({})\n", words(now_, "cleaner", "state"),
+    const std::string decision = words(now_, "cleaner", "decision");
+    return fmt::format("Cleaner    {}\n{}           {:.1f} segments/s, {} read, {} written ({})\n", words(now_, "cleaner", "state"),
+                       decision.empty() ? "" : "           " + decision + "\n",
                        rate("cleaner", "segments_cleaned"), blocks_rate("cleaned_blocks_read"),
                        blocks_rate("cleaned_blocks_written"), how);
   }

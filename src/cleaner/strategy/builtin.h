@@ -5,6 +5,8 @@
 
 namespace varve::cleaner {
 
+std::unique_ptr<Strategy> make_adaptive(const Parameters& parameters);
+std::unique_ptr<Strategy> make_combined(const Parameters& parameters);
 std::unique_ptr<Strategy> make_compacting(const Parameters& parameters);
 std::unique_ptr<Strategy> make_copying(const Parameters& parameters);
 std::unique_ptr<Strategy> make_defragmenting(const Parameters& parameters);

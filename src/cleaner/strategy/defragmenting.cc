@@ -19,6 +19,8 @@ class Defragmenting final : public Strategy {
  public:
   std::string_view name() const override { return "defragmenting"; }
 
+  bool goes_by_files() const override { return true; }
+
   Round run(Workbench& bench) override {
     Round round;
     if (bench.task().for_room || !bench.task().files) {
@@ -27,7 +29,10 @@ class Defragmenting final : public Strategy {
       return round;
     }
     count_moved(bench);
-    if (Status status = move_files(bench, round); !status.ok()) round.why = status.error().message();
+    if (Status status = move_files(bench, round); !status.ok()) {
+      round.finished = true;
+      round.why = status.error().message();
+    }
     round.files = counts_;
     round.left = ~std::uint64_t{0} - steps_;
     return round;
@@ -67,6 +72,7 @@ class Defragmenting final : public Strategy {
   }
 
  private:
+  static constexpr unsigned kMostForRoom = 8;
   static constexpr std::size_t kMostBlocks = Workbench::kMaxLivePerRound / 2;  // of a file at one time
 
   // The end of a segment may come anywhere in it.
@@ -154,6 +160,7 @@ class Defragmenting final : public Strategy {
     moved_this_ = true;
     round.moved = true;
     total_ += part.blocks.size();
+    rounds_for_room_ = 0;
     if (Status status = bench.mover().move(part.blocks, 0); !status.ok() && !status.error().is(Errc::no_space)) return status.error();
     return true;
   }
@@ -164,7 +171,11 @@ class Defragmenting final : public Strategy {
       round.why = "waiting for the room that a checkpoint frees";
       return {};
     }
-    if (make_room(bench, round)) return {};
+    if (rounds_for_room_ < kMostForRoom && make_room(bench, round)) {
+      ++rounds_for_room_;
+      ++steps_;
+      return {};
+    }
     round.finished = true;
     round.why = "there is not enough free space to move files in";
     return {};
@@ -180,6 +191,7 @@ class Defragmenting final : public Strategy {
   std::uint64_t from_ = 0;
   bool moved_this_ = false, starved_ = false;
   std::uint64_t total_ = 0, steps_ = 0;
+  unsigned rounds_for_room_ = 0;  // in a row
   FileCounts counts_;
 };
 

@@ -1,0 +1,159 @@
+// Adaptive (ScherlFS, section on further work): before each round it looks at how full what could be cleaned is, what scattered
+// writes cost on this device, how much is clean already, whether there is time, and whether the machine runs on its battery;
+// then it chooses a strategy and how far that goes. What it decided, and why, is in the status.
+#include <array>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "cleaner/registry.h"
+#include "cleaner/strategy/builtin.h"
+#include "cleaner/strategy/decision.h"
+#include "cleaner/workbench.h"
+
+namespace varve::cleaner {
+namespace {
+
+class Adaptive final : public Strategy {
+ public:
+  explicit Adaptive(const Parameters& parameters) : power_(parameters.word("power", {"auto", "mains", "battery"})) {}
+
+  std::string_view name() const override { return "adaptive"; }
+  bool works_when_idle() const override { return true; }
+  bool goes_by_files() const override { return true; }
+
+  void begin(meta::Store&) override {
+    std::lock_guard lock(mutex_);
+    ended_ = false;
+  }
+  void end(meta::Store& store) override {
+    switch_to(nullptr, store);
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+
+  Round run(Workbench& bench) override {
+    Situation now = situation(bench);
+    Round round = run_once(bench, decide(now));
+    if (!round.finished || round.moved || !round.emptied.empty() || now.victims_live == 1) return round;
+    now.victims_live = 1;  // there was nothing to clean after all
+    return run_once(bench, decide(now));
+  }
+
+  Forecast forecast(Workbench& bench) const override {
+    const Decision decision = decide(situation(bench));
+    if (decision.kind == Decision::Kind::rest) {
+      Forecast forecast;
+      forecast.what = "do nothing: " + decision.why;
+      return forecast;
+    }
+    auto made = make_strategy(spelling_of(decision.kind));
+    Forecast forecast = made.ok() ? (*made)->forecast(bench) : Forecast();
+    forecast.what += fmt::format(" ({})", decision.why);
+    return forecast;
+  }
+
+  std::string explanation() const override {
+    std::lock_guard lock(mutex_);
+    return explanation_;
+  }
+
+ private:
+  static std::string_view spelling_of(Decision::Kind kind) {
+    switch (kind) {
+      case Decision::Kind::plug: return "hole-plugging";
+      case Decision::Kind::compact: return "compacting";
+      case Decision::Kind::defragment: return "defragmenting";
+      default: return "copying";
+    }
+  }
+
+  Round run_once(Workbench& bench, const Decision& decision) {
+    explain(decision.why);
+    Strategy* chosen = strategy_for(decision.kind);
+    switch_to(chosen, bench.store());
+    if (!chosen) {
+      Round round;
+      round.finished = true;
+      round.why = decision.why;
+      return round;
+    }
+    bench.clean_only(0, decision.max_utilisation);
+    Round round = chosen->run(bench);
+    bench.clean_only(0, 1);
+    // Closing up comes last: until then there is more left to do.
+    if (decision.kind != Decision::Kind::compact && decision.kind != Decision::Kind::defragment) round.left += 1ULL << 40;
+    return round;
+  }
+
+  // Some strategies change where the log writes while they are in use.
+  void switch_to(Strategy* strategy, meta::Store& store) {
+    std::lock_guard lock(mutex_);
+    if (strategy == active_ || (strategy && ended_)) return;
+    if (active_) active_->end(store);
+    active_ = strategy;
+    if (active_) active_->begin(store);
+  }
+
+  // Kept between rounds: some go on where they were.
+  Strategy* strategy_for(Decision::Kind kind) {
+    if (kind == Decision::Kind::rest) return nullptr;
+    auto& slot = strategies_[static_cast<std::size_t>(kind)];
+    if (!slot)
+      if (auto made = make_strategy(spelling_of(kind)); made.ok()) slot = std::move(*made);
+    return slot.get();
+  }
+
+  Situation situation(Workbench& bench) const {
+    Situation s;
+    const Task& task = bench.task();
+    s.for_room = task.for_room;
+    s.told = task.told;
+    s.by_files = task.files_named;
+    s.power = power_ == "auto" ? read_power() : power_ == "battery" ? Power::battery : Power::mains;
+    const Victims victims = bench.choose();
+    if (bench.is_worth_it(victims) || task.waited_for)
+      s.victims_live = static_cast<double>(victims.live()) / static_cast<double>(std::max<std::uint64_t>(1, victims.live() + victims.gain));
+    else
+      s.victims_live = 1;
+    survey(bench, s);
+    s.write_factor = bench.store().io().write_cost().factor();
+    s.has_plugging = registry().strategies.contains("hole-plugging");
+    return s;
+  }
+
+  static void survey(Workbench& bench, Situation& s) {
+    std::uint64_t clean = 0, end = 0, clean_below = 0;
+    bench.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& info) {
+      if (info.state == log::SegmentState::clean) {
+        ++clean;
+        return;
+      }
+      end = id.v + 1;
+      clean_below = clean;
+    });
+    const auto& geometry = bench.store().segments().geometry();
+    const auto used = static_cast<double>(std::max<std::uint64_t>(1, bench.facts().size() * geometry.blocks));
+    s.garbage = static_cast<double>(bench.garbage()) / used;
+    s.clean = static_cast<double>(clean) / static_cast<double>(geometry.count);
+    s.spread = end ? static_cast<double>(clean_below) / static_cast<double>(end) : 0;
+  }
+
+  void explain(const std::string& why) {
+    std::lock_guard lock(mutex_);
+    explanation_ = why;
+  }
+
+  const std::string power_;
+  std::array<std::unique_ptr<Strategy>, 5> strategies_;
+  mutable std::mutex mutex_;  // of the rest
+  Strategy* active_ = nullptr;
+  bool ended_ = false;
+  std::string explanation_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_adaptive(const Parameters& parameters) { return std::make_unique<Adaptive>(parameters); }
+
+}  // namespace varve::cleaner

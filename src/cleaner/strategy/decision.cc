@@ -1,0 +1,79 @@
+#include "cleaner/strategy/decision.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace varve::cleaner {
+
+namespace {
+
+// With time, segments are cleaned ahead of need only where it costs little: what is fuller loses more by itself before it
+// must be cleaned than it costs to wait.
+constexpr double kCheap = 0.5;
+constexpr double kEnoughClean = 0.5;    // share of all segments that it is of use to have clean
+constexpr double kWideSpread = 0.25;    // from which closing up what is live is worth its writes by itself, and…
+constexpr double kNarrowSpread = 0.02;  // …when somebody asks for it
+constexpr double kSeeks = 20;           // a device whose scattered writes cost so much also reads badly here and there
+
+Decision copy_or_plug(const Situation& s, std::string because) {
+  const double bound = plugging_pays_from(s.write_factor);
+  Decision decision;
+  decision.kind = Decision::Kind::copy;
+  if (s.has_plugging && s.victims_live > bound) {
+    decision.kind = Decision::Kind::plug;
+    decision.why = fmt::format("plugging holes, {}: victims are {:.0f} % live, above {:.0f} % (scattered writes cost {:.1f} times as much)",
+                               because, 100 * s.victims_live, 100 * bound, s.write_factor);
+  } else {
+    decision.why = fmt::format("copying, {}: victims are {:.0f} % live, {} {:.0f} % (scattered writes cost {:.1f} times as much)", because,
+                               100 * s.victims_live, s.victims_live > bound ? "no plugging above" : "up to", 100 * bound, s.write_factor);
+  }
+  return decision;
+}
+
+Decision rest(std::string why) {
+  Decision decision;
+  decision.why = "resting: " + why;
+  return decision;
+}
+
+Decision of_kind(Decision::Kind kind, std::string why) {
+  Decision decision;
+  decision.kind = kind;
+  decision.why = std::move(why);
+  return decision;
+}
+
+Decision when_idle(const Situation& s) {
+  if (s.power == Power::battery) return rest("on battery only what is needed is done");
+  if (s.clean < kEnoughClean && s.victims_live <= kCheap) {
+    Decision decision = copy_or_plug(s, "there is time");
+    decision.max_utilisation = kCheap;
+    return decision;
+  }
+  if (s.write_factor >= kSeeks && s.spread >= kWideSpread)
+    return of_kind(Decision::Kind::compact,
+                   fmt::format("compacting, there is time: {:.0f} % of the log is clean segments in between, and seeks are dear here",
+                               100 * s.spread));
+  return rest(s.clean >= kEnoughClean ? "enough is clean" : "what could be cleaned is still more than half live");
+}
+
+Decision when_told(const Situation& s) {
+  if (s.by_files) return of_kind(Decision::Kind::defragment, "defragmenting: files were named");
+  if (s.victims_live < 1) return copy_or_plug(s, "asked for");
+  if (s.spread > kNarrowSpread && s.write_factor >= kSeeks)
+    return of_kind(Decision::Kind::compact, fmt::format("compacting, asked for: {:.0f} % of the log is clean segments in between, and seeks are dear here",
+                                                        100 * s.spread));
+  return rest("no segment is worth cleaning, and seeks between those in use are few or cheap");
+}
+
+}  // namespace
+
+double plugging_pays_from(double write_factor) { return std::clamp(1.0 - 2.0 / std::max(write_factor, 1.0), 0.0, 1.0); }
+
+Decision decide(const Situation& s) {
+  if (s.for_room) return s.victims_live < 1 ? copy_or_plug(s, "room is needed") : rest("no segment is worth cleaning");
+  return s.told ? when_told(s) : when_idle(s);
+}
+
+}  // namespace varve::cleaner

@@ -1,0 +1,41 @@
+// What the adaptive strategy decides by: pure, so that each decision can be tested and repeated.
+//
+// Per freed segment, in units of one sequential segment transfer, copying costs (1+u)/(1-u) and hole-plugging 1+k·u, with u
+// the live share of the victims and k what scattered writes cost against sequential ones: plugging wins if u > 1-2/k
+// (Matthews et al. 1997, worked out in docs/cleaning.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cleaner/strategy/power_source.h"
+
+namespace varve::cleaner {
+
+struct Situation {
+  bool for_room = true;     // clean segments run short
+  bool told = false;        // somebody asked for cleaning: time and power are theirs to judge
+  bool by_files = false;    // and named files
+  Power power = Power::mains;
+  double victims_live = 0;  // mean live share of what the policy would clean next; 1: nothing is worth it
+  double garbage = 0;       // share of the blocks in used segments that are dead
+  double clean = 0;         // share of all segments
+  double spread = 0;        // share of the segments below the log's end that are clean: what compacting would close
+  double write_factor = 1;  // k
+  bool has_plugging = false;  // there is such a strategy
+};
+
+struct Decision {
+  enum class Kind : std::uint8_t { rest, copy, plug, compact, defragment };
+  Kind kind = Kind::rest;
+  double max_utilisation = 1;  // of victims
+  std::string why;
+  bool operator==(const Decision&) const = default;
+};
+
+Decision decide(const Situation& situation);
+
+// 1-2/k: the live share from which plugging holes is cheaper than copying.
+double plugging_pays_from(double write_factor);
+
+}  // namespace varve::cleaner

@@ -1,0 +1,243 @@
+// The plans that strategies make, apart from the moving.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cleaner/file_layout.h"
+#include "cleaner/strategy/decision.h"
+#include "cleaner/strategy/slide.h"
+#include "facts.h"
+#include "log/write_cost.h"
+
+namespace varve::cleaner {
+namespace {
+
+using Kind = Decision::Kind;
+
+// --- slide ----------------------------------------------------------------------------------------------------------------
+
+std::vector<std::uint64_t> ids_of(const Victims& victims) {
+  std::vector<std::uint64_t> ids;
+  for (SegmentId id : victims.ids) ids.push_back(id.v);
+  return ids;
+}
+
+TEST(Slide, moves_the_highest_into_what_is_clean_before_the_end) {
+  const std::vector<SegmentFacts> used{segment(0, 90, 1), segment(2, 90, 1), segment(7, 90, 1), segment(9, 80, 1)};
+  const std::vector<SegmentId> clean{SegmentId{1}, SegmentId{3}, SegmentId{4}, SegmentId{5}, SegmentId{6}, SegmentId{8}};
+  SlideLimits limits;
+  limits.segments = 4;
+  const Victims victims = plan_slide(used, clean, limits);
+  EXPECT_EQ(ids_of(victims), (std::vector<std::uint64_t>{9, 7}));
+  EXPECT_EQ(victims.data, 170U);
+}
+
+TEST(Slide, takes_no_more_than_there_is_room_below) {
+  const std::vector<SegmentFacts> used{segment(5, 90, 1), segment(7, 90, 1), segment(9, 90, 1)};
+  const std::vector<SegmentId> clean{SegmentId{1}, SegmentId{8}};
+  SlideLimits limits;
+  limits.segments = 3;
+  EXPECT_EQ(ids_of(plan_slide(used, clean, limits)), (std::vector<std::uint64_t>{9}));
+}
+
+TEST(Slide, leaves_what_stands_in_one_piece_already) {
+  const std::vector<SegmentFacts> used{segment(0, 90, 1), segment(1, 90, 1), segment(2, 90, 1)};
+  const std::vector<SegmentId> clean{SegmentId{3}, SegmentId{4}};
+  SlideLimits limits;
+  limits.segments = 3;
+  EXPECT_TRUE(plan_slide(used, clean, limits).ids.empty());
+}
+
+TEST(Slide, keeps_to_what_may_be_moved) {
+  const std::vector<SegmentFacts> used{segment(5, 90, 1), segment(7, 90, 1)};
+  const std::vector<SegmentId> clean{SegmentId{0}, SegmentId{1}};
+  SlideLimits limits;
+  limits.segments = 2;
+  limits.fits = [](const Victims& v) { return v.live() <= 100; };
+  EXPECT_EQ(ids_of(plan_slide(used, clean, limits)), (std::vector<std::uint64_t>{7}));
+}
+
+// --- fragments ------------------------------------------------------------------------------------------------------------
+
+TEST(Fragments, are_runs_of_blocks_on_the_device) {
+  auto at = [](std::uint64_t address, std::uint64_t block) { return LiveBlock{BlockAddr{address}, Ino{5}, block, 0, 0, 0, 0}; };
+  EXPECT_EQ(count_fragments({}), 0U);
+  const std::vector<LiveBlock> blocks{at(10, 0), at(11, 1), at(13, 2), at(14, 9), at(2, 10)};
+  EXPECT_EQ(count_fragments(blocks), 3U);
+}
+
+// --- decision -------------------------------------------------------------------------------------------------------------
+
+Situation needs_room(double victims_live, double factor) {
+  Situation s;
+  s.victims_live = victims_live;
+  s.write_factor = factor;
+  s.has_plugging = true;
+  return s;
+}
+
+TEST(Decision, plugging_pays_above_the_bound_only) {
+  EXPECT_DOUBLE_EQ(plugging_pays_from(4), 0.5);
+  EXPECT_DOUBLE_EQ(plugging_pays_from(10), 0.8);
+  EXPECT_DOUBLE_EQ(plugging_pays_from(0.5), 0);  // no device writes here and there faster than in a row
+  EXPECT_EQ(decide(needs_room(0.79, 10)).kind, Kind::copy);
+  EXPECT_EQ(decide(needs_room(0.81, 10)).kind, Kind::plug);
+  EXPECT_EQ(decide(needs_room(0.97, 100)).kind, Kind::copy);
+}
+
+TEST(Decision, copies_where_there_is_no_plugging) {
+  Situation s = needs_room(0.9, 4);
+  s.has_plugging = false;
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+}
+
+TEST(Decision, for_room_power_and_time_do_not_matter) {
+  Situation s = needs_room(0.4, 4);
+  s.power = Power::battery;
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+  s.victims_live = 1;
+  EXPECT_EQ(decide(s).kind, Kind::rest);
+}
+
+Situation idle(double victims_live) {
+  Situation s = needs_room(victims_live, 4);
+  s.for_room = false;
+  s.clean = 0.2;
+  return s;
+}
+
+TEST(Decision, idle_time_is_for_what_is_cheap) {
+  EXPECT_EQ(decide(idle(0.3)).kind, Kind::copy);
+  EXPECT_DOUBLE_EQ(decide(idle(0.3)).max_utilisation, 0.5);
+  EXPECT_EQ(decide(idle(0.8)).kind, Kind::rest);
+  Situation s = idle(0.3);
+  s.clean = 0.9;
+  EXPECT_EQ(decide(s).kind, Kind::rest) << "it is clean enough";
+}
+
+TEST(Decision, on_battery_idle_time_is_for_resting) {
+  Situation s = idle(0.1);
+  s.power = Power::battery;
+  EXPECT_EQ(decide(s).kind, Kind::rest);
+  EXPECT_NE(decide(s).why.find("battery"), std::string::npos);
+}
+
+TEST(Decision, closes_up_in_idle_time_where_seeks_are_dear) {
+  Situation s = idle(0.9);
+  s.spread = 0.4;
+  EXPECT_EQ(decide(s).kind, Kind::rest);
+  s.write_factor = 100;
+  EXPECT_EQ(decide(s).kind, Kind::compact);
+  s.spread = 0.1;
+  EXPECT_EQ(decide(s).kind, Kind::rest);
+}
+
+TEST(Decision, does_what_it_is_told) {
+  Situation s = idle(0.9);
+  s.told = true;
+  s.power = Power::battery;
+  EXPECT_EQ(decide(s).kind, Kind::plug) << "on battery or not";
+  s.by_files = true;
+  EXPECT_EQ(decide(s).kind, Kind::defragment);
+  s.by_files = false;
+  s.victims_live = 1;
+  EXPECT_EQ(decide(s).kind, Kind::rest);
+  s.write_factor = 100;
+  s.spread = 0.1;
+  EXPECT_EQ(decide(s).kind, Kind::compact);
+}
+
+TEST(Decision, always_says_why) {
+  for (double live : {0.0, 0.4, 0.6, 0.95, 1.0})
+    for (double factor : {1.0, 4.0, 100.0})
+      for (int flags = 0; flags < 16; ++flags) {
+        Situation s = needs_room(live, factor);
+        s.for_room = flags & 1;
+        s.told = flags & 2;
+        s.power = flags & 4 ? Power::battery : Power::mains;
+        s.spread = flags & 8 ? 0.5 : 0;
+        EXPECT_GT(decide(s).why.size(), 10U);
+      }
+}
+
+// --- power ----------------------------------------------------------------------------------------------------------------
+
+class PowerSource : public ::testing::Test {
+ protected:
+  PowerSource() : folder_(std::filesystem::path(::testing::TempDir()) / "power_supply") { std::filesystem::remove_all(folder_); }
+  ~PowerSource() override { std::filesystem::remove_all(folder_); }
+  void supply(const std::string& name, const std::string& file, const std::string& text) {
+    std::filesystem::create_directories(folder_ / name);
+    std::ofstream(folder_ / name / file) << text << "\n";
+  }
+  Power power() { return read_power(folder_.string()); }
+
+ private:
+  const std::filesystem::path folder_;
+};
+
+TEST_F(PowerSource, nothing_known_is_mains) { EXPECT_EQ(power(), Power::mains); }
+
+TEST_F(PowerSource, a_discharging_battery_counts_unless_something_else_supplies) {
+  supply("BAT0", "type", "Battery");
+  supply("BAT0", "status", "Discharging");
+  EXPECT_EQ(power(), Power::battery);
+  supply("AC", "type", "Mains");
+  supply("AC", "online", "0");
+  EXPECT_EQ(power(), Power::battery);
+  supply("AC", "online", "1");
+  EXPECT_EQ(power(), Power::mains);
+}
+
+TEST_F(PowerSource, a_full_battery_and_that_of_a_mouse_do_not_count) {
+  supply("BAT0", "type", "Battery");
+  supply("BAT0", "status", "Full");
+  supply("mouse", "type", "Battery");
+  supply("mouse", "status", "Discharging");
+  supply("mouse", "scope", "Device");
+  EXPECT_EQ(power(), Power::mains);
+}
+
+// --- cost of writes -------------------------------------------------------------------------------------------------------
+
+TEST(WriteCost, is_assumed_until_it_is_measured) {
+  EXPECT_DOUBLE_EQ(log::WriteCost(true).factor(), log::WriteCost::kRotationalFactor);
+  EXPECT_DOUBLE_EQ(log::WriteCost(false).factor(), log::WriteCost::kUsualFactor);
+}
+
+TEST(WriteCost, compares_a_few_blocks_here_and_there_with_many_in_a_row) {
+  log::WriteCost cost(false);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    cost.observe(BlockAddr{1000 * i}, 1, 50'000);
+    cost.observe(BlockAddr{100'000 + 64 * i}, 64, 640'000);
+  }
+  EXPECT_TRUE(cost.is_measured());
+  EXPECT_NEAR(cost.factor(), 5.0, 0.01);
+}
+
+TEST(WriteCost, single_blocks_in_a_row_are_not_scattered) {
+  log::WriteCost cost(false);
+  for (std::uint64_t i = 0; i < 20; ++i) cost.observe(BlockAddr{1000 + i}, 1, 50'000);
+  for (std::uint64_t i = 0; i < 20; ++i) cost.observe(BlockAddr{100'000 + 64 * i}, 64, 640'000);
+  EXPECT_FALSE(cost.is_measured());
+}
+
+// --- names ----------------------------------------------------------------------------------------------------------------
+
+TEST(Strategies, are_found_by_name_and_say_what_there_is) {
+  for (const auto& [name, help] : registry().strategies.names()) {
+    auto made = make_strategy(name);
+    ASSERT_TRUE(made.ok()) << name;
+    EXPECT_EQ((*made)->name(), name);
+    EXPECT_FALSE(help.empty());
+  }
+  const auto unknown = make_strategy("magic");
+  ASSERT_TRUE(unknown.fails_with(Errc::invalid));
+  EXPECT_NE(unknown.error().message().find("copying"), std::string::npos);
+  EXPECT_TRUE(make_strategy("adaptive:power=sun").fails_with(Errc::invalid));
+  EXPECT_TRUE(make_strategy("copying:fast=1").fails_with(Errc::invalid));
+}
+
+}  // namespace
+}  // namespace varve::cleaner

@@ -1,0 +1,307 @@
+// Every strategy under the model: whatever it moves, in the background or because somebody asks for it, contents, maps and
+// counters stay right; and each does what it is for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "cleaner/file_layout.h"
+#include "cleaner/registry.h"
+#include "fs/engine.h"
+#include "model/aging.h"
+#include "support/good.h"
+#include "support/script_generator.h"
+#include "support/settings.h"
+#include "support/world.h"
+
+namespace varve::test {
+namespace {
+
+using Phase = fs::CleanState::Phase;
+
+fs::CleanRequest by(const std::string& strategy) {
+  fs::CleanRequest request;
+  request.strategy = strategy;
+  return request;
+}
+
+// Cleans and compares everything. Empty or what went wrong.
+std::string clean(World& world, const fs::CleanRequest& request) {
+  if (Status started = world.fixture.fs().start_clean(request); !started.ok()) return started.error().message();
+  const fs::CleanState state = world.fixture.fs().clean_state();
+  if (state.phase != Phase::finished) return fmt::format("{}: {}", name_of(state.phase), state.reason);
+  return world.compare_now();
+}
+
+std::vector<std::string> strategies() {
+  std::vector<std::string> names;
+  for (const auto& [name, help] : cleaner::registry().strategies.names()) names.push_back(name);
+  return names;
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& parameter) {
+  std::string name = parameter.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+class EveryStrategy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryStrategy, makes_room_in_the_background) {
+  WorldParameters parameters = world_of("decline", "learned");
+  parameters.options = [](fs::Options& options) { options.strategy = GetParam(); };
+  World world(parameters);
+  ASSERT_TRUE(good(world.start()));
+  EXPECT_EQ(world.fixture.fs().status().strategy, GetParam());
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(3 * kAgedBlocks / 2)));
+  EXPECT_GT(world.fixture.fs().status().cleaned_blocks_written, 0U);
+  EXPECT_EQ(world.steps.refused_for_space(), 0U);
+  EXPECT_TRUE(good(foresight(world.fixture)));
+  EXPECT_TRUE(good(world.finish()));
+}
+
+// Random operations, cleaned after every few hundred, everything compared after every clean.
+TEST_P(EveryStrategy, keeps_what_the_model_says_between_random_operations) {
+  const Budget budget(0.5 / static_cast<double>(strategies().size()));
+  std::uint64_t moved = 0, runs = 0;
+  for (std::uint64_t seed = first_seed(); runs == 0 || budget.left(); ++seed, ++runs) {
+    WorldParameters parameters;
+    parameters.bytes = 24u << 20;
+    parameters.image.seed = seed;
+    World world(parameters);
+    ASSERT_TRUE(good(world.start()));
+    ScriptProfile profile;
+    profile.steps = 300;
+    profile.names = 8;
+    profile.data_weight = 80;
+    profile.file_bytes = 1u << 20;
+    profile.total_bytes = 10u << 20;
+    ScriptGenerator generator(seed, profile);
+    for (int part = 0; part < 6; ++part) {
+      for (std::size_t i = 0; i < profile.steps; ++i)
+        ASSERT_TRUE(good(world.steps.run(generator.next(world.steps.model)))) << "seed " << seed;
+      ASSERT_TRUE(good(clean(world, by(GetParam())))) << "seed " << seed << ", part " << part;
+      moved += world.fixture.fs().clean_state().written;
+      EXPECT_TRUE(good(foresight(world.fixture)));
+    }
+    ASSERT_TRUE(good(world.finish())) << "seed " << seed;
+  }
+  EXPECT_GT(moved, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(strategies()), test_name);
+
+// --- compacting -----------------------------------------------------------------------------------------------------------
+
+TEST(Compacting, brings_everything_to_the_start_of_the_device) {
+  World world(world_of("greedy", "none"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(kAgedBlocks / 4)));
+  ASSERT_TRUE(good(world.steps.run(step(fmt::format("truncate /big {}", kAgedBlocks * 4096 / 3)))));
+  ASSERT_TRUE(good(clean(world, by("compacting"))));
+  const fs::CleanState state = world.fixture.fs().clean_state();
+  EXPECT_LT(state.now.end, state.before.end);
+  // Heads stay where they are, so that is what may stand beyond what is used.
+  const auto open = state.segments - state.now.clean - state.now.used;
+  std::uint64_t high = 0;
+  world.fixture.fs().engine().store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    high += s.state == log::SegmentState::used && id.v >= state.segments - state.now.clean + 2;
+  });
+  EXPECT_EQ(high, 0U) << "of " << state.now.used << " used and " << open << " open ones: " << state.reason;
+  ASSERT_TRUE(good(world.finish()));
+}
+
+TEST(Compacting, has_nothing_to_do_a_second_time) {
+  World world(world_of("greedy", "none"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(clean(world, by("compacting"))));
+  ASSERT_TRUE(good(clean(world, by("compacting"))));
+  const auto& state = world.fixture.fs().clean_state();
+  EXPECT_LE(state.written, 2 * state.segment_blocks) << state.reason;
+}
+
+// --- defragmenting --------------------------------------------------------------------------------------------------------
+
+// Two files whose blocks take turns on the device.
+std::string interleave(World& world, int blocks) {
+  std::string failure = world.steps.run(step("mkdir /d 0755"));
+  for (const char* file : {"/a", "/d/b"})
+    if (failure.empty()) failure = world.steps.run(step(fmt::format("create {} 0644", file)));
+  for (int i = 0; i < blocks && failure.empty(); ++i)
+    for (const char* file : {"/a", "/d/b"}) {
+      if (failure.empty()) failure = world.steps.run(step(fmt::format("write {} {} 4096 {}", file, i * 4096, i + 1)));
+      if (failure.empty()) failure = world.steps.run(step(fmt::format("fsync {}", file)));
+    }
+  return failure;
+}
+
+std::uint64_t fragments_of(World& world, std::string_view path) {
+  const auto ino = world.fixture.resolve(path);
+  EXPECT_TRUE(ino.ok());
+  auto part = cleaner::read_layout(world.fixture.fs().engine().store(), *ino, 0, 1u << 20);
+  EXPECT_TRUE(part.ok() && part->last);
+  return cleaner::count_fragments(part->blocks);
+}
+
+TEST(Defragmenting, makes_files_contiguous) {
+  World world({});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(interleave(world, 150)));
+  ASSERT_TRUE(good(clean(world, by("defragmenting"))));
+  const fs::CleanState state = world.fixture.fs().clean_state();
+  EXPECT_EQ(state.files.seen, 2U);
+  EXPECT_EQ(state.files.moved, 2U);
+  EXPECT_GE(state.files.fragments_before, 300U);
+  EXPECT_LE(state.files.fragments_after, 8U);
+  EXPECT_EQ(fragments_of(world, "/a") + fragments_of(world, "/d/b"), state.files.fragments_after);
+  ASSERT_TRUE(good(clean(world, by("defragmenting"))));
+  EXPECT_EQ(world.fixture.fs().clean_state().written, 0U) << "contiguous files were moved again";
+  ASSERT_TRUE(good(world.finish()));
+}
+
+TEST(Defragmenting, leaves_alone_what_was_not_named) {
+  World world({});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(interleave(world, 80)));
+  fs::CleanRequest request = by("defragmenting");
+  request.roots.push_back(*world.fixture.resolve("/d"));
+  ASSERT_TRUE(good(clean(world, request)));
+  EXPECT_EQ(world.fixture.fs().clean_state().files.seen, 1U);
+  EXPECT_LE(fragments_of(world, "/d/b"), 4U);
+  EXPECT_GE(fragments_of(world, "/a"), 80U);
+  ASSERT_TRUE(good(world.finish()));
+}
+
+TEST(Defragmenting, works_in_little_room) {
+  World world(world_of("greedy", "none"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(kAgedBlocks)));
+  ASSERT_TRUE(good(clean(world, by("defragmenting"))));
+  const fs::CleanState state = world.fixture.fs().clean_state();
+  EXPECT_LT(state.files.fragments_after, state.files.fragments_before / 2) << state.reason;
+  EXPECT_TRUE(good(foresight(world.fixture)));
+  ASSERT_TRUE(good(world.finish()));
+}
+
+// --- what is asked for ----------------------------------------------------------------------------------------------------
+
+class Asked : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(good(world.start()));
+    Aging aging(world, first_seed());
+    ASSERT_TRUE(good(aging.fill()));
+    ASSERT_TRUE(good(aging.write(kAgedBlocks / 3)));
+  }
+  fs::Filesystem& fs() { return world.fixture.fs(); }
+  World world{world_of("greedy", "none")};
+};
+
+TEST_F(Asked, stops_when_enough_is_free) {
+  fs::CleanRequest request = by("copying");
+  request.free_blocks = 512;
+  ASSERT_TRUE(good(clean(world, request)));
+  const fs::CleanState part = fs().clean_state();
+  EXPECT_GE((part.now.clean - part.before.clean) * part.segment_blocks, 512U);
+  ASSERT_TRUE(good(clean(world, by("copying"))));
+  EXPECT_GT(fs().clean_state().now.clean, part.now.clean) << "the whole was no more than the part";
+  ASSERT_TRUE(good(world.finish()));
+}
+
+TEST_F(Asked, stops_when_enough_is_moved) {
+  ASSERT_TRUE(good(interleave(world, 60)));
+  fs::CleanRequest request = by("defragmenting");
+  request.move_blocks = 1;
+  ASSERT_TRUE(good(clean(world, request)));
+  const std::uint64_t part = fs().clean_state().written;
+  EXPECT_GT(part, 0U);
+  ASSERT_TRUE(good(clean(world, by("defragmenting"))));
+  EXPECT_GT(fs().clean_state().written, 0U) << "a part moved everything";
+}
+
+TEST_F(Asked, dry_run_writes_nothing) {
+  const auto settled = world.fixture.call([&](fs::Operation& op) { return fs().checkpoint(op); });
+  ASSERT_TRUE(settled.ok());
+  for (const std::string& strategy : strategies()) {
+    const auto before = fs().status();
+    fs::CleanRequest request = by(strategy);
+    request.dry_run = true;
+    ASSERT_TRUE(good(clean(world, request))) << strategy;
+    const auto after = fs().status();
+    EXPECT_EQ(before.device_bytes_written, after.device_bytes_written) << strategy;
+    EXPECT_EQ(before.serial, after.serial) << strategy;
+    EXPECT_FALSE(fs().clean_state().forecast.what.empty()) << strategy;
+  }
+  // And what it says comes true, by and large.
+  fs::CleanRequest request = by("copying");
+  request.dry_run = true;
+  ASSERT_TRUE(good(clean(world, request)));
+  const auto forecast = fs().clean_state().forecast;
+  EXPECT_GT(forecast.frees, 0U);
+  ASSERT_TRUE(good(clean(world, by("copying"))));
+  EXPECT_NEAR(static_cast<double>(fs().clean_state().written), static_cast<double>(forecast.writes), 0.3 * static_cast<double>(forecast.writes));
+}
+
+TEST_F(Asked, nonsense_is_refused) {
+  EXPECT_TRUE(fs().start_clean(by("magic")).fails_with(Errc::invalid));
+  fs::CleanRequest request = by("copying");
+  request.policy = "fancy";
+  EXPECT_TRUE(fs().start_clean(request).fails_with(Errc::invalid));
+  request = by("copying");
+  request.roots.push_back(kRootIno);
+  EXPECT_TRUE(fs().start_clean(request).fails_with(Errc::invalid));
+  EXPECT_EQ(fs().clean_state().phase, Phase::never);
+  EXPECT_TRUE(fs().tune("strategy", "magic").fails_with(Errc::invalid));
+}
+
+TEST_F(Asked, a_read_only_filesystem_is_not_cleaned_but_forecast) {
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  world.fixture.options().read_only = true;
+  ASSERT_TRUE(world.fixture.mount().ok());
+  EXPECT_TRUE(fs().start_clean(by("copying")).fails_with(Errc::read_only));
+  fs::CleanRequest request = by("copying");
+  request.dry_run = true;
+  ASSERT_TRUE(fs().start_clean(request).ok());
+  EXPECT_EQ(fs().clean_state().phase, Phase::finished);
+  EXPECT_GT(fs().clean_state().forecast.frees, 0U);
+}
+
+TEST(Tuning, strategies_change_while_it_is_mounted) {
+  World world(world_of("decline", "learned"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  for (const std::string& strategy : strategies()) {
+    ASSERT_TRUE(world.fixture.fs().tune("strategy", strategy).ok()) << strategy;
+    EXPECT_EQ(world.fixture.fs().status().strategy, strategy);
+    ASSERT_TRUE(good(aging.write(kAgedBlocks / 3))) << strategy;
+  }
+  EXPECT_TRUE(good(world.finish()));
+}
+
+// --- adaptive -------------------------------------------------------------------------------------------------------------
+
+TEST(Adaptive, explains_what_it_decided) {
+  WorldParameters parameters = world_of("decline", "learned");
+  parameters.options = [](fs::Options& options) { options.strategy = "adaptive:power=mains"; };
+  World world(parameters);
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(kAgedBlocks)));
+  EXPECT_NE(world.fixture.fs().status().strategy_explanation.find("room is needed"), std::string::npos)
+      << world.fixture.fs().status().strategy_explanation;
+}
+
+}  // namespace
+}  // namespace varve::test

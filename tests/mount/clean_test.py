@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""varve clean: by every strategy, on a mount that is in use and on an image that is not, with progress, reports and limits."""
+
+from harness import *
+
+import re
+import threading
+
+BLOCK = 4096
+
+
+def strategies():
+    text = command(BIN / "varve", "clean", "--help").stdout
+    return re.findall(r"^  (\S+) ", text[text.index("Strategies:"):], re.MULTILINE)
+
+
+class Clean(MountTest):
+    size = "256M"
+
+    def setUp(self):
+        super().setUp()
+        self.fragment()
+
+    def fragment(self):
+        """Files that are written in turns, then half of them removed: holes everywhere, files in pieces."""
+        (self.dir / "d").mkdir()
+        generator = random.Random(SEED)
+        self.content = {}
+        files = [open(self.dir / "d" / f"f{i}", "wb", buffering=0) for i in range(8)]
+        for turn in range(24):
+            for i, file in enumerate(files):
+                data = generator.randbytes(64 * KIB)
+                file.write(data)
+                os.fsync(file.fileno())
+                self.content[f"f{i}"] = self.content.get(f"f{i}", b"") + data
+        for file in files:
+            file.close()
+        for i in range(40):
+            fill_random(self.dir / f"g{i}", 2 * MIB, seed=i)
+        for i in range(0, 40, 2):
+            (self.dir / f"g{i}").unlink()
+        os.sync()
+
+    def compare(self):
+        for name, data in self.content.items():
+            self.assertEqual((self.dir / "d" / name).read_bytes(), data, name)
+
+    def clean(self, *words, place=None, expect=0):
+        done = command(BIN / "varve", "clean", *words, place or self.dir, check=False, timeout=300)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def report(self, *words, **more):
+        return json.loads(self.clean("--json", *words, **more).stdout)
+
+    def test_every_strategy_on_a_mount(self):
+        for strategy in strategies():
+            with self.subTest(strategy=strategy):
+                report = self.report("--strategy", strategy)
+                self.assertEqual(report["state"], "finished", report)
+                self.assertEqual(report["request"]["strategy"], strategy)
+                self.compare()
+
+    def test_every_strategy_on_an_image(self):
+        for strategy in strategies():
+            self.image.umount()
+            with self.subTest(strategy=strategy):
+                report = self.report("--strategy", strategy, place=self.image.path)
+                self.assertEqual(report["state"], "finished", report)
+                command(BIN / "fsck.varve", "-n", "-f", "--data", self.image.path)
+            self.image.mount()
+            self.compare()
+
+    def test_defragmenting_makes_pieces_fewer(self):
+        before = self.report("-s", "defragmenting", "--dry-run")["forecast"]["files"]
+        self.assertGreater(before["fragments_before"], 60)
+        report = self.report("-s", "defragmenting", self.dir / "d" / "f1", self.dir / "d" / "f2")
+        self.assertEqual((report["files"]["seen"], report["files"]["moved"]), (2, 2))
+        self.assertLess(report["files"]["fragments_after"], 12)
+        text = self.clean("-s", "defragmenting").stdout
+        self.assertRegex(text, r"Files +\d+ seen, \d+ moved; \d+ pieces, \d+ before")
+        self.compare()
+
+    def test_paths_inside_an_image(self):
+        self.image.umount()
+        report = self.report("-s", "defragmenting", "/d", place=self.image.path)
+        self.assertEqual(report["files"]["seen"], 8)
+        done = self.clean("-s", "defragmenting", "/nothing", place=self.image.path, expect=1)
+        self.assertIn("/nothing", done.stderr)
+        self.image.mount()
+        self.compare()
+
+    def test_compacting_ends_the_log_earlier(self):
+        report = self.report("-s", "compacting")
+        self.assertLess(report["now"]["end_segment"], report["before"]["end_segment"])
+        self.assertIn("Log ends in", self.clean("-s", "compacting").stdout)
+        self.compare()
+
+    def test_enough_is_enough(self):
+        report = self.report("--free", "1M")
+        freed = report["now"]["clean_segments"] - report["before"]["clean_segments"]
+        self.assertGreaterEqual(freed * report["segment_blocks"] * BLOCK, MIB)
+        self.assertEqual(report["reason"], "all that was asked for is done")
+
+    def test_dry_run(self):
+        command(BIN / "varve", "checkpoint", self.dir)
+        before = self.image.status()["log"]["serial"]
+        for strategy in strategies():
+            text = self.clean("-s", strategy, "-n").stdout
+            self.assertIn("Nothing was written", text)
+        self.assertEqual(self.image.status()["log"]["serial"], before)
+        self.image.umount()
+        with open(self.image.path, "rb") as file:
+            image = file.read()
+        self.clean("-n", place=self.image.path)
+        with open(self.image.path, "rb") as file:
+            self.assertTrue(image == file.read(), "a dry run changed the image")
+        self.image.mount()
+
+    def test_nonsense(self):
+        for words, says in ((("-s", "magic"), "unknown strategy 'magic'"), (("-p", "fancy"), "unknown policy"),
+                            (("--free", "much"), "--free"), (("--free", "0"), "--free"),
+                            (("--free", "1M", "--all"), "--all"), ((self.dir / "d",), "does not go by files")):
+            done = self.clean(*words, expect=1)
+            self.assertIn(says, done.stderr + done.stdout)
+        self.assertIn("not in the filesystem", self.clean("-s", "defragmenting", "/proc/self", expect=1).stderr)
+        self.assertIn("not a mounted Varve", self.clean(place="/tmp", expect=1).stderr)
+        self.assertIn("No such file", self.clean(place="/nowhere", expect=1).stderr)
+        done = self.clean(place=self.image.path, expect=1)  # it is mounted
+        self.assertRegex(done.stderr, "in use|mounted|busy")
+
+    def test_interrupted(self):
+        for i in range(60):
+            fill_random(self.dir / f"h{i}", MIB, seed=i, sync=False)
+        tool = subprocess.Popen([BIN / "varve", "clean", "-s", "compacting", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
+        time.sleep(0.1)
+        tool.send_signal(signal.SIGINT)
+        out, error = tool.communicate(timeout=120)
+        self.assertIn(tool.returncode, (0, 1), out + error)  # 0: it was faster
+        if tool.returncode:
+            self.assertIn("nothing is lost", error)
+        self.compare()
+        self.assertEqual(self.report()["state"], "finished")
+
+    def test_under_load(self):
+        """Files are written, read and removed while it is cleaned by one strategy after the other, and tuned meanwhile."""
+        stop = threading.Event()
+        problems = []
+
+        def load(number):
+            generator = random.Random(number)
+            path = self.dir / f"load{number}"
+            try:
+                while not stop.is_set():
+                    data = generator.randbytes(generator.randrange(1, MIB))
+                    path.write_bytes(data)
+                    if path.read_bytes() != data:
+                        problems.append(f"{path} differs")
+            except OSError as error:
+                problems.append(str(error))
+
+        threads = [threading.Thread(target=load, args=(n,)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            for strategy in strategies():
+                command(BIN / "varve", "tune", self.dir, f"strategy={strategy}")
+                self.assertEqual(self.image.status()["cleaner"]["strategy"], strategy)
+                self.clean("-s", strategy)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(problems, [])
+        self.compare()
+
+    def test_killed_while_it_cleans(self):
+        for strategy in strategies():
+            with subprocess.Popen([BIN / "varve", "clean", "-s", strategy, self.dir], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as tool:
+                time.sleep(random.Random(SEED).random() / 5)
+                self.image.kill()
+                tool.wait(60)
+            self.image.mount()
+            self.compare()
+
+    def test_strategy_of_a_mount(self):
+        self.image.umount()
+        self.image.mount("strategy=adaptive:power=battery")
+        cleaner = self.image.status()["cleaner"]
+        self.assertEqual(cleaner["strategy"], "adaptive:power=battery")
+        self.assertIn("adaptive", command(BIN / "varve", "status", self.dir).stdout)
+        self.image.umount()
+        done = self.image.mount("strategy=magic", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("unknown strategy", done.stderr)
+        self.image.mount()
+
+
+main()

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ostream>
+#include <thread>
+
+#include "cleaner/registry.h"
+#include "varve/clean_target.h"
+#include "varve/clean_text.h"
+#include "varve/command.h"
+
+namespace varve::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  fs::CleanRequest request;
+  std::uint64_t free_bytes = 0, move_bytes = 0;
+  bool all = false, json = false;
+  std::vector<std::string> places;  // paths, then the mount or image
+};
+
+// Ctrl-C ends the cleaning at a point where nothing is lost; a second one ends the tool.
+std::atomic<bool> interrupted{false};
+class Interruptible {
+ public:
+  Interruptible() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, &before_[signal == SIGTERM]);
+  }
+  ~Interruptible() {
+    for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &before_[signal == SIGTERM], nullptr);
+  }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+ private:
+  struct sigaction before_[2] {};
+};
+
+// Progress on a terminal: one line that is written over, and wiped at the end.
+Result<Json> wait_for_end(CleanTarget& target, const Arguments& arguments, IoLayer& io) {
+  const bool shows = !arguments.json && ::isatty(STDERR_FILENO);
+  bool told = false;
+  for (std::chrono::milliseconds pause{20};; pause = std::min(2 * pause, std::chrono::milliseconds(500))) {
+    Json state = TRY(target.state());
+    if (state.value("state", "") != "running") {
+      if (shows) io.err << "\r\x1b[K" << std::flush;
+      return state;
+    }
+    if (interrupted && !std::exchange(told, true)) TRY(target.stop());
+    if (shows) io.err << "\r\x1b[K" << clean_progress(state).substr(0, 110) << std::flush;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Result<Json> work(CleanTarget& target, const Arguments& arguments, IoLayer& io) {
+  const Interruptible interruptible;
+  const std::vector<std::string> paths(arguments.places.begin(), arguments.places.end() - 1);
+  TRY(target.start(arguments.request, paths));
+  return wait_for_end(target, arguments, io);
+}
+
+Result<std::unique_ptr<CleanTarget>> target_of(const Arguments& arguments) {
+  const std::string& place = arguments.places.back();
+  struct stat status {};
+  if (::stat(place.c_str(), &status) != 0)
+    return Error(errc_from_errno(errno), errno == ENOTCONN ? fmt::format("{}: its daemon is gone: unmount it, or mount again", place)
+                                                           : fmt::format("{}: {}", place, std::strerror(errno)));
+  if (S_ISDIR(status.st_mode)) return mounted_target(place);
+  return image_target(place, arguments.request.dry_run);
+}
+
+Status check(Arguments& arguments) {
+  fs::CleanRequest& request = arguments.request;
+  if (!request.strategy.empty()) TRY(cleaner::make_strategy(request.strategy));
+  if (!request.policy.empty()) TRY(cleaner::VictimRule::make(request.policy));
+  if (!request.placement.empty()) TRY(cleaner::make_placement(request.placement, {}));
+  if (arguments.free_bytes) request.free_blocks = (arguments.free_bytes + kBlockSize - 1) >> kBlockShift;
+  if (arguments.move_bytes) request.move_blocks = (arguments.move_bytes + kBlockSize - 1) >> kBlockShift;
+  return {};
+}
+
+Status clean(Arguments arguments, IoLayer& io) {
+  TRY(check(arguments));
+  const auto target = TRY(target_of(arguments));
+  auto state = work(*target, arguments, io);
+  const Status closed = target->close();
+  if (!state.ok()) return state.error();
+  io.out << (arguments.json ? state->dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : clean_text(*state)) << std::flush;
+  TRY(closed);
+  const std::string end = state->value("state", "");
+  if (end == "failed") return Error(Errc::io, fmt::format("{}: {}", arguments.places.back(), state->value("reason", "")));
+  if (end == "stopped") return Error(Errc::interrupted, fmt::format("{}: stopped before it was done; nothing is lost", arguments.places.back()));
+  return {};
+}
+
+std::string footer() {
+  std::string text = "Strategies:\n";
+  for (const auto& [name, help] : cleaner::registry().strategies.names()) text += fmt::format("  {:14} {}\n", name, help);
+  return text + "Policies and placements: see varve tune --help.\n";
+}
+
+}  // namespace
+
+void declare_clean(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("clean", "Rearrange what is live: free space, close holes, make files contiguous");
+  command->add_option("places", arguments->places,
+                      "Files or directories to begin with (for defragmenting), then where it is mounted, or the image")
+      ->required();
+  command->add_option("-s,--strategy", arguments->request.strategy, "How (as the mount does it)");
+  command->add_option("-p,--policy", arguments->request.policy, "Which segments (as the mount chooses them)");
+  command->add_option("--placement", arguments->request.placement, "Which blocks share segments (as the mount does it)");
+  auto* free = command->add_option("--free", arguments->free_bytes, "Enough when so many bytes more are free for writing, with K, M or G")
+                   ->transform(CLI::AsSizeValue(false))
+                   ->check(CLI::PositiveNumber);
+  command->add_option("--move", arguments->move_bytes, "Enough when so many bytes have been moved, with K, M or G")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--all", arguments->all, "All that is worth it (the default)")->excludes(free);
+  command->add_flag("-n,--dry-run", arguments->request.dry_run, "Only say what would be done; writes nothing");
+  command->add_flag("--json", arguments->json, "For programs");
+  command->footer(footer());
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return clean(*arguments, io); }; });
+}
+
+}  // namespace varve::tool
