@@ -78,6 +78,7 @@ class EngineRun {
     options.background = false;  // one thread, so that a run can be repeated
     options.atime = fs::Atime::never;
     options.random = &random_;
+    options.strategy = setup.strategy;
     options.victims = setup.victims;
     options.placement = setup.placement;
     fs_ = checked(fs::Filesystem::mount(device_, options));

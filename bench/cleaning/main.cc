@@ -28,6 +28,7 @@ struct Choice {
 Json to_json(const RunSetup& setup, const RunResult& result, bool simulated) {
   return {{"victims", setup.victims},
           {"placement", setup.placement},
+          {"strategy", setup.strategy},
           {"workload", setup.workload},
           {"seed", setup.seed},
           {"simulated", simulated},
@@ -46,14 +47,14 @@ Json to_json(const RunSetup& setup, const RunResult& result, bool simulated) {
 }
 
 void print_heading() {
-  fmt::print("{:14} {:6} {:24} {:20} {:>4} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}\n", "workload", "asked", "victims",
+  fmt::print("{:14} {:6} {:14} {:24} {:20} {:>4} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}\n", "workload", "asked", "strategy", "victims",
              "placement", "seed", "N", "u", "WA", "bound", "gap", "metadata", "headers");
 }
 
 void print_row(const RunSetup& setup, const RunResult& result) {
   auto number = [](double value) { return value > 0 ? fmt::format("{:.3f}", value) : std::string("-"); };
-  fmt::print("{:14} {:<6} {:24} {:20} {:>4} {:>8} {:>7.4f} {:>7.3f} {:>7} {:>7} {:>8} {:>7}\n", setup.workload,
-             setup.utilisation, setup.victims, setup.placement, setup.seed, result.blocks, result.utilisation,
+  fmt::print("{:14} {:<6} {:14} {:24} {:20} {:>4} {:>8} {:>7.4f} {:>7.3f} {:>7} {:>7} {:>8} {:>7}\n", setup.workload,
+             setup.utilisation, setup.strategy, setup.victims, setup.placement, setup.seed, result.blocks, result.utilisation,
              result.write_amplification, number(result.bound), number(result.gap()), number(result.metadata),
              number(result.headers));
   std::fflush(stdout);
@@ -86,6 +87,7 @@ int main(int argc, char** argv) {
   Choice choice;
   CLI::App app("Write amplification of cleaning policies, beside what is possible.", "bench_cleaning");
   app.add_option("--policy", choice.policies, "VICTIMS/PLACEMENT, as for mount options")->delimiter(',');
+  app.add_option("--strategy", choice.setup.strategy, "as for mount options; the simulator knows copying only");
   app.add_option("--workload", choice.workloads)->delimiter(',');
   app.add_option("-u,--utilisation", choice.utilisations, "effective, about")->delimiter(',');
   app.add_option("--seeds", choice.seeds, "runs of each, with seeds from 1 on");

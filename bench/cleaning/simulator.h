@@ -16,6 +16,7 @@ struct RunSetup {
   double writes = 14;       // in N, the number of live blocks
   double measured = 0.4;    // the last part of the writes that counts
   std::string victims, placement;
+  std::string strategy = "copying";  // of the engine; the simulator knows copying only
   std::string workload;
   std::uint64_t seed = 1;
 };

@@ -54,7 +54,6 @@ struct Round {
   // What is left to do, in a measure of the strategy's own: must shrink from round to round, else a task is given up.
   std::uint64_t left = 0;
   std::string why;  // what was done, or why not more, or nothing
-  FileCounts files;  // since the strategy object was made
   // Blocks of files, filled in by the Cleaner from the Mover's counts.
   std::uint64_t read = 0, written = 0;
 };
@@ -79,6 +78,8 @@ class Strategy {
   // (the next round has less to do) or says why not. Nothing that it has moved may need to be undone: a crash between
   // any two writes leaves each block either where it was or where it went.
   virtual Round run(Workbench& bench) = 0;
+  // Since the object was made; asked after the checkpoint that followed a round.
+  virtual FileCounts files(meta::Store&) { return {}; }
   // Writes nothing.
   virtual Forecast forecast(Workbench& bench) const = 0;
 

@@ -95,19 +95,20 @@ void Workbench::clean_only(double above, double up_to) {
   up_to_ = std::min(up_to, kMaxUtilisation);
 }
 
-Victims Workbench::choose() {
-  const VictimRule& rule = greedy_ ? *greedy_ : rule_;
-  if (above_ < 0) return rule.choose(facts_, limits(), store_.random());
+Victims Workbench::choose_from_range(const VictimRule& rule, const SelectionLimits& limits) {
+  if (above_ < 0) return rule.choose(facts_, limits, store_.random());
   std::vector<SegmentFacts> fuller;
   std::copy_if(facts_.begin(), facts_.end(), std::back_inserter(fuller), [this](const SegmentFacts& s) { return s.utilisation() > above_; });
-  return rule.choose(fuller, limits(), store_.random());
+  return rule.choose(fuller, limits, store_.random());
 }
+
+Victims Workbench::choose() { return choose_from_range(greedy_ ? *greedy_ : rule_, limits()); }
 
 Victims Workbench::choose_all() {
   SelectionLimits all;
   all.wanted = task_.wanted;
-  all.max_utilisation = kMaxUtilisation;
-  return rule_.choose(facts_, all, store_.random());
+  all.max_utilisation = up_to_;
+  return choose_from_range(rule_, all);
 }
 
 // Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.

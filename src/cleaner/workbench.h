@@ -63,6 +63,7 @@ class Workbench {
  private:
   void survey();
   SelectionLimits limits();
+  Victims choose_from_range(const VictimRule& rule, const SelectionLimits& limits);
   std::uint64_t metadata_cost(const Victims& victims) const;
   Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
 

@@ -106,7 +106,7 @@ cleaner::Task CleanJob::task() {
   task.for_room = false;
   task.told = true;
   task.files = files_.get();
-  task.stop = [this] { return stop_.load(); };
+  task.stop = [this] { return stop_ || engine_.room_is_waited_for(); };  // that comes first
   std::lock_guard lock(mutex_);
   task.files_named = !state_.request.roots.empty();
   const std::uint64_t gained = state_.now.clean - std::min(state_.now.clean, state_.before.clean);
@@ -139,6 +139,7 @@ void CleanJob::step() {
   const cleaner::Round round = engine_.cleaner().run_round(task(), rules_);
   Status settled;
   if (round.moved || !round.emptied.empty()) settled = engine_.store().checkpoint({.evacuate = round.emptied});
+  const cleaner::FileCounts files = rules_.strategy->files(engine_.store());
   {
     std::lock_guard lock(mutex_);
     if (state_.rounds++ == 0) state_.left_at_first = round.left;
@@ -146,7 +147,7 @@ void CleanJob::step() {
     state_.read += round.read;
     state_.written += round.written;
     state_.emptied += round.emptied.size();
-    state_.files = round.files;
+    state_.files = files;
     state_.nodes = engine_.store().counters().node_blocks - nodes_at_first_;
     state_.now = layout();
     state_.seconds = static_cast<double>(engine_.store().clock().monotonic_ns() - started_ns_) / 1e9;
@@ -154,7 +155,7 @@ void CleanJob::step() {
   if (!settled.ok()) return finish(CleanState::Phase::failed, settled.error().message());
   if (round.finished) return finish(CleanState::Phase::finished, round.why);
   if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
-  if (!gains(round)) finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
+  if (!engine_.room_is_waited_for() && !gains(round)) finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
 }
 
 bool CleanJob::is_enough(const CleanState& state) const {

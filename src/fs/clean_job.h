@@ -69,7 +69,6 @@ class CleanJob {
 
  private:
   void begin();
-  bool round();  // false: there is nothing more to do
   cleaner::Task task();
   bool is_enough(const CleanState& state) const;
   bool gains(const cleaner::Round& round);

@@ -53,6 +53,8 @@ class Engine {
   // `space`: somebody waits for clean segments, so cleaning is worth another try.
   void request_checkpoint(bool space = false);
 
+  bool room_is_waited_for() const { return space_wanted_; }
+
   std::mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
 
   // Frees an unlinked inode that nothing refers to any more.

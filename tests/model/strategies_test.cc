@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -301,6 +304,55 @@ TEST(Adaptive, explains_what_it_decided) {
   ASSERT_TRUE(good(aging.write(kAgedBlocks)));
   EXPECT_NE(world.fixture.fs().status().strategy_explanation.find("room is needed"), std::string::npos)
       << world.fixture.fs().status().strategy_explanation;
+}
+
+// With the engine's threads, on a device of which much is used and a part is garbage.
+class IdleTime : public ::testing::Test {
+ protected:
+  void start(const std::string& power) {
+    WorldParameters parameters;
+    parameters.bytes = 24u << 20;
+    parameters.options = [power](fs::Options& options) {
+      options.background = true;
+      options.strategy = "adaptive:power=" + power;
+    };
+    world = std::make_unique<World>(parameters);
+    ASSERT_TRUE(good(world->start()));
+    ASSERT_TRUE(good(world->steps.run(step("create /f 0644"))));
+    for (std::uint64_t at = 0; at < 14u << 20; at += 256 << 10)
+      ASSERT_TRUE(good(world->steps.run(step(fmt::format("write /f {} {} {}", at, 256 << 10, at + 1)))));
+    for (std::uint64_t at = 0; at < 7u << 20; at += 256 << 10)
+      ASSERT_TRUE(good(world->steps.run(step(fmt::format("fallocate /f punch {} {}", at, 192 << 10)))));
+    ASSERT_TRUE(good(world->steps.run(step("checkpoint"))));
+  }
+  fs::FilesystemStatus status() { return world->fixture.fs().status(); }
+  // Minutes go by, until `seen` or too many have.
+  bool wait(const std::function<bool()>& seen) {
+    for (int minutes = 0; minutes < 400 && !seen(); ++minutes) {
+      world->clock.advance(61'000'000'000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return seen();
+  }
+  std::unique_ptr<World> world;
+};
+
+TEST_F(IdleTime, is_used_until_there_is_nothing_left_to_do) {
+  start("mains");
+  const auto before = status();
+  auto rests = [&] { return status().strategy_explanation.rfind("resting", 0) == 0; };
+  ASSERT_TRUE(wait([&] { return rests() && status().segments.clean > before.segments.clean; })) << status().strategy_explanation;
+  EXPECT_GT(status().cleaned_blocks_written, 0U);
+  const auto after = status();
+  (void)wait([minutes = 0]() mutable { return ++minutes > 8; });
+  EXPECT_EQ(status().device_bytes_written, after.device_bytes_written) << "it does not come to rest";
+  EXPECT_TRUE(good(world->finish()));
+}
+
+TEST_F(IdleTime, is_left_unused_on_battery) {
+  start("battery");
+  ASSERT_TRUE(wait([&] { return status().strategy_explanation.find("battery") != std::string::npos; })) << status().strategy_explanation;
+  EXPECT_EQ(status().cleaned_blocks_written, 0U);
 }
 
 }  // namespace

@@ -216,7 +216,8 @@ TEST_F(Stress, all_threads_write_parts_of_one_file) {
   }
 }
 
-// Users write and the cleaner moves while policies and placements are replaced under them.
+// Users write and the cleaner moves while policies, placements and strategies are replaced under them, and somebody asks for
+// more cleaning.
 TEST_F(Stress, policies_change_under_load) {
   parameters.bytes = 24u << 20;
   world = std::make_unique<World>(parameters);
@@ -236,9 +237,16 @@ TEST_F(Stress, policies_change_under_load) {
       auto& fs = world->fixture.fs();
       const auto rules = cleaner::victim_rules();
       const auto placements = cleaner::registry().placements.names();
+      const auto strategies = cleaner::registry().strategies.names();
       while (writing) {
         if (Status tuned = fs.tune("policy", dice.pick(rules).name); !tuned.ok()) return tuned.error().message();
         if (Status tuned = fs.tune("placement", dice.pick(placements).name); !tuned.ok()) return tuned.error().message();
+        if (Status tuned = fs.tune("strategy", dice.pick(strategies).name); !tuned.ok()) return tuned.error().message();
+        fs::CleanRequest request;
+        request.strategy = dice.pick(strategies).name;
+        if (Status started = fs.start_clean(request); !started.ok() && !started.fails_with(Errc::busy)) return started.error().message();
+        if (dice.percent(10)) fs.stop_clean();
+        if (fs.clean_state().phase == fs::CleanState::Phase::failed) return fs.clean_state().reason;
         if (fs.status().placement.empty()) return "no placement";
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }

@@ -40,6 +40,11 @@ class Adaptive final : public Strategy {
     return run_once(bench, decide(now));
   }
 
+  FileCounts files(meta::Store& store) override {
+    const auto& defragmenting = strategies_[static_cast<std::size_t>(Decision::Kind::defragment)];
+    return defragmenting ? defragmenting->files(store) : FileCounts();
+  }
+
   Forecast forecast(Workbench& bench) const override {
     const Decision decision = decide(situation(bench));
     if (decision.kind == Decision::Kind::rest) {

@@ -1,6 +1,6 @@
-// Combined (ScherlFS, after Sprite's threading between segments and copying inside them): each kind of victim is cleaned in
-// the way that is cheaper for it. Those up to the live share at which filling holes begins to pay are copied, fuller ones
-// are plugged into holes of others. Without a strategy for that all are copied.
+// Combined (ScherlFS, after Sprite's threading between segments and copying inside them): segments are cleaned, and the log
+// goes on in holes only while clean segments run short. Each kind of victim is cleaned in the way that is cheaper for it:
+// those up to the live share at which filling holes begins to pay are copied, fuller ones are plugged into holes of others.
 #include <fmt/format.h>
 
 #include "cleaner/registry.h"
@@ -15,10 +15,17 @@ class Combined final : public Strategy {
  public:
   Combined() {
     copying_ = make_copying({});
-    if (registry().strategies.contains(kPlugging))
-      if (auto made = make_strategy(kPlugging); made.ok()) plugging_ = std::move(*made);
+    if (auto made = make_strategy("hole-plugging"); made.ok()) plugging_ = std::move(*made);
+    if (auto made = make_strategy("threaded:when=short"); made.ok()) threading_ = std::move(*made);
   }
   std::string_view name() const override { return "combined"; }
+
+  void begin(meta::Store& store) override {
+    if (threading_) threading_->begin(store);
+  }
+  void end(meta::Store& store) override {
+    if (threading_) threading_->end(store);
+  }
 
   Round run(Workbench& bench) override {
     if (!plugging_) return copying_->run(bench);
@@ -36,8 +43,8 @@ class Combined final : public Strategy {
   Forecast forecast(Workbench& bench) const override { return copying_->forecast(bench); }
 
  private:
-  static constexpr std::string_view kPlugging = "hole-plugging";
-  std::unique_ptr<Strategy> copying_, plugging_;
+  std::unique_ptr<Strategy> copying_, plugging_;  // they clean
+  std::unique_ptr<Strategy> threading_;           // it only says where the log goes on
 };
 
 }  // namespace

@@ -45,9 +45,9 @@ class Compacting final : public Strategy {
     forecast.segments = ragged.ids.size() + high.ids.size();
     forecast.reads = forecast.writes = ragged.data + high.data;
     forecast.frees = ragged.gain;
-    forecast.what = fmt::format("copy {} live blocks out of {} segments with holes, move {} of the highest {}; the log then ends near "
-                                "segment {} instead of {}",
-                                ragged.live(), ragged.ids.size(), high.ids.size(), "segments down", board.segments, board.end);
+    forecast.what = fmt::format("copy {} live blocks out of {} segments with holes and move the {} highest segments down; the log then "
+                                "ends near segment {} instead of {}",
+                                ragged.live(), ragged.ids.size(), high.ids.size(), board.segments, board.end);
     return forecast;
   }
 

@@ -28,14 +28,22 @@ class Defragmenting final : public Strategy {
       round.finished = round.emptied.empty();
       return round;
     }
-    count_moved(bench);
     if (Status status = move_files(bench, round); !status.ok()) {
       round.finished = true;
       round.why = status.error().message();
     }
-    round.files = counts_;
     round.left = ~std::uint64_t{0} - steps_;
     return round;
+  }
+
+  // What the last round has moved is in the trees now.
+  FileCounts files(meta::Store& store) override {
+    for (const Place& place : moved_) {
+      auto part = read_layout(store, place.file, place.from, place.blocks);
+      if (part.ok()) counts_.fragments_after += count_fragments(part->blocks);
+    }
+    moved_.clear();
+    return counts_;
   }
 
   Forecast forecast(Workbench& bench) const override {
@@ -72,7 +80,7 @@ class Defragmenting final : public Strategy {
   }
 
  private:
-  static constexpr unsigned kMostForRoom = 8;
+  static constexpr unsigned kMostForRoom = 8, kMostAttempts = 4;
   static constexpr std::size_t kMostBlocks = Workbench::kMaxLivePerRound / 2;  // of a file at one time
 
   // The end of a segment may come anywhere in it.
@@ -91,15 +99,6 @@ class Defragmenting final : public Strategy {
     return true;
   }
 
-  // What the last round has moved is in the trees now.
-  void count_moved(Workbench& bench) {
-    for (const Place& place : moved_) {
-      auto part = read_layout(bench.store(), place.file, place.from, place.blocks);
-      if (part.ok()) counts_.fragments_after += count_fragments(part->blocks);
-    }
-    moved_.clear();
-  }
-
   Status move_files(Workbench& bench, Round& round) {
     std::uint64_t moved = 0;
     while (moved < Workbench::kMaxLivePerRound && !bench.task().stopped()) {
@@ -107,7 +106,7 @@ class Defragmenting final : public Strategy {
       if (!file_) {
         auto next = TRY(bench.task().files->next());
         if (!next) {
-          round.finished = moved_.empty();  // else the next round counts what became of them
+          round.finished = true;
           round.why = "all files have been seen";
           return {};
         }
@@ -117,9 +116,11 @@ class Defragmenting final : public Strategy {
         moved_this_ = false;
       }
       FilePart part = TRY(read_layout(bench.store(), *file_, from_, most_at_once(bench)));
-      const std::uint64_t blocks = part.blocks.size();
-      if (TRY(move_part(bench, part, round))) moved += blocks;
-      else if (starved_) return starved(bench, round);
+      const Moved outcome = TRY(move_part(bench, part, round));
+      if (outcome != Moved::no) moved += part.blocks.size();
+      if (outcome == Moved::not_all && ++attempts_ < kMostAttempts) return starved(bench, round);
+      if (outcome != Moved::no) moved_.push_back({*file_, part.blocks.front().block, part.blocks.size()});
+      attempts_ = 0;
       ++steps_;
       from_ = part.next;
       if (part.last) file_.reset();
@@ -136,33 +137,31 @@ class Defragmenting final : public Strategy {
     return most;
   }
 
-  // Whether it was moved. Groups: one for the whole part, that of its youngest block, so that it stays together.
-  Result<bool> move_part(Workbench& bench, FilePart& part, Round& round) {
-    starved_ = false;
+  enum class Moved : std::uint8_t { no, all, not_all };  // not_all: there was no room for it, or for all of it
+
+  // Groups: one for the whole part, that of its youngest block, so that it stays together.
+  Result<Moved> move_part(Workbench& bench, FilePart& part, Round& round) {
     const std::uint64_t fragments = count_fragments(part.blocks);
+    if (attempts_ == 0) counts_.fragments_before += fragments;
     if (fragments <= fewest_fragments(part.blocks.size(), bench.store().segments().geometry().blocks)) {
-      counts_.fragments_before += fragments;
       counts_.fragments_after += fragments;
-      return false;
+      return Moved::no;
     }
-    if (!bench.may_move(part.blocks.size(), 0)) {
-      starved_ = true;
-      return false;
-    }
+    if (!bench.may_move(part.blocks.size(), 0)) return Moved::not_all;
     const auto youngest = std::max_element(part.blocks.begin(), part.blocks.end(),
                                            [](const LiveBlock& a, const LiveBlock& b) { return a.clock < b.clock; });
     const std::uint8_t group = bench.group_of(*youngest, {});
     for (LiveBlock& block : part.blocks) block.group = group;
     bench.tell(fmt::format("defragmenting inode {}: {} blocks in {} pieces", *file_, part.blocks.size(), fragments));
-    counts_.fragments_before += fragments;
-    moved_.push_back({*file_, part.blocks.front().block, part.blocks.size()});
     if (!moved_this_) ++counts_.moved;
     moved_this_ = true;
     round.moved = true;
     total_ += part.blocks.size();
     rounds_for_room_ = 0;
-    if (Status status = bench.mover().move(part.blocks, 0); !status.ok() && !status.error().is(Errc::no_space)) return status.error();
-    return true;
+    const Status status = bench.mover().move(part.blocks, 0);
+    if (status.fails_with(Errc::no_space)) return Moved::not_all;
+    TRY(status);
+    return Moved::all;
   }
 
   // No room for the next part: what this round has moved is settled first, else something is copied together.
@@ -189,7 +188,8 @@ class Defragmenting final : public Strategy {
   std::vector<Place> moved_;  // since the last round
   std::optional<Ino> file_;
   std::uint64_t from_ = 0;
-  bool moved_this_ = false, starved_ = false;
+  bool moved_this_ = false;
+  unsigned attempts_ = 0;  // to move this part
   std::uint64_t total_ = 0, steps_ = 0;
   unsigned rounds_for_room_ = 0;  // in a row
   FileCounts counts_;
