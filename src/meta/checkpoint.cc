@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "format/estimate.h"
+#include "meta/holes.h"
 #include "meta/sealer.h"
 
 namespace varve::meta {
@@ -96,13 +97,9 @@ Status Checkpoint::find_evacuees(std::vector<format::Key>& leaf_keys) {
   const TreeView& old = store_.view();
   const auto& geometry = store_.segments_.geometry();
   for (SegmentId segment : request_.evacuate) {
-    const NodePtr free_leaf = TRY(find_map_leaf(*source_, old.free_map, segment.v));
-    if (!free_leaf) continue;
-    const std::size_t record_bytes = old.free_map.shape.record_bytes;
-    const auto record = free_leaf->records().subspan((segment.v % old.free_map.shape.per_leaf()) * record_bytes, record_bytes);
-    const auto bitmap = record.subspan(format::kSegmentRecordHeaderBytes);
+    const auto live = TRY(live_bits(*source_, old, geometry, segment));
     for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
-      if (!(std::to_integer<unsigned>(bitmap[i / 8]) >> (i % 8) & 1)) continue;
+      if (!live[i]) continue;
       const BlockAddr address = geometry.start_of(segment) + i;
       const NodePtr leaf = TRY(find_map_leaf(*source_, old.reverse_map, address.v));
       if (!leaf) continue;
@@ -146,8 +143,10 @@ Status Checkpoint::close_maps() {
     touch_segment(run.address + (run.blocks - 1));
   }
   for (const NodeWriter::Written& node : writer_->written()) touch(node.address);
-  for (SegmentId segment : request_.evacuate) {  // map nodes there are rewritten too
+  for (SegmentId segment : request_.evacuate) {  // map nodes that live there are rewritten too
+    const auto live = TRY(live_bits(*source_, store_.view(), geometry, segment));
     for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
+      if (!live[i]) continue;
       const BlockAddr address = geometry.start_of(segment) + i;
       const NodePtr leaf = TRY(find_map_leaf(*source_, store_.view().reverse_map, address.v));
       if (!leaf) continue;

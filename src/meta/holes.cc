@@ -1,0 +1,32 @@
+#include "meta/holes.h"
+
+#include "format/map_record.h"
+
+namespace varve::meta {
+
+Result<std::vector<bool>> live_bits(NodeSource& source, const TreeView& view, const log::SegmentGeometry& geometry,
+                                    SegmentId segment) {
+  std::vector<bool> live(geometry.blocks, false);
+  const NodePtr leaf = TRY(find_map_leaf(source, view.free_map, segment.v));
+  if (!leaf) return live;  // all of it is zero
+  const format::MapShape& shape = view.free_map.shape;
+  const auto record = leaf->records().subspan((segment.v % shape.per_leaf()) * shape.record_bytes, shape.record_bytes);
+  const auto bits = record.subspan(format::kSegmentRecordHeaderBytes);
+  for (std::uint32_t i = 0; i < geometry.blocks; ++i) live[i] = std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1;
+  return live;
+}
+
+Result<std::vector<format::Run>> holes_of(NodeSource& source, const TreeView& view, const log::SegmentGeometry& geometry,
+                                          SegmentId segment) {
+  const auto live = TRY(live_bits(source, view, geometry, segment));
+  std::vector<format::Run> holes;
+  for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
+    if (live[i]) continue;
+    const BlockAddr address = geometry.start_of(segment) + i;
+    if (holes.empty() || holes.back().end() != address) holes.push_back({address, 0});
+    ++holes.back().blocks;
+  }
+  return holes;
+}
+
+}  // namespace varve::meta
