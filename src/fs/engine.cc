@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fs/clean_job.h"
+#include "meta/threading.h"
 #include "scrub/scrubber.h"
 
 namespace varve::fs {
@@ -113,6 +114,7 @@ void Engine::request_checkpoint(bool space) {
 // After each successful operation. Costs one relaxed load while the threads are awake anyway.
 void Engine::after() {
   if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal();
+  if (store_->threading().is_hungry() && !holes_asked_.exchange(true)) options_.background ? kick() : (void)feed_holes();
   if (!armed_.load(std::memory_order_relaxed) && store_->anything_unsealed() && !armed_.exchange(true)) kick();
   if (!options_.background && (checkpoint_is_due() || look_for_space())) work(false);
 }
@@ -140,11 +142,20 @@ bool Engine::work(bool space_wanted) {
     worked = true;
   }
   worked |= reap_waiting();
+  worked |= feed_holes();
 
   const bool waited_for = space_wanted_.exchange(false) || space_wanted;
   const bool low = waited_for || look_for_space();
   if (!low && !checkpoint_is_due()) return worked;
   clean_and_checkpoint(low, waited_for);
+  feed_holes();
+  return true;
+}
+
+bool Engine::feed_holes() {
+  holes_asked_ = false;
+  if (!store_->threading().is_hungry() || !store_->threading().feed()) return false;
+  store_->wake_waiters();  // holes let operations in that no clean segment would
   return true;
 }
 

@@ -74,6 +74,7 @@ class Engine {
   bool checkpoint_is_due();
   bool space_is_low();
   bool look_for_space();
+  bool feed_holes();  // to heads that want them; false: to none
   bool cleaning_helps();
   void clean_and_checkpoint(bool low, bool waited_for);
   std::chrono::nanoseconds clean_job_step();
@@ -98,7 +99,7 @@ class Engine {
   std::condition_variable changed_;
   bool stopping_ = false, service_ready_ = false, poked_ = false;
   std::atomic<bool> service_stop_{false};
-  std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false};
+  std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false}, holes_asked_{false};
   std::atomic<std::uint64_t> last_operation_ns_{0};
   std::uint64_t seen_operations_ = 0;
   std::uint64_t tidied_at_ = 0;     // log clock when there was nothing left to do in idle time

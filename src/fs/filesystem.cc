@@ -38,8 +38,9 @@ void fill_segments(FilesystemStatus& status, meta::Store& store) {
     ++group.segments;
     group.live_blocks += s.live();
     group.open |= s.state == log::SegmentState::open;
-    if (s.state == log::SegmentState::open) {
+    if (log::is_open(s.state)) {
       ++status.segments.open;
+      status.segments.refilling += s.state == log::SegmentState::refilling;
       return;
     }
     const bool empty = s.live() == 0;
@@ -80,6 +81,7 @@ void fill_traffic(FilesystemStatus& status, meta::Store& store) {
   status.chain_blocks_written = store.log().header_blocks();
   status.node_blocks_written = counters.node_blocks;
   status.cleaned_blocks_written = counters.cleaned_blocks;
+  status.refilled_blocks_written = counters.refilled_blocks;
   status.cleaned_blocks_read = counters.cleaned_blocks_read;
   status.segments_cleaned = counters.segments_cleaned;
   status.device_bytes_written = io.bytes_written;

@@ -22,7 +22,8 @@ struct SpaceInfo {  // for statfs; blocks of kBlockSize
 struct SegmentCounts {
   std::uint64_t total = 0;
   std::uint64_t clean = 0;        // allocatable now
-  std::uint64_t open = 0;         // heads and chain
+  std::uint64_t open = 0;         // heads and chain, and…
+  std::uint64_t refilling = 0;    // …those of them whose holes are written
   std::uint64_t empty = 0;        // nothing live, allocatable after the next settled checkpoint
   std::uint64_t used = 0;
 };
@@ -75,6 +76,7 @@ struct FilesystemStatus {
   std::uint64_t chain_blocks_written = 0;  // chunk headers
   std::uint64_t node_blocks_written = 0;
   std::uint64_t cleaned_blocks_written = 0;
+  std::uint64_t refilled_blocks_written = 0;  // of what users and cleaning wrote: into holes of used segments
   std::uint64_t cleaned_blocks_read = 0;
   std::uint64_t device_bytes_written = 0;
   std::uint64_t device_bytes_read = 0;

@@ -80,6 +80,31 @@ unsigned Log::give_up_heads(std::uint64_t before) {
   return closed;
 }
 
+// --- holes ------------------------------------------------------------------------------------------------------------
+
+format::Run Log::allocate_in_hole(std::uint32_t blocks) {
+  const format::Run got = holes_.take(blocks);
+  if (got.blocks) segments_.touch(got.start);
+  close_finished_holes();
+  return got;
+}
+
+void Log::give_up_begun_holes() {
+  holes_.give_up_begun();
+  close_finished_holes();
+}
+
+void Log::give_up_holes() {
+  holes_.give_up();
+  close_finished_holes();
+}
+
+void Log::close_finished_holes() {
+  for (SegmentId segment : holes_.take_finished()) segments_.close(segment, clock_hint);
+}
+
+// --- writing ----------------------------------------------------------------------------------------------------------
+
 void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks) {
   for (std::size_t begin = 0; begin < blocks.size();) {
     auto request = std::make_unique<io::IoRequest>();

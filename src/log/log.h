@@ -1,7 +1,7 @@
 // The log as a place to append: heads of the temperature groups for bare payload, and the one chain of chunks.
 //
-// allocate(), give_up_heads(), place_chunk() and write_chunk() are called by one sealer at a time (the engine's gate);
-// everything else is thread-safe.
+// allocate(), give_up_heads(), what is about holes, place_chunk() and write_chunk() are called by one sealer at a time (the
+// engine's gate); everything else is thread-safe.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "format/superblock.h"
 #include "log/bandwidth.h"
 #include "log/durability.h"
+#include "log/hole_pool.h"
 #include "log/io_context.h"
 #include "log/payload.h"
 #include "log/segment_table.h"
@@ -60,6 +61,14 @@ class Log {
   // Closes heads of groups other than 0 at which nothing has been written since `before` (log clock): an open segment
   // cannot be cleaned. Group 0 keeps its head: admission counts on the room there. Returns how many.
   unsigned give_up_heads(std::uint64_t before);
+  // Holes, from segments that are open for them (SegmentTable::open_holes). Up to `blocks` consecutive blocks; an empty
+  // run when there is none.
+  format::Run allocate_in_hole(std::uint32_t blocks);
+  void add_holes(SegmentId segment, const std::vector<format::Run>& holes) { holes_.add(segment, holes); }
+  // Closes the segment that was written to last, or all.
+  void give_up_begun_holes();
+  void give_up_holes();
+  const HolePool& holes() const { return holes_; }
   // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done.
   void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks);
 
@@ -101,6 +110,7 @@ class Log {
   void launched(std::uint64_t bytes);
   void landed(std::uint64_t bytes);
   bool advance_run();
+  void close_finished_holes();
 
   IoContext& io_;
   SegmentTable& segments_;
@@ -109,6 +119,7 @@ class Log {
   ChainPosition chain_;
   std::array<format::Run, format::kMaxGroups> heads_{};
   std::array<std::uint64_t, format::kMaxGroups> head_used_{};  // log clock
+  HolePool holes_;
   InFlightTable in_flight_;
   Durability durability_;
 

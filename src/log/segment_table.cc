@@ -71,8 +71,22 @@ std::optional<SegmentId> SegmentTable::take_promised(std::uint8_t group) {
 
 void SegmentTable::close(SegmentId id, std::uint64_t clock) {
   std::lock_guard lock(mutex_);
-  segments_[id.v].state = SegmentState::used;
-  segments_[id.v].sealed_clock = clock;
+  SegmentInfo& s = segments_[id.v];
+  if (s.state == SegmentState::open) s.sealed_clock = clock;  // holes are few beside what filled it then
+  s.state = SegmentState::used;
+}
+
+// Tree nodes are no company for blocks of files (H37).
+bool SegmentTable::has_holes(const SegmentInfo& s, std::uint64_t settled) const {
+  return s.state == SegmentState::used && s.group != format::kGroupNodes && s.touched <= settled && s.in_flight == 0 &&
+         !s.being_cleaned && s.live() > 0 && s.tree_live < geometry_.blocks;
+}
+
+bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
+  std::lock_guard lock(mutex_);
+  if (!has_holes(segments_[id.v], settled)) return false;
+  segments_[id.v].state = SegmentState::refilling;
+  return true;
 }
 
 void SegmentTable::touch(BlockAddr address) {
@@ -140,9 +154,9 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
   std::vector<SegmentId> freed;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     SegmentInfo& s = segments_[i];
+    s.being_cleaned = false;  // what has not become clean now could not be emptied
     if (s.state != SegmentState::used || s.tree_live || s.touched > frozen_generation || s.in_flight) continue;
     s.state = discarding ? SegmentState::discarding : SegmentState::clean;
-    s.being_cleaned = false;
     s.delta_live[0] = s.delta_live[1] = 0;
     freed.push_back(SegmentId{i});
   }

@@ -1,8 +1,9 @@
 // All segments in memory: what is in them, and which may be handed out. Who may have the last ones is decided where
 // operations are let in (meta/store.h).
 //
-// A segment may be written again only if nothing in it is live in the settled checkpoint, nothing is live now, and
-// nothing of it was handed out since that checkpoint froze (design.md 10; H8, H26, H28, H29, H32).
+// A block may be written again only if it is not live in the settled checkpoint, not live now, and was not handed out
+// since that checkpoint froze (design.md 10; H8, H26, H28, H29, H32). A segment all of whose blocks are such is clean. Of
+// others the holes may be written; but which blocks were handed out is known by segment only, so all must be old.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,10 @@ enum class SegmentState : std::uint8_t {
   open,        // a head or the chain writes into it
   used,        // full, or given up by its head
   discarding,  // clean, but a discard is in flight
+  refilling,   // its holes are being written; to all others it is open
 };
+
+constexpr bool is_open(SegmentState state) { return state == SegmentState::open || state == SegmentState::refilling; }
 
 struct SegmentInfo {
   SegmentState state = SegmentState::clean;
@@ -78,6 +82,11 @@ class SegmentTable {
   std::uint64_t promised() const { return promised_.load(std::memory_order_relaxed); }
   std::optional<SegmentId> take_promised(std::uint8_t group);
   void close(SegmentId id, std::uint64_t clock);
+  // Makes a used segment one whose holes may be written: exactly the blocks that are free in the settled `.ffile`, until
+  // close(). False: something of it may be needed that is not in that map, or it is about to become clean. `settled`:
+  // generation of that checkpoint. For the thread that runs checkpoints: the map must not change in between.
+  bool open_holes(SegmentId id, std::uint64_t settled);
+  bool has_holes(const SegmentInfo& segment, std::uint64_t settled) const;  // would open_holes() succeed?
   void touch(BlockAddr address);  // a block of it was handed out in the current generation
 
   // Liveness as operations know it.
@@ -85,7 +94,7 @@ class SegmentTable {
   void sub_live(BlockAddr address, std::uint32_t blocks);
   void add_in_flight(BlockAddr address, std::uint32_t blocks);
   void sub_in_flight(BlockAddr address, std::uint32_t blocks);
-  void set_being_cleaned(SegmentId id, bool value);
+  void set_being_cleaned(SegmentId id, bool value);  // until the next checkpoint settles, at most
 
   // A checkpoint freezes everything handed out so far: starts the next generation, returns the number of the old one.
   std::uint64_t freeze();

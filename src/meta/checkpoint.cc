@@ -11,6 +11,7 @@
 #include "format/estimate.h"
 #include "meta/holes.h"
 #include "meta/sealer.h"
+#include "meta/threading.h"
 
 namespace varve::meta {
 
@@ -37,6 +38,7 @@ Status Checkpoint::run() {
 Status Checkpoint::freeze() {
   const Gate::Closure closed(store_.gate_);
   lsn_ = TRY(Sealer(store_).run(false));
+  store_.threading_->freeze();
   std::uint64_t evacuated = 0;
   for (SegmentId segment : request_.evacuate) evacuated += store_.segments_.info(segment).live();
   store_.promise_nodes(evacuated);

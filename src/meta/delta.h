@@ -130,6 +130,9 @@ class Delta {
   }
   std::uint64_t places() const { return places_.load(std::memory_order_relaxed); }
   std::uint64_t item_bytes() const { return item_bytes_.load(std::memory_order_relaxed); }
+  // Blocks come new in holes of this segment. With the gate closed.
+  void scatter(SegmentId segment) { scattered_.insert(segment); }
+  std::uint64_t scattered() const { return scattered_.size(); }  // such segments; inside the gate
 
   // Estimates for the charge; exact after each checkpoint.
   std::atomic<std::int64_t> data_change{0};    // file blocks
@@ -142,6 +145,7 @@ class Delta {
   std::mutex mutex_;
   std::vector<std::unique_ptr<InodeDelta>> inodes_;
   std::atomic<std::uint64_t> records_{0}, bytes_{0}, places_{0}, item_bytes_{0};
+  std::set<SegmentId> scattered_;
 };
 
 }  // namespace varve::meta

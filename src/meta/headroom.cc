@@ -25,10 +25,13 @@ std::uint64_t item_blocks(const MergeLoad& load) {
   return std::min(leaves + above, 2 * standing) + leaves_of(load.item_bytes) + kEdges;
 }
 
-// New addresses are consecutive, but for a header for each block at worst and for the ends of segments.
+// New addresses are consecutive, but for a header for each block at worst and for the ends of segments; in holes they are
+// anywhere in their segment.
 std::uint64_t reverse_blocks(const MergeLoad& load, std::uint64_t new_blocks) {
+  const std::uint64_t leaves_of_segment = load.segment_blocks / load.reverse_per_leaf + 2;
   const std::uint64_t touched = 2 * new_blocks / load.reverse_per_leaf + 4 * new_blocks / load.segment_blocks +
-                                load.evacuated + kEdges + std::min(load.blocks, kEdgesOfHeads);
+                                load.evacuated + kEdges + std::min(load.blocks, kEdgesOfHeads) +
+                                load.scattered * leaves_of_segment;
   const std::uint64_t leaves = std::min(load.reverse_leaves, touched);
   return leaves + leaves / kFewestChildren + 2;
 }

@@ -19,6 +19,7 @@ struct MergeLoad {
   std::uint64_t item_bytes = 0;      // that come new
   std::uint64_t blocks = 0;          // of files that come new
   std::uint64_t evacuated = 0;       // nodes that move without a change
+  std::uint64_t scattered = 0;       // segments whose holes are written: what comes new there has no neighbours
 };
 
 // Blocks that merging it writes, at most.

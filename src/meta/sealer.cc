@@ -40,7 +40,8 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
   for (std::size_t at = 0; at < blocks.size();) {
     const auto wanted = static_cast<std::uint32_t>(blocks.size() - at);
     // What users may write was decided when their operation was let in; the seal itself must succeed.
-    const format::Run run = store_.log_.allocate(store_.head_for(group), wanted);
+    format::Run run = store_.allocate_in_hole(wanted);
+    if (!run.blocks) run = store_.log_.allocate(store_.head_for(group), wanted);
     if (!run.blocks) {
       blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(at));
       return false;

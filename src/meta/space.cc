@@ -21,9 +21,9 @@ std::uint64_t divide_up(std::uint64_t n, std::uint64_t by) { return (n + by - 1)
 // Bytes of items that a single changed block makes: an extent, and what it cuts off another.
 constexpr std::uint64_t kItemBytesOfBlock = 40;
 
-// Segments to open for `blocks` more at a head.
-std::uint64_t segments_for(std::uint64_t blocks, const format::Run& head, std::uint64_t segment_blocks) {
-  return divide_up(blocks - std::min<std::uint64_t>(blocks, head.blocks), segment_blocks);
+// Segments to open for `blocks` more where there is room for some.
+std::uint64_t segments_for(std::uint64_t blocks, std::uint64_t room, std::uint64_t segment_blocks) {
+  return divide_up(blocks - std::min(blocks, room), segment_blocks);
 }
 
 }  // namespace
@@ -93,16 +93,19 @@ std::uint64_t Store::merge_need(const Burden& burden) const {
   load.item_bytes = burden.item_bytes;
   load.blocks = burden.blocks;
   load.evacuated = burden.evacuated;
+  load.scattered = burden.scattered;
   return merge_blocks(load);
 }
 
 Store::Burden Store::active_burden() const {
-  return {active_->places(), active_->item_bytes(), active_->records(), 0};
+  return {active_->places(), active_->item_bytes(), active_->records(), 0, active_->scattered()};
 }
 
 std::uint64_t Store::waiting_payload() const {
   return (unsealed_payload_bytes() >> kBlockShift) + admitted_payload_.load();
 }
+
+std::uint64_t Store::room_for_users() const { return log_.heads()[0].blocks + log_.holes().blocks(); }
 
 std::uint64_t Store::kept_segments(const Burden& more) const {
   Burden all = active_burden();
@@ -111,9 +114,10 @@ std::uint64_t Store::kept_segments(const Burden& more) const {
   const std::uint64_t payload = waiting_payload();
   all.blocks += more.blocks + payload;
   all.evacuated += more.evacuated;
+  all.scattered += more.scattered + log_.holes().untouched();  // those begun are in the active delta
   // Of a running checkpoint's need, what it has not taken yet is promised. After a crash both are merged as one.
   return divide_up(merge_need(all), super_.segment_blocks) + segments_.promised() +
-         segments_for(payload, log_.heads()[0], super_.segment_blocks) + kForChain + kForRecovery;
+         segments_for(payload, room_for_users(), super_.segment_blocks) + kForChain + kForRecovery;
 }
 
 std::uint64_t Store::kept_when_idle() const {
@@ -137,8 +141,11 @@ Store::Room Store::admit(const Claim& claim) {
   admitted_item_bytes_ += claim.item_bytes;
   const std::uint64_t payload = admitted_payload_.fetch_add(claim.payload) + claim.payload;
   const std::uint64_t kept = kept_segments({}) + kForCleaner;
+  const std::uint64_t waiting = payload + (unsealed_payload_bytes() >> kBlockShift);
+  const std::uint64_t in_holes = log_.holes().blocks();
+  // What goes into holes takes nothing from the users' share of clean segments.
   const std::uint64_t for_users =
-      users_reserve_ + 1 + (payload + (unsealed_payload_bytes() >> kBlockShift)) / super_.segment_blocks;
+      in_holes && waiting <= in_holes ? 0 : users_reserve_ + 1 + (waiting - in_holes) / super_.segment_blocks;
   if (segments_.clean() >= (claim.frees ? kept : std::max(for_users, kept + kForFreeing))) return Room::granted;
   withdraw(claim);
   reserved_records_ -= claim.record_bytes;
@@ -151,13 +158,20 @@ void Store::withdraw(const Claim& claim) {
   admitted_payload_ -= claim.payload;
 }
 
+bool Store::admits_users_into_holes(const Burden& more) const {
+  return segments_.clean() >= kept_segments(more) + kForCleaner + kForFreeing;
+}
+
 bool Store::may_move(const Moves& moves) const {
-  const Burden more{moves.places, moves.places * kItemBytesOfBlock, moves.blocks, moves.nodes};
-  const format::Run& head = log_.heads()[moves.group];
-  // What users have waiting may all go to group 0: the room at its head is not there twice.
-  const std::uint64_t before = moves.group == 0 ? waiting_payload() : 0;
-  const std::uint64_t opened = segments_for(before + moves.blocks, head, super_.segment_blocks) -
-                               segments_for(before, head, super_.segment_blocks);
+  const Burden more{moves.places, moves.places * kItemBytesOfBlock, moves.blocks, moves.nodes, moves.refilled};
+  if (moves.refilled) return segments_.clean() >= kept_segments(more);
+  std::uint64_t opened = segments_for(moves.blocks, log_.heads()[moves.group].blocks, super_.segment_blocks);
+  if (moves.group == 0) {
+    // What users have waiting may all go to group 0: the room at its head is not there twice. Holes in the pool are theirs.
+    const std::uint64_t waiting = waiting_payload(), room = room_for_users();
+    opened = std::max(opened, segments_for(waiting + moves.blocks, room, super_.segment_blocks)) -
+             segments_for(waiting, room, super_.segment_blocks);
+  }
   return segments_.clean() >= kept_segments(more) + opened;
 }
 
@@ -180,6 +194,21 @@ unsigned Store::head_for(unsigned group) const {
   for (unsigned other = 0; other < heads.size(); ++other)
     if (heads[other].blocks && (!heads[best].blocks || distance(other) < distance(best))) best = other;
   return best;
+}
+
+format::Run Store::allocate_in_hole(std::uint32_t blocks) {
+  const format::Run run = log_.allocate_in_hole(blocks);
+  if (!run.blocks) return run;
+  active_->scatter(segments_.geometry().segment_of(run.start));
+  counters_.refilled_blocks += run.blocks;
+  return run;
+}
+
+void Store::hand_out_hole(const format::Run& run) {
+  segments_.touch(run.start);
+  segments_.add_in_flight(run.start, run.blocks);
+  active_->scatter(segments_.geometry().segment_of(run.start));
+  counters_.refilled_blocks += run.blocks;
 }
 
 void Store::promise_nodes(std::uint64_t evacuated) {

@@ -10,6 +10,7 @@
 #include "meta/replay.h"
 #include "meta/sealer.h"
 #include "meta/superblocks.h"
+#include "meta/threading.h"
 
 namespace varve::meta {
 
@@ -54,6 +55,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   view->inodes = super.inodes;
   view_ = std::move(view);
   active_ = std::make_unique<Delta>(segments_.generation());
+  threading_ = std::make_unique<Threading>(*this);
   choose_reserve();
 }
 

@@ -54,6 +54,8 @@ struct Claim {
   bool frees = false;         // may take segments that users leave to it
 };
 
+class Threading;
+
 class Store {
  public:
   static Result<std::unique_ptr<Store>> open(io::BlockDevice& device, const StoreOptions& options);
@@ -153,6 +155,7 @@ class Store {
     std::uint64_t places = 0;  // in files that they are from: as many, or fewer where they are neighbours
     std::uint64_t nodes = 0;   // that the checkpoint afterwards is to evacuate
     unsigned group = 0;
+    std::uint64_t refilled = 0;  // segments whose holes they go to instead; 0: to the head
   };
   bool may_move(const Moves& moves) const;
   // How many groups beside group 0 may have heads at one time: what is open cannot be filled otherwise, nor cleaned.
@@ -160,6 +163,15 @@ class Store {
   // Where blocks of a group are to be written: at its own head, or at the nearest open one where it has none and may not
   // have one. What is let in is sure to find room at the head of group 0 only.
   unsigned head_for(unsigned group) const;
+
+  // --- holes: used segments whose free blocks are written (log/segment_table.h) ---
+  // For users' payload, by the sealer; an empty run when there are none.
+  format::Run allocate_in_hole(std::uint32_t blocks);
+  // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
+  // With the gate closed.
+  void hand_out_hole(const format::Run& run);
+  Threading& threading() { return *threading_; }
+
   // --- not inside the gate ---
   std::uint64_t low_water();  // with fewer clean segments than this, users wait
   bool relief_is_due();       // a checkpoint would let operations in that soon must wait for one
@@ -171,6 +183,7 @@ class Store {
   struct Counters {
     std::atomic<std::uint64_t> user_blocks{0}, cleaned_blocks{0}, cleaned_blocks_read{0}, node_blocks{0},
         segments_cleaned{0}, checkpoints{0}, operations{0},
+        refilled_blocks{0},   // handed out in holes, to users and to the cleaner
         unforeseen_nodes{0};  // written by checkpoints beyond what was reckoned with: none, if headroom.cc is right
   };
   Counters& counters() { return counters_; }
@@ -185,6 +198,7 @@ class Store {
   friend class Checkpoint;
   friend class Replay;
   friend class Sealer;
+  friend class Threading;
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
   Status load_segments();
   Status start(bool copies_equal);
@@ -193,7 +207,7 @@ class Store {
   void start_discards(const std::vector<SegmentId>& freed);
   void for_each_delta(const std::function<void(const Delta&)>& visit) const;
   struct Burden {  // of a checkpoint (headroom.h)
-    std::uint64_t places = 0, item_bytes = 0, blocks = 0, evacuated = 0;
+    std::uint64_t places = 0, item_bytes = 0, blocks = 0, evacuated = 0, scattered = 0;
   };
   Burden active_burden() const;
   std::uint64_t merge_need(const Burden& burden) const;  // blocks it writes
@@ -201,6 +215,8 @@ class Store {
   std::uint64_t kept_segments(const Burden& more) const;
   bool may_open_group() const;
   std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
+  std::uint64_t room_for_users() const;   // at the head of group 0 and in holes
+  bool admits_users_into_holes(const Burden& more) const;  // if so much were added
   std::uint64_t kept_when_idle() const;
   void promise_nodes(std::uint64_t evacuated);
   InodeDelta& active_delta(Inode& inode, bool created);
@@ -219,6 +235,7 @@ class Store {
   InodeTable inodes_;
   Gate gate_;
 
+  std::unique_ptr<Threading> threading_;
   std::unique_ptr<const TreeView> view_;
   std::unique_ptr<Delta> active_;
   std::unique_ptr<Delta> frozen_;

@@ -86,6 +86,125 @@ TEST_F(SegmentTableTest, H31_WhatIsBeingDiscardedIsNotHandedOut) {
   EXPECT_EQ(take(), last);
 }
 
+// --- holes: each of the rules by which the zero bits of the settled map may be written ---------------------------------
+
+class HolesTest : public SegmentTableTest {
+ protected:
+  // A segment of which 10 blocks live and all has settled; returns the generation that settled.
+  std::uint64_t settle_used(SegmentId id) {
+    table.touch(block_of(id));
+    table.add_live(block_of(id), 10, 1);
+    table.close(id, 1);
+    return settle_again(id, 10);
+  }
+  std::uint64_t settle_again(SegmentId id, std::uint32_t live) {
+    const std::uint64_t frozen = table.freeze();
+    settle(frozen, id, live);
+    return frozen;
+  }
+};
+
+TEST_F(HolesTest, OfASegmentThatHasSettledMayBeWritten) {
+  const SegmentId id = take();
+  const std::uint64_t settled = settle_used(id);
+  ASSERT_TRUE(table.open_holes(id, settled));
+  EXPECT_EQ(table.info(id).state, SegmentState::refilling);
+  EXPECT_FALSE(table.open_holes(id, settled)) << "by one owner at a time";
+  table.close(id, 5);
+  EXPECT_EQ(table.info(id).state, SegmentState::used);
+}
+
+TEST_F(HolesTest, H28_NotWhileSomethingWasHandedOutSinceTheFreeze) {
+  const SegmentId id = take();
+  table.touch(block_of(id));
+  table.add_live(block_of(id), 10, 1);
+  table.close(id, 1);
+  EXPECT_FALSE(table.open_holes(id, 0)) << "in no settled map yet";
+  const std::uint64_t settled = settle_again(id, 10);
+  ASSERT_TRUE(table.open_holes(id, settled));
+  table.touch(block_of(id, 20));
+  table.close(id, 1);
+  EXPECT_FALSE(table.open_holes(id, settled)) << "block 20 is free in that map, but a chunk may name it";
+  EXPECT_TRUE(table.open_holes(id, settle_again(id, 11)));
+}
+
+TEST_F(HolesTest, H28_NotInTheReplayRange) {
+  format::SegmentRecord record;
+  record.live = 10;
+  table.load(SegmentId{3}, record);
+  table.occupy(SegmentId{3});
+  EXPECT_FALSE(table.open_holes(SegmentId{3}, 0));
+  EXPECT_TRUE(table.open_holes(SegmentId{3}, settle_again(SegmentId{3}, 10)));
+}
+
+TEST_F(HolesTest, H29_NotWhileMovedBlocksAreInNoMap) {
+  const SegmentId id = take();
+  table.touch(block_of(id));
+  table.add_live(block_of(id), 10, 1);
+  table.add_in_flight(block_of(id, 10), 8);
+  table.close(id, 1);
+  const std::uint64_t settled = settle_again(id, 10);
+  EXPECT_FALSE(table.open_holes(id, settled));
+  table.add_live(block_of(id, 10), 8, 1);
+  table.sub_in_flight(block_of(id, 10), 8);
+  EXPECT_FALSE(table.open_holes(id, settled)) << "the record is younger than the map: the block is handed out again else";
+  EXPECT_TRUE(table.open_holes(id, settle_again(id, 18)));
+}
+
+TEST_F(HolesTest, NotOfAHeadACleanOrADiscardedOne) {
+  const SegmentId open = take(), clean{9};
+  EXPECT_FALSE(table.open_holes(open, 100));
+  EXPECT_FALSE(table.open_holes(clean, 100));
+  ASSERT_TRUE(table.begin_discard(clean));
+  EXPECT_FALSE(table.open_holes(clean, 100));
+}
+
+TEST_F(HolesTest, H37_NotAmongNodes) {
+  const SegmentId id = *table.take(format::kGroupNodes);
+  EXPECT_FALSE(table.open_holes(id, settle_used(id)));
+}
+
+TEST_F(HolesTest, NotOfAVictim) {
+  const SegmentId id = take();
+  const std::uint64_t settled = settle_used(id);
+  table.set_being_cleaned(id, true);
+  EXPECT_FALSE(table.open_holes(id, settled));
+  EXPECT_TRUE(table.open_holes(id, settle_again(id, 10))) << "it could not be emptied";
+}
+
+// It is about to become clean as a whole, or there are none.
+TEST_F(HolesTest, NotWhereNothingOrAllIsLive) {
+  const SegmentId id = take();
+  const std::uint64_t settled = settle_used(id);
+  table.sub_live(block_of(id), 10);
+  EXPECT_FALSE(table.open_holes(id, settled));
+  table.add_live(block_of(id), 64, 1);
+  EXPECT_FALSE(table.open_holes(id, settle_again(id, 64)));
+}
+
+TEST_F(HolesTest, OfAnOpenSegmentAreNeitherFreedNorDiscarded) {
+  const SegmentId id = take();
+  ASSERT_TRUE(table.open_holes(id, settle_used(id)));
+  table.sub_live(block_of(id), 10);
+  checkpoint(id, 0);
+  EXPECT_FALSE(is_free(id)) << "somebody is about to write there";
+  EXPECT_FALSE(table.begin_discard(id));
+  table.touch(block_of(id, 20));
+  table.close(id, 1);
+  checkpoint(id, 0);
+  EXPECT_TRUE(is_free(id));
+}
+
+// Blocks that died in it since are not free in the settled map: they are no holes before the next one has settled. That
+// is the map's business; here only that what is counted live follows.
+TEST_F(HolesTest, BlocksThatComeAndGoAreCounted) {
+  const SegmentId id = take();
+  ASSERT_TRUE(table.open_holes(id, settle_used(id)));
+  table.add_live(block_of(id, 20), 5, 2);
+  table.sub_live(block_of(id), 3);
+  EXPECT_EQ(table.info(id).live(), 12U);
+}
+
 TEST_F(SegmentTableTest, H39_WhatACheckpointWasPromisedIsCountedDownAsItTakesIt) {
   table.promise(2);
   EXPECT_TRUE(table.take(0));

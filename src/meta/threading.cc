@@ -1,0 +1,102 @@
+#include "meta/threading.h"
+
+#include <algorithm>
+
+#include "meta/holes.h"
+#include "meta/store.h"
+
+namespace varve::meta {
+
+namespace {
+constexpr std::uint64_t kReady = (4u << 20) >> kBlockShift;  // blocks: some seals ahead
+constexpr std::uint64_t kNever = ~0ULL;
+}  // namespace
+
+void Threading::begin(const void* who, const ThreadingRules& rules) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(rules_, [&](const auto& entry) { return entry.first == who; });
+  rules_.emplace_back(who, rules);
+  apply();
+}
+
+void Threading::end(const void* who) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(rules_, [&](const auto& entry) { return entry.first == who; });
+  apply();
+}
+
+void Threading::apply() {
+  below_ = rules_.empty() ? 0 : rules_.back().second.below;
+  on_ = !rules_.empty();
+  found_nothing_in_ = kNever;
+}
+
+ThreadingRules Threading::rules() const {
+  std::lock_guard lock(mutex_);
+  return rules_.empty() ? ThreadingRules{} : rules_.back().second;
+}
+
+void Threading::freeze() {
+  // What is kept for the holes that stand ready must not be what cleaning lacks.
+  if (on_ && store_.admits_users_into_holes({})) store_.log_.give_up_begun_holes();
+  else store_.log_.give_up_holes();
+}
+
+std::uint64_t Threading::wanted_blocks() const {
+  return std::min(kReady, std::max<std::uint64_t>(store_.capacity_blocks() / 64, 64));
+}
+
+// Open segments cannot be cleaned, and a checkpoint keeps room for the reverse maps of all of them.
+std::uint64_t Threading::most_segments() const {
+  return std::clamp<std::uint64_t>(store_.segments_.geometry().count / 32, 2, 64);
+}
+
+bool Threading::is_hungry() const {
+  if (!on_ || store_.read_only() || store_.segments_.clean() > below_) return false;
+  if (found_nothing_in_ == store_.settled().v) return false;
+  const Gate::Pass pass(store_.gate_);
+  const log::HolePool& holes = store_.log_.holes();
+  return holes.blocks() < wanted_blocks() / 2 && holes.untouched() < most_segments() / 2 + 1;
+}
+
+bool Threading::feed() {
+  const ThreadingRules rules = this->rules();
+  const std::uint64_t count = store_.segments_.geometry().count;
+  const std::uint64_t settled = store_.settled().v;
+  bool fed = false, no_room = false;
+  auto enough = [&] {
+    const Gate::Pass pass(store_.gate_);
+    return store_.log_.holes().blocks() >= wanted_blocks() || store_.log_.holes().untouched() >= most_segments();
+  };
+  for (std::uint64_t step = 0; step < count && !no_room && !enough(); ++step) {
+    const SegmentId segment{(cursor_.v + step) % count};
+    if (!feed_segment(segment, rules.least_run, no_room)) continue;
+    fed = true;
+    cursor_ = SegmentId{(segment.v + 1) % count};
+    step = ~0ULL;  // from there, once round
+  }
+  if (!fed) found_nothing_in_ = settled;
+  return fed;
+}
+
+bool Threading::feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room) {
+  log::SegmentTable& segments = store_.segments_;
+  const TreeView& view = store_.view();
+  if (!segments.has_holes(segments.info(segment), view.generation)) return false;
+  BlockingSource source(store_.nodes_, store_.device_);
+  auto holes = holes_of(source, view, segments.geometry(), segment);
+  if (!holes.ok()) return false;  // whoever needs that map will say so
+  std::erase_if(*holes, [&](const format::Run& hole) { return hole.blocks < least_run; });
+  if (holes->empty()) return false;
+
+  const Gate::Closure closed(store_.gate_);
+  if (!on_ || !store_.admits_users_into_holes({.scattered = 1})) {
+    no_room = true;
+    return false;
+  }
+  if (!segments.open_holes(segment, view.generation)) return false;
+  store_.log_.add_holes(segment, *holes);
+  return true;
+}
+
+}  // namespace varve::meta

@@ -1,0 +1,67 @@
+// Threaded heads: finds used segments whose holes users' payload goes into, in address order, wrapping round, skipping what
+// is live (a threaded log: Rosenblum and Ousterhout 1992, 3.2; ScherlFS). The chain and tree nodes stay in clean segments:
+// a chunk must find room for its header wherever the log goes on, nodes must die together.
+//
+// begin() and end() may be called by any thread; feed() by the one that runs checkpoints; the others by anyone, but for what
+// says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace varve::meta {
+
+class Store;
+
+struct ThreadingRules {
+  std::uint32_t least_run = 4;     // blocks; smaller holes are skipped until the next round through the device
+  // Only while there are no more clean segments than this: whole ones first, holes when they run short.
+  std::uint64_t below = ~0ULL;
+
+  bool operator==(const ThreadingRules&) const = default;
+};
+
+class Threading {
+ public:
+  explicit Threading(Store& store) : store_(store) {}
+
+  // Who came last says by which rules; with nobody left it ends. The holes that are ready by then are still used, until
+  // the next checkpoint freezes: operations may have been let in because there are these.
+  void begin(const void* who, const ThreadingRules& rules);
+  void end(const void* who);
+  bool is_on() const { return on_.load(std::memory_order_relaxed); }
+
+  // Are there so few holes ready that feed() should be called?
+  bool is_hungry() const;
+  // Opens segments until enough holes are ready for the heads. Returns whether there are more than before. When it finds
+  // none it is not hungry again before the next checkpoint has settled: only that makes new ones.
+  bool feed();
+  // Where feed() goes on: strategies that make room there look ahead of it. For the thread of feed().
+  SegmentId cursor() const { return cursor_; }
+  // With the gate closed and all payload sealed, before the next generation: what is written to one segment belongs to one
+  // checkpoint, which has reckoned with its part of the reverse map (headroom.h).
+  void freeze();
+
+ private:
+  std::uint64_t wanted_blocks() const;
+  std::uint64_t most_segments() const;
+  void apply();
+  ThreadingRules rules() const;
+  bool feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room);
+
+  Store& store_;
+  mutable std::mutex mutex_;
+  std::vector<std::pair<const void*, ThreadingRules>> rules_;
+  std::atomic<bool> on_{false};
+  std::atomic<std::uint64_t> below_{0};
+  std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
+  SegmentId cursor_;
+};
+
+}  // namespace varve::meta
