@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "base/crc32c.h"
 #include "format/map_record.h"
+#include "meta/holes.h"
 
 namespace varve::cleaner {
 
@@ -28,15 +31,10 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   std::vector<LiveBlock> live;
   const auto& geometry = store_.segments().geometry();
   const meta::TreeView& view = store_.view();
-  const auto free_leaf = TRY(meta::find_map_leaf(source_, view.free_map, segment.v));
-  if (!free_leaf) return live;
-  const std::size_t record_bytes = view.free_map.shape.record_bytes;
-  const auto bitmap = free_leaf->records().subspan((segment.v % view.free_map.shape.per_leaf()) * record_bytes +
-                                                       format::kSegmentRecordHeaderBytes,
-                                                   geometry.blocks / 8);
+  const auto bits = TRY(meta::live_bits(source_, view, geometry, segment));
   const std::uint64_t per_leaf = view.reverse_map.shape.per_leaf();
   for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
-    if (!(std::to_integer<unsigned>(bitmap[i / 8]) >> (i % 8) & 1)) continue;
+    if (!bits[i]) continue;
     const BlockAddr address = geometry.start_of(segment) + i;
     const auto leaf = TRY(meta::find_map_leaf(source_, view.reverse_map, address.v));
     if (!leaf) return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know it", address));
@@ -74,7 +72,11 @@ Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
   return {};
 }
 
-std::vector<Mover::ReadBlock> Mover::sound_ones(std::span<const LiveBlock> blocks, const SparseRead& read) {
+Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read) {
+  TRY(read.run(store_.device()));
+  store_.io().counters().reads += read.requests();
+  store_.io().counters().bytes_read += read.bytes();
+  store_.counters().cleaned_blocks_read += blocks.size();
   std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::byte* bytes = read.block(i);
@@ -92,11 +94,7 @@ std::vector<Mover::ReadBlock> Mover::sound_ones(std::span<const LiveBlock> block
 // Read in the order they stand in, written by group, and in a group in the order of their files.
 Status Mover::move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
   SparseRead read(addresses_of(blocks));
-  TRY(read.run(store_.device()));
-  store_.io().counters().reads += read.requests();
-  store_.io().counters().bytes_read += read.bytes();
-  store_.counters().cleaned_blocks_read += blocks.size();
-  auto good = sound_ones(blocks, read);
+  auto good = TRY(read_sound_ones(blocks, read));
   std::stable_sort(good.begin(), good.end(), [](const ReadBlock& a, const ReadBlock& b) {
     return std::tuple(a.block->group, a.block->ino, a.block->block) < std::tuple(b.block->group, b.block->ino, b.block->block);
   });
@@ -119,19 +117,67 @@ Status Mover::write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes,
     if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
   }
   if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
+  const Status status = write_run(run, blocks);
+  store_.segments().sub_in_flight(run.start, run.blocks);
+  TRY(status);
+  next += run.blocks;
+  return {};
+}
+
+Status Mover::write_run(const format::Run& run, std::span<const ReadBlock> blocks) {
   AlignedBuffer out(std::size_t{run.blocks} * kBlockSize);
   for (std::uint32_t i = 0; i < run.blocks; ++i) std::memcpy(out.data() + i * kBlockSize, blocks[i].bytes, kBlockSize);
   const std::uint64_t began = store_.clock().monotonic_ns();
-  Status status = store_.device().write(run.start.v << kBlockShift, out.span());
+  TRY(store_.device().write(run.start.v << kBlockShift, out.span()));
   store_.io().write_cost().observe(run.start, run.blocks, store_.clock().monotonic_ns() - began);
   store_.io().counters().writes += 1;
   store_.io().counters().bytes_written += out.size();
-  for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*blocks[i].block, run.start + i);
-  store_.segments().sub_in_flight(run.start, run.blocks);
-  TRY(status);
+  for (std::uint32_t i = 0; i < run.blocks; ++i) TRY(apply(*blocks[i].block, run.start + i));
   store_.counters().cleaned_blocks += run.blocks;
-  next += run.blocks;
   return {};
+}
+
+// --- into holes -------------------------------------------------------------------------------------------------------
+
+Status Mover::plug(std::span<const Plug> plugs, std::uint64_t nodes) {
+  for (std::size_t at = 0; at < plugs.size(); at += kBatchBlocks)
+    TRY(plug_batch(plugs.subspan(at, std::min(kBatchBlocks, plugs.size() - at)), nodes));
+  return {};
+}
+
+// All of a batch at once: in flight from before a checkpoint could freeze until each is named by a record, or dropped.
+Status Mover::hand_out(std::span<const Plug> plugs, std::uint64_t nodes) {
+  std::set<SegmentId> refilled;
+  for (const Plug& plug : plugs) refilled.insert(store_.segments().geometry().segment_of(plug.to));
+  const meta::Gate::Closure closed(store_.gate());
+  if (!store_.may_move({.blocks = plugs.size(), .places = plugs.size(), .nodes = nodes, .refilled = refilled.size()}))
+    return Error(Errc::no_space, "no clean segment left for what a checkpoint must write after cleaning");
+  for (const Plug& plug : plugs) store_.hand_out_hole({plug.to, 1});
+  return {};
+}
+
+// Read in the order they stand in, written in the order they go to.
+Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
+  std::vector<Plug> by_source(plugs.begin(), plugs.end());
+  std::ranges::sort(by_source, {}, [](const Plug& plug) { return plug.block.address; });
+  std::vector<LiveBlock> blocks;
+  std::unordered_map<const LiveBlock*, BlockAddr> target;
+  for (const Plug& plug : by_source) blocks.push_back(plug.block);
+  for (std::size_t i = 0; i < blocks.size(); ++i) target[&blocks[i]] = by_source[i].to;
+
+  SparseRead read(addresses_of(blocks));
+  auto good = TRY(read_sound_ones(blocks, read));
+  std::ranges::sort(good, {}, [&](const ReadBlock& read) { return target[read.block]; });
+  TRY(hand_out(plugs, nodes));
+  Status status;
+  for (std::size_t begin = 0, end = 0; begin < good.size() && status.ok(); begin = end) {
+    const BlockAddr to = target[good[begin].block];
+    for (end = begin + 1; end < good.size() && end - begin < kMostWritten; ++end)
+      if (target[good[end].block] != to + (end - begin)) break;
+    status = write_run({to, static_cast<std::uint32_t>(end - begin)}, std::span(good).subspan(begin, end - begin));
+  }
+  for (const Plug& plug : plugs) store_.segments().sub_in_flight(plug.to, 1);
+  return status;
 }
 
 Status Mover::apply(const LiveBlock& block, BlockAddr to) {

@@ -20,6 +20,12 @@ struct LiveBlock {
   std::uint8_t group = 0;  // where it is to go
 };
 
+// A block and the hole that it goes to.
+struct Plug {
+  LiveBlock block;
+  BlockAddr to;
+};
+
 class Mover {
  public:
   explicit Mover(meta::Store& store);
@@ -30,6 +36,9 @@ class Mover {
   // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space: it could run
   // out of segments.
   Status move(std::span<const LiveBlock> blocks, std::uint64_t nodes);
+  // Moves them into holes of segments that the caller has opened (SegmentTable::open_holes), whatever their groups; no two
+  // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
+  Status plug(std::span<const Plug> plugs, std::uint64_t nodes);
 
  private:
   static constexpr std::size_t kBatchBlocks = 1024;  // in memory at one time
@@ -40,8 +49,12 @@ class Mover {
   };
   bool still_there(const meta::Inode& inode, const LiveBlock& block) const;
   Status move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes);
-  std::vector<ReadBlock> sound_ones(std::span<const LiveBlock> blocks, const SparseRead& read);
+  Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read);
   Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);
+  Status plug_batch(std::span<const Plug> plugs, std::uint64_t nodes);
+  Status hand_out(std::span<const Plug> plugs, std::uint64_t nodes);
+  // To run.start…, of which all has been handed out.
+  Status write_run(const format::Run& run, std::span<const ReadBlock> blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
 
   meta::Store& store_;

@@ -14,7 +14,7 @@ namespace varve::cleaner {
 // Used by one thread.
 class SparseRead {
  public:
-  // In ascending order, no block twice.
+  // Few requests if they are in ascending order.
   explicit SparseRead(std::vector<BlockAddr> blocks);
 
   // Reads all of them. Blocks in between that cannot be read do no harm.

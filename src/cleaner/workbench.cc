@@ -108,18 +108,18 @@ Victims Workbench::choose_all() {
   SelectionLimits all;
   all.wanted = task_.wanted;
   all.max_utilisation = up_to_;
-  return choose_from_range(rule_, all);
+  return choose_from_range(greedy_ ? *greedy_ : rule_, all);
 }
 
 // Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.
-std::uint64_t Workbench::metadata_cost(const Victims& victims) const {
+std::uint64_t Workbench::metadata_cost(std::uint64_t blocks) const {
   const std::uint64_t leaves = store_.view().data_blocks / 150 + 4;
-  return std::min(victims.live(), leaves) + victims.live() / 160 + 4;
+  return std::min(blocks, leaves) + blocks / 160 + 4;
 }
 
 // Half: a rewritten node leaves a hole of its own size behind.
 bool Workbench::is_worth_it(const Victims& victims) const {
-  return victims.gain > metadata_cost(victims) / 2;
+  return victims.gain > metadata_cost(victims.live()) / 2;
 }
 
 // --- moving ---------------------------------------------------------------------------------------------------------------

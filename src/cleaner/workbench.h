@@ -43,10 +43,12 @@ class Workbench {
 
   // Victims by the policy in use, as much as there is room to move now.
   Victims choose();
-  // All that the policy would choose until the task is done, as if there were room for it; for forecasts.
+  // All that the policy would choose until the task is done, as if there were room to copy it.
   Victims choose_all();
   // Does it gain more than the metadata that moving it dirties?
   bool is_worth_it(const Victims& victims) const;
+  // Blocks of nodes that moving so many blocks dirties.
+  std::uint64_t metadata_cost(std::uint64_t blocks) const;
   // Is there room to move so many file blocks, and for a checkpoint that evacuates so many nodes after it?
   bool may_move(std::uint64_t blocks, std::uint64_t nodes);
 
@@ -64,7 +66,6 @@ class Workbench {
   void survey();
   SelectionLimits limits();
   Victims choose_from_range(const VictimRule& rule, const SelectionLimits& limits);
-  std::uint64_t metadata_cost(const Victims& victims) const;
   Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
 
   meta::Store& store_;

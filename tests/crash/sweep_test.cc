@@ -202,6 +202,30 @@ TEST(Random, with_the_engines_threads) {
   sweep_seeds(setup, profile, 0.1, 30);
 }
 
+// Holes of used segments are written, by heads and by the cleaner, while power fails: what is written there must be free in
+// both superblocks' trees and named by no chunk that a recovery reads (H26, H28, H29).
+void take_turns_at_holes(CrashSetup& setup, std::uint64_t turn) {
+  static constexpr std::string_view kStrategies[] = {"threaded:small=split", "hole-plugging", "threaded:small=compact",
+                                                     "threaded:when=short", "threaded:least=2:clean=copying"};
+  setup.strategy = kStrategies[turn % std::size(kStrategies)];
+  setup.discard = turn % 2 == 0;
+  setup.checkpoint_records = turn % 3 == 0 ? 60 : 200;
+}
+
+TEST(Random, holes_are_written) {
+  CrashSetup setup;
+  setup.bytes = 12u << 20;
+  ScriptProfile profile = crash_profile();
+  crowd(profile);
+  profile.steps = 250;
+  const Budget budget(0.3);
+  for (std::uint64_t turn = 0; turn < 5 || budget.left(); ++turn) {
+    take_turns_at_holes(setup, turn);
+    sweep_seed(setup, profile, first_seed() + turn, 15);
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Crash, recover, work, crash again, ten times over: nothing that an earlier crash left behind may come back.
 TEST(Random, ten_crashes_in_a_row) {
   const Budget budget(0.1);
@@ -258,6 +282,7 @@ TEST(Nightly, as_many_states_as_asked_for) {
       profile.steps = 250;
       if (seed % 6 == 5) profile.total_bytes = 7u << 20;  // these meet ENOSPC
       if (seed % 6 == 4) take_turns(setup, seed / 6);
+      if (seed % 6 == 3) take_turns_at_holes(setup, seed / 6);
     }
     const SweepOptions options = few_per_script(seed, 60);
     const Script script = random_script(seed, profile);

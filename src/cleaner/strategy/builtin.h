@@ -10,5 +10,7 @@ std::unique_ptr<Strategy> make_combined(const Parameters& parameters);
 std::unique_ptr<Strategy> make_compacting(const Parameters& parameters);
 std::unique_ptr<Strategy> make_copying(const Parameters& parameters);
 std::unique_ptr<Strategy> make_defragmenting(const Parameters& parameters);
+std::unique_ptr<Strategy> make_hole_plugging(const Parameters& parameters);
+std::unique_ptr<Strategy> make_threaded(const Parameters& parameters);
 
 }  // namespace varve::cleaner

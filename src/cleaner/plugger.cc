@@ -1,0 +1,110 @@
+#include "cleaner/plugger.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "meta/holes.h"
+
+namespace varve::cleaner {
+
+namespace {
+
+// A run of holes is looked for in no more segments than that: each has a part of the reverse map that must be written.
+constexpr std::size_t kMostDestinations = 256;
+
+// Neighbours on the device that are neighbours in their file.
+void add_pieces(const std::vector<LiveBlock>& live, std::size_t source, std::vector<Piece>& pieces) {
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    const bool goes_on = i > 0 && live[i].ino == live[i - 1].ino && live[i].block == live[i - 1].block + 1 &&
+                         live[i].address == live[i - 1].address + 1;
+    if (goes_on) ++pieces.back().blocks;
+    else pieces.push_back({live[i].address, 1, source});
+  }
+}
+
+}  // namespace
+
+Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t wanted, bool open, Intent& intent) {
+  std::vector<const SegmentFacts*> fullest;
+  for (const SegmentFacts& segment : others) fullest.push_back(&segment);
+  std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
+  const meta::TreeView& view = store_.view();
+  log::SegmentTable& segments = store_.segments();
+  meta::BlockingSource source(store_.nodes(), store_.device());
+  std::uint64_t room = 0;
+  for (const SegmentFacts* segment : fullest) {
+    if (static_cast<double>(room) >= static_cast<double>(wanted) * rules_.choice ||
+        intent.destinations.size() == kMostDestinations)
+      break;
+    if (!segments.has_holes(segments.info(segment->id), view.generation)) continue;
+    const auto holes = TRY(meta::holes_of(source, view, segments.geometry(), segment->id));
+    if (holes.empty() || (open && !segments.open_holes(segment->id, view.generation))) continue;
+    intent.destinations.push_back(segment->id);
+    intent.holes.insert(intent.holes.end(), holes.begin(), holes.end());
+    for (const format::Run& hole : holes) room += hole.blocks;
+  }
+  return {};
+}
+
+Result<Plugger::Intent> Plugger::look(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others, bool open) {
+  Intent intent;
+  std::uint64_t wanted = 0;
+  for (const SegmentFacts& source : sources) {
+    intent.live.push_back(TRY(mover_.live_blocks(source.id)));
+    add_pieces(intent.live.back(), intent.live.size() - 1, intent.pieces);
+    wanted += intent.live.back().size();
+  }
+  if (Status status = gather_holes(others, wanted, open, intent); !status.ok()) {
+    if (open) close(intent);
+    return status.error();
+  }
+  return intent;
+}
+
+Result<Plugged> Plugger::run(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others,
+                             const std::function<bool()>& stop) {
+  const Intent intent = TRY(look(sources, others, true));
+  Plugged done;
+  done.plan = plan_plugs(intent.pieces, sources.size(), intent.holes, rules_.least_part);
+  const Status status = carry_out(intent, sources, stop, done);
+  close(intent);
+  if (!status.ok() && !status.error().is(Errc::no_space)) return status.error();
+  if (!status.ok()) done.why = status.error().message();
+  return done;
+}
+
+Result<PlugPlan> Plugger::forecast(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others) {
+  const Intent intent = TRY(look(sources, others, false));
+  return plan_plugs(intent.pieces, sources.size(), intent.holes, rules_.least_part);
+}
+
+// Source by source, so that an end halfway has emptied some of them.
+Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> sources, const std::function<bool()>& stop,
+                          Plugged& done) {
+  const auto& geometry = store_.segments().geometry();
+  std::map<BlockAddr, PlugMove> moves;  // by where they come from
+  for (const PlugMove& move : done.plan.moves) moves.emplace(move.from, move);
+  std::set<SegmentId> written;
+  for (const std::size_t number : done.plan.emptied) {
+    if (stop && stop()) return {};
+    std::vector<Plug> plugs;
+    for (const LiveBlock& block : intent.live[number]) {
+      const PlugMove& move = std::prev(moves.upper_bound(block.address))->second;
+      plugs.push_back({block, move.to + (block.address - move.from)});
+      written.insert(geometry.segment_of(plugs.back().to));
+    }
+    store_.segments().set_being_cleaned(sources[number].id, true);
+    TRY(mover_.plug(plugs, 0));
+    done.emptied.push_back(sources[number].id);
+    done.destinations = written.size();
+    ++store_.counters().segments_cleaned;
+  }
+  return {};
+}
+
+void Plugger::close(const Intent& intent) {
+  for (SegmentId segment : intent.destinations) store_.segments().close(segment, store_.log_clock());
+}
+
+}  // namespace varve::cleaner

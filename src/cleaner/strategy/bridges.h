@@ -1,0 +1,15 @@
+// Local compaction: live blocks that part small holes are moved away, so that a threaded log finds one that is worth
+// writing to (ScherlFS). A pure function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace varve::cleaner {
+
+// Which blocks of a segment (by their index, ascending) to move away, given which are live: those between neighbouring
+// holes of less than `least` blocks, where together with these they make one of `least` or more and are fewer than the
+// free blocks gained by it.
+std::vector<std::uint32_t> bridges_between(const std::vector<bool>& live, std::uint32_t least);
+
+}  // namespace varve::cleaner
