@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "cleaner/file_layout.h"
 #include "format/make.h"
 #include "fs/engine.h"
 #include "fs/filesystem.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kWriteBytes = 1u << 20;  // of the sequential fill
 
-void check(const Status& status) {
+void checked(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.error().message());
 }
 template <class T>
@@ -31,7 +32,7 @@ T checked(Result<T> result) {
 void write_at(io::BlockDevice& device, BlockAddr address, std::span<const std::byte> bytes) {
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   std::copy(bytes.begin(), bytes.end(), block.data());
-  check(device.write(address.v << kBlockShift, block.span()));
+  checked(device.write(address.v << kBlockShift, block.span()));
 }
 
 void make_image(io::BlockDevice& device, const RunSetup& setup, Random& random) {
@@ -48,15 +49,14 @@ void make_image(io::BlockDevice& device, const RunSetup& setup, Random& random) 
 
 // What was written, in blocks, up to now.
 struct Counts {
-  std::uint64_t user = 0, data = 0, moved = 0, nodes = 0, headers = 0;
+  std::uint64_t user = 0, data = 0, moved = 0, nodes = 0, headers = 0, refilled = 0, segments = 0;
 };
 
 class EngineRun {
   template <class F>
   auto call(F&& function) {
     fs::Operation operation(fs_->engine(), fs::Caller{});
-    auto result = fs::block_on(operation, [&] { return function(operation); });
-    return checked(std::move(result));
+    return checked(fs::block_on(operation, [&] { return function(operation); }));
   }
   void put(std::uint64_t offset, std::uint64_t length) {
     // Different contents, so that no copy could pass for another.
@@ -104,7 +104,19 @@ class EngineRun {
   Counts counts() {
     meta::Store& store = fs_->engine().store();
     return {store.counters().user_blocks, store.log().payload_blocks(), store.counters().cleaned_blocks,
-            store.counters().node_blocks, store.log().header_blocks()};
+            store.counters().node_blocks, store.log().header_blocks(), store.counters().refilled_blocks,
+            store.counters().segments_cleaned};
+  }
+
+  std::uint64_t fragments() {
+    call([&](fs::Operation& op) { return fs_->checkpoint(op); });
+    std::uint64_t count = 0;
+    for (std::uint64_t at = 0;;) {
+      const auto part = checked(cleaner::read_layout(fs_->engine().store(), file_, at, 1u << 16));
+      count += cleaner::count_fragments(part.blocks);
+      if (part.last) return count;
+      at = part.next;
+    }
   }
 
   // Live file blocks over the written part of all segments that hold them.
@@ -112,7 +124,7 @@ class EngineRun {
     meta::Store& store = fs_->engine().store();
     std::uint64_t held = 0;
     store.segments().for_each([&](SegmentId, const log::SegmentInfo& s) {
-      const bool in_use = s.state == log::SegmentState::used || s.state == log::SegmentState::open;
+      const bool in_use = s.state == log::SegmentState::used || log::is_open(s.state);
       if (in_use && s.group < format::kMaxGroups) held += setup_.segment_blocks;
     });
     for (const format::Run& rest : store.log().heads()) held -= rest.blocks;
@@ -163,6 +175,9 @@ RunResult run_on_engine(const RunSetup& setup) {
   result.write_amplification = 1 + ratio(end.moved - start.moved, user);
   result.metadata = ratio(end.nodes - start.nodes, user);
   result.headers = ratio(end.headers - start.headers, user);
+  result.refilled = ratio(end.refilled - start.refilled, user);
+  result.moved_per_segment = ratio(end.moved - start.moved, end.segments - start.segments);
+  result.fragments = run.fragments();
   result.utilisation = utilisation / static_cast<double>(samples);
   result.bound = bound_of(*workload, result.utilisation, setup.segment_blocks);
   return result;

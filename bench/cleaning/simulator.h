@@ -28,6 +28,10 @@ struct RunResult {
   double bound = 0;                 // 0: none is known for this workload
   double metadata = 0;              // tree nodes and maps, per user block
   double headers = 0;               // chunk headers, per user block
+  // Of the engine only:
+  double refilled = 0;              // of what was written, into holes of used segments, per user block
+  double moved_per_segment = 0;     // blocks, for each segment that was emptied
+  std::uint64_t fragments = 0;      // of the file, at the end
   std::vector<double> course;       // write amplification of each tenth of N written
   double gap() const { return bound > 1 ? (write_amplification - 1) / (bound - 1) : 0; }
 };
