@@ -74,9 +74,12 @@ CleanState::Layout CleanJob::layout() const {
       ++layout.clean;
       return;
     }
-    layout.end = id.v + 1;
-    if (s.state != log::SegmentState::used) return;
+    if (s.state == log::SegmentState::open) {
+      ++layout.open;
+      return;
+    }
     ++layout.used;
+    if (s.live()) layout.end = id.v + 1;
     layout.garbage += segments.geometry().blocks - std::min(segments.geometry().blocks, s.live());
   });
   return layout;

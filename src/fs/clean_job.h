@@ -41,7 +41,8 @@ struct CleanState {
     std::uint64_t clean = 0;  // segments
     std::uint64_t used = 0;
     std::uint64_t garbage = 0;  // blocks in used segments
-    std::uint64_t end = 0;      // one past the highest segment that is not clean
+    std::uint64_t end = 0;      // one past the highest segment in use; those that are open are full only later
+    std::uint64_t open = 0;
   };
   Layout before, now;
   cleaner::FileCounts files;  // of strategies that go by files

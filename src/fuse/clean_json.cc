@@ -17,6 +17,7 @@ Json layout_json(const fs::CleanState::Layout& layout) {
   return {{"clean_segments", layout.clean},
           {"used_segments", layout.used},
           {"garbage_blocks", layout.garbage},
+          {"open_segments", layout.open},
           {"end_segment", layout.end}};
 }
 

@@ -38,7 +38,8 @@ class View {
     text += line("Freed", fmt::format("{}: {} of {} segments are clean, {} before", freed(), count(now, "clean_segments"),
                                       count(state_, "segments"), count(before, "clean_segments")));
     text += line("Garbage", fmt::format("{}, {} before", size(now, "garbage_blocks"), size(before, "garbage_blocks")));
-    text += line("Log ends in", fmt::format("segment {}, {} before", count(now, "end_segment"), count(before, "end_segment")));
+    text += line("Log ends in", fmt::format("segment {} but for {} that are open, {} before", count(now, "end_segment"),
+                                            count(now, "open_segments"), count(before, "end_segment")));
     return text + files(state_);
   }
   std::string progress() const {
