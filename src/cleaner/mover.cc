@@ -167,7 +167,7 @@ Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
 
   SparseRead read(addresses_of(blocks));
   auto good = TRY(read_sound_ones(blocks, read));
-  std::ranges::sort(good, {}, [&](const ReadBlock& read) { return target[read.block]; });
+  std::ranges::sort(good, {}, [&](const ReadBlock& block) { return target[block.block]; });
   TRY(hand_out(plugs, nodes));
   Status status;
   for (std::size_t begin = 0, end = 0; begin < good.size() && status.ok(); begin = end) {
