@@ -60,7 +60,8 @@ class HolePlugging final : public Strategy {
     const Victims victims = bench.choose_all();
     Field field;
     std::vector<SegmentId> taken;
-    std::uint64_t live = 0;
+    std::uint64_t live = 0, holes = 0;  // of the sources; of the others
+    for (const SegmentFacts& segment : bench.facts()) holes += segment.holds_nodes ? 0 : segment.dead();
     for (SegmentId id : victims.ids) {
       const SegmentFacts* segment = bench.find(id);
       if (!segment || std::ranges::count(taken, id)) continue;  // a plugin may say anything
@@ -70,6 +71,9 @@ class HolePlugging final : public Strategy {
         field.nodes.gain += segment->dead();
       }
       if (segment->holds_nodes || field.sources.size() == most || live + segment->live > Workbench::kMaxLivePerRound) continue;
+      // Whoever asks for all there is would else get no destination.
+      if (static_cast<double>(live + segment->live) * rules_.choice > static_cast<double>(holes - std::min<std::uint64_t>(holes, segment->dead()))) continue;
+      holes -= std::min<std::uint64_t>(holes, segment->dead());
       live += segment->live;
       field.sources.push_back(*segment);
       taken.push_back(id);
