@@ -50,13 +50,15 @@ Json to_json(const RunSetup& setup, const RunResult& result, bool simulated) {
 }
 
 void print_heading() {
-  fmt::print("{:14} {:6} {:14} {:24} {:20} {:>4} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>6} {:>5} {:>9}\n", "workload", "asked", "strategy", "victims",
+  fmt::print("{:14} {:6} {:14} {:24} {:20} {:>4} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>6} {:>5} {:>9}\n",
+             "workload", "asked", "strategy", "victims",
              "placement", "seed", "N", "u", "WA", "bound", "gap", "metadata", "headers", "holes", "moved", "fragments");
 }
 
 void print_row(const RunSetup& setup, const RunResult& result) {
   auto number = [](double value) { return value > 0 ? fmt::format("{:.3f}", value) : std::string("-"); };
-  fmt::print("{:14} {:<6} {:14} {:24} {:20} {:>4} {:>8} {:>7.4f} {:>7.3f} {:>7} {:>7} {:>8} {:>7} {:>6.3f} {:>5.0f} {:>9}\n", setup.workload,
+  fmt::print("{:14} {:<6} {:14} {:24} {:20} {:>4} {:>8} {:>7.4f} {:>7.3f} {:>7} {:>7} {:>8} {:>7} {:>6.3f} {:>5.0f} {:>9}\n",
+             setup.workload,
              setup.utilisation, setup.strategy, setup.victims, setup.placement, setup.seed, result.blocks, result.utilisation,
              result.write_amplification, number(result.bound), number(result.gap()), number(result.metadata),
              number(result.headers), result.refilled, result.moved_per_segment, result.fragments);

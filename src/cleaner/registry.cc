@@ -103,7 +103,8 @@ Registry::Registry() {
   strategy({"copying", "empties whole segments, to the heads of groups"}, make_copying);
   strategy({"compacting", "slides what is live toward the start of the device"}, make_compacting);
   strategy({"defragmenting", "makes files contiguous, in directory order; copies where room runs short"}, make_defragmenting);
-  strategy({"hole-plugging", "empties segments into the holes of fuller ones; least=BLOCKS of a part, choice=ROOM per block"}, make_hole_plugging);
+  strategy({"hole-plugging", "empties segments into the holes of fuller ones; least=BLOCKS of a part, choice=ROOM per block"},
+           make_hole_plugging);
   strategy({"threaded", "users' blocks go into holes; small=skip|split|compact, least=BLOCKS, when=always|short, clean=plugging|copying"},
            make_threaded);
   strategy({"combined", "copies what is emptier, plugs holes with what is fuller than pays"}, make_combined);

@@ -98,7 +98,8 @@ void Workbench::clean_only(double above, double up_to) {
 Victims Workbench::choose_from_range(const VictimRule& rule, const SelectionLimits& limits) {
   if (above_ < 0) return rule.choose(facts_, limits, store_.random());
   std::vector<SegmentFacts> fuller;
-  std::copy_if(facts_.begin(), facts_.end(), std::back_inserter(fuller), [this](const SegmentFacts& s) { return s.utilisation() > above_; });
+  std::copy_if(facts_.begin(), facts_.end(), std::back_inserter(fuller),
+               [this](const SegmentFacts& s) { return s.utilisation() > above_; });
   return rule.choose(fuller, limits, store_.random());
 }
 

@@ -128,7 +128,8 @@ TEST_F(Holes, plugging_and_writing_take_turns) {
   punch(files, 15, 8);
   for (int round = 0; round < 20; ++round) {
     overwrite(files, 60);
-    ASSERT_TRUE(plug_round(store(), dice_.between(1, 6), {.least_part = static_cast<std::uint32_t>(dice_.between(1, 8)), .choice = 1.2}).ok());
+    const auto least = static_cast<std::uint32_t>(dice_.between(1, 8));
+    ASSERT_TRUE(plug_round(store(), dice_.between(1, 6), {.least_part = least, .choice = 1.2}).ok());
     ASSERT_TRUE(good(world_->compare_now())) << "round " << round;
     if (round % 5 == 4) punch(files, 2, 4);
   }

@@ -102,7 +102,8 @@ Status clean(Arguments arguments, IoLayer& io) {
   TRY(closed);
   const std::string end = state->value("state", "");
   if (end == "failed") return Error(Errc::io, fmt::format("{}: {}", arguments.places.back(), state->value("reason", "")));
-  if (end == "stopped") return Error(Errc::interrupted, fmt::format("{}: stopped before it was done; nothing is lost", arguments.places.back()));
+  if (end == "stopped")
+    return Error(Errc::interrupted, fmt::format("{}: stopped before it was done; nothing is lost", arguments.places.back()));
   return {};
 }
 

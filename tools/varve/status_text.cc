@@ -113,7 +113,8 @@ std::string space_text(const Json& space) {
   std::string text = section.text();
   if (space.contains("segments")) {
     Section counts("Segments", space["segments"]);
-    counts.count("Total", "total").count("Clean", "clean").count("Open", "open").count("Open for holes", "refilling").count("Empty, to be settled", "empty");
+    counts.count("Total", "total").count("Clean", "clean").count("Open", "open");
+    counts.count("Open for holes", "refilling").count("Empty, to be settled", "empty");
     counts.count("Used", "used");
     text += counts.text();
   }
@@ -136,7 +137,8 @@ std::string traffic_text(const Json& traffic) {
   Section section("Written since mount", traffic);
   section.blocks("By users", "user_blocks_written").blocks("Data for users", "data_blocks_written");
   section.blocks("Log headers", "chain_blocks_written").blocks("Metadata nodes", "node_blocks_written");
-  section.blocks("Moved by cleaning", "cleaned_blocks_written").blocks("Of all, into holes", "refilled_blocks_written").bytes("To the device, in all", "device_bytes_written");
+  section.blocks("Moved by cleaning", "cleaned_blocks_written");
+  section.blocks("Of all, into holes", "refilled_blocks_written").bytes("To the device, in all", "device_bytes_written");
   section.bytes("From the device", "device_bytes_read").factor("Write cost", "write_cost");
   section.factor("Write cost, lifetime", "lifetime_write_cost");
   return section.text();

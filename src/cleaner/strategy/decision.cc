@@ -62,8 +62,9 @@ Decision when_told(const Situation& s) {
   if (s.by_files) return of_kind(Decision::Kind::defragment, "defragmenting: files were named");
   if (s.victims_live < 1) return copy_or_plug(s, "asked for");
   if (s.spread > kNarrowSpread && s.write_factor >= kSeeks)
-    return of_kind(Decision::Kind::compact, fmt::format("compacting, asked for: {:.0f} % of the log is clean segments in between, and seeks are dear here",
-                                                        100 * s.spread));
+    return of_kind(Decision::Kind::compact,
+                   fmt::format("compacting, asked for: {:.0f} % of the log is clean segments in between, and seeks are dear here",
+                               100 * s.spread));
   return rest("no segment is worth cleaning, and seeks between those in use are few or cheap");
 }
 

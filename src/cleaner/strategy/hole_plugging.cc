@@ -72,8 +72,9 @@ class HolePlugging final : public Strategy {
       }
       if (segment->holds_nodes || field.sources.size() == most || live + segment->live > Workbench::kMaxLivePerRound) continue;
       // Whoever asks for all there is would else get no destination.
-      if (static_cast<double>(live + segment->live) * rules_.choice > static_cast<double>(holes - std::min<std::uint64_t>(holes, segment->dead()))) continue;
-      holes -= std::min<std::uint64_t>(holes, segment->dead());
+      const std::uint64_t others = holes - std::min<std::uint64_t>(holes, segment->dead());
+      if (static_cast<double>(live + segment->live) * rules_.choice > static_cast<double>(others)) continue;
+      holes = others;
       live += segment->live;
       field.sources.push_back(*segment);
       taken.push_back(id);
@@ -103,7 +104,8 @@ class HolePlugging final : public Strategy {
       round.why = done.error().message();
       return;
     }
-    round.why = fmt::format("plugged holes of {} segments with what lived in {}: {} pieces fit exactly, {} together, {} loosely, {} split{}{}",
+    round.why = fmt::format("plugged holes of {} segments with what lived in {}: {} pieces fit exactly, {} together, {} loosely, "
+                            "{} split{}{}",
                             done->destinations, done->emptied.size(), done->plan.perfect, done->plan.combined, done->plan.loose,
                             done->plan.split, done->why.empty() ? "" : "; ", done->why);
     round.emptied.insert(round.emptied.end(), done->emptied.begin(), done->emptied.end());
