@@ -48,7 +48,7 @@ std::uint64_t Threading::wanted_blocks() const {
 
 // Open segments cannot be cleaned, and a checkpoint keeps room for the reverse maps of all of them.
 std::uint64_t Threading::most_segments() const {
-  return std::clamp<std::uint64_t>(store_.segments_.geometry().count / 32, 2, 64);
+  return std::clamp<std::uint64_t>(store_.segments_.geometry().count / 8, 2, 256);
 }
 
 bool Threading::is_hungry() const {
