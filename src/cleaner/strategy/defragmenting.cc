@@ -119,7 +119,7 @@ class Defragmenting final : public Strategy {
       const Moved outcome = TRY(move_part(bench, part, round));
       if (outcome != Moved::no) moved += part.blocks.size();
       if (outcome == Moved::not_all && ++attempts_ < kMostAttempts) return starved(bench, round);
-      if (outcome != Moved::no) moved_.push_back({*file_, part.blocks.front().block, part.blocks.size()});
+      if (outcome != Moved::no) moved_.push_back({*file_, from_, part.blocks.size()});
       attempts_ = 0;
       ++steps_;
       from_ = part.next;
@@ -158,10 +158,21 @@ class Defragmenting final : public Strategy {
     round.moved = true;
     total_ += part.blocks.size();
     rounds_for_room_ = 0;
-    const Status status = bench.mover().move(part.blocks, 0);
+    const Status status = move_in_order(bench.mover(), part.blocks);
     if (status.fails_with(Errc::no_space)) return Moved::not_all;
     TRY(status);
     return Moved::all;
+  }
+
+  // Piece by piece in the order of the file, each read in the order in which it stands on the device, as the mover wants it.
+  static Status move_in_order(Mover& mover, std::span<LiveBlock> blocks) {
+    constexpr std::size_t kPiece = 1024;
+    for (std::size_t at = 0; at < blocks.size(); at += kPiece) {
+      const auto piece = blocks.subspan(at, std::min(kPiece, blocks.size() - at));
+      std::sort(piece.begin(), piece.end(), [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
+      TRY(mover.move(piece, 0));
+    }
+    return {};
   }
 
   // No room for the next part: what this round has moved is settled first, else something is copied together.
