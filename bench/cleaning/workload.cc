@@ -7,6 +7,8 @@
 #include <optional>
 #include <random>
 
+#include "tpcc.h"
+
 namespace varve::bench {
 
 namespace {
@@ -136,6 +138,7 @@ std::unique_ptr<Workload> make_workload(std::string_view name, std::uint64_t blo
   if (name == "sequential") return std::make_unique<Sequential>(blocks);
   if (name == "hotcold-10-90") return std::make_unique<HotCold>(blocks, 0.1, 0.9, seed);
   if (name == "hotcold-20-80") return std::make_unique<HotCold>(blocks, 0.2, 0.8, seed);
+  if (name == "tpcc") return make_tpcc(blocks, seed);
   if (name == "drift") return std::make_unique<Drift>(blocks, seed);
   if (name == "phase") return std::make_unique<Phase>(blocks, writes, seed);
   if (const auto exponent = number_after(name, "zipf-")) return std::make_unique<Zipf>(blocks, *exponent, seed);

@@ -1,0 +1,200 @@
+#include "fragmentation_study.h"
+
+#include <memory>
+#include <stdexcept>
+
+#include "cleaner/file_layout.h"
+#include "cleaner/mover.h"
+#include "cleaner/registry.h"
+#include "disk_model.h"
+#include "fragmenter.h"
+#include "fs/clean_job.h"
+#include "fs/file_walk.h"
+#include "rig.h"
+#include "table.h"
+
+namespace varve::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Files = std::map<std::uint64_t, ReplayedFile>;
+
+template <class T>
+T checked(Result<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.error().message());
+  return std::move(*result);
+}
+
+std::vector<FileOperation> operations_of(const FragmentationSetup& setup, const std::string& sample) {
+  if (!setup.replay_from.empty()) return recorded(setup.replay_from + sample);
+  auto operations = make_fragmentation(sample, setup.scale, setup.seed);
+  if (operations.empty()) throw std::invalid_argument("no sample " + sample);
+  if (!setup.record_to.empty()) record(operations, setup.record_to + sample);
+  return operations;
+}
+
+// A filesystem with a sample on it, mounted anew.
+class Sample {
+ public:
+  Sample(const FragmentationSetup& setup, const std::vector<FileOperation>& operations) : rig_(rig_of(setup)) {
+    files_ = replay(rig_, operations);
+    rig_.remount();
+  }
+
+  Rig& rig() { return rig_; }
+  const Files& files() const { return files_; }
+
+  template <class F>
+  DiskModel observe(F&& function) {
+    DiskModel disk;
+    rig_.listen([&disk](const io::TraceEvent& event) { disk.add(event); });
+    function();
+    rig_.listen({});
+    return disk;
+  }
+  // All files in the order they were made in, after a new mount, so that nothing is in memory.
+  DiskModel read_all() {
+    rig_.remount();
+    return observe([&] {
+      for (const auto& [number, file] : files_) rig_.read(file.ino, file.bytes);
+    });
+  }
+  std::uint64_t live() {
+    std::uint64_t sum = 0;
+    for (const auto& [number, file] : files_) sum += (file.bytes + kBlockSize - 1) / kBlockSize;
+    return sum;
+  }
+  // In full segments: blocks of files and of the trees.
+  std::uint64_t dead() {
+    std::uint64_t sum = 0;
+    const auto& segments = rig_.engine().store().segments();
+    segments.for_each([&](SegmentId, const log::SegmentInfo& s) {
+      if (s.state != log::SegmentState::used) return;
+      sum += segments.geometry().blocks - std::min(segments.geometry().blocks, s.live());
+    });
+    return sum;
+  }
+
+ private:
+  static RigSetup rig_of(const FragmentationSetup& setup) {
+    RigSetup rig;
+    rig.segment_blocks = setup.segment_blocks;
+    rig.segments = setup.segments;
+    rig.placement = "none";
+    rig.victims = "greedy";
+    rig.seed = setup.seed;
+    rig.cleaner = false;
+    return rig;
+  }
+
+  Rig rig_;
+  Files files_;
+};
+
+// --- cleaning -------------------------------------------------------------------------------------------------------------
+
+void clean(const FragmentationSetup& setup, const std::string& name, const std::vector<FileOperation>& operations,
+           const std::string& strategy, bool all, Table& table) {
+  Sample sample(setup, operations);
+  fs::CleanRequest request;
+  request.strategy = strategy;
+  if (!all) request.free_blocks = std::max<std::uint64_t>(1, sample.dead() / 10);
+  const DiskModel cleaning = sample.observe([&] {
+    const Status status = sample.rig().fs().start_clean(request);
+    if (!status.ok()) throw std::runtime_error(status.error().message());
+  });
+  const fs::CleanState state = sample.rig().fs().clean_state();
+  const DiskModel reading = sample.read_all();
+  const auto gained = static_cast<std::int64_t>(state.now.clean) - static_cast<std::int64_t>(state.before.clean);
+  table.add({name, strategy, all ? "all" : "10 %", state.read, state.written, state.nodes, gained, state.now.end,
+             cleaning.seeks(), cleaning.seconds(), cleaning.joules(), reading.seeks(), reading.seconds()});
+}
+
+void leave_alone(const FragmentationSetup& setup, const std::string& name,
+                 const std::vector<FileOperation>& operations, Table& table) {
+  Sample sample(setup, operations);
+  const DiskModel reading = sample.read_all();
+  table.add({name, "(none)", "-", 0, 0, 0, 0, nullptr, 0, 0.0, 0.0, reading.seeks(), reading.seconds()});
+}
+
+Json run_cleaning(const FragmentationSetup& setup) {
+  Table table("Cleaning, and reading all files afterwards (seconds and joules: a model of a Microdrive)",
+              {"sample", "strategy", "amount", "read", "written", "nodes", "segments", "log end", "seeks", "s", "J",
+               "read seeks", "read s"});
+  for (const std::string& name : setup.samples) {
+    const auto operations = operations_of(setup, name);
+    leave_alone(setup, name, operations, table);
+    for (const std::string& strategy : setup.strategies) {
+      if (!cleaner::registry().strategies.contains(strategy)) continue;
+      for (bool all : {true, false}) clean(setup, name, operations, strategy, all, table);
+    }
+  }
+  return table.json();
+}
+
+// --- the map --------------------------------------------------------------------------------------------------------------
+
+// Which block belongs to which inode, out of the reverse map: of all segments.
+std::uint64_t by_map(Rig& rig) {
+  cleaner::Mover mover(rig.engine().store());
+  std::vector<SegmentId> ids;
+  rig.engine().store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    if (s.live() > 0) ids.push_back(id);
+  });
+  std::uint64_t blocks = 0;
+  for (SegmentId id : ids) blocks += checked(mover.live_blocks(id)).size();
+  return blocks;
+}
+
+// The same by looking at each file.
+std::uint64_t by_scan(Rig& rig) {
+  constexpr std::size_t kMost = 4096;
+  fs::FileWalk walk(rig.engine(), {kRootIno});
+  std::uint64_t blocks = 0;
+  while (const auto file = checked(walk.next())) {
+    cleaner::FilePart part;
+    do {
+      part = checked(cleaner::read_layout(rig.engine().store(), *file, part.next, kMost));
+      blocks += part.blocks.size();
+    } while (!part.last);
+  }
+  return blocks;
+}
+
+Json run_maps(const FragmentationSetup& setup) {
+  Table table("The map from blocks to inodes: kept, or made by scanning (nothing in memory)",
+              {"sample", "how", "blocks found", "nodes read", "seeks", "s"});
+  for (const std::string& name : setup.samples) {
+    Sample sample(setup, operations_of(setup, name));
+    for (bool scan : {false, true}) {
+      sample.rig().remount();
+      std::uint64_t found = 0;
+      const DiskModel disk = sample.observe([&] { found = scan ? by_scan(sample.rig()) : by_map(sample.rig()); });
+      table.add({name, scan ? "scanning" : ".mfile", found, disk.read(), disk.seeks(), disk.seconds()});
+    }
+  }
+  return table.json();
+}
+
+Json run_samples(const FragmentationSetup& setup) {
+  Table table("Samples (blocks of 4 KiB)", {"sample", "operations", "files", "live", "dead"});
+  for (const std::string& name : setup.samples) {
+    const auto operations = operations_of(setup, name);
+    Sample sample(setup, operations);
+    table.add({name, std::to_string(operations.size()), sample.files().size(), sample.live(), sample.dead()});
+  }
+  return table.json();
+}
+
+}  // namespace
+
+Json run_fragmentation_study(const FragmentationSetup& setup) {
+  Json result = {{"study", "fragmentation"}, {"seed", setup.seed}};
+  result["samples"] = run_samples(setup);
+  result["cleaning"] = run_cleaning(setup);
+  result["maps"] = run_maps(setup);
+  return result;
+}
+
+}  // namespace varve::bench
