@@ -104,6 +104,13 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
+def sqlite_promise(database, committed):
+    """What must be there of so many transactions; before the database is opened again. After removing its journal SQLite
+    syncs the folder, but takes one that cannot be opened (the daemon has died in between) for synced: it calls the
+    newest transaction committed although the journal may still be there, which rolls it back."""
+    return committed - (1 if Path(f"{database}-journal").exists() else 0)
+
+
 class Image:
     """An image file, or a device, and the place where it gets mounted."""
 
