@@ -4,9 +4,7 @@
 
 #include <shared_mutex>
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
+#include "base/cpu_pause.h"
 
 namespace varve {
 
@@ -14,29 +12,24 @@ namespace varve {
 class SpinningMutex {
  public:
   void lock() {
-    for (int i = 0; i < kTries; ++i, pause())
-      if (mutex_.try_lock()) return;
-    mutex_.lock();
+    if (!spin([this] { return mutex_.try_lock(); })) mutex_.lock();
   }
   bool try_lock() { return mutex_.try_lock(); }
   void unlock() { mutex_.unlock(); }
 
   void lock_shared() {
-    for (int i = 0; i < kTries; ++i, pause())
-      if (mutex_.try_lock_shared()) return;
-    mutex_.lock_shared();
+    if (!spin([this] { return mutex_.try_lock_shared(); })) mutex_.lock_shared();
   }
   bool try_lock_shared() { return mutex_.try_lock_shared(); }
   void unlock_shared() { mutex_.unlock_shared(); }
 
  private:
-  static constexpr int kTries = 100;  // of 40 to 140 cycles
-  static void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    _mm_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb");
-#endif
+  template <class Try>
+  static bool spin(Try succeeds) {
+    constexpr int kTries = 100;
+    for (int i = 0; i < kTries; ++i, cpu_pause())
+      if (succeeds()) return true;
+    return false;
   }
 
   std::shared_mutex mutex_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "base/cpu_pause.h"
 
 namespace varve::io {
 
@@ -22,7 +23,7 @@ class Spinner {
     do {
       for (int i = 0; i < 64; ++i) {
         if (ready()) return succeeded();
-        relax();
+        cpu_pause();
       }
     } while (Clock::system().monotonic_ns() < end);
     return failed();
@@ -32,14 +33,6 @@ class Spinner {
   static constexpr std::uint64_t kLongestNs = 300'000;
   static constexpr unsigned kPatience = 8;     // failures in a row before the device counts as slow
   static constexpr unsigned kLongRest = 4096;  // waits between two attempts on a slow device
-
-  static void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
 
   bool succeeded() {
     failures_ = 0;
