@@ -9,11 +9,6 @@
 
 namespace varve::fs {
 
-namespace {
-// Rounds that may leave as much to do as before: nodes that checkpoints write can take what a round has gained.
-constexpr unsigned kPatience = 4;
-}  // namespace
-
 const char* name_of(CleanState::Phase phase) {
   switch (phase) {
     case CleanState::Phase::never: return "never";
@@ -88,8 +83,7 @@ CleanState::Layout CleanJob::layout() const {
 void CleanJob::begin() {
   meta::Store& store = engine_.store();
   begun_ = true;
-  fruitless_ = 0;
-  least_left_ = ~std::uint64_t{0};
+  patience_ = {};
   started_ns_ = store.clock().monotonic_ns();
   nodes_at_first_ = store.counters().node_blocks;
   std::vector<Ino> roots;
@@ -112,8 +106,7 @@ cleaner::Task CleanJob::task() {
   task.stop = [this] { return stop_ || engine_.room_is_waited_for(); };  // that comes first
   std::lock_guard lock(mutex_);
   task.files_named = !state_.request.roots.empty();
-  const std::uint64_t gained = state_.now.clean - std::min(state_.now.clean, state_.before.clean);
-  const std::uint64_t asked = state_.request.free_blocks, freed = gained * state_.segment_blocks;
+  const std::uint64_t asked = state_.request.free_blocks, freed = state_.freed_blocks();
   task.wanted = asked - std::min(asked, freed);
   task.most_moved = state_.request.move_blocks - std::min(state_.request.move_blocks, state_.written);
   return task;
@@ -158,22 +151,11 @@ void CleanJob::step() {
   if (!settled.ok()) return finish(CleanState::Phase::failed, settled.error().message());
   if (round.finished) return finish(CleanState::Phase::finished, round.why);
   if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
-  if (!engine_.room_is_waited_for() && !gains(round)) finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
+  if (!engine_.room_is_waited_for() && !patience_.lasts(round.left)) finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
 }
 
 bool CleanJob::is_enough(const CleanState& state) const {
-  const std::uint64_t gained = state.now.clean - std::min(state.now.clean, state.before.clean);
-  return gained * state.segment_blocks >= state.request.free_blocks || state.written >= state.request.move_blocks;
-}
-
-// Forward progress, by the strategy's own measure: a round that moves as much as it gains would go on for ever.
-bool CleanJob::gains(const cleaner::Round& round) {
-  if (round.left < least_left_) {
-    least_left_ = round.left;
-    fruitless_ = 0;
-    return true;
-  }
-  return ++fruitless_ < kPatience;
+  return state.freed_blocks() >= state.request.free_blocks || state.written >= state.request.move_blocks;
 }
 
 void CleanJob::finish(CleanState::Phase phase, std::string reason) {

@@ -3,6 +3,7 @@
 // moment, or a crash, loses nothing.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cleaner/cleaner.h"
+#include "cleaner/patience.h"
 
 namespace varve::fs {
 
@@ -45,6 +47,7 @@ struct CleanState {
     std::uint64_t open = 0;
   };
   Layout before, now;
+  std::uint64_t freed_blocks() const { return (now.clean - std::min(now.clean, before.clean)) * segment_blocks; }
   cleaner::FileCounts files;  // of strategies that go by files
   std::uint64_t left_at_first = 0, left = 0;  // Round::left
   double seconds = 0;
@@ -72,7 +75,6 @@ class CleanJob {
   void begin();
   cleaner::Task task();
   bool is_enough(const CleanState& state) const;
-  bool gains(const cleaner::Round& round);
   void finish(CleanState::Phase phase, std::string reason);
   CleanState::Layout layout() const;
 
@@ -87,8 +89,7 @@ class CleanJob {
   std::unique_ptr<FileWalk> files_;
   bool begun_ = false;
   std::uint64_t started_ns_ = 0, nodes_at_first_ = 0;
-  unsigned fruitless_ = 0;  // rounds in a row that left no less to do than the best before
-  std::uint64_t least_left_ = 0;
+  cleaner::Patience patience_;
 };
 
 }  // namespace varve::fs

@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "cleaner/patience.h"
 #include "fs/clean_job.h"
 #include "meta/threading.h"
 #include "scrub/scrubber.h"
@@ -208,19 +209,17 @@ bool Engine::idle_work_is_left() {
 }
 
 void Engine::use_idle_time() {
-  constexpr unsigned kPatience = 4;  // rounds that may leave as much to do as before
   const std::uint64_t clock = store_->log_clock();
   auto disturbed = [this, clock] {
     std::lock_guard lock(mutex_);
     return stopping_ || poked_ || store_->log_clock() != clock;
   };
-  std::uint64_t least = ~std::uint64_t{0};
-  for (unsigned fruitless = 0; fruitless < kPatience && !disturbed();) {
+  cleaner::Patience patience;
+  while (!disturbed()) {
     const cleaner::Round round = cleaner_->run_idle_round(disturbed);
     if (!round.moved && round.emptied.empty()) break;
     if (!store_->checkpoint({.evacuate = round.emptied}).ok()) break;
-    fruitless = round.left < least ? 0 : fruitless + 1;
-    least = std::min(least, round.left);
+    if (!patience.lasts(round.left)) break;
   }
   if (!disturbed()) tidied_at_ = clock;
   seen_operations_ = store_->log().chunks() + store_->delta_records();  // these were nobody's
