@@ -1,20 +1,19 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <ostream>
-#include <thread>
+#include <utility>
 
 #include "cleaner/registry.h"
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
 #include "varve/command.h"
+#include "varve/progress.h"
 
 namespace varve::tool {
 
@@ -49,27 +48,20 @@ class Interruptible {
   struct sigaction before_[2] {};
 };
 
-// Progress on a terminal: one line that is written over, and wiped at the end.
-Result<Json> wait_for_end(CleanTarget& target, const Arguments& arguments, IoLayer& io) {
-  const bool shows = !arguments.json && ::isatty(STDERR_FILENO);
-  bool told = false;
-  for (std::chrono::milliseconds pause{20};; pause = std::min(2 * pause, std::chrono::milliseconds(500))) {
-    Json state = TRY(target.state());
-    if (state.value("state", "") != "running") {
-      if (shows) io.err << "\r\x1b[K" << std::flush;
-      return state;
-    }
-    if (interrupted && !std::exchange(told, true)) TRY(target.stop());
-    if (shows) io.err << "\r\x1b[K" << clean_progress(state).substr(0, 110) << std::flush;
-    std::this_thread::sleep_for(pause);
-  }
-}
-
 Result<Json> work(CleanTarget& target, const Arguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   const std::vector<std::string> paths(arguments.places.begin(), arguments.places.end() - 1);
   TRY(target.start(arguments.request, paths));
-  return wait_for_end(target, arguments, io);
+  bool told = false;
+  Progress progress;
+  progress.state = [&]() -> Result<Json> {
+    Json state = TRY(target.state());
+    if (interrupted && !std::exchange(told, true)) TRY(target.stop());
+    return state;
+  };
+  progress.line = clean_progress;
+  progress.shows = !arguments.json;
+  return wait_for_end(progress, io);
 }
 
 Result<std::unique_ptr<CleanTarget>> target_of(const Arguments& arguments) {

@@ -1,14 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <ostream>
-#include <thread>
 
 #include "scrub/state.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
+#include "varve/progress.h"
 #include "varve/scrub_names.h"
 #include "varve/scrub_text.h"
 
@@ -43,18 +42,13 @@ Status send(const Arguments& arguments) {
   return client.scrub(command);
 }
 
-// Progress on a terminal: one line that is written over, and wiped at the end.
 Result<Json> wait_for_end(const Arguments& arguments, IoLayer& io) {
-  const bool shows = !arguments.json && ::isatty(STDERR_FILENO);
-  for (std::chrono::milliseconds pause{50};; pause = std::min(2 * pause, std::chrono::milliseconds(1000))) {
-    Json state = TRY(report(arguments));
-    if (state.value("state", "") != "running") {
-      if (shows) io.err << "\r\x1b[K" << std::flush;
-      return state;
-    }
-    if (shows) io.err << "\r\x1b[K" << scrub_progress(state) << std::flush;
-    std::this_thread::sleep_for(pause);
-  }
+  Progress progress;
+  progress.state = [&] { return report(arguments); };
+  progress.line = scrub_progress;
+  progress.shows = !arguments.json;
+  progress.longest = std::chrono::seconds(1);
+  return tool::wait_for_end(progress, io);
 }
 
 void add_names(Json& report, const std::string& directory) {
