@@ -6,6 +6,7 @@
 #include "cleaner/file_layout.h"
 #include "cleaner/mover.h"
 #include "cleaner/registry.h"
+#include "checked.h"
 #include "disk_model.h"
 #include "fragmenter.h"
 #include "fs/clean_job.h"
@@ -19,12 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Files = std::map<std::uint64_t, ReplayedFile>;
-
-template <class T>
-T checked(Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
 
 std::vector<FileOperation> operations_of(const FragmentationSetup& setup, const std::string& sample) {
   if (!setup.replay_from.empty()) return recorded(setup.replay_from + sample);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "checked.h"
 #include "cleaner/file_layout.h"
 #include "format/make.h"
 
@@ -15,16 +16,6 @@ namespace varve::bench {
 namespace {
 
 constexpr std::uint64_t kMostBytes = 1u << 20;  // of one call
-
-void check(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.error().message());
-}
-template <class T>
-T checked(Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
-void checked(const Status& status) { check(status); }
 
 void write_at(io::BlockDevice& device, BlockAddr address, std::span<const std::byte> bytes) {
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);

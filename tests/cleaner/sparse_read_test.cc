@@ -23,12 +23,16 @@ class SparseReads : public ::testing::Test {
     }
   }
 
-  static void expect_all(const SparseRead& read, const std::vector<BlockAddr>& wanted) {
+  // Reads them and looks at what came.
+  static SparseRead read_all(const std::vector<BlockAddr>& wanted, io::BlockDevice& device) {
+    SparseRead read(wanted);
+    EXPECT_TRUE(read.run(device).ok());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       std::uint64_t number = 0;
       std::memcpy(&number, read.block(i), sizeof number);
       EXPECT_EQ(number, wanted[i].v);
     }
+    return read;
   }
 
   io::MemDevice device_{kBlocks << kBlockShift};
@@ -41,45 +45,30 @@ std::vector<BlockAddr> every(std::uint64_t step, std::uint64_t count) {
 }
 
 TEST_F(SparseReads, NeighboursComeInOneRequestUpToItsLimit) {
-  const auto wanted = every(1, 200);
-  SparseRead read(wanted);
-  ASSERT_TRUE(read.run(device_).ok());
-  expect_all(read, wanted);
+  const SparseRead read = read_all(every(1, 200), device_);
   EXPECT_EQ(read.requests(), 4u);
   EXPECT_EQ(read.bytes(), 200 * kBlockSize);
 }
 
 TEST_F(SparseReads, SmallGapsAreReadAlong) {
-  const auto wanted = every(2, 100);
-  SparseRead read(wanted);
-  ASSERT_TRUE(read.run(device_).ok());
-  expect_all(read, wanted);
+  const SparseRead read = read_all(every(2, 100), device_);
   EXPECT_LE(read.requests(), 5u);
 }
 
 TEST_F(SparseReads, WideGapsAreNot) {
-  const auto wanted = every(40, 100);
-  SparseRead read(wanted);
-  ASSERT_TRUE(read.run(device_).ok());
-  expect_all(read, wanted);
+  const SparseRead read = read_all(every(40, 100), device_);
   EXPECT_EQ(read.bytes(), 100 * kBlockSize);
 }
 
 TEST_F(SparseReads, NeverMoreDeadBlocksThanOthers) {
-  const auto wanted = every(8, 500);
-  SparseRead read(wanted);
-  ASSERT_TRUE(read.run(device_).ok());
-  expect_all(read, wanted);
+  const SparseRead read = read_all(every(8, 500), device_);
   EXPECT_LE(read.bytes(), 2 * 500 * kBlockSize);
 }
 
 TEST_F(SparseReads, ABadBlockInBetweenDoesNoHarm) {
   test::FaultDevice faulty(device_);
   faulty.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = 8});
-  const auto wanted = every(2, 20);  // 7, 9, …
-  SparseRead read(wanted);
-  ASSERT_TRUE(read.run(faulty).ok());
-  expect_all(read, wanted);
+  read_all(every(2, 20), faulty);  // 7, 9, …
 }
 
 TEST_F(SparseReads, ABadBlockThatIsWantedIsAnError) {
