@@ -94,7 +94,7 @@ std::string Cleaner::explanation() const { return mount_rules().strategy->explan
 
 // --- a round --------------------------------------------------------------------------------------------------------------
 
-std::uint64_t Cleaner::ahead() const { return std::max<std::uint64_t>(8, store_.segments().geometry().count / 32); }
+std::uint64_t Cleaner::ahead() const { return segments_ahead(store_); }
 
 Round Cleaner::run_round(bool waited_for) {
   Task task;

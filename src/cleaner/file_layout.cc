@@ -18,12 +18,7 @@ void drop_replaced(meta::Store& store, Ino ino, std::vector<LiveBlock>& blocks) 
   std::shared_lock lock(inode->mutex);
   if (inode->gone()) return blocks.clear();
   const meta::Layers layers = meta::layers_of(*inode, store.view());
-  std::erase_if(blocks, [&](const LiveBlock& block) {
-    meta::MappedBlock mapped;
-    meta::resolve_in_deltas(layers, block.block, {&mapped, 1});
-    return mapped.kind != meta::MappedBlock::Kind::unknown &&
-           (mapped.kind != meta::MappedBlock::Kind::device || mapped.address != block.address);
-  });
+  std::erase_if(blocks, [&](const LiveBlock& block) { return !still_there(layers, block); });
 }
 
 }  // namespace

@@ -48,16 +48,14 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
     const meta::InodePtr inode = store_.inodes().find(block.ino);
     if (!inode) return false;
     std::shared_lock lock(inode->mutex);
-    return !still_there(*inode, block);
+    return inode->gone() || !still_there(meta::layers_of(*inode, view), block);
   });
   return live;
 }
 
-// The checkpoint's maps say that the block lived there; is there anything newer?
-bool Mover::still_there(const meta::Inode& inode, const LiveBlock& block) const {
-  if (inode.gone()) return false;
+bool still_there(const meta::Layers& layers, const LiveBlock& block) {
   meta::MappedBlock mapped;
-  meta::resolve_in_deltas(meta::layers_of(inode, store_.view()), block.block, {&mapped, 1});
+  meta::resolve_in_deltas(layers, block.block, {&mapped, 1});
   return mapped.kind == meta::MappedBlock::Kind::unknown ||
          (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
 }
@@ -189,7 +187,7 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
       if (store_.reserve_records(kMoveRecordBytes)) {
         const meta::InodePtr inode = store_.inodes().get(block.ino);
         std::unique_lock lock(inode->mutex);
-        if (still_there(*inode, block))
+        if (!inode->gone() && still_there(meta::layers_of(*inode, store_.view()), block))
           store_.stage_move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
         return {};
       }

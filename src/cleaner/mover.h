@@ -20,6 +20,9 @@ struct LiveBlock {
   std::uint8_t group = 0;  // where it is to go
 };
 
+// Or do these say that it has been replaced, removed or moved since?
+bool still_there(const meta::Layers& layers, const LiveBlock& block);
+
 // A block and the hole that it goes to.
 struct Plug {
   LiveBlock block;
@@ -47,7 +50,6 @@ class Mover {
     const LiveBlock* block;
     const std::byte* bytes;
   };
-  bool still_there(const meta::Inode& inode, const LiveBlock& block) const;
   Status move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes);
   Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read);
   Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);

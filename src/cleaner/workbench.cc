@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "format/estimate.h"
@@ -17,6 +16,10 @@ Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement,
   urgent_ = task.for_room && store.segments().clean() <= store.low_water() + 1;
   if (!urgent_) return;
   if (auto greedy = VictimRule::make("greedy"); greedy.ok()) greedy_ = std::move(*greedy);
+}
+
+std::uint64_t segments_ahead(meta::Store& store) {
+  return std::max<std::uint64_t>(8, store.segments().geometry().count / 32);
 }
 
 unsigned give_up_heads(meta::Store& store, std::uint64_t before) {
@@ -95,7 +98,8 @@ void Workbench::clean_only(double above, double up_to) {
   up_to_ = std::min(up_to, kMaxUtilisation);
 }
 
-Victims Workbench::choose_from_range(const VictimRule& rule, const SelectionLimits& limits) {
+Victims Workbench::choose_from_range(const SelectionLimits& limits) {
+  const VictimRule& rule = greedy_ ? *greedy_ : rule_;
   if (above_ < 0) return rule.choose(facts_, limits, store_.random());
   std::vector<SegmentFacts> fuller;
   std::copy_if(facts_.begin(), facts_.end(), std::back_inserter(fuller),
@@ -103,13 +107,19 @@ Victims Workbench::choose_from_range(const VictimRule& rule, const SelectionLimi
   return rule.choose(fuller, limits, store_.random());
 }
 
-Victims Workbench::choose() { return choose_from_range(greedy_ ? *greedy_ : rule_, limits()); }
+Victims Workbench::choose() { return choose_from_range(limits()); }
+
+std::optional<Victims> Workbench::choose_worthwhile() {
+  Victims victims = choose();
+  if (!is_worth_it(victims) && task_.waited_for && give_up_heads()) victims = choose();
+  if (!is_worth_it(victims)) return std::nullopt;
+  return victims;
+}
 
 Victims Workbench::choose_all() {
-  SelectionLimits all;
-  all.wanted = task_.wanted;
-  all.max_utilisation = up_to_;
-  return choose_from_range(greedy_ ? *greedy_ : rule_, all);
+  SelectionLimits all = limits();
+  all.fits = SelectionLimits().fits;
+  return choose_from_range(all);
 }
 
 // Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,15 +27,12 @@ class Workbench {
 
   meta::Store& store() { return store_; }
   Mover& mover() { return mover_; }
-  const Placement& placement() const { return placement_; }
   const Task& task() const { return task_; }
   void tell(std::string what) { tell_(std::move(what)); }
 
   // Used segments that may be cleaned, in ascending order: without those that are open, or hold what no map knows yet.
   std::span<const SegmentFacts> facts() const { return facts_; }
   const SegmentFacts* find(SegmentId id) const;  // null: it is not among them
-  // With clean segments all but gone only the quickest gain counts, and all that is left may be used for it.
-  bool is_urgent() const { return urgent_; }
 
   std::uint64_t garbage() const;  // blocks that are dead in all of them
 
@@ -43,6 +41,8 @@ class Workbench {
 
   // Victims by the policy in use, as much as there is room to move now.
   Victims choose();
+  // The same if it is worth it, if need be after giving up heads: the last to be had is what those have not filled.
+  std::optional<Victims> choose_worthwhile();
   // All that the policy would choose until the task is done, as if there were room to copy it.
   Victims choose_all();
   // Does it gain more than the metadata that moving it dirties?
@@ -65,7 +65,7 @@ class Workbench {
  private:
   void survey();
   SelectionLimits limits();
-  Victims choose_from_range(const VictimRule& rule, const SelectionLimits& limits);
+  Victims choose_from_range(const SelectionLimits& limits);
   Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
 
   meta::Store& store_;
@@ -76,10 +76,14 @@ class Workbench {
   Mover mover_;
   std::vector<SegmentFacts> facts_;
   std::unique_ptr<VictimRule> greedy_;
+  // With clean segments all but gone only the quickest gain counts, and all that is left may be used for it.
   bool urgent_ = false;
   double above_ = -1, up_to_ = kMaxUtilisation;
   std::uint64_t nodes_ = 0;  // in what has been emptied: for the checkpoint to evacuate
 };
+
+// How many more clean segments than the low water the cleaner aims at.
+std::uint64_t segments_ahead(meta::Store& store);
 
 // Closes heads of groups other than 0 at which nothing was written since `before` (Log::give_up_heads).
 unsigned give_up_heads(meta::Store& store, std::uint64_t before);

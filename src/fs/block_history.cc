@@ -31,8 +31,6 @@ std::uint8_t group_of(meta::Store& store, const meta::MappedBlock& old) {
 }  // namespace
 
 void look_up_cached(Attempt& a, const meta::Inode& inode, std::uint64_t first, Ownership& owned) {
-  auto unknown = [](const meta::MappedBlock& block) { return block.kind == Kind::unknown; };
-  if (std::none_of(owned.old.begin(), owned.old.end(), unknown)) return;
   CachedNodes source(a.store().nodes());
   static_cast<void>(meta::resolve_in_tree(inode.ino, a.view(), source, first, owned.old));  // as far as it comes
 }

@@ -114,6 +114,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   store_options.random = options.random;
   TRY(cleaner::VictimRule::make(options.victims));  // before anything is recovered or written
   TRY(cleaner::make_placement(options.placement, {}));
+  TRY(cleaner::make_strategy(options.strategy));
   auto store = TRY(meta::Store::open(device, store_options));
   auto made = TRY(cleaner::Cleaner::make(*store, {options.strategy, options.victims, options.placement}));
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);

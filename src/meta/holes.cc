@@ -16,16 +16,21 @@ Result<std::vector<bool>> live_bits(NodeSource& source, const TreeView& view, co
   return live;
 }
 
+std::vector<FreeRun> free_runs(const std::vector<bool>& live) {
+  std::vector<FreeRun> runs;
+  for (std::uint32_t i = 0; i < live.size(); ++i) {
+    if (live[i]) continue;
+    if (runs.empty() || runs.back().end() != i) runs.push_back({i, 0});
+    ++runs.back().blocks;
+  }
+  return runs;
+}
+
 Result<std::vector<format::Run>> holes_of(NodeSource& source, const TreeView& view, const log::SegmentGeometry& geometry,
                                           SegmentId segment) {
   const auto live = TRY(live_bits(source, view, geometry, segment));
   std::vector<format::Run> holes;
-  for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
-    if (live[i]) continue;
-    const BlockAddr address = geometry.start_of(segment) + i;
-    if (holes.empty() || holes.back().end() != address) holes.push_back({address, 0});
-    ++holes.back().blocks;
-  }
+  for (const FreeRun& run : free_runs(live)) holes.push_back({geometry.start_of(segment) + run.start, run.blocks});
   return holes;
 }
 

@@ -13,7 +13,15 @@ namespace varve::meta {
 Result<std::vector<bool>> live_bits(NodeSource& source, const TreeView& view, const log::SegmentGeometry& geometry,
                                     SegmentId segment);
 
-// The runs of free blocks, in ascending order. They may be written if SegmentTable::open_holes() says so, with the
+// Neighbouring blocks of a segment that are free, by their index.
+struct FreeRun {
+  std::uint32_t start = 0, blocks = 0;
+  std::uint32_t end() const { return start + blocks; }
+};
+// All of them, in ascending order; `live` as above.
+std::vector<FreeRun> free_runs(const std::vector<bool>& live);
+
+// The same as addresses. They may be written if SegmentTable::open_holes() says so, with the
 // generation of this view.
 Result<std::vector<format::Run>> holes_of(NodeSource& source, const TreeView& view, const log::SegmentGeometry& geometry,
                                           SegmentId segment);

@@ -95,6 +95,7 @@ bool any_unknown(std::span<const MappedBlock> blocks) {
 
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
                        std::span<MappedBlock> out) {
+  if (!any_unknown(out)) return {};
   const std::uint64_t end = first + out.size();
   Cursor cursor(source, view.inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
@@ -133,7 +134,6 @@ void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<Mapp
 Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
                       std::span<MappedBlock> out) {
   resolve_in_deltas(layers_of(inode, view), first, out);
-  if (!any_unknown(out)) return {};
   TRY(resolve_in_tree(inode.ino, view, source, first, out));
   for (MappedBlock& mapped : out)
     if (mapped.kind == MappedBlock::Kind::unknown) mapped.kind = MappedBlock::Kind::hole;

@@ -23,8 +23,6 @@ struct ThreadingRules {
   std::uint32_t least_run = 4;     // blocks; smaller holes are skipped until the next round through the device
   // Only while there are no more clean segments than this: whole ones first, holes when they run short.
   std::uint64_t below = ~0ULL;
-
-  bool operator==(const ThreadingRules&) const = default;
 };
 
 class Threading {
@@ -35,7 +33,6 @@ class Threading {
   // the next checkpoint freezes: operations may have been let in because there are these.
   void begin(const void* who, const ThreadingRules& rules);
   void end(const void* who);
-  bool is_on() const { return on_.load(std::memory_order_relaxed); }
 
   // Are there so few holes ready that feed() should be called?
   bool is_hungry() const;

@@ -9,6 +9,7 @@
 #include "cleaner/registry.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/decision.h"
+#include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
 
 namespace varve::cleaner {
@@ -121,27 +122,13 @@ class Adaptive final : public Strategy {
       s.victims_live = static_cast<double>(victims.live()) / static_cast<double>(std::max<std::uint64_t>(1, victims.live() + victims.gain));
     else
       s.victims_live = 1;
-    survey(bench, s);
+    const log::SegmentTable& segments = bench.store().segments();
+    const Board board = board_of(segments);
+    s.clean = static_cast<double>(board.clean.size()) / static_cast<double>(segments.geometry().count);
+    s.spread = board.spread();
     s.write_factor = bench.store().io().write_cost().factor();
     s.has_plugging = registry().strategies.contains("hole-plugging");
     return s;
-  }
-
-  static void survey(Workbench& bench, Situation& s) {
-    std::uint64_t clean = 0, end = 0, clean_below = 0;
-    bench.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& info) {
-      if (info.state == log::SegmentState::clean) {
-        ++clean;
-        return;
-      }
-      end = id.v + 1;
-      clean_below = clean;
-    });
-    const auto& geometry = bench.store().segments().geometry();
-    const auto used = static_cast<double>(std::max<std::uint64_t>(1, bench.facts().size() * geometry.blocks));
-    s.garbage = static_cast<double>(bench.garbage()) / used;
-    s.clean = static_cast<double>(clean) / static_cast<double>(geometry.count);
-    s.spread = end ? static_cast<double>(clean_below) / static_cast<double>(end) : 0;
   }
 
   void explain(const std::string& why) {

@@ -2,35 +2,14 @@
 
 #include <cstddef>
 
+#include "meta/holes.h"
+
 namespace varve::cleaner {
-
-namespace {
-
-struct Hole {
-  std::uint32_t start, blocks;
-  std::uint32_t end() const { return start + blocks; }
-};
-
-std::vector<Hole> small_holes(const std::vector<bool>& live, std::uint32_t least) {
-  std::vector<Hole> holes;
-  for (std::uint32_t i = 0; i < live.size();) {
-    if (live[i]) {
-      ++i;
-      continue;
-    }
-    std::uint32_t end = i;
-    while (end < live.size() && !live[end]) ++end;
-    if (end - i < least) holes.push_back({i, end - i});
-    i = end;
-  }
-  return holes;
-}
-
-}  // namespace
 
 std::vector<std::uint32_t> bridges_between(const std::vector<bool>& live, std::uint32_t least) {
   std::vector<std::uint32_t> moved;
-  const std::vector<Hole> holes = small_holes(live, least);
+  std::vector<meta::FreeRun> holes = meta::free_runs(live);
+  std::erase_if(holes, [least](const meta::FreeRun& run) { return run.blocks >= least; });
   for (std::size_t first = 0; first < holes.size();) {
     // As many neighbours as it takes, and no more: what is large enough may grow again from its own end.
     std::uint32_t free = holes[first].blocks;

@@ -36,7 +36,7 @@ class Compacting final : public Strategy {
   Forecast forecast(Workbench& bench) const override {
     const Victims ragged = bench.choose_all();
     const std::uint64_t blocks = bench.store().segments().geometry().blocks;
-    Board board = survey(bench);
+    Board board = board_of(bench.store().segments());
     board.segments -= std::min(board.segments, ragged.gain / blocks);
     SlideLimits limits;
     limits.segments = board.segments;
@@ -52,21 +52,6 @@ class Compacting final : public Strategy {
   }
 
  private:
-  struct Board {
-    std::vector<SegmentId> clean;
-    std::uint64_t segments = 0;  // that are not clean
-    std::uint64_t end = 0;       // one past the highest of them
-  };
-  static Board survey(Workbench& bench) {
-    Board board;
-    bench.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
-      if (s.state == log::SegmentState::clean) return board.clean.push_back(id);
-      ++board.segments;
-      board.end = id.v + 1;
-    });
-    return board;
-  }
-
   // Garbage first, then distance: what shrinks from round to round.
   static std::uint64_t left(Workbench& bench, const Board& board) {
     const std::uint64_t blocks = bench.store().segments().geometry().blocks;
@@ -76,19 +61,18 @@ class Compacting final : public Strategy {
   }
 
   static bool close_holes(Workbench& bench, Round& round) {
-    Victims victims = bench.choose();
-    if (!bench.is_worth_it(victims) && bench.task().waited_for && bench.give_up_heads()) victims = bench.choose();
-    round.left = left(bench, survey(bench));
-    if (!bench.is_worth_it(victims)) return false;
-    round.why = fmt::format("compacting: {} live blocks out of {} segments with holes", victims.live(), victims.ids.size());
+    const auto victims = bench.choose_worthwhile();
+    round.left = left(bench, board_of(bench.store().segments()));
+    if (!victims) return false;
+    round.why = fmt::format("compacting: {} live blocks out of {} segments with holes", victims->live(), victims->ids.size());
     bench.tell(round.why);
-    bench.empty(victims, round);
+    bench.empty(*victims, round);
     return true;
   }
 
   static void slide(Workbench& bench, Round& round) {
     bench.give_up_heads();  // they may stand high
-    const Board board = survey(bench);
+    const Board board = board_of(bench.store().segments());
     SlideLimits limits;
     limits.segments = board.segments;
     limits.fits = [&](const Victims& v) { return v.live() <= Workbench::kMaxLivePerRound && bench.may_move(v.data, v.nodes); };

@@ -12,20 +12,18 @@ class Copying final : public Strategy {
   std::string_view name() const override { return "copying"; }
 
   Round run(Workbench& bench) override {
-    Victims victims = bench.choose();
-    // The last to be had is what open heads have not filled.
-    if (!bench.is_worth_it(victims) && bench.task().waited_for && bench.give_up_heads()) victims = bench.choose();
+    const auto victims = bench.choose_worthwhile();
     Round round;
     round.left = bench.garbage();
-    if (!bench.is_worth_it(victims)) {
+    if (!victims) {
       round.finished = true;
       round.why = "no segment is worth cleaning";
       return round;
     }
-    round.why = fmt::format("copying {} live blocks out of {} segments{}{}", victims.live(), victims.ids.size(),
-                            victims.why.empty() ? "" : "; ", victims.why);
+    round.why = fmt::format("copying {} live blocks out of {} segments{}{}", victims->live(), victims->ids.size(),
+                            victims->why.empty() ? "" : "; ", victims->why);
     bench.tell(round.why);
-    bench.empty(victims, round);
+    bench.empty(*victims, round);
     return round;
   }
 

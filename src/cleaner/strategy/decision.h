@@ -18,7 +18,6 @@ struct Situation {
   bool by_files = false;    // and named files
   Power power = Power::mains;
   double victims_live = 0;  // mean live share of what the policy would clean next; 1: nothing is worth it
-  double garbage = 0;       // share of the blocks in used segments that are dead
   double clean = 0;         // share of all segments
   double spread = 0;        // share of the segments below the log's end that are clean: what compacting would close
   double write_factor = 1;  // k

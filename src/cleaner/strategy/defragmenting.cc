@@ -4,13 +4,11 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "cleaner/file_layout.h"
 #include "cleaner/file_source.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
-#include "format/estimate.h"
 
 namespace varve::cleaner {
 namespace {
@@ -90,12 +88,11 @@ class Defragmenting final : public Strategy {
 
   // False: nothing is to be gained.
   static bool make_room(Workbench& bench, Round& round) {
-    Victims victims = bench.choose();
-    if (!bench.is_worth_it(victims) && bench.task().waited_for && bench.give_up_heads()) victims = bench.choose();
-    if (!bench.is_worth_it(victims)) return false;
-    round.why = fmt::format("room for defragmenting: {} live blocks out of {} segments", victims.live(), victims.ids.size());
+    const auto victims = bench.choose_worthwhile();
+    if (!victims) return false;
+    round.why = fmt::format("room for defragmenting: {} live blocks out of {} segments", victims->live(), victims->ids.size());
     bench.tell(round.why);
-    bench.empty(victims, round);
+    bench.empty(*victims, round);
     return true;
   }
 

@@ -16,8 +16,6 @@ std::string word_in(const std::filesystem::path& file) {
 
 }  // namespace
 
-const char* name_of(Power power) { return power == Power::mains ? "mains" : "battery"; }
-
 Power read_power(const std::string& folder) {
   std::error_code error;
   bool discharging = false;

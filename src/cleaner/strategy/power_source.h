@@ -6,7 +6,6 @@
 namespace varve::cleaner {
 
 enum class Power { mains, battery };
-const char* name_of(Power power);
 
 // As the kernel's power_supply class tells: battery, if some battery discharges and no mains or USB supply is on line.
 // Machines without batteries, and those that say nothing, run on mains. `folder` is another one in tests.

@@ -4,6 +4,16 @@
 
 namespace varve::cleaner {
 
+Board board_of(const log::SegmentTable& segments) {
+  Board board;
+  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    if (s.state == log::SegmentState::clean) return board.clean.push_back(id);
+    ++board.segments;
+    board.end = id.v + 1;
+  });
+  return board;
+}
+
 Victims plan_slide(std::span<const SegmentFacts> used, std::span<const SegmentId> clean, const SlideLimits& limits) {
   Victims victims;
   const auto below = std::lower_bound(clean.begin(), clean.end(), SegmentId{limits.segments});

@@ -32,7 +32,7 @@ class Threaded final : public Strategy {
   void begin(meta::Store& store) override {
     meta::ThreadingRules threading;
     threading.least_run = rules_.least;
-    if (rules_.when_short) threading.below = store.low_water() + std::max<std::uint64_t>(8, store.segments().geometry().count / 32);
+    if (rules_.when_short) threading.below = store.low_water() + segments_ahead(store);
     store.threading().begin(this, threading);
   }
   void end(meta::Store& store) override { store.threading().end(this); }

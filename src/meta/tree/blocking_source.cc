@@ -42,9 +42,13 @@ struct BlockingSource::Run {
 BlockingSource::BlockingSource(NodeCache& cache, io::BlockDevice& device, bool cache_reads)
     : cache_(cache),
       device_(device),
-      queue_(device.make_queue()),
       cache_reads_(cache_reads),
       pins_(format::kMaxTreeLevel + 1) {}
+
+io::IoQueue& BlockingSource::queue() {
+  if (!queue_) queue_ = device_.make_queue();
+  return *queue_;
+}
 
 Result<NodePtr> BlockingSource::get(const NodeWant& want) {
   if (NodePtr node = take_pinned(want)) return node;
@@ -103,7 +107,7 @@ Result<NodePtr> BlockingSource::load(const NodeWant& want) {
                                             device_.name(), name_of(want.tree), want.level, want.ref.address));
   unsigned in_flight = 0;
   const auto run = start_run({&want, 1}, in_flight);
-  while (in_flight > 0) queue_->wait(-1);
+  while (in_flight > 0) queue().wait(-1);
   if (const int error = run->request.error)
     return Error(errc_from_errno(error),
                  fmt::format("{}: reading a node of {}, level {}, at block {}: {}", device_.name(), name_of(want.tree),
@@ -120,7 +124,7 @@ void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>
       runs.push_back(start_run(wants.first(n), in_flight));
       wants = wants.subspan(n);
     }
-    queue_->wait(-1);
+    queue().wait(-1);
     // Decoding here overlaps with the requests still in flight.
     std::erase_if(runs, [&](const std::unique_ptr<Run>& run) {
       if (run->finished) finish_run(*run, pins);
@@ -143,7 +147,7 @@ std::unique_ptr<BlockingSource::Run> BlockingSource::start_run(std::span<const N
     --in_flight;
   };
   ++in_flight;
-  queue_->submit(run->request);
+  queue().submit(run->request);
   return run;
 }
 
