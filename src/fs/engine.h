@@ -14,6 +14,7 @@
 #include "fs/options.h"
 #include "fs/references.h"
 #include "fs/wait.h"
+#include "fs/wait_times.h"
 #include "meta/store.h"
 
 namespace varve::scrub {
@@ -36,6 +37,7 @@ class Engine {
   cleaner::Cleaner& cleaner() { return *cleaner_; }
   scrub::Scrubber& scrubber() { return *scrubber_; }
   CleanJob& clean_job() { return *clean_job_; }
+  WaitTimes& wait_times() { return wait_times_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
   void start_threads();
@@ -91,6 +93,7 @@ class Engine {
   std::unique_ptr<scrub::Scrubber> scrubber_;
   std::unique_ptr<CleanJob> clean_job_;
   const std::uint64_t started_ns_;
+  WaitTimes wait_times_;
 
   std::mutex rename_mutex_;
   std::thread service_, maintenance_;

@@ -180,6 +180,7 @@ FilesystemStatus Filesystem::status() {
   status.delta_records = store.delta_records();
   fill_segments(status, store);
   fill_traffic(status, store);
+  status.waits = engine_->wait_times().counts();
   status.cleaner_state = engine_->cleaner().state();
   status.cleaner_running = status.cleaner_state.rfind("idle", 0) != 0;
   status.strategy = engine_->cleaner().strategy();

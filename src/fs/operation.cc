@@ -27,14 +27,33 @@ class Resumption {
 };
 using ResumptionPtr = std::shared_ptr<Resumption>;
 
+// One of the things that are waited for; there is time to be counted until came().
+class Awaited {
+ public:
+  Awaited(Engine& engine, WaitCause cause, ResumptionPtr resumption)
+      : engine_(engine), cause_(cause), since_(engine.store().clock().monotonic_ns()), resumption_(std::move(resumption)) {
+    resumption_->add();
+  }
+  void came() const {
+    engine_.wait_times().add(cause_, engine_.store().clock().monotonic_ns() - since_);
+    resumption_->done();
+  }
+
+ private:
+  Engine& engine_;
+  WaitCause cause_;
+  std::uint64_t since_;
+  ResumptionPtr resumption_;
+};
+
 void start_node_read(Engine& engine, Wait& wait, const meta::NodeWant& want, const ResumptionPtr& resumption) {
   auto block = std::make_shared<AlignedBuffer>(kBlockSize);
   auto request = std::make_unique<io::IoRequest>();
   request->kind = io::IoKind::read;
   request->offset = want.ref.address.v << kBlockShift;
   request->add(block->data(), kBlockSize);
-  resumption->add();
-  engine.store().io().start(std::move(request), [&engine, &wait, want, block, resumption](int error) {
+  engine.store().io().start(std::move(request), [&engine, &wait, want, block,
+                                                 awaited = Awaited(engine, WaitCause::node, resumption)](int error) {
     Result<meta::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
     if (!error) node = engine.store().nodes().insert(want, std::move(*block));
     if (node.ok()) {
@@ -43,7 +62,7 @@ void start_node_read(Engine& engine, Wait& wait, const meta::NodeWant& want, con
       engine.store().note_error(node.error().code(), want.ref.address, {});
       wait.node_errors.insert_or_assign(want.ref.address.v, std::pair(want.ref.crc, node.error()));
     }
-    resumption->done();
+    awaited.came();
   });
 }
 
@@ -53,11 +72,10 @@ void start_data_read(Engine& engine, DataRead& read, const ResumptionPtr& resump
   request->offset = read.address.v << kBlockShift;
   request->add(read.target, std::size_t{read.blocks} * kBlockSize);
   read.started = true;
-  resumption->add();
-  engine.store().io().start(std::move(request), [&read, resumption](int error) {
+  engine.store().io().start(std::move(request), [&read, awaited = Awaited(engine, WaitCause::data, resumption)](int error) {
     read.error = error;
     read.done = true;
-    resumption->done();
+    awaited.came();
   });
 }
 
@@ -75,23 +93,35 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
   if (wait.for_durable) {
     const Lsn lsn = *wait.for_durable;
     wait.for_durable.reset();
-    resumption->add();
-    engine.store().log().durability().when_durable(lsn, [resumption](Status) { resumption->done(); });
+    const Awaited awaited(engine, WaitCause::durable, resumption);
+    engine.store().log().durability().when_durable(lsn, [awaited](Status) { awaited.came(); });
   }
   if (wait.for_settled) {
     wait.for_settled = false;
-    resumption->add();
-    engine.store().when_settled([resumption] { resumption->done(); });
+    const Awaited awaited(engine, wait.for_space ? WaitCause::space : WaitCause::memory, resumption);
+    engine.store().when_settled([awaited] { awaited.came(); });
     engine.request_checkpoint(std::exchange(wait.for_space, false));
   }
   if (wait.for_room) {
     wait.for_room = false;
-    resumption->add();
-    engine.store().log().when_room([resumption] { resumption->done(); });
+    const Awaited awaited(engine, WaitCause::in_flight, resumption);
+    engine.store().log().when_room([awaited] { awaited.came(); });
   }
 }
 
 }  // namespace
+
+const char* name_of(WaitCause cause) {
+  switch (cause) {
+    case WaitCause::node: return "node";
+    case WaitCause::data: return "data";
+    case WaitCause::durable: return "durable";
+    case WaitCause::memory: return "memory";
+    case WaitCause::space: return "space";
+    case WaitCause::in_flight: return "in_flight";
+  }
+  return "?";
+}
 
 Operation::Operation(Engine& engine, Caller caller)
     : engine_(engine), caller_(caller), wait_(std::make_unique<Wait>()) {}

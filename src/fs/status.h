@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "format/superblock.h"
+#include "fs/wait_times.h"
 #include "scrub/state.h"
 
 namespace varve::fs {
@@ -101,6 +102,8 @@ struct FilesystemStatus {
   std::uint64_t inodes_cached = 0;
   std::uint64_t references = 0;
   std::uint64_t memory_limit_bytes = 0;
+
+  WaitCounts waits{};  // of operations, by what they waited for
 
   format::LifetimeCounters lifetime;
   format::ErrorEvent first_error, last_error;

@@ -112,6 +112,15 @@ Json scrub_json(const scrub::State& state) {
           {"errors", state.errors}};
 }
 
+Json waits_json(const fs::WaitCounts& counts) {
+  Json json;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    json[name_of(static_cast<fs::WaitCause>(i))] = {{"times", counts[i].times},
+                                                    {"total_us", counts[i].total_ns / 1000},
+                                                    {"longest_us", counts[i].longest_ns / 1000}};
+  return json;
+}
+
 Json memory_json(const fs::FilesystemStatus& s) {
   return {{"node_cache_bytes", s.node_cache_bytes},
           {"node_cache_hits", s.node_cache_hits},
@@ -164,6 +173,7 @@ Json to_json(const fs::FilesystemStatus& s) {
           {"log", log_json(s)},
           {"traffic", traffic_json(s)},
           {"cleaner", cleaner_json(s)},
+          {"waits", waits_json(s.waits)},
           {"scrub", scrub_json(s.scrub)},
           {"memory", memory_json(s)},
           {"lifetime", to_json(s.lifetime)},

@@ -109,6 +109,13 @@ TEST(StatusText, LeavesOutWhatIsNotKnown) {
   EXPECT_THAT(text, Not(HasSubstr("Cleaner")));
 }
 
+TEST(StatusText, WaitsAreNamedIfThereWereAny) {
+  const Json waits{{"space", {{"times", 4}, {"total_us", 6000}, {"longest_us", 2500}}}, {"node", {{"times", 0}}}};
+  const std::string text = status_text(Json{{"label", "named"}, {"waits", waits}});
+  EXPECT_THAT(text, HasSubstr("Clean segments            4 times, 1.50 ms each, 2.50 at most"));
+  EXPECT_THAT(text, Not(HasSubstr("Tree nodes")));
+}
+
 TEST(StatusText, Sizes) {
   EXPECT_EQ(size_text(0), "0 B");
   EXPECT_EQ(size_text(1536), "1.5 KiB");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -153,6 +154,23 @@ std::string cleaner_text(const Json& cleaner) {
   return section.text();
 }
 
+// What operations waited for, and how long it took.
+std::string waits_text(const Json& waits) {
+  static constexpr std::pair<const char*, const char*> kCauses[] = {
+      {"node", "Tree nodes"},          {"data", "Blocks of files"},    {"durable", "Flushes"},
+      {"memory", "Memory for changes"}, {"space", "Clean segments"}, {"in_flight", "Writes on their way"}};
+  std::string text;
+  for (const auto& [key, label] : kCauses) {
+    const Json& wait = part(waits, key);
+    const std::uint64_t times = wait.value("times", std::uint64_t{0});
+    if (times == 0) continue;
+    const double mean = wait.value("total_us", 0.0) / static_cast<double>(times);
+    text += fmt::format("  {:<26}{} times, {:.2f} ms each, {:.2f} at most\n", label, times, mean / 1000,
+                        wait.value("longest_us", 0.0) / 1000);
+  }
+  return text.empty() ? "" : "\nOperations waited for\n" + text;
+}
+
 std::string scrub_section(const Json& scrub) {
   Section section("Scrub", scrub);
   if (scrub.value("state", "never") == "never") return "";
@@ -216,7 +234,7 @@ std::string size_text(std::uint64_t bytes) {
 std::string status_text(const Json& status) {
   return head_text(status) + space_text(part(status, "space")) + log_text(part(status, "log")) +
          traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
-         scrub_section(part(status, "scrub")) +
+         waits_text(part(status, "waits")) + scrub_section(part(status, "scrub")) +
          memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +
          error_text("First error", part(status, "first_error")) + error_text("Last error", part(status, "last_error")) +
          mount_text(part(status, "mount"));
