@@ -100,6 +100,7 @@ Round Cleaner::run_round(bool waited_for) {
   Task task;
   task.wanted = ahead() * store_.segments().geometry().blocks;
   task.waited_for = waited_for;
+  task.users_meanwhile = meanwhile_;
   return run_round(task, mount_rules());
 }
 

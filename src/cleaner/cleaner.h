@@ -42,6 +42,9 @@ class Cleaner {
   Round run_idle_round(std::function<bool()> stop);
   Forecast forecast(const Task& task, const Rules& rules);
 
+  // So many blocks users wrote from the start of the last round until it was settled: the next one leaves them room.
+  void note_meanwhile(std::uint64_t blocks) { meanwhile_ = blocks; }
+
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
   std::uint64_t ahead() const;
 
@@ -70,6 +73,7 @@ class Cleaner {
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;
+  std::uint64_t meanwhile_ = 0;
   mutable std::mutex mutex_;  // of the four below; they are replaced, never changed
   Rules rules_;
   std::string strategy_spelling_, placement_spelling_;

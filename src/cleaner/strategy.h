@@ -29,6 +29,7 @@ struct Task {
   std::uint64_t most_moved = ~std::uint64_t{0};  // blocks; strategies that go by files stop there
   bool for_room = true;      // clean segments run short; else there is time and somebody wants order
   bool waited_for = false;   // somebody cannot go on until there is room
+  std::uint64_t users_meanwhile = 0;  // blocks that users are expected to write until the round is settled
   bool told = false;         // somebody asked for cleaning (`varve clean`): time and power are theirs to judge
   bool files_named = false;  // and said which files
   FileSource* files = nullptr;        // for strategies that go by files; null: none are known

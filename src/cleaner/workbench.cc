@@ -13,7 +13,9 @@ Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement,
                      std::function<void(std::string)> tell)
     : store_(store), rule_(rule), placement_(placement), task_(task), tell_(std::move(tell)), mover_(store) {
   survey();
-  urgent_ = task.for_room && store.segments().clean() <= store.low_water() + 1;
+  const std::uint64_t clean = store.segments().clean();
+  spare_ = clean - std::min(clean, store.low_water());
+  urgent_ = task.for_room && spare_ <= 1;
   if (!urgent_) return;
   if (auto greedy = VictimRule::make("greedy"); greedy.ok()) greedy_ = std::move(*greedy);
 }
@@ -82,6 +84,14 @@ bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
   return store_.may_move({blocks, blocks / 4, nodes, 0});
 }
 
+// A round gives nothing back before it is settled, and until then users need room, too: while none of them has to wait it
+// takes no more than leaves them twice what they took during the last one. A third at least, or it would gain nothing.
+std::uint64_t Workbench::most_segments() const {
+  if (!task_.for_room || task_.waited_for) return ~std::uint64_t{0};
+  const std::uint64_t users = 2 * task_.users_meanwhile / store_.segments().geometry().blocks + 2;
+  return std::max(spare_ - std::min(spare_, users), spare_ / 3);
+}
+
 SelectionLimits Workbench::limits() {
   SelectionLimits limits;
   limits.wanted = task_.wanted;
@@ -107,7 +117,16 @@ Victims Workbench::choose_from_range(const SelectionLimits& limits) {
   return rule.choose(fuller, limits, store_.random());
 }
 
-Victims Workbench::choose() { return choose_from_range(limits()); }
+Victims Workbench::choose() {
+  SelectionLimits limits = this->limits();
+  limits.fits = [this, within = limits.fits, most = most_segments()](const Victims& v) {
+    const std::uint64_t segment = store_.segments().geometry().blocks;
+    return (v.live() <= segment || (v.live() + metadata_cost(v.live())) / segment < most) && within(v);
+  };
+  Victims victims = choose_from_range(limits);
+  if (!is_worth_it(victims)) victims = choose_from_range(this->limits());
+  return victims;
+}
 
 std::optional<Victims> Workbench::choose_worthwhile() {
   Victims victims = choose();
@@ -154,6 +173,7 @@ void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group
     }
     placement_.collected(*segment);
     round.emptied.push_back(victim);
+    store_.note_emptied();
     ++store_.counters().segments_cleaned;
   }
 }

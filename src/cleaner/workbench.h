@@ -65,6 +65,7 @@ class Workbench {
  private:
   void survey();
   SelectionLimits limits();
+  std::uint64_t most_segments() const;
   Victims choose_from_range(const SelectionLimits& limits);
   Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
 
@@ -78,6 +79,7 @@ class Workbench {
   std::unique_ptr<VictimRule> greedy_;
   // With clean segments all but gone only the quickest gain counts, and all that is left may be used for it.
   bool urgent_ = false;
+  std::uint64_t spare_ = 0;  // clean segments above the low water when the round began
   double above_ = -1, up_to_ = kMaxUtilisation;
   std::uint64_t nodes_ = 0;  // in what has been emptied: for the checkpoint to evacuate
 };

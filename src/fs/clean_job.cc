@@ -151,7 +151,8 @@ void CleanJob::step() {
   if (!settled.ok()) return finish(CleanState::Phase::failed, settled.error().message());
   if (round.finished) return finish(CleanState::Phase::finished, round.why);
   if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
-  if (!engine_.room_is_waited_for() && !patience_.lasts(round.left)) finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
+  if (!engine_.room_is_waited_for() && !patience_.lasts(round.left))
+    finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
 }
 
 bool CleanJob::is_enough(const CleanState& state) const {

@@ -180,7 +180,7 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
   meta::Store::CheckpointRequest request;
   const auto& segments = store_->segments();
-  const std::uint64_t clean_before = segments.clean();
+  const std::uint64_t clean_before = segments.clean(), written_before = store_->log_clock();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
   const bool pointless = low && !moved && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
@@ -191,6 +191,7 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
     moved = clean_round(waited_for, request);
     if (moved) (void)store_->checkpoint(request);
   }
+  if (moved) cleaner_->note_meanwhile(store_->log_clock() - written_before);
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }
 

@@ -276,6 +276,7 @@ Status Checkpoint::fill_free_map() {
 
 void Checkpoint::count_nodes(std::uint64_t nodes) {
   store_.counters_.node_blocks += nodes;
+  store_.usual_nodes_ = nodes;
   const bool first = store_.view().generation == 0;  // what a recovery has replayed has not been reckoned with
   if (!first && nodes > store_.frozen_nodes_) store_.counters_.unforeseen_nodes += nodes - store_.frozen_nodes_;
 }
@@ -340,6 +341,7 @@ void Checkpoint::publish() {
     store_.segments_.promise(0);
   }
   store_.segments_.merged(frozen_generation_, changed_segments_);
+  store_.emptied_ = 0;  // they are clean now
   const bool discard = store_.wants_discard();
   const auto freed = store_.segments_.settle(frozen_generation_, discard);
   if (discard) store_.start_discards(freed);

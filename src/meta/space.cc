@@ -135,6 +135,12 @@ bool Store::relief_is_due() {
   return kept > kept_when_idle() + 2 && segments_.clean() <= kept + kForFreeing + kForCleaner + 2;
 }
 
+// Less what the checkpoint takes that frees them.
+std::uint64_t Store::lent_segments() const {
+  const std::uint64_t emptied = emptied_.load(std::memory_order_relaxed);
+  return emptied - std::min(emptied, usual_nodes_.load(std::memory_order_relaxed) / super_.segment_blocks + 1);
+}
+
 Store::Room Store::admit(const Claim& claim) {
   if (!reserve_records(claim.record_bytes)) return Room::chunk_full;
   admitted_places_ += claim.places;
@@ -144,8 +150,9 @@ Store::Room Store::admit(const Claim& claim) {
   const std::uint64_t waiting = payload + (unsealed_payload_bytes() >> kBlockShift);
   const std::uint64_t in_holes = log_.holes().blocks();
   // What goes into holes takes nothing from the users' share of clean segments.
+  const std::uint64_t reserve = users_reserve_ - std::min(users_reserve_, lent_segments());
   const std::uint64_t for_users =
-      in_holes && waiting <= in_holes ? 0 : users_reserve_ + 1 + (waiting - in_holes) / super_.segment_blocks;
+      in_holes && waiting <= in_holes ? 0 : reserve + 1 + (waiting - in_holes) / super_.segment_blocks;
   if (segments_.clean() >= (claim.frees ? kept : std::max(for_users, kept + kForFreeing))) return Room::granted;
   withdraw(claim);
   reserved_records_ -= claim.record_bytes;

@@ -172,6 +172,10 @@ class Store {
   void hand_out_hole(const format::Run& run);
   Threading& threading() { return *threading_; }
 
+  // Cleaning has emptied a segment, which the next checkpoint frees: until then users may take as much out of what they
+  // must leave clean otherwise. By the thread that makes checkpoints.
+  void note_emptied() { emptied_.fetch_add(1, std::memory_order_relaxed); }
+
   // --- not inside the gate ---
   std::uint64_t low_water();  // with fewer clean segments than this, users wait
   bool relief_is_due();       // a checkpoint would let operations in that soon must wait for one
@@ -218,6 +222,7 @@ class Store {
   std::uint64_t room_for_users() const;   // at the head of group 0 and in holes
   bool admits_users_into_holes(const Burden& more) const;  // if so much were added
   std::uint64_t kept_when_idle() const;
+  std::uint64_t lent_segments() const;    // that users may take before they are free
   void promise_nodes(std::uint64_t evacuated);
   InodeDelta& active_delta(Inode& inode, bool created);
   void drop_place(const BlockPlace& place);
@@ -248,6 +253,8 @@ class Store {
   std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0};  // not yet staged
   std::uint64_t users_reserve_ = 0;                // segments that users leave clean, at least
   std::uint64_t frozen_nodes_ = 0;                 // what the running checkpoint writes, at most
+  std::atomic<std::uint64_t> emptied_{0};          // segments, by cleaning, since the last checkpoint
+  std::atomic<std::uint64_t> usual_nodes_{0};      // blocks that the last checkpoint wrote
   std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
 
   std::mutex checkpoint_mutex_;
