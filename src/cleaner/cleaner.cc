@@ -119,14 +119,34 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
   if (rules.placement.get() == placement_now_.load()) store_.set_group_centres(keep_learned(*rules.placement));
+  PastRound past = before(task, rules);
   const std::uint64_t read = store_.counters().cleaned_blocks_read, written = store_.counters().cleaned_blocks;
   Round round = rules.strategy->run(bench);
   round.read = store_.counters().cleaned_blocks_read - read;
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
+  if (round.moved || !round.emptied.empty()) {
+    past.emptied = round.emptied.size();
+    past.read = round.read;
+    past.written = round.written;
+    history_.add(std::move(past));
+  }
   if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
   else if (!round.moved) set_state("idle: " + round.why);
   return round;
+}
+
+PastRound Cleaner::before(const Task& task, const Rules& rules) const {
+  PastRound past;
+  if (history_.kept() == 0) return past;
+  past.clock = store_.log_clock();
+  past.strategy = rules.strategy->name();
+  past.victims = rules.victims->spelling();
+  past.placement = rules.placement->name();
+  past.waited_for = task.waited_for;
+  past.clean = store_.segments().clean();
+  past.utilisation = utilisation_of(store_.segments());
+  return past;
 }
 
 Forecast Cleaner::forecast(const Task& task, const Rules& rules) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "cleaner/history.h"
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
@@ -59,6 +60,7 @@ class Cleaner {
   std::string state() const;
   void set_state(std::string state);
   bool works_when_idle() const;
+  History& history() { return history_; }
   std::string explanation() const;  // of the strategy's latest decision; may be empty
   // A new strategy, and new objects for the other names that are given, else those of the mount. Errc::invalid says what
   // there is.
@@ -70,6 +72,7 @@ class Cleaner {
  private:
   explicit Cleaner(meta::Store& store) : store_(store) {}
   Rules mount_rules() const;
+  PastRound before(const Task& task, const Rules& rules) const;  // what the history notes of a round that begins
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;
@@ -80,6 +83,7 @@ class Cleaner {
   std::atomic<Placement*> placement_now_{nullptr};
   mutable std::mutex state_mutex_;
   std::string state_ = "idle: enough clean segments";
+  History history_;
 };
 
 }  // namespace varve::cleaner

@@ -1,5 +1,6 @@
 #include "fs/filesystem.h"
 
+#include <charconv>
 #include <map>
 
 #include <fmt/format.h>
@@ -46,12 +47,12 @@ void fill_segments(FilesystemStatus& status, meta::Store& store) {
     const bool empty = s.live() == 0;
     ++(empty ? status.segments.empty : status.segments.used);
     if (empty) status.reclaimable_blocks += blocks;
-    ++status.utilisation[std::min<std::size_t>(19, std::size_t{s.live()} * 20 / blocks)];
   });
   for (auto& [number, group] : groups) {
     group.group = number;
     status.groups.push_back(group);
   }
+  status.utilisation = cleaner::utilisation_of(store.segments());
   status.live_blocks = live_in_used;
   status.garbage_blocks = used_blocks - std::min(used_blocks, live_in_used);
 }
@@ -211,13 +212,23 @@ void Filesystem::stop_clean() {
   engine_->kick();
 }
 
+std::vector<cleaner::PastRound> Filesystem::history() { return engine_->cleaner().history().rounds(); }
+
 CleanState Filesystem::clean_state() { return engine_->clean_job().state(); }
 
 Status Filesystem::tune(std::string_view name, std::string_view value) {
   if (name == "strategy") return engine_->cleaner().set_strategy(value);
   if (name == "policy") return engine_->cleaner().set_victims(value);
   if (name == "placement") return engine_->cleaner().set_placement(value);
-  return Error(Errc::invalid, fmt::format("there is no setting '{}' (strategy, policy, placement)", name));
+  if (name == "history") {
+    std::size_t rounds = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), rounds);
+    if (error != std::errc() || end != value.data() + value.size() || rounds > cleaner::History::kMost)
+      return Error(Errc::invalid, fmt::format("history={}: must be a number of rounds up to {}", value, cleaner::History::kMost));
+    engine_->cleaner().history().keep(rounds);
+    return {};
+  }
+  return Error(Errc::invalid, fmt::format("there is no setting '{}' (strategy, policy, placement, history)", name));
 }
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }

@@ -146,6 +146,7 @@ class Filesystem {
   Status start_clean(const CleanRequest& request);
   void stop_clean();
   CleanState clean_state();
+  std::vector<cleaner::PastRound> history();  // of cleaning, the latest rounds
   Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);  // bytes
 
   // --- knowledge ---

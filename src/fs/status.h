@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cleaner/history.h"
 #include "format/superblock.h"
 #include "fs/wait_times.h"
 #include "scrub/state.h"
@@ -55,7 +56,7 @@ struct FilesystemStatus {
   std::uint64_t segment_blocks = 0;
   SegmentCounts segments;
   std::vector<GroupCounts> groups;  // those that have segments, by number
-  std::array<std::uint64_t, 20> utilisation{};  // used segments by live share, 5 % steps
+  cleaner::Utilisation utilisation{};
 
   // log
   std::uint64_t lsn = 0;

@@ -52,4 +52,6 @@ inline constexpr unsigned long kCleanIoctl = _IOWR('V', 0x65, CleanText);
 inline constexpr unsigned long kCleanStopIoctl = _IO('V', 0x66);
 inline constexpr unsigned long kCleanReportIoctl = _IOWR('V', 0x67, StatusPage);  // JSON
 
+inline constexpr unsigned long kHistoryIoctl = _IOWR('V', 0x68, StatusPage);  // JSON: fuse/history_json.h
+
 }  // namespace varve::fuse

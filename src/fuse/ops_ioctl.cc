@@ -6,6 +6,7 @@
 
 #include "fuse/clean_json.h"
 #include "fuse/control.h"
+#include "fuse/history_json.h"
 #include "fuse/operations.h"
 #include "fuse/request.h"
 #include "fuse/status_json.h"
@@ -233,6 +234,8 @@ Status ioctl(Request& r) {
       return clean(r);
     case kCleanStopIoctl:
       return stop_clean(r);
+    case kHistoryIoctl:
+      return document(r, [&r] { return to_text(to_json(r.fs().history())); });
     case kCleanReportIoctl:
       return document(r, [&r] { return to_text(to_json(r.fs().clean_state())); });
     case kScrubIoctl:

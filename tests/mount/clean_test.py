@@ -53,6 +53,27 @@ class Clean(MountTest):
     def report(self, *words, **more):
         return json.loads(self.clean("--json", *words, **more).stdout)
 
+    def history(self, *words):
+        return command(BIN / "varve", "history", *words, self.dir).stdout
+
+    def test_history_of_rounds(self):
+        self.assertEqual(self.history("--json"), "")
+        report = self.report("--strategy", "copying", "--policy", "greedy")
+        rounds = [json.loads(line) for line in self.history("--json").splitlines()]
+        self.assertEqual([r["round"] for r in rounds], list(range(1, len(rounds) + 1)))
+        self.assertEqual(sum(r["written_blocks"] for r in rounds), report["written_blocks"])
+        self.assertEqual(sum(r["emptied_segments"] for r in rounds), report["emptied_segments"])
+        self.assertTrue(all(r["policy"] == "greedy" and r["strategy"] == "copying" and sum(r["utilisation"]) > 0 for r in rounds))
+        lines = self.history().splitlines()
+        self.assertEqual(len(lines), 1 + len(rounds))
+        self.assertIn("copying greedy/", lines[1])
+        command(BIN / "varve", "tune", self.dir, "history=0")
+        self.assertEqual(self.history("--json"), "")
+        for wrong in ("history=-1", "history=many", "history=999999999"):
+            done = command(BIN / "varve", "tune", self.dir, wrong, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("number of rounds up to 65536", done.stdout + done.stderr)
+
     def test_every_strategy_on_a_mount(self):
         for strategy in strategies():
             with self.subTest(strategy=strategy):

@@ -48,7 +48,7 @@ void declare_tune(CLI::App& app, Action& chosen) {
   auto words = std::make_shared<Words>();
   CLI::App* command = app.add_subcommand("tune", "Change settings of a mounted filesystem");
   command->add_option("directory", words->directory, "Where it is mounted")->required();
-  command->add_option("settings", words->settings, "strategy=…, policy=…, placement=…, as mount options")->required();
+  command->add_option("settings", words->settings, "strategy=…, policy=…, placement=…, as mount options; history=ROUNDS")->required();
   std::string footer = "Strategies:\n";
   for (const auto& [name, help] : cleaner::registry().strategies.names()) footer += fmt::format("  {:14} {}\n", name, help);
   footer += "Policies:\n";

@@ -57,6 +57,8 @@ Status MountClient::clean(const nlohmann::ordered_json& request) {
   return {};
 }
 
+Result<nlohmann::ordered_json> MountClient::history() { return document(fuse::kHistoryIoctl, "history"); }
+
 Status MountClient::stop_clean() {
   if (::ioctl(fd_, fuse::kCleanStopIoctl) != 0) return error("clean");
   return {};

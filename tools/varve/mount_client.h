@@ -24,6 +24,7 @@ class MountClient {
   Result<nlohmann::ordered_json> clean_report();
   Status clean(const nlohmann::ordered_json& request);  // fuse/clean_json.h; errors in the daemon's words
   Status stop_clean();
+  Result<nlohmann::ordered_json> history();  // fuse/history_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words

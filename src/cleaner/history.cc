@@ -1,0 +1,40 @@
+#include "cleaner/history.h"
+
+#include <algorithm>
+
+namespace varve::cleaner {
+
+Utilisation utilisation_of(const log::SegmentTable& segments) {
+  Utilisation counts{};
+  const std::size_t blocks = segments.geometry().blocks;
+  segments.for_each([&](SegmentId, const log::SegmentInfo& s) {
+    if (s.state == log::SegmentState::used) ++counts[std::min(counts.size() - 1, s.live() * counts.size() / blocks)];
+  });
+  return counts;
+}
+
+void History::keep(std::size_t most) {
+  std::lock_guard lock(mutex_);
+  most_ = std::min(most, kMost);
+  while (rounds_.size() > most_) rounds_.pop_front();
+}
+
+std::size_t History::kept() const {
+  std::lock_guard lock(mutex_);
+  return most_;
+}
+
+void History::add(PastRound round) {
+  std::lock_guard lock(mutex_);
+  if (most_ == 0) return;
+  round.number = next_++;
+  if (rounds_.size() == most_) rounds_.pop_front();
+  rounds_.push_back(std::move(round));
+}
+
+std::vector<PastRound> History::rounds() const {
+  std::lock_guard lock(mutex_);
+  return {rounds_.begin(), rounds_.end()};
+}
+
+}  // namespace varve::cleaner
