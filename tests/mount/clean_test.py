@@ -99,6 +99,12 @@ class Clean(MountTest):
         report = self.report("-s", "defragmenting", self.dir / "d" / "f1", self.dir / "d" / "f2")
         self.assertEqual((report["files"]["seen"], report["files"]["moved"]), (2, 2))
         self.assertLess(report["files"]["fragments_after"], 12)
+        alone = json.loads(command(BIN / "varve", "clean", "--json", "-s", "defragmenting", self.dir / "d" / "f3").stdout)
+        self.assertEqual(alone["files"]["seen"], 1)
+        self.assertGreater(alone["files"]["fragments_before"], alone["files"]["fragments_after"])
+        done = command(BIN / "varve", "clean", "-s", "copying", self.dir / "d", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("copying does not go by files", done.stderr)
         text = self.clean("-s", "defragmenting").stdout
         self.assertRegex(text, r"Files +\d+ seen, \d+ moved; \d+ pieces, \d+ before")
         self.compare()

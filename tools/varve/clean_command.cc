@@ -75,6 +75,7 @@ Result<std::unique_ptr<CleanTarget>> target_of(const Arguments& arguments) {
 }
 
 Status check(Arguments& arguments) {
+  if (auto mount = mount_that_holds(arguments.places.back())) arguments.places.push_back(*mount);
   fs::CleanRequest& request = arguments.request;
   if (!request.strategy.empty()) TRY(cleaner::make_strategy(request.strategy));
   if (!request.policy.empty()) TRY(cleaner::VictimRule::make(request.policy));
@@ -111,7 +112,8 @@ void declare_clean(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("clean", "Rearrange what is live: free space, close holes, make files contiguous");
   command->add_option("places", arguments->places,
-                      "Files or directories to begin with (for defragmenting), then where it is mounted, or the image")
+                      "Files or directories to begin with (for defragmenting); where it is mounted, or the image: last, and not needed "
+                      "if files of a mount are named")
       ->required();
   command->add_option("-s,--strategy", arguments->request.strategy, "How (as the mount does it)");
   command->add_option("-p,--policy", arguments->request.policy, "Which segments (as the mount chooses them)");

@@ -5,9 +5,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
+#include "base/buffer.h"
+#include "format/superblock.h"
 #include "fs/filesystem.h"
 #include "fuse/clean_json.h"
+#include "fuse/mount_table.h"
 #include "varve/mount_client.h"
 
 namespace varve::tool {
@@ -95,7 +100,24 @@ class Image final : public CleanTarget {
   std::unique_ptr<fs::Filesystem> filesystem_;
 };
 
+bool is_image(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  file.read(reinterpret_cast<char*>(block.data()), kBlockSize);
+  return file.good() && format::decode_superblock(block.span()).ok();
+}
+
 }  // namespace
+
+std::optional<std::string> mount_that_holds(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(path, error);
+  if (error || is_image(whole)) return std::nullopt;
+  for (std::filesystem::path at = whole;; at = at.parent_path()) {
+    if (const auto mount = fuse::find_mount(at)) return mount->is_varve() && at != whole ? std::optional<std::string>(at) : std::nullopt;
+    if (at == at.root_path()) return std::nullopt;
+  }
+}
 
 std::unique_ptr<CleanTarget> mounted_target(const std::string& directory) { return std::make_unique<Mounted>(directory); }
 

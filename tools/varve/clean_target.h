@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ class CleanTarget {
   virtual Result<nlohmann::ordered_json> state() = 0;  // fuse/clean_json.h
   virtual Status close() { return {}; }                // what is unfinished is left as after a stop
 };
+
+// Where the filesystem is mounted that holds this file or directory; none for a mount point itself, for what is not on
+// Varve, and for images that lie on one.
+std::optional<std::string> mount_that_holds(const std::string& path);
 
 std::unique_ptr<CleanTarget> mounted_target(const std::string& directory);
 // Recovers the image first where that is needed. Errc::in_use: mounted, or open elsewhere. A dry run writes nothing at all,
