@@ -126,18 +126,27 @@ class Applications(MountTest):
         shutil.rmtree(copy)
         shutil.rmtree(self.dir / "third")
 
+    def has_io_uring(self):
+        return command("fio", "--name=try", "--ioengine=io_uring", "--rw=write", "--size=4k", f"--directory={self.image.folder}",
+                       check=False, cwd=self.image.folder).returncode == 0
+
     def test_fio_verify(self):
         if not shutil.which("fio"):
             self.skipTest("no fio")
         for name, options in {
             "buffered": ["--rw=randwrite", "--bsrange=512-64k", "--ioengine=psync"],
             "direct": ["--rw=randwrite", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=16"],
+            "io_uring": ["--rw=randwrite", "--bsrange=512-32k", "--ioengine=io_uring", "--iodepth=16"],
+            "io_uring direct": ["--rw=randwrite", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=16",
+                                "--registerfiles=1", "--fixedbufs=1"],
             "mmap": ["--rw=randwrite", "--bs=4k", "--ioengine=mmap"],
             "unaligned": ["--rw=randwrite", "--bs=6k", "--io_size=32M", "--ioengine=psync", "--fsync=50"],
             "trims": ["--rw=randwrite", "--bs=16k", "--ioengine=psync", "--fallocate=keep"],
         }.items():
+            if name.startswith("io_uring") and not self.has_io_uring():
+                continue
             with self.subTest(name):
-                command("fio", f"--name={name}", f"--directory={self.dir}", "--size=32M", "--io_size=64M", "--numjobs=2",
+                command("fio", f"--name={name.replace(" ", "-")}", f"--directory={self.dir}", "--size=32M", "--io_size=64M",
                         "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--end_fsync=1",
                         f"--randseed={SEED}", *options, timeout=300, cwd=self.image.folder)
                 os.sync()

@@ -113,6 +113,20 @@ class Lifecycle(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         image.check_all()
 
+    def test_what_the_kernel_agrees_to(self):
+        """Without one of these a mount works as well, but needs more requests for the same."""
+        image = self.made()
+        image.mount()
+        features = set(image.status()["mount"]["features"])
+        wanted = {"parallel_dirops", "writeback_cache", "readdirplus", "readdirplus_auto", "no_open", "no_opendir",
+                  "cache_symlinks", "explicit_inval_data", "max_pages", "async_dio", "async_read", "posix_acl",
+                  "export_support", "dont_mask", "ioctl_dir"}
+        if tuple(int(n) for n in os.uname().release.split(".")[:2]) >= (5, 15):
+            wanted |= {"handle_killpriv_v2", "setxattr_ext"}
+        self.assertEqual(wanted - features, set())
+        self.assertIn("handle_killpriv_v2", command(BIN / "varve", "status", self.dir).stdout)
+        image.check_all()
+
     def test_map_of_what_is_being_written(self):
         image = self.made()
         image.mount()

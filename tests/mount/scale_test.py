@@ -2,6 +2,8 @@
 """Large things: a million files, a terabyte, a hundred gigabytes overwritten at random, a gigabyte of log to replay.
 Minutes of work, so for the nightly run; VARVE_SCALE=0.1 makes everything smaller, for a look."""
 
+import ctypes
+
 from harness import *
 
 SCALE = float(os.environ.get("VARVE_SCALE", "1"))
@@ -38,6 +40,29 @@ def timed(action):
     start = time.monotonic()
     action()
     return time.monotonic() - start
+
+
+class DirectoryReader:
+    """opendir(3) with telldir and seekdir, which Python lacks."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.telldir.restype = ctypes.c_long
+    libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+
+    def __init__(self, path):
+        self.stream = ctypes.c_void_p(self.libc.opendir(os.fsencode(path)))
+
+    def place(self):
+        return self.libc.telldir(self.stream)
+
+    def go(self, place):
+        self.libc.seekdir(self.stream, ctypes.c_long(place))
+
+    def next(self):
+        entry = self.libc.readdir(self.stream)
+        return os.fsdecode(ctypes.string_at(entry + 19)) if entry else None
+
+    def close(self):
+        self.libc.closedir(self.stream)
 
 
 class Scale(unittest.TestCase):
@@ -94,6 +119,58 @@ class Scale(unittest.TestCase):
         self.check_idle()
         self.image.umount()
         self.image.fsck()
+
+    def test_a_million_names_come_and_go(self):
+        """One directory: listed, looked into, sought in while it changes, renamed in, and emptied, with memory bounded."""
+        self.image.mkfs("8G")
+        self.image.mount()
+        top, other = self.dir / "top", self.dir / "other"
+        other.mkdir()
+        count = int(1_000_000 * SCALE)
+        generator = random.Random(SEED)
+        make_files(top, count)
+        drop_caches()
+        self.assertEqual(sum(1 for _ in os.scandir(top)), count)
+        for i in generator.sample(range(count), count // 100):
+            self.assertEqual((top / f"file{i:07d}").stat().st_size, 0)
+        self.assertFalse((top / f"file{count:07d}").exists())
+        self.change_while_listing(top, other, count)
+        print(f"daemon: {resident(self.image.daemon())[1] >> 20} MiB at most with {count} names")
+        self.image.remount()
+        self.assertEqual(len(os.listdir(top)) + len(os.listdir(other)), count)
+        for directory in (top, other):
+            took = timed(lambda: [os.unlink(entry.path) for entry in os.scandir(directory)])
+            print(f"emptied in {took:.1f} s")
+            directory.rmdir()  # what a listing gave was all there was
+        _, peak = resident(self.image.daemon())
+        print(f"daemon: {peak >> 20} MiB at most while they went")
+        self.assertLess(peak, 256 * MIB, "beyond the limit")
+        self.image.check_all()
+
+    def change_while_listing(self, top, other, count):
+        """Names that move, away and within, while somebody reads on and goes back to places noted before."""
+        reader = DirectoryReader(top)
+        places = []
+        for i in range(count // 2):
+            place = reader.place()
+            name = reader.next()
+            if i % (count // 500) == 0 and name[0] != ".":
+                places.append((place, name))
+        kept = {name for _, name in places}
+        for i in range(0, count, 50):
+            name = f"file{i:07d}"
+            if name not in kept:
+                os.rename(top / name, (other if i % 100 else top) / f"renamed{i:07d}")
+        seen = set()
+        while (name := reader.next()) is not None:
+            self.assertNotIn(name, seen, "listed twice")
+            seen.add(name)
+        untouched = sum(1 for name in seen if name.startswith("file"))
+        self.assertGreater(untouched, count // 3, "the second half of the listing is missing")
+        for place, name in reversed(places):
+            reader.go(place)
+            self.assertEqual(reader.next(), name)
+        reader.close()
 
     def test_a_hundred_gigabytes_overwritten_at_random(self):
         self.image.mkfs("110G")

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Each way of asking that a write be durable before the call returns: the daemon is killed right after, and what was written
+is there, at its length, with the names that lead to it."""
+
+import ctypes
+import mmap
+
+from harness import *
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+BEFORE, AFTER = b"before" * 2000, b"and after" * 3000
+
+
+def writes_with(flags):
+    """One write through a descriptor opened with these flags."""
+    def write(path):
+        fd = os.open(path, os.O_WRONLY | flags)
+        assert os.write(fd, AFTER) == len(AFTER)
+    return write
+
+
+def writes_and(action):
+    """A write, then the action on its descriptor."""
+    def write(path):
+        fd = os.open(path, os.O_RDWR)
+        assert os.write(fd, AFTER) == len(AFTER)
+        action(fd)
+    return write
+
+
+def flagged_write(flags):
+    def write(path):
+        fd = os.open(path, os.O_WRONLY)
+        assert os.pwritev(fd, [AFTER], 0, flags) == len(AFTER)
+    return write
+
+
+def direct_write(path):
+    """O_DIRECT as far as whole blocks go, the rest through the cache and fsync."""
+    whole = len(AFTER) // 4096 * 4096
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_DSYNC)
+    pages = mmap.mmap(-1, whole)
+    pages[:] = AFTER[:whole]
+    assert os.pwritev(fd, [pages], 0) == whole
+    writes_with_tail = os.open(path, os.O_RDWR | os.O_SYNC)
+    assert os.pwrite(writes_with_tail, AFTER[whole:], whole) == len(AFTER) - whole
+
+
+def mapped_write(path):
+    fd = os.open(path, os.O_RDWR)
+    os.ftruncate(fd, len(AFTER))
+    area = mmap.mmap(fd, len(AFTER))
+    area[:] = AFTER
+    area.flush()  # msync(MS_SYNC)
+
+
+def whole_filesystem(fd):
+    """sync(2) and syncfs(2) reach the filesystem only where the kernel sends them on: on devices (docs/posix.md). On an image
+    they hand the data over, and any fsync makes all that durable: here one of the directory."""
+    assert LIBC.syncfs(fd) == 0
+    top = os.open(Path(f"/proc/self/fd/{fd}").resolve().parent, os.O_RDONLY)
+    os.fsync(top)
+    os.close(top)
+
+
+WAYS = {
+    "O_SYNC": writes_with(os.O_SYNC),
+    "O_DSYNC": writes_with(os.O_DSYNC),
+    "O_APPEND|O_DSYNC on an emptied file": writes_with(os.O_TRUNC | os.O_APPEND | os.O_DSYNC),
+    "RWF_DSYNC": flagged_write(os.RWF_DSYNC),
+    "RWF_SYNC": flagged_write(os.RWF_SYNC),
+    "fsync": writes_and(os.fsync),
+    "fdatasync": writes_and(os.fdatasync),
+    "O_DIRECT|O_DSYNC": direct_write,
+    "msync": mapped_write,
+    "syncfs and fsync": writes_and(whole_filesystem),
+}
+
+
+class Durability(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("128M")
+        self.dir = self.image.dir
+
+    def killed_after(self, action):
+        """Does it in a child, which keeps its descriptors open: no close may help. Kills the daemon, mounts again."""
+        self.image.mount()
+        ready, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                action()
+                os.write(tell, b"1")
+                signal.pause()
+            finally:
+                os._exit(1)
+        os.close(tell)
+        done = os.read(ready, 1)
+        os.close(ready)
+        self.image.kill()
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.assertEqual(done, b"1", "the action failed")
+        self.image.mount()
+
+    def test_contents(self):
+        for number, (name, write) in enumerate(WAYS.items()):
+            with self.subTest(name):
+                path = self.dir / f"f{number}"
+                def action():
+                    path.write_bytes(BEFORE)
+                    write(path)
+                self.killed_after(action)
+                self.assertEqual(path.read_bytes(), AFTER)
+            self.image.check_all()
+
+    def test_names_and_attributes(self):
+        """fsync of a directory, and of a file for what happened before: the log keeps the order of all changes."""
+        def action():
+            (self.dir / "d").mkdir()
+            (self.dir / "d/old").write_bytes(BEFORE)
+            os.rename(self.dir / "d/old", self.dir / "d/new")
+            os.symlink("new", self.dir / "d/link")
+            os.link(self.dir / "d/new", self.dir / "hard")
+            os.setxattr(self.dir / "hard", "user.x", b"value")
+            os.chmod(self.dir / "hard", 0o4711)
+            os.utime(self.dir / "hard", ns=(5, 7))
+            (self.dir / "gone").touch()
+            (self.dir / "gone").unlink()
+            fd = os.open(self.dir, os.O_RDONLY)
+            os.fsync(fd)
+        self.killed_after(action)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["d", "hard"])
+        self.assertEqual(sorted(os.listdir(self.dir / "d")), ["link", "new"])
+        self.assertEqual(os.getxattr(self.dir / "d/link", "user.x"), b"value")
+        entry = (self.dir / "hard").stat()
+        self.assertEqual((entry.st_nlink, entry.st_mode & 0o7777, entry.st_atime_ns, entry.st_mtime_ns), (2, 0o4711, 5, 7))
+        self.image.check_all()
+
+
+if __name__ == "__main__":
+    main(300)
