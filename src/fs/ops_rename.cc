@@ -25,6 +25,7 @@ class Rename {
     if (target_ && target_ == source_) return {};  // two names of one file: POSIX says to do nothing
     TRY(check_permitted());
     TRY(check_kinds());
+    TRY(check_links());
     TRY(a_.admit({.record_bytes = 1600 + 3 * (args_.from.size() + args_.to.size()),
                   .inodes = args_.flags & kRenameWhiteout ? 1u : 0u, .places = 16,
                   .frees = !(args_.flags & kRenameWhiteout)}));
@@ -106,6 +107,15 @@ class Rename {
     if (is_directory(*target_) && !is_directory(*source_)) return Errc::is_directory;
     if (!is_directory(*target_) && is_directory(*source_)) return Errc::not_directory;
     if (is_directory(*target_) && target_->attributes.entries) return Errc::not_empty;
+    return {};
+  }
+
+  // A directory counts where it goes to, unless another one leaves there for it.
+  Status check_links() const {
+    if (from_dir_ == to_dir_) return {};
+    const bool goes = is_directory(*source_), leaves = target_ && is_directory(*target_);
+    if (goes && !leaves && to_dir_->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
+    if (exchange() && leaves && !goes && from_dir_->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
     return {};
   }
 
