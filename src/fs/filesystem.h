@@ -51,6 +51,7 @@ struct AttrChange {
   std::optional<std::uint64_t> size;
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<std::uint32_t> flags;
+  bool chosen_time = false;      // atime is one that the caller named, not "now"
   bool drop_privileges = false;  // clear suid, sgid (as the kernel's KILL_SUIDGID asks) and security.capability
 };
 
@@ -147,7 +148,9 @@ class Filesystem {
   void stop_clean();
   CleanState clean_state();
   std::vector<cleaner::PastRound> history();  // of cleaning, the latest rounds
-  Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);  // bytes
+  // FITRIM, in bytes of the device; returns what was discarded. Errc::invalid as of ext4: for a start beyond its end, less
+  // than a block, and a `minimum` that no run of free blocks can have (they are looked for by segments).
+  Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);

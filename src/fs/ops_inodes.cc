@@ -8,9 +8,10 @@ namespace varve::fs {
 
 namespace {
 
-// Times may change: the kernel writes back those of what was written before the flag was set.
+// Times of contents may change: the kernel writes back those of what was written before the flag was set, without an access
+// time. Of an append-only inode `touch` may say that it was used now, and not when else.
 Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
-  if (change.mode || change.uid || change.gid || change.size) return may_alter(inode);
+  if (change.mode || change.uid || change.gid || change.size || change.chosen_time) return may_alter(inode);
   if (change.atime) return may_extend(inode);
   return {};
 }

@@ -231,6 +231,12 @@ TEST_F(Posix, an_append_only_file_grows) {
   AttrChange size;
   size.size = 0;
   EXPECT_TRUE(change(file, size).fails_with(Errc::not_permitted));
+  AttrChange touched, dated;
+  touched.atime = touched.mtime = clock_.now();
+  EXPECT_TRUE(change(file, touched).ok());
+  dated.atime = dated.mtime = Timestamp{1, 0};
+  dated.chosen_time = true;
+  EXPECT_TRUE(change(file, dated).fails_with(Errc::not_permitted));
   auto unlinked = fixture_.call([&](Operation& op) { return fixture_.fs().unlink(op, kRootIno, "f"); });
   EXPECT_TRUE(unlinked.fails_with(Errc::not_permitted));
 }

@@ -17,7 +17,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.telldir.restype = ctypes.c_long
 libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETFSLABEL = 0x80086601, 0x40086602, 0x81009431
-FS_IOC_FIEMAP = 0xC020660B
+FS_IOC_FIEMAP, FITRIM = 0xC020660B, 0xC0185879
 IMMUTABLE, APPEND, NOATIME = 0x10, 0x20, 0x80
 AT_FDCWD, AT_EMPTY_PATH, RENAME_WHITEOUT = -100, 0x1000, 4
 STATX_BTIME = 0x800
@@ -152,6 +152,9 @@ class Posix(MountTest):
         self.fails(errno.EPERM, os.truncate, path, 0)
         self.fails(errno.EPERM, path.unlink)
         self.fails(errno.EPERM, os.rename, path, self.dir / "other")
+        self.fails(errno.EPERM, path.chmod, 0o600)
+        self.fails(errno.EPERM, os.utime, path, (1, 1))
+        os.utime(path)
         self.image.remount()
         self.assertEqual(path.read_bytes(), b"line\n" + b"0123456789" * 30_000)
         set_flags(path, 0)
@@ -225,6 +228,26 @@ class Posix(MountTest):
         path.chmod(0o600)
         self.image.remount()
         self.assertEqual(birth_time(path), born)
+
+    def test_trim(self):
+        """FITRIM on an image makes holes where nothing is; says how much; checks its range; is not for everybody."""
+        if not IS_ROOT:
+            self.skipTest("not root")
+        fill_random(self.dir / "gone", 60 * MIB, 1)
+        fill_random(self.dir / "kept", 20 * MIB, 2)
+        (self.dir / "gone").unlink()
+        command(BIN / "varve", "checkpoint", self.dir)
+        fd = os.open(self.dir, os.O_RDONLY)
+        trimmed = struct.unpack("QQQ", fcntl.ioctl(fd, FITRIM, struct.pack("QQQ", 0, 2**64 - 1, 0)))[1]
+        self.assertGreater(trimmed, 50 * MIB)
+        self.assertLess(self.image.path.stat().st_blocks * 512, 60 * MIB)
+        for wrong in ((2**62, MIB, 0), (256 * MIB, 256 * MIB, 0), (0, 4095, 0), (0, 2**64 - 1, 2**40)):
+            self.fails(errno.EINVAL, fcntl.ioctl, fd, FITRIM, struct.pack("QQQ", *wrong))
+        os.close(fd)
+        self.assertTrue(same_random(self.dir / "kept", 20 * MIB, 2))
+        self.image.folder.chmod(0o755)
+        self.image.remount("allow_other")
+        self.assertNotEqual(subprocess.run(["fstrim", self.dir], user=1234, capture_output=True).returncode, 0)
 
     # --- times ---
 
