@@ -73,8 +73,10 @@ OldMap read_old_map(io::BlockDevice& device, const format::Superblock& super, Tr
   return map;
 }
 
-MapBuilder::MapBuilder(io::BlockDevice& device, format::Superblock& super, NodeSpace& space, ActionLog& actions)
-    : device_(device), super_(super), space_(space), actions_(actions), cache_(super.identity, kCacheBytes),
+MapBuilder::MapBuilder(io::BlockDevice& device, format::Superblock& super, NodeSpace& space, ActionLog& actions,
+                       std::uint64_t memory)
+    : device_(device), super_(super), space_(space), actions_(actions),
+      leaves_at_once_(std::max<std::uint64_t>(memory / kBlockSize, 1)), cache_(super.identity, kCacheBytes),
       source_(cache_, device, false) {
   for (Map* map : {&reverse_, &free_}) {
     const TreeId tree = map == &reverse_ ? TreeId::reverse_map : TreeId::free_map;
@@ -191,13 +193,27 @@ Status MapBuilder::close() {
   return {};
 }
 
-void MapBuilder::fill_owners(check::Claims& claims, TreeCounts& counts, BlockAddr image) {
+// The owners are not kept: each lot of leaves hears of them in a walk of its own.
+Status MapBuilder::write_owners(check::Claims& claims, TreeCounts& counts, BlockAddr image) {
   const std::uint64_t per_leaf = reverse_.root.shape.per_leaf();
-  for (const std::uint64_t leaf : reverse_.leaves)
-    for (std::uint64_t i = 0; i < per_leaf && leaf * per_leaf + i < reverse_.root.shape.records; ++i)
-      std::ranges::fill(reverse_.editor->record(leaf * per_leaf + i), std::byte{0});
+  for (auto leaf = reverse_.leaves.begin(); leaf != reverse_.leaves.end();) {
+    const auto first = leaf;
+    for (std::uint64_t n = 0; n < leaves_at_once_ && leaf != reverse_.leaves.end(); ++n) ++leaf;
+    TRY(reverse_.editor->load_leaves(*first * per_leaf, (*std::prev(leaf) + 1) * per_leaf));
+    for (auto at = first; at != leaf; ++at)
+      for (std::uint64_t i = 0; i < per_leaf && *at * per_leaf + i < reverse_.root.shape.records; ++i)
+        std::ranges::fill(reverse_.editor->record(*at * per_leaf + i), std::byte{0});
+    claims = check::Claims(super_);
+    counts = {};
+    fill_owners(claims, counts, image);
+    TRY(reverse_.editor->write_leaves(space_));
+  }
+  return {};
+}
+
+void MapBuilder::fill_owners(check::Claims& claims, TreeCounts& counts, BlockAddr image) {
   claims.set_recorder([&](BlockAddr address, const format::ReverseEntry& entry) {
-    if (reverse_.leaves.contains(address.v / per_leaf)) format::encode_reverse_entry(entry, reverse_.editor->record(address.v));
+    if (const auto record = reverse_.editor->record(address.v); !record.empty()) format::encode_reverse_entry(entry, record);
   });
   claim_tree(claims, &counts);
   claim_maps(claims);
@@ -242,6 +258,7 @@ Status MapBuilder::run(BlockAddr image) {
     if (!map->old.sound) map->root.ref = {};
     map->editor = std::make_unique<meta::MapEditor>(source_, map->root);
   }
+  reverse_.editor->defer_leaves();
   claim_maps(before);
   if (before.is_inside(super_.image.address) && !before.is_claimed(super_.image.address))
     claim_image(before, super_.image.address);
@@ -253,7 +270,7 @@ Status MapBuilder::run(BlockAddr image) {
   TRY(close());
   check::Claims claims(super_);
   TreeCounts counts;
-  fill_owners(claims, counts, image);
+  TRY(write_owners(claims, counts, image));
   fill_segments(claims);
   if (wrong_leaves > 0) actions_.add(ActionCode::reverse_map_corrected, {}, fmt::format("{} leaves", wrong_leaves));
   if (wrong_segments > 0) actions_.add(ActionCode::free_map_corrected, {}, fmt::format("{} leaves", wrong_segments));

@@ -1,5 +1,6 @@
 // Brings `.mfile` and `.ffile` in line with the inode file, whatever they said before. Leaves that are right are kept when
-// the map can be read; else it is made anew, which takes 24 bytes of memory for each block in use.
+// the map can be read; else it is made anew. So many leaves at a time are held in memory as the caller allows, and the tree is
+// walked once for each lot; beside them it takes about 2 bytes for each block in use.
 #pragma once
 
 #include <functional>
@@ -31,8 +32,9 @@ OldMap read_old_map(io::BlockDevice& device, const format::Superblock& super, fo
 
 class MapBuilder {
  public:
-  // `super`: its inode_file is the new tree, on the device; its maps and image are the old ones.
-  MapBuilder(io::BlockDevice& device, format::Superblock& super, NodeSpace& space, ActionLog& actions);
+  // `super`: its inode_file is the new tree, on the device; its maps and image are the old ones. `memory`: bytes of
+  // leaves of `.mfile` at a time, at least one.
+  MapBuilder(io::BlockDevice& device, format::Superblock& super, NodeSpace& space, ActionLog& actions, std::uint64_t memory);
 
   // Writes the maps (not flushed) and puts roots and counts into the superblock. `image`: block for the new image.
   Status run(BlockAddr image);
@@ -55,6 +57,7 @@ class MapBuilder {
   Status touch_wrong_owners(const check::Claims& claims);
   Status touch_wrong_segments(const check::Claims& claims);
   Status close();
+  Status write_owners(check::Claims& claims, TreeCounts& counts, BlockAddr image);
   void fill_owners(check::Claims& claims, TreeCounts& counts, BlockAddr image);
   void fill_segments(const check::Claims& claims);
   void fill_segment(std::uint64_t segment, const check::Claims& claims);
@@ -63,6 +66,7 @@ class MapBuilder {
   format::Superblock& super_;
   NodeSpace& space_;
   ActionLog& actions_;
+  const std::uint64_t leaves_at_once_;
   meta::NodeCache cache_;
   meta::BlockingSource source_;
   Map reverse_, free_;

@@ -58,7 +58,9 @@ Result<BlockAddr> NodeSpace::allocate() {
       return given;
     }
   }
-  return Error(Errc::no_space, fmt::format("{}: no free block is left for the repaired metadata", device_.name()));
+  return Error(Errc::no_space, fmt::format("{}: every block is in use, and a repair needs some for the new metadata; nothing has been "
+                                           "changed. Copy what can be read to another filesystem: varve salvage {} DIR",
+                                           device_.name(), device_.name()));
 }
 
 Status NodeSpace::write(BlockAddr address, std::span<const std::byte> block, std::uint32_t, format::TreeId, std::uint8_t) {

@@ -136,7 +136,7 @@ Status Rebuild::run() {
   protect();
   TRY(write_tree(edits));
   const BlockAddr image = TRY(space_.allocate());
-  TRY(MapBuilder(device_, super_, space_, actions_).run(image));
+  TRY(MapBuilder(device_, super_, space_, actions_, options_.map_memory).run(image));
   TRY(write_image(image));
   TRY(device_.flush());
   TRY(write_superblocks(device_, super_));

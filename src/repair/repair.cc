@@ -76,7 +76,8 @@ Result<check::Report> Repair::find_superblock(const Error& why) {
 }
 
 Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
-  return rebuild(device_, report.super, {.keep_log = keep_log, .above = settled_}, outcome_.actions, progress_);
+  const RebuildOptions options{.keep_log = keep_log, .above = settled_, .map_memory = options_.map_memory};
+  return rebuild(device_, report.super, options, outcome_.actions, progress_);
 }
 
 // The log names a checkpoint that no superblock knows: its image may be found.

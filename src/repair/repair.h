@@ -18,6 +18,7 @@ struct RepairOptions {
   bool search = false;       // look for lost superblocks even where nothing looks like Varve
   bool verify_data = false;
   bool skip_when_clean = false;
+  std::uint64_t map_memory = 64 << 20;  // bytes of `.mfile` that are made at a time; less takes longer
 };
 
 struct Outcome {

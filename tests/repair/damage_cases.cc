@@ -213,6 +213,16 @@ std::vector<DamageCase> superblock_cases() {
          return larger;
        }},
       {"110-clock-unit", Code::field_wrong, with_image([](Superblock& s) { s.clock_unit = 77; })},
+      // With a wrong count beside it: alone both are what a crash leaves, and the next mount sees to it.
+      {"201-log-to-replay", Code::needs_recovery,
+       [] {
+         Small small;
+         small.builder.change_image = [](Superblock& s) { s.clean = false, s.data_blocks += 7; };
+         Device device = small.build();
+         put_chunk(*device, small.builder.super(), small.builder.super().chain.start, 1, 0, 0, false);
+         return device;
+       }},
+      {"203-not-unmounted", Code::not_unmounted, with_image([](Superblock& s) { s.clean = false, s.data_blocks += 7; })},
       {"202-log-after-clean", Code::log_after_clean, with_small([](const Small& s, io::MemDevice& d) {
          put_chunk(d, s.builder.super(), s.builder.super().chain.start, 1, 0, 0, false);
        })},
@@ -262,6 +272,10 @@ std::vector<DamageCase> tree_cases() {
       {"307-beyond-end", Code::map_beyond_end, with_node(TreeId::reverse_map, 1, 0, [](auto bytes) {
          for (std::size_t i = 0; i < 12; ++i)
            bytes[kNodeHeaderBytes + 255 * 12 + i] = bytes[kNodeHeaderBytes + 1 * 12 + i];
+       })},
+      {"308-not-compared", Code::not_compared, with_big([](const Big& big, io::MemDevice& device) {
+         wipe(device, node_of(big.builder, TreeId::inode_file, 1, 0));
+         wipe(device, node_of(big.builder, TreeId::free_map, 0, 0));
        })},
       {"401-outside", Code::address_outside, with_extent([](const Small&, Extent& e) { e.address = BlockAddr{5}; })},
       {"402-claimed-twice", Code::claimed_twice, with_items([](const Small& s, Items& items) {

@@ -1,5 +1,8 @@
 // Devices that cannot be read in places, and searches that must find nothing.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "check/checking.h"
 #include "fsck/recovery.h"
@@ -45,6 +48,40 @@ TEST(RepairDevice, UnreadableBlocks) {
   expect_repair_without(node_of(builder, format::TreeId::inode_file, 0, 2), *image, Code::node_unreadable);
   expect_repair_without(node_of(builder, format::TreeId::inode_file, 1), *image, Code::node_unreadable);
   expect_repair_without(node_of(builder, format::TreeId::reverse_map, 1), *image, Code::node_unreadable);
+}
+
+// Nobody can bring the bytes back: the block stays with its file, and stays an error, also when the maps are made anew.
+TEST(RepairDevice, UnreadableDataIsReportedAndKept) {
+  ImageBuilder builder;
+  check::test::fill(builder);
+  const auto image = builder.build();
+  const auto owned = std::ranges::find_if(builder.owners(), [](const auto& entry) {
+    return entry.second.owner == format::Owner::file_block && entry.second.block == 3;
+  });
+  ASSERT_NE(owned, builder.owners().end());
+  for (const bool map_lost : {false, true}) {
+    const auto copy = image->snapshot();
+    if (map_lost) wipe(*copy, node_of(builder, format::TreeId::reverse_map, 1));
+    FaultDevice faulty(*copy);
+    Fault fault;
+    fault.kind = io::IoKind::read;
+    fault.times = Fault::kForEver;
+    fault.touches_block = owned->first;
+    faulty.add(fault);
+    const auto done = repair(faulty, fsck::recover, {.search = true, .verify_data = true});
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    for (const check::Report* report : {&done->before, &done->after}) {
+      ASSERT_EQ(report->problems.count(Code::data_unreadable), 1U) << check::test::lines(*report);
+      for (const check::Problem& problem : report->problems.kept()) {
+        if (problem.code != Code::data_unreadable) continue;
+        EXPECT_EQ(problem.where.address.v, owned->first);
+        EXPECT_EQ(problem.where.ino, owned->second.ino);
+        EXPECT_THAT(problem.detail, testing::HasSubstr("file block 3"));
+      }
+    }
+    EXPECT_EQ(done->errors_left(), 1U) << check::test::lines(done->after);
+    EXPECT_EQ(done->actions.empty(), !map_lost) << "there is nothing to be done about the block";
+  }
 }
 
 TEST(RepairDevice, NothingOfVarveIsLeftAlone) {

@@ -116,7 +116,7 @@ Status MapEditor::touch_level(std::uint8_t level, std::span<const Position> miss
     missing = missing.subspan(batch.size());
     std::vector<NodeWant> wants;
     for (const Position& position : batch)
-      if (const NodeRef& ref = old_ref(position)) wants.push_back(want_of(root_, ref, level));
+      if (const NodeRef& ref = old_ref(position); ref && (level > 0 || !deferred_)) wants.push_back(want_of(root_, ref, level));
     if (wants.size() > 1) source_.prefetch(wants);
     for (const Position& position : batch) TRY(load(position));
   }
@@ -132,18 +132,46 @@ const NodeRef& MapEditor::old_ref(const Position& position) const {
 Status MapEditor::load(const Position& position) {
   const auto [level, index] = position;
   const NodeRef& ref = old_ref(position);
-  const NodePtr old = ref ? TRY(get_node(source_, root_, ref, level, index)) : NodePtr();
   DirtyNode node;
   node.old_address = ref.address;
   if (level > 0) {
+    const NodePtr old = ref ? TRY(get_node(source_, root_, ref, level, index)) : NodePtr();
     node.slots.assign(kMapFanout, NodeRef{});
     if (old) std::ranges::copy(old->slots(), node.slots.begin());
-  } else {
-    node.records = AlignedBuffer::zeroed(format::kNodePayloadBytes);
-    if (old) std::ranges::copy(old->records(), node.records.data());
+  } else if (!deferred_) {
+    TRY(load_records(node, ref, index));
   }
   dirty_.emplace(position, std::move(node));
   unassigned_.push_back(position);
+  return {};
+}
+
+Status MapEditor::load_records(DirtyNode& node, const NodeRef& old, std::uint64_t leaf) {
+  const NodePtr found = old ? TRY(get_node(source_, root_, old, 0, leaf)) : NodePtr();
+  node.records = AlignedBuffer::zeroed(format::kNodePayloadBytes);
+  if (found) std::ranges::copy(found->records(), node.records.data());
+  return {};
+}
+
+Status MapEditor::load_leaves(std::uint64_t first, std::uint64_t end) {
+  const std::uint64_t per_leaf = root_.shape.per_leaf();
+  for (auto at = dirty_.lower_bound({0, first / per_leaf}); at != dirty_.end(); ++at) {
+    const auto& [level, leaf] = at->first;
+    if (level > 0 || leaf * per_leaf >= end) break;
+    if (at->second.records.size() == 0 && !at->second.written) TRY(load_records(at->second, old_ref(at->first), leaf));
+  }
+  return {};
+}
+
+Status MapEditor::write_leaves(NodeSink& sink) {
+  AlignedBuffer block(kBlockSize);
+  for (auto& [position, node] : dirty_) {
+    if (position.first > 0) break;
+    if (node.records.size() == 0) continue;
+    if (!node.address) return Error(Errc::invalid, "map: a leaf without an address");
+    node.written = TRY(write_node(position, node, sink, block));
+    node.records = {};
+  }
   return {};
 }
 
@@ -169,7 +197,7 @@ Status MapEditor::assign(NodeSink& sink, const std::function<void(BlockAddr, std
 std::span<std::byte> MapEditor::record(std::uint64_t index) {
   const std::uint64_t per_leaf = root_.shape.per_leaf();
   const auto at = dirty_.find({0, index / per_leaf});
-  if (at == dirty_.end()) return {};
+  if (at == dirty_.end() || at->second.records.size() == 0) return {};
   return at->second.records.span().subspan((index % per_leaf) * root_.shape.record_bytes, root_.shape.record_bytes);
 }
 
@@ -179,7 +207,8 @@ Result<MapRoot> MapEditor::write(NodeSink& sink) {
   AlignedBuffer block(kBlockSize);
   for (auto& [position, node] : dirty_) {  // ascending levels
     const auto [level, index] = position;
-    const NodeRef ref = TRY(write_node(position, node, sink, block));
+    if (level == 0 && !node.written && node.records.size() == 0) return Error(Errc::invalid, "map: a leaf without content");
+    const NodeRef ref = node.written ? node.written : TRY(write_node(position, node, sink, block));
     if (level == root_.shape.root_level()) root.ref = ref;
     else dirty_.at({static_cast<std::uint8_t>(level + 1), index / kMapFanout}).slots[slot_of(index)] = ref;
   }

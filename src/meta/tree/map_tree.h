@@ -43,15 +43,21 @@ class MapEditor {
   // Gives a new address to each dirty node that has none yet, leaves first, releases the old one; calls
   // given(address, level) per node, which may touch() more.
   Status assign(NodeSink& sink, const std::function<void(BlockAddr, std::uint8_t level)>& given);
-  // Bytes of a record whose leaf was touched; changeable until write().
+  // Bytes of a record whose leaf was touched; changeable until write(). Empty: its leaf is not in memory.
   std::span<std::byte> record(std::uint64_t index);
   std::uint64_t dirty_nodes() const { return dirty_.size(); }
   // Every dirty node with its new address.
   void for_each_address(const std::function<void(BlockAddr, std::uint8_t level)>& visit) const {
     for (const auto& [position, node] : dirty_) visit(node.address, position.first);
   }
-  // Writes all dirty nodes, children first; every one must have an address.
+  // Writes all dirty nodes, children first; every one must have an address, and content if it has not been written.
   Result<MapRoot> write(NodeSink& sink);
+
+  // For more leaves than memory should hold: after defer_leaves() touch() loads no leaf. load_leaves() does, those touched
+  // leaves that have records in [first, end); write_leaves() writes these and lets go of their content, for good.
+  void defer_leaves() { deferred_ = true; }
+  Status load_leaves(std::uint64_t first, std::uint64_t end);
+  Status write_leaves(NodeSink& sink);
 
  private:
   struct DirtyNode {
@@ -59,12 +65,14 @@ class MapEditor {
     BlockAddr address;                    // none until assigned
     std::vector<format::NodeRef> slots;   // interior
     AlignedBuffer records;                // leaf
+    format::NodeRef written;              // leaf of write_leaves()
   };
   using Position = std::pair<std::uint8_t, std::uint64_t>;  // level, index of the node in its level
 
   const format::NodeRef& old_ref(const Position& position) const;
   Status touch_level(std::uint8_t level, std::span<const Position> missing);
   Status load(const Position& position);
+  Status load_records(DirtyNode& node, const format::NodeRef& old, std::uint64_t leaf);
   Result<format::NodeRef> write_node(const Position& position, const DirtyNode& node, NodeSink& sink,
                                      AlignedBuffer& block);
 
@@ -72,6 +80,7 @@ class MapEditor {
   MapRoot root_;
   std::map<Position, DirtyNode> dirty_;
   std::vector<Position> unassigned_;
+  bool deferred_ = false;
 };
 
 }  // namespace varve::meta
