@@ -83,6 +83,24 @@ TEST(Hazards, H9_a_damaged_chunk_is_told_from_a_crash) {
   }
 }
 
+// Bytes of the last chunk that are not those that were written, and would make a valid name.
+TEST(Hazards, H10_a_changed_byte_ends_the_log) {
+  Unclean crash(std::string(kSyncedSteps) + "; create /tail 0644; seal");
+  const auto chain = chain_of(*crash.image);
+  ASSERT_FALSE(chain.empty());
+  auto bytes = block_at(*crash.image, chain.back().header.address);
+  const std::string_view name = "tail";
+  const auto at = std::search(bytes.begin(), bytes.end(), name.begin(), name.end(),
+                              [](std::byte b, char c) { return b == static_cast<std::byte>(c); });
+  ASSERT_NE(at, bytes.end());
+  *at = static_cast<std::byte>('m');
+  crash.image->poke(chain.back().header.address.v * kBlockSize, bytes);
+  Mounted mounted(*crash.image);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  for (const char* path : {"/tail", "/mail"}) EXPECT_FALSE(mounted.fixture.resolve(path).ok()) << path;
+  EXPECT_TRUE(mounted.fixture.resolve("/d").ok()) << "what was synced is there";
+}
+
 // Half-written sectors read as errors on real drives: the end of the log, not the end of the mount.
 TEST(Hazards, H11_an_unreadable_tail_ends_the_log) {
   Unclean crash(std::string(kSyncedSteps) + "; create /e 0644; write /e 0 4096 5; seal");
@@ -169,6 +187,28 @@ TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
       EXPECT_TRUE(good(recording.find(snapshot_of(mounted.fixture), recording.allowed(cut), state))) << to_string(cut);
     }
   }
+}
+
+// The device never wrote the second superblock, the log went on, and then the first one rots: what the older one leads
+// to has been free for use since.
+TEST(Hazards, H27_a_superblock_that_was_never_written_is_missed) {
+  World world(WorldParameters{});
+  ASSERT_TRUE(good(world.start()));
+  const BlockAddr last{world.device.geometry().blocks() - 1};
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; write /f 0 50000 1; checkpoint; fsync /f"))));
+  const auto older = block_at(world.device, last);
+  ASSERT_TRUE(good(run_script(world.steps, script("create /g 0644; fsync /g; checkpoint; create /h 0644; fsync /h"))));
+  world.fixture.crash();
+  world.device.poke(last.v * kBlockSize, older);
+  {
+    const auto copy = world.device.snapshot();
+    Mounted mounted(*copy);
+    EXPECT_TRUE(mounted.status.ok()) << "the first one knows";
+  }
+  wipe(world.device, BlockAddr{0});
+  Mounted mounted(world.device);
+  ASSERT_TRUE(mounted.status.fails_with(Errc::needs_fsck));
+  EXPECT_NE(mounted.status.error().message().find("superblock"), std::string::npos) << mounted.status.error().message();
 }
 
 // A block rots, and its segment is cleaned over and over: its content must never become "valid".
@@ -279,11 +319,14 @@ TEST(Hazards, H45_recovery_onto_an_overlay_leaves_the_image_alone) {
 
 TEST(Hazards, H46_without_any_superblock_the_mount_says_so) {
   Unclean crash(kSyncedSteps);
-  wipe(*crash.image, BlockAddr{0});
-  wipe(*crash.image, BlockAddr{crash.image->geometry().blocks() - 1});
-  Mounted mounted(*crash.image);
-  ASSERT_FALSE(mounted.status.ok());
-  EXPECT_FALSE(mounted.status.error().message().empty());
+  for (const bool wiped : {false, true}) {
+    const auto image = crash.image->snapshot();
+    for (const BlockAddr copy : {BlockAddr{0}, BlockAddr{image->geometry().blocks() - 1}})
+      wiped ? wipe(*image, copy) : flip_bit(*image, copy, 999);
+    Mounted mounted(*image);
+    ASSERT_TRUE(mounted.status.fails_with(wiped ? Errc::not_varve : Errc::needs_fsck));
+    EXPECT_NE(mounted.status.error().message().find("fsck.varve"), std::string::npos) << mounted.status.error().message();
+  }
 }
 
 // Any one block of the metadata or the log spoilt: a promised state, an error, or a refusal; never a wrong answer.

@@ -266,12 +266,14 @@ TEST(Hazards, H41_orphans_are_found_and_freed) {
 // Recovery starts fresh segments and leaves the rest of the old ones: many times over, on a small device.
 TEST(Hazards, H50_heads_go_on_in_fresh_segments_after_recovery) {
   const CrashSetup base = setup_of(kSmall, 0);
-  DurableState state = prepare(base, script("create /f 0644; create /g 0644"));
+  DurableState state = prepare(base, script("create /f 0644; create /g0 0644; create /g1 0644; write /g0 0 70000 9"));
   for (std::uint64_t round = 0; round < 80; ++round) {
     CrashSetup setup = base;
     setup.seed = round + 1;
-    const Script steps = script(fmt::format("write /f {} 100 {}; fsync /f; write /g 0 70000 {}; seal", round * 50,
-                                            round + 1, round + 500));
+    // What one round has synced at the head of a group must not be overwritten by the next.
+    const Script steps = script(fmt::format("write /f {} 100 {}; fsync /f; write /g{} 0 70000 {}; fsync /g{};"
+                                            "write /f 8192 70000 {}; seal",
+                                            round * 50, round + 1, round % 2, round + 500, round % 2, round + 700));
     Recording recording(setup, state, steps);
     ASSERT_TRUE(good(recording.failed())) << "round " << round;
     DurableState next;

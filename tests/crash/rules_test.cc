@@ -48,6 +48,7 @@ TEST(Hazards, H12_H13_every_chunk_is_in_the_one_chain) {
   for (int i = 0; i < 30; ++i)
     steps += fmt::format("write /small {} 3000 {}; seal; write /large {} 400000 {}; seal; ", i * 5000, i + 1,
                          i * 100000, i + 100);
+  for (int i = 0; i < 100; ++i) steps += fmt::format("write /small {} 3000 {}; seal; ", i * 5000, i + 200);
   ASSERT_TRUE(good(run_script(world.steps, script(steps + "fsync /small"))));
   const Lsn last = store_of(world).log().position().lsn;
   world.fixture.crash();
@@ -57,7 +58,27 @@ TEST(Hazards, H12_H13_every_chunk_is_in_the_one_chain) {
   ASSERT_TRUE(followed.ok()) << followed.error().message();
   EXPECT_GT(followed->chunks, 20U);
   EXPECT_EQ(followed->chunks, last - super.lsn);
-  EXPECT_EQ(followed->chunks, chain_of(world.device).size()) << "found wherever they stand";
+  const auto found = chain_of(world.device);
+  EXPECT_EQ(followed->chunks, found.size()) << "found wherever they stand";
+  std::set<std::uint64_t> segments;
+  for (const FoundChunk& chunk : found) segments.insert((chunk.header.address - super.first_segment) / super.segment_blocks);
+  EXPECT_GE(segments.size(), 3U) << "the chain has gone on elsewhere";
+}
+
+// The nodes of the maps stand in blocks that the maps must know, too: now and then these are in a part that nothing else
+// has touched.
+TEST(Hazards, H20_maps_know_their_own_nodes) {
+  World world({.bytes = 64u << 20, .image = {}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  const Ino file = world.fixture.make("/f", 0100644)->ino;
+  for (std::size_t round = 0; round < 60; ++round) {
+    const std::vector<std::byte> content((8u << 20) - round * 4096, std::byte{1});
+    ASSERT_TRUE(world.fixture.write(file, 0, content).ok());
+    const Status made = checkpoint(world.fixture);
+    ASSERT_TRUE(made.ok()) << made.error().message();
+  }
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  EXPECT_TRUE(good(check_image(world.device)));
 }
 
 // Neither what waits for a checkpoint nor what a recovery has to hold grows without bound.
@@ -78,6 +99,23 @@ TEST(Hazards, H23_what_a_checkpoint_has_to_merge_is_bounded) {
   EXPECT_GT(most_records, kRecords / 2);
   EXPECT_LT(most_records, kRecords + 100);
   EXPECT_LT(most_log, world.device.geometry().blocks() / 2 + 512);
+}
+
+// The same by its length, where records are few.
+TEST(Hazards, H23_what_a_recovery_has_to_follow_is_bounded) {
+  World world({.bytes = 32u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) {
+                 o.checkpoint_records = 1'000'000;
+               }});
+  ASSERT_TRUE(good(world.start()));
+  const Ino file = world.fixture.make("/f", 0100644)->ino;
+  const std::vector<std::byte> content(90000, std::byte{1});
+  std::uint64_t most_log = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(world.fixture.write(file, i % 5 * 90112, content).ok());
+    most_log = std::max(most_log, store_of(world).log_blocks_since_checkpoint());
+  }
+  EXPECT_GT(most_log, 1500U);
+  EXPECT_LT(most_log, world.device.geometry().blocks() / 2);
 }
 
 // Nodes die together, so they stand together: no segment holds both nodes and blocks of files.
