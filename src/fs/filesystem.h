@@ -122,10 +122,15 @@ class Filesystem {
 
   // --- data ---
   // Bytes read (short only at end of file). `out` is best aligned to kBlockSize with a whole number of blocks: then the
-  // device writes straight into it. Its content is undefined until the call succeeds. `version`, if bytes were read: what
-  // content_version() says as long as they are current.
-  Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out,
-                           std::uint64_t* version = nullptr);
+  // device writes straight into it. Its content is undefined until the call succeeds.
+  struct ReadOptions {
+    bool keep_atime = false;            // O_NOATIME
+    std::uint64_t* version = nullptr;   // if bytes were read: what content_version() says as long as they are current
+  };
+  Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out, const ReadOptions& options);
+  Result<std::size_t> read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out) {
+    return read(operation, ino, offset, out, {});
+  }
   // Changes to a number never used before with every change of the file's bytes or size, and at other times; 0: unknown.
   std::uint64_t content_version(Ino ino) const;
   // At most 1 MiB, one atomic operation. `data` must stay unchanged until the call returns something else than

@@ -282,7 +282,7 @@ std::uint64_t Filesystem::content_version(Ino ino) const {
 }
 
 Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out,
-                                     std::uint64_t* version) {
+                                     const ReadOptions& options) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
@@ -292,8 +292,8 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
     TRY(ReadRange(a, *inode, offset, wanted).run());
-    touch = atime_is_due(a.engine().options(), *inode, a.now());
-    if (version) *version = inode->content_version();
+    touch = !options.keep_atime && atime_is_due(a.engine().options(), *inode, a.now());
+    if (options.version) *options.version = inode->content_version();
     return wanted.size();
   });
   if (touch) touch_atime(*engine_, operation, ino);

@@ -9,14 +9,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "fuse/background.h"
 #include "fuse/device_transport.h"
 #include "fuse/lifetime.h"
 #include "fuse/mount_point.h"
+#include "fuse/mount_table.h"
 #include "fuse/server.h"
 #include "fuse/session.h"
 
@@ -68,6 +71,17 @@ std::shared_ptr<LargeMemory> protect_process(const MountOptions& options) {
   return memory;
 }
 
+// The daemon of a mount that has just gone may not have written everything yet: a moment later the device is free.
+Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& source, const io::OpenOptions& options) {
+  constexpr auto kLook = std::chrono::milliseconds(20);
+  constexpr int kLooks = 250;
+  for (int looks = 0;; ++looks) {
+    auto device = io::open_device(source, options);
+    if (looks == kLooks || !device.fails_with(Errc::in_use) || find_mount_of(source)) return device;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
 Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
   ServerOptions server = options.server;
@@ -78,7 +92,7 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
 
   io::OpenOptions open;
   open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
-  mount->device = TRY(io::open_device(source, open));
+  mount->device = TRY(open_when_free(source, open));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
   mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,7 +42,9 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
 
 void read_range(Request& r, const FileRange& range) {
   const auto space = r.reply_space(range.bytes);
-  r.serve([&r, offset = range.offset, space] { return r.fs().read(r.operation(), r.node(), offset, space); },
+  r.serve([&r, offset = range.offset, space, keep = range.keep_atime] {
+            return r.fs().read(r.operation(), r.node(), offset, space, {.keep_atime = keep});
+          },
           [&r, space](std::size_t bytes) { r.reply_bytes(space.first(bytes)); });
 }
 
@@ -79,7 +82,7 @@ void seek_after_flush(Request& r, std::uint64_t offset, fs::SeekKind kind) {
 
 Status read(Request& r) {
   const auto in = TRY(r.body().take<fuse_read_in>());
-  const FileRange range{r.node(), in.offset, std::min(in.size, kMaxWrite)};
+  const FileRange range{r.node(), in.offset, std::min(in.size, kMaxWrite), (in.flags & O_NOATIME) != 0};
   if (range.bytes >= ReadAhead::kLeast)
     read_stream(r, range);
   else

@@ -17,7 +17,8 @@ void AheadPiece::start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std
       queue, operation_,
       [this]() -> Result<std::size_t> {
         if (!memory_) memory_ = pool_->take(range_.bytes);
-        return fs_.read(operation_, range_.ino, range_.offset, {memory_.data(), range_.bytes}, &version_);
+        return fs_.read(operation_, range_.ino, range_.offset, {memory_.data(), range_.bytes},
+                        {.keep_atime = range_.keep_atime, .version = &version_});
       },
       [self = shared_from_this(), useless = std::move(useless)](const Result<std::size_t>& got) { self->finish(got, useless); });
 }
@@ -68,7 +69,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
   if (stream.run < kSureAfter) return fresh;
   stream.planned = std::max(stream.planned, stream.end);
   for (; stream.planned < stream.end + kWindow && bytes_ + range.bytes <= max_bytes_; stream.planned += range.bytes) {
-    const FileRange next{range.ino, stream.planned, range.bytes};
+    const FileRange next{range.ino, stream.planned, range.bytes, range.keep_atime};
     const auto [at, is_new] = pieces_.try_emplace({next.ino.v, next.offset});
     if (!is_new) continue;
     at->second = {std::make_shared<AheadPiece>(fs_, next), now};

@@ -25,6 +25,7 @@ struct FileRange {
   Ino ino;
   std::uint64_t offset = 0;  // bytes
   std::size_t bytes = 0;
+  bool keep_atime = false;  // O_NOATIME
 
   std::uint64_t end() const { return offset + bytes; }
 };

@@ -29,6 +29,17 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual((self.dir / "hello").read_text(), "sediment\n")
         image.check_all()
 
+    def test_a_mount_waits_for_the_one_that_is_ending(self):
+        image = self.made()
+        for turn in range(2):
+            image.mount()
+            for i in range(20_000):  # that ends with a checkpoint that takes a while
+                os.symlink("x" * 200, self.dir / f"{turn}-{i}")
+            command("umount", "-i", self.dir)  # without our helper nobody waits for the daemon
+        image.mount()
+        self.assertEqual(len(os.listdir(self.dir)), 40_000)
+        image.check_all()
+
     def test_inode_numbers_and_times_survive_a_remount(self):
         image = self.made()
         image.mount()

@@ -251,6 +251,24 @@ class Posix(MountTest):
 
     # --- times ---
 
+    def test_reads_with_noatime_leave_no_trace(self):
+        path = self.dir / "f"
+        path.write_bytes(b"x" * 2 * MIB)
+        os.sync()
+        self.image.remount("strictatime")
+
+        def changes(flags, size):
+            before = path.stat().st_atime_ns
+            time.sleep(0.02)
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECT | flags)  # no cache between it and the daemon
+            os.preadv(fd, [mmap.mmap(-1, size)], 0)
+            os.close(fd)
+            return path.stat().st_atime_ns != before
+
+        for size in (4096, MIB):  # the second is read as a stream
+            self.assertTrue(changes(0, size), size)
+            self.assertFalse(changes(os.O_NOATIME, size), size)
+
     def test_access_times(self):
         path = self.dir / "f"
         def read_again(options):
