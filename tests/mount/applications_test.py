@@ -146,7 +146,7 @@ class Applications(MountTest):
             if name.startswith("io_uring") and not self.has_io_uring():
                 continue
             with self.subTest(name):
-                command("fio", f"--name={name.replace(" ", "-")}", f"--directory={self.dir}", "--size=32M", "--io_size=64M",
+                command("fio", f"--name={name.replace(' ', '-')}", f"--directory={self.dir}", "--size=32M", "--io_size=64M",
                         "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--end_fsync=1",
                         f"--randseed={SEED}", *options, timeout=300, cwd=self.image.folder)
                 os.sync()
