@@ -87,7 +87,6 @@ bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
 // A round gives nothing back before it is settled, and until then users need room, too: while none of them has to wait it
 // takes no more than leaves them twice what they took during the last one. A third at least, or it would gain nothing.
 std::uint64_t Workbench::most_segments() const {
-  if (!task_.for_room || task_.waited_for) return ~std::uint64_t{0};
   const std::uint64_t users = 2 * task_.users_meanwhile / store_.segments().geometry().blocks + 2;
   return std::max(spare_ - std::min(spare_, users), spare_ / 3);
 }
@@ -118,13 +117,14 @@ Victims Workbench::choose_from_range(const SelectionLimits& limits) {
 }
 
 Victims Workbench::choose() {
-  SelectionLimits limits = this->limits();
-  limits.fits = [this, within = limits.fits, most = most_segments()](const Victims& v) {
+  if (!leaves_users_room()) return choose_from_range(limits());
+  SelectionLimits smaller = limits();
+  smaller.fits = [this, within = smaller.fits, most = most_segments()](const Victims& v) {
     const std::uint64_t segment = store_.segments().geometry().blocks;
     return (v.live() <= segment || (v.live() + metadata_cost(v.live())) / segment < most) && within(v);
   };
-  Victims victims = choose_from_range(limits);
-  if (!is_worth_it(victims)) victims = choose_from_range(this->limits());
+  Victims victims = choose_from_range(smaller);
+  if (!is_worth_it(victims)) victims = choose_from_range(limits());
   return victims;
 }
 

@@ -65,7 +65,8 @@ class Workbench {
  private:
   void survey();
   SelectionLimits limits();
-  std::uint64_t most_segments() const;
+  bool leaves_users_room() const { return task_.for_room && !task_.waited_for; }
+  std::uint64_t most_segments() const;  // of a round that does
   Victims choose_from_range(const SelectionLimits& limits);
   Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
 

@@ -111,18 +111,6 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
 
 }  // namespace
 
-const char* name_of(WaitCause cause) {
-  switch (cause) {
-    case WaitCause::node: return "node";
-    case WaitCause::data: return "data";
-    case WaitCause::durable: return "durable";
-    case WaitCause::memory: return "memory";
-    case WaitCause::space: return "space";
-    case WaitCause::in_flight: return "in_flight";
-  }
-  return "?";
-}
-
 Operation::Operation(Engine& engine, Caller caller)
     : engine_(engine), caller_(caller), wait_(std::make_unique<Wait>()) {}
 
