@@ -11,6 +11,7 @@
 
 #include "base/crc32c.h"
 #include "format/map_record.h"
+#include "log/write_cost.h"
 #include "meta/holes.h"
 
 namespace varve::cleaner {
@@ -25,7 +26,7 @@ std::vector<BlockAddr> addresses_of(std::span<const LiveBlock> blocks) {
 
 }  // namespace
 
-Mover::Mover(meta::Store& store) : store_(store), source_(store.nodes(), store.device()) {}
+Mover::Mover(meta::Store& store) : store_(store), source_(store.nodes(), store.device()), batch_(store.device()) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   std::vector<LiveBlock> live;
@@ -71,7 +72,9 @@ Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
 }
 
 Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read) {
-  TRY(read.run(store_.device()));
+  const std::uint64_t began = store_.clock().monotonic_ns();
+  TRY(read.run(batch_));
+  store_.io().write_cost().observe_read(store_.clock().monotonic_ns() - began);
   store_.io().counters().reads += read.requests();
   store_.io().counters().bytes_read += read.bytes();
   store_.counters().cleaned_blocks_read += blocks.size();
@@ -115,23 +118,35 @@ Status Mover::write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes,
     if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
   }
   if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
-  const Status status = write_run(run, blocks);
+  add_write(run.start, blocks.first(run.blocks));
+  Status status = write_batch(run.blocks);
+  for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*blocks[i].block, run.start + i);
   store_.segments().sub_in_flight(run.start, run.blocks);
-  TRY(status);
   next += run.blocks;
-  return {};
+  return status;
 }
 
-Status Mover::write_run(const format::Run& run, std::span<const ReadBlock> blocks) {
-  AlignedBuffer out(std::size_t{run.blocks} * kBlockSize);
-  for (std::uint32_t i = 0; i < run.blocks; ++i) std::memcpy(out.data() + i * kBlockSize, blocks[i].bytes, kBlockSize);
+// From where they were read to: what stands together in memory is one piece of the request.
+void Mover::add_write(BlockAddr to, std::span<const ReadBlock> blocks) {
+  io::IoRequest& request = batch_.add(io::IoKind::write, to.v << kBlockShift);
+  for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
+    for (end = begin + 1; end < blocks.size(); ++end)
+      if (blocks[end].bytes != blocks[end - 1].bytes + kBlockSize) break;
+    request.add(const_cast<std::byte*>(blocks[begin].bytes), (end - begin) * kBlockSize);
+  }
+}
+
+Status Mover::write_batch(std::size_t blocks) {
+  const std::size_t requests = batch_.size();
   const std::uint64_t began = store_.clock().monotonic_ns();
-  TRY(store_.device().write(run.start.v << kBlockShift, out.span()));
-  store_.io().write_cost().observe(run.start, run.blocks, store_.clock().monotonic_ns() - began);
-  store_.io().counters().writes += 1;
-  store_.io().counters().bytes_written += out.size();
-  for (std::uint32_t i = 0; i < run.blocks; ++i) TRY(apply(*blocks[i].block, run.start + i));
-  store_.counters().cleaned_blocks += run.blocks;
+  const Status status = batch_.run();
+  batch_.clear();
+  TRY(status);
+  store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks),
+                                   store_.clock().monotonic_ns() - began);
+  store_.io().counters().writes += requests;
+  store_.io().counters().bytes_written += blocks * kBlockSize;
+  store_.counters().cleaned_blocks += blocks;
   return {};
 }
 
@@ -154,7 +169,7 @@ Status Mover::hand_out(std::span<const Plug> plugs, std::uint64_t nodes) {
   return {};
 }
 
-// Read in the order they stand in, written in the order they go to.
+// Read in the order they stand in, written in the order they go to, many at a time.
 Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
   std::vector<Plug> by_source(plugs.begin(), plugs.end());
   std::ranges::sort(by_source, {}, [](const Plug& plug) { return plug.block.address; });
@@ -167,13 +182,14 @@ Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
   auto good = TRY(read_sound_ones(blocks, read));
   std::ranges::sort(good, {}, [&](const ReadBlock& block) { return target[block.block]; });
   TRY(hand_out(plugs, nodes));
-  Status status;
-  for (std::size_t begin = 0, end = 0; begin < good.size() && status.ok(); begin = end) {
+  for (std::size_t begin = 0, end = 0; begin < good.size(); begin = end) {
     const BlockAddr to = target[good[begin].block];
     for (end = begin + 1; end < good.size() && end - begin < kMostWritten; ++end)
       if (target[good[end].block] != to + (end - begin)) break;
-    status = write_run({to, static_cast<std::uint32_t>(end - begin)}, std::span(good).subspan(begin, end - begin));
+    add_write(to, std::span(good).subspan(begin, end - begin));
   }
+  Status status = write_batch(good.size());
+  for (std::size_t i = 0; i < good.size() && status.ok(); ++i) status = apply(*good[i].block, target[good[i].block]);
   for (const Plug& plug : plugs) store_.segments().sub_in_flight(plug.to, 1);
   return status;
 }

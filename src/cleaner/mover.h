@@ -55,12 +55,15 @@ class Mover {
   Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);
   Status plug_batch(std::span<const Plug> plugs, std::uint64_t nodes);
   Status hand_out(std::span<const Plug> plugs, std::uint64_t nodes);
-  // To run.start…, of which all has been handed out.
-  Status write_run(const format::Run& run, std::span<const ReadBlock> blocks);
+  // Adds to the batch: to to…, of which all has been handed out.
+  void add_write(BlockAddr to, std::span<const ReadBlock> blocks);
+  // Carries the batch out, which writes so many blocks.
+  Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
 
   meta::Store& store_;
   meta::BlockingSource source_;
+  io::Batch batch_;
 };
 
 }  // namespace varve::cleaner

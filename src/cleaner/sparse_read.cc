@@ -20,28 +20,29 @@ SparseRead::SparseRead(std::vector<BlockAddr> blocks) : blocks_(std::move(blocks
   memory_ = AlignedBuffer(place * kBlockSize);
 }
 
-Status SparseRead::read(io::BlockDevice& device, BlockAddr from, std::uint64_t count, std::size_t place) {
-  const auto to = memory_.span().subspan(place * kBlockSize, count * kBlockSize);
-  TRY(device.read(from.v << kBlockShift, to));
+void SparseRead::add(io::Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place) {
+  batch.add(io::IoKind::read, from.v << kBlockShift).add(memory_.data() + place * kBlockSize, count * kBlockSize);
   ++requests_;
-  bytes_ += to.size();
-  return {};
+  bytes_ += count * kBlockSize;
 }
 
-Status SparseRead::read_one_by_one(io::BlockDevice& device, const Part& part) {
-  for (std::size_t i = part.begin; i < part.end; ++i) TRY(read(device, blocks_[i], 1, places_[i]));
-  return {};
+Status SparseRead::read_one_by_one(io::Batch& batch, std::span<const Part* const> parts) {
+  for (const Part* part : parts)
+    for (std::size_t i = part->begin; i < part->end; ++i) add(batch, blocks_[i], 1, places_[i]);
+  const Status status = batch.run();
+  batch.clear();
+  return status;
 }
 
-Status SparseRead::run(io::BlockDevice& device) {
-  for (const Part& part : parts_) {
-    const std::uint64_t count = length(part);
-    const Status status = read(device, blocks_[part.begin], count, part.place);
-    if (status.ok()) continue;
-    if (count == part.end - part.begin) return status;
-    TRY(read_one_by_one(device, part));
-  }
-  return {};
+Status SparseRead::run(io::Batch& batch) {
+  for (const Part& part : parts_) add(batch, blocks_[part.begin], length(part), part.place);
+  Status status = batch.run();
+  std::vector<const Part*> again;
+  for (std::size_t i = 0; i < parts_.size() && !status.ok(); ++i)
+    if (!batch.outcome_of(i).ok()) again.push_back(&parts_[i]);
+  batch.clear();
+  if (!again.empty()) status = read_one_by_one(batch, again);
+  return status;
 }
 
 }  // namespace varve::cleaner

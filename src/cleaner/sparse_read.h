@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "base/buffer.h"
 #include "base/types.h"
-#include "io/block_device.h"
+#include "io/batch.h"
 
 namespace varve::cleaner {
 
@@ -17,8 +18,8 @@ class SparseRead {
   // Few requests if they are in ascending order.
   explicit SparseRead(std::vector<BlockAddr> blocks);
 
-  // Reads all of them. Blocks in between that cannot be read do no harm.
-  Status run(io::BlockDevice& device);
+  // Reads all of them, by a batch that is empty before and after. Blocks in between that cannot be read do no harm.
+  Status run(io::Batch& batch);
   const std::byte* block(std::size_t index) const { return memory_.data() + places_[index] * kBlockSize; }
   std::uint64_t requests() const { return requests_; }
   std::uint64_t bytes() const { return bytes_; }  // read by them
@@ -31,8 +32,9 @@ class SparseRead {
     std::size_t place;       // of its first block in memory_, in blocks
   };
   std::uint64_t length(const Part& part) const { return blocks_[part.end - 1] - blocks_[part.begin] + 1; }
-  Status read(io::BlockDevice& device, BlockAddr from, std::uint64_t count, std::size_t place);
-  Status read_one_by_one(io::BlockDevice& device, const Part& part);
+  void add(io::Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place);
+  // What could not be read with the dead blocks in between.
+  Status read_one_by_one(io::Batch& batch, std::span<const Part* const> parts);
 
   const std::vector<BlockAddr> blocks_;
   std::vector<std::size_t> places_;  // in memory_, in blocks

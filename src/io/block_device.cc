@@ -1,8 +1,5 @@
 #include "io/block_device.h"
 
-#include <fmt/format.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "base/buffer.h"
@@ -13,15 +10,6 @@ namespace varve::io {
 namespace {
 
 bool usable_directly(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % kBlockSize == 0; }
-
-Status outcome(const BlockDevice& device, const IoRequest& request, int error) {
-  if (error == 0) return {};
-  const char* verb = name_of(request.kind);
-  if (request.kind == IoKind::flush)
-    return Error(errc_from_errno(error), fmt::format("{}: {} failed: {}", device.name(), verb, std::strerror(error)));
-  return Error(errc_from_errno(error), fmt::format("{}: {} of {} bytes at byte {} failed: {}", device.name(), verb,
-                                                   request.length, request.offset, std::strerror(error)));
-}
 
 }  // namespace
 
@@ -44,9 +32,9 @@ Status BlockDevice::read(std::uint64_t offset, std::span<std::byte> out) {
   request.kind = IoKind::read;
   request.offset = offset;
   request.add(copy ? copy.data() : out.data(), out.size());
-  const int error = execute(request);
-  if (error == 0 && copy) std::memcpy(out.data(), copy.data(), out.size());
-  return outcome(*this, request, error);
+  request.error = execute(request);
+  if (request.error == 0 && copy) std::memcpy(out.data(), copy.data(), out.size());
+  return outcome_of(*this, request);
 }
 
 Status BlockDevice::write(std::uint64_t offset, std::span<const std::byte> data) {
@@ -59,13 +47,15 @@ Status BlockDevice::write(std::uint64_t offset, std::span<const std::byte> data)
   request.kind = IoKind::write;
   request.offset = offset;
   request.add(copy ? copy.data() : const_cast<std::byte*>(data.data()), data.size());
-  return outcome(*this, request, execute(request));
+  request.error = execute(request);
+  return outcome_of(*this, request);
 }
 
 Status BlockDevice::flush() {
   IoRequest request;
   request.kind = IoKind::flush;
-  return outcome(*this, request, execute(request));
+  request.error = execute(request);
+  return outcome_of(*this, request);
 }
 
 Status BlockDevice::discard(std::uint64_t offset, std::uint64_t length) {
@@ -73,7 +63,8 @@ Status BlockDevice::discard(std::uint64_t offset, std::uint64_t length) {
   request.kind = IoKind::discard;
   request.offset = offset;
   request.length = length;
-  return outcome(*this, request, execute(request));
+  request.error = execute(request);
+  return outcome_of(*this, request);
 }
 
 }  // namespace varve::io

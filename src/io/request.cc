@@ -1,6 +1,9 @@
 #include "io/request.h"
 
 #include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
 
 namespace varve::io {
 
@@ -48,6 +51,16 @@ const char* name_of(IoKind kind) {
       return "discard";
   }
   return "?";
+}
+
+Status outcome_of(const BlockDevice& device, const IoRequest& request) {
+  if (request.error == 0) return {};
+  const Errc code = errc_from_errno(request.error);
+  const char* verb = name_of(request.kind);
+  const char* why = std::strerror(request.error);
+  if (request.kind == IoKind::flush) return Error(code, fmt::format("{}: {} failed: {}", device.name(), verb, why));
+  return Error(code, fmt::format("{}: {} of {} bytes at byte {} failed: {}", device.name(), verb, request.length,
+                                 request.offset, why));
 }
 
 Transfer::Next Transfer::advance(std::int64_t result) {

@@ -23,6 +23,9 @@ inline void complete(IoRequest& request, int error) {
 
 const char* name_of(IoKind kind);
 
+// What became of a completed request, in words that name the device and the range.
+Status outcome_of(const BlockDevice& device, const IoRequest& request);
+
 // Follows a read or write that the system may carry out in parts.
 class Transfer {
  public:

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "log/write_cost.h"
+
 namespace varve::log {
 
 namespace {
@@ -13,7 +15,7 @@ ServingScope::~ServingScope() { serving_queue = former_; }
 io::IoQueue* ServingScope::current() { return serving_queue; }
 
 IoContext::IoContext(io::BlockDevice& device, bool background)
-    : device_(device), background_(background), write_cost_(device.geometry().rotational) {
+    : device_(device), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)) {
   if (!background_) inline_queue_ = device_.make_queue();
 }
 

@@ -13,9 +13,10 @@
 
 #include "base/result.h"
 #include "io/block_device.h"
-#include "log/write_cost.h"
 
 namespace varve::log {
+
+class WriteCost;
 
 struct IoCounters {
   std::atomic<std::uint64_t> bytes_written{0}, bytes_read{0}, writes{0}, reads{0}, flushes{0}, discards{0};
@@ -55,7 +56,7 @@ class IoContext {
   // Blocks the caller until `finished()`; polls the inline queue, or waits for `notify()`.
   io::IoQueue& inline_queue();
 
-  WriteCost& write_cost() { return write_cost_; }
+  WriteCost& write_cost() { return *write_cost_; }
   IoCounters& counters() { return counters_; }
   const IoCounters& counters() const { return counters_; }
 
@@ -70,7 +71,7 @@ class IoContext {
   std::unique_ptr<io::IoQueue> inline_queue_;
   std::unordered_set<io::IoRequest*> inline_flights_;
   IoCounters counters_;
-  WriteCost write_cost_;
+  const std::unique_ptr<WriteCost> write_cost_;
 };
 
 }  // namespace varve::log

@@ -10,24 +10,42 @@ void WriteCost::Mean::add(double value) {
   ns += weight * (value - ns);
 }
 
-void WriteCost::observe(BlockAddr start, std::uint32_t blocks, std::uint64_t ns) {
-  if (blocks == 0) return;
+void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns) {
+  if (requests == 0) return;
   std::lock_guard lock(mutex_);
   const double per_block = static_cast<double>(ns) / blocks;
-  if (blocks >= kMany) sequential_.add(per_block);
-  else if (blocks <= kFew && start != end_) scattered_.add(per_block);
-  end_ = start + blocks;
+  if (blocks >= requests * kMany) {
+    sequential_.add(per_block);
+    if (++since_scattered_ >= kForgotten) scattered_ = {};
+  } else if (requests >= kPieces && blocks <= requests * kFew) {
+    scattered_.add(per_block);
+    since_scattered_ = 0;
+  }
+}
+
+void WriteCost::observe_read(std::uint64_t ns) {
+  std::lock_guard lock(mutex_);
+  reads_.add(static_cast<double>(ns));
 }
 
 bool WriteCost::is_measured() const {
   std::lock_guard lock(mutex_);
-  return scattered_.samples >= kLeastSamples && sequential_.samples >= kLeastSamples && sequential_.ns > 0;
+  return measured();
+}
+
+bool WriteCost::seeks() const {
+  std::lock_guard lock(mutex_);
+  return reads_.samples >= kLeastSamples && reads_.ns > kSeekNs;
+}
+
+double WriteCost::assumed() const {
+  const bool may_seek = reads_.samples < kLeastSamples || reads_.ns > kSeekNs;
+  return rotational_ && may_seek ? kRotationalFactor : kUsualFactor;
 }
 
 double WriteCost::factor() const {
-  if (!is_measured()) return assumed_;
   std::lock_guard lock(mutex_);
-  return std::max(1.0, scattered_.ns / sequential_.ns);
+  return measured() ? std::max(1.0, scattered_.ns / sequential_.ns) : assumed();
 }
 
 }  // namespace varve::log

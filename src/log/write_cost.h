@@ -1,39 +1,51 @@
-// What writing costs on this device, measured on the cleaner's own writes: few blocks at a time, here and there, against
-// many in a row. It decides between filling holes and copying (Matthews et al. 1997).
+// What writing costs on this device, measured on the cleaner's own writes as it makes them: many requests of few blocks here
+// and there, several on their way at once, against many blocks in a row. It decides between filling holes and copying
+// (Matthews et al. 1997).
 #pragma once
 
 #include <cstdint>
 #include <mutex>
-
-#include "base/types.h"
 
 namespace varve::log {
 
 // Thread-safe.
 class WriteCost {
  public:
-  static constexpr std::uint32_t kFew = 2, kMany = 32;  // blocks of one write
+  static constexpr std::uint32_t kFew = 2, kMany = 32;  // blocks of one request, on average
+  static constexpr std::uint32_t kPieces = 8;           // of which fewer say nothing about scattered writes
   static constexpr double kRotationalFactor = 100, kUsualFactor = 4;  // before there is anything to go by
+  static constexpr std::uint64_t kSeekNs = 2'000'000;  // what reads slower than that here and there seeks
 
-  explicit WriteCost(bool rotational) : assumed_(rotational ? kRotationalFactor : kUsualFactor) {}
+  explicit WriteCost(bool rotational) : rotational_(rotational) {}
 
-  // A write of so many blocks took so long, nothing else of the caller's in flight.
-  void observe(BlockAddr start, std::uint32_t blocks, std::uint64_t ns);
+  // Such a batch of requests took so long, nothing else of the caller's on its way.
+  void observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns);
+  // Reading what lives in a segment took so long. Virtual disks call themselves rotating whatever they are: what reads here and
+  // there without seeks is not taken for one.
+  void observe_read(std::uint64_t ns);
   // Time for a segment's worth of blocks written few at a time, over that in a row; at least 1.
   double factor() const;
   bool is_measured() const;
+  // Has it been seen that reads here and there are slow?
+  bool seeks() const;
 
  private:
   static constexpr unsigned kLeastSamples = 8;
-  struct Mean {  // moving, per block
+  // So many batches in a row later nobody knows any more what scattered ones would cost: they get another chance.
+  static constexpr unsigned kForgotten = 4096;
+  struct Mean {  // moving
     double ns = 0;
     std::uint64_t samples = 0;
     void add(double value);
   };
-  const double assumed_;
+  bool measured() const { return scattered_.samples >= kLeastSamples && sequential_.samples >= kLeastSamples && sequential_.ns > 0; }
+  double assumed() const;
+
+  const bool rotational_;
   mutable std::mutex mutex_;
-  Mean scattered_, sequential_;
-  BlockAddr end_;  // of the last write
+  Mean scattered_, sequential_;  // per block
+  Mean reads_;                   // per batch
+  unsigned since_scattered_ = 0;  // sequential batches
 };
 
 }  // namespace varve::log

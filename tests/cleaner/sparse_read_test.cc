@@ -26,7 +26,8 @@ class SparseReads : public ::testing::Test {
   // Reads them and looks at what came.
   static SparseRead read_all(const std::vector<BlockAddr>& wanted, io::BlockDevice& device) {
     SparseRead read(wanted);
-    EXPECT_TRUE(read.run(device).ok());
+    io::Batch batch(device);
+    EXPECT_TRUE(read.run(batch).ok());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       std::uint64_t number = 0;
       std::memcpy(&number, read.block(i), sizeof number);
@@ -75,7 +76,8 @@ TEST_F(SparseReads, ABadBlockThatIsWantedIsAnError) {
   test::FaultDevice faulty(device_);
   faulty.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = 9});
   SparseRead read(every(2, 20));
-  EXPECT_FALSE(read.run(faulty).ok());
+  io::Batch batch(faulty);
+  EXPECT_FALSE(read.run(batch).ok());
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+#include "io/batch.h"
+
+#include "io/request.h"
+
+namespace varve::io {
+
+IoRequest& Batch::add(IoKind kind, std::uint64_t offset) {
+  IoRequest& request = requests_.emplace_back();
+  request.kind = kind;
+  request.offset = offset;
+  return request;
+}
+
+bool Batch::fits(const IoRequest& request, std::uint64_t bytes_in_flight) const {
+  const std::size_t in_flight = queue_->in_flight();
+  const std::size_t most = device_.geometry().rotational ? kMostRotational : kMostRequests;
+  return in_flight == 0 || (in_flight < most && bytes_in_flight + request.length <= kMostBytes);
+}
+
+Status Batch::run() {
+  if (requests_.size() == 1) {  // the device may have a shorter way
+    requests_.front().error = device_.execute(requests_.front());
+    return outcome_of(0);
+  }
+  if (!queue_) queue_ = device_.make_queue();
+  std::uint64_t bytes = 0;
+  for (IoRequest& request : requests_) {
+    while (!fits(request, bytes)) queue_->wait(-1);
+    bytes += request.length;
+    request.done = [&bytes](IoRequest& done) { bytes -= done.length; };
+    queue_->submit(request);
+  }
+  while (queue_->in_flight() > 0) queue_->wait(-1);
+  for (std::size_t i = 0; i < requests_.size(); ++i) TRY(outcome_of(i));
+  return {};
+}
+
+Status Batch::outcome_of(std::size_t index) const {
+  return io::outcome_of(device_, requests_[index]);
+}
+
+}  // namespace varve::io

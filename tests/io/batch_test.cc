@@ -1,0 +1,153 @@
+#include "io/batch.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "backends.h"
+#include "io/forwarding_queue.h"
+#include "io/mem_device.h"
+#include "support/fault_device.h"
+
+namespace varve::io::test {
+namespace {
+
+// Tells how much was on its way at once.
+class MeasuringDevice : public BlockDevice {
+ public:
+  explicit MeasuringDevice(BlockDevice& below, bool rotational = false) : below_(below), geometry_(below.geometry()) {
+    geometry_.rotational = rotational;
+  }
+  const Geometry& geometry() const override { return geometry_; }
+  const std::string& name() const override { return below_.name(); }
+  bool read_only() const override { return below_.read_only(); }
+  std::unique_ptr<IoQueue> make_queue() override { return std::make_unique<Queue>(*this); }
+
+  std::size_t most_requests = 0;
+  std::uint64_t most_bytes = 0;
+
+ private:
+  class Queue : public ForwardingQueue {
+   public:
+    explicit Queue(MeasuringDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
+    void submit(IoRequest& request) override {
+      bytes_ += request.length;
+      device_.most_bytes = std::max(device_.most_bytes, bytes_);
+      device_.most_requests = std::max(device_.most_requests, in_flight() + 1);
+      forward(request, [this](IoRequest& done) {
+        bytes_ -= done.length;
+        pass_up(done);
+      });
+    }
+
+   private:
+    MeasuringDevice& device_;
+    std::uint64_t bytes_ = 0;
+  };
+  BlockDevice& below_;
+  Geometry geometry_;
+};
+
+class BatchTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kBlocks = 4096;
+
+  // Writes of so many blocks each, a block in between.
+  void add_writes(io::Batch& batch, std::size_t count, std::size_t blocks = 1) {
+    for (std::size_t i = 0; i < count; ++i) {
+      buffers_.emplace_back(blocks * kBlockSize);
+      fill_pattern(buffers_.back().data(), place(i, blocks), 1, blocks);
+      batch.add(IoKind::write, place(i, blocks) << kBlockShift).add(buffers_.back().data(), buffers_.back().size());
+    }
+  }
+  bool is_written(std::size_t index, std::size_t blocks = 1) {
+    AlignedBuffer found(blocks * kBlockSize);
+    EXPECT_TRUE(device_.read(place(index, blocks) << kBlockShift, found.span()).ok());
+    return has_pattern(found.data(), place(index, blocks), 1, blocks);
+  }
+  static std::uint64_t place(std::size_t index, std::size_t blocks) { return 1 + index * (blocks + 1); }
+
+  std::deque<AlignedBuffer> buffers_;
+  MemDevice device_{kBlocks << kBlockShift};
+};
+
+TEST_F(BatchTest, CarriesOutWhatWasAddedAndCanBeUsedAgain) {
+  io::Batch batch(device_);
+  EXPECT_TRUE(batch.run().ok());
+  for (const std::size_t count : {std::size_t{1}, std::size_t{500}}) {
+    add_writes(batch, count);
+    EXPECT_EQ(batch.size(), count);
+    EXPECT_TRUE(batch.run().ok());
+    batch.clear();
+  }
+  for (std::size_t i = 0; i < 500; ++i) EXPECT_TRUE(is_written(i)) << i;
+}
+
+TEST_F(BatchTest, SmallRequestsGoTogetherLargeOnesDoNot) {
+  MeasuringDevice small(device_), large(device_), rotational(device_, true);
+  io::Batch a(small), b(large), c(rotational);
+  add_writes(a, 200);
+  add_writes(b, 10, 60);
+  add_writes(c, 200);
+  ASSERT_TRUE(a.run().ok() && b.run().ok() && c.run().ok());
+  EXPECT_EQ(small.most_requests, io::Batch::kMostRequests);
+  EXPECT_EQ(large.most_requests, 1u);
+  EXPECT_LE(large.most_bytes, io::Batch::kMostBytes);
+  EXPECT_EQ(rotational.most_requests, io::Batch::kMostRotational);
+}
+
+TEST_F(BatchTest, ARequestAboveTheLimitGoesAlone) {
+  MeasuringDevice measuring(device_);
+  io::Batch batch(measuring);
+  add_writes(batch, 3, 300);
+  ASSERT_TRUE(batch.run().ok());
+  EXPECT_EQ(measuring.most_requests, 1u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_written(i, 300));
+}
+
+TEST_F(BatchTest, AnErrorIsOfItsRequestOnly) {
+  varve::test::FaultDevice faulty(device_);
+  faulty.add({.kind = IoKind::write, .times = varve::test::Fault::kForEver, .touches_block = place(17, 1)});
+  io::Batch batch(faulty);
+  add_writes(batch, 100);
+  const Status status = batch.run();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find(std::to_string(place(17, 1) << kBlockShift)), std::string::npos);
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(batch.outcome_of(i).ok(), i != 17) << i;
+    EXPECT_EQ(is_written(i), i != 17) << i;
+  }
+}
+
+TEST_F(BatchTest, AloneItFailsInTheSameWay) {
+  varve::test::FaultDevice faulty(device_);
+  faulty.add({.kind = IoKind::write, .times = varve::test::Fault::kForEver, .touches_block = place(0, 1)});
+  io::Batch batch(faulty);
+  add_writes(batch, 1);
+  EXPECT_FALSE(batch.run().ok());
+  EXPECT_FALSE(batch.outcome_of(0).ok());
+}
+
+TEST(BatchOverBackends, ReadsAndWrites) {
+  for (const Backend backend : {Backend::uring, Backend::threads, Backend::uring_buffered}) {
+    const Opened opened = open_backend(backend, 64 << 20, 8);
+    if (!opened.device) continue;
+    std::vector<AlignedBuffer> buffers;
+    io::Batch batch(*opened.device);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      fill_pattern(buffers.emplace_back(kBlockSize).data(), 3 * i, i);
+      batch.add(IoKind::write, (3 * i) << kBlockShift).add(buffers.back().data(), kBlockSize);
+    }
+    EXPECT_TRUE(batch.run().ok()) << name_of(backend);
+    batch.clear();
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      std::memset(buffers[i].data(), 0, kBlockSize);
+      batch.add(IoKind::read, (3 * i) << kBlockShift).add(buffers[i].data(), kBlockSize);
+    }
+    EXPECT_TRUE(batch.run().ok()) << name_of(backend);
+    for (std::uint64_t i = 0; i < 300; ++i) EXPECT_TRUE(has_pattern(buffers[i].data(), 3 * i, i)) << name_of(backend) << i;
+  }
+}
+
+}  // namespace
+}  // namespace varve::io::test
