@@ -25,24 +25,31 @@ void add_pieces(const std::vector<LiveBlock>& live, std::size_t source, std::vec
 
 }  // namespace
 
+// The fullest, because their holes are of no other use; but where so many of them have too few, the next ones.
+std::span<const SegmentFacts* const> Plugger::destinations(std::span<const SegmentFacts* const> fullest, std::uint64_t room) {
+  std::uint64_t dead = 0;
+  std::size_t first = 0, end = 0;
+  while (end < fullest.size() && dead < room) {
+    dead += fullest[end++]->dead();
+    if (end - first > kMostDestinations) dead -= fullest[first++]->dead();
+  }
+  return fullest.subspan(first, end - first);
+}
+
 Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t wanted, bool open, Intent& intent) {
-  std::vector<const SegmentFacts*> fullest;
-  for (const SegmentFacts& segment : others) fullest.push_back(&segment);
-  std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const meta::TreeView& view = store_.view();
   log::SegmentTable& segments = store_.segments();
+  std::vector<const SegmentFacts*> fullest;
+  for (const SegmentFacts& segment : others)
+    if (segments.has_holes(segments.info(segment.id), view.generation)) fullest.push_back(&segment);
+  std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
+  const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
   meta::BlockingSource source(store_.nodes(), store_.device());
-  std::uint64_t room = 0;
-  for (const SegmentFacts* segment : fullest) {
-    if (static_cast<double>(room) >= static_cast<double>(wanted) * rules_.choice ||
-        intent.destinations.size() == kMostDestinations)
-      break;
-    if (!segments.has_holes(segments.info(segment->id), view.generation)) continue;
+  for (const SegmentFacts* segment : destinations(fullest, room)) {
     const auto holes = TRY(meta::holes_of(source, view, segments.geometry(), segment->id));
     if (holes.empty() || (open && !segments.open_holes(segment->id, view.generation))) continue;
     intent.destinations.push_back(segment->id);
     intent.holes.insert(intent.holes.end(), holes.begin(), holes.end());
-    for (const format::Run& hole : holes) room += hole.blocks;
   }
   return {};
 }
@@ -98,6 +105,7 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
     TRY(mover_.plug(plugs, 0));
     done.emptied.push_back(sources[number].id);
     done.destinations = written.size();
+    store_.note_emptied();
     ++store_.counters().segments_cleaned;
   }
   return {};

@@ -44,6 +44,7 @@ class Plugger {
     std::vector<format::Run> holes;
   };
   Result<Intent> look(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others, bool open);
+  static std::span<const SegmentFacts* const> destinations(std::span<const SegmentFacts* const> fullest, std::uint64_t room);
   Status gather_holes(std::span<const SegmentFacts> others, std::uint64_t wanted, bool open, Intent& intent);
   Status carry_out(const Intent& intent, std::span<const SegmentFacts> sources, const std::function<bool()>& stop,
                    Plugged& done);
