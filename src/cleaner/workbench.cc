@@ -147,6 +147,11 @@ std::uint64_t Workbench::metadata_cost(std::uint64_t blocks) const {
   return std::min(blocks, leaves) + blocks / 160 + 4;
 }
 
+double Workbench::metadata_share(const Victims& victims) const {
+  const std::uint64_t live = std::max<std::uint64_t>(1, victims.live());
+  return static_cast<double>(metadata_cost(live)) / static_cast<double>(live);
+}
+
 // Half: a rewritten node leaves a hole of its own size behind.
 bool Workbench::is_worth_it(const Victims& victims) const {
   return victims.gain > metadata_cost(victims.live()) / 2;

@@ -49,6 +49,8 @@ class Workbench {
   bool is_worth_it(const Victims& victims) const;
   // Blocks of nodes that moving so many blocks dirties.
   std::uint64_t metadata_cost(std::uint64_t blocks) const;
+  // The same for each block of theirs.
+  double metadata_share(const Victims& victims) const;
   // Is there room to move so many file blocks, and for a checkpoint that evacuates so many nodes after it?
   bool may_move(std::uint64_t blocks, std::uint64_t nodes);
 

@@ -19,7 +19,7 @@ struct Options {
   bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten
   bool discard = false;            // discard freed segments after each checkpoint
   bool cleaner = true;
-  std::string strategy = "copying";    // what it does with live data (cleaner/strategy.h)
+  std::string strategy = "adaptive";   // what it does with live data (cleaner/strategy.h)
   std::string victims = "decline";     // how the cleaner chooses segments (cleaner/victim_rule.h)
   std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
   Atime atime = Atime::relative;

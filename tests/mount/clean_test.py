@@ -148,7 +148,7 @@ class Clean(MountTest):
     def test_nonsense(self):
         for words, says in ((("-s", "magic"), "unknown strategy 'magic'"), (("-p", "fancy"), "policy 'fancy'"),
                             (("--free", "much"), "--free"), (("--free", "0"), "--free"),
-                            (("--free", "1M", "--all"), "--all"), ((self.dir / "d",), "does not go by files")):
+                            (("--free", "1M", "--all"), "--all"), (("-s", "copying", self.dir / "d"), "does not go by files")):
             done = self.clean(*words, expect=1)
             self.assertIn(says, done.stderr + done.stdout)
         self.assertIn("not in the filesystem", self.clean("-s", "defragmenting", "/proc/self", expect=1).stderr)

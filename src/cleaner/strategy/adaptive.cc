@@ -11,6 +11,7 @@
 #include "cleaner/strategy/decision.h"
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
+#include "log/write_cost.h"
 
 namespace varve::cleaner {
 namespace {
@@ -126,7 +127,10 @@ class Adaptive final : public Strategy {
     const Board board = board_of(segments);
     s.clean = static_cast<double>(board.clean.size()) / static_cast<double>(segments.geometry().count);
     s.spread = board.spread();
-    s.write_factor = bench.store().io().write_cost().factor();
+    const log::WriteCost& cost = bench.store().io().write_cost();
+    s.write_factor = cost.factor();
+    s.seeks = cost.seeks();
+    s.metadata = bench.metadata_share(victims);
     s.has_plugging = registry().strategies.contains("hole-plugging");
     return s;
   }

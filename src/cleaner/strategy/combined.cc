@@ -5,6 +5,7 @@
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/decision.h"
 #include "cleaner/workbench.h"
+#include "log/write_cost.h"
 
 namespace varve::cleaner {
 namespace {
@@ -27,7 +28,8 @@ class Combined final : public Strategy {
 
   Round run(Workbench& bench) override {
     if (!plugging_) return copying_->run(bench);
-    const double bound = plugging_pays_from(bench.store().io().write_cost().factor());
+    const double metadata = bench.metadata_share(bench.choose());
+    const double bound = plugging_pays_from(bench.store().io().write_cost().factor(), metadata);
     bench.clean_only(0, bound);
     Round round = copying_->run(bench);
     if (round.moved || !round.emptied.empty() || bench.task().stopped()) return round;

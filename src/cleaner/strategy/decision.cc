@@ -14,10 +14,10 @@ constexpr double kCheap = 0.5;
 constexpr double kEnoughClean = 0.5;    // share of all segments that it is of use to have clean
 constexpr double kWideSpread = 0.25;    // from which closing up what is live is worth its writes by itself, and…
 constexpr double kNarrowSpread = 0.02;  // …when somebody asks for it
-constexpr double kSeeks = 20;           // a device whose scattered writes cost so much also reads badly here and there
+constexpr double kSeeks = 20;           // asked for, closing up is done where scattered writes cost so much
 
 Decision copy_or_plug(const Situation& s, std::string because) {
-  const double bound = plugging_pays_from(s.write_factor);
+  const double bound = plugging_pays_from(s.write_factor, s.metadata);
   Decision decision;
   decision.kind = Decision::Kind::copy;
   if (s.has_plugging && s.victims_live > bound) {
@@ -51,7 +51,7 @@ Decision when_idle(const Situation& s) {
     decision.max_utilisation = kCheap;
     return decision;
   }
-  if (s.write_factor >= kSeeks && s.spread >= kWideSpread)
+  if (s.seeks && s.spread >= kWideSpread)
     return of_kind(Decision::Kind::compact,
                    fmt::format("compacting, there is time: {:.0f} % of the log is clean segments in between, and seeks are dear here",
                                100 * s.spread));
@@ -70,7 +70,9 @@ Decision when_told(const Situation& s) {
 
 }  // namespace
 
-double plugging_pays_from(double write_factor) { return std::clamp(1.0 - 2.0 / std::max(write_factor, 1.0), 0.0, 1.0); }
+double plugging_pays_from(double write_factor, double metadata) {
+  return std::clamp((write_factor - 2.0) / (std::max(write_factor, 1.0) + metadata), 0.0, 1.0);
+}
 
 Decision decide(const Situation& s) {
   if (s.for_room) return s.victims_live < 1 ? copy_or_plug(s, "room is needed") : rest("no segment is worth cleaning");

@@ -1,8 +1,8 @@
 // What the adaptive strategy decides by: pure, so that each decision can be tested and repeated.
 //
-// Per freed segment, in units of one sequential segment transfer, copying costs (1+u)/(1-u) and hole-plugging 1+k·u, with u
-// the live share of the victims and k what scattered writes cost against sequential ones: plugging wins if u > 1-2/k
-// (Matthews et al. 1997, worked out in docs/cleaning.md).
+// Per freed segment, in units of one sequential segment transfer, copying costs (1+u+m·u)/(1-u) and hole-plugging 1+k·u+m·u, with u
+// the live share of the victims, k what scattered writes cost against sequential ones and m the nodes that come of each
+// block that is moved: plugging wins if u > (k-2)/(k+m) (Matthews et al. 1997, worked out in docs/cleaning.md).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,8 @@ struct Situation {
   double clean = 0;         // share of all segments
   double spread = 0;        // share of the segments below the log's end that are clean: what compacting would close
   double write_factor = 1;  // k
+  double metadata = 0;      // m
+  bool seeks = false;       // it has been seen that reading here and there is slow
   bool has_plugging = false;  // there is such a strategy
 };
 
@@ -34,7 +36,7 @@ struct Decision {
 
 Decision decide(const Situation& situation);
 
-// 1-2/k: the live share from which plugging holes is cheaper than copying.
-double plugging_pays_from(double write_factor);
+// (k-2)/(k+m): the live share from which plugging holes is cheaper than copying.
+double plugging_pays_from(double write_factor, double metadata);
 
 }  // namespace varve::cleaner
