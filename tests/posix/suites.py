@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -35,15 +37,44 @@ class Run:
         """(status, output); a test that hangs has status 124."""
         options.setdefault("cwd", self.image.dir)
         self.log.write(f"=== {' '.join(map(str, words))}\n")
+        process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **options)
         try:
-            done = subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=timeout, text=True, errors="replace", **options)
-            status, output = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as late:
-            status, output = 124, (late.stdout or b"").decode(errors="replace")
+            output, status = process.communicate(timeout=timeout)[0], process.returncode
+        except subprocess.TimeoutExpired:
+            end_session(process.pid)
+            output, status = process.communicate()[0], 124
+        except BaseException:  # this program is being stopped
+            end_session(process.pid)
+            raise
         self.log.write(f"{output}\n=== status {status}\n")
         self.log.flush()
         return status, output
+
+
+def session_members(leader):
+    """Processes of a session, whatever groups they have made themselves."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "stat").read_text().rsplit(")", 1)[1].split()[3] == str(leader):
+                members.append(int(entry.name))
+        except OSError:
+            pass  # it has ended meanwhile
+    return members
+
+
+def end_session(leader, patience=30):
+    """What a test has started must not outlive it: it would keep the mount busy. They may clean up first."""
+    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, patience)):
+        end = time.monotonic() + seconds
+        for pid in session_members(leader):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+        while set(session_members(leader)) - {leader} and time.monotonic() < end:
+            time.sleep(0.1)
 
 
 def outcome(status):

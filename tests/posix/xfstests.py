@@ -76,7 +76,9 @@ export TEST_FS_MOUNT_OPTS=-oallow_other
 """)
     excluded = run.image.folder / "excluded"
     excluded.write_text("".join(f"{name}\n" for name in excluded_tests()))
-    environment = os.environ | {"HOST_OPTIONS": str(options), "PATH": f"{tools}:{BIN}:{os.environ['PATH']}"}
+    # Tests lower limits and raise them again, which a root without CAP_SYS_RESOURCE may do to soft ones only.
+    soft = {"BASH_FUNC_ulimit%%": '() { builtin ulimit -S "$@"; }'}
+    environment = os.environ | soft | {"HOST_OPTIONS": str(options), "PATH": f"{tools}:{BIN}:{os.environ['PATH']}"}
     return Configuration(environment, excluded)
 
 
