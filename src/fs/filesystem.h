@@ -80,7 +80,8 @@ enum class FallocateMode : std::uint8_t { allocate, allocate_keep_size, punch_ho
 enum class SeekKind : std::uint8_t { data, hole };
 struct WriteFlags {
   bool from_cache = false;       // kernel writeback: times are the kernel's, set by a later setattr
-  bool drop_privileges = false;  // clear suid, sgid and security.capability
+  bool drop_privileges = false;  // clear suid, sgid where the group may execute, and security.capability
+  bool drop_sgid = false;        // with them: sgid in any case, for somebody outside the file's group
 };
 
 class Filesystem {
@@ -137,7 +138,8 @@ class Filesystem {
   // would_block; if a `keeper` keeps them, they are not copied and must stay unchanged as long as it lives.
   Result<std::size_t> write(Operation&, Ino ino, std::uint64_t offset, std::span<const std::byte> data, WriteFlags,
                             const log::PayloadBufferPtr& keeper = {});
-  Status fallocate(Operation&, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length);
+  Status fallocate(Operation&, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
+                   WriteFlags flags = {});
   Result<std::uint64_t> seek(Operation&, Ino ino, std::uint64_t offset, SeekKind kind);
 
   // --- durability ---

@@ -28,13 +28,11 @@ Attr attr_of(const meta::Inode& inode, const meta::TreeView& view) {
   return attr;
 }
 
-bool drop_suid(meta::Inode& inode) {
+void drop_suid(meta::Inode& inode, bool any_sgid) {
   std::uint32_t& mode = inode.attributes.mode;
-  const std::uint32_t before = mode;
-  if (S_ISDIR(mode)) return false;
+  if (S_ISDIR(mode)) return;
   mode &= ~static_cast<std::uint32_t>(S_ISUID);
-  if (mode & S_IXGRP) mode &= ~static_cast<std::uint32_t>(S_ISGID);
-  return mode != before;
+  if (any_sgid || (mode & S_IXGRP)) mode &= ~static_cast<std::uint32_t>(S_ISGID);
 }
 
 void release_unlinked(Attempt& attempt, meta::Inode& inode) {

@@ -19,8 +19,8 @@ inline constexpr std::string_view kCapability = "security.capability";
 
 inline void touch_mtime(meta::Inode& inode, Timestamp now) { inode.attributes.mtime = inode.attributes.ctime = now; }
 
-// suid and, where it means something, sgid go when content or owner changes.
-bool drop_suid(meta::Inode& inode);
+// suid goes when content or owner changes, and sgid where the group may execute or `any_sgid`.
+void drop_suid(meta::Inode& inode, bool any_sgid = false);
 
 // After the last name is gone, with the inode's lock held: frees it, or keeps it as an orphan while the kernel refers to it.
 void release_unlinked(Attempt& attempt, meta::Inode& inode);

@@ -240,7 +240,11 @@ Result<std::uint64_t> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_
   return to;
 }
 
-Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end) {
+// `capable`: bytes of the attributes with the capability that goes, if there is one.
+Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end, WriteFlags flags,
+                        std::size_t capable) {
+  if (flags.drop_privileges) drop_suid(inode, flags.drop_sgid);
+  if (capable) a.store().stage_xattr(inode, kCapability, std::nullopt, capable);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
     inode.attributes.size = std::max(inode.attributes.size, end);
   inode.change_content();
@@ -317,7 +321,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
     TRY(range.run());
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
-    if (flags.drop_privileges) drop_suid(*inode);
+    if (flags.drop_privileges) drop_suid(*inode, flags.drop_sgid);
     if (capable) a.store().stage_xattr(*inode, kCapability, std::nullopt, capable);
     if (!flags.from_cache) touch_mtime(*inode, a.now());
     a.store().stage_attributes(*inode);
@@ -342,7 +346,8 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size) {
   return {};
 }
 
-Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length) {
+Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
+                             WriteFlags flags) {
   if (length == 0) return Errc::invalid;
   if (offset > format::kMaxFileBytes || length > format::kMaxFileBytes - offset) return Errc::file_too_big;
   const bool allocates = mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size;
@@ -354,9 +359,10 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
       if (inode->gone()) return Errc::stale;
       if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
       TRY(may_extend(*inode));
+      const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
       from = TRY(allocate_some(a, *inode, from, end));
       if (from < end) return {};
-      return finish_fallocate(a, *inode, mode, offset + length);
+      return finish_fallocate(a, *inode, mode, offset + length, flags, capable);
     }));
   }
   if (allocates) return {};
@@ -366,6 +372,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     if (inode->gone()) return Errc::stale;
     if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
     TRY(may_alter(*inode));
+    const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
     switch (mode) {
       case FallocateMode::allocate:
       case FallocateMode::allocate_keep_size: break;
@@ -373,7 +380,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
       case FallocateMode::zero_range:
       case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, meta::Cleared::unwritten)); break;
     }
-    return finish_fallocate(a, *inode, mode, offset + length);
+    return finish_fallocate(a, *inode, mode, offset + length, flags, capable);
   });
 }
 

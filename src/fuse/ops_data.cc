@@ -29,6 +29,21 @@ Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
   }
 }
 
+// Calls change(flags, mode_changes) with what somebody without CAP_FSETID takes away from the file that he changes. The
+// kernel goes on showing the mode it has cached: where that is no longer true, it has to be told.
+template <class Change>
+void change_unprivileged(Request& r, Ino ino, Change change) {
+  r.serve([&r, ino] { return r.fs().getattr(r.operation(), ino); },
+          [&r, change = std::move(change)](const fs::Attr& attr) {
+            // Of a caller's groups only this one is known; sgid that does not mean execution is not worth asking for more.
+            change(fs::WriteFlags{.drop_privileges = true, .drop_sgid = r.header().gid != attr.gid},
+                   (attr.mode & (S_ISUID | S_ISGID)) != 0);
+          });
+}
+
+// The kernel says so itself of writes and truncation. Of other changes only the user is known: root stands for CAP_FSETID.
+bool is_unprivileged(const Request& r) { return r.header().uid != 0; }
+
 void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
                 bool mode_changes) {
   r.serve([=, &r, keeper = r.keep_message()] {
@@ -90,21 +105,18 @@ Status read(Request& r) {
   return {};
 }
 
-// The kernel asks to clear setuid and setgid at every write of an unprivileged caller, and goes on showing the mode it
-// has cached: where they have really been cleared, it has to be told.
 Status write(Request& r) {
   const auto in = TRY(r.body().take<fuse_write_in>());
   if (in.size > kMaxWrite) return Errc::invalid;
   const auto data = TRY(r.body().take_bytes(in.size));
-  const fs::WriteFlags flags{.from_cache = (in.write_flags & FUSE_WRITE_CACHE) != 0,
-                             .drop_privileges = (in.write_flags & FUSE_WRITE_KILL_SUIDGID) != 0};
-  if (!flags.drop_privileges) {
-    write_data(r, in.offset, data, flags, false);
+  const bool from_cache = (in.write_flags & FUSE_WRITE_CACHE) != 0;
+  if (in.write_flags & FUSE_WRITE_KILL_SUIDGID) {
+    change_unprivileged(r, r.node(), [&r, offset = in.offset, data, from_cache](fs::WriteFlags flags, bool mode_changes) {
+      flags.from_cache = from_cache;
+      write_data(r, offset, data, flags, mode_changes);
+    });
   } else {
-    r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-            [&r, offset = in.offset, data, flags](const fs::Attr& attr) {
-              write_data(r, offset, data, flags, (attr.mode & (S_ISUID | S_ISGID)) != 0);
-            });
+    write_data(r, in.offset, data, {.from_cache = from_cache}, false);
   }
   return {};
 }
@@ -112,8 +124,17 @@ Status write(Request& r) {
 Status fallocate(Request& r) {
   const auto in = TRY(r.body().take<fuse_fallocate_in>());
   const auto mode = TRY(to_mode(in.mode));
-  r.serve([&r, in, mode] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length); },
-          [&r] { r.reply(); });
+  const auto change = [&r, in, mode](fs::WriteFlags flags, bool mode_changes) {
+    r.serve([=, &r] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length, flags); },
+            [&r, mode_changes] {
+              if (mode_changes) r.session().drop_cached_attributes(r.node());
+              r.reply();
+            });
+  };
+  if (is_unprivileged(r))
+    change_unprivileged(r, r.node(), change);
+  else
+    change({}, false);
   return {};
 }
 
@@ -150,20 +171,30 @@ void reply_copied(Request& r, std::uint64_t bytes, bool wide) {
   r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});
 }
 
+void write_copied(Request& r, const fuse_copy_file_range_in& in, std::span<const std::byte> data, bool wide) {
+  const auto write_to = [=, &r, target = Ino{in.nodeid_out}](fs::WriteFlags flags, bool mode_changes) {
+    r.serve([=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
+            [=, &r](std::size_t written) {
+              if (mode_changes) r.session().drop_cached_attributes(target);
+              reply_copied(r, written, wide);
+            });
+  };
+  if (is_unprivileged(r))
+    change_unprivileged(r, Ino{in.nodeid_out}, write_to);
+  else
+    write_to({}, false);
+}
+
 // A piece per request: the caller comes again for the rest. The kernel has written back both ranges, and drops what it
 // has cached of the second one afterwards.
 Status copy(Request& r, bool wide) {
   const auto in = TRY(r.body().take<fuse_copy_file_range_in>());
   if (in.flags) return Errc::invalid;
   const auto room = r.reply_space(std::min<std::uint64_t>(in.len, kMaxWrite));
-  const Ino target{in.nodeid_out};
   r.serve([&r, in, room] { return r.fs().read(r.operation(), r.node(), in.off_in, room); },
-          [&r, in, room, target, wide](std::size_t bytes) {
+          [&r, in, room, wide](std::size_t bytes) {
             if (bytes == 0) return reply_copied(r, 0, wide);
-            r.serve([&r, in, target, data = room.first(bytes)] {
-                      return r.fs().write(r.operation(), target, in.off_out, data, {});
-                    },
-                    [&r, wide](std::size_t written) { reply_copied(r, written, wide); });
+            write_copied(r, in, room.first(bytes), wide);
           });
   return {};
 }

@@ -19,6 +19,7 @@ libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETFSLABEL = 0x80086601, 0x40086602, 0x81009431
 FS_IOC_FIEMAP, FITRIM = 0xC020660B, 0xC0185879
 IMMUTABLE, APPEND, NOATIME = 0x10, 0x20, 0x80
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
 AT_FDCWD, AT_EMPTY_PATH, RENAME_WHITEOUT = -100, 0x1000, 4
 STATX_BTIME = 0x800
 
@@ -478,6 +479,41 @@ class Posix(MountTest):
         generator = random.Random(SEED)
         for _ in range(400):
             at = generator.randrange(size // 4096 - 16) * 4096
+    def test_allocating_and_copying_take_privileges_away(self):
+        if not IS_ROOT:
+            self.skipTest("not root")
+        self.image.folder.chmod(0o755)
+        path = self.dir / "f"
+        def copy(fd):
+            os.copy_file_range(fd, fd, 4096, 0, 8192)
+        def change(user, action):
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    os.setgroups([])
+                    os.setresgid(user, user, user)
+                    os.setresuid(user, user, user)
+                    action(os.open(path, os.O_RDWR))
+                    status = 0
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        actions = [lambda fd, mode=mode: checked(libc.fallocate(fd, mode, ctypes.c_long(4096), ctypes.c_long(4096)))
+                   for mode in (0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE, ZERO_RANGE)]
+        for number, action in enumerate([*actions, copy, lambda fd: os.pwrite(fd, b"x", 0)]):
+            for user, before, after in ((1234, 0o6777, 0o777), (1234, 0o6666, 0o666), (0, 0o6777, 0o6777)):
+                path.unlink(missing_ok=True)
+                fill_random(path, 20_000)
+                path.chmod(before)
+                change(user, action)
+                self.assertEqual(oct(stat.S_IMODE(path.stat().st_mode)), oct(after), f"action {number} of {user}")
+                fd = os.open(path, os.O_RDONLY)
+                os.fsync(fd)
+                os.close(fd)
+        self.image.remount()
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o6777)
+
             length = generator.randrange(1, 17) * 4096
             data = generator.randbytes(length)
             match generator.randrange(3):
