@@ -110,6 +110,8 @@ class Filesystem {
   // ever.
   Status readdir(Operation&, Ino directory, std::uint64_t cookie, bool plus,
                  const std::function<bool(const DirectoryEntry&)>& take);
+  // No entry that is there has a greater cookie; all that come later have.
+  Result<std::uint64_t> last_cookie(Operation&, Ino directory);
   void count_reference(Ino ino);  // for each readdirplus entry handed to the kernel
 
   // --- inodes ---

@@ -213,4 +213,12 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
   return {};
 }
 
+Result<std::uint64_t> Filesystem::last_cookie(Operation& operation, Ino directory_ino) {
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
+    meta::InodePtr directory = TRY(a.directory(directory_ino));
+    std::shared_lock lock(directory->mutex);
+    return directory->attributes.next_cookie - 1;
+  });
+}
+
 }  // namespace varve::fs

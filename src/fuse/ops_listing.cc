@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "fuse/attributes.h"
+#include "fuse/listing_position.h"
 #include "fuse/operations.h"
 #include "fuse/request.h"
 
@@ -12,10 +13,11 @@ namespace {
 // Packs directory entries into a reply, in the plain form or with attributes.
 class Listing {
  public:
-  Listing(std::span<std::byte> space, bool plus) : space_(space), plus_(plus) {}
+  Listing(std::span<std::byte> space, bool plus, std::uint64_t last) : space_(space), plus_(plus), last_(last) {}
 
-  // False: no room for it.
+  // False: no room for it, or behind the end.
   bool add(const fs::DirectoryEntry& entry) {
+    if (entry.cookie > last_) return false;
     const std::size_t head = plus_ ? FUSE_NAME_OFFSET_DIRENTPLUS : FUSE_NAME_OFFSET;
     const std::size_t bytes = FUSE_REC_ALIGN(head + entry.name.size());
     if (bytes > space_.size() - used_) return false;
@@ -30,7 +32,7 @@ class Listing {
     }
     fuse_dirent dirent{};
     dirent.ino = entry.ino.v;
-    dirent.off = entry.cookie;
+    dirent.off = ListingPosition{entry.cookie, last_}.encode();
     dirent.namelen = static_cast<std::uint32_t>(entry.name.size());
     dirent.type = entry.type;
     std::memcpy(at, &dirent, FUSE_NAME_OFFSET);
@@ -44,6 +46,7 @@ class Listing {
  private:
   std::span<std::byte> space_;
   bool plus_;
+  std::uint64_t last_;
   std::size_t used_ = 0;
 };
 
@@ -57,12 +60,11 @@ void count_references(fs::Filesystem& fs, std::span<const std::byte> listing) {
   }
 }
 
-Status list(Request& r, bool plus) {
-  const auto in = TRY(r.body().take<fuse_read_in>());
-  const auto space = r.reply_space(std::min(in.size, kMaxWrite));
-  auto listing = std::make_shared<Listing>(space, plus);
+void list_from(Request& r, ListingPosition position, std::uint32_t bytes, bool plus) {
+  if (position.cookie >= position.last) return r.reply_bytes({});
+  auto listing = std::make_shared<Listing>(r.reply_space(bytes), plus, position.last);
   r.serve(
-      [&r, listing, cookie = in.offset, plus] {
+      [&r, listing, cookie = position.cookie, plus] {
         listing->clear();
         return r.fs().readdir(r.operation(), r.node(), cookie, plus,
                               [&](const fs::DirectoryEntry& entry) { return listing->add(entry); });
@@ -71,6 +73,17 @@ Status list(Request& r, bool plus) {
         if (plus) count_references(r.fs(), listing->bytes());
         r.reply_bytes(listing->bytes());
       });
+}
+
+Status list(Request& r, bool plus) {
+  const auto in = TRY(r.body().take<fuse_read_in>());
+  const std::uint32_t bytes = std::min(in.size, kMaxWrite);
+  if (in.offset) {
+    list_from(r, ListingPosition::decode(in.offset), bytes, plus);
+  } else {
+    r.serve([&r] { return r.fs().last_cookie(r.operation(), r.node()); },
+            [&r, bytes, plus](std::uint64_t last) { list_from(r, {0, last}, bytes, plus); });
+  }
   return {};
 }
 

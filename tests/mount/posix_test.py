@@ -55,6 +55,12 @@ def birth_time(path):
     return seconds * 10**9 + nanoseconds
 
 
+def make_files(directory, count):
+    directory.mkdir()
+    for i in range(count):
+        os.close(os.open(directory / f"{i:06d}", os.O_CREAT | os.O_WRONLY))
+
+
 class Posix(MountTest):
     size = "256M"
 
@@ -406,6 +412,40 @@ class Posix(MountTest):
                 self.assertEqual(next_name(), name)
         libc.closedir(ctypes.c_void_p(stream))
 
+    def test_a_listing_ends_whatever_its_reader_does(self):
+        def rename(name):
+            os.rename(top / name, top / "other")
+            os.rename(top / "other", top / name)
+        def replace(name):
+            (top / "new").touch()
+            os.rename(top / "new", top / name)
+        def add(name):
+            (top / f"{name}.more").touch()
+        for action, count in ((rename, 2000), (replace, 2000), (add, 35_000)):  # the last with wide positions
+            top = self.dir / action.__name__
+            make_files(top, count)
+            seen = []
+            with os.scandir(top) as listing:
+                for entry in listing:
+                    seen.append(entry.name)
+                    self.assertLessEqual(len(seen), 2 * count, action.__name__)
+                    action(entry.name)
+            self.assertGreaterEqual(len(set(seen)), count)
+        self.assertEqual(len(os.listdir(top)), 70_000)
+
+    def test_a_listing_that_starts_again_sees_what_is_new(self):
+        top = self.dir / "d"
+        make_files(top, 2000)
+        stream = ctypes.c_void_p(libc.opendir(os.fsencode(top)))
+        for count in (2000, 2001):
+            names = 0
+            while libc.readdir(stream):
+                names += 1
+            self.assertEqual(names, count + 2)
+            (top / f"new{count}").touch()
+            libc.rewinddir(stream)
+        libc.closedir(stream)
+
     def test_whiteout(self):
         if not IS_ROOT:
             self.skipTest("not root")
@@ -438,6 +478,41 @@ class Posix(MountTest):
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o777)
         self.image.remount()
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o777)
+
+    def test_allocating_and_copying_take_privileges_away(self):
+        if not IS_ROOT:
+            self.skipTest("not root")
+        self.image.folder.chmod(0o755)
+        path = self.dir / "f"
+        def copy(fd):
+            os.copy_file_range(fd, fd, 4096, 0, 8192)
+        def change(user, action):
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    os.setgroups([])
+                    os.setresgid(user, user, user)
+                    os.setresuid(user, user, user)
+                    action(os.open(path, os.O_RDWR))
+                    status = 0
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        actions = [lambda fd, mode=mode: checked(libc.fallocate(fd, mode, ctypes.c_long(4096), ctypes.c_long(4096)))
+                   for mode in (0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE, ZERO_RANGE)]
+        for number, action in enumerate([*actions, copy, lambda fd: os.pwrite(fd, b"x", 0)]):
+            for user, before, after in ((1234, 0o6777, 0o777), (1234, 0o6666, 0o666), (0, 0o6777, 0o6777)):
+                path.unlink(missing_ok=True)
+                fill_random(path, 20_000)
+                path.chmod(before)
+                change(user, action)
+                self.assertEqual(oct(stat.S_IMODE(path.stat().st_mode)), oct(after), f"action {number} of {user}")
+                fd = os.open(path, os.O_RDONLY)
+                os.fsync(fd)
+                os.close(fd)
+        self.image.remount()
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o6777)
 
     # --- data ---
 
@@ -479,41 +554,6 @@ class Posix(MountTest):
         generator = random.Random(SEED)
         for _ in range(400):
             at = generator.randrange(size // 4096 - 16) * 4096
-    def test_allocating_and_copying_take_privileges_away(self):
-        if not IS_ROOT:
-            self.skipTest("not root")
-        self.image.folder.chmod(0o755)
-        path = self.dir / "f"
-        def copy(fd):
-            os.copy_file_range(fd, fd, 4096, 0, 8192)
-        def change(user, action):
-            pid = os.fork()
-            if pid == 0:
-                status = 1
-                try:
-                    os.setgroups([])
-                    os.setresgid(user, user, user)
-                    os.setresuid(user, user, user)
-                    action(os.open(path, os.O_RDWR))
-                    status = 0
-                finally:
-                    os._exit(status)
-            self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        actions = [lambda fd, mode=mode: checked(libc.fallocate(fd, mode, ctypes.c_long(4096), ctypes.c_long(4096)))
-                   for mode in (0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE, ZERO_RANGE)]
-        for number, action in enumerate([*actions, copy, lambda fd: os.pwrite(fd, b"x", 0)]):
-            for user, before, after in ((1234, 0o6777, 0o777), (1234, 0o6666, 0o666), (0, 0o6777, 0o6777)):
-                path.unlink(missing_ok=True)
-                fill_random(path, 20_000)
-                path.chmod(before)
-                change(user, action)
-                self.assertEqual(oct(stat.S_IMODE(path.stat().st_mode)), oct(after), f"action {number} of {user}")
-                fd = os.open(path, os.O_RDONLY)
-                os.fsync(fd)
-                os.close(fd)
-        self.image.remount()
-        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o6777)
-
             length = generator.randrange(1, 17) * 4096
             data = generator.randbytes(length)
             match generator.randrange(3):

@@ -1,0 +1,20 @@
+// Where a listing of a directory is, in the 63 bits that the kernel and the C library carry from one request to the next.
+#pragma once
+
+#include <cstdint>
+
+namespace varve::fuse {
+
+// Names get ever greater cookies, so a listing that went on to the greatest of all would never come to its end while its
+// reader makes or renames a file for each that it gets. It ends at the greatest one there was when it began; as there
+// are no open directories here, that has to travel in its positions.
+struct ListingPosition {
+  std::uint64_t cookie = 0;  // of the entry before
+  std::uint64_t last = 0;    // where the listing ends
+
+  // A `last` of more than 17 bits comes back rounded up, always to the same; cookies beyond 40 bits have no end.
+  std::uint64_t encode() const;
+  static ListingPosition decode(std::uint64_t bits);
+};
+
+}  // namespace varve::fuse

@@ -1,0 +1,50 @@
+#include "fuse/listing_position.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+
+namespace varve::fuse {
+namespace {
+
+ListingPosition passed_on(std::uint64_t cookie, std::uint64_t last) {
+  return ListingPosition::decode(ListingPosition{cookie, last}.encode());
+}
+
+TEST(ListingPosition, PlacesInSmallDirectoriesAreExactAndFit32Bits) {
+  for (const std::uint64_t last : {2U, 3U, 1000U, 32767U}) {
+    for (const std::uint64_t cookie : {std::uint64_t{1}, last / 2, last}) {
+      EXPECT_LT((ListingPosition{cookie, last}.encode()), 1U << 31);
+      EXPECT_EQ(passed_on(cookie, last).cookie, cookie);
+      EXPECT_EQ(passed_on(cookie, last).last, last);
+    }
+  }
+}
+
+TEST(ListingPosition, NoneIsTheStart) { EXPECT_NE((ListingPosition{1, 2}.encode()), 0U); }
+
+TEST(ListingPosition, EndsOfLargeDirectoriesAreRoundedUpOnce) {
+  for (unsigned width = 15; width <= 40; ++width) {
+    for (const std::uint64_t last : {(1ull << width) - 1, (1ull << width) - 12345, (1ull << (width - 1)) + 1}) {
+      const auto once = passed_on(17, last);
+      EXPECT_EQ(once.cookie, 17U);
+      EXPECT_GE(once.last, last);
+      EXPECT_LE(once.last - last, last >> 16) << last;
+      EXPECT_EQ(passed_on(last, once.last).last, once.last) << "it must not grow from request to request";
+      EXPECT_EQ(passed_on(last, once.last).cookie, last);
+      EXPECT_LT(static_cast<std::int64_t>(ListingPosition{17, last}.encode()), std::int64_t{1} << 62);
+    }
+  }
+}
+
+TEST(ListingPosition, BeyondThemThereIsNoEnd) {
+  for (const std::uint64_t last : {(1ull << 40) + 1, 1ull << 61}) {
+    EXPECT_EQ(passed_on(last - 1, last).cookie, last - 1);
+    EXPECT_EQ(passed_on(last - 1, last).last, std::numeric_limits<std::uint64_t>::max());
+    EXPECT_GT(static_cast<std::int64_t>(ListingPosition{last, last}.encode()), 0);
+  }
+}
+
+}  // namespace
+}  // namespace varve::fuse
