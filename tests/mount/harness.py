@@ -87,6 +87,32 @@ def is_unlocked(image):
     return True
 
 
+def link_target(link):
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""  # closed, or ended, meanwhile
+
+
+def holders(directory):
+    """Who keeps a mount busy: processes with something open, mapped or current there, and other mount namespaces."""
+    found, own = [], os.readlink("/proc/self/ns/mnt")
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            links = [entry / "cwd", entry / "root", *(entry / "fd").iterdir(), *(entry / "map_files").iterdir()]
+            places = {link_target(link) for link in links}
+            held = [p for p in places if p == str(directory) or p.startswith(f"{directory}/")]
+            elsewhere = os.readlink(entry / "ns/mnt") != own and f" {directory} " in (entry / "mountinfo").read_text()
+            if held or elsewhere:
+                name = (entry / "comm").read_text().strip()
+                found.append(f"{entry.name} ({name}): {', '.join(held) or 'in another mount namespace'}")
+        except OSError:
+            pass  # it has ended meanwhile
+    return "; ".join(found)
+
+
 def kill_all(pids):
     for pid in pids:
         try:
@@ -131,7 +157,10 @@ class Image:
         return command(BIN / "varve", "mount", self.path, self.dir, *given, check=check, **more)
 
     def umount(self, **more):
-        return command(BIN / "varve", "umount", self.dir, **more)
+        try:
+            return command(BIN / "varve", "umount", self.dir, **more)
+        except AssertionError as failure:
+            raise AssertionError(f"{failure}\nheld by: {holders(self.dir) or 'nobody that /proc shows'}") from failure
 
     def remount(self, options=""):
         self.umount()
