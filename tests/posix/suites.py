@@ -109,7 +109,7 @@ FSX_MODES = {
     "direct": ["-Z", "-R", "-W", "-r", "4096", "-w", "4096"],
     "direct with small steps": ["-Z", "-R", "-W", "-r", "512", "-w", "512", "-t", "512", "-o", "20000"],
     "large": ["-l", "8388608", "-o", "262144"],
-    "fsync and drop": ["-y", "-c", "20"],
+    "fsync and drop": ["-y", "-c", "2000"],  # drops the caches of the whole system, which takes up to a second
     "small": ["-l", "20000", "-o", "3000"],
     "polluted end": ["-e", "1", "-l", "4194304"],
     "only reads and writes": ["-F", "-H", "-z", "-C", "-I", "-J", "-B", "-0", "-E"],

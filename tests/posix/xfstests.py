@@ -64,6 +64,7 @@ def configure(run):
     script(tools / "mount", MOUNT % {"real": real["mount"], "bin": BIN, "helper": helper})
     script(tools / "umount", UMOUNT % {"real": real["umount"], "images": f"{run.image.path} {scratch.path}"})
     script(tools / "df", DF % {"real": real["df"]})
+    mount_options = ",".join(o for o in ("allow_other", os.environ.get("VARVE_MOUNT_OPTIONS", "")) if o)
     options = run.image.folder / "local.config"
     options.write_text(f"""export TEST_DEV={run.image.path}
 export TEST_DIR={run.image.dir}
@@ -71,8 +72,8 @@ export SCRATCH_DEV={scratch.path}
 export SCRATCH_MNT={scratch.dir}
 export FSTYP=fuse
 export FUSE_SUBTYP=.varve
-export MOUNT_OPTIONS=-oallow_other
-export TEST_FS_MOUNT_OPTS=-oallow_other
+export MOUNT_OPTIONS=-o{mount_options}
+export TEST_FS_MOUNT_OPTS=-o{mount_options}
 """)
     excluded = run.image.folder / "excluded"
     excluded.write_text("".join(f"{name}\n" for name in excluded_tests()))
