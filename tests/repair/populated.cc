@@ -17,14 +17,14 @@ using namespace varve::test;
 
 namespace {
 
-std::string start_steps() {
+std::string start_steps(unsigned files) {
   std::string steps = "mkdir /a 0755; mkdir /a/b 0755; mkdir /many 0755; create /a/file 0644; write /a/file 0 200000 1; checkpoint;";
-  for (int i = 0; i < 120; ++i) {
+  for (unsigned i = 0; i < files; ++i) {
     steps += fmt::format("create /many/name-{} 0644; write /many/name-{} 0 {} {};", i, i, 1000 + i * 37, i + 10);
-    if (i % 40 == 39) steps += "checkpoint;";
+    if (i % (files / 3) == files / 3 - 1) steps += "checkpoint;";
   }
   steps += "write /a/file 50000 60000 2; symlink /link a/file; link /a/file /a/b/hard; setxattr /a/file user.k 2500 3 set; checkpoint;";
-  for (int i = 0; i < 120; i += 5) steps += fmt::format("unlink /many/name-{};", i);
+  for (unsigned i = 0; i < files; i += 5) steps += fmt::format("unlink /many/name-{};", i);
   return steps + "rename /many/name-1 /a/b/moved move; truncate /a/file 120001; checkpoint; create /late 0644; write /late 0 9000 4";
 }
 
@@ -76,17 +76,26 @@ std::string content_difference(const std::string& path, const SeenFile& expected
   return "";
 }
 
+struct Images {
+  DurableState clean;
+  std::unique_ptr<io::MemDevice> unclean;
+};
+
+Images make_images(unsigned files) {
+  Images made{prepare({}, script(start_steps(files))), nullptr};
+  Recording recording({}, made.clean, script(kUncleanSteps));
+  if (!recording.failed().empty()) throw std::runtime_error(recording.failed());
+  made.unclean = recording.device().image_now();
+  return made;
+}
+
 }  // namespace
 
-std::unique_ptr<io::MemDevice> populated_image(bool unclean) {
-  static const DurableState start = prepare({}, script(start_steps()));
-  if (!unclean) return start.image->snapshot();
-  static const std::unique_ptr<io::MemDevice> image = [] {
-    Recording recording({}, start, script(kUncleanSteps));
-    if (!recording.failed().empty()) throw std::runtime_error(recording.failed());
-    return recording.device().image_now();
-  }();
-  return image->snapshot();
+std::unique_ptr<io::MemDevice> populated_image(bool unclean, unsigned files) {
+  static std::map<unsigned, Images> made;
+  auto at = made.find(files);
+  if (at == made.end()) at = made.emplace(files, make_images(files)).first;
+  return unclean ? at->second.unclean->snapshot() : at->second.clean.image->snapshot();
 }
 
 Seen look_at(io::BlockDevice& device) {

@@ -13,7 +13,8 @@
 
 namespace varve::repair::test {
 
-std::unique_ptr<io::MemDevice> populated_image(bool unclean);
+// Of at least 9 small files, which the steps name.
+std::unique_ptr<io::MemDevice> populated_image(bool unclean, unsigned files = 120);
 
 // What a mount shows, by inode.
 struct SeenFile {
