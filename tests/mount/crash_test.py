@@ -17,11 +17,13 @@ class Notes:
     def __init__(self):
         self.lock = threading.Lock()
         self.kept = {}
+        self.promises = 0
         self.unsure = set()  # changed since the last promise: may be the old or the new state
 
     def promise(self, name, value):
         with self.lock:
             self.kept[name] = value
+            self.promises += 1
             self.unsure.discard(name)
 
     def touch(self, name):
@@ -108,10 +110,12 @@ class Crash(unittest.TestCase):
 
     def run_and_kill(self, workers, notes, seconds):
         stop = threading.Event()
+        enough = notes.promises + 10  # however slow the machine is
         threads = [threading.Thread(target=w, args=(self.dir, notes, i, stop), daemon=True) for i, w in enumerate(workers)]
         for thread in threads:
             thread.start()
         time.sleep(seconds)
+        wait_until(lambda: notes.promises >= enough, 120, "something is promised")
         self.image.kill()
         stop.set()
         for thread in threads:
@@ -142,7 +146,6 @@ class Crash(unittest.TestCase):
             self.image.fsck("--data")  # as the next mount would find it
             self.image.mount()
             self.check_notes(notes)
-        self.assertGreater(len(notes.kept), 10)
         self.image.check_all()
 
     def test_kill_right_after_the_mount_and_during_recovery(self):
