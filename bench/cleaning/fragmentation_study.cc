@@ -90,10 +90,11 @@ class Sample {
 // --- cleaning -------------------------------------------------------------------------------------------------------------
 
 void clean(const FragmentationSetup& setup, const std::string& name, const std::vector<FileOperation>& operations,
-           const std::string& strategy, bool all, Table& table) {
+           const std::string& strategy, std::uint64_t buffer, bool all, Table& table) {
   Sample sample(setup, operations);
   fs::CleanRequest request;
   request.strategy = strategy;
+  request.buffer_blocks = buffer;
   if (!all) request.free_blocks = std::max<std::uint64_t>(1, sample.dead() / 10);
   const DiskModel cleaning = sample.observe([&] {
     const Status status = sample.rig().fs().start_clean(request);
@@ -102,7 +103,7 @@ void clean(const FragmentationSetup& setup, const std::string& name, const std::
   const fs::CleanState state = sample.rig().fs().clean_state();
   const DiskModel reading = sample.read_all();
   const auto gained = static_cast<std::int64_t>(state.now.clean) - static_cast<std::int64_t>(state.before.clean);
-  table.add({name, strategy, all ? "all" : "10 %", state.read, state.written, state.nodes, gained, state.now.end,
+  table.add({name, strategy, buffer, all ? "all" : "10 %", state.read, state.written, state.nodes, gained, state.now.end,
              cleaning.seeks(), cleaning.seconds(), cleaning.joules(), reading.seeks(), reading.seconds()});
 }
 
@@ -110,19 +111,20 @@ void leave_alone(const FragmentationSetup& setup, const std::string& name,
                  const std::vector<FileOperation>& operations, Table& table) {
   Sample sample(setup, operations);
   const DiskModel reading = sample.read_all();
-  table.add({name, "(none)", "-", 0, 0, 0, 0, nullptr, 0, 0.0, 0.0, reading.seeks(), reading.seconds()});
+  table.add({name, "(none)", nullptr, "-", 0, 0, 0, 0, nullptr, 0, 0.0, 0.0, reading.seeks(), reading.seconds()});
 }
 
 Json run_cleaning(const FragmentationSetup& setup) {
   Table table("Cleaning, and reading all files afterwards (seconds and joules: a model of a Microdrive)",
-              {"sample", "strategy", "amount", "read", "written", "nodes", "segments", "log end", "seeks", "s", "J",
+              {"sample", "strategy", "buffer", "amount", "read", "written", "nodes", "segments", "log end", "seeks", "s", "J",
                "read seeks", "read s"});
   for (const std::string& name : setup.samples) {
     const auto operations = operations_of(setup, name);
     leave_alone(setup, name, operations, table);
     for (const std::string& strategy : setup.strategies) {
       if (!cleaner::registry().strategies.contains(strategy)) continue;
-      for (bool all : {true, false}) clean(setup, name, operations, strategy, all, table);
+      for (std::uint64_t buffer : setup.buffers)
+        for (bool all : {true, false}) clean(setup, name, operations, strategy, buffer, all, table);
     }
   }
   return table.json();

@@ -14,6 +14,7 @@ namespace varve::bench {
 struct FragmentationSetup {
   std::vector<std::string> samples = {"standard", "coarse", "small", "medium"};
   std::vector<std::string> strategies = {"copying", "compacting", "defragmenting", "hole-plugging"};  // those there are
+  std::vector<std::uint64_t> buffers = {0};  // blocks that cleaning keeps in memory; 0: as the engine does
   std::uint32_t segment_blocks = 128;
   std::uint64_t segments = 384;
   double scale = 1;         // of all amounts

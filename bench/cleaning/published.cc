@@ -71,6 +71,7 @@ Study fragmentation(CLI::App& app, FragmentationSetup& setup, bool& quick) {
   CLI::App* command = add_command(app, "fragmentation", "strategies on fragmented files (Janda, ScherlFS)", quick, setup.seed);
   command->add_option("--samples", setup.samples)->delimiter(',');
   command->add_option("--strategies", setup.strategies)->delimiter(',');
+  command->add_option("--buffers", setup.buffers, "blocks that cleaning keeps in memory; 0: as usual")->delimiter(',');
   command->add_option("--record", setup.record_to, "write each sample's operations to this, with its name appended");
   command->add_option("--replay", setup.replay_from, "take them from there");
   return {command, [&setup, &quick] {

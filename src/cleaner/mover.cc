@@ -26,7 +26,8 @@ std::vector<BlockAddr> addresses_of(std::span<const LiveBlock> blocks) {
 
 }  // namespace
 
-Mover::Mover(meta::Store& store) : store_(store), source_(store.nodes(), store.device()), batch_(store.device()) {}
+Mover::Mover(meta::Store& store, std::size_t buffer)
+    : store_(store), buffer_(buffer), source_(store.nodes(), store.device()), batch_(store.device()) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   std::vector<LiveBlock> live;
@@ -66,8 +67,8 @@ Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
     const meta::Gate::Pass pass(store_.gate());
     if (!store_.may_move({0, 0, nodes, 0})) return Errc::no_space;
   }
-  for (std::size_t at = 0; at < blocks.size(); at += kBatchBlocks)
-    TRY(move_batch(blocks.subspan(at, std::min(kBatchBlocks, blocks.size() - at)), nodes));
+  for (std::size_t at = 0; at < blocks.size(); at += buffer_)
+    TRY(move_batch(blocks.subspan(at, std::min(buffer_, blocks.size() - at)), nodes));
   return {};
 }
 
@@ -153,8 +154,8 @@ Status Mover::write_batch(std::size_t blocks) {
 // --- into holes -------------------------------------------------------------------------------------------------------
 
 Status Mover::plug(std::span<const Plug> plugs, std::uint64_t nodes) {
-  for (std::size_t at = 0; at < plugs.size(); at += kBatchBlocks)
-    TRY(plug_batch(plugs.subspan(at, std::min(kBatchBlocks, plugs.size() - at)), nodes));
+  for (std::size_t at = 0; at < plugs.size(); at += buffer_)
+    TRY(plug_batch(plugs.subspan(at, std::min(buffer_, plugs.size() - at)), nodes));
   return {};
 }
 

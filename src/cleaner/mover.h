@@ -31,7 +31,10 @@ struct Plug {
 
 class Mover {
  public:
-  explicit Mover(meta::Store& store);
+  static constexpr std::size_t kUsualBuffer = 1024;  // blocks
+
+  // `buffer`: blocks in memory at one time.
+  explicit Mover(meta::Store& store, std::size_t buffer = kUsualBuffer);
 
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
@@ -44,7 +47,6 @@ class Mover {
   Status plug(std::span<const Plug> plugs, std::uint64_t nodes);
 
  private:
-  static constexpr std::size_t kBatchBlocks = 1024;  // in memory at one time
   static constexpr std::size_t kMostWritten = 64;   // by one request: others wait behind it
   struct ReadBlock {
     const LiveBlock* block;
@@ -62,6 +64,7 @@ class Mover {
   Status apply(const LiveBlock& block, BlockAddr to);
 
   meta::Store& store_;
+  const std::size_t buffer_;
   meta::BlockingSource source_;
   io::Batch batch_;
 };

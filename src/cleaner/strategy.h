@@ -27,6 +27,7 @@ class Workbench;
 struct Task {
   std::uint64_t wanted = 0;  // blocks to free beyond what is moved; a round need not get so far
   std::uint64_t most_moved = ~std::uint64_t{0};  // blocks; strategies that go by files stop there
+  std::uint64_t buffer = 0;  // blocks in memory at one time; 0: as usual
   bool for_room = true;      // clean segments run short; else there is time and somebody wants order
   bool waited_for = false;   // somebody cannot go on until there is room
   std::uint64_t users_meanwhile = 0;  // blocks that users are expected to write until the round is settled

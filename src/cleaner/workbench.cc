@@ -11,7 +11,8 @@ namespace varve::cleaner {
 
 Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement, const Task& task,
                      std::function<void(std::string)> tell)
-    : store_(store), rule_(rule), placement_(placement), task_(task), tell_(std::move(tell)), mover_(store) {
+    : store_(store), rule_(rule), placement_(placement), task_(task), tell_(std::move(tell)),
+      mover_(store, task.buffer ? task.buffer : Mover::kUsualBuffer) {
   survey();
   const std::uint64_t clean = store.segments().clean();
   spare_ = clean - std::min(clean, store.low_water());

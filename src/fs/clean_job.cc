@@ -106,6 +106,7 @@ cleaner::Task CleanJob::task() {
   task.stop = [this] { return stop_ || engine_.room_is_waited_for(); };  // that comes first
   std::lock_guard lock(mutex_);
   task.files_named = !state_.request.roots.empty();
+  task.buffer = state_.request.buffer_blocks;
   const std::uint64_t asked = state_.request.free_blocks, freed = state_.freed_blocks();
   task.wanted = asked - std::min(asked, freed);
   task.most_moved = state_.request.move_blocks - std::min(state_.request.move_blocks, state_.written);

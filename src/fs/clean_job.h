@@ -24,6 +24,7 @@ struct CleanRequest {
   std::string strategy, policy, placement;    // as mount options; empty: those of the mount
   std::uint64_t free_blocks = kNoLimit;       // enough when so many more blocks stand in clean segments
   std::uint64_t move_blocks = kNoLimit;       // enough when so many have been moved
+  std::uint64_t buffer_blocks = 0;            // in memory at one time; 0: as usual
   std::vector<Ino> roots;                     // files, or directories with all below; empty: everything
   bool dry_run = false;                       // only say what would be done: nothing is written
 };

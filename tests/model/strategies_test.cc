@@ -231,6 +231,17 @@ TEST_F(Asked, stops_when_enough_is_moved) {
   EXPECT_GT(fs().clean_state().written, 0U) << "a part moved everything";
 }
 
+TEST_F(Asked, any_buffer_moves_the_same) {
+  ASSERT_TRUE(good(interleave(world, 60)));
+  for (const char* strategy : {"defragmenting", "hole-plugging", "copying"}) {
+    fs::CleanRequest request = by(strategy);
+    request.buffer_blocks = 3;
+    ASSERT_TRUE(good(clean(world, request))) << strategy;
+    EXPECT_GT(fs().clean_state().written, 3U) << strategy;
+  }
+  ASSERT_TRUE(good(world.finish()));
+}
+
 TEST_F(Asked, dry_run_writes_nothing) {
   const auto settled = world.fixture.call([&](fs::Operation& op) { return fs().checkpoint(op); });
   ASSERT_TRUE(settled.ok());
