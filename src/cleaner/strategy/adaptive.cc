@@ -120,7 +120,7 @@ class Adaptive final : public Strategy {
     s.power = power_ == "auto" ? read_power() : power_ == "battery" ? Power::battery : Power::mains;
     const Victims victims = bench.choose();
     if (bench.is_worth_it(victims) || task.waited_for)
-      s.victims_live = static_cast<double>(victims.live()) / static_cast<double>(std::max<std::uint64_t>(1, victims.live() + victims.gain));
+      s.victims_live = live_share(bench, victims);
     else
       s.victims_live = 1;
     const log::SegmentTable& segments = bench.store().segments();
@@ -133,6 +133,19 @@ class Adaptive final : public Strategy {
     s.metadata = bench.metadata_share(victims);
     s.has_plugging = registry().strategies.contains("hole-plugging");
     return s;
+  }
+
+  // Of segments with blocks of files: those with tree nodes are emptied in the same way whatever is decided, and there is
+  // little in them.
+  static double live_share(const Workbench& bench, const Victims& victims) {
+    std::uint64_t live = 0, blocks = 0;
+    for (SegmentId id : victims.ids) {
+      const SegmentFacts* segment = bench.find(id);
+      if (!segment || segment->holds_nodes) continue;
+      live += segment->live;
+      blocks += segment->blocks;
+    }
+    return blocks ? static_cast<double>(live) / static_cast<double>(blocks) : 0;
   }
 
   void explain(const std::string& why) {
