@@ -124,12 +124,12 @@ class Filesystem {
   Status removexattr(Operation&, Ino ino, std::string_view name);
 
   // --- data ---
-  // Bytes read (short only at end of file). `out` is best aligned to kBlockSize with a whole number of blocks: then the
-  // device writes straight into it. Its content is undefined until the call succeeds.
   struct ReadOptions {
     bool keep_atime = false;            // O_NOATIME
     std::uint64_t* version = nullptr;   // if bytes were read: what content_version() says as long as they are current
   };
+  // Bytes read (short only at end of file). `out` is best aligned to kBlockSize with a whole number of blocks: then the
+  // device writes straight into it. Its content is undefined until the call succeeds.
   Result<std::size_t> read(Operation&, Ino ino, std::uint64_t offset, std::span<std::byte> out, const ReadOptions& options);
   Result<std::size_t> read(Operation& operation, Ino ino, std::uint64_t offset, std::span<std::byte> out) {
     return read(operation, ino, offset, out, {});
