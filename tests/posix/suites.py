@@ -175,7 +175,7 @@ def fio(run):
         if run.wants(name):
             status, _ = run.call("fio", f"--name={name.replace(' ', '-')}", f"--directory={run.image.dir}", "--size=128M",
                                  "--numjobs=2", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0",
-                                 "--end_fsync=1", *options, timeout=1800, cwd=run.image.folder)
+                                 "--end_fsync=1", "--unlink=1", *options, timeout=1800, cwd=run.image.folder)
             results[name] = outcome(status)
     return results
 
