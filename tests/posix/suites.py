@@ -151,6 +151,7 @@ def fsstress(run):
             checked, output = run.call(BIN / "fsck.varve", "-n", "-f", "--data", run.image.path, timeout=900, cwd="/")
             run.image.mount()
             results[label] = outcome(status or checked)
+            run.call("rm", "-rf", place)
     return results
 
 
@@ -245,7 +246,9 @@ def ltp(run):
         if command.split()[0] not in built:
             results[name] = "skipped"
             continue
-        status, output = run.call("bash", "-c", command, timeout=600, env=environment)
+        # What a test copies into its own folder it looks for where it was started.
+        place = built[f"{name}_child"].parent if f"{name}_child" in built else run.image.dir
+        status, output = run.call("bash", "-c", command, timeout=600, env=environment, cwd=place)
         # TFAIL 1, TBROK 2, TWARN 4, TCONF 32: not for this configuration
         results[name] = "passed" if status == 0 else "skipped" if status == 32 else "failed"
     return results
