@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace varve::cleaner {
 namespace {
 
@@ -72,6 +74,14 @@ TEST(DeathRates, BlocksOfOneWriteCountOneByOne) {
     together.written(hundred);
   }
   for (double age : {10.0, 40.0, 80.0}) EXPECT_DOUBLE_EQ(together.rate(100, age), one_by_one.rate(100, age)) << age;
+}
+
+// Of an image that lies, or with a clock that has been set back.
+TEST(DeathRates, NoAgeIsTooHigh) {
+  DeathRates rates(1e9, 1000);
+  for (unsigned i = 0; i < 100; ++i) write(rates, 1, 5, 0, 100, 100);
+  EXPECT_GT(rates.rate(100, 0), 0.1);
+  for (const int power : {39, 63, 64, 1000}) EXPECT_DOUBLE_EQ(rates.rate(100, std::ldexp(1.0, power)), std::ldexp(1.0, -power)) << power;
 }
 
 }  // namespace

@@ -12,8 +12,10 @@ DeathRates::DeathRates(double memory, std::size_t most_sampled) : memory_(memory
 
 // 0 for nothing known; then an octave each, from 1.
 unsigned DeathRates::bin(double value) {
+  constexpr auto kLast = static_cast<double>(std::uint64_t{1} << (kBins - 2));
   if (value < 1) return 0;
-  return std::min<unsigned>(kBins - 1, static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(value))));
+  if (!(value < kLast)) return kBins - 1;
+  return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(value)));
 }
 
 void DeathRates::count_life(Sampled& block, std::uint64_t until) {
