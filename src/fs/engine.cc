@@ -59,7 +59,10 @@ void Engine::stop_maintenance() {
 void Engine::stop_threads() {
   stop_maintenance();
   service_stop_ = true;
-  if (service_queue_) service_queue_->wake();
+  {
+    std::lock_guard lock(mutex_);  // which keeps the queue: its thread ends it after taking it away
+    if (service_queue_) service_queue_->wake();
+  }
   if (service_.joinable()) service_.join();
 }
 
