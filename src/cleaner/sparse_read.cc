@@ -1,5 +1,7 @@
 #include "cleaner/sparse_read.h"
 
+#include <algorithm>
+
 namespace varve::cleaner {
 
 SparseRead::SparseRead(std::vector<BlockAddr> blocks) : blocks_(std::move(blocks)), places_(blocks_.size()) {
@@ -41,8 +43,9 @@ Status SparseRead::run(io::Batch& batch) {
   for (std::size_t i = 0; i < parts_.size() && !status.ok(); ++i)
     if (!batch.outcome_of(i).ok()) again.push_back(&parts_[i]);
   batch.clear();
-  if (!again.empty()) status = read_one_by_one(batch, again);
-  return status;
+  // Where nothing dead was read, the same blocks would only fail again.
+  if (again.empty() || std::ranges::any_of(again, [this](const Part* part) { return !has_gaps(*part); })) return status;
+  return read_one_by_one(batch, again);
 }
 
 }  // namespace varve::cleaner

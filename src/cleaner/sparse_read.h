@@ -32,6 +32,7 @@ class SparseRead {
     std::size_t place;       // of its first block in memory_, in blocks
   };
   std::uint64_t length(const Part& part) const { return blocks_[part.end - 1] - blocks_[part.begin] + 1; }
+  bool has_gaps(const Part& part) const { return length(part) > part.end - part.begin; }
   void add(io::Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place);
   // What could not be read with the dead blocks in between.
   Status read_one_by_one(io::Batch& batch, std::span<const Part* const> parts);
