@@ -106,7 +106,6 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
     done.emptied.push_back(sources[number].id);
     done.destinations = written.size();
     store_.note_emptied();
-    ++store_.counters().segments_cleaned;
   }
   return {};
 }

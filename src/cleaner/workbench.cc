@@ -180,7 +180,6 @@ void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group
     placement_.collected(*segment);
     round.emptied.push_back(victim);
     store_.note_emptied();
-    ++store_.counters().segments_cleaned;
   }
 }
 

@@ -174,7 +174,10 @@ class Store {
 
   // Cleaning has emptied a segment, which the next checkpoint frees: until then users may take as much out of what they
   // must leave clean otherwise. By the thread that makes checkpoints.
-  void note_emptied() { emptied_.fetch_add(1, std::memory_order_relaxed); }
+  void note_emptied() {
+    emptied_.fetch_add(1, std::memory_order_relaxed);
+    ++counters_.segments_cleaned;
+  }
 
   // --- not inside the gate ---
   std::uint64_t low_water();  // with fewer clean segments than this, users wait
