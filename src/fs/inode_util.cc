@@ -101,6 +101,18 @@ Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& ino
   return find_xattr(xattrs, kCapability) ? xattr_bytes(xattrs, nullptr) : 0;
 }
 
+Result<Privileges> Privileges::look(Attempt& attempt, const meta::Inode& inode, const WriteFlags& flags) {
+  Privileges found(flags);
+  if (flags.drop_privileges) found.set_with_capability_ = TRY(set_with_capability(attempt, inode));
+  return found;
+}
+
+void Privileges::drop(Attempt& attempt, meta::Inode& inode) const {
+  if (!flags_.drop_privileges) return;
+  drop_suid(inode, flags_.drop_sgid);
+  if (set_with_capability_) attempt.store().stage_xattr(inode, kCapability, std::nullopt, set_with_capability_);
+}
+
 Status may_alter(const meta::Inode& inode) {
   if (inode.attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) return Errc::not_permitted;
   return {};

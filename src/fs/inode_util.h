@@ -52,6 +52,18 @@ std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::
 // them; otherwise none.
 Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode);
 
+// Of a change of content by somebody without CAP_FSETID: looked at before anything changes, taken away with the change.
+class Privileges {
+ public:
+  static Result<Privileges> look(Attempt& attempt, const meta::Inode& inode, const WriteFlags& flags);
+  void drop(Attempt& attempt, meta::Inode& inode) const;
+
+ private:
+  explicit Privileges(const WriteFlags& flags) : flags_(flags) {}
+  WriteFlags flags_;
+  std::size_t set_with_capability_ = 0;
+};
+
 // The size of a file becomes `size`; the inode's lock is held. May answer would_block.
 Status resize(Attempt& attempt, meta::Inode& inode, std::uint64_t size);
 

@@ -240,11 +240,8 @@ Result<std::uint64_t> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_
   return to;
 }
 
-// `capable`: bytes of the attributes with the capability that goes, if there is one.
-Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end, WriteFlags flags,
-                        std::size_t capable) {
-  if (flags.drop_privileges) drop_suid(inode, flags.drop_sgid);
-  if (capable) a.store().stage_xattr(inode, kCapability, std::nullopt, capable);
+Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges) {
+  privileges.drop(a, inode);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
     inode.attributes.size = std::max(inode.attributes.size, end);
   inode.change_content();
@@ -318,11 +315,10 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     // Cached writes need not come in order, so only direct ones can be told from appending.
     const bool extends = flags.from_cache || offset >= inode->attributes.size;
     TRY(extends ? may_extend(*inode) : may_alter(*inode));
-    const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
+    const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
     TRY(range.run());
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
-    if (flags.drop_privileges) drop_suid(*inode, flags.drop_sgid);
-    if (capable) a.store().stage_xattr(*inode, kCapability, std::nullopt, capable);
+    privileges.drop(a, *inode);
     if (!flags.from_cache) touch_mtime(*inode, a.now());
     a.store().stage_attributes(*inode);
     return data.size();
@@ -359,10 +355,10 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
       if (inode->gone()) return Errc::stale;
       if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
       TRY(may_extend(*inode));
-      const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
+      const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
       from = TRY(allocate_some(a, *inode, from, end));
       if (from < end) return {};
-      return finish_fallocate(a, *inode, mode, offset + length, flags, capable);
+      return finish_fallocate(a, *inode, mode, offset + length, privileges);
     }));
   }
   if (allocates) return {};
@@ -372,7 +368,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     if (inode->gone()) return Errc::stale;
     if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
     TRY(may_alter(*inode));
-    const std::size_t capable = flags.drop_privileges ? TRY(set_with_capability(a, *inode)) : 0;
+    const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
     switch (mode) {
       case FallocateMode::allocate:
       case FallocateMode::allocate_keep_size: break;
@@ -380,7 +376,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
       case FallocateMode::zero_range:
       case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, meta::Cleared::unwritten)); break;
     }
-    return finish_fallocate(a, *inode, mode, offset + length, flags, capable);
+    return finish_fallocate(a, *inode, mode, offset + length, privileges);
   });
 }
 

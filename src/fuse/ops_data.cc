@@ -41,8 +41,19 @@ void change_unprivileged(Request& r, Ino ino, Change change) {
           });
 }
 
-// The kernel says so itself of writes and truncation. Of other changes only the user is known: root stands for CAP_FSETID.
-bool is_unprivileged(const Request& r) { return r.header().uid != 0; }
+// The kernel says itself whose writes and truncation take away privileges. Of other changes only the user is known: root
+// stands for CAP_FSETID.
+template <class Change>
+void change_as_user(Request& r, Ino ino, Change change) {
+  if (r.header().uid != 0)
+    change_unprivileged(r, ino, std::move(change));
+  else
+    change({}, false);
+}
+
+void forget_mode(Request& r, Ino ino, bool mode_changes) {
+  if (mode_changes) r.session().drop_cached_attributes(ino);
+}
 
 void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
                 bool mode_changes) {
@@ -50,7 +61,7 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
             return r.fs().write(r.operation(), r.node(), offset, data, flags, keeper);
           },
           [&r, mode_changes](std::size_t bytes) {
-            if (mode_changes) r.session().drop_cached_attributes(r.node());
+            forget_mode(r, r.node(), mode_changes);
             r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});
           });
 }
@@ -127,14 +138,11 @@ Status fallocate(Request& r) {
   const auto change = [&r, in, mode](fs::WriteFlags flags, bool mode_changes) {
     r.serve([=, &r] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length, flags); },
             [&r, mode_changes] {
-              if (mode_changes) r.session().drop_cached_attributes(r.node());
+              forget_mode(r, r.node(), mode_changes);
               r.reply();
             });
   };
-  if (is_unprivileged(r))
-    change_unprivileged(r, r.node(), change);
-  else
-    change({}, false);
+  change_as_user(r, r.node(), change);
   return {};
 }
 
@@ -175,14 +183,11 @@ void write_copied(Request& r, const fuse_copy_file_range_in& in, std::span<const
   const auto write_to = [=, &r, target = Ino{in.nodeid_out}](fs::WriteFlags flags, bool mode_changes) {
     r.serve([=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
             [=, &r](std::size_t written) {
-              if (mode_changes) r.session().drop_cached_attributes(target);
+              forget_mode(r, target, mode_changes);
               reply_copied(r, written, wide);
             });
   };
-  if (is_unprivileged(r))
-    change_unprivileged(r, Ino{in.nodeid_out}, write_to);
-  else
-    write_to({}, false);
+  change_as_user(r, Ino{in.nodeid_out}, write_to);
 }
 
 // A piece per request: the caller comes again for the rest. The kernel has written back both ranges, and drops what it
