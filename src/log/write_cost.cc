@@ -35,11 +35,11 @@ bool WriteCost::is_measured() const {
 
 bool WriteCost::seeks() const {
   std::lock_guard lock(mutex_);
-  return reads_.samples >= kLeastSamples && reads_.ns > kSeekNs;
+  return reads_known() && reads_.ns > kSeekNs;
 }
 
 double WriteCost::assumed() const {
-  const bool may_seek = reads_.samples < kLeastSamples || reads_.ns > kSeekNs;
+  const bool may_seek = !reads_known() || reads_.ns > kSeekNs;
   return rotational_ && may_seek ? kRotationalFactor : kUsualFactor;
 }
 

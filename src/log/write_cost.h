@@ -39,6 +39,7 @@ class WriteCost {
     void add(double value);
   };
   bool measured() const { return scattered_.samples >= kLeastSamples && sequential_.samples >= kLeastSamples && sequential_.ns > 0; }
+  bool reads_known() const { return reads_.samples >= kLeastSamples; }
   double assumed() const;
 
   const bool rotational_;

@@ -17,7 +17,7 @@ struct Situation {
   bool told = false;        // somebody asked for cleaning: time and power are theirs to judge
   bool by_files = false;    // and named files
   Power power = Power::mains;
-  double victims_live = 0;  // mean live share of what the policy would clean next; 1: nothing is worth it
+  double victims_live = 0;  // mean live share of segments with files that the policy would clean next; 1: nothing is worth it
   double clean = 0;         // share of all segments
   double spread = 0;        // share of the segments below the log's end that are clean: what compacting would close
   double write_factor = 1;  // k
