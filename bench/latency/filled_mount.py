@@ -54,7 +54,7 @@ class FilledMount:
                    *DISTRIBUTIONS[distribution])["most"]["write"]
 
     def status(self):
-        return json.loads(run(Path(self.arguments.varve_bin) / "varve", "status", "--json", self.varve.mount_point))
+        return self.varve.status()
 
 
 def add_options(parser):
