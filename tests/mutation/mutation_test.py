@@ -9,6 +9,7 @@ Writes a table to stdout; exit status 1: a removal that nobody has noticed.
 """
 
 import argparse
+import concurrent.futures
 import functools
 import os
 import re
@@ -147,8 +148,8 @@ def main():
     make_tree(options.build)
     bin_dir = build(options.build, {program for rule in rules for program, _ in rule.runs}, options.jobs)
     unnoticed = []
-    for rule in rules:
-        results = examine(rule, bin_dir, options.timeout)
+    pool = concurrent.futures.ThreadPoolExecutor(options.jobs)
+    for rule, results in zip(rules, pool.map(lambda rule: examine(rule, bin_dir, options.timeout), rules)):
         if all(without is None for _, without, _ in results):
             unnoticed.append(rule.name)
         for what, without, took in results:
