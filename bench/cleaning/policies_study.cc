@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kWriteBytes = 32 << 10, kWriteBlocks = kWriteBytes >> kBlockShift;
+constexpr std::uint64_t kWriteBytes = 32 << 10;
 constexpr std::size_t kBins = 20;
 constexpr double kFullest = 0.9;  // NILFS2's min_reclaimable_blocks is a tenth of a segment
 
