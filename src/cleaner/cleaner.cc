@@ -37,6 +37,7 @@ Status Cleaner::set_victims(std::string_view spelling) {
   std::shared_ptr<VictimRule> rule = TRY(VictimRule::make(spelling));
   std::lock_guard lock(mutex_);
   rules_.victims = std::move(rule);
+  store_.segments().samples().keep(rules_.victims->samples());
   return {};
 }
 

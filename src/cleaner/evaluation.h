@@ -20,6 +20,8 @@ class Evaluation {
 
   virtual ~Evaluation() = default;
   virtual std::string_view name() const = 0;
+  // How many of a segment's blocks it wants to have sampled for SegmentFacts::sampled_age.
+  virtual std::size_t samples() const { return 0; }
   // scores[i] for segments[i]: the highest is cleaned first, kNever is not. Segments without anything live never get
   // here: they become free by themselves.
   virtual void evaluate(std::span<const SegmentFacts> segments, std::span<double> scores) const = 0;

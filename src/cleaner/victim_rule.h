@@ -20,6 +20,7 @@ class VictimRule {
   static Result<std::unique_ptr<VictimRule>> make(std::string_view spelling);
 
   const std::string& spelling() const { return spelling_; }
+  std::size_t samples() const { return evaluation_->samples(); }
   void observe(std::span<const SegmentFacts> segments, std::uint64_t clock) { evaluation_->observe(segments, clock); }
   Victims choose(std::span<const SegmentFacts> segments, const SelectionLimits& limits, Random& random) const {
     return selection_->select(segments, *evaluation_, limits, random);

@@ -58,6 +58,8 @@ void Workbench::survey() {
     f.age = since(s.youngest * store_.super().clock_unit);
     f.sealed = s.sealed_clock ? since(s.sealed_clock) : f.age;
     f.opened = s.opened_clock ? since(s.opened_clock) : f.sealed;
+    if (const double sampled = store_.segments().samples().mean_clock(id); sampled > 0)
+      f.sampled_age = std::max(static_cast<double>(now) - sampled * unit, 1.0);
     const double mean_clock = static_cast<double>(s.clock_sum) / s.tree_live * unit;
     f.mean_age = std::max(static_cast<double>(now) - mean_clock, 0.0);
     const double living = static_cast<double>(f.live) / std::max(s.tree_live, f.live);

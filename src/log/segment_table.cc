@@ -4,7 +4,7 @@
 
 namespace varve::log {
 
-SegmentTable::SegmentTable(SegmentGeometry geometry) : geometry_(geometry), segments_(geometry.count) {}
+SegmentTable::SegmentTable(SegmentGeometry geometry) : geometry_(geometry), segments_(geometry.count), samples_(geometry.count) {}
 
 void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
   SegmentInfo& s = segments_[id.v];
@@ -49,6 +49,7 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     s.youngest = 0;
     s.clock_sum = s.rate_sum = 0;
     s.opened_clock = clock;
+    samples_.emptied(SegmentId{at});
     cursor_ = at + 1;
     clean_.fetch_sub(1, std::memory_order_relaxed);
     return SegmentId{at};
@@ -96,7 +97,9 @@ void SegmentTable::touch(BlockAddr address) {
 
 void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock) {
   std::lock_guard lock(mutex_);
-  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  const SegmentId id = geometry_.segment_of(address);
+  samples_.written(id, geometry_.index_of(address), blocks, clock);
+  SegmentInfo& s = segments_[id.v];
   s.delta_live[generation_ & 1] += static_cast<std::int32_t>(blocks);
   s.touched = generation_;
   s.youngest = std::max(s.youngest, clock);
@@ -105,7 +108,9 @@ void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32
 
 void SegmentTable::sub_live(BlockAddr address, std::uint32_t blocks) {
   std::lock_guard lock(mutex_);
-  segments_[geometry_.segment_of(address).v].delta_live[generation_ & 1] -= static_cast<std::int32_t>(blocks);
+  const SegmentId id = geometry_.segment_of(address);
+  samples_.died(id, geometry_.index_of(address), blocks);
+  segments_[id.v].delta_live[generation_ & 1] -= static_cast<std::int32_t>(blocks);
 }
 
 void SegmentTable::add_in_flight(BlockAddr address, std::uint32_t blocks) {

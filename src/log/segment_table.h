@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "format/chunk.h"
 #include "format/map_record.h"
+#include "log/segment_samples.h"
 
 namespace varve::log {
 
@@ -94,6 +95,9 @@ class SegmentTable {
   void sub_live(BlockAddr address, std::uint32_t blocks);
   void add_in_flight(BlockAddr address, std::uint32_t blocks);
   void sub_in_flight(BlockAddr address, std::uint32_t blocks);
+  // What policies know of single blocks, if one of them wants to.
+  SegmentSamples& samples() { return samples_; }
+  const SegmentSamples& samples() const { return samples_; }
   void set_being_cleaned(SegmentId id, bool value);  // until the next checkpoint settles, at most
 
   // A checkpoint freezes everything handed out so far: starts the next generation, returns the number of the old one.
@@ -118,6 +122,7 @@ class SegmentTable {
   const SegmentGeometry geometry_;
   mutable std::mutex mutex_;
   std::vector<SegmentInfo> segments_;
+  SegmentSamples samples_;
   std::atomic<std::uint64_t> clean_{0}, promised_{0};
   std::uint64_t generation_ = 1;
   unsigned lowest_wanted_ = 0;

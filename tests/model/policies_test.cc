@@ -70,6 +70,23 @@ INSTANTIATE_TEST_SUITE_P(Victims, EveryPolicy,
                                            "d-choices/none"),
                          test_name);
 
+TEST(Samples, are_taken_for_the_policy_that_wants_them) {
+  World world(world_of("reservoir", "split"));
+  ASSERT_TRUE(good(world.start()));
+  Aging aging(world, first_seed());
+  ASSERT_TRUE(good(aging.fill()));
+  ASSERT_TRUE(good(aging.write(kAgedBlocks / 4)));
+  const log::SegmentTable& segments = world.fixture.fs().engine().store().segments();
+  std::uint64_t sampled = 0, used = 0;
+  segments.for_each([&](SegmentId id, const log::SegmentInfo& segment) {
+    if (segment.group == format::kGroupNodes || segment.live() == 0) return;
+    ++used;
+    sampled += segments.samples().mean_clock(id) > 0;
+  });
+  EXPECT_GT(sampled, used / 2);
+  EXPECT_TRUE(good(world.finish()));
+}
+
 // A plugin that answers with groups and segments that there are not.
 class WildPlacement final : public cleaner::Placement {
  public:

@@ -1,8 +1,8 @@
-#include "cleaner/reservoir.h"
+#include "log/reservoir.h"
 
 #include <gtest/gtest.h>
 
-namespace varve::cleaner {
+namespace varve::log {
 namespace {
 
 TEST(Reservoir, HoldsAllUntilItIsFull) {
@@ -27,17 +27,27 @@ TEST(Reservoir, ARewriteChangesTheTimeOnly) {
 }
 
 TEST(Reservoir, EveryBlockHasTheSameChance) {
-  constexpr std::uint64_t kBlocks = 100;
+  constexpr std::uint32_t kBlocks = 100;
   double sum = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SeededRandom random(seed);
     Reservoir reservoir(5);
-    for (std::uint64_t block = 0; block < kBlocks; ++block) reservoir.add(block, block, random);
+    for (std::uint32_t block = 0; block < kBlocks; ++block) reservoir.add(block, block, random);
     EXPECT_EQ(reservoir.size(), 5u);
     EXPECT_EQ(reservoir.seen(), kBlocks);
     sum += reservoir.mean_clock();
   }
   EXPECT_NEAR(sum / 2000, 49.5, 1.2);  // standard error .29
+}
+
+TEST(Reservoir, WhatIsNotInTheSampleStaysOut) {
+  SeededRandom random(1);
+  Reservoir reservoir(2);
+  reservoir.add(1, 100, random);
+  reservoir.rewritten(1, 300);
+  reservoir.rewritten(2, 900);
+  EXPECT_EQ(reservoir.mean_clock(), 300);
+  EXPECT_EQ(reservoir.size(), 1u);
 }
 
 TEST(Reservoir, Clears) {
@@ -51,4 +61,4 @@ TEST(Reservoir, Clears) {
 }
 
 }  // namespace
-}  // namespace varve::cleaner
+}  // namespace varve::log

@@ -1,0 +1,39 @@
+#include "log/segment_samples.h"
+
+#include <algorithm>
+
+namespace varve::log {
+
+void SegmentSamples::keep(std::size_t each) {
+  std::lock_guard lock(mutex_);
+  if (each == each_) return;
+  reservoirs_.clear();
+  reservoirs_.shrink_to_fit();
+  if (each) reservoirs_.assign(segments_, Reservoir(each));
+  each_ = each;
+}
+
+void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t blocks, const std::uint32_t* clock) {
+  std::lock_guard lock(mutex_);
+  if (reservoirs_.empty()) return;  // not any more
+  if (clock) now_ = std::max(now_, *clock);
+  Reservoir& reservoir = reservoirs_[id.v];
+  for (std::uint32_t block = first; block < first + blocks; ++block) {
+    if (clock) reservoir.add(block, *clock, random_);
+    else reservoir.rewritten(block, now_);
+  }
+}
+
+void SegmentSamples::emptied(SegmentId id) {
+  if (!is_kept()) return;
+  std::lock_guard lock(mutex_);
+  if (!reservoirs_.empty()) reservoirs_[id.v].clear();
+}
+
+double SegmentSamples::mean_clock(SegmentId id) const {
+  if (!is_kept()) return 0;
+  std::lock_guard lock(mutex_);
+  return reservoirs_.empty() ? 0 : reservoirs_[id.v].mean_clock();
+}
+
+}  // namespace varve::log
