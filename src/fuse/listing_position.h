@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace varve::fuse {
 
@@ -14,7 +15,10 @@ struct ListingPosition {
 
   // A `last` of more than 17 bits comes back rounded up, always to the same; cookies beyond 40 bits have no end.
   std::uint64_t encode() const;
-  static ListingPosition decode(std::uint64_t bits);
+  // None: such a position was never handed out. No number below the greatest one that names an entry means an end, so that
+  // who seeks to anywhere finds something, as in other filesystems.
+  static std::optional<ListingPosition> decode(std::uint64_t bits);
+  bool at_end() const { return cookie >= last; }
 };
 
 }  // namespace varve::fuse

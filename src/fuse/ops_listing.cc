@@ -61,7 +61,7 @@ void count_references(fs::Filesystem& fs, std::span<const std::byte> listing) {
 }
 
 void list_from(Request& r, ListingPosition position, std::uint32_t bytes, bool plus) {
-  if (position.cookie >= position.last) return r.reply_bytes({});
+  if (position.at_end()) return r.reply_bytes({});
   auto listing = std::make_shared<Listing>(r.reply_space(bytes), plus, position.last);
   r.serve(
       [&r, listing, cookie = position.cookie, plus] {
@@ -78,9 +78,10 @@ void list_from(Request& r, ListingPosition position, std::uint32_t bytes, bool p
 Status list(Request& r, bool plus) {
   const auto in = TRY(r.body().take<fuse_read_in>());
   const std::uint32_t bytes = std::min(in.size, kMaxWrite);
-  if (in.offset) {
-    list_from(r, ListingPosition::decode(in.offset), bytes, plus);
-  } else {
+  const auto position = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
+  if (position) {
+    list_from(r, *position, bytes, plus);
+  } else {  // from the start
     r.serve([&r] { return r.fs().last_cookie(r.operation(), r.node()); },
             [&r, bytes, plus](std::uint64_t last) { list_from(r, {0, last}, bytes, plus); });
   }

@@ -9,17 +9,40 @@ namespace varve::fuse {
 namespace {
 
 ListingPosition passed_on(std::uint64_t cookie, std::uint64_t last) {
-  return ListingPosition::decode(ListingPosition{cookie, last}.encode());
+  return ListingPosition::decode(ListingPosition{cookie, last}.encode()).value();
 }
 
 TEST(ListingPosition, PlacesInSmallDirectoriesAreExactAndFit32Bits) {
   for (const std::uint64_t last : {2U, 3U, 1000U, 32767U}) {
-    for (const std::uint64_t cookie : {std::uint64_t{1}, last / 2, last}) {
+    for (const std::uint64_t cookie : {std::uint64_t{0}, last / 2, last - 1}) {
       EXPECT_LT((ListingPosition{cookie, last}.encode()), 1U << 31);
       EXPECT_EQ(passed_on(cookie, last).cookie, cookie);
       EXPECT_EQ(passed_on(cookie, last).last, last);
     }
   }
+}
+
+TEST(ListingPosition, EndsAreTheSameAndNotBetweenOthers) {
+  for (const std::uint64_t last : {2ull, 32767ull, 32768ull, 1ull << 40, 1ull << 61}) {
+    EXPECT_EQ((ListingPosition{last, last}.encode()), (ListingPosition{2, 2}.encode()));
+    EXPECT_TRUE(passed_on(last, last).at_end());
+  }
+}
+
+// Whoever seeks somewhere between the entries' positions.
+TEST(ListingPosition, WhatWasNeverHandedOutIsNoEnd) {
+  constexpr std::uint64_t kLast = 4002;
+  for (std::uint64_t bits = 1; bits < (ListingPosition{kLast - 1, kLast}.encode()); bits += 7) {
+    const auto position = ListingPosition::decode(bits);
+    if (position) {
+      EXPECT_LT(position->cookie, position->last);
+      EXPECT_LE(position->last, kLast);
+    }
+  }
+  EXPECT_FALSE(ListingPosition::decode(5u << 15 | 5).has_value());
+  EXPECT_FALSE(ListingPosition::decode(5u << 15 | 6).has_value());
+  EXPECT_FALSE(ListingPosition::decode(1ull << 35).has_value());
+  EXPECT_FALSE(ListingPosition::decode(~0ull << 57 | 1ull << 40).has_value()) << "a negative one";
 }
 
 TEST(ListingPosition, NoneIsTheStart) { EXPECT_NE((ListingPosition{1, 2}.encode()), 0U); }
@@ -31,8 +54,8 @@ TEST(ListingPosition, EndsOfLargeDirectoriesAreRoundedUpOnce) {
       EXPECT_EQ(once.cookie, 17U);
       EXPECT_GE(once.last, last);
       EXPECT_LE(once.last - last, last >> 16) << last;
-      EXPECT_EQ(passed_on(last, once.last).last, once.last) << "it must not grow from request to request";
-      EXPECT_EQ(passed_on(last, once.last).cookie, last);
+      EXPECT_EQ(passed_on(last - 1, once.last).last, once.last) << "it must not grow from request to request";
+      EXPECT_EQ(passed_on(last - 1, once.last).cookie, last - 1);
       EXPECT_LT(static_cast<std::int64_t>(ListingPosition{17, last}.encode()), std::int64_t{1} << 62);
     }
   }
