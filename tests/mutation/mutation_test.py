@@ -145,6 +145,7 @@ def main():
         print("\n".join(f"{rule.name:12} {rule.what}" for rule in RULES))
         return 0
     rules = [rule for rule in RULES if not options.rules or rule.name in options.rules or rule.hazard in options.rules]
+    options.build = options.build.resolve()  # the compiler is called from somewhere else
     make_tree(options.build)
     bin_dir = build(options.build, {program for rule in rules for program, _ in rule.runs}, options.jobs)
     unnoticed = []
