@@ -30,6 +30,7 @@ Mover::Mover(meta::Store& store, std::size_t buffer)
     : store_(store), buffer_(buffer), source_(store.nodes(), store.device()), batch_(store.device()) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
+  const std::uint64_t began = store_.clock().monotonic_ns();
   std::vector<LiveBlock> live;
   const auto& geometry = store_.segments().geometry();
   const meta::TreeView& view = store_.view();
@@ -52,6 +53,7 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
     std::shared_lock lock(inode->mutex);
     return inode->gone() || !still_there(meta::layers_of(*inode, view), block);
   });
+  look_up_ns_ += store_.clock().monotonic_ns() - began;
   return live;
 }
 
@@ -67,9 +69,22 @@ Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
     const meta::Gate::Pass pass(store_.gate());
     if (!store_.may_move({0, 0, nodes, 0})) return Errc::no_space;
   }
-  for (std::size_t at = 0; at < blocks.size(); at += buffer_)
-    TRY(move_batch(blocks.subspan(at, std::min(buffer_, blocks.size() - at)), nodes));
-  return {};
+  return timed(blocks.size(), [&]() -> Status {
+    for (std::size_t at = 0; at < blocks.size(); at += buffer_)
+      TRY(move_batch(blocks.subspan(at, std::min(buffer_, blocks.size() - at)), nodes));
+    return {};
+  });
+}
+
+template <class Batches>
+Status Mover::timed(std::size_t blocks, Batches batches) {
+  const std::uint64_t began = store_.clock().monotonic_ns();
+  write_ns_ = 0;
+  const Status status = batches();
+  const std::uint64_t took = store_.clock().monotonic_ns() - began;
+  if (status.ok()) store_.io().write_cost().observe_handling(blocks, look_up_ns_ + took - write_ns_);
+  look_up_ns_ = 0;
+  return status;
 }
 
 Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read) {
@@ -142,9 +157,10 @@ Status Mover::write_batch(std::size_t blocks) {
   const std::uint64_t began = store_.clock().monotonic_ns();
   const Status status = batch_.run();
   batch_.clear();
+  const std::uint64_t took = store_.clock().monotonic_ns() - began;
+  write_ns_ += took;
   TRY(status);
-  store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks),
-                                   store_.clock().monotonic_ns() - began);
+  store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
   store_.io().counters().writes += requests;
   store_.io().counters().bytes_written += blocks * kBlockSize;
   store_.counters().cleaned_blocks += blocks;
@@ -154,9 +170,11 @@ Status Mover::write_batch(std::size_t blocks) {
 // --- into holes -------------------------------------------------------------------------------------------------------
 
 Status Mover::plug(std::span<const Plug> plugs, std::uint64_t nodes) {
-  for (std::size_t at = 0; at < plugs.size(); at += buffer_)
-    TRY(plug_batch(plugs.subspan(at, std::min(buffer_, plugs.size() - at)), nodes));
-  return {};
+  return timed(plugs.size(), [&]() -> Status {
+    for (std::size_t at = 0; at < plugs.size(); at += buffer_)
+      TRY(plug_batch(plugs.subspan(at, std::min(buffer_, plugs.size() - at)), nodes));
+    return {};
+  });
 }
 
 // All of a batch at once: in flight from before a checkpoint could freeze until each is named by a record, or dropped.

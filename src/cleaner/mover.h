@@ -62,11 +62,15 @@ class Mover {
   // Carries the batch out, which writes so many blocks.
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
+  // Carries out `batches`, which move so many blocks, and notes what that took beside the writes (log/write_cost.h).
+  template <class Batches>
+  Status timed(std::size_t blocks, Batches batches);
 
   meta::Store& store_;
   const std::size_t buffer_;
   meta::BlockingSource source_;
   io::Batch batch_;
+  std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
 };
 
 }  // namespace varve::cleaner

@@ -28,6 +28,18 @@ void WriteCost::observe_read(std::uint64_t ns) {
   reads_.add(static_cast<double>(ns));
 }
 
+void WriteCost::observe_handling(std::uint64_t blocks, std::uint64_t ns) {
+  if (blocks == 0) return;
+  std::lock_guard lock(mutex_);
+  handling_.add(static_cast<double>(ns) / static_cast<double>(blocks));
+}
+
+double WriteCost::handling() const {
+  std::lock_guard lock(mutex_);
+  const bool known = handling_.samples >= kLeastSamples && sequential_.samples >= kLeastSamples && sequential_.ns > 0;
+  return known ? handling_.ns / sequential_.ns : kUsualHandling;
+}
+
 bool WriteCost::is_measured() const {
   std::lock_guard lock(mutex_);
   return measured();

@@ -14,6 +14,7 @@ class WriteCost {
   static constexpr std::uint32_t kFew = 2, kMany = 32;  // blocks of one request, on average
   static constexpr std::uint32_t kPieces = 8;           // of which fewer say nothing about scattered writes
   static constexpr double kRotationalFactor = 100, kUsualFactor = 4;  // before there is anything to go by
+  static constexpr double kUsualHandling = 1;          // a block is read as fast as it is written
   static constexpr std::uint64_t kSeekNs = 2'000'000;  // what reads slower than that here and there seeks
 
   explicit WriteCost(bool rotational) : rotational_(rotational) {}
@@ -23,6 +24,10 @@ class WriteCost {
   // Reading what lives in a segment took so long. Virtual disks call themselves rotating whatever they are: what reads here and
   // there without seeks is not taken for one.
   void observe_read(std::uint64_t ns);
+  // Moving so many blocks took so long beside writing them: looking them up, reading, verifying, telling the log.
+  void observe_handling(std::uint64_t blocks, std::uint64_t ns);
+  // That time for a block, over the one that it takes to write it in a row.
+  double handling() const;
   // Time for a segment's worth of blocks written few at a time, over that in a row; at least 1.
   double factor() const;
   bool is_measured() const;
@@ -44,7 +49,7 @@ class WriteCost {
 
   const bool rotational_;
   mutable std::mutex mutex_;
-  Mean scattered_, sequential_;  // per block
+  Mean scattered_, sequential_, handling_;  // per block
   Mean reads_;                   // per batch
   unsigned since_scattered_ = 0;  // sequential batches
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "meta/threading.h"
+
 namespace varve::meta {
 
 namespace {
@@ -36,12 +38,31 @@ void Sealer::settle_address(PendingBlock& block, BlockAddr address) {
   store_.segments_.add_live(address, 1, entry.clock);
 }
 
+// What comes first of `blocks` and stands in one piece in its file.
+std::size_t Sealer::piece_of(std::span<const PendingPtr> blocks) {
+  std::size_t end = 1;
+  while (end < blocks.size() && blocks[end]->owner == blocks[0]->owner && blocks[end]->block == blocks[0]->block + end) ++end;
+  return end;
+}
+
+// What users may write was decided when their operation was let in; the seal itself must succeed.
+format::Run Sealer::allocate(unsigned group, std::span<const PendingPtr> blocks) {
+  auto wanted = static_cast<std::uint32_t>(blocks.size());
+  const std::uint32_t most = store_.threading().most_piece();
+  if (store_.log_.holes().blocks() && most < wanted) {
+    const auto piece = static_cast<std::uint32_t>(piece_of(blocks));
+    if (piece > most && store_.has_room_without_holes()) {
+      if (const format::Run run = store_.log_.allocate(store_.head_for(group), piece); run.blocks) return run;
+    }
+    wanted = piece;
+  }
+  if (const format::Run run = store_.allocate_in_hole(wanted); run.blocks) return run;
+  return store_.log_.allocate(store_.head_for(group), static_cast<std::uint32_t>(blocks.size()));
+}
+
 bool Sealer::place_group(unsigned group, Payload& blocks) {
   for (std::size_t at = 0; at < blocks.size();) {
-    const auto wanted = static_cast<std::uint32_t>(blocks.size() - at);
-    // What users may write was decided when their operation was let in; the seal itself must succeed.
-    format::Run run = store_.allocate_in_hole(wanted);
-    if (!run.blocks) run = store_.log_.allocate(store_.head_for(group), wanted);
+    const format::Run run = allocate(group, std::span(blocks).subspan(at));
     if (!run.blocks) {
       blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(at));
       return false;

@@ -2,6 +2,7 @@
 // Used with the gate closed.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "meta/store.h"
@@ -18,6 +19,8 @@ class Sealer {
 
   void collect();
   void write_to_heads(bool commit);
+  static std::size_t piece_of(std::span<const PendingPtr> blocks);
+  format::Run allocate(unsigned group, std::span<const PendingPtr> blocks);
   bool place_group(unsigned group, Payload& blocks);
   void settle_address(PendingBlock& block, BlockAddr address);
   Status write_chunk(Lsn& lsn, bool commit);

@@ -211,6 +211,11 @@ format::Run Store::allocate_in_hole(std::uint32_t blocks) {
   return run;
 }
 
+bool Store::has_room_without_holes() const {
+  const std::uint64_t waiting = waiting_payload() / super_.segment_blocks + 1;
+  return segments_.clean() > waiting + std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner);
+}
+
 void Store::hand_out_hole(const format::Run& run) {
   segments_.touch(run.start);
   segments_.add_in_flight(run.start, run.blocks);

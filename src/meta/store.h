@@ -167,6 +167,8 @@ class Store {
   // --- holes: used segments whose free blocks are written (log/segment_table.h) ---
   // For users' payload, by the sealer; an empty run when there are none.
   format::Run allocate_in_hole(std::uint32_t blocks);
+  // Could all that waits go to heads, with nothing taken from what is kept for others?
+  bool has_room_without_holes() const;
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
   // With the gate closed.
   void hand_out_hole(const format::Run& run);

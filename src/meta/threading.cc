@@ -27,6 +27,7 @@ void Threading::end(const void* who) {
 
 void Threading::apply() {
   below_ = rules_.empty() ? 0 : rules_.back().second.below;
+  most_piece_ = rules_.empty() ? ThreadingRules{}.most_piece : rules_.back().second.most_piece;
   on_ = !rules_.empty();
   found_nothing_in_ = kNever;
 }

@@ -23,6 +23,9 @@ struct ThreadingRules {
   std::uint32_t least_run = 4;     // blocks; smaller holes are skipped until the next round through the device
   // Only while there are no more clean segments than this: whole ones first, holes when they run short.
   std::uint64_t below = ~0ULL;
+  // Pieces of a file that are longer than this stay in one piece: they go to heads, as long as there would be room for
+  // them without holes.
+  std::uint32_t most_piece = ~0U;
 };
 
 class Threading {
@@ -33,6 +36,9 @@ class Threading {
   // the next checkpoint freezes: operations may have been let in because there are these.
   void begin(const void* who, const ThreadingRules& rules);
   void end(const void* who);
+
+  // Inside the gate.
+  std::uint32_t most_piece() const { return most_piece_.load(std::memory_order_relaxed); }
 
   // Are there so few holes ready that feed() should be called?
   bool is_hungry() const;
@@ -57,6 +63,7 @@ class Threading {
   std::vector<std::pair<const void*, ThreadingRules>> rules_;
   std::atomic<bool> on_{false};
   std::atomic<std::uint64_t> below_{0};
+  std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
   SegmentId cursor_;
 };

@@ -78,11 +78,11 @@ Situation needs_room(double victims_live, double factor) {
 }
 
 TEST(Decision, plugging_pays_above_the_bound_only) {
-  EXPECT_DOUBLE_EQ(plugging_pays_from(4, 0), 0.5);
-  EXPECT_DOUBLE_EQ(plugging_pays_from(10, 0), 0.8);
-  EXPECT_DOUBLE_EQ(plugging_pays_from(0.5, 0), 0);  // no device writes here and there faster than in a row
-  EXPECT_EQ(decide(needs_room(0.79, 10)).kind, Kind::copy);
-  EXPECT_EQ(decide(needs_room(0.81, 10)).kind, Kind::plug);
+  EXPECT_DOUBLE_EQ(plugging_pays_from(4, 0, 1), 0.6);
+  EXPECT_DOUBLE_EQ(plugging_pays_from(9, 0, 1), 0.8);
+  EXPECT_DOUBLE_EQ(plugging_pays_from(0.5, 0, 0), 0);  // no device writes here and there faster than in a row
+  EXPECT_EQ(decide(needs_room(0.79, 9)).kind, Kind::copy);
+  EXPECT_EQ(decide(needs_room(0.81, 9)).kind, Kind::plug);
   EXPECT_EQ(decide(needs_room(0.97, 100)).kind, Kind::copy);
 }
 
@@ -108,9 +108,16 @@ Situation idle(double victims_live) {
 }
 
 TEST(Decision, metadata_makes_copying_dearer) {
-  Situation s = needs_room(0.75, 10);
+  Situation s = needs_room(0.78, 10);
   EXPECT_EQ(decide(s).kind, Kind::copy);
   s.metadata = 1;  // a leaf for each block
+  EXPECT_EQ(decide(s).kind, Kind::plug);
+}
+
+TEST(Decision, handling_makes_copying_dearer) {
+  Situation s = needs_room(0.6, 10);
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+  s.handling = 6;  // to read a block and look it up takes so many times as long as to write it
   EXPECT_EQ(decide(s).kind, Kind::plug);
 }
 
@@ -235,6 +242,16 @@ TEST(WriteCost, compares_many_requests_here_and_there_with_blocks_in_a_row) {
   }
   EXPECT_TRUE(cost.is_measured());
   EXPECT_NEAR(cost.factor(), 5.0, 0.01);
+}
+
+TEST(WriteCost, compares_handling_with_writes_in_a_row) {
+  log::WriteCost cost(false);
+  EXPECT_DOUBLE_EQ(cost.handling(), log::WriteCost::kUsualHandling);
+  for (int i = 0; i < 20; ++i) {
+    cost.observe_handling(1000, 30'000'000);
+    cost.observe(1, 64, 640'000);
+  }
+  EXPECT_NEAR(cost.handling(), 3.0, 0.01);
 }
 
 TEST(WriteCost, learns_nothing_from_requests_of_middle_size_or_few_of_them) {

@@ -170,6 +170,24 @@ TEST_F(Holes, smaller_than_the_least_are_skipped) {
   finish();
 }
 
+TEST_F(Holes, take_small_pieces_while_large_ones_stay_together) {
+  make(48 * kMiB, false);
+  const std::uint64_t files = fill(50);
+  punch(files, 25, 3);
+  checkpoint();
+  thread({.least_run = 1, .below = ~0ULL, .most_piece = 8});
+  ASSERT_TRUE(store().threading().feed());
+  auto refilled = [&] { return world_->fixture.fs().status().refilled_blocks_written; };
+  for (std::uint64_t i = 0; i < 40; ++i) run(fmt::format("write /f{} {} 4096 {}", i, 2 * i * kBlockSize, ++writes_));
+  run("fsync /f0");
+  const std::uint64_t small = refilled();
+  EXPECT_GE(small, 30U);  // a few may ride in the chunk
+  run(fmt::format("write /f1 0 {} {}", 64 * kBlockSize, ++writes_));
+  run("fsync /f1");
+  EXPECT_EQ(refilled(), small);
+  finish();
+}
+
 TEST_F(Holes, are_left_alone_while_there_are_clean_segments_enough) {
   make(32 * kMiB);
   const std::uint64_t files = fill(20);
@@ -206,12 +224,14 @@ TEST_F(Holes, H28_blocks_that_died_since_the_checkpoint_are_none) {
   EXPECT_GT(looked_at, 20U);
 }
 
+// With all sizes in holes, and with small pieces only: where heads have no room, large ones go into holes as well.
 TEST_F(Holes, are_written_while_the_device_is_full) {
   make(24 * kMiB);
   const std::uint64_t files = fill();
   const std::uint64_t refused = world_->steps.refused_for_space();
   thread({.least_run = 1, .below = ~0ULL});
   for (int round = 0; round < 8; ++round) {
+    if (round == 4) thread({.least_run = 1, .below = ~0ULL, .most_piece = 2});
     overwrite(files, 200);
     ASSERT_EQ(world_->steps.refused_for_space(), refused) << "an overwrite was refused";
   }
@@ -227,7 +247,8 @@ TEST_F(Holes, come_and_go_with_the_option) {
     unthread();
     if (dice_.percent(60))
       thread({.least_run = static_cast<std::uint32_t>(dice_.between(1, 6)),
-              .below = dice_.percent(30) ? store().low_water() + 8 : ~0ULL});
+              .below = dice_.percent(30) ? store().low_water() + 8 : ~0ULL,
+              .most_piece = dice_.percent(50) ? ~0U : static_cast<std::uint32_t>(dice_.between(1, 12))});
     overwrite(files, 40);
     if (round % 6 == 5) {
       ASSERT_TRUE(good(world_->compare_now())) << "round " << round;
@@ -241,7 +262,7 @@ TEST_F(Holes, come_and_go_with_the_option) {
 
 // --- as strategies --------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kStrategies[] = {"threaded", "hole-plugging", "threaded:small=split", "copying",
+constexpr std::string_view kStrategies[] = {"threaded", "adaptive", "hole-plugging", "threaded:small=split", "copying",
                                             "threaded:small=compact:least=6", "threaded:when=short", "hole-plugging:least=4:choice=3"};
 
 TEST_F(Holes, strategies_that_write_them_are_switched_on_a_full_device) {
@@ -315,7 +336,7 @@ TEST_F(Holes, random_operations_with_both) {
     for (std::size_t i = 0; i < script.size(); ++i) {
       ASSERT_TRUE(good(world_->steps.run(script[i]))) << "seed " << seed << " step " << i;
       if (!world_->fixture.mounted()) continue;
-      if (i % 40 == 7) thread({.least_run = 1 + static_cast<std::uint32_t>(i % 3), .below = ~0ULL});
+      if (i % 40 == 7) thread({.least_run = 1 + static_cast<std::uint32_t>(i % 3), .below = ~0ULL, .most_piece = i % 80 == 7 ? ~0U : 6});
       if (i % 90 == 60) {
         ASSERT_TRUE(plug_round(store(), 1 + i % 5).ok());
       }

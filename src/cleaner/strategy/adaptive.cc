@@ -12,6 +12,7 @@
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
 #include "log/write_cost.h"
+#include "meta/threading.h"
 
 namespace varve::cleaner {
 namespace {
@@ -29,9 +30,12 @@ class Adaptive final : public Strategy {
     ended_ = false;
   }
   void end(meta::Store& store) override {
+    {
+      std::lock_guard lock(mutex_);
+      ended_ = true;  // a round may be on its way: from now on it begins nothing
+    }
     switch_to(nullptr, store);
-    std::lock_guard lock(mutex_);
-    ended_ = true;
+    thread(false, store);
   }
 
   Round run(Workbench& bench) override {
@@ -77,6 +81,7 @@ class Adaptive final : public Strategy {
 
   Round run_once(Workbench& bench, const Decision& decision) {
     explain(decision.why);
+    if (bench.task().for_room) thread(decision.threads, bench.store());
     Strategy* chosen = strategy_for(decision.kind);
     switch_to(chosen, bench.store());
     if (!chosen) {
@@ -100,6 +105,21 @@ class Adaptive final : public Strategy {
     if (active_) active_->end(store);
     active_ = strategy;
     if (active_) active_->begin(store);
+  }
+
+  // Where holes are filled with what lives in victims, users' blocks may as well go there at once, and need not be moved. Of
+  // files that are written here and there nothing is lost by that; larger pieces stay together.
+  void thread(bool wanted, meta::Store& store) {
+    constexpr std::uint32_t kMostPiece = 8;
+    meta::ThreadingRules rules;
+    rules.least_run = 1;
+    rules.below = store.low_water() + segments_ahead(store);
+    rules.most_piece = kMostPiece;
+    std::lock_guard lock(mutex_);
+    if (wanted == threads_ || (wanted && ended_)) return;
+    threads_ = wanted;
+    if (wanted) store.threading().begin(this, rules);
+    else store.threading().end(this);
   }
 
   // Kept between rounds: some go on where they were.
@@ -129,6 +149,7 @@ class Adaptive final : public Strategy {
     s.spread = board.spread();
     const log::WriteCost& cost = bench.store().io().write_cost();
     s.write_factor = cost.factor();
+    s.handling = cost.handling();
     s.seeks = cost.seeks();
     s.metadata = bench.metadata_share(victims);
     s.has_plugging = registry().strategies.contains("hole-plugging");
@@ -157,7 +178,7 @@ class Adaptive final : public Strategy {
   std::array<std::unique_ptr<Strategy>, 5> strategies_;
   mutable std::mutex mutex_;  // of the rest
   Strategy* active_ = nullptr;
-  bool ended_ = false;
+  bool ended_ = false, threads_ = false;
   std::string explanation_;
 };
 

@@ -29,7 +29,8 @@ class Combined final : public Strategy {
   Round run(Workbench& bench) override {
     if (!plugging_) return copying_->run(bench);
     const double metadata = bench.metadata_share(bench.choose());
-    const double bound = plugging_pays_from(bench.store().io().write_cost().factor(), metadata);
+    const log::WriteCost& cost = bench.store().io().write_cost();
+    const double bound = plugging_pays_from(cost.factor(), metadata, cost.handling());
     bench.clean_only(0, bound);
     Round round = copying_->run(bench);
     if (round.moved || !round.emptied.empty() || bench.task().stopped()) return round;

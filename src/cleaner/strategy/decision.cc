@@ -17,16 +17,20 @@ constexpr double kNarrowSpread = 0.02;  // …when somebody asks for it
 constexpr double kSeeks = 20;           // asked for, closing up is done where scattered writes cost so much
 
 Decision copy_or_plug(const Situation& s, std::string because) {
-  const double bound = plugging_pays_from(s.write_factor, s.metadata);
+  const double bound = plugging_pays_from(s.write_factor, s.metadata, s.handling);
   Decision decision;
   decision.kind = Decision::Kind::copy;
+  const std::string costs = fmt::format("for each sequential write a scattered one costs {:.1f}, and {:.1f} what else moving a block takes",
+                                        s.write_factor, s.handling);
   if (s.has_plugging && s.victims_live > bound) {
     decision.kind = Decision::Kind::plug;
-    decision.why = fmt::format("plugging holes, {}: victims are {:.0f} % live, above {:.0f} % (scattered writes cost {:.1f} times as much)",
-                               because, 100 * s.victims_live, 100 * bound, s.write_factor);
+    decision.threads = s.for_room;
+    decision.why = fmt::format("plugging holes{}, {}: victims are {:.0f} % live, above {:.0f} % ({})",
+                               decision.threads ? " and writing small pieces into them" : "", because, 100 * s.victims_live,
+                               100 * bound, costs);
   } else {
-    decision.why = fmt::format("copying, {}: victims are {:.0f} % live, {} {:.0f} % (scattered writes cost {:.1f} times as much)", because,
-                               100 * s.victims_live, s.victims_live > bound ? "no plugging above" : "up to", 100 * bound, s.write_factor);
+    decision.why = fmt::format("copying, {}: victims are {:.0f} % live, {} {:.0f} % ({})", because, 100 * s.victims_live,
+                               s.victims_live > bound ? "no plugging above" : "up to", 100 * bound, costs);
   }
   return decision;
 }
@@ -70,8 +74,8 @@ Decision when_told(const Situation& s) {
 
 }  // namespace
 
-double plugging_pays_from(double write_factor, double metadata) {
-  return std::clamp((write_factor - 2.0) / (std::max(write_factor, 1.0) + metadata), 0.0, 1.0);
+double plugging_pays_from(double write_factor, double metadata, double handling) {
+  return std::clamp((write_factor - 1.0) / (std::max(write_factor, 1.0) + metadata + handling), 0.0, 1.0);
 }
 
 Decision decide(const Situation& s) {

@@ -1,8 +1,9 @@
 // What the adaptive strategy decides by: pure, so that each decision can be tested and repeated.
 //
-// Per freed segment, in units of one sequential segment transfer, copying costs (1+u+m·u)/(1-u) and hole-plugging 1+k·u+m·u, with u
-// the live share of the victims, k what scattered writes cost against sequential ones and m the nodes that come of each
-// block that is moved: plugging wins if u > (k-2)/(k+m) (Matthews et al. 1997, worked out in docs/cleaning.md).
+// Per freed segment, in units of one sequential segment write, copying costs (1+m+c)·u/(1-u) and hole-plugging (k+m+c)·u, with u the
+// live share of the victims, k what scattered writes cost against sequential ones, m the nodes that come of each block
+// that is moved, and c what handling it costs beside writing it: plugging wins if u > (k-1)/(k+m+c) (after Matthews et
+// al. 1997, who have no c and read whole segments; worked out in docs/cleaning.md).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct Situation {
   double spread = 0;        // share of the segments below the log's end that are clean: what compacting would close
   double write_factor = 1;  // k
   double metadata = 0;      // m
+  double handling = 1;      // c
   bool seeks = false;       // it has been seen that reading here and there is slow
   bool has_plugging = false;  // there is such a strategy
 };
@@ -30,13 +32,14 @@ struct Decision {
   enum class Kind : std::uint8_t { rest, copy, plug, compact, defragment };
   Kind kind = Kind::rest;
   double max_utilisation = 1;  // of victims
+  bool threads = false;        // users' small pieces go into holes, too, while clean segments are short
   std::string why;
   bool operator==(const Decision&) const = default;
 };
 
 Decision decide(const Situation& situation);
 
-// (k-2)/(k+m): the live share from which plugging holes is cheaper than copying.
-double plugging_pays_from(double write_factor, double metadata);
+// (k-1)/(k+m+c): the live share from which plugging holes is cheaper than copying.
+double plugging_pays_from(double write_factor, double metadata, double handling);
 
 }  // namespace varve::cleaner
