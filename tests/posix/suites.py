@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from assertions import git, pjdfstest, sqlite
 from harness import BIN, Image
 
 
@@ -79,26 +80,6 @@ def end_session(leader, patience=30):
 
 def outcome(status):
     return "passed" if status == 0 else "failed"
-
-
-# --- pjdfstest: one result per assertion -----------------------------------------------------------------------------------
-
-def pjdfstest(run):
-    results = {}
-    for script in sorted((run.folder / "tests").rglob("*.t")):
-        name = str(script.relative_to(run.folder / "tests"))
-        if not run.wants(name):
-            continue
-        status, output = run.call("sh", script)
-        plan = re.search(r"^1\.\.(\d+)", output, re.M)
-        seen = 0
-        for good, number, rest in re.findall(r"^(ok|not ok) (\d+)(.*)$", output, re.M):
-            seen += 1
-            skipped = "# SKIP" in rest.upper() or "# TODO" in rest.upper()
-            results[f"{name} {number}"] = "skipped" if skipped else "passed" if good == "ok" else "failed"
-        if not plan or (int(plan[1]) != seen) or (status and not seen):
-            results[f"{name} plan"] = "failed"
-    return results
 
 
 # --- fsx -------------------------------------------------------------------------------------------------------------------
@@ -264,5 +245,5 @@ def xfstests(run):
     return results_of(run.folder)
 
 
-ALL = {"pjdfstest": pjdfstest, "fsx": fsx, "fsstress": fsstress, "fio": fio, "dbench": dbench, "stress-ng": stress_ng,
+ALL = {"pjdfstest": pjdfstest, "git": git, "sqlite": sqlite, "fsx": fsx, "fsstress": fsstress, "fio": fio, "dbench": dbench, "stress-ng": stress_ng,
        "ltp": ltp, "xfstests": xfstests}
