@@ -113,7 +113,7 @@ class Adaptive final : public Strategy {
     constexpr std::uint32_t kMostPiece = 8;
     meta::ThreadingRules rules;
     rules.least_run = 1;
-    rules.below = store.low_water() + segments_ahead(store);
+    rules.below = store.low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
     rules.most_piece = kMostPiece;
     std::lock_guard lock(mutex_);
     if (wanted == threads_ || (wanted && ended_)) return;
