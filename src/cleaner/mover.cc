@@ -69,20 +69,19 @@ Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
     const meta::Gate::Pass pass(store_.gate());
     if (!store_.may_move({0, 0, nodes, 0})) return Errc::no_space;
   }
-  return timed(blocks.size(), [&]() -> Status {
-    for (std::size_t at = 0; at < blocks.size(); at += buffer_)
-      TRY(move_batch(blocks.subspan(at, std::min(buffer_, blocks.size() - at)), nodes));
-    return {};
-  });
+  return in_batches(blocks, nodes, &Mover::move_batch);
 }
 
-template <class Batches>
-Status Mover::timed(std::size_t blocks, Batches batches) {
+template <class Item>
+Status Mover::in_batches(std::span<const Item> items, std::uint64_t nodes,
+                         Status (Mover::*one)(std::span<const Item>, std::uint64_t)) {
   const std::uint64_t began = store_.clock().monotonic_ns();
   write_ns_ = 0;
-  const Status status = batches();
+  Status status;
+  for (std::size_t at = 0; at < items.size() && status.ok(); at += buffer_)
+    status = (this->*one)(items.subspan(at, std::min(buffer_, items.size() - at)), nodes);
   const std::uint64_t took = store_.clock().monotonic_ns() - began;
-  if (status.ok()) store_.io().write_cost().observe_handling(blocks, look_up_ns_ + took - write_ns_);
+  if (status.ok()) store_.io().write_cost().observe_handling(items.size(), look_up_ns_ + took - write_ns_);
   look_up_ns_ = 0;
   return status;
 }
@@ -170,11 +169,7 @@ Status Mover::write_batch(std::size_t blocks) {
 // --- into holes -------------------------------------------------------------------------------------------------------
 
 Status Mover::plug(std::span<const Plug> plugs, std::uint64_t nodes) {
-  return timed(plugs.size(), [&]() -> Status {
-    for (std::size_t at = 0; at < plugs.size(); at += buffer_)
-      TRY(plug_batch(plugs.subspan(at, std::min(buffer_, plugs.size() - at)), nodes));
-    return {};
-  });
+  return in_batches(plugs, nodes, &Mover::plug_batch);
 }
 
 // All of a batch at once: in flight from before a checkpoint could freeze until each is named by a record, or dropped.

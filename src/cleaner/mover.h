@@ -62,9 +62,9 @@ class Mover {
   // Carries the batch out, which writes so many blocks.
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
-  // Carries out `batches`, which move so many blocks, and notes what that took beside the writes (log/write_cost.h).
-  template <class Batches>
-  Status timed(std::size_t blocks, Batches batches);
+  // Has `one` move a bufferful after the other, and notes what that took beside the writes (log/write_cost.h).
+  template <class Item>
+  Status in_batches(std::span<const Item> items, std::uint64_t nodes, Status (Mover::*one)(std::span<const Item>, std::uint64_t));
 
   meta::Store& store_;
   const std::size_t buffer_;

@@ -36,28 +36,27 @@ void WriteCost::observe_handling(std::uint64_t blocks, std::uint64_t ns) {
 
 double WriteCost::handling() const {
   std::lock_guard lock(mutex_);
-  const bool known = handling_.samples >= kLeastSamples && sequential_.samples >= kLeastSamples && sequential_.ns > 0;
-  return known ? handling_.ns / sequential_.ns : kUsualHandling;
+  return comparable(handling_) ? handling_.ns / sequential_.ns : kUsualHandling;
 }
 
 bool WriteCost::is_measured() const {
   std::lock_guard lock(mutex_);
-  return measured();
+  return comparable(scattered_);
 }
 
 bool WriteCost::seeks() const {
   std::lock_guard lock(mutex_);
-  return reads_known() && reads_.ns > kSeekNs;
+  return reads_.known() && reads_.ns > kSeekNs;
 }
 
 double WriteCost::assumed() const {
-  const bool may_seek = !reads_known() || reads_.ns > kSeekNs;
+  const bool may_seek = !reads_.known() || reads_.ns > kSeekNs;
   return rotational_ && may_seek ? kRotationalFactor : kUsualFactor;
 }
 
 double WriteCost::factor() const {
   std::lock_guard lock(mutex_);
-  return measured() ? std::max(1.0, scattered_.ns / sequential_.ns) : assumed();
+  return comparable(scattered_) ? std::max(1.0, scattered_.ns / sequential_.ns) : assumed();
 }
 
 }  // namespace varve::log

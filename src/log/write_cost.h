@@ -42,9 +42,10 @@ class WriteCost {
     double ns = 0;
     std::uint64_t samples = 0;
     void add(double value);
+    bool known() const { return samples >= kLeastSamples; }
   };
-  bool measured() const { return scattered_.samples >= kLeastSamples && sequential_.samples >= kLeastSamples && sequential_.ns > 0; }
-  bool reads_known() const { return reads_.samples >= kLeastSamples; }
+  // Can be compared with sequential writes.
+  bool comparable(const Mean& mean) const { return mean.known() && sequential_.known() && sequential_.ns > 0; }
   double assumed() const;
 
   const bool rotational_;
