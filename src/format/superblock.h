@@ -24,7 +24,8 @@ struct Features {
   bool operator==(const Features&) const = default;
 };
 inline constexpr std::uint64_t kCompatScrubMark = 1;  // the bytes of ScrubMark mean something
-inline constexpr Features kKnownFeatures{.compat = kCompatScrubMark};
+inline constexpr std::uint64_t kCompatProtectedFiles = 2;  // some file is or was immutable or append-only
+inline constexpr Features kKnownFeatures{.compat = kCompatScrubMark | kCompatProtectedFiles};
 
 struct HeadPlace {  // where an open head goes on after a clean unmount
   Run rest;         // unused rest of its segment, none when start is 0

@@ -232,6 +232,9 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
 }
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }
+bool Filesystem::may_have_protected_files() const {
+  return engine_->store().written_super().features.compat & format::kCompatProtectedFiles;
+}
 bool Filesystem::read_only() const { return engine_->store().read_only(); }
 
 }  // namespace varve::fs

@@ -167,6 +167,8 @@ class Filesystem {
   Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
+  // Whether a file may be immutable or append-only: what a checkpoint since mkfs has seen, not what was set since the last.
+  bool may_have_protected_files() const;
   Engine& engine() { return *engine_; }          // for making Operations
   bool read_only() const;
 

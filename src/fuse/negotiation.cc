@@ -14,7 +14,7 @@ struct Feature {
   const char* name;
 };
 
-// Always wanted. Not here, and why: ATOMIC_O_TRUNC (with OPEN unanswered, O_TRUNC would get lost), AUTO_INVAL_DATA (a
+// Always wanted. Not here, and why: ATOMIC_O_TRUNC (with OPEN mostly unanswered, O_TRUNC would get lost), AUTO_INVAL_DATA (a
 // GETATTR before each cached read), HANDLE_KILLPRIV (superseded by V2), locks (local ones are the kernel's), splice
 // (the bytes pass through checksums anyway).
 constexpr Feature kFeatures[] = {
@@ -26,7 +26,6 @@ constexpr Feature kFeatures[] = {
     {FUSE_DO_READDIRPLUS, "readdirplus"},
     {FUSE_READDIRPLUS_AUTO, "readdirplus_auto"},
     {FUSE_ASYNC_DIO, "async_dio"},
-    {FUSE_NO_OPEN_SUPPORT, "no_open"},
     {FUSE_PARALLEL_DIROPS, "parallel_dirops"},
     {FUSE_POSIX_ACL, "posix_acl"},
     {FUSE_ABORT_ERROR, "abort_error"},
@@ -39,12 +38,13 @@ constexpr Feature kFeatures[] = {
     {FUSE_INIT_EXT, "init_ext"},
 };
 constexpr Feature kWriteback{FUSE_WRITEBACK_CACHE, "writeback_cache"};
+constexpr Feature kNoOpen{FUSE_NO_OPEN_SUPPORT, "no_open"};
 
 constexpr std::uint32_t kOldestMinor = 31;
 constexpr std::uint32_t kPageBytes = 4096;
 
 std::uint64_t wanted_flags(const Wishes& wishes) {
-  std::uint64_t flags = wishes.writeback ? kWriteback.bit : 0;
+  std::uint64_t flags = (wishes.writeback ? kWriteback.bit : 0) | (wishes.ask_opens ? 0 : kNoOpen.bit);
   for (const Feature& feature : kFeatures) flags |= feature.bit;
   return flags;
 }
@@ -55,7 +55,8 @@ std::vector<std::string> Agreement::feature_names() const {
   std::vector<std::string> names;
   for (const Feature& feature : kFeatures)
     if (flags & feature.bit) names.emplace_back(feature.name);
-  if (flags & kWriteback.bit) names.emplace_back(kWriteback.name);
+  for (const Feature& feature : {kWriteback, kNoOpen})
+    if (flags & feature.bit) names.emplace_back(feature.name);
   return names;
 }
 

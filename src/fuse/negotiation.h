@@ -16,6 +16,7 @@ struct Wishes {
   std::uint16_t max_background = 64;        // readahead, writeback and asynchronous direct I/O in flight
   std::uint16_t congestion_threshold = 48;  // beyond it the kernel drops readahead
   std::uint32_t max_readahead = 16u << 20;  // bytes; the kernel's own limit is usually lower
+  bool ask_opens = false;                   // a round trip for each, but immutable and append-only files can refuse it
 };
 
 struct Agreement {

@@ -31,13 +31,13 @@ constexpr Table make_table() {
   t[FUSE_RMDIR] = {"rmdir", rmdir};
   t[FUSE_RENAME] = {"rename", rename};
   t[FUSE_LINK] = {"link", link};
-  // ENOSYS to these makes the kernel do them by itself from then on.
-  t[FUSE_OPEN] = {"open", not_implemented};
+  // ENOSYS to these, usually to OPEN as well, makes the kernel do them by itself from then on.
+  t[FUSE_OPEN] = {"open", open};
   t[FUSE_OPENDIR] = {"opendir", not_implemented};
   t[FUSE_FLUSH] = {"flush", not_implemented};
   t[FUSE_ACCESS] = {"access", not_implemented};
   t[FUSE_INTERRUPT] = {"interrupt", not_implemented};
-  t[FUSE_RELEASE] = {"release", nothing_to_do};  // of files opened before the first OPEN was refused
+  t[FUSE_RELEASE] = {"release", nothing_to_do};
   t[FUSE_RELEASEDIR] = {"releasedir", nothing_to_do};
   t[FUSE_READ] = {"read", read};
   t[FUSE_WRITE] = {"write", write};
@@ -51,7 +51,7 @@ constexpr Table make_table() {
   t[FUSE_INIT] = {"init", init};
   t[FUSE_READDIR] = {"readdir", readdir};
   t[FUSE_READDIRPLUS] = {"readdirplus", readdirplus};
-  // Without it the kernel uses MKNOD and asks for OPEN as well, once: then it knows that it needs no RELEASE either.
+  // Without it the kernel uses MKNOD and asks for OPEN as well, usually once: then it knows that it needs no RELEASE either.
   t[FUSE_CREATE] = {"create", not_implemented};
   t[FUSE_TMPFILE] = {"tmpfile", tmpfile};
   t[FUSE_DESTROY] = {"destroy", destroy};

@@ -26,6 +26,7 @@ Status readdir(Request& r);
 Status readdirplus(Request& r);
 
 // ops_inode.cc
+Status open(Request& r);
 Status getattr(Request& r);
 Status statx(Request& r);
 Status setattr(Request& r);

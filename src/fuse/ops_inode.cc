@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <linux/fs.h>
 
 #include <algorithm>
@@ -52,7 +53,27 @@ Status ask_for_capability(Request& r) {
   return {};
 }
 
+void reply_opened(Request& r) {
+  fuse_open_out out{};
+  out.open_flags = FOPEN_KEEP_CACHE;  // what the kernel assumes when it does not ask
+  r.reply_struct(out);
+}
+
 }  // namespace
+
+// Refused for good where no file can object, for what it costs: then the kernel opens files without asking.
+Status open(Request& r) {
+  if (!r.session().settings().wishes.ask_opens) return not_implemented(r);
+  const auto in = TRY(r.body().take<fuse_open_in>());
+  if ((in.flags & O_ACCMODE) == O_RDONLY) return reply_opened(r), Status();
+  const std::uint32_t forbidding = in.flags & O_APPEND ? FS_IMMUTABLE_FL : FS_IMMUTABLE_FL | FS_APPEND_FL;
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, forbidding](const fs::Attr& attr) {
+            if (attr.flags & forbidding) return r.reply_error(Errc::not_permitted);
+            reply_opened(r);
+          });
+  return {};
+}
 
 Status getattr(Request& r) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },

@@ -298,6 +298,7 @@ Status Checkpoint::write_image() {
   std::tie(super_.first_error, super_.last_error) = store_.errors();
   super_.scrub = store_.scrub_mark();
   if (super_.scrub.started) super_.features.compat |= format::kCompatScrubMark;
+  if (editor_->totals().protected_files) super_.features.compat |= format::kCompatProtectedFiles;
 
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   const std::uint32_t crc = format::encode_super_image(super_, block.span(), image_address_);

@@ -1,5 +1,7 @@
 #include "meta/delta_editor.h"
 
+#include <linux/fs.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -268,6 +270,7 @@ Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
     ++totals_.inodes;
   }
   if (inode_->has_attributes) attributes = inode_->attributes;
+  if (attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) totals_.protected_files = true;
   attributes.blocks = static_cast<std::uint64_t>(static_cast<std::int64_t>(old_blocks) + block_change_);
   inode_->merged_blocks = attributes.blocks;
   inode_->merged_known = true;

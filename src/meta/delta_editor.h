@@ -20,10 +20,11 @@ struct ReleasedRun {
   std::uint8_t estimate = 0;
 };
 
-struct EditTotals {  // change by this merge
+struct EditTotals {  // by this merge; numbers are changes
   std::int64_t data_blocks = 0;
   std::int64_t reserved_blocks = 0;
   std::int64_t inodes = 0;
+  bool protected_files = false;  // among what was written: immutable or append-only
 };
 
 class DeltaEditor : public ItemEditor {

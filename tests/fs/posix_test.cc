@@ -256,6 +256,24 @@ TEST_F(Posix, immutable_and_append_only_directories) {
   EXPECT_TRUE(unlink().ok());
 }
 
+// Told by the superblock, so that a mount knows it before it opens the first file.
+TEST_F(Posix, a_filesystem_remembers_that_it_has_had_protected_files) {
+  const Ino file = make("/f");
+  for (const std::uint32_t flags : {FS_NOATIME_FL, FS_NODUMP_FL}) set_flags(file, flags);
+  ASSERT_TRUE(fixture_.unmount().ok());
+  ASSERT_TRUE(fixture_.mount().ok());
+  EXPECT_FALSE(fixture_.fs().may_have_protected_files());
+  set_flags(file, FS_APPEND_FL);
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().fsync(op, file); }).ok());
+  fixture_.crash();
+  ASSERT_TRUE(fixture_.mount().ok());
+  EXPECT_TRUE(fixture_.fs().may_have_protected_files()) << "what a recovery has replayed counts";
+  set_flags(file, 0);
+  ASSERT_TRUE(fixture_.unmount().ok());
+  ASSERT_TRUE(fixture_.mount().ok());
+  EXPECT_TRUE(fixture_.fs().may_have_protected_files()) << "for good: nobody counts them";
+}
+
 // --- the rest ------------------------------------------------------------------------------------------------------------
 
 TEST_F(Posix, a_capability_does_not_outlive_a_change) {

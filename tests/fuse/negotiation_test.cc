@@ -55,6 +55,11 @@ TEST(Negotiation, NeverAgreesToMoreThanIsOffered) {
   EXPECT_FALSE(agreed.setxattr_extended);
 }
 
+TEST(Negotiation, OpensCanBeAskedFor) {
+  EXPECT_THAT(negotiate(offer_of_everything(), {})->feature_names(), Contains("no_open"));
+  EXPECT_THAT(negotiate(offer_of_everything(), {.ask_opens = true})->feature_names(), Not(Contains("no_open")));
+}
+
 TEST(Negotiation, WritebackCanBeDeclined) {
   const Agreement agreed = *negotiate(offer_of_everything(), {.writeback = false});
   EXPECT_FALSE(agreed.writeback);

@@ -136,7 +136,8 @@ class Posix(MountTest):
         self.fails(errno.ENODATA, os.getxattr, path, "security.capability")
         self.image.remount()
         self.assertEqual(path.read_bytes(), b"before")
-        self.fails(errno.EPERM, append)
+        for how in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND):
+            self.fails(errno.EPERM, os.open, path, how)  # asked for since the filesystem knows of such files
         self.fails(errno.EPERM, path.unlink)
         set_flags(path, 0)
         append()
@@ -164,6 +165,9 @@ class Posix(MountTest):
         os.utime(path)
         self.image.remount()
         self.assertEqual(path.read_bytes(), b"line\n" + b"0123456789" * 30_000)
+        for how in (os.O_WRONLY, os.O_RDWR):
+            self.fails(errno.EPERM, os.open, path, how)
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
         set_flags(path, 0)
 
     def test_flags_of_others(self):
