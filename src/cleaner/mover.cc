@@ -159,6 +159,7 @@ Status Mover::write_batch(std::size_t blocks) {
   const std::uint64_t took = store_.clock().monotonic_ns() - began;
   write_ns_ += took;
   TRY(status);
+  store_.log().durability().note_write();
   store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
   store_.io().counters().writes += requests;
   store_.io().counters().bytes_written += blocks * kBlockSize;

@@ -13,7 +13,7 @@ Status Filesystem::sync(Operation& operation) {
   meta::Store& store = engine_->store();
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
-  if (store.read_only()) return {};
+  if (store.options().read_only) return {};  // nothing was written; one that became read-only cannot seal what was
   if (!wait.sealed) wait.sealed = TRY(store.seal(meta::Store::Seal::commit));
   if (store.log().durability().is_durable(*wait.sealed)) return {};
   wait.for_durable = *wait.sealed;

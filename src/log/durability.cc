@@ -34,6 +34,11 @@ bool Durability::chunk_started(Lsn lsn, bool commit) {
   return commit && alone;
 }
 
+void Durability::note_write() {
+  std::lock_guard lock(mutex_);
+  ++writes_;
+}
+
 void Durability::chunk_done(Lsn lsn, int error) {
   if (error)
     fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
@@ -62,7 +67,7 @@ void Durability::advance() {
     const bool payload_written = payload_.empty() || *payload_.begin() >= chunk.payload_before;
     if (!chunk.done || !payload_written) return;
     written_ = lsn;
-    if (chunk.durable) {
+    if (chunk.durable && !flushing_) {  // while somebody flushes, that may hear of an error in its place
       durable_ = lsn;
       ++flushed_;
     }
@@ -70,31 +75,57 @@ void Durability::advance() {
   }
 }
 
+Durability::Flush Durability::begin_flush() {
+  flushing_ = true;
+  return {written_, nothing_in_flight() ? writes_ : 0};
+}
+
 void Durability::start_flush_if_wanted(std::unique_lock<std::mutex>& lock) {
   if (flushing_ || failure_ || waiters_.empty() || written_ <= durable_) return;
   if (waiters_.begin()->first > written_) return;
-  flushing_ = true;
-  const Lsn covered = written_;
-  const std::uint64_t writes = nothing_in_flight() ? writes_ : 0;
+  const Flush flush = begin_flush();
   lock.unlock();
   auto request = std::make_unique<io::IoRequest>();
   request->kind = io::IoKind::flush;
-  io_.start(std::move(request), [this, covered, writes](int error) { flush_done(covered, writes, error); });
+  io_.start(std::move(request), [this, flush](int error) { flush_done(flush, error); });
 }
 
-void Durability::flush_done(Lsn covered, std::uint64_t writes, int error) {
+void Durability::flush_done(const Flush& flush, int error) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
   Ready ready;
   {
     std::unique_lock lock(mutex_);
     flushing_ = false;
+    turn_.notify_all();
     if (failure_) return;
-    durable_ = std::max(durable_, covered);
-    flushed_ = std::max(flushed_, writes);
+    durable_ = std::max(durable_, flush.chunks);
+    flushed_ = std::max(flushed_, flush.writes);
     ready = take_ready();
     start_flush_if_wanted(lock);
   }
   for (auto& call : ready) call(Status{});
+}
+
+Status Durability::flush_now() {
+  std::unique_lock lock(mutex_);
+  while (flushing_ && !failure_) {
+    if (io_.background()) {
+      turn_.wait(lock);
+    } else {
+      lock.unlock();
+      io_.inline_queue().wait(-1);
+      lock.lock();
+    }
+  }
+  if (failure_) return *failure_;
+  const Flush flush = begin_flush();
+  lock.unlock();
+  io::IoRequest request;
+  request.kind = io::IoKind::flush;
+  ++io_.counters().flushes;
+  flush_done(flush, io_.device().execute(request));
+  if (auto failed = failure()) return *failed;
+  return {};
 }
 
 Lsn Durability::durable() const {
@@ -131,6 +162,7 @@ void Durability::fail(Error error) {
     if (failure_) return;
     failure_ = error;
     waiters.swap(waiters_);
+    turn_.notify_all();
   }
   if (failure_handler_) failure_handler_(error);
   for (auto& [lsn, ready] : waiters) ready(error);

@@ -3,9 +3,11 @@
 // A chunk counts as written when its own write, every payload write started before it was sealed, and all earlier chunks
 // have completed. It is durable when a flush that was started after that has returned (H6), or, if nothing else was
 // left to flush, by a durable write: one request of the device instead of two. A failed flush is never
-// repeated, a failed write never forgiven: from then on every waiter gets the error (H14, H15).
+// repeated, a failed write never forgiven: from then on every waiter gets the error (H14, H15). All flushes of a mount pass
+// through here, one at a time: of several at once only one may hear of a failure, and what it was about is lost to all.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -29,7 +31,13 @@ class Durability {
   void payload_done(std::uint64_t ticket, int error);
   // `commit`: somebody waits for it. True: its write should be a durable one.
   bool chunk_started(Lsn lsn, bool commit);
+  // Something that records may name has been written by others: by the cleaner. Call it before there are such records.
+  void note_write();
   void chunk_done(Lsn lsn, int error);
+
+  // Flushes for the caller, who has written something else (trees, superblocks). Blocks, so not for threads that serve a
+  // queue; a failure is everybody's.
+  Status flush_now();
 
   Lsn durable() const;
   bool is_durable(Lsn lsn) const { return durable() >= lsn; }
@@ -54,8 +62,13 @@ class Durability {
   bool nothing_in_flight() const { return payload_.empty() && chunks_.empty(); }
   Ready take_ready();
 
+  struct Flush {  // what it will have made durable
+    Lsn chunks;
+    std::uint64_t writes;
+  };
+  Flush begin_flush();  // with mutex_ held
   void start_flush_if_wanted(std::unique_lock<std::mutex>& lock);
-  void flush_done(Lsn covered, std::uint64_t writes, int error);
+  void flush_done(const Flush& flush, int error);
 
   IoContext& io_;
   mutable std::mutex mutex_;
@@ -66,6 +79,7 @@ class Durability {
   std::uint64_t writes_ = 0;   // started
   std::uint64_t flushed_ = 0;  // so many of the first of them are durable
   bool flushing_ = false;
+  std::condition_variable turn_;  // flushing_ or failure_ has changed
   std::multimap<Lsn, std::function<void(Status)>> waiters_;
   std::optional<Error> failure_;
   std::function<void(const Error&)> failure_handler_;

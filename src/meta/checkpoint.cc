@@ -328,7 +328,7 @@ Status Checkpoint::commit() {
     }
   }
   TRY(*durable);
-  TRY(store_.device_.flush());
+  TRY(store_.log_.durability().flush_now());
   return store_.write_superblocks(super_);
 }
 

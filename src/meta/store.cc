@@ -179,7 +179,7 @@ Status Store::write_superblocks(const format::Superblock& super) {
   format::encode_superblock(super, block.span());
   for (std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
     TRY(device_.write(at << kBlockShift, block.span()));
-    TRY(device_.flush());
+    TRY(log_.durability().flush_now());
     io_.counters().writes += 1;
     io_.counters().bytes_written += kBlockSize;
   }
@@ -254,9 +254,10 @@ void Store::go_read_only(const Error& why) {
     read_only_reason_ = why.message();
   }
   read_only_ = true;
+  log_.durability().fail(why);
+  wake_waiters();  // no checkpoint comes any more
   spdlog::error("{}: read-only from now on: {}", device_.name(), why.message());
   note_error(why.code(), {}, {});
-  log_.durability().fail(why);
 }
 
 std::string Store::read_only_reason() const {

@@ -135,6 +135,40 @@ TEST_F(Moves, H34_a_block_of_a_file_that_is_removed_meanwhile_is_not_moved) {
   EXPECT_TRUE(good(check_image(device_)));
 }
 
+// The copies are no writes of the log, and the records that name them go with whatever is synced next.
+TEST(Hazards, H6_an_fsync_covers_what_the_cleaner_has_copied) {
+  io::MemDevice made(16u << 20);
+  ASSERT_TRUE(make_image(made, {}).ok());
+  CrashDevice device(made);
+  ManualClock clock;
+  SeededRandom random(9);
+  FsFixture fixture(device, test_options(clock, random));
+  ASSERT_TRUE(fixture.mount().ok());
+  const auto content = pattern_bytes(1, 0, 3 * kBlockSize);
+  const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
+  ASSERT_TRUE(fixture.write(file, 0, content).ok());
+  auto call = [&](auto function) { return fixture.call([&](fs::Operation& op) { return (fixture.fs().*function)(op); }).ok(); };
+  ASSERT_TRUE(call(&fs::Filesystem::checkpoint));
+  meta::Store& store = fixture.fs().engine().store();
+  cleaner::Mover mover(store);
+  for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
+    const auto blocks = mover.live_blocks(SegmentId{i});
+    ASSERT_TRUE(blocks.ok());
+    ASSERT_TRUE(mover.move(*blocks, 0).ok());
+  }
+  for (const char* path : {"/g", "/h"}) {
+    ASSERT_TRUE(fixture.make(path, S_IFREG | 0644).ok());
+    ASSERT_TRUE(call(&fs::Filesystem::sync));
+    const auto image = device.image({device.position(), CutPolicy::lost});
+    FsFixture after(*image, test_options(clock, random));
+    ASSERT_TRUE(after.mount().ok());
+    EXPECT_TRUE(after.resolve(path).ok());
+    const auto found = after.read(file, 0, content.size());
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    EXPECT_EQ(*found, content);
+  }
+}
+
 // The chain fills a segment after a checkpoint has frozen and before it settles: nothing of that is in its trees.
 TEST(Hazards, H32_chunks_written_during_a_checkpoint_are_kept) {
   InterruptedDevice device(32u << 20);

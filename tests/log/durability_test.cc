@@ -75,6 +75,25 @@ TEST_F(DurabilityTest, H6_AChunkWaitsForTheChunksBeforeIt) {
   EXPECT_EQ(durability_.durable(), Lsn{12});
 }
 
+TEST_F(DurabilityTest, H6_ADurableChunkSaysNothingOfWhatOthersHaveWritten) {
+  ASSERT_TRUE(durability_.chunk_started(Lsn{11}, true)) << "alone: one request instead of two";
+  done(11);
+  ASSERT_EQ(durability_.durable(), Lsn{11});
+  durability_.note_write();
+  EXPECT_FALSE(durability_.chunk_started(Lsn{12}, true)) << "it may name what has been written aside";
+  done(12);
+  wait_for(12);
+  durability_.note_write();  // while the flush is under way
+  ASSERT_EQ(flushes(), 1U);
+  complete_flush();
+  EXPECT_EQ(told(12), 1);
+  EXPECT_FALSE(durability_.chunk_started(Lsn{13}, true));
+  done(13);
+  wait_for(13);
+  complete_flush();
+  EXPECT_TRUE(durability_.chunk_started(Lsn{14}, true)) << "all of it has been flushed";
+}
+
 TEST_F(DurabilityTest, H14_AfterAFailedWriteNothingIsDurable) {
   for (const bool payload : {false, true}) {
     Durability durability(io_);

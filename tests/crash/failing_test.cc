@@ -1,0 +1,175 @@
+// What happens at the very moment at which the filesystem finds that it can no longer write: whoever syncs then, waits then,
+// or unmounts.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+
+#include "fs/engine.h"
+#include "io/mem_device.h"
+#include "support/fault_device.h"
+#include "support/fs_fixture.h"
+#include "support/manual_clock.h"
+#include "support/pattern.h"
+
+namespace varve::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// While it lives, the test is called when something is logged.
+class LogListener {
+ public:
+  explicit LogListener(std::function<void(std::string_view)> heard) : sink_(std::make_shared<Sink>(std::move(heard))) {
+    logger_->sinks().push_back(sink_);
+    logger_->set_level(spdlog::level::err);
+  }
+  ~LogListener() {
+    std::erase(logger_->sinks(), sink_);
+    logger_->set_level(level_);
+  }
+
+ private:
+  class Sink : public spdlog::sinks::base_sink<std::mutex> {
+   public:
+    explicit Sink(std::function<void(std::string_view)> heard) : heard_(std::move(heard)) {}
+
+   private:
+    void sink_it_(const spdlog::details::log_msg& message) override {
+      heard_({message.payload.data(), message.payload.size()});
+    }
+    void flush_() override {}
+    std::function<void(std::string_view)> heard_;
+  };
+  std::shared_ptr<spdlog::sinks::sink> sink_;
+  const std::shared_ptr<spdlog::logger> logger_ = spdlog::default_logger();
+  const spdlog::level::level_enum level_ = logger_->level();
+};
+
+class Failing : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(make_image(memory_, {}).ok());
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+  meta::Store& store() { return fixture_.fs().engine().store(); }
+  Status sync() {
+    return fixture_.call([&](fs::Operation& op) { return fixture_.fs().sync(op); });
+  }
+  Status checkpoint() {
+    return fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); });
+  }
+  void make(const std::string& path) { ASSERT_TRUE(fixture_.make(path, S_IFREG | 0644).ok()); }
+
+  io::MemDevice memory_{16u << 20};
+  FaultDevice device_{memory_};
+  ManualClock clock_;
+  SeededRandom random_{3};
+  FsFixture fixture_{device_, test_options(clock_, random_)};
+};
+
+// It is read-only already, and those who wait have not been told why yet.
+TEST_F(Failing, H15_a_sync_while_it_becomes_read_only_fails) {
+  make("/a");
+  ASSERT_TRUE(sync().ok());
+  std::optional<bool> synced;
+  const LogListener listener([&](std::string_view text) {
+    if (!synced && text.find("read-only from now on") != text.npos) synced = sync().ok();
+  });
+  make("/b");
+  store().go_read_only(Error(Errc::io, "a test"));
+  ASSERT_TRUE(synced);
+  EXPECT_FALSE(*synced);
+  EXPECT_FALSE(sync().ok());
+}
+
+TEST_F(Failing, whoever_waits_for_a_checkpoint_is_told) {
+  int told = 0;
+  store().when_settled([&] { ++told; });
+  store().go_read_only(Error(Errc::io, "a test"));
+  EXPECT_EQ(told, 1) << "there will be no checkpoint";
+  store().when_settled([&] { ++told; });
+  EXPECT_EQ(told, 2);
+}
+
+// For every write of a device that fills up: no operation waits for a checkpoint that never comes.
+TEST(FailingFull, no_operation_waits_for_ever) {
+  for (std::uint64_t n = 1; n < 120; n += 3) {
+    io::MemDevice memory(8u << 20);
+    ASSERT_TRUE(make_image(memory, {}).ok());
+    FaultDevice device(memory);
+    ManualClock clock;
+    SeededRandom random(n);
+    FsFixture fixture(device, test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
+    Fault fault;
+    fault.kind = io::IoKind::write;
+    fault.nth = n;
+    fault.times = Fault::kForEver;
+    device.add(fault);
+    Status status;
+    for (std::uint64_t i = 0; i < 400 && status.ok(); ++i)
+      status = fixture.write(file, i % 80 * 65536, pattern_bytes(i, 0, 65536));
+    EXPECT_FALSE(status.ok()) << "write " << n << " failed";
+    fixture.crash();
+  }
+}
+
+// --- flushes ----------------------------------------------------------------------------------------------------------
+
+// A flush that fails, and takes so long that somebody else could have flushed meanwhile: the kernel, or a disk, tells of what
+// was lost only once.
+class FailingFlush : public io::MemDevice {
+ public:
+  using MemDevice::MemDevice;
+  void fail_next(std::function<void()> meanwhile) {
+    std::lock_guard lock(mutex_);
+    meanwhile_ = std::move(meanwhile);
+  }
+  int execute(io::IoRequest& request) override {
+    std::function<void()> meanwhile;
+    if (request.kind == io::IoKind::flush) {
+      std::lock_guard lock(mutex_);
+      meanwhile = std::exchange(meanwhile_, {});
+    }
+    if (!meanwhile) return MemDevice::execute(request);
+    meanwhile();
+    return EIO;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<void()> meanwhile_;
+};
+
+TEST(FailingFlushes, H15_no_sync_succeeds_beside_a_flush_that_fails) {
+  FailingFlush device(16u << 20);
+  ASSERT_TRUE(make_image(device, {}).ok());
+  ManualClock clock;
+  SeededRandom random(4);
+  fs::Options options = test_options(clock, random);
+  options.background = true;
+  FsFixture fixture(device, options);
+  ASSERT_TRUE(fixture.mount().ok());
+  auto sync = [&] { return fixture.call([&](fs::Operation& op) { return fixture.fs().sync(op); }).ok(); };
+  ASSERT_TRUE(fixture.make("/early", S_IFREG | 0644).ok());
+  ASSERT_TRUE(sync());  // so that the next flush is the checkpoint's own
+  std::future<bool> beside;
+  device.fail_next([&] {
+    beside = std::async(std::launch::async, [&] { return fixture.make("/late", S_IFREG | 0644).ok() && sync(); });
+    beside.wait_for(300ms);  // if nothing holds it up
+  });
+  EXPECT_FALSE(fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); }).ok());
+  EXPECT_FALSE(beside.get()) << "what it had written may be what was lost";
+}
+
+}  // namespace
+}  // namespace varve::test
