@@ -265,7 +265,7 @@ void Engine::maintain() {
     }
     if (!store_->dirty() && !anything_to_reap() && !idle_work_is_left()) {
       armed_ = false;
-      if (store_->dirty()) armed_ = true;  // something came between
+      if (store_->dirty() && !armed_.exchange(true)) kick();  // something came between; the seal timer may not know
     } else if (now - last_operation_ns_ > kIdleNs) {
       if (store_->dirty()) (void)store_->checkpoint({});
       else use_idle_time();

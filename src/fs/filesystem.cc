@@ -130,7 +130,12 @@ Status Filesystem::unmount() {
   Status status;
   engine_->scrubber().end();
   engine_->clean_job().end();
-  if (!store.read_only()) status = engine_->reap_orphans();
+  if (!store.read_only()) {
+    status = engine_->reap_orphans();
+    Operation operation(*engine_, {});  // whatever comes of the trees, the log has all that was acknowledged
+    const Status synced = block_on(operation, [&] { return sync(operation); });
+    if (status.ok()) status = synced;
+  }
   engine_->stop_maintenance();
   if (store.read_only()) {
     engine_->stop_threads();
@@ -139,7 +144,10 @@ Status Filesystem::unmount() {
   }
   const format::Superblock written = store.written_super();
   const bool scrubbed = store.scrub_mark() != written.scrub;
-  if (status.ok() && (store.dirty() || scrubbed || !written.clean)) status = store.checkpoint({.clean = true, .evacuate = {}});
+  if (store.dirty() || scrubbed || !written.clean) {
+    const Status settled = store.checkpoint({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
+    if (status.ok()) status = settled;
+  }
   engine_->stop_threads();
   store.io().drain();
   return status;

@@ -99,6 +99,23 @@ TEST_F(Failing, whoever_waits_for_a_checkpoint_is_told) {
   EXPECT_EQ(told, 2);
 }
 
+// The tree cannot be read, so there is neither a scan for orphans nor a checkpoint; the log can still be written.
+TEST_F(Failing, an_unmount_keeps_what_it_can) {
+  make("/early");
+  ASSERT_TRUE(checkpoint().ok());
+  make("/late");
+  Fault fault;
+  fault.kind = io::IoKind::read;
+  fault.times = Fault::kForEver;
+  device_.add(fault);
+  store().nodes().clear();
+  EXPECT_FALSE(fixture_.unmount().ok());
+  device_.heal();
+  ASSERT_TRUE(fixture_.mount().ok());
+  EXPECT_TRUE(fixture_.resolve("/early").ok());
+  EXPECT_TRUE(fixture_.resolve("/late").ok());
+}
+
 // For every write of a device that fills up: no operation waits for a checkpoint that never comes.
 TEST(FailingFull, no_operation_waits_for_ever) {
   for (std::uint64_t n = 1; n < 120; n += 3) {
