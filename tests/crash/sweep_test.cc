@@ -74,6 +74,7 @@ ScriptProfile crash_profile() {
   profile.fsync_weight = 8;
   profile.seal_weight = 8;
   profile.checkpoint_weight = 2;
+  profile.move_weight = 4;
   profile.remount_weight = 1;
   profile.error_percent = 3;
   return profile;

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/buffer.h"
+#include "cleaner/mover.h"
 #include "format/make.h"
 #include "fs/engine.h"
 #include "support/settings.h"
@@ -156,6 +157,20 @@ Status FsFixture::clean(const std::string& strategy) {
   request.strategy = strategy;
   const Status started = fs().start_clean(request);
   return started.fails_with(Errc::busy) ? Status() : started;
+}
+
+Status FsFixture::move(std::uint64_t nth) {
+  if (options_.background) return {};  // its cleaner is at work
+  meta::Store& store = fs().engine().store();
+  cleaner::Mover mover(store);
+  std::vector<std::vector<cleaner::LiveBlock>> segments;
+  for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
+    auto blocks = TRY(mover.live_blocks(SegmentId{i}));
+    if (!blocks.empty()) segments.push_back(std::move(blocks));
+  }
+  if (segments.empty()) return {};
+  const Status moved = mover.move(segments[nth % segments.size()], 0);
+  return moved.fails_with(Errc::no_space) ? Status() : moved;
 }
 
 Status FsFixture::work() {

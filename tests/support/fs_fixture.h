@@ -69,6 +69,9 @@ class FsFixture {
   Status work();
   // All that the strategy would do now; without threads it is done then, with them it goes on.
   Status clean(const std::string& strategy);
+  // Copies what lives in the nth segment with blocks of files, modulo those that there are, and no more: what a cleaner does
+  // before its checkpoint.
+  Status move(std::uint64_t nth);
 
  private:
   io::BlockDevice& device_;

@@ -99,6 +99,7 @@ Lockstep::Answer Lockstep::ask(const Step& step) {
     case Verb::seal:
     case Verb::clean:
     case Verb::work:
+    case Verb::move:
       return ask_whole(step);
     default:
       return ask_inode(step);
@@ -187,6 +188,8 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
       return Answer(error_in(fixture_.clean(step.other)));
     case Verb::work:
       return Answer(error_in(fixture_.work()));
+    case Verb::move:
+      return Answer(error_in(fixture_.move(step.n[0])));
     default: {
       auto status = fixture_.unmount();
       if (status.ok()) status = fixture_.mount();

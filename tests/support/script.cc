@@ -34,7 +34,7 @@ constexpr Grammar kGrammar[] = {
     {Verb::sync, "sync", ""},              {Verb::checkpoint, "checkpoint", ""},
     {Verb::remount, "remount", ""},        {Verb::pass, "pass", "n"},
     {Verb::seal, "seal", ""},              {Verb::clean, "clean", "o"},
-    {Verb::work, "work", ""},
+    {Verb::work, "work", ""},              {Verb::move, "move", "n"},
 };
 
 constexpr std::string_view kRenameWords[] = {"move", "noreplace", "exchange", "noreplace+exchange"};
@@ -190,7 +190,8 @@ bool is_barrier(Verb verb) {
 
 bool is_neutral(Verb verb) {
   return is_barrier(verb) || verb == Verb::read || verb == Verb::pass || verb == Verb::hold || verb == Verb::release ||
-         verb == Verb::seal || verb == Verb::clean || verb == Verb::work;
+         verb == Verb::seal || verb == Verb::clean || verb == Verb::work ||
+         verb == Verb::move;
 }
 
 }  // namespace varve::test

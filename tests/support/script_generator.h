@@ -34,6 +34,7 @@ struct ScriptProfile {
   unsigned seal_weight = 0;
   unsigned work_weight = 0;
   unsigned clean_weight = 0;
+  unsigned move_weight = 0;
   std::vector<std::string> strategies;  // to clean by
 };
 
