@@ -1,12 +1,10 @@
 #include "fuse/daemon.h"
 
-#include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include <thread>
 
 #include "fuse/background.h"
+#include "fuse/departure.h"
 #include "fuse/device_transport.h"
 #include "fuse/lifetime.h"
 #include "fuse/mount_point.h"
@@ -110,25 +109,17 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   return mount;
 }
 
-// What the kernel still caches of a mount that is in use cannot be had by unmounting: ask for it.
-void write_back(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  if (::syncfs(fd) != 0) spdlog::warn("{}: {}", directory, std::strerror(errno));
-  ::close(fd);
-}
-
-// After a signal. The serving threads go on meanwhile: unmounting makes the kernel write back what it caches.
-void detach_politely(Mount& mount, Lifetime& lifetime) {
-  const std::string& directory = mount.point->directory();
-  if (detach(directory, Detach::when_unused).ok()) {
-    mount.point->mark_detached();
-    return;
+// After a signal. What ends when this has been answered or closed must not end before: see Departure.
+std::unique_ptr<Departure> depart(MountPoint& point, Lifetime& lifetime) {
+  auto departure = std::make_unique<Departure>(point.directory(), [&lifetime] { lifetime.detached(); });
+  if (lifetime.wait_detached() == End::unmounted) {
+    point.mark_detached();
+    return departure;
   }
-  spdlog::warn("{} is in use: those who use it will get errors", directory);
-  write_back(directory);
-  if (detach(directory, Detach::now).ok()) mount.point->mark_detached();
-  lifetime.wait_more(kPatienceMs);
+  const auto outcome = departure->outcome();
+  if (outcome != Departure::Outcome::failed) point.mark_detached();
+  if (outcome != Departure::Outcome::unused) lifetime.wait_more(kPatienceMs);
+  return departure;
 }
 
 // Whoever aborts a connection may leave a mount that answers nothing any more.
@@ -138,8 +129,9 @@ void detach_if_dead(MountPoint& point) {
 }
 
 Status finish(Mount& mount, Lifetime& lifetime, End end) {
+  std::unique_ptr<Departure> departure;
   if (end == End::signalled)
-    detach_politely(mount, lifetime);
+    departure = depart(*mount.point, lifetime);
   else
     detach_if_dead(*mount.point);
   mount.server->stop();

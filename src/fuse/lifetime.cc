@@ -8,26 +8,37 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr int kUnmounted = SIGUSR1;  // sent by ourselves, so that one call waits for everything
+// Sent by ourselves, so that one call waits for everything.
+constexpr int kUnmounted = SIGUSR1;
+constexpr int kDetached = SIGUSR2;
 
 }  // namespace
 
 Lifetime::Lifetime() {
-  ::sigemptyset(&signals_);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, kUnmounted}) ::sigaddset(&signals_, number);
+  ::sigemptyset(&ours_);
+  for (const int number : {kUnmounted, kDetached}) ::sigaddset(&ours_, number);
+  signals_ = ours_;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals_, number);
   ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
 void Lifetime::unmounted() { ::kill(::getpid(), kUnmounted); }
 
-End Lifetime::wait() {
+void Lifetime::detached() { ::kill(::getpid(), kDetached); }
+
+End Lifetime::wait() { return wait_for(signals_); }
+
+End Lifetime::wait_detached() { return wait_for(ours_); }
+
+End Lifetime::wait_for(const sigset_t& signals) {
   for (;;) {
     siginfo_t info;
-    const int number = ::sigwaitinfo(&signals_, &info);
+    const int number = ::sigwaitinfo(&signals, &info);
     if (number < 0) continue;
-    if (number != kUnmounted) return End::signalled;
-    if (info.si_pid == ::getpid()) return End::unmounted;
+    const bool is_ours = ::sigismember(&ours_, number) == 1;
+    if (!is_ours) return End::signalled;
+    if (info.si_pid == ::getpid()) return number == kUnmounted ? End::unmounted : End::detached;
   }
 }
 

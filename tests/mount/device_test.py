@@ -6,7 +6,7 @@ from harness import *
 NOBODY = 65534
 
 
-class RawDevice(unittest.TestCase):
+class OnDevice(unittest.TestCase):
     def setUp(self):
         if not IS_ROOT:
             self.skipTest("needs root")
@@ -23,6 +23,8 @@ class RawDevice(unittest.TestCase):
         self.image = Image(self.loop, self.folder)
         self.dir = self.image.dir
 
+
+class RawDevice(OnDevice):
     def test_use_and_unmount(self):
         self.image.mkfs(None)
         self.image.mount()
@@ -93,6 +95,89 @@ class RawDevice(unittest.TestCase):
         done = self.image.mount(check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertTrue(done.stderr.strip())
+
+
+class EndedBySignal(OnDevice):
+    """The kernel ends an unmount of a device only when the daemon has answered; here the daemon unmounts itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.let_go)
+
+    def let_go(self):
+        """A daemon that waits for itself cannot be killed: its connection has to be ended."""
+        if not processes_of(self.loop):
+            return
+        control, device = self.folder / "control", os.stat(self.loop).st_rdev
+        control.mkdir()
+        command("mount", "-t", "fusectl", "none", control)
+        try:
+            (control / str(os.major(device) << 20 | os.minor(device)) / "abort").write_text("1")
+        except OSError:
+            pass  # it does not wait
+        command("umount", control)
+        kill_all(processes_of(self.loop))
+        wait_until(lambda: is_unlocked(self.loop), 30, "the daemon is gone")
+
+    def begin(self):
+        self.image.mkfs(None)
+        log = open(self.folder / "log", "w")
+        self.addCleanup(log.close)
+        daemon = subprocess.Popen([BIN / "varve", "mount", "-f", self.loop, self.dir], stdout=log, stderr=log)
+        wait_until(lambda: self.image.is_mounted() or daemon.poll() is not None, 20, "the mount is there")
+        self.assertIn(" fuseblk", mount_line(self.dir))
+        fill_random(self.dir / "f", 20 * MIB, 3, sync=False)
+        return daemon
+
+    def expect_clean_end(self, daemon):
+        self.assertEqual(daemon.wait(timeout=30), 0, (self.folder / "log").read_text())
+        self.assertFalse(self.image.is_mounted())
+        dump = command(BIN / "varve", "dump", "superblock", "--json", self.loop).stdout
+        self.assertIn('"clean": true', dump)
+        self.image.fsck("--data")
+        self.image.mount()
+        self.assertTrue(same_random(self.dir / "f", 20 * MIB, 3))
+
+    def test_each_signal_ends_it_cleanly(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(number.name):
+                daemon = self.begin()
+                daemon.send_signal(number)
+                self.expect_clean_end(daemon)
+                self.image.umount()
+
+    def test_in_the_background(self):
+        self.image.mkfs(None)
+        self.image.mount()
+        fill_random(self.dir / "f", 20 * MIB, 3, sync=False)
+        os.kill(self.image.daemon(), signal.SIGTERM)
+        wait_until(lambda: not processes_of(self.loop), 30, "the daemon ends")
+        self.image.mount()
+        self.assertTrue(same_random(self.dir / "f", 20 * MIB, 3))
+        self.image.check_all()
+
+    def test_users_may_finish(self):
+        daemon = self.begin()
+        with open(self.dir / "g", "w") as file:
+            daemon.send_signal(signal.SIGTERM)
+            wait_until(lambda: not self.image.is_mounted(), 20, "nobody new gets in")
+            file.write("last words")
+        self.expect_clean_end(daemon)
+        self.assertEqual((self.dir / "g").read_text(), "last words")
+        self.image.check_all()
+
+    def test_users_who_stay_get_errors(self):
+        daemon = self.begin()
+        with open(self.dir / "g", "wb", buffering=0) as file:
+            file.write(b"first words")
+            daemon.send_signal(signal.SIGTERM)
+            self.assertEqual(daemon.wait(timeout=30), 0)
+            with self.assertRaises(OSError):
+                os.pread(file.fileno(), 1 << 20, 1 << 20)
+                os.fsync(file.fileno())
+        self.expect_clean_end(daemon)
+        self.assertEqual((self.dir / "g").read_text(), "first words")
+        self.image.check_all()
 
 
 class Unprivileged(unittest.TestCase):
