@@ -64,6 +64,12 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
 
   Lease take(std::size_t bytes);  // at most kMaxBytes; throws std::bad_alloc
+  // What a buffer for so many really takes.
+  static constexpr std::size_t size_for(std::size_t bytes) {
+    for (const std::size_t size : kSizes)
+      if (bytes <= size) return size;
+    return bytes;
+  }
   std::size_t leased_bytes() const { return leased_bytes_.load(std::memory_order_relaxed); }
   // Calls `call` once, by any thread, as soon as no more than `bytes` are leased. False: that is so already.
   bool when_below(std::size_t bytes, std::function<void()> call);

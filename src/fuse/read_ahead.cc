@@ -61,20 +61,21 @@ AheadPiecePtr ReadAhead::claim(const FileRange& range) {
 std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
   std::vector<AheadPiecePtr> fresh;
   const std::uint64_t now = clock_.monotonic_ns();
+  const std::size_t size = BufferPool::size_for(range.bytes);
   std::lock_guard lock(mutex_);
-  expire(range, now);
+  expire([&](const FileRange& piece) { return piece.ino == range.ino && piece.end() + kWindow <= range.offset; });
   if (streams_.size() > kMaxStreams) streams_.clear();
   Stream& stream = streams_[range.ino.v];
   if (!goes_on(stream, range)) stream = {range.end(), 0, 1};
   if (stream.run < kSureAfter) return fresh;
   stream.planned = std::max(stream.planned, stream.end);
-  for (; stream.planned < stream.end + kWindow && bytes_ + range.bytes <= max_bytes_; stream.planned += range.bytes) {
+  for (; stream.planned < stream.end + kWindow && bytes_ + size <= max_bytes_; stream.planned += range.bytes) {
     const FileRange next{range.ino, stream.planned, range.bytes, range.keep_atime};
     const auto [at, is_new] = pieces_.try_emplace({next.ino.v, next.offset});
     if (!is_new) continue;
     at->second = {std::make_shared<AheadPiece>(fs_, next), now};
     fresh.push_back(at->second.piece);
-    bytes_ += next.bytes;
+    bytes_ += size;
   }
   return fresh;
 }
@@ -94,16 +95,22 @@ void ReadAhead::drop(const FileRange& range) {
   if (auto at = pieces_.find({range.ino.v, range.offset}); at != pieces_.end()) remove(at);
 }
 
-void ReadAhead::expire(const FileRange& range, std::uint64_t now) {
+void ReadAhead::expire() {
+  std::lock_guard lock(mutex_);
+  expire([](const FileRange&) { return false; });
+}
+
+template <class Passed>
+void ReadAhead::expire(Passed&& passed) {
+  const std::uint64_t now = clock_.monotonic_ns();
   for (auto at = pieces_.begin(); at != pieces_.end();) {
-    const FileRange& piece = at->second.piece->range();
-    const bool passed = piece.ino == range.ino && piece.end() + kWindow <= range.offset;
-    at = passed || now - at->second.since_ns > kPatience ? remove(at) : std::next(at);
+    const bool goes = passed(at->second.piece->range()) || now - at->second.since_ns > kPatience;
+    at = goes ? remove(at) : std::next(at);
   }
 }
 
 ReadAhead::Pieces::iterator ReadAhead::remove(Pieces::iterator at) {
-  bytes_ -= at->second.piece->range().bytes;
+  bytes_ -= BufferPool::size_for(at->second.piece->range().bytes);
   return pieces_.erase(at);
 }
 

@@ -69,7 +69,9 @@ class ReadAhead {
   static constexpr std::size_t kWindow = 4u << 20;    // bytes ahead of what has been asked for
   static constexpr std::uint64_t kPatience = 1'000'000'000;  // ns that a piece waits for its request
 
-  // `max_bytes`: of all pieces that wait for a request.
+  static constexpr std::size_t kMostBytes = 8 * BufferPool::kMaxBytes;
+
+  // `max_bytes`: of the buffers of all pieces that wait for a request.
   ReadAhead(fs::Filesystem& fs, Clock& clock, std::size_t max_bytes) : fs_(fs), clock_(clock), max_bytes_(max_bytes) {}
 
   // The piece with all of this range, the caller's from now on; null if there is none.
@@ -77,6 +79,7 @@ class ReadAhead {
   // The kernel has asked for this range: the pieces to start now.
   std::vector<AheadPiecePtr> follow(const FileRange& range);
   void drop(const FileRange& range);
+  void expire();  // the pieces that have waited too long; follow() does so, too
 
  private:
   struct Stream {
@@ -91,7 +94,8 @@ class ReadAhead {
   using Pieces = std::map<std::pair<std::uint64_t, std::uint64_t>, Waiting>;  // by inode and offset
 
   bool goes_on(Stream& stream, const FileRange& range);
-  void expire(const FileRange& range, std::uint64_t now);
+  template <class Passed>
+  void expire(Passed&& passed);
   Pieces::iterator remove(Pieces::iterator at);
 
   fs::Filesystem& fs_;
@@ -100,7 +104,7 @@ class ReadAhead {
   std::mutex mutex_;
   // Under mutex_:
   Pieces pieces_;
-  std::size_t bytes_ = 0;  // of them
+  std::size_t bytes_ = 0;  // of their buffers
   std::unordered_map<std::uint64_t, Stream> streams_;
 };
 

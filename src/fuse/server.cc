@@ -6,13 +6,19 @@
 
 namespace varve::fuse {
 
+namespace {
+// What the next message is read into, data that wait to be written, and the request that is served.
+constexpr std::size_t kLeastPerThread = 3 * BufferPool::kMaxBytes;
+}  // namespace
+
 Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) : session_(session) {
   const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
   const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();
   const std::size_t share = memory.size() / threads / kBlockSize * kBlockSize;
+  const std::size_t request_bytes = std::max(options.request_bytes / threads, kLeastPerThread);
   for (unsigned i = 0; i < threads; ++i)
-    workers_.push_back(std::make_unique<Worker>(session, device, options, i, options.request_bytes / threads,
-                                                memory.subspan(i * share, share)));
+    workers_.push_back(
+        std::make_unique<Worker>(session, device, options, i, request_bytes, memory.subspan(i * share, share)));
 }
 
 Server::~Server() { stop(); }

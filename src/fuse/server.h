@@ -1,6 +1,7 @@
 // The serving threads of a mount: each takes messages, serves them without ever waiting for one of them, and replies.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -13,10 +14,14 @@ namespace varve::fuse {
 struct ServerOptions {
   unsigned threads = 0;  // 0: one per CPU, at most kMaxThreads
   IdleThreads idle_threads = IdleThreads::automatic;
-  std::size_t request_bytes = 32u << 20;  // of messages and replies under way, beyond which none are taken
+  // Of messages and replies under way, beyond which none are taken; but each thread gets what it needs to go on.
+  std::size_t request_bytes = 32u << 20;
   std::shared_ptr<LargeMemory> memory = nullptr;  // for the large ones of them; shared out among the threads
 
   static constexpr unsigned kMaxThreads = 4;
+
+  // Less than what pauses half of the threads: requests that never come must not keep all of them from serving.
+  std::size_t read_ahead_bytes() const { return std::min(request_bytes / 3, ReadAhead::kMostBytes); }
 };
 
 class Worker;

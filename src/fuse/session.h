@@ -31,7 +31,7 @@ struct SessionSettings {
   Clock* clock = &Clock::system();
   std::string mount_point;
   std::string source;  // device or image
-  std::size_t read_ahead_bytes = 8u << 20;
+  std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
 };
 
 // Thread-safe.

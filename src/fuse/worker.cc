@@ -58,7 +58,7 @@ void Worker::serve(io::IoQueue& queue, Placement& placement) {
     if (stopping_) port_->pause();
     queue.may_spin(placement.is_idle());
     const bool holding = active_ > 0 || queue.in_flight() > 0;
-    queue.wait(port_->rest());
+    queue.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
     placement.woken(holding);
     recycle_finished();
     limit_intake();
@@ -117,6 +117,7 @@ void Worker::recycle_finished() {
 }
 
 void Worker::limit_intake() {
+  if (paused_) session_.read_ahead().expire();  // no request that comes could
   bool too_much = pool_->leased_bytes() > request_bytes_;
   if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [queue = queue_] { queue->wake(); });
   if (too_much == paused_ || stopping_) return;

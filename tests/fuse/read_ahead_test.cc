@@ -27,7 +27,7 @@ class ReadAheadTest : public ::testing::Test {
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = content_at(i);
     ASSERT_TRUE(mounted_.write(file_, 0, data).ok());
     queue_ = device_.make_queue();
-    ahead_.emplace(mounted_.fs(), clock_, 8u << 20);
+    ahead_.emplace(mounted_.fs(), clock_, ReadAhead::kMostBytes);
   }
 
   void TearDown() override {  // as a worker before it ends
@@ -129,6 +129,27 @@ TEST_F(ReadAheadTest, PiecesThatNobodyAsksForGo) {
   ahead_->follow({Ino{99}, 0, kRead});
   EXPECT_EQ(pool_->leased_bytes(), 0U);
   EXPECT_FALSE(ahead_->claim(range(2 * kRead)));
+}
+
+// As a thread does whose requests wait for memory: it takes none that could ask.
+TEST_F(ReadAheadTest, PiecesGoWithoutAnyRequest) {
+  const log::ServingScope scope(*queue_);
+  follow(0);
+  follow(kRead);
+  while (queue_->in_flight()) queue_->wait(10'000'000);
+  ahead_->expire();
+  EXPECT_GE(pool_->leased_bytes(), 4 * kRead);
+  clock_.advance(ReadAhead::kPatience + 1);
+  ahead_->expire();
+  EXPECT_EQ(pool_->leased_bytes(), 0U);
+}
+
+TEST_F(ReadAheadTest, WhatCountsIsWhatTheBuffersTake) {
+  constexpr std::size_t kOdd = 260u << 10;  // in a buffer for a megabyte
+  std::size_t pieces = 0;
+  for (std::uint64_t ino = 100; ino < 104; ++ino)
+    for (std::uint64_t i = 0; i < 3; ++i) pieces += ahead_->follow({Ino{ino}, i * kOdd, kOdd}).size();
+  EXPECT_EQ(pieces, 8U);
 }
 
 // Whoever waits for such a piece must hear of it, or a reader hangs.

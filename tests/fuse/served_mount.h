@@ -16,15 +16,16 @@ namespace varve::fuse {
 
 class ServedMount {
  public:
-  explicit ServedMount(Wishes wishes = {}) {
+  explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2}) {
     EXPECT_TRUE(test::make_image(device_, {}).ok());
-    fs::Options options;
-    options.count_references = true;
-    fs_ = std::move(fs::Filesystem::mount(device_, options)).value();
-    session_ = std::make_unique<Session>(*fs_, transport_, SessionSettings{wishes, &Clock::system(), "/mnt", "memory"},
-                                         [this](int error) { end_.set_value(error); });
-    server_ =
-        std::make_unique<Server>(*session_, device_, ServerOptions{.threads = 2, .idle_threads = IdleThreads::off});
+    fs::Options fs_options;
+    fs_options.count_references = true;
+    fs_ = std::move(fs::Filesystem::mount(device_, fs_options)).value();
+    SessionSettings settings{wishes, &Clock::system(), "/mnt", "memory"};
+    settings.read_ahead_bytes = options.read_ahead_bytes();
+    session_ = std::make_unique<Session>(*fs_, transport_, std::move(settings), [this](int error) { end_.set_value(error); });
+    options.idle_threads = IdleThreads::off;
+    server_ = std::make_unique<Server>(*session_, device_, options);
   }
   ~ServedMount() {
     server_->stop();

@@ -221,6 +221,17 @@ class Lifecycle(unittest.TestCase):
         image.umount()
         self.assertEqual(image.path.read_bytes(), before, "a read-only mount wrote")
 
+    def test_any_number_of_threads_serves(self):
+        image = self.made()
+        for options in ("threads=64", "memory=16M,threads=16", "memory=16M,threads=64"):
+            image.mount(options)
+            for i in range(50):
+                (self.dir / f"f{i}").write_text(options)
+            fill_random(self.dir / "f", 8 * MIB, 5)
+            self.assertTrue(same_random(self.dir / "f", 8 * MIB, 5))
+            image.umount()
+        image.check_all()
+
     def test_an_idle_mount_is_silent(self):
         image = self.made()
         image.mount()
