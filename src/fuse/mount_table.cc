@@ -28,12 +28,13 @@ std::string unescape(const std::string& text) {
 // "36 35 98:0 /root /directory options optional… - type source superoptions"
 std::optional<MountEntry> parse(const std::string& line) {
   std::istringstream words(line);
-  std::string word;
+  std::string word, options;
   MountEntry entry;
   words >> word >> word >> entry.device >> word >> entry.directory;
   while (words >> word && word != "-") {
   }
-  if (!(words >> entry.type >> entry.source)) return {};
+  if (!(words >> entry.type >> entry.source >> options)) return {};
+  entry.read_only = options == "ro" || options.starts_with("ro,");
   entry.directory = unescape(entry.directory);
   entry.source = unescape(entry.source);
   return entry;

@@ -11,6 +11,7 @@ struct MountEntry {
   std::string type;    // "fuse.varve", "fuseblk.varve", "ext4"…
   std::string source;  // device or image
   std::string device;  // "major:minor"
+  bool read_only = false;
 
   bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
   bool is_fuseblk() const { return type.starts_with("fuseblk"); }

@@ -181,50 +181,72 @@ class EndedBySignal(OnDevice):
 
 
 class Unprivileged(unittest.TestCase):
-    def test_a_user_mounts_an_image(self):
+    def setUp(self):
         if IS_ROOT and not shutil.which("setpriv"):
             self.skipTest("no setpriv")
         if not shutil.which("fusermount3"):
             self.skipTest("no fusermount3")
-        if IS_ROOT and not os.stat("/dev/fuse").st_mode & 0o006 == 0o006:
-            self.skipTest("/dev/fuse is root's alone here")
-        folder = new_folder()
-        tools = folder / "bin"  # the build may lie where others cannot look
-        shutil.copytree(BIN, tools, ignore=lambda d, names: [n for n in names if "varve" not in n])
-        image = Image(folder=folder)
+        self.folder = new_folder()
+        self.tools = self.folder / "bin"  # the build may lie where others cannot look
+        shutil.copytree(BIN, self.tools, ignore=lambda d, names: [n for n in names if "varve" not in n])
+        self.image = Image(folder=self.folder)
         self.addCleanup(clean_up_all)
-        user = os.getuid()
+        self.user = NOBODY if IS_ROOT else os.getuid()
         if IS_ROOT:
-            user = NOBODY
-            for path in (folder, image.dir):
+            for path in (self.folder, self.image.dir):
                 os.chown(path, NOBODY, NOBODY)
-        (folder / "script").write_text(f"""
-            set -ex; cd {folder}
-            {tools}/mkfs.varve -q --size 256M disk.img
-            {tools}/varve mount disk.img mnt
-            cd mnt
-            echo hello > f; mkdir d; ln f d/hard; mv f d/g; test "$(cat d/hard)" = hello
-            dd if=/dev/zero of=big bs=1M count=20 conv=fsync
-            test "$(stat -c %u d/g d big | sort -u)" = {user}
-            chmod 700 d; if chown 0 d; then exit 1; fi
-            {tools}/varve status .
-            cd ..
-            {tools}/varve umount mnt
-            test ! -e mnt/d
-            {tools}/fsck.varve -n -f --data disk.img
-        """)
-        words = ["sh", folder / "script"]
-        if IS_ROOT:
-            words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *words]
+
+    def run_script(self, text):
+        """`as_user` before a command of it takes all privileges away."""
+        as_user = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups" if IS_ROOT else ""
+        script = self.folder / "script"
+        script.write_text(f'set -ex; cd {self.folder}; as_user="{as_user}"\n{text}')
+        words = ["sh", script]
         if IS_ROOT and not os.stat("/dev/fuse").st_mode & 0o006 == 0o006:
             # Only root may use this machine's /dev/fuse: in a mount namespace, a node that all may use lies over it.
-            node = folder / "fuse"
+            node = self.folder / "fuse"
             os.mknod(node, 0o020666, os.stat("/dev/fuse").st_rdev)
             os.chmod(node, 0o666)
             words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
                      f'mount --bind {node} /dev/fuse; exec "$@"', "sh", *words]
         command(*words)
-        self.assertEqual(processes_of(image.path), [])
+        self.assertEqual(processes_of(self.image.path), [])
+
+    def test_a_user_mounts_an_image(self):
+        work = self.folder / "work"
+        work.write_text(f"""
+            set -ex
+            {self.tools}/mkfs.varve -q --size 256M disk.img
+            {self.tools}/varve mount disk.img mnt
+            cd mnt
+            echo hello > f; mkdir d; ln f d/hard; mv f d/g; test "$(cat d/hard)" = hello
+            dd if=/dev/zero of=big bs=1M count=20 conv=fsync
+            test "$(stat -c %u d/g d big | sort -u)" = {self.user}
+            chmod 700 d; if chown 0 d; then exit 1; fi
+            {self.tools}/varve status .
+            cd ..
+            {self.tools}/varve umount mnt
+            test ! -e mnt/d
+            {self.tools}/fsck.varve -n -f --data disk.img
+        """)
+        self.run_script(f"$as_user sh {work}")
+
+    def test_root_unmounts_what_a_user_has_mounted(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        self.run_script(f"""
+            $as_user {self.tools}/mkfs.varve -q --size 256M disk.img
+            for way in "{self.tools}/varve umount" {self.tools}/umount.fuse.varve; do
+                $as_user {self.tools}/varve mount disk.img mnt
+                if ls mnt; then exit 1; fi
+                $as_user sh -c 'for i in $(seq 3000); do echo $i > mnt/$i; done'
+                $way mnt
+                {self.tools}/fsck.varve -n --data disk.img
+                {self.tools}/varve dump superblock --json disk.img | grep '"clean": true'
+            done
+            $as_user {self.tools}/varve mount disk.img mnt -o ro
+            {self.tools}/varve umount mnt
+        """)
 
 
 class OtherWaysOfIo(unittest.TestCase):

@@ -22,7 +22,7 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr int kPatienceMs = 5000;  // then it says what it is waiting for
 
-// What is asked of the daemon before it goes.
+// What is asked of the daemon before it goes. Without `pidfd` only its lock on the image tells whether it has ended.
 struct Daemon {
   std::string source;
   bool read_only = false;
@@ -48,6 +48,15 @@ Status ask(const std::string& directory, Daemon& daemon) {
   return {};
 }
 
+// The kernel keeps even root out of what a user has mounted for himself alone, but lets root unmount it.
+Status ask_or_guess(const fuse::MountEntry& mounted, Daemon& daemon) {
+  const Status asked = ask(mounted.directory, daemon);
+  if (!asked.fails_with(Errc::access) || ::geteuid() != 0) return asked;
+  daemon.source = mounted.source;
+  daemon.read_only = mounted.read_only;
+  return {};
+}
+
 // Ended within so many milliseconds, -1: however long it takes.
 bool ends_within(const Daemon& daemon, int milliseconds) {
   pollfd end{daemon.pidfd, POLLIN, 0};
@@ -57,29 +66,34 @@ bool ends_within(const Daemon& daemon, int milliseconds) {
   return ended > 0;
 }
 
+void say_what_is_waited_for(const Daemon& daemon, std::ostream& err) {
+  err << fmt::format(
+      "varve: unmounted; waiting until the daemon{} has written everything to {} and ended. It also waits for "
+      "every other mount namespace that still shows the filesystem: grep {} /proc/*/mounts\n",
+      daemon.pid ? fmt::format(" (process {})", daemon.pid) : "", daemon.source, daemon.source);
+}
+
 // Without a limit: the image is not clean before, and a large cache takes its time on a slow disk.
 void wait_for_end(const Daemon& daemon, std::ostream& err) {
   if (daemon.pidfd < 0 || ends_within(daemon, kPatienceMs)) return;
-  err << fmt::format(
-      "varve: unmounted; waiting until the daemon (process {}) has written everything to {} and ended. It also waits for "
-      "every other mount namespace that still shows the filesystem: grep {} /proc/*/mounts\n",
-      daemon.pid, daemon.source, daemon.source);
+  say_what_is_waited_for(daemon, err);
   (void)ends_within(daemon, -1);
 }
 
 // Opens when nobody holds the image any more.
-Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const std::string& source) {
-  for (;;) {
-    auto device = io::open_device(source, {.access = io::Access::read_only});
+Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, std::ostream& err) {
+  for (int looks = 0;; ++looks) {
+    auto device = io::open_device(daemon.source, {.access = io::Access::read_only});
     if (!device.fails_with(Errc::in_use)) return device;
+    if (looks == kPatienceMs / kLook.count()) say_what_is_waited_for(daemon, err);
     std::this_thread::sleep_for(kLook);
   }
 }
 
 Status check_clean(const Daemon& daemon, std::ostream& err) {
   wait_for_end(daemon, err);
+  const auto device = wait_for_device(daemon, err);
   if (daemon.read_only) return {};
-  const auto device = wait_for_device(daemon.source);
   if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
   AlignedBuffer block(kBlockSize);
   TRY((*device)->read(0, block.span()));
@@ -98,7 +112,7 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   if (!mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
   if (lazy) return fuse::detach(directory, fuse::Detach::now);
   Daemon daemon;
-  const Status asked = ask(directory, daemon);
+  const Status asked = ask_or_guess(*mounted, daemon);
   if (asked.ok()) {
     TRY(fuse::detach(directory, fuse::Detach::when_unused));
     return check_clean(daemon, io.err);
