@@ -157,39 +157,6 @@ class Lifecycle(unittest.TestCase):
         writer.wait()
         image.check_all()
 
-    def test_unmount_of_a_busy_mount_fails_and_harms_nothing(self):
-        image = self.made()
-        image.mount()
-        with open(self.dir / "f", "w") as file:
-            self.assertNotEqual(image.umount(check=False).returncode, 0)
-            file.write("still here")
-        self.assertEqual((self.dir / "f").read_text(), "still here")
-        image.check_all()
-
-    def test_unmount_says_what_it_waits_for(self):
-        if not IS_ROOT:
-            self.skipTest("needs root: a mount namespace that keeps the mount")
-        image = self.made()
-        image.mount()
-        (self.dir / "f").write_text("kept")
-        # In a chroot nothing can be made private, because its root is no mount: there it has to be so already.
-        hold = "echo held; exec cat"
-        holder = subprocess.Popen(["sh", "-c", f"unshare -m --propagation private sh -c '{hold}' 2>/dev/null ||"
-                                               f" unshare -m --propagation unchanged sh -c '{hold}'"],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.addCleanup(holder.kill)
-        self.assertEqual(holder.stdout.readline(), b"held\n")
-        leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
-        self.addCleanup(leaving.kill)
-        line = leaving.stderr.readline()  # the test's own time limit ends it should nothing be said
-        self.assertIn("namespace", line)
-        self.assertIn(str(image.path), line)
-        self.assertIsNone(leaving.poll())
-        holder.communicate()
-        leaving.communicate()
-        self.assertEqual(leaving.returncode, 0)
-        image.fsck("--data")
-
     def test_read_only(self):
         image = self.made()
         image.mount()

@@ -21,6 +21,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr int kPatienceMs = 5000;  // then it says what it is waiting for
+constexpr int kLooksAfterEnd = 100;  // an ended daemon's last I/O may hold the image for a moment
 
 // What is asked of the daemon before it goes. Without `pidfd` only its lock on the image tells whether it has ended.
 struct Daemon {
@@ -80,11 +81,12 @@ void wait_for_end(const Daemon& daemon, std::ostream& err) {
   (void)ends_within(daemon, -1);
 }
 
-// Opens when nobody holds the image any more.
+// Opens when nobody holds the image any more; Errc::in_use when somebody does who came after the daemon.
 Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, std::ostream& err) {
   for (int looks = 0;; ++looks) {
     auto device = io::open_device(daemon.source, {.access = io::Access::read_only});
-    if (!device.fails_with(Errc::in_use)) return device;
+    const bool is_too_late = daemon.pidfd >= 0 && looks == kLooksAfterEnd;
+    if (!device.fails_with(Errc::in_use) || is_too_late || fuse::find_mount_of(daemon.source)) return device;
     if (looks == kPatienceMs / kLook.count()) say_what_is_waited_for(daemon, err);
     std::this_thread::sleep_for(kLook);
   }
@@ -93,6 +95,9 @@ Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, s
 Status check_clean(const Daemon& daemon, std::ostream& err) {
   wait_for_end(daemon, err);
   const auto device = wait_for_device(daemon, err);
+  if (device.fails_with(Errc::in_use))
+    err << fmt::format("varve: {}: unmounted, and in use again: whether it was left clean has not been looked at\n",
+                       daemon.source);
   if (daemon.read_only) return {};
   if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
   AlignedBuffer block(kBlockSize);
