@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/json_text.h"
 #include "fuse/clean_json.h"
 #include "fuse/control.h"
 #include "fuse/history_json.h"
@@ -235,13 +236,13 @@ Status ioctl(Request& r) {
     case kCleanStopIoctl:
       return stop_clean(r);
     case kHistoryIoctl:
-      return document(r, [&r] { return to_text(to_json(r.fs().history())); });
+      return document(r, [&r] { return json_text(to_json(r.fs().history())); });
     case kCleanReportIoctl:
-      return document(r, [&r] { return to_text(to_json(r.fs().clean_state())); });
+      return document(r, [&r] { return json_text(to_json(r.fs().clean_state())); });
     case kScrubIoctl:
       return scrub(r);
     case kScrubReportIoctl:
-      return document(r, [&r] { return to_text(to_json(r.fs().status().scrub)); });
+      return document(r, [&r] { return json_text(to_json(r.fs().status().scrub)); });
     default:
       r.reply_errno(ENOTTY);
       return {};

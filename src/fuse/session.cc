@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/json_text.h"
 #include "fuse/opcodes.h"
 #include "fuse/status_json.h"
 
@@ -91,7 +92,7 @@ std::string Session::status_json() {
     for (const auto& counters : counters_) sum += counters->served[opcode].load(std::memory_order_relaxed);
     if (sum) requests[opcode_name(opcode)] = sum;
   }
-  return to_text(json);
+  return json_text(json);
 }
 
 bool Session::may_control(std::uint32_t uid) { return uid == 0 || uid == ::getuid(); }

@@ -181,6 +181,4 @@ Json to_json(const fs::FilesystemStatus& s) {
           {"last_error", to_json(s.last_error)}};
 }
 
-std::string to_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace varve::fuse

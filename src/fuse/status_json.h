@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "fs/status.h"
 
@@ -12,7 +11,5 @@ nlohmann::ordered_json to_json(const fs::FilesystemStatus& status);
 nlohmann::ordered_json to_json(const format::LifetimeCounters& counters);
 nlohmann::ordered_json to_json(const format::ErrorEvent& event);  // null when there was none
 nlohmann::ordered_json to_json(const scrub::State& state);        // with all findings
-// Paths may hold any bytes: what is not UTF-8 is replaced.
-std::string to_text(const nlohmann::ordered_json& json);
 
 }  // namespace varve::fuse

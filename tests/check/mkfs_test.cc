@@ -100,6 +100,11 @@ TEST_F(MkfsCommand, TellsJsonTheSame) {
   EXPECT_EQ(json["dry_run"], false);
 }
 
+TEST_F(MkfsCommand, ALabelMayBeAnyBytes) {
+  ASSERT_EQ(mkfs({"--size", "64M", "--json", "-L", "a\xff", path("a")}), 0) << err_.str();
+  EXPECT_EQ(nlohmann::json::parse(out_.str())["label"], "a\uFFFD");
+}
+
 TEST_F(MkfsCommand, DryRunWritesNothing) {
   EXPECT_EQ(mkfs({"-n", "--size", "64M", path("a")}), 0);
   EXPECT_FALSE(files::exists(path("a")));

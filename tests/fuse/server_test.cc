@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "base/json_text.h"
 #include "fuse/control.h"
-#include "fuse/status_json.h"
 
 namespace varve::fuse {
 namespace {
@@ -181,8 +181,8 @@ TEST_F(ServerTest, StatusComesInPieces) {
   EXPECT_EQ(call(FUSE_IOCTL, 1, bytes_of(in) + Bytes(8192)).error, ENOTTY);
 }
 
-TEST(StatusJson, PathsMayHoldAnyBytes) {
-  const std::string text = to_text({{"device", "image-\xff"}});
+TEST(JsonText, PathsMayHoldAnyBytes) {
+  const std::string text = json_text({{"device", "image-\xff"}});
   EXPECT_EQ(text, "{\"device\":\"image-\uFFFD\"}");
 }
 

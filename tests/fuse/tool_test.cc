@@ -1,8 +1,12 @@
 // Commands of varve(1), run in-process; none of them mounts anything.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
+#include "mkfs/writer.h"
+#include "shared/guarded.h"
 #include "varve/command.h"
 #include "varve/dump.h"
 #include "varve/status_text.h"
@@ -52,6 +56,35 @@ TEST(Command, SaysWhatIsWrongWithWhat) {
   EXPECT_THAT(ran({"checkpoint", "/proc"}).err, HasSubstr("not a mounted Varve"));
   EXPECT_THAT(ran({"dump", "superblock", "/dev/null"}).err, HasSubstr("/dev/null"));
   EXPECT_THAT(ran({"mount", "image", "directory", "-o", "bogus"}).err, HasSubstr("bogus"));
+}
+
+TEST(Command, JsonOfAnyLabelAndPath) {
+  const std::string path = ::testing::TempDir() + "image-\xff";
+  {
+    SeededRandom random(1);
+    const auto made = format::make_filesystem({.device_blocks = 4096, .label = "\xff", .uuid = {}, .now = {}}, random);
+    ASSERT_TRUE(made.ok());
+    std::ofstream(path).close();
+    std::filesystem::resize_file(path, 16 << 20);
+    ASSERT_TRUE(mkfs::write_filesystem(**io::open_device(path, {}), *made, {}).ok());
+  }
+  for (const char* command : {"dump", "status"}) {
+    std::vector<const char*> words = {command, "--json", path.c_str()};
+    if (command == std::string_view("dump")) words.insert(words.begin() + 1, "superblock");
+    const Ran result = ran(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("\uFFFD"));
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Command, WhatNoStatusTellsBecomesAMessage) {
+  std::ostringstream err;
+  EXPECT_EQ(guarded("varve", 7, [] { return 3; }, err), 3);
+  EXPECT_EQ(guarded("varve", 7, []() -> int { throw std::runtime_error("no thread"); }, err), 7);
+  EXPECT_EQ(guarded("varve", 7, []() -> int { throw std::bad_alloc(); }, err), 7);
+  EXPECT_THAT(err.str(), HasSubstr("no thread"));
+  EXPECT_THAT(err.str(), HasSubstr("out of memory"));
 }
 
 Json status_of_a_mount(std::uint64_t user_blocks, std::uint64_t moved_blocks, std::uint64_t writes) {

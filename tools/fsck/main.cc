@@ -5,6 +5,7 @@
 
 #include "fsck/command.h"
 #include "fsck/recovery.h"
+#include "shared/guarded.h"
 
 namespace {
 
@@ -16,5 +17,7 @@ void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 int main(int argc, char** argv) {
   std::signal(SIGINT, cancel);
   std::signal(SIGTERM, cancel);
-  return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover});
+  return varve::guarded("fsck.varve", varve::fsck::kOperationalError, [&] {
+    return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover});
+  });
 }

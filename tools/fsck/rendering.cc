@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace varve::fsck {
 
 namespace {
@@ -151,7 +153,7 @@ std::string to_json(const Findings& f) {
   for (const repair::Action& action : f.outcome.actions.kept()) json["actions"].push_back(action_json(action));
   json["left"] = nlohmann::ordered_json::object();
   for (const auto& [code, count] : f.outcome.after.problems.counts()) json["left"][check::name_of(code)] = count;
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace varve::fsck

@@ -1,8 +1,10 @@
 #include <iostream>
 
 #include "mkfs/command.h"
+#include "shared/guarded.h"
 
 int main(int argc, char** argv) {
-  return varve::mkfs::run(argc, argv,
-                          {std::cout, std::cerr, varve::Clock::system(), varve::Random::system()});
+  return varve::guarded("mkfs.varve", 1, [&] {
+    return varve::mkfs::run(argc, argv, {std::cout, std::cerr, varve::Clock::system(), varve::Random::system()});
+  });
 }

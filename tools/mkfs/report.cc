@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace varve::mkfs {
 
 namespace {
@@ -57,7 +59,7 @@ std::string to_text(const Report& report) {
 std::string to_json(const Report& report) {
   nlohmann::ordered_json json;
   for (const Fact& fact : report.facts) std::visit([&](const auto& value) { json[fact.key] = value; }, fact.value);
-  return json.dump(2);
+  return json_text(json, 2);
 }
 
 }  // namespace varve::mkfs

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <utility>
 
+#include "base/json_text.h"
 #include "cleaner/registry.h"
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
@@ -91,7 +92,7 @@ Status clean(Arguments arguments, IoLayer& io) {
   auto state = work(*target, arguments, io);
   const Status closed = target->close();
   if (!state.ok()) return state.error();
-  io.out << (arguments.json ? state->dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : clean_text(*state)) << std::flush;
+  io.out << (arguments.json ? json_text(*state, 2) + "\n" : clean_text(*state)) << std::flush;
   TRY(closed);
   const std::string end = state->value("state", "");
   if (end == "failed") return Error(Errc::io, fmt::format("{}: {}", arguments.places.back(), state->value("reason", "")));

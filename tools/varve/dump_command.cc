@@ -2,6 +2,7 @@
 #include <charconv>
 #include <ostream>
 
+#include "base/json_text.h"
 #include "varve/command.h"
 #include "varve/dump.h"
 
@@ -55,7 +56,7 @@ Result<Json> make(const Arguments& arguments) {
 Status dump(const Arguments& arguments, IoLayer& io) {
   const Json json = TRY(make(arguments));
   if (arguments.json)
-    io.out << json.dump(2) << "\n";
+    io.out << json_text(json, 2) << "\n";
   else
     io.out << dump_text(json);
   return {};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/json_text.h"
 #include "varve/dump.h"
 
 namespace varve::tool {
@@ -12,7 +13,7 @@ bool is_flat(const Json& json) {
   return true;
 }
 
-std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : json_text(value); }
 
 // An object without further structure fits on a line: "key value  key value".
 std::string line_of(const Json& json) {

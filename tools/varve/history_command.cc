@@ -6,6 +6,7 @@
 #include <ostream>
 #include <thread>
 
+#include "base/json_text.h"
 #include "varve/command.h"
 #include "varve/history_text.h"
 #include "varve/mount_client.h"
@@ -32,7 +33,7 @@ Status print_new(const Arguments& arguments, std::uint64_t& last, IoLayer& io) {
     if (last && number > last + 1 && !arguments.json)
       io.out << fmt::format("… {} rounds were not kept\n", number - last - 1);
     last = number;
-    io.out << (arguments.json ? round.dump() : history_line(round)) << "\n";
+    io.out << (arguments.json ? json_text(round) : history_line(round)) << "\n";
   }
   io.out << std::flush;
   return {};

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace varve::tool {
 
 Result<MountClient> MountClient::open(const std::string& directory) {
@@ -48,7 +50,7 @@ Result<nlohmann::ordered_json> MountClient::clean_report() { return document(fus
 
 Status MountClient::clean(const nlohmann::ordered_json& request) {
   fuse::CleanText text;
-  const std::string words = request.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string words = json_text(request);
   if (words.size() >= sizeof text.text) return Error(Errc::invalid, "too many files at once: name their directories");
   words.copy(text.text, words.size());
   if (::ioctl(fd_, fuse::kCleanIoctl, &text) != 0) return error("clean");

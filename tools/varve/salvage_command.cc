@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "base/buffer.h"
+#include "base/json_text.h"
 #include "fs/filesystem.h"
 #include "io/overlay_device.h"
 #include "repair/padded_device.h"
@@ -90,7 +91,7 @@ void print_json(const Salvaged& s, std::ostream& out) {
   }
   json["losses"] = nlohmann::ordered_json::array();
   for (const SalvageLoss& loss : s.copy.losses) json["losses"].push_back({{"path", loss.path}, {"what", loss.what}});
-  out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+  out << json_text(json, 2) << "\n";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/json_text.h"
 #include "scrub/state.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
@@ -63,14 +64,12 @@ void add_names(Json& report, const std::string& directory) {
         finding["names"] = at->second;
 }
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
-
 Status scrub(const Arguments& arguments, IoLayer& io) {
   TRY(report(arguments));  // other filesystems may know the ioctl
   if (!arguments.status) TRY(send(arguments));
   Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));
   add_names(state, arguments.directory);
-  io.out << (arguments.json ? dump(state) + "\n" : scrub_text(state)) << std::flush;
+  io.out << (arguments.json ? json_text(state, 2) + "\n" : scrub_text(state)) << std::flush;
   if (arguments.stop || arguments.status || arguments.background) return {};
   if (const auto errors = state.value("errors", std::uint64_t{0}))
     return Error(Errc::corrupt, fmt::format("{}: {} places are damaged", arguments.directory, errors));

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <thread>
 
+#include "base/json_text.h"
 #include "fuse/mount_table.h"
 #include "varve/command.h"
 #include "varve/image_reader.h"
@@ -46,7 +47,7 @@ Status show(const Arguments& arguments, IoLayer& io) {
   for (;;) {
     const auto status = TRY(once());
     if (arguments.json)
-      io.out << (arguments.watch ? status.dump() : status.dump(2)) << std::endl;
+      io.out << json_text(status, arguments.watch ? kOneLine : 2) << std::endl;
     else
       io.out << status_text(status) << std::endl;
     if (!arguments.watch || !io.out) return {};

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "base/types.h"
 
 namespace varve::tool {
@@ -95,7 +96,7 @@ std::string groups_text(const Json& space) {
   for (const Json& group : space["groups"]) {
     const std::uint64_t segments = group.value("segments", std::uint64_t{0});
     const std::uint64_t live = group.value("live_blocks", std::uint64_t{0});
-    const std::string name = group["group"].is_string() ? group["group"].get<std::string>() : group["group"].dump();
+    const std::string name = group["group"].is_string() ? group["group"].get<std::string>() : json_text(group["group"]);
     text += fmt::format("  {:<8} {:>8}  {:5.1f} % live{}\n", name, segments,
                         100.0 * static_cast<double>(live) / static_cast<double>(std::max<std::uint64_t>(1, segments * blocks)),
                         group.value("open", false) ? ", one open" : "");

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_text.h"
 #include "base/types.h"
 #include "varve/status_text.h"
 
@@ -130,7 +131,8 @@ class View {
     const std::uint64_t blocks = space.value("segment_blocks", std::uint64_t{1});
     for (const Json& group : space["groups"]) {
       const std::uint64_t segments = group.value("segments", std::uint64_t{0});
-      text += fmt::format("  {} {} ({:.0f} % live)", group["group"].is_string() ? group["group"].get<std::string>() : group["group"].dump(),
+      text += fmt::format("  {} {} ({:.0f} % live)", group["group"].is_string() ? group["group"].get<std::string>()
+                                                     : json_text(group["group"]),
                           segments, 100 * share(group.value("live_blocks", std::uint64_t{0}), segments * blocks));
     }
     return text + "\n";
