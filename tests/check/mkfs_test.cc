@@ -151,6 +151,9 @@ TEST_F(MkfsCommand, RefusesAnImageInUse) {
 
 TEST_F(MkfsCommand, GrowsAnImageAndMayUseLessOfIt) {
   write("a", (16 << 20) - 1, "x");
+  ASSERT_EQ(mkfs({"-n", "--size", "32M", path("a")}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::HasSubstr("32 MiB"));
+  EXPECT_EQ(files::file_size(path("a")), 16U << 20);
   ASSERT_EQ(mkfs({"--size", "32M", path("a")}), 0) << err_.str();
   EXPECT_EQ(files::file_size(path("a")), 32U << 20);
   expect_clean_image("a");

@@ -80,12 +80,12 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
 
 Result<Report> make(const Arguments& a, World& world) {
   Target target = TRY(Target::open({a.path, a.size, a.dry_run}));
-  io::BlockDevice& device = target.device();
-  if (!a.force) TRY(refuse_known_content(device));
-  const auto parameters = TRY(parameters_of(a, device.geometry(), world));
+  if (!a.force) TRY(refuse_known_content(target.device()));
+  TRY(target.grow());
+  const auto parameters = TRY(parameters_of(a, target.geometry(), world));
   const format::EmptyFilesystem made = TRY(format::make_filesystem(parameters, world.random));
   const WriteOptions options{.discard = !a.no_discard, .prewrite = a.prewrite};
-  if (!a.dry_run) TRY(write_filesystem(device, made, options));
+  if (!a.dry_run) TRY(write_filesystem(target.device(), made, options));
   target.keep();
   return report_of(made.super, a.path, a.dry_run);
 }

@@ -38,7 +38,7 @@ Target::~Target() {
 }
 
 Result<Target> Target::open(const TargetRequest& request) {
-  Target target(request.path);
+  Target target(request);
   struct stat status {};
   const bool exists = ::stat(request.path.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) return file_error(request.path, "examine");
@@ -46,23 +46,38 @@ Result<Target> Target::open(const TargetRequest& request) {
     return Error(Errc::not_found, fmt::format("{} does not exist: to create an image, give --size", request.path));
   if (!exists && request.dry_run) {  // nothing may be created: pretend
     target.device_ = std::make_unique<io::MemDevice>(request.size, request.path);
+    target.geometry_ = target.device_->geometry();
     return target;
   }
   if (!exists) {
     TRY(create_sparse(request.path, request.size));
     target.undo_ = Undo::remove;
   }
-  io::OpenOptions options;
-  options.access = request.dry_run ? io::Access::read_only : io::Access::read_write;
-  target.device_ = TRY(io::open_device(request.path, options));
-  if (exists && S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) < request.size && !request.dry_run) {
-    target.old_size_ = static_cast<std::uint64_t>(status.st_size);
-    if (::truncate(request.path.c_str(), static_cast<off_t>(request.size)) != 0) return file_error(request.path, "grow");
-    target.undo_ = Undo::shrink;
-    target.device_.reset();  // reopen: the geometry was taken before
-    target.device_ = TRY(io::open_device(request.path, options));
-  }
+  TRY(target.open_device());
   return target;
+}
+
+Status Target::open_device() {
+  io::OpenOptions options;
+  options.access = dry_run_ ? io::Access::read_only : io::Access::read_write;
+  device_.reset();
+  device_ = TRY(io::open_device(path_, options));
+  geometry_ = device_->geometry();
+  return {};
+}
+
+Status Target::grow() {
+  struct stat status {};
+  if (geometry_.size_bytes >= size_ || ::stat(path_.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (dry_run_) {
+    geometry_.size_bytes = size_ / kBlockSize * kBlockSize;
+    return {};
+  }
+  old_size_ = static_cast<std::uint64_t>(status.st_size);
+  if (old_size_ >= size_) return {};
+  if (::truncate(path_.c_str(), static_cast<off_t>(size_)) != 0) return file_error(path_, "grow");
+  undo_ = Undo::shrink;
+  return open_device();  // the geometry was taken before
 }
 
 }  // namespace varve::mkfs

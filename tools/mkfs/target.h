@@ -14,7 +14,7 @@ struct TargetRequest {
   bool dry_run = false;
 };
 
-// Exclusively opened. An image file that open() created or grew is removed or shrunk again unless keep() is called.
+// Exclusively opened. An image file that was created or grown is removed or shrunk again unless keep() is called.
 class Target {
  public:
   static Result<Target> open(const TargetRequest& request);
@@ -23,16 +23,25 @@ class Target {
   Target& operator=(Target&&) = delete;
   ~Target();
 
+  // An image file that is smaller than the size asked for gets it, in a dry run only in geometry(). Not at once, because
+  // what it holds may be recognised by its end.
+  Status grow();
+
   io::BlockDevice& device() { return *device_; }
+  const io::Geometry& geometry() const { return geometry_; }
   void keep() { undo_ = Undo::nothing; }
 
  private:
   enum class Undo { nothing, remove, shrink };
 
-  explicit Target(std::string path) : path_(std::move(path)) {}
+  explicit Target(const TargetRequest& request) : path_(request.path), size_(request.size), dry_run_(request.dry_run) {}
+  Status open_device();
 
   std::string path_;
+  std::uint64_t size_;  // bytes that are asked for
+  bool dry_run_;
   std::unique_ptr<io::BlockDevice> device_;
+  io::Geometry geometry_;
   Undo undo_ = Undo::nothing;
   std::uint64_t old_size_ = 0;
 };
