@@ -127,6 +127,48 @@ TEST_F(MkfsCommand, RefusesKnownContentUnlessForced) {
   }
 }
 
+// Where its superblock lies in an image of kSampleBytes, and what else must be there for it to be one.
+constexpr std::uint64_t kSampleBytes = 64 << 20;
+struct Sample {
+  const char* name;
+  std::vector<std::pair<std::uint64_t, std::string>> parts;
+};
+
+std::string le(std::uint64_t value, std::size_t bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> 8 * i));
+  return text;
+}
+
+std::vector<Sample> less_common_content() {
+  constexpr std::uint64_t kRaid90 = kSampleBytes - (64 << 10), kRaid10 = kSampleBytes - (8 << 10);
+  const std::string raid = le(0xA92B4EFC, 4);
+  Sample zfs{"zfs", {}};
+  for (std::uint64_t i = 0; i < 16; ++i) zfs.parts.push_back({(128 + i) << 10, le(0x00BAB10C, 8) + le(5000, 8)});
+  return {{"hfsplus", {{0x400, std::string("H+\0\4", 4)}, {0x400 + 42, "\x10"}}},
+          {"apfs", {{24, le(1, 2)}, {32, "NXSB" + le(4096, 4)}}},
+          {"raid", {{kRaid90, raid + le(0, 4) + le(90, 4)}}},
+          {"raid", {{kRaid10, raid + le(1, 4)}, {kRaid10 + 144, le(kRaid10 / 512, 8)}}},
+          {"minix", {{0x400, le(64, 2) + le(1024, 2) + le(1, 2) + le(1, 2) + le(6, 2) + le(0, 2) + le(268966912, 4) +
+                                 le(0x137F, 2) + le(1, 2)}}},
+          zfs};
+}
+
+TEST_F(MkfsCommand, RefusesWhatTheSystemsLibraryKnows) {
+  for (const Sample& sample : less_common_content()) {
+    write("a", kSampleBytes - 1, std::string(1, '\0'));
+    for (const auto& [offset, bytes] : sample.parts) write("a", offset, bytes);
+    EXPECT_EQ(mkfs({path("a")}), 1) << sample.name;
+    EXPECT_THAT(err_.str(), testing::HasSubstr("use -f"));
+    EXPECT_THAT(err_.str(), testing::HasSubstr(sample.name));
+    EXPECT_EQ(mkfs({"--size", "80M", path("a")}), 1) << sample.name;
+    EXPECT_EQ(files::file_size(path("a")), kSampleBytes);
+    EXPECT_EQ(mkfs({"-f", path("a")}), 0) << err_.str();
+    expect_clean_image("a");
+    files::remove(path("a"));
+  }
+}
+
 TEST_F(MkfsCommand, RefusesWhatCannotWorkAndLeavesNothing) {
   EXPECT_EQ(mkfs({path("a")}), 1);
   EXPECT_THAT(err_.str(), testing::HasSubstr("--size"));

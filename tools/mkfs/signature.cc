@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "format/superblock.h"
+#include "mkfs/probe.h"
 #include "mkfs/report.h"
 
 namespace varve::mkfs {
@@ -19,7 +20,8 @@ struct Signature {
   const char* name;
 };
 
-// In order of trust: partition tables last, because boot sectors of filesystems look like them.
+// By their magic numbers alone, so that damaged ones count; what else there is, libblkid knows. In order of trust: partition
+// tables last, because boot sectors of filesystems look like them.
 constexpr Signature kSignatures[] = {
     {0x438, "\x53\xEF"sv, "an ext2, ext3 or ext4 filesystem"},
     {0, "XFSB"sv, "an XFS filesystem"},
@@ -69,7 +71,7 @@ Result<std::optional<std::string>> find_content(io::BlockDevice& device) {
   for (const Signature& s : kSignatures)
     if (bytes.size() >= s.offset + s.bytes.size() && bytes.substr(s.offset, s.bytes.size()) == s.bytes)
       return std::optional<std::string>(s.name);
-  return std::optional<std::string>();
+  return probe_content(device);
 }
 
 Status refuse_known_content(io::BlockDevice& device) {

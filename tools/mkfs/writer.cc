@@ -9,7 +9,7 @@ namespace varve::mkfs {
 namespace {
 
 constexpr std::uint64_t kWipeStartBytes = 1 << 20;  // every signature that readers look for at the start
-constexpr std::uint64_t kWipeEndBytes = 128 << 10;  // backup tables, RAID metadata at the end
+constexpr std::uint64_t kWipeEndBytes = 768 << 10;  // backup tables, RAID metadata, labels of pools at the end
 constexpr std::uint64_t kZeroStepBytes = 4 << 20;
 
 Status write_zeros(io::BlockDevice& device, std::uint64_t from, std::uint64_t to) {
