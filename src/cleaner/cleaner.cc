@@ -116,16 +116,18 @@ Round Cleaner::run_idle_round(std::function<bool()> stop) {
 Round Cleaner::run_round(const Task& task, const Rules& rules) {
   const std::uint64_t now = store_.log_clock();
   give_up_heads(store_, now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
-  Workbench bench(store_, *rules.victims, *rules.placement, task, [this](std::string what) { set_state(std::move(what)); });
+  Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
   if (rules.placement.get() == placement_now_.load()) store_.set_group_centres(keep_learned(*rules.placement));
   PastRound past = before(task, rules);
   const std::uint64_t read = store_.counters().cleaned_blocks_read, written = store_.counters().cleaned_blocks;
-  Round round = rules.strategy->run(bench);
+  Round round = run_fruitfully(*rules.strategy, bench);
   round.read = store_.counters().cleaned_blocks_read - read;
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
+  if (const std::size_t pinned = bench.pinned().size())
+    round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
   if (round.moved || !round.emptied.empty()) {
     past.emptied = round.emptied.size();
     past.read = round.read;
@@ -135,6 +137,18 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
   else if (!round.moved) set_state("idle: " + round.why);
   return round;
+}
+
+// Victims that turned out to hold bad blocks are none any more: others take their place, or whoever waits would be told that
+// nothing can be gained.
+Round Cleaner::run_fruitfully(Strategy& strategy, Workbench& bench) {
+  constexpr int kMostTurns = 8;
+  for (int turn = 1;; ++turn) {
+    const std::size_t pins = bench.pins();
+    Round round = strategy.run(bench);
+    const bool again = bench.pins() > pins && round.emptied.empty() && !round.failure;
+    if (!again || turn == kMostTurns || bench.task().stopped()) return round;
+  }
 }
 
 PastRound Cleaner::before(const Task& task, const Rules& rules) const {
@@ -151,7 +165,7 @@ PastRound Cleaner::before(const Task& task, const Rules& rules) const {
 }
 
 Forecast Cleaner::forecast(const Task& task, const Rules& rules) {
-  Workbench bench(store_, *rules.victims, *rules.placement, task, [](const std::string&) {});
+  Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [](const std::string&) {});
   rules.victims->observe(bench.facts(), store_.log_clock());
   return rules.strategy->forecast(bench);
 }

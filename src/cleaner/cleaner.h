@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "cleaner/bad_blocks.h"
 #include "cleaner/history.h"
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
@@ -72,11 +73,13 @@ class Cleaner {
  private:
   explicit Cleaner(meta::Store& store) : store_(store) {}
   Rules mount_rules() const;
+  static Round run_fruitfully(Strategy& strategy, Workbench& bench);
   PastRound before(const Task& task, const Rules& rules) const;  // what the history notes of a round that begins
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;
   std::uint64_t meanwhile_ = 0;
+  BadBlocks bad_;
   mutable std::mutex mutex_;  // of the four below; they are replaced, never changed
   Rules rules_;
   std::string strategy_spelling_, placement_spelling_;

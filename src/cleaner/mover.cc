@@ -26,8 +26,8 @@ std::vector<BlockAddr> addresses_of(std::span<const LiveBlock> blocks) {
 
 }  // namespace
 
-Mover::Mover(meta::Store& store, std::size_t buffer)
-    : store_(store), buffer_(buffer), source_(store.nodes(), store.device()), batch_(store.device()) {}
+Mover::Mover(meta::Store& store, std::size_t buffer, BadBlocks* known)
+    : store_(store), buffer_(buffer), source_(store.nodes(), store.device()), batch_(store.device()), known_(known) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   const std::uint64_t began = store_.clock().monotonic_ns();
@@ -64,7 +64,8 @@ bool still_there(const meta::Layers& layers, const LiveBlock& block) {
          (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
-Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
+Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes, Sound beside_bad) {
+  beside_bad_ = beside_bad;
   {
     const meta::Gate::Pass pass(store_.gate());
     if (!store_.may_move({0, 0, nodes, 0})) return Errc::no_space;
@@ -77,6 +78,7 @@ Status Mover::in_batches(std::span<const Item> items, std::uint64_t nodes,
                          Status (Mover::*one)(std::span<const Item>, std::uint64_t)) {
   const std::uint64_t began = store_.clock().monotonic_ns();
   write_ns_ = 0;
+  bad_ = 0;
   Status status;
   for (std::size_t at = 0; at < items.size() && status.ok(); at += buffer_)
     status = (this->*one)(items.subspan(at, std::min(buffer_, items.size() - at)), nodes);
@@ -88,7 +90,7 @@ Status Mover::in_batches(std::span<const Item> items, std::uint64_t nodes,
 
 Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read) {
   const std::uint64_t began = store_.clock().monotonic_ns();
-  TRY(read.run(batch_));
+  if (Status status = read.run(batch_); !status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
   store_.io().write_cost().observe_read(store_.clock().monotonic_ns() - began);
   store_.io().counters().reads += read.requests();
   store_.io().counters().bytes_read += read.bytes();
@@ -96,15 +98,35 @@ Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const Liv
   std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::byte* bytes = read.block(i);
+    if (read.failed(i)) {
+      note_bad(blocks[i], Errc::io);
+      continue;
+    }
     if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {
       good.push_back({&blocks[i], bytes});
       continue;
     }
-    spdlog::error("{}: block {} (inode {}, file block {}) is damaged; it stays where it is", store_.device().name(),
-                  blocks[i].address, blocks[i].ino, blocks[i].block);
-    store_.note_error(Errc::corrupt, blocks[i].address, blocks[i].ino);
+    note_bad(blocks[i], Errc::corrupt);
   }
+  if (bad_ && beside_bad_ == Sound::left) good.clear();
   return good;
+}
+
+void Mover::note_bad(const LiveBlock& block, Errc what) {
+  ++bad_;
+  const bool had_room = known_ && !known_->is_full();
+  if (known_ && !known_->add(store_.segments().geometry().segment_of(block.address), block)) return;
+  spdlog::error("{}: block {} (inode {}, file block {}) {}; it stays where it is", store_.device().name(), block.address, block.ino,
+                block.block, what == Errc::io ? "cannot be read" : "is damaged");
+  store_.note_error(what, block.address, block.ino);
+  if (had_room && known_->is_full()) spdlog::error("{}: so many blocks are bad that no more are reported", store_.device().name());
+}
+
+bool Mover::device_answers() const {
+  AlignedBuffer block(kBlockSize);
+  for (const std::uint64_t superblock : {std::uint64_t{0}, store_.super().device_blocks - 1})
+    if (store_.device().read(superblock << kBlockShift, block.span()).ok()) return true;
+  return false;
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.
@@ -170,6 +192,7 @@ Status Mover::write_batch(std::size_t blocks) {
 // --- into holes -------------------------------------------------------------------------------------------------------
 
 Status Mover::plug(std::span<const Plug> plugs, std::uint64_t nodes) {
+  beside_bad_ = Sound::moved;
   return in_batches(plugs, nodes, &Mover::plug_batch);
 }
 
@@ -195,6 +218,7 @@ Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
 
   SparseRead read(addresses_of(blocks));
   auto good = TRY(read_sound_ones(blocks, read));
+  if (good.empty()) return {};
   std::ranges::sort(good, {}, [&](const ReadBlock& block) { return target[block.block]; });
   TRY(hand_out(plugs, nodes));
   for (std::size_t begin = 0, end = 0; begin < good.size(); begin = end) {

@@ -1,9 +1,10 @@
 // The one primitive of cleaning: read, verify, carry the stored CRC, write, then, if the block is still there, log the
-// move (H34, H35). A bad block is not moved; it pins its segment and is reported.
+// move (H34, H35). A bad block, one that cannot be read or is damaged, is not moved; it pins its segment and is reported.
 #pragma once
 
 #include <vector>
 
+#include "cleaner/bad_blocks.h"
 #include "cleaner/sparse_read.h"
 #include "meta/store.h"
 
@@ -29,22 +30,29 @@ struct Plug {
   BlockAddr to;
 };
 
+// What becomes of sound blocks that are to be moved together with bad ones.
+enum class Sound : std::uint8_t { moved, left };
+
 class Mover {
  public:
   static constexpr std::size_t kUsualBuffer = 1024;  // blocks
 
-  // `buffer`: blocks in memory at one time.
-  explicit Mover(meta::Store& store, std::size_t buffer = kUsualBuffer);
+  // `buffer`: blocks in memory at one time. `known`: bad blocks that need not be reported again.
+  explicit Mover(meta::Store& store, std::size_t buffer = kUsualBuffer, BadBlocks* known = nullptr);
 
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
   // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
   // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space: it could run
   // out of segments.
-  Status move(std::span<const LiveBlock> blocks, std::uint64_t nodes);
+  Status move(std::span<const LiveBlock> blocks, std::uint64_t nodes, Sound beside_bad = Sound::moved);
   // Moves them into holes of segments that the caller has opened (SegmentTable::open_holes), whatever their groups; no two
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
   Status plug(std::span<const Plug> plugs, std::uint64_t nodes);
+  // How many blocks of the last move or plug stay where they are because they are bad.
+  std::size_t bad() const { return bad_; }
+  // Can anything be read? If not, a block that cannot says nothing about itself.
+  bool device_answers() const;
 
  private:
   static constexpr std::size_t kMostWritten = 64;   // by one request: others wait behind it
@@ -54,6 +62,7 @@ class Mover {
   };
   Status move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes);
   Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read);
+  void note_bad(const LiveBlock& block, Errc what);
   Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);
   Status plug_batch(std::span<const Plug> plugs, std::uint64_t nodes);
   Status hand_out(std::span<const Plug> plugs, std::uint64_t nodes);
@@ -70,6 +79,9 @@ class Mover {
   const std::size_t buffer_;
   meta::BlockingSource source_;
   io::Batch batch_;
+  BadBlocks* const known_;
+  Sound beside_bad_ = Sound::moved;
+  std::size_t bad_ = 0;
   std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
 };
 

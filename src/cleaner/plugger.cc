@@ -46,7 +46,9 @@ Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
   meta::BlockingSource source(store_.nodes(), store_.device());
   for (const SegmentFacts* segment : destinations(fullest, room)) {
-    const auto holes = TRY(meta::holes_of(source, view, segments.geometry(), segment->id));
+    const auto found = meta::holes_of(source, view, segments.geometry(), segment->id);
+    if (!found.ok()) continue;  // others have holes, too
+    const auto& holes = *found;
     if (holes.empty() || (open && !segments.open_holes(segment->id, view.generation))) continue;
     intent.destinations.push_back(segment->id);
     intent.holes.insert(intent.holes.end(), holes.begin(), holes.end());
@@ -103,8 +105,12 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
     }
     store_.segments().set_being_cleaned(sources[number].id, true);
     TRY(mover_.plug(plugs, 0));
-    done.emptied.push_back(sources[number].id);
     done.destinations = written.size();
+    if (mover_.bad()) {
+      done.pinned.push_back(sources[number].id);
+      continue;
+    }
+    done.emptied.push_back(sources[number].id);
     store_.note_emptied();
   }
   return {};

@@ -20,6 +20,7 @@ struct PlugRules {
 
 struct Plugged {
   std::vector<SegmentId> emptied;
+  std::vector<SegmentId> pinned;   // sources in which bad blocks are left
   std::uint64_t destinations = 0;  // segments whose holes were written
   PlugPlan plan;                   // as it was intended
   std::string why;                 // not more

@@ -28,24 +28,31 @@ void SparseRead::add(io::Batch& batch, BlockAddr from, std::uint64_t count, std:
   bytes_ += count * kBlockSize;
 }
 
-Status SparseRead::read_one_by_one(io::Batch& batch, std::span<const Part* const> parts) {
-  for (const Part* part : parts)
-    for (std::size_t i = part->begin; i < part->end; ++i) add(batch, blocks_[i], 1, places_[i]);
-  const Status status = batch.run();
+void SparseRead::read_one_by_one(io::Batch& batch, std::span<const std::size_t> blocks) {
+  for (std::size_t i : blocks) add(batch, blocks_[i], 1, places_[i]);
+  if (!batch.run().ok())
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      if (Status status = batch.outcome_of(i); !status.ok()) errors_.emplace(blocks[i], status.error());
   batch.clear();
-  return status;
 }
 
 Status SparseRead::run(io::Batch& batch) {
   for (const Part& part : parts_) add(batch, blocks_[part.begin], length(part), part.place);
-  Status status = batch.run();
-  std::vector<const Part*> again;
-  for (std::size_t i = 0; i < parts_.size() && !status.ok(); ++i)
-    if (!batch.outcome_of(i).ok()) again.push_back(&parts_[i]);
+  if (batch.run().ok()) {
+    batch.clear();
+    return {};
+  }
+  std::vector<std::size_t> again;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Status status = batch.outcome_of(i);
+    if (status.ok()) continue;
+    if (length(parts_[i]) == 1) errors_.emplace(parts_[i].begin, status.error());  // it would only fail again
+    else for (std::size_t block = parts_[i].begin; block < parts_[i].end; ++block) again.push_back(block);
+  }
   batch.clear();
-  // Where nothing dead was read, the same blocks would only fail again.
-  if (again.empty() || std::ranges::any_of(again, [this](const Part* part) { return !has_gaps(*part); })) return status;
-  return read_one_by_one(batch, again);
+  read_one_by_one(batch, again);
+  if (errors_.empty()) return {};
+  return errors_.begin()->second;
 }
 
 }  // namespace varve::cleaner

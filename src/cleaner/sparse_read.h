@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -18,8 +19,10 @@ class SparseRead {
   // Few requests if they are in ascending order.
   explicit SparseRead(std::vector<BlockAddr> blocks);
 
-  // Reads all of them, by a batch that is empty before and after. Blocks in between that cannot be read do no harm.
+  // Reads all of them, by a batch that is empty before and after. Blocks in between that cannot be read do no harm, and
+  // one that is wanted is an error of that one: the first of them is what is returned.
   Status run(io::Batch& batch);
+  bool failed(std::size_t index) const { return errors_.contains(index); }
   const std::byte* block(std::size_t index) const { return memory_.data() + places_[index] * kBlockSize; }
   std::uint64_t requests() const { return requests_; }
   std::uint64_t bytes() const { return bytes_; }  // read by them
@@ -32,15 +35,15 @@ class SparseRead {
     std::size_t place;       // of its first block in memory_, in blocks
   };
   std::uint64_t length(const Part& part) const { return blocks_[part.end - 1] - blocks_[part.begin] + 1; }
-  bool has_gaps(const Part& part) const { return length(part) > part.end - part.begin; }
   void add(io::Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place);
-  // What could not be read with the dead blocks in between.
-  Status read_one_by_one(io::Batch& batch, std::span<const Part* const> parts);
+  // What could not be read together with others.
+  void read_one_by_one(io::Batch& batch, std::span<const std::size_t> blocks);
 
   const std::vector<BlockAddr> blocks_;
   std::vector<std::size_t> places_;  // in memory_, in blocks
   std::vector<Part> parts_;
   AlignedBuffer memory_;
+  std::map<std::size_t, Error> errors_;  // by index
   std::uint64_t requests_ = 0, bytes_ = 0;
 };
 

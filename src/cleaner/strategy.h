@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/types.h"
 #include "cleaner/parameters.h"
 
@@ -56,6 +58,7 @@ struct Round {
   // What is left to do, in a measure of the strategy's own: must shrink from round to round, else a task is given up.
   std::uint64_t left = 0;
   std::string why;  // what was done, or why not more, or nothing
+  std::optional<Error> failure;  // it ended early, and not for want of room; bad blocks are none (Workbench::empty)
   // Blocks of files, filled in by the Cleaner from the Mover's counts.
   std::uint64_t read = 0, written = 0;
 };

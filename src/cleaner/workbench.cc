@@ -9,10 +9,10 @@
 
 namespace varve::cleaner {
 
-Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement, const Task& task,
+Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
                      std::function<void(std::string)> tell)
-    : store_(store), rule_(rule), placement_(placement), task_(task), tell_(std::move(tell)),
-      mover_(store, task.buffer ? task.buffer : Mover::kUsualBuffer) {
+    : store_(store), rule_(rule), placement_(placement), bad_(bad), task_(task), tell_(std::move(tell)),
+      mover_(store, task.buffer ? task.buffer : Mover::kUsualBuffer, &bad) {
   survey();
   const std::uint64_t clean = store.segments().clean();
   spare_ = clean - std::min(clean, store.low_water());
@@ -66,6 +66,57 @@ void Workbench::survey() {
     f.rate_sum = static_cast<double>(s.rate_sum) / 4294967296.0 / unit * living;
     facts_.push_back(f);
   });
+  leave_out_pinned();
+}
+
+// --- bad blocks -----------------------------------------------------------------------------------------------------------
+
+void Workbench::leave_out_pinned() {
+  outdated_ = false;
+  pinned_.clear();
+  std::erase_if(facts_, [this](const SegmentFacts& segment) {
+    if (!is_pinned(segment)) return false;
+    pinned_.push_back(segment);
+    return true;
+  });
+}
+
+// Where the bad blocks are not known one by one (the maps could not be read), any change is a reason to try again.
+bool Workbench::is_pinned(const SegmentFacts& segment) {
+  const BadBlocks::Pin pin = bad_.pin_of(segment.id);
+  if (pin == BadBlocks::Pin::none || (pin == BadBlocks::Pin::sound_left && beside_bad() == Sound::moved)) return false;
+  const log::SegmentInfo info = store_.segments().info(segment.id);
+  if (bad_.is_unchanged(segment.id, info)) return true;
+  const auto live = mover_.live_blocks(segment.id);
+  return !live.ok() || bad_.still_pins(segment.id, *live, info);
+}
+
+void Workbench::pin(SegmentId segment, bool sound_left) {
+  bad_.pin(segment, store_.segments().info(segment), sound_left);
+  ++pins_;
+  outdated_ = true;
+}
+
+bool Workbench::pin_unmapped(std::span<const SegmentFacts> segments) {
+  bool any = false;
+  for (const SegmentFacts& segment : segments) {
+    const auto live = mover_.live_blocks(segment.id);
+    if (live.ok()) continue;
+    if (!mover_.device_answers()) return false;
+    spdlog::error("segment {} cannot be cleaned: {}", segment.id, live.error().message());
+    pin(segment.id, false);
+    any = true;
+  }
+  return any;
+}
+
+bool Workbench::is_known_bad(const LiveBlock& block) const {
+  return bad_.knows(store_.segments().geometry().segment_of(block.address), block);
+}
+
+// Moving what is sound gains nothing while the bad ones pin the segment, so there must be room to spare for it.
+Sound Workbench::beside_bad() const {
+  return store_.segments().clean() >= store_.low_water() + segments_ahead(store_) / 2 ? Sound::moved : Sound::left;
 }
 
 const SegmentFacts* Workbench::find(SegmentId id) const {
@@ -111,6 +162,7 @@ void Workbench::clean_only(double above, double up_to) {
 }
 
 Victims Workbench::choose_from_range(const SelectionLimits& limits) {
+  if (outdated_) survey();
   const VictimRule& rule = greedy_ ? *greedy_ : rule_;
   if (above_ < 0) return rule.choose(facts_, limits, store_.random());
   std::vector<SegmentFacts> fuller;
@@ -174,23 +226,38 @@ void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group
     const SegmentFacts* segment = find(victim);
     // A plugin may say anything.
     if (!segment || std::find(round.emptied.begin(), round.emptied.end(), victim) != round.emptied.end()) continue;
-    if (Status status = empty_segment(*segment, group); !status.ok()) {
-      if (!status.error().is(Errc::no_space)) spdlog::warn("cleaning segment {}: {}", victim, status.error().message());
-      round.why = status.error().message();
+    const Result<bool> emptied = empty_segment(*segment, group);
+    if (!emptied.ok()) {
+      round.why = emptied.error().message();
+      if (emptied.fails_with(Errc::no_space)) return;
+      spdlog::warn("cleaning segment {}: {}", victim, round.why);
+      round.failure = emptied.error();
       return;
     }
+    if (!*emptied) continue;
     placement_.collected(*segment);
     round.emptied.push_back(victim);
     store_.note_emptied();
   }
 }
 
-Status Workbench::empty_segment(const SegmentFacts& segment, const GroupOf& group) {
-  auto live = TRY(mover_.live_blocks(segment.id));
+Result<bool> Workbench::empty_segment(const SegmentFacts& segment, const GroupOf& group) {
+  auto live = mover_.live_blocks(segment.id);
+  if (!live.ok()) {
+    if (!pin_unmapped({&segment, 1})) return live.error();
+    return false;
+  }
   const std::uint64_t there = store_.segments().info(segment.id).live();
-  nodes_ += there - std::min<std::uint64_t>(there, live.size());
-  for (LiveBlock& block : live) block.group = group ? group(block, segment) : group_of(block, segment);
-  return mover_.move(live, nodes_);
+  const std::uint64_t nodes = there - std::min<std::uint64_t>(there, live->size());
+  for (LiveBlock& block : *live) block.group = group ? group(block, segment) : group_of(block, segment);
+  const Sound beside = beside_bad();
+  TRY(mover_.move(*live, nodes_ + nodes, beside));
+  if (mover_.bad()) {
+    pin(segment.id, beside == Sound::left);
+    return false;
+  }
+  nodes_ += nodes;
+  return true;
 }
 
 }  // namespace varve::cleaner

@@ -21,8 +21,8 @@ class Workbench {
   static constexpr std::uint64_t kMaxLivePerRound = 16384;  // blocks: 64 MiB
   static constexpr double kMaxUtilisation = 0.985;          // fuller segments gain too little to be worth their metadata
 
-  // `tell` takes what the round does, for `varve status`.
-  Workbench(meta::Store& store, VictimRule& rule, Placement& placement, const Task& task,
+  // `bad`: what former rounds found. `tell` takes what the round does, for `varve status`.
+  Workbench(meta::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
             std::function<void(std::string)> tell);
 
   meta::Store& store() { return store_; }
@@ -30,8 +30,11 @@ class Workbench {
   const Task& task() const { return task_; }
   void tell(std::string what) { tell_(std::move(what)); }
 
-  // Used segments that may be cleaned, in ascending order: without those that are open, or hold what no map knows yet.
+  // Used segments that may be cleaned, in ascending order: without those that are open, or hold what no map knows yet, or
+  // bad blocks that were met when they were to be emptied.
   std::span<const SegmentFacts> facts() const { return facts_; }
+  // These last: no victims as long as the bad blocks live, but their holes are as good as others.
+  std::span<const SegmentFacts> pinned() const { return pinned_; }
   const SegmentFacts* find(SegmentId id) const;  // null: it is not among them
 
   std::uint64_t garbage() const;  // blocks that are dead in all of them
@@ -60,25 +63,39 @@ class Workbench {
   // Where a block of a segment goes: as the placement says.
   std::uint8_t group_of(const LiveBlock& block, const SegmentFacts& from) const;
   using GroupOf = std::function<std::uint8_t(const LiveBlock&, const SegmentFacts&)>;
-  // Moves the live file blocks of the victims one segment after the other, and notes those that it emptied, until one
-  // fails, or the task is stopped. `group`: group_of() where it is empty.
+  // Moves the live file blocks of the victims one segment after the other, and notes those that it emptied, until there is
+  // no room, or nothing can be read or written any more, or the task is stopped. Those with bad blocks are pinned, once
+  // their sound blocks have been moved, if there is room to spare for that. `group`: group_of() where it is empty.
   void empty(const Victims& victims, Round& round, const GroupOf& group = {});
+
+  // Bad blocks were left in it: it is no victim any more, from the next choice on.
+  void pin(SegmentId segment, bool sound_left);
+  std::size_t pins() const { return pins_; }  // so far
+  // Pins those of which the maps cannot be read. False: there are none, or nothing can be read.
+  bool pin_unmapped(std::span<const SegmentFacts> segments);
+  bool is_known_bad(const LiveBlock& block) const;
 
  private:
   void survey();
+  void leave_out_pinned();
+  bool is_pinned(const SegmentFacts& segment);
+  Sound beside_bad() const;
   SelectionLimits limits();
   bool leaves_users_room() const { return task_.for_room && !task_.waited_for; }
   std::uint64_t most_segments() const;  // of a round that does
   Victims choose_from_range(const SelectionLimits& limits);
-  Status empty_segment(const SegmentFacts& segment, const GroupOf& group);
+  Result<bool> empty_segment(const SegmentFacts& segment, const GroupOf& group);  // false: it is pinned
 
   meta::Store& store_;
   VictimRule& rule_;
   Placement& placement_;
+  BadBlocks& bad_;
   const Task& task_;
   const std::function<void(std::string)> tell_;
   Mover mover_;
-  std::vector<SegmentFacts> facts_;
+  std::vector<SegmentFacts> facts_, pinned_;
+  std::size_t pins_ = 0;
+  bool outdated_ = false;  // the facts, by pins
   std::unique_ptr<VictimRule> greedy_;
   // With clean segments all but gone only the quickest gain counts, and all that is left may be used for it.
   bool urgent_ = false;

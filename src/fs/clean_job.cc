@@ -150,6 +150,7 @@ void CleanJob::step() {
     state_.seconds = static_cast<double>(engine_.store().clock().monotonic_ns() - started_ns_) / 1e9;
   }
   if (!settled.ok()) return finish(CleanState::Phase::failed, settled.error().message());
+  if (round.failure) return finish(CleanState::Phase::failed, round.failure->message());
   if (round.finished) return finish(CleanState::Phase::finished, round.why);
   if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
   if (!engine_.room_is_waited_for() && !patience_.lasts(round.left))

@@ -72,6 +72,25 @@ TEST_F(SparseReads, ABadBlockInBetweenDoesNoHarm) {
   read_all(every(2, 20), faulty);  // 7, 9, …
 }
 
+TEST_F(SparseReads, ABadBlockIsAnErrorOfThatBlock) {
+  test::FaultDevice faulty(device_);
+  for (const std::uint64_t bad : {20, 21, 300})
+    faulty.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = bad});
+  std::vector<BlockAddr> wanted = every(1, 64);
+  wanted.push_back(BlockAddr{300});
+  SparseRead read(wanted);
+  io::Batch batch(faulty);
+  EXPECT_FALSE(read.run(batch).ok());
+  EXPECT_EQ(batch.size(), 0u);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::uint64_t address = wanted[i].v;
+    EXPECT_EQ(read.failed(i), address == 20 || address == 21 || address == 300) << address;
+    std::uint64_t number = 0;
+    std::memcpy(&number, read.block(i), sizeof number);
+    EXPECT_TRUE(read.failed(i) || number == address) << address;
+  }
+}
+
 TEST_F(SparseReads, ABadBlockThatIsWantedIsAnError) {
   test::FaultDevice faulty(device_);
   faulty.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = 9});

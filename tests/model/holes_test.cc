@@ -308,7 +308,8 @@ TEST_F(Holes, are_joined_by_local_compaction) {
   cleaner::Task task;
   task.wanted = 1;
   task.for_room = false;
-  cleaner::Workbench bench(store(), **rule, **placement, task, [](const std::string&) {});
+  cleaner::BadBlocks bad;
+  cleaner::Workbench bench(store(), **rule, **placement, bad, task, [](const std::string&) {});
   const cleaner::Round round = (*strategy)->run(bench);
   EXPECT_TRUE(round.moved) << round.why;
   ASSERT_TRUE(store().checkpoint({.clean = false, .evacuate = round.emptied}).ok());

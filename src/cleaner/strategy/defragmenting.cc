@@ -29,6 +29,7 @@ class Defragmenting final : public Strategy {
     if (Status status = move_files(bench, round); !status.ok()) {
       round.finished = true;
       round.why = status.error().message();
+      round.failure = status.error();
     }
     round.left = ~std::uint64_t{0} - steps_;
     return round;

@@ -24,9 +24,15 @@ class HolePlugging final : public Strategy {
     round.left = bench.garbage();
     // Nodes are rewritten by the checkpoint; they take no part in this, but their segments have to be cleaned, too.
     bench.empty(field.nodes, round);
+    if (round.failure) return round;
     Plugger plugger(bench.store(), bench.mover(), rules_);
-    if (is_worth_it(bench, plugger, field)) plug(bench, plugger, field, round);
-    if (!round.emptied.empty()) return round;
+    const auto worth = is_worth_it(bench, plugger, field);
+    if (worth.ok() && *worth) plug(bench, plugger, field, round);
+    if (!worth.ok() && !bench.pin_unmapped(field.sources)) {
+      round.why = worth.error().message();
+      round.failure = worth.error();
+    }
+    if (!round.emptied.empty() || round.failure) return round;
     if (bench.task().for_room) return copying_->run(bench);  // the last resort
     round.finished = true;
     if (round.why.empty()) round.why = "no holes that would take what lives in other segments";
@@ -62,6 +68,7 @@ class HolePlugging final : public Strategy {
     std::vector<SegmentId> taken;
     std::uint64_t live = 0, holes = 0;  // of the sources; of the others
     for (const SegmentFacts& segment : bench.facts()) holes += segment.holds_nodes ? 0 : segment.dead();
+    for (const SegmentFacts& segment : bench.pinned()) holes += segment.holds_nodes ? 0 : segment.dead();
     for (SegmentId id : victims.ids) {
       const SegmentFacts* segment = bench.find(id);
       if (!segment || std::ranges::count(taken, id)) continue;  // a plugin may say anything
@@ -82,17 +89,18 @@ class HolePlugging final : public Strategy {
     std::ranges::sort(taken);
     for (const SegmentFacts& segment : bench.facts())
       if (!segment.holds_nodes && !std::ranges::binary_search(taken, segment.id)) field.others.push_back(segment);
+    field.others.insert(field.others.end(), bench.pinned().begin(), bench.pinned().end());
     return field;
   }
 
   // A clean segment for each that is emptied, less the nodes that the checkpoint writes into clean ones.
-  bool is_worth_it(Workbench& bench, Plugger& plugger, Field& field) const {
-    const auto plan = plugger.forecast(field.sources, field.others);
-    if (!plan.ok() || plan->emptied.empty()) return false;
-    field.sources.resize(plan->emptied.size());
+  Result<bool> is_worth_it(Workbench& bench, Plugger& plugger, Field& field) const {
+    const PlugPlan plan = TRY(plugger.forecast(field.sources, field.others));
+    if (plan.emptied.empty()) return false;
+    field.sources.resize(plan.emptied.size());
     std::uint64_t moved = 0;
-    for (const PlugMove& move : plan->moves) moved += move.blocks;
-    const std::uint64_t gain = plan->emptied.size() * bench.store().segments().geometry().blocks;
+    for (const PlugMove& move : plan.moves) moved += move.blocks;
+    const std::uint64_t gain = plan.emptied.size() * bench.store().segments().geometry().blocks;
     return gain > bench.metadata_cost(moved) / 2;
   }
 
@@ -102,12 +110,14 @@ class HolePlugging final : public Strategy {
     if (!done.ok()) {
       spdlog::warn("hole-plugging: {}", done.error().message());
       round.why = done.error().message();
+      round.failure = done.error();
       return;
     }
     round.why = fmt::format("plugged holes of {} segments with what lived in {}: {} pieces fit exactly, {} together, {} loosely, "
                             "{} split{}{}",
                             done->destinations, done->emptied.size(), done->plan.perfect, done->plan.combined, done->plan.loose,
                             done->plan.split, done->why.empty() ? "" : "; ", done->why);
+    for (SegmentId segment : done->pinned) bench.pin(segment, false);
     round.emptied.insert(round.emptied.end(), done->emptied.begin(), done->emptied.end());
   }
 

@@ -57,8 +57,8 @@ class Threaded final : public Strategy {
       const SegmentFacts* segment = bench.find(SegmentId{(store.threading().cursor().v + i) % count});
       if (!segment || segment->holds_nodes) continue;
       const auto here = move_aside(bench, *segment);
-      if (!here.ok()) break;
-      moved += *here;
+      if (here.fails_with(Errc::no_space)) break;
+      if (here.ok()) moved += *here;
     }
     return moved;
   }
@@ -72,7 +72,7 @@ class Threaded final : public Strategy {
     if (bridges.empty()) return std::uint64_t{0};
     auto blocks = TRY(bench.mover().live_blocks(segment.id));
     std::erase_if(blocks, [&](const LiveBlock& block) {
-      return !std::ranges::binary_search(bridges, geometry.index_of(block.address));
+      return !std::ranges::binary_search(bridges, geometry.index_of(block.address)) || bench.is_known_bad(block);
     });
     for (LiveBlock& block : blocks) block.group = bench.group_of(block, segment);
     TRY(bench.mover().move(blocks, 0));

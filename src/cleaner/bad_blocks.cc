@@ -1,0 +1,54 @@
+#include "cleaner/bad_blocks.h"
+
+#include "cleaner/mover.h"
+
+namespace varve::cleaner {
+
+bool BadBlocks::add(SegmentId segment, const LiveBlock& block) {
+  if (knows(segment, block) || is_full()) return false;
+  blocks_ += segments_[segment].bad.insert_or_assign(block.address, block.crc).second;
+  return true;
+}
+
+bool BadBlocks::knows(SegmentId segment, const LiveBlock& block) const {
+  const auto at = segments_.find(segment);
+  if (at == segments_.end()) return false;
+  const auto bad = at->second.bad.find(block.address);
+  return bad != at->second.bad.end() && bad->second == block.crc;
+}
+
+void BadBlocks::pin(SegmentId segment, const log::SegmentInfo& info, bool sound_left) {
+  Segment& s = segments_[segment];
+  s.pin = sound_left ? Pin::sound_left : Pin::bad_only;
+  s.live = info.live();
+  s.touched = info.touched;
+}
+
+BadBlocks::Pin BadBlocks::pin_of(SegmentId segment) const {
+  const auto at = segments_.find(segment);
+  return at == segments_.end() ? Pin::none : at->second.pin;
+}
+
+bool BadBlocks::is_unchanged(SegmentId segment, const log::SegmentInfo& info) const {
+  const auto at = segments_.find(segment);
+  return at != segments_.end() && at->second.live == info.live() && at->second.touched == info.touched;
+}
+
+bool BadBlocks::still_pins(SegmentId segment, std::span<const LiveBlock> live, const log::SegmentInfo& info) {
+  const auto at = segments_.find(segment);
+  if (at == segments_.end()) return false;
+  std::map<BlockAddr, std::uint32_t> bad;
+  for (const LiveBlock& block : live)
+    if (knows(segment, block)) bad.emplace(block.address, block.crc);
+  blocks_ -= at->second.bad.size() - bad.size();
+  if (bad.empty()) {
+    segments_.erase(at);
+    return false;
+  }
+  at->second.bad = std::move(bad);
+  at->second.live = info.live();
+  at->second.touched = info.touched;
+  return true;
+}
+
+}  // namespace varve::cleaner
