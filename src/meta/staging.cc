@@ -57,6 +57,8 @@ InodePtr Store::create_inode() {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   std::unique_lock lock(inode->mutex);
   inode->loaded = true;
+  inode->missing = false;  // as it was found by whoever asked for the number too early (a handle can say any)
+  inode->attributes = {};
   stage(*inode, true).created = true;
   active_->inode_change.fetch_add(1, std::memory_order_relaxed);
   return inode;
