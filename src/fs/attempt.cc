@@ -57,6 +57,7 @@ Attempt::~Attempt() {
 
 Status Attempt::admit(const Need& need) {
   if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
+  if (need.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
   if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) {

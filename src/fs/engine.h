@@ -136,7 +136,7 @@ class Attempt {
 
   // May the operation change something of this size? Errc::read_only, no_space; would_block: wait, or seal first.
   struct Need {
-    std::size_t record_bytes = 512;
+    std::size_t record_bytes = 512;  // what goes into one chunk; no_space if that cannot hold so much
     std::uint64_t blocks = 0;  // new file blocks, at most
     std::uint64_t inodes = 0;
     std::uint64_t payload = 0;  // blocks it brings: waits while too much is in flight or no segment is there for them

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "format/chunk.h"
 #include "fs/engine.h"
 #include "fs/filesystem.h"
 
@@ -45,6 +46,8 @@ bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp no
 void touch_atime(Engine& engine, Operation& operation, Ino ino);
 
 // --- extended attributes ---
+// A directory made below one with a default ACL has it twice, and all that is one operation's goes into one chunk.
+inline constexpr std::size_t kMaxDefaultAcl = (format::kMaxChunkRecordBytes - 2048) / 2;
 const format::Xattr* find_xattr(const std::vector<format::Xattr>& xattrs, std::string_view name);  // null: there is none
 // Names and values of all of them but one.
 std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::Xattr* without);
@@ -64,7 +67,8 @@ class Privileges {
   std::size_t set_with_capability_ = 0;
 };
 
-// The size of a file becomes `size`; the inode's lock is held. May answer would_block.
-Status resize(Attempt& attempt, meta::Inode& inode, std::uint64_t size);
+// The size of a file becomes `size`; the inode's lock is held. `need`: of all that its caller changes with it. May answer
+// would_block.
+Status resize(Attempt& attempt, meta::Inode& inode, std::uint64_t size, Attempt::Need need);
 
 }  // namespace varve::fs

@@ -325,9 +325,9 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   });
 }
 
-Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size) {
+Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need need) {
   if (size >= inode.attributes.size) {
-    TRY(a.admit({.record_bytes = 256, .frees = true}));
+    TRY(a.admit(need));
     inode.attributes.size = size;
     inode.change_content();
     return {};
@@ -335,7 +335,8 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size) {
   const std::uint64_t first = blocks_for(size);
   const std::uint64_t owned = first == 0 ? meta::block_count(inode, a.view())
                                          : TRY(meta::count_owned(inode, a.view(), a.source(), first, format::kMaxFileBlocks));
-  TRY(a.admit({.record_bytes = 1024, .frees = true}));
+  need.record_bytes += 256;
+  TRY(a.admit(need));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
   a.store().stage_clear(inode, first, format::kMaxFileBlocks, meta::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;

@@ -48,11 +48,9 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
       has_capability = (change.size || change.drop_privileges) && find_xattr(xattrs, kCapability);
       if (acl || has_capability) set_bytes = xattr_bytes(xattrs, nullptr);
     }
-    if (change.size && *change.size != attributes.size) {
-      TRY(resize(a, *inode, *change.size));
-    } else {
-      TRY(a.admit({.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .item_bytes = set_bytes, .frees = true}));
-    }
+    const Attempt::Need need{.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .item_bytes = set_bytes, .frees = true};
+    if (change.size && *change.size != attributes.size) TRY(resize(a, *inode, *change.size, need));
+    else TRY(a.admit(need));
     if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
     if (has_capability) a.store().stage_xattr(*inode, kCapability, std::nullopt, set_bytes);
     if (change.size) attributes.mtime = now;
@@ -126,7 +124,10 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
   if (value.size() > format::kMaxXattrValue) return Errc::argument_too_big;
   std::optional<AccessAcl> acl;
   if (name == kAccessAcl) acl = TRY(read_access_acl(value));
-  if (name == kDefaultAcl) TRY(read_access_acl(value));
+  if (name == kDefaultAcl) {
+    if (value.size() > kMaxDefaultAcl) return Errc::argument_too_big;
+    TRY(read_access_acl(value));
+  }
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);

@@ -1,6 +1,7 @@
 #include "meta/sealer.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "meta/threading.h"
 
@@ -195,6 +196,7 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   encode_maps(placed_, records_, true);
   format::Bytes measured = records_;
   encode_maps(inline_, measured, false);
+  assert(measured.size() <= store_.reserved_records_);  // what each operation said when it was let in
   const auto header_blocks = format::chunk_header_blocks(measured.size());
   const log::ChunkPlace place =
       TRY(store_.log_.place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size())));

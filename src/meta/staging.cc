@@ -1,5 +1,6 @@
 // Staging: how operations put their changes into the active delta (store.h).
 #include <algorithm>
+#include <cassert>
 
 #include "meta/store.h"
 
@@ -22,9 +23,9 @@ std::uint64_t places_of_block(const BlockMap& blocks, std::uint64_t block) {
 }  // namespace
 
 bool Store::reserve_records(std::size_t bytes) {
-  // Room for one operation of the largest kind is left by the half that counts as full.
+  assert(bytes <= format::kMaxChunkRecordBytes);  // or no seal would help
   const std::size_t before = reserved_records_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before == 0 || before + bytes <= format::kMaxChunkRecordBytes) return true;
+  if (before + bytes <= format::kMaxChunkRecordBytes) return true;
   reserved_records_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
 }

@@ -47,7 +47,7 @@ struct StageBlock {
 
 // What an operation is about to add to the next chunk and the next checkpoint, at most.
 struct Claim {
-  std::size_t record_bytes = 0;
+  std::size_t record_bytes = 0;  // not more than one chunk holds: recovery believes none that is larger
   std::uint64_t payload = 0;  // blocks
   std::uint64_t places = 0;   // of the inode file that change (Delta::burden)
   std::uint64_t item_bytes = 0;

@@ -24,6 +24,7 @@ class Links : public ::testing::Test {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
         const meta::InodePtr inode = TRY(a.inode(ino));
         std::unique_lock lock(inode->mutex);
+        TRY(a.admit({}));
         inode->attributes.nlink = count;
         a.store().stage_attributes(*inode);
         return {};
