@@ -91,20 +91,29 @@ meta::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
   return block;
 }
 
-Status zero_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  if (from >= to) return {};
+Result<PartToZero> look_at_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  if (from >= to || from >= inode.attributes.size) return PartToZero{};
   const std::uint64_t block = block_of(from);
   meta::MappedBlock mapped;
   TRY(meta::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
-  if (!mapped.has_data()) return {};
+  if (!mapped.has_data()) return PartToZero{};
   const auto bytes = TRY(block_bytes(a, inode, block, mapped));
+  return PartToZero{from, to, mapped, bytes};
+}
+
+void zero(Attempt& a, meta::Inode& inode, const PartToZero& part) {
+  if (part.bytes.empty()) return;
   BlockBuilder builder(1);
-  std::memcpy(builder.data(0), bytes.data(), kBlockSize);
-  std::memset(builder.data(0) + from % kBlockSize, 0, to - from);
-  meta::StageBlock staged{block, builder.finish(0), mapped, true};
+  std::memcpy(builder.data(0), part.bytes.data(), kBlockSize);
+  std::memset(builder.data(0) + part.from % kBlockSize, 0, part.to - part.from);
+  meta::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
   const std::uint64_t clock = a.store().advance_clock(1);
   place_blocks(a, inode, {&staged, 1}, clock);
   a.store().stage_blocks(inode, {&staged, 1}, a.store().clock_units(clock));
+}
+
+Status zero_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  zero(a, inode, TRY(look_at_part(a, inode, from, to)));
   return {};
 }
 

@@ -40,7 +40,16 @@ class BlockBuilder {
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer_;
 };
 
-// Zeros bytes [from, to) of one block, if there is anything but zeros; the caller has been admitted. from and to lie in the same block.
+// Bytes [from, to) of one block, which are to become zeros. Only looking may have to wait: who looks at several before it
+// zeros one changes all of them or nothing.
+struct PartToZero {
+  std::uint64_t from = 0, to = 0;
+  meta::MappedBlock mapped;
+  std::span<const std::byte> bytes;  // of the whole block; none: there are only zeros
+};
+Result<PartToZero> look_at_part(Attempt& attempt, meta::Inode& inode, std::uint64_t from, std::uint64_t to);
+void zero(Attempt& attempt, meta::Inode& inode, const PartToZero& part);  // after having been admitted
+// Both.
 Status zero_part(Attempt& attempt, meta::Inode& inode, std::uint64_t from, std::uint64_t to);
 
 }  // namespace varve::fs

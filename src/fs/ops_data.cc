@@ -258,16 +258,11 @@ Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::ui
   if (from < to) owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
   const std::uint64_t wanted = kind == meta::Cleared::unwritten && from < to ? to - from - owned : 0;
   TRY(a.admit({.record_bytes = 2048, .blocks = wanted, .frees = kind == meta::Cleared::hole}));
-  // The edges come last to be staged, but may have to be read: both are looked at before anything changes.
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
-  for (const auto& [begin, stop] : {std::pair(offset, head_end), std::pair(std::max(to << kBlockShift, head_end), end)}) {
-    if (begin >= stop || begin >= inode.attributes.size) continue;
-    meta::MappedBlock mapped;
-    TRY(meta::resolve_blocks(inode, a.view(), a.source(), block_of(begin), {&mapped, 1}));
-    TRY(block_bytes(a, inode, block_of(begin), mapped));
-  }
-  TRY(zero_part(a, inode, offset, head_end));
-  if (std::max(to << kBlockShift, head_end) < end) TRY(zero_part(a, inode, std::max(to << kBlockShift, head_end), end));
+  const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
+  const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
+  zero(a, inode, head);
+  zero(a, inode, tail);
   if (from >= to) return {};
   const auto change = kind == meta::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
                                                        : -static_cast<std::int64_t>(owned);
