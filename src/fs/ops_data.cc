@@ -4,6 +4,7 @@
 
 #include "fs/block_history.h"
 #include "fs/file_content.h"
+#include "meta/seek.h"
 
 namespace varve::fs {
 
@@ -383,19 +384,17 @@ Result<std::uint64_t> Filesystem::seek(Operation& operation, Ino ino, std::uint6
     if (inode->gone()) return Errc::stale;
     const std::uint64_t size = inode->attributes.size;
     if (offset >= size) return Errc::no_such_offset;
-    const std::uint64_t end = blocks_for(size);
-    if (kind == SeekKind::data) {
-      const auto block = TRY(meta::next_data(*inode, a.view(), a.source(), block_of(offset), end));
-      if (!block) return Errc::no_such_offset;
-      return std::max(offset, *block << kBlockShift);
+    const std::uint64_t end = blocks_for(size), from = std::max(block_of(offset), a.wait().sought);
+    std::uint64_t at = from;
+    meta::BlockSeek seek(*inode, a.view(), a.source());
+    const Status found = kind == SeekKind::data ? seek.data(at, end) : seek.hole(at, end);
+    if (!found.ok()) {
+      if (at > from) a.wait().pins.clear();  // of what is behind: a file can have more nodes than there is memory for
+      a.wait().sought = at;
+      return found.error();
     }
-    for (std::uint64_t block = block_of(offset); block < end;) {
-      std::vector<meta::MappedBlock> window(std::min<std::uint64_t>(256, end - block));
-      TRY(meta::resolve_blocks(*inode, a.view(), a.source(), block, window));
-      for (std::size_t i = 0; i < window.size(); ++i)
-        if (!window[i].has_data()) return std::max(offset, (block + i) << kBlockShift);
-      block += window.size();
-    }
+    if (at < end) return std::max(offset, at << kBlockShift);
+    if (kind == SeekKind::data) return Errc::no_such_offset;
     return size;
   });
 }

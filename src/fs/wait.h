@@ -50,6 +50,7 @@ struct Wait {
   int fruitless = 0;              // rounds of waiting for space that brought none
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
   bool charge_waited = false;
+  std::uint64_t sought = 0;       // blocks before it need not be looked at again
 
   bool anything_to_read() const {
     if (!nodes.empty()) return true;

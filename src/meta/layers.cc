@@ -96,9 +96,13 @@ bool any_unknown(std::span<const MappedBlock> blocks) {
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
                        std::span<MappedBlock> out) {
   if (!any_unknown(out)) return {};
-  const std::uint64_t end = first + out.size();
   Cursor cursor(source, view.inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
+  return resolve_at(cursor, ino, first, out);
+}
+
+Status resolve_at(Cursor& cursor, Ino ino, std::uint64_t first, std::span<MappedBlock> out) {
+  const std::uint64_t end = first + out.size();
   for (; cursor.valid(); TRY(cursor.next())) {
     const Key& key = cursor.key();
     if (key < Key{ino, ItemKind::extent, 0}) continue;
@@ -138,46 +142,6 @@ Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& sour
   for (MappedBlock& mapped : out)
     if (mapped.kind == MappedBlock::Kind::unknown) mapped.kind = MappedBlock::Kind::hole;
   return {};
-}
-
-Result<std::optional<std::uint64_t>> next_data(const Inode& inode, const TreeView& view, NodeSource& source,
-                                               std::uint64_t from, std::uint64_t end) {
-  const Layers layers = layers_of(inode, view);
-  while (from < end) {
-    std::uint64_t candidate = end;
-    for (unsigned i = 0; i < layers.count; ++i) {
-      if (!layers.deltas[i]->file) continue;
-      auto at = layers.deltas[i]->file->blocks.lower_bound(from);
-      if (at.valid()) candidate = std::min(candidate, at->block);
-    }
-    if (layers.tree) {
-      Cursor cursor(source, view.inode_file);
-      TRY(cursor.seek_floor(Key{inode.ino, ItemKind::extent, from}));
-      for (; cursor.valid(); TRY(cursor.next())) {
-        const Key& key = cursor.key();
-        if (key < Key{inode.ino, ItemKind::extent, 0}) continue;
-        if (key.ino != inode.ino || key.kind != ItemKind::extent || key.offset >= candidate) break;
-        const format::Extent extent = TRY(format::decode_extent(cursor.value()));
-        if (extent.unwritten || key.offset + extent.length <= from) continue;
-        candidate = std::max(key.offset, from);
-        break;
-      }
-    }
-    if (candidate >= end) return std::optional<std::uint64_t>();
-    std::vector<MappedBlock> window(std::min<std::uint64_t>(256, end - candidate));
-    TRY(resolve_blocks(inode, view, source, candidate, window));
-    for (std::size_t i = 0; i < window.size(); ++i)
-      if (window[i].has_data()) return std::optional<std::uint64_t>(candidate + i);
-    from = candidate + window.size();
-    for (unsigned i = 0; i < layers.count; ++i) {  // a long cleared range is skipped in one step
-      if (!layers.deltas[i]->file) continue;
-      if (auto range = layers.deltas[i]->file->cleared.find(from); range && i == 0) {
-        auto at = layers.deltas[i]->file->blocks.lower_bound(from);
-        from = std::min(range->to, at.valid() ? at->block : range->to);
-      }
-    }
-  }
-  return std::optional<std::uint64_t>();
 }
 
 Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,

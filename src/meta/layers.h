@@ -45,9 +45,9 @@ Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& sour
 void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out);
 // The other half: fills what is unknown and the trees know; what they do not have stays unknown.
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first, std::span<MappedBlock> out);
-// The first block >= from that has data, below `end`.
-Result<std::optional<std::uint64_t>> next_data(const Inode& inode, const TreeView& view, NodeSource& source,
-                                               std::uint64_t from, std::uint64_t end);
+// Likewise, with a cursor that stands on the last extent which begins at or before `first`, or on the one after it; leaves
+// it so for what follows `out`.
+Status resolve_at(Cursor& cursor, Ino ino, std::uint64_t first, std::span<MappedBlock> out);
 // Exact number of blocks owned in [from, to), unwritten ones included.
 Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
                                   std::uint64_t to);

@@ -11,6 +11,9 @@ namespace {
 using test::FsFixture;
 using Bytes = std::vector<std::byte>;
 
+// Blocks in an order in which no neighbours come to stand together, so that each is an extent.
+constexpr std::uint64_t kScattered = 8000, kStride = 7;
+
 class Shape : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -29,11 +32,73 @@ class Shape : public ::testing::Test {
     return file;
   }
 
+  // Instead of content; each block apart, so that none becomes part of its neighbour's extent.
+  bool reserve_each(Ino file) {
+    for (std::uint64_t at = 0; at <= kScattered; ++at) {
+      const auto mode = at % 2 ? FallocateMode::punch_hole : FallocateMode::zero_range;
+      const auto reserve = [&](Operation& op) { return fixture_.fs().fallocate(op, file, mode, at << kBlockShift, kBlockSize); };
+      if (!fixture_.call(reserve).ok()) return false;
+    }
+    return true;
+  }
+
   io::MemDevice device_{64u << 20};
   test::ManualClock clock_;
   SeededRandom random_{7};
   FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
+
+TEST_F(Shape, seeking_in_a_cold_file_goes_on_where_it_was) {
+  const Ino file = fixture_.make("/f", S_IFREG | 0644)->ino;
+  const Bytes block(kBlockSize, std::byte{'x'});
+  for (std::uint64_t start = 0; start < kStride; ++start)
+    for (std::uint64_t at = start; at < kScattered; at += kStride)
+      ASSERT_TRUE(fixture_.write(file, at << kBlockShift, block).ok());
+  const std::uint64_t end = (kScattered + 1) << kBlockShift;
+  AttrChange change;
+  change.size = end + 100 * kBlockSize;
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, file, change); }).ok());
+  ASSERT_TRUE(fixture_.write(file, end, block).ok());
+  remount();
+  const std::uint64_t leaves = kScattered / 250;  // at least
+  for (const SeekKind kind : {SeekKind::hole, SeekKind::data}) {
+    if (kind == SeekKind::data) {  // the same way, through blocks that are reserved only
+      ASSERT_TRUE(reserve_each(file));
+      remount();
+    }
+    store().nodes().clear();
+    const std::uint64_t gets = store().nodes().hits() + store().nodes().misses();
+    Operation operation(fixture_.fs().engine(), {});
+    unsigned attempts = 1;
+    auto found = fixture_.fs().seek(operation, file, 0, kind);
+    for (; found.fails_with(Errc::would_block); found = fixture_.fs().seek(operation, file, 0, kind)) {
+      EXPECT_LE(operation.wait().pins.size(), 20u) << "nodes behind it are let go";
+      ++attempts;
+      operation.block();
+    }
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    EXPECT_EQ(*found, kind == SeekKind::hole ? kScattered << kBlockShift : end);
+    EXPECT_LE(attempts, leaves / 4) << "leaves are fetched many at a time";
+    EXPECT_LE(store().nodes().hits() + store().nodes().misses() - gets, 60 * leaves);
+  }
+}
+
+TEST_F(Shape, seeking_lets_others_have_their_turn) {
+  io::MemDevice device(512u << 20);
+  ASSERT_TRUE(test::make_image(device, {}).ok());
+  FsFixture fixture(device, test::test_options(clock_, random_));
+  ASSERT_TRUE(fixture.mount().ok());
+  const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
+  const Bytes content(1 << 20);
+  for (std::uint64_t at = 0; at < 300; ++at) ASSERT_TRUE(fixture.write(file, at << 20, content).ok());
+  Operation operation(fixture.fs().engine(), {});
+  const auto seek = [&] { return fixture.fs().seek(operation, file, 0, SeekKind::hole); };
+  const auto first = seek();
+  ASSERT_TRUE(first.fails_with(Errc::would_block)) << "no attempt looks at 300 MiB";
+  EXPECT_FALSE(operation.wait().anything_to_read());
+  operation.block();
+  EXPECT_EQ(*seek(), 300u << 20);
+}
 
 TEST_F(Shape, punching_across_the_end_changes_nothing_before_it_has_all_it_needs) {
   const Bytes content(4096, std::byte{'x'});
