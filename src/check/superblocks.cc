@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "format/make.h"
+#include "io/foreign_content.h"
 
 namespace varve::check {
 
@@ -53,6 +54,9 @@ Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& proble
   const auto first = read_copy(device, 0);
   if (first.ok()) return with_first(device, *first, problems);
   if (first.fails_with(Errc::unknown_feature)) return first.error();
+  if (!first.fails_with(Errc::io))
+    if (const std::string content = io::find_foreign_content(device); !content.empty())
+      return Error(Errc::not_varve, fmt::format("{} holds {}, not a Varve filesystem", device.name(), content));
   const BlockAddr place{device.geometry().blocks() - 1};
   auto second = read_copy(device, place.v);
   if (!second.ok() && first.fails_with(Errc::not_varve) && second.fails_with(Errc::not_varve))

@@ -7,7 +7,8 @@
 
 namespace varve::check {
 
-// Reads both copies, reports what is wrong with them and returns the one to believe.
+// Reads both copies, reports what is wrong with them and returns the one to believe. None where something else than Varve
+// stands in place of the first (Errc::not_varve), whatever is left of an old filesystem behind it.
 Result<format::Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems);
 
 // The copy of the superblock that stands as the checkpoint's last node. Claims its block.

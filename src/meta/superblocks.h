@@ -11,8 +11,9 @@ struct Superblocks {
   bool equal = false;  // both copies are there and say the same
 };
 
-// Reads both copies. Errc::not_varve: neither has the magic; Errc::corrupt: no valid one is left; Errc::invalid: the
-// device is smaller than the filesystem. The message names device, copy and what to do.
+// Reads both copies. Errc::not_varve: neither has the magic, or something else stands where the first should be;
+// Errc::needs_fsck: no valid one is left; Errc::invalid: the device is smaller than the filesystem. The message names device,
+// copy and what to do.
 Result<Superblocks> read_superblocks(io::BlockDevice& device);
 
 }  // namespace varve::meta

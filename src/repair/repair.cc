@@ -1,5 +1,6 @@
 #include "repair/repair.h"
 
+#include "io/foreign_content.h"
 #include "io/overlay_device.h"
 #include "log/recovery.h"
 #include "repair/rebuild.h"
@@ -63,9 +64,16 @@ bool Repair::log_is_lost(const check::Report& report) {
 // The first look, when no superblock is where it should be.
 Result<check::Report> Repair::find_superblock(const Error& why) {
   if (why.is(Errc::unknown_feature)) return why;
-  if (why.is(Errc::not_varve) && !options_.search)
-    return Error(Errc::not_varve, why.message() + "; if there was one, --search may find it");
+  const bool forbidden = !options_.search && (!options_.search_if_blank || !io::find_foreign_content(device_).empty());
+  if (why.is(Errc::not_varve) && forbidden)
+    return Error(Errc::not_varve, fmt::format("{0}; if there was one before, fsck.varve --search {1} says what is left of it, and "
+                                              "with -y takes it back, which destroys what is there now",
+                                              why.message(), device_.name()));
   const FoundSuperblock found = TRY(search_superblock(device_, progress_));
+  if (why.is(Errc::not_varve) && !options_.search && !found.whole)
+    return Error(Errc::not_varve, fmt::format("{0}; block {1} has the superblock of one, but its trees are damaged: fsck.varve --search "
+                                              "{2} says what is left of it, and with -y takes it back, which destroys what is there now",
+                                              why.message(), found.address, device_.name()));
   TRY(format::check_features(found.super, format::Intent::write));
   found_.add(Code::superblock_lost, {found.address, {}}, why.message());
   outcome_.actions.add(ActionCode::superblock_found, {},

@@ -15,7 +15,8 @@ namespace varve::repair {
 using Recover = std::function<Status(io::BlockDevice&, bool accept_log_damage)>;
 
 struct RepairOptions {
-  bool search = false;       // look for lost superblocks even where nothing looks like Varve
+  bool search = false;       // look for lost superblocks even where nothing looks like Varve, or something else is
+  bool search_if_blank = false;  // only where nothing is known to be, and only for one whose trees are whole
   bool verify_data = false;
   bool skip_when_clean = false;
   std::uint64_t map_memory = 64 << 20;  // bytes of `.mfile` that are made at a time; less takes longer

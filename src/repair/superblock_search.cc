@@ -21,7 +21,7 @@ std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* 
   std::vector<FoundSuperblock> found;
   scan_device(device, progress, [&](BlockAddr address, std::span<const std::byte> block) {
     if (const auto super = format::decode_superblock(block); super.ok()) {
-      if (address.v == 0 || address.v == super->device_blocks - 1) found.push_back({*super, address, false});
+      if (address.v == 0 || address.v == super->device_blocks - 1) found.push_back({*super, address});
     } else if (const auto image = format::decode_super_image(block); image.ok() && image->image.address == address) {
       found.push_back({*image, address, true});
     }
@@ -69,9 +69,11 @@ Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progre
     if (a.image != b.image) return b.image;
     return a.super.serial > b.super.serial;
   });
-  auto chosen = std::ranges::find_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kMostTried)),
-                                     [&](const FoundSuperblock& f) { return is_whole(device, f.super); });
-  if (chosen == found.end() || chosen - found.begin() >= static_cast<std::ptrdiff_t>(kMostTried)) chosen = found.begin();
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kMostTried));
+  auto chosen = std::find_if(found.begin(), end, [&](const FoundSuperblock& f) { return is_whole(device, f.super); });
+  const bool whole = chosen != end;
+  if (!whole) chosen = found.begin();
+  chosen->whole = whole;
   if (chosen->image) adopt_epoch(device, chosen->super);
   return *chosen;
 }

@@ -11,6 +11,7 @@ struct FoundSuperblock {
   format::Superblock super;
   BlockAddr address;   // where it was found
   bool image = false;  // the last node of a checkpoint
+  bool whole = false;  // its trees can be read; known of the one that is taken
 };
 
 // Takes a copy of the superblock itself if its trees are whole; else the newest image whose trees are; else the best there

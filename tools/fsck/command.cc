@@ -35,7 +35,7 @@ void declare(CLI::App& app, Arguments& a) {
       ->excludes(yes);
   app.add_flag("-f", a.force, "Check even if the filesystem was unmounted cleanly");
   app.add_flag("--data", a.verify_data, "Also read all data and verify its checksums");
-  app.add_flag("--search", a.search, "Look for lost superblocks on the whole device, even if nothing looks like Varve");
+  app.add_flag("--search", a.search, "Look for lost superblocks on the whole device, even if something else is there");
   app.add_option("--undo", a.undo, "Keep what a repair overwrites in this file, which must not exist");
   app.add_option("--undo-apply", a.undo_apply, "Bring back what this file of --undo holds, and do nothing else")
       ->excludes(nothing)
@@ -89,7 +89,8 @@ struct Run {
 
 Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
-  const repair::RepairOptions options{.search = a.search, .verify_data = a.verify_data, .skip_when_clean = a.preen && !a.force};
+  const repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
+                                      .skip_when_clean = a.preen && !a.force};
   if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
   Run run;
   {
@@ -133,7 +134,6 @@ int run(int argc, const char* const* argv, const World& world) {
     return app.exit(error, world.out, world.err) == 0 ? kClean : kUsageError;
   }
   if (!arguments.undo_apply.empty()) return undo(arguments, world);
-  arguments.search |= arguments.yes;
   const auto done = check_path(arguments, world);
   if (!done.ok()) {
     world.err << "fsck.varve: " << done.error().message() << "\n";

@@ -1,0 +1,89 @@
+#include "io/foreign_content.h"
+
+#include <string_view>
+
+#include "base/buffer.h"
+
+namespace varve::io {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Mark {
+  std::size_t offset;  // none crosses the end of a block
+  std::string_view bytes;
+  const char* name;
+};
+
+// In order of trust: boot sectors of filesystems look like partition tables.
+constexpr Mark kMarks[] = {
+    {0, "LUKS\xBA\xBE"sv, "an encrypted LUKS volume"},
+    {3, "-FVE-FS-"sv, "an encrypted BitLocker volume"},
+    {4086, "SWAPSPACE2"sv, "swap space"},
+    {4086, "SWAP-SPACE"sv, "swap space"},
+    {65526, "SWAPSPACE2"sv, "swap space"},  // of machines with pages of 64 KiB
+    {4086, "S1SUSPEND"sv, "a hibernation image in swap space"},
+    {0, "LABELONE"sv, "an LVM physical volume"},
+    {0x200, "LABELONE"sv, "an LVM physical volume"},
+    {0x400, "LABELONE"sv, "an LVM physical volume"},
+    {0x600, "LABELONE"sv, "an LVM physical volume"},
+    {0, "\xFC\x4E\x2B\xA9"sv, "a member of a software RAID"},
+    {0x1000, "\xFC\x4E\x2B\xA9"sv, "a member of a software RAID"},
+    {0x1018, "\xC6\x85\x73\xF6\x4E\x1A\x45\xCA"sv, "a bcache device or bcachefs filesystem"},
+    {0, "bluestore block device"sv, "a Ceph BlueStore device"},
+    {0x438, "\x53\xEF"sv, "an ext2, ext3 or ext4 filesystem"},
+    {0, "XFSB"sv, "an XFS filesystem"},
+    {0x10040, "_BHRfS_M"sv, "a Btrfs filesystem"},
+    {0x400, "\x10\x20\xF5\xF2"sv, "an F2FS filesystem"},
+    {0x406, "\x34\x34"sv, "a NILFS2 filesystem"},
+    {3, "NTFS    "sv, "an NTFS filesystem"},
+    {3, "EXFAT   "sv, "an exFAT filesystem"},
+    {0x36, "FAT1"sv, "a FAT filesystem"},
+    {0x52, "FAT32   "sv, "a FAT filesystem"},
+    {0x20, "NXSB"sv, "an APFS container"},
+    {0x400, "H+\0\4"sv, "an HFS+ filesystem"},
+    {0x8001, "CD001"sv, "an ISO 9660 filesystem"},
+    {0x8001, "BEA01"sv, "a UDF filesystem"},
+    {0x8000, "JFS1"sv, "a JFS filesystem"},
+    {0x10034, "ReIsEr"sv, "a ReiserFS filesystem"},
+    {0x10000, "\x01\x16\x19\x70"sv, "a GFS2 filesystem"},
+    {0x400, "\xE2\xE1\xF5\xE0"sv, "an EROFS filesystem"},
+    {0, "hsqs"sv, "a SquashFS filesystem"},
+    {0x200, "EFI PART"sv, "a GPT partition table"},
+    {0x1000, "EFI PART"sv, "a GPT partition table"},
+    {0x1FE, "\x55\xAA"sv, "a DOS partition table or boot sector"},
+};
+
+// The blocks that marks stand in, read when they are first asked for.
+class Start {
+ public:
+  explicit Start(BlockDevice& device) : device_(device), buffer_(kBlockSize) {}
+
+  bool has(const Mark& mark) {
+    const std::uint64_t block = mark.offset >> kBlockShift;
+    if (block != block_) {
+      block_ = block;
+      readable_ = block < device_.geometry().blocks() && device_.read(block << kBlockShift, buffer_.span()).ok();
+    }
+    const std::string_view bytes(reinterpret_cast<const char*>(buffer_.data()), kBlockSize);
+    return readable_ && bytes.substr(mark.offset % kBlockSize, mark.bytes.size()) == mark.bytes;
+  }
+
+ private:
+  BlockDevice& device_;
+  AlignedBuffer buffer_;
+  std::uint64_t block_ = ~std::uint64_t{0};
+  bool readable_ = false;
+};
+
+}  // namespace
+
+std::string find_foreign_content(BlockDevice& device) {
+  Start start(device);
+  for (const Mark& mark : kMarks)
+    if (start.has(mark)) return mark.name;
+  return "";
+}
+
+}  // namespace varve::io
