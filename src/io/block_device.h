@@ -27,6 +27,7 @@ namespace varve::io {
 
 struct Geometry {
   std::uint64_t size_bytes = 0;         // rounded down to whole blocks
+  std::uint64_t missing_bytes = 0;      // at the end: never there to be read (of a device that is cut off)
   std::uint32_t physical_block = 4096;  // bytes
   bool is_block_device = false;
   bool rotational = false;
@@ -35,6 +36,7 @@ struct Geometry {
   std::string backend;  // "io_uring", "threads", "memory"
 
   std::uint64_t blocks() const { return size_bytes >> kBlockShift; }
+  std::uint64_t blocks_there() const { return (size_bytes - missing_bytes) >> kBlockShift; }
 };
 
 enum class IoKind : std::uint8_t { read, write, flush, discard };

@@ -15,7 +15,7 @@ constexpr std::uint64_t kPieceBlocks = 1024;  // 4 MiB
 void scan_device(io::BlockDevice& device, check::Progress* progress,
                  const std::function<void(BlockAddr, std::span<const std::byte>)>& visit) {
   AlignedBuffer buffer(kPieceBlocks * kBlockSize);
-  const std::uint64_t blocks = device.geometry().blocks();
+  const std::uint64_t blocks = device.geometry().blocks_there();
   for (std::uint64_t at = 0; at < blocks; at += kPieceBlocks) {
     const std::uint64_t count = std::min(kPieceBlocks, blocks - at);
     const bool whole = device.read(at * kBlockSize, buffer.span().first(count * kBlockSize)).ok();

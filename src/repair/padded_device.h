@@ -9,7 +9,9 @@ class PaddedDevice : public io::BlockDevice {
  public:
   // `below` must outlive this.
   PaddedDevice(io::BlockDevice& below, std::uint64_t blocks) : below_(below), geometry_(below.geometry()) {
-    if (blocks > geometry_.blocks()) geometry_.size_bytes = blocks * kBlockSize;
+    if (blocks <= geometry_.blocks()) return;
+    geometry_.missing_bytes += blocks * kBlockSize - geometry_.size_bytes;
+    geometry_.size_bytes = blocks * kBlockSize;
   }
 
   const io::Geometry& geometry() const override { return geometry_; }

@@ -26,8 +26,6 @@ std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* 
       found.push_back({*image, address, true});
     }
   });
-  const std::uint64_t blocks = device.geometry().blocks();
-  std::erase_if(found, [&](const FoundSuperblock& f) { return f.super.device_blocks > blocks; });
   return found;
 }
 
@@ -35,6 +33,10 @@ bool is_whole(io::BlockDevice& device, const Superblock& super) {
   LeafPlan plan;
   return TreeReader(device, super, plan).run().empty() && read_old_map(device, super, format::TreeId::reverse_map).sound &&
          read_old_map(device, super, format::TreeId::free_map).sound;
+}
+
+const Superblock& made_last(const std::vector<FoundSuperblock>& found) {
+  return std::ranges::max_element(found, {}, [](const FoundSuperblock& f) { return f.super.made; })->super;
 }
 
 // Each mount takes a new epoch and tells only the superblocks. An image is older: the chunk that follows its checkpoint
@@ -58,12 +60,12 @@ void adopt_epoch(io::BlockDevice& device, Superblock& super) {
 Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progress* progress, std::uint64_t identity,
                                           Serial above) {
   std::vector<FoundSuperblock> found = find_all(device, progress);
+  const std::uint64_t blocks = device.geometry().blocks();
   std::erase_if(found, [&](const FoundSuperblock& f) {
-    return (identity && f.super.identity != identity) || f.super.serial <= above;
+    return f.super.device_blocks > blocks || (identity && f.super.identity != identity) || f.super.serial <= above;
   });
   if (found.empty()) return Error(Errc::not_varve, fmt::format("{}: no superblock of a Varve filesystem anywhere", device.name()));
-  const auto newest = std::ranges::max_element(found, {}, [](const FoundSuperblock& f) { return f.super.made; });
-  identity = newest->super.identity;
+  identity = made_last(found).identity;
   std::erase_if(found, [&](const FoundSuperblock& f) { return f.super.identity != identity; });
   std::ranges::sort(found, [](const FoundSuperblock& a, const FoundSuperblock& b) {
     if (a.image != b.image) return b.image;
@@ -76,6 +78,11 @@ Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progre
   chosen->whole = whole;
   if (chosen->image) adopt_epoch(device, chosen->super);
   return *chosen;
+}
+
+std::uint64_t blocks_told_by_images(io::BlockDevice& device) {
+  const std::vector<FoundSuperblock> found = find_all(device, nullptr);
+  return found.empty() ? 0 : made_last(found).device_blocks;
 }
 
 }  // namespace varve::repair

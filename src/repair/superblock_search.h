@@ -20,4 +20,8 @@ struct FoundSuperblock {
 Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progress* progress, std::uint64_t identity = 0,
                                           Serial above = {});
 
+// The size of the filesystem that was made last, in blocks, as its images tell it: more than there are if the device is
+// cut off. 0: none.
+std::uint64_t blocks_told_by_images(io::BlockDevice& device);
+
 }  // namespace varve::repair

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "repair/brimful.h"
 #include "repair/populated.h"
 #include "varve/command.h"
 
@@ -100,6 +101,58 @@ TEST_F(Salvage, WhatIsLeftOfACutOffImage) {
   const auto report = salvage(cut);
   EXPECT_GT(report["errors"], 0);
   EXPECT_LT(differences(expected).size(), expected.paths.size() / 2) << report.dump(1);
+}
+
+// Where fsck cannot write what it would have to: it says that this is the way out.
+TEST_F(Salvage, WithoutAFreeBlock) {
+  for (const bool superblocks_lost : {false, true}) {
+    const auto image = image_without_a_free_block();
+    if (superblocks_lost)
+      for (const std::uint64_t copy : {std::uint64_t{0}, image->geometry().blocks() - 1})
+        image->poke(copy * kBlockSize, std::array<std::byte, kBlockSize>{});
+    const Seen expected = look_at(*image->snapshot());
+    const auto report = salvage(*image);
+    EXPECT_EQ(report["files"], 1) << report.dump(1);
+    EXPECT_GT(report["errors"], 0);
+    EXPECT_GT(report["damaged_blocks"], 0) << "of the file's end";
+    const std::string bytes = bytes_of(folder_ / "out/file");
+    EXPECT_GT(bytes.size(), 2000 * kBlockSize);
+    std::vector<std::byte> wanted(kBlockSize);
+    image->peek(1500 * kBlockSize, wanted);
+    EXPECT_NE(bytes.find(std::string_view(reinterpret_cast<const char*>(wanted.data()), kBlockSize)), std::string::npos);
+    files::remove_all(folder_ / "out");
+  }
+}
+
+TEST_F(Salvage, WhatIsLeftOfACutOffImageWithoutSuperblocks) {
+  const auto image = populated_image(false);
+  const Seen expected = look_at(*image->snapshot());
+  std::vector<std::byte> part(image->geometry().size_bytes / 2);
+  image->peek(0, part);
+  io::MemDevice cut(part.size());
+  cut.poke(0, part);
+  cut.poke(0, std::array<std::byte, kBlockSize>{});
+  const auto report = salvage(cut);
+  EXPECT_LT(differences(expected).size(), expected.paths.size() / 2) << report.dump(1);
+}
+
+// A forged or freakish superblock must not make the tool prepare for what is not there.
+TEST_F(Salvage, ASuperblockThatTellsOfFarMoreThanIsThereIsRefused) {
+  const auto image = populated_image(false);
+  std::array<std::byte, kBlockSize> block;
+  image->peek(0, block);
+  format::Superblock super = *format::decode_superblock(block);
+  super.device_blocks = std::uint64_t{1} << 40;
+  super.segments = (super.device_blocks - super.first_segment.v - 1) / super.segment_blocks;
+  format::encode_superblock(super, block);
+  image->poke(0, block);
+  EXPECT_TRUE(image->save(folder_ / "image").ok());
+  std::ostringstream out, err;
+  std::istringstream in;
+  const std::string source = folder_ / "image", target = folder_ / "out";
+  const char* const argv[] = {"varve", "salvage", source.c_str(), target.c_str()};
+  EXPECT_EQ(tool::run(4, argv, {in, out, err}), 1);
+  EXPECT_NE(err.str().find("1099511627776 blocks"), std::string::npos) << err.str();
 }
 
 TEST_F(Salvage, BothSuperblocksLost) {

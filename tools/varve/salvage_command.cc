@@ -1,19 +1,14 @@
 // varve salvage: repairs an image in memory, as far as that goes, and copies out what can be read.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "base/buffer.h"
 #include "base/json_text.h"
-#include "fs/filesystem.h"
-#include "io/overlay_device.h"
-#include "repair/padded_device.h"
-#include "repair/repair.h"
 #include "varve/command.h"
 #include "varve/salvage_copy.h"
+#include "varve/salvage_source.h"
 
 namespace varve::tool {
 
@@ -24,45 +19,23 @@ struct Arguments {
   bool json = false;
 };
 
-Status recover(io::BlockDevice& device, bool accept_log_damage) {
-  fs::Options options;
-  options.background = options.cleaner = false;
-  options.accept_log_damage = accept_log_damage;
-  auto filesystem = TRY(fs::Filesystem::mount(device, options));
-  return filesystem->unmount();
-}
-
-// How large the filesystem is according to its first superblock; 0 when that is lost.
-std::uint64_t blocks_of(io::BlockDevice& device) {
-  AlignedBuffer block(kBlockSize);
-  if (!device.read(0, block.span()).ok()) return 0;
-  const auto super = format::decode_superblock(block.span());
-  return super.ok() ? super->device_blocks : 0;
-}
-
 struct Salvaged {
   repair::Outcome repair;
+  std::string failure;  // of the repair
   SalvageReport copy;
 };
 
 Result<Salvaged> salvage(const Arguments& arguments) {
-  spdlog::set_level(spdlog::level::off);  // damage is what is expected here
-  const auto device = TRY(io::open_device(arguments.source, {.access = io::Access::read_only}));
-  repair::PaddedDevice padded(*device, blocks_of(*device));
-  io::OverlayDevice overlay(padded);
-  Salvaged result;
-  result.repair = TRY(repair::repair(overlay, recover, {.search = true}));
-  fs::Options options;
-  options.read_only = true;
-  options.background = options.cleaner = false;
-  const auto filesystem = TRY(fs::Filesystem::mount(overlay, options));
-  result.copy = TRY(salvage_copy(*filesystem, arguments.target));
+  const auto source = TRY(SalvageSource::open(arguments.source));
+  Salvaged result{source->repaired(), source->failure(), {}};
+  result.copy = TRY(salvage_copy(source->filesystem(), arguments.target));
   return result;
 }
 
 void print_text(const Salvaged& s, const Arguments& arguments, std::ostream& out) {
   for (const repair::Action& action : s.repair.actions.kept())
     if (repair::safety_of(action.code) == repair::Safety::lossy) out << to_line(action) << "\n";
+  if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
   for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", loss.path, loss.what);
   out << fmt::format("{} files, {} directories, {} symlinks, {} others with {} bytes copied to {}\n", s.copy.files,
                      s.copy.directories, s.copy.symlinks, s.copy.others, s.copy.bytes, arguments.target);
@@ -81,6 +54,7 @@ void print_json(const Salvaged& s, std::ostream& out) {
   json["bytes"] = s.copy.bytes;
   json["damaged_blocks"] = s.copy.damaged_blocks;
   json["errors"] = s.repair.before.errors();
+  if (!s.failure.empty()) json["not_repaired"] = s.failure;
   json["repairs"] = nlohmann::ordered_json::array();
   for (const repair::Action& action : s.repair.actions.kept()) {
     nlohmann::ordered_json one{{"code", static_cast<unsigned>(action.code)}, {"name", repair::name_of(action.code)}};

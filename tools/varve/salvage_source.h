@@ -1,0 +1,44 @@
+// A damaged image as `varve salvage` sees it: as large as the filesystem on it once was, and repaired in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fs/filesystem.h"
+#include "io/overlay_device.h"
+#include "repair/padded_device.h"
+#include "repair/repair.h"
+
+namespace varve::tool {
+
+class SalvageSource {
+ public:
+  // Errors only where there is nothing to mount.
+  static Result<std::unique_ptr<SalvageSource>> open(const std::string& path);
+
+  const repair::Outcome& repaired() const { return outcome_; }
+  const std::string& failure() const { return failure_; }  // why it was not repaired; or ""
+  fs::Filesystem& filesystem() { return *filesystem_; }     // read-only
+
+ private:
+  // What lies on a device: its missing end, then changes.
+  struct Layer {
+    repair::PaddedDevice padded;
+    io::OverlayDevice changed;
+    Layer(io::BlockDevice& below, std::uint64_t blocks) : padded(below, blocks), changed(padded) {}
+  };
+
+  explicit SalvageSource(std::unique_ptr<io::BlockDevice> device) : device_(std::move(device)) {}
+  Status repair();
+  Status repair_with_more_room();
+  Status mount();
+
+  std::unique_ptr<io::BlockDevice> device_;
+  std::unique_ptr<Layer> whole_;
+  std::unique_ptr<Layer> enlarged_;  // above it, if there is no room for a repair
+  repair::Outcome outcome_;
+  std::string failure_;
+  std::unique_ptr<fs::Filesystem> filesystem_;
+};
+
+}  // namespace varve::tool
