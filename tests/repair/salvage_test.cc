@@ -110,7 +110,6 @@ TEST_F(Salvage, WithoutAFreeBlock) {
     if (superblocks_lost)
       for (const std::uint64_t copy : {std::uint64_t{0}, image->geometry().blocks() - 1})
         image->poke(copy * kBlockSize, std::array<std::byte, kBlockSize>{});
-    const Seen expected = look_at(*image->snapshot());
     const auto report = salvage(*image);
     EXPECT_EQ(report["files"], 1) << report.dump(1);
     EXPECT_GT(report["errors"], 0);

@@ -4,16 +4,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <unordered_map>
 
 #include "base/buffer.h"
+#include "varve/salvage_attributes.h"
 
 namespace varve::tool {
 
@@ -41,6 +42,9 @@ class Descriptor {
 
 std::string reason() { return std::strerror(errno); }
 
+// With these the host's filesystem takes nothing more; others are about one file.
+bool ends_everything(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO; }
+
 class Copier {
  public:
   Copier(fs::Filesystem& filesystem, int root, SalvageReport& report)
@@ -62,15 +66,17 @@ class Copier {
 
   std::vector<Name> list(Ino ino, const std::string& path);
   Status copy(const Name& name, int directory, const std::string& path);
-  Status copy_directory(Ino ino, const fs::Attr& attr, int parent, const std::string& name, const std::string& path);
-  void finish(int fd, const fs::Attr& attr, const std::string& path);
+  Status cannot(const char* what, const std::string& path);  // a loss, or the end; errno says
+  Status copy_directory(const fs::Attr& attr, int parent, const std::string& name, const std::string& path);
   Status copy_file(const fs::Attr& attr, int directory, const std::string& name, const std::string& path);
   Status copy_data(const fs::Attr& attr, int file, const std::string& path);
-  Status copy_piece(Ino ino, std::uint64_t offset, std::uint64_t length, int file, std::vector<std::uint64_t>& bad);
+  // false: the host takes no more of this file, which has been reported.
+  Result<bool> copy_piece(Ino ino, std::uint64_t offset, std::uint64_t length, int file, const std::string& path,
+                          std::vector<std::uint64_t>& bad);
+  Result<bool> write(int file, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path);
   void tell_damage(const std::string& path, const std::vector<std::uint64_t>& bad);
-  void copy_symlink(const fs::Attr& attr, int directory, const std::string& name, const std::string& path);
-  void copy_special(const fs::Attr& attr, int directory, const std::string& name, const std::string& path);
-  void copy_xattrs(Ino ino, int fd, const std::string& path);
+  Status copy_symlink(const fs::Attr& attr, int directory, const std::string& name, const std::string& path);
+  Status copy_special(const fs::Attr& attr, int directory, const std::string& name, const std::string& path);
 
   fs::Filesystem& fs_;
   const int root_;
@@ -117,45 +123,45 @@ Status Copier::copy(const Name& name, int directory, const std::string& path) {
     report_.lose(path, attr.error().message());
     return {};
   }
-  if (S_ISDIR(attr->mode)) return copy_directory(name.ino, *attr, directory, name.name, path);
+  if (S_ISDIR(attr->mode)) return copy_directory(*attr, directory, name.name, path);
   if (attr->nlink > 1) {
     const auto [first, fresh] = first_paths_.try_emplace(name.ino, path);
     if (!fresh && ::linkat(root_, first->second.c_str(), directory, name.name.c_str(), 0) == 0) return {};
   }
   if (S_ISREG(attr->mode)) return copy_file(*attr, directory, name.name, path);
-  if (S_ISLNK(attr->mode)) copy_symlink(*attr, directory, name.name, path);
-  else copy_special(*attr, directory, name.name, path);
+  if (S_ISLNK(attr->mode)) return copy_symlink(*attr, directory, name.name, path);
+  return copy_special(*attr, directory, name.name, path);
+}
+
+Status Copier::cannot(const char* what, const std::string& path) {
+  const int error = errno;
+  if (ends_everything(error))
+    return Error(errc_from_errno(error), fmt::format("the host's filesystem: {}: {}: {}; {} files with {} bytes were copied before", path,
+                                                     what, std::strerror(error), report_.files, report_.bytes));
+  report_.lose(path, fmt::format("{}: {}", what, std::strerror(error)));
   return {};
 }
 
-Status Copier::copy_directory(Ino ino, const fs::Attr& attr, int parent, const std::string& name, const std::string& path) {
-  if (::mkdirat(parent, name.c_str(), 0700) != 0) {
-    report_.lose(path, "cannot be made: " + reason());
-    return {};
-  }
+Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::string& name, const std::string& path) {
+  if (::mkdirat(parent, name.c_str(), 0700) != 0) return cannot("cannot be made", path);
   const Descriptor directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.ok()) {
     report_.lose(path, "cannot be opened: " + reason());
     return {};
   }
   ++report_.directories;
-  TRY(copy_entries(ino, directory.get(), path));
-  copy_xattrs(ino, directory.get(), path);
-  finish(directory.get(), attr, path);
+  TRY(copy_entries(attr.ino, directory.get(), path));
+  copy_attributes(fs_, attr, {parent, name, directory.get(), path}, report_);
   return {};
 }
 
 Status Copier::copy_file(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
   const Descriptor file(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.ok()) {
-    report_.lose(path, "cannot be made: " + reason());
-    return {};
-  }
+  if (!file.ok()) return cannot("cannot be made", path);
   ++report_.files;
-  if (::ftruncate(file.get(), static_cast<off_t>(attr.size)) != 0) report_.lose(path, "its size: " + reason());
+  if (::ftruncate(file.get(), static_cast<off_t>(attr.size)) != 0) TRY(cannot("its size", path));
   TRY(copy_data(attr, file.get(), path));
-  copy_xattrs(attr.ino, file.get(), path);
-  finish(file.get(), attr, path);
+  copy_attributes(fs_, attr, {directory, name, file.get(), path}, report_);
   return {};
 }
 
@@ -166,29 +172,41 @@ Status Copier::copy_data(const fs::Attr& attr, int file, const std::string& path
     if (data.fails_with(Errc::no_such_offset)) break;
     if (data.ok()) at = *data;
     const std::uint64_t length = std::min<std::uint64_t>(kPieceBytes - at % kPieceBytes, attr.size - at);
-    TRY(copy_piece(attr.ino, at, length, file, bad));
+    if (!TRY(copy_piece(attr.ino, at, length, file, path, bad))) break;
     at += length;
   }
   tell_damage(path, bad);
   return {};
 }
 
-Status Copier::copy_piece(Ino ino, std::uint64_t offset, std::uint64_t length, int file, std::vector<std::uint64_t>& bad) {
+Result<bool> Copier::copy_piece(Ino ino, std::uint64_t offset, std::uint64_t length, int file, const std::string& path,
+                                std::vector<std::uint64_t>& bad) {
   const auto out = buffer_.span().first(length);
   const auto got = call([&](fs::Operation& op) { return fs_.read(op, ino, offset, out); });
-  if (got.ok()) {
-    if (::pwrite(file, out.data(), *got, static_cast<off_t>(offset)) != static_cast<ssize_t>(*got))
-      return Error(errc_from_errno(errno), "the host's filesystem: " + reason());
-    report_.bytes += *got;
-    return {};
-  }
+  if (got.ok()) return write(file, out.first(*got), offset, path);
   if (length <= kBlockSize) {
     bad.push_back(block_of(offset));
-    return {};
+    return true;
   }
   for (std::uint64_t at = 0; at < length; at += kBlockSize)
-    TRY(copy_piece(ino, offset + at, std::min<std::uint64_t>(kBlockSize, length - at), file, bad));
-  return {};
+    if (!TRY(copy_piece(ino, offset + at, std::min<std::uint64_t>(kBlockSize, length - at), file, path, bad))) return false;
+  return true;
+}
+
+Result<bool> Copier::write(int file, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (n == 0) errno = EIO;
+      TRY(cannot(fmt::format("cannot be written from byte {} on", offset).c_str(), path));
+      return false;
+    }
+    report_.bytes += static_cast<std::uint64_t>(n);
+    offset += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return true;
 }
 
 void Copier::tell_damage(const std::string& path, const std::vector<std::uint64_t>& bad) {
@@ -206,36 +224,23 @@ void Copier::tell_damage(const std::string& path, const std::vector<std::uint64_
   if (!bad.empty()) report_.lose(path, "holes instead of bytes " + ranges);
 }
 
-void Copier::copy_symlink(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
+Status Copier::copy_symlink(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
   const auto target = call([&](fs::Operation& op) { return fs_.readlink(op, attr.ino); });
-  if (!target.ok()) return report_.lose(path, target.error().message());
-  if (::symlinkat(target->c_str(), directory, name.c_str()) != 0) return report_.lose(path, "cannot be made: " + reason());
-  ++report_.symlinks;
-  if (::geteuid() == 0 && ::fchownat(directory, name.c_str(), attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) != 0)
-    report_.lose(path, "its owner: " + reason());
-}
-
-void Copier::copy_special(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
-  if (::mknodat(directory, name.c_str(), attr.mode, attr.rdev) != 0) return report_.lose(path, "cannot be made: " + reason());
-  ++report_.others;
-}
-
-void Copier::copy_xattrs(Ino ino, int fd, const std::string& path) {
-  const auto names = call([&](fs::Operation& op) { return fs_.listxattr(op, ino); });
-  if (!names.ok()) return report_.lose(path, "extended attributes: " + names.error().message());
-  for (const std::string& name : *names) {
-    const auto value = call([&](fs::Operation& op) { return fs_.getxattr(op, ino, name); });
-    if (!value.ok() || ::fsetxattr(fd, name.c_str(), value->data(), value->size(), 0) != 0)
-      report_.lose(path, fmt::format("extended attribute {}: {}", name, value.ok() ? reason() : value.error().message()));
+  if (!target.ok()) {
+    report_.lose(path, target.error().message());
+    return {};
   }
+  if (::symlinkat(target->c_str(), directory, name.c_str()) != 0) return cannot("cannot be made", path);
+  ++report_.symlinks;
+  copy_attributes(fs_, attr, {directory, name, -1, path}, report_);
+  return {};
 }
 
-void Copier::finish(int fd, const fs::Attr& attr, const std::string& path) {
-  if (::geteuid() == 0 && ::fchown(fd, attr.uid, attr.gid) != 0) report_.lose(path, "its owner: " + reason());
-  if (::fchmod(fd, attr.mode & 07777) != 0) report_.lose(path, "its mode: " + reason());
-  auto time = [](const Timestamp& t) { return timespec{static_cast<time_t>(t.seconds), static_cast<long>(t.nanoseconds)}; };
-  const timespec times[] = {time(attr.atime), time(attr.mtime)};
-  if (::futimens(fd, times) != 0) report_.lose(path, "its times: " + reason());
+Status Copier::copy_special(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
+  if (::mknodat(directory, name.c_str(), attr.mode, attr.rdev) != 0) return cannot("cannot be made", path);
+  ++report_.others;
+  copy_attributes(fs_, attr, {directory, name, -1, path}, report_);
+  return {};
 }
 
 Status prepare(const std::string& target) {
@@ -257,6 +262,7 @@ Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string
   TRY(prepare(target));
   const Descriptor root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.ok()) return Error(errc_from_errno(errno), fmt::format("{}: {}", target, reason()));
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large for the host's limits is an error like others
   SalvageReport report;
   Copier copier(filesystem, root.get(), report);
   TRY(copier.copy_entries(kRootIno, root.get(), ""));

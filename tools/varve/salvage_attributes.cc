@@ -1,0 +1,55 @@
+#include "varve/salvage_attributes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace varve::tool {
+
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+template <class Function>
+auto call(fs::Filesystem& filesystem, Function&& function) {
+  fs::Operation operation(filesystem.engine(), fs::Caller{});
+  return fs::block_on(operation, [&] { return function(operation); });
+}
+
+bool set_xattr(const SalvagedPlace& place, const std::string& name, std::span<const std::byte> value) {
+  if (place.fd >= 0) return ::fsetxattr(place.fd, name.c_str(), value.data(), value.size(), 0) == 0;
+  const std::string there = fmt::format("/proc/self/fd/{}/{}", place.directory, place.name);
+  return ::lsetxattr(there.c_str(), name.c_str(), value.data(), value.size(), 0) == 0;
+}
+
+void copy_xattrs(fs::Filesystem& filesystem, Ino ino, const SalvagedPlace& place, SalvageReport& report) {
+  const auto names = call(filesystem, [&](fs::Operation& op) { return filesystem.listxattr(op, ino); });
+  if (!names.ok()) return report.lose(place.path, "extended attributes: " + names.error().message());
+  for (const std::string& name : *names) {
+    const auto value = call(filesystem, [&](fs::Operation& op) { return filesystem.getxattr(op, ino, name); });
+    if (!value.ok() || !set_xattr(place, name, std::as_bytes(std::span(*value))))
+      report.lose(place.path, fmt::format("extended attribute {}: {}", name, value.ok() ? reason() : value.error().message()));
+  }
+}
+
+}  // namespace
+
+// In this order: a change of the owner takes capabilities away, and the bits of set-user-ID programs; the rest takes nothing.
+void copy_attributes(fs::Filesystem& filesystem, const fs::Attr& attr, const SalvagedPlace& place, SalvageReport& report) {
+  const char* name = place.name.c_str();
+  if (::geteuid() == 0 && ::fchownat(place.directory, name, attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) != 0)
+    report.lose(place.path, "its owner: " + reason());
+  copy_xattrs(filesystem, attr.ino, place, report);
+  if (!S_ISLNK(attr.mode) && ::fchmodat(place.directory, name, attr.mode & 07777, 0) != 0)
+    report.lose(place.path, "its mode: " + reason());
+  auto time = [](const Timestamp& t) { return timespec{static_cast<time_t>(t.seconds), static_cast<long>(t.nanoseconds)}; };
+  const timespec times[] = {time(attr.atime), time(attr.mtime)};
+  if (::utimensat(place.directory, name, times, AT_SYMLINK_NOFOLLOW) != 0) report.lose(place.path, "its times: " + reason());
+}
+
+}  // namespace varve::tool
