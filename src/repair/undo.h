@@ -1,8 +1,10 @@
 // Keeps what a repair overwrites, so that the device can be brought back byte by byte.
 //
-// The file: 8 bytes magic "VARVEUN1", u64 blocks of the device; then per record u64 address, u32 blocks, u32 CRC-32C of all
-// that follows up to the end of the record, u64 sequence from 0, and the old blocks. Each block is saved once, and is on
-// the medium before it is overwritten. A torn last record counts for nothing: its write had not begun.
+// The file: 8 bytes magic "VARVEUN2", u64 blocks of the device, u64 identity of the filesystem (0: not known), u32 0, u32
+// CRC-32C of all that. Then records: u64 address, u32 blocks, u32 CRC-32C of the whole record without this field, u64 sequence
+// from 0, and the old blocks. Each block is saved once, and its record is on the medium before it is overwritten. The
+// last record has address 2^64 - 1, no blocks, but u64 with the CRC-32C of all saved blocks, in the order of the records, as
+// the repair has left them. Without it the repair was cut off, and the record before may be torn: its write had not begun.
 #pragma once
 
 #include <memory>
@@ -28,27 +30,34 @@ class UndoDevice : public io::BlockDevice {
 
   std::uint64_t saved_blocks() const { return saved_blocks_; }
 
+  // The repair has ended, well or not: writes the last record. Nothing may be written through this any more.
+  Status finish();
+
  private:
   friend class UndoQueue;
   UndoDevice(io::BlockDevice& below, int fd) : below_(below), fd_(fd), saved_(below.geometry().blocks()) {}
 
   int save(const io::IoRequest& request);  // 0 or an errno
   int save_run(std::uint64_t first, std::uint64_t blocks);
+  int put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload);
 
   io::BlockDevice& below_;
   const int fd_;
   std::mutex mutex_;
   // Under mutex_:
   std::vector<bool> saved_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> records_;  // address, blocks
   std::uint64_t saved_blocks_ = 0;
-  std::uint64_t sequence_ = 0;
 };
 
 struct UndoResult {
   std::uint64_t blocks = 0;
+  bool complete = true;  // false: the file's last record is missing
 };
 
-// Writes the saved blocks back and flushes. Errc::invalid: no undo file, or of a device of another size.
-Result<UndoResult> apply_undo(io::BlockDevice& device, const std::string& path);
+// Writes the saved blocks back and flushes. Before the first write it reads all of the file. Errc::invalid, and nothing is
+// changed: no undo file, a damaged one, or one of another device or filesystem. The same without `force` if the last record is
+// missing, or if the device has been written to since the repair.
+Result<UndoResult> apply_undo(io::BlockDevice& device, const std::string& path, bool force);
 
 }  // namespace varve::repair

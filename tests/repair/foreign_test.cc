@@ -1,22 +1,15 @@
 // Devices that have been given to something else: what is left of an old filesystem is not believed unless somebody says so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <sstream>
 
 #include "check/checking.h"
-#include "fsck/command.h"
-#include "fsck/recovery.h"
+#include "repair/fsck_image.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
-#include "support/settings.h"
 
 namespace varve::repair::test {
 namespace {
 
-namespace files = std::filesystem;
 using namespace std::string_view_literals;
 
 struct Newcomer {
@@ -29,48 +22,24 @@ struct Newcomer {
 
 class Foreign : public testing::TestWithParam<Newcomer> {
  protected:
-  Foreign() {
-    char path[] = "/tmp/varve-foreign-XXXXXX";
-    folder_ = mkdtemp(path);
-  }
-  ~Foreign() override { files::remove_all(folder_); }
-
-  int fsck(std::vector<std::string> arguments) {
-    const std::string image = folder_ / "image";
-    arguments.insert(arguments.begin(), "fsck.varve");
-    arguments.push_back(image);
-    std::vector<const char*> argv;
-    for (const auto& argument : arguments) argv.push_back(argument.c_str());
-    said_.str("");
-    return fsck::run(static_cast<int>(argv.size()), argv.data(), {said_, said_, false, fsck::recover});
-  }
-
-  std::vector<std::byte> saved() const { return bytes_of(**io::MemDevice::load(folder_ / "image")); }
-  static std::vector<std::byte> bytes_of(const io::MemDevice& device) {
-    std::vector<std::byte> bytes(device.geometry().size_bytes);
-    device.peek(0, bytes);
-    return bytes;
-  }
-
   void expect_left_alone(const io::MemDevice& image, const std::string& why) {
-    ASSERT_TRUE(image.save(folder_ / "image").ok());
+    image_.save(image);
     for (const char* how : {"-n", "-p", "-y"}) {
-      EXPECT_EQ(fsck({how, "-f"}), fsck::kOperationalError) << how << ": " << said_.str();
-      EXPECT_THAT(said_.str(), testing::AllOf(testing::HasSubstr(why), testing::HasSubstr("--search")));
-      ASSERT_EQ(saved(), bytes_of(image)) << how;
+      EXPECT_EQ(image_.fsck({how, "-f"}), fsck::kOperationalError) << how << ": " << image_.said();
+      EXPECT_THAT(image_.said(), testing::AllOf(testing::HasSubstr(why), testing::HasSubstr("--search")));
+      ASSERT_EQ(image_.bytes(), FsckImage::bytes_of(image)) << how;
     }
   }
 
   void expect_brought_back(const Seen& expected) {
-    EXPECT_EQ(fsck({"-y", "--search"}), fsck::kCorrected) << said_.str();
-    EXPECT_EQ(fsck({"-f", "--data"}), fsck::kClean) << said_.str();
-    const Seen found = look_at(**io::MemDevice::load(folder_ / "image"));
+    EXPECT_EQ(image_.fsck({"-y", "--search"}), fsck::kCorrected) << image_.said();
+    EXPECT_EQ(image_.fsck({"-f", "--data"}), fsck::kClean) << image_.said();
+    const Seen found = look_at(*image_.load());
     EXPECT_EQ(found.error, "");
     EXPECT_EQ(found.paths, expected.paths);
   }
 
-  files::path folder_;
-  std::ostringstream said_;
+  FsckImage image_;
 };
 
 TEST_P(Foreign, ContentIsLeftAloneUntilToldOtherwise) {
@@ -85,7 +54,7 @@ TEST_P(Foreign, ContentIsLeftAloneUntilToldOtherwise) {
   const auto device = image->snapshot();
   const Seen mounted = look_at(*device);
   EXPECT_THAT(mounted.error, testing::AllOf(testing::HasSubstr(newcomer.name), testing::HasSubstr("fsck.varve --search")));
-  EXPECT_EQ(bytes_of(*device), bytes_of(*image));
+  EXPECT_EQ(FsckImage::bytes_of(*device), FsckImage::bytes_of(*image));
   expect_brought_back(expected);
 }
 
@@ -109,8 +78,8 @@ TEST_F(Foreign, WithoutWholeTreesASuperblockIsNotTaken) {
   wipe(*image, BlockAddr{image->geometry().blocks() - 1});
   wipe(*image, node_of(builder, format::TreeId::reverse_map, 1));
   expect_left_alone(*image, "");
-  EXPECT_EQ(fsck({"-y"}), fsck::kOperationalError);
-  EXPECT_THAT(said_.str(), testing::HasSubstr("its trees are damaged"));
+  EXPECT_EQ(image_.fsck({"-y"}), fsck::kOperationalError);
+  EXPECT_THAT(image_.said(), testing::HasSubstr("its trees are damaged"));
   expect_brought_back(expected);
 }
 

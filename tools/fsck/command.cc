@@ -33,7 +33,7 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_flag("-p,-a", a.preen, "Repair only what loses nothing; trust a clean filesystem unless -f is given")
       ->excludes(nothing)
       ->excludes(yes);
-  app.add_flag("-f", a.force, "Check even if the filesystem was unmounted cleanly");
+  app.add_flag("-f", a.force, "Check even if the filesystem was unmounted cleanly; with --undo-apply: apply it all the same");
   app.add_flag("--data", a.verify_data, "Also read all data and verify its checksums");
   app.add_flag("--search", a.search, "Look for lost superblocks on the whole device, even if something else is there");
   app.add_option("--undo", a.undo, "Keep what a repair overwrites in this file, which must not exist");
@@ -79,7 +79,11 @@ Result<repair::Outcome> repair_in_place(const Arguments& a, const World& world, 
   const auto device = TRY(io::open_device(a.path, {}));
   if (a.undo.empty()) return repair::repair(*device, world.recover, options, progress);
   const auto undo = TRY(repair::UndoDevice::create(*device, a.undo));
-  return repair::repair(*undo, world.recover, options, progress);
+  auto done = repair::repair(*undo, world.recover, options, progress);
+  if (const Status finished = undo->finish(); !finished.ok())
+    world.err << fmt::format("fsck.varve: {}: its end cannot be written, --undo-apply will need -f: {}\n", a.undo,
+                             finished.error().message());
+  return done;
 }
 
 struct Run {
@@ -111,14 +115,15 @@ int exit_code(const Run& run) {
 int undo(const Arguments& a, const World& world) {
   auto apply = [&]() -> Result<repair::UndoResult> {
     const auto device = TRY(io::open_device(a.path, {}));
-    return repair::apply_undo(*device, a.undo_apply);
+    return repair::apply_undo(*device, a.undo_apply, a.force);
   };
   const auto done = apply();
   if (!done.ok()) {
     world.err << "fsck.varve: " << done.error().message() << "\n";
     return kOperationalError;
   }
-  world.out << fmt::format("{}: {} blocks brought back\n", a.path, done->blocks);
+  world.out << fmt::format("{}: {} blocks brought back{}\n", a.path, done->blocks,
+                           done->complete ? "" : "; the undo file has no end, what it does not hold stays as it is");
   return kClean;
 }
 

@@ -1,0 +1,131 @@
+// fsck.varve --undo-apply: all or nothing, and only where the repair was.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "check/checking.h"
+#include "repair/fsck_image.h"
+#include "repair/node_surgery.h"
+#include "repair/populated.h"
+
+namespace varve::repair::test {
+namespace {
+
+namespace files = std::filesystem;
+
+constexpr std::uint64_t kHeaderBytes = 32;
+constexpr std::uint64_t kEndBytes = 32;  // the last record
+
+class Undo : public testing::Test {
+ protected:
+  // A repair whose undo file has several records.
+  Undo() {
+    ImageBuilder builder;
+    check::test::fill(builder);
+    const auto device = builder.build();
+    wipe(*device, node_of(builder, format::TreeId::reverse_map, 1));
+    wipe(*device, BlockAddr{builder.super().device_blocks - 1});
+    image_.save(*device);
+    damaged_ = image_.bytes();
+    EXPECT_EQ(image_.fsck({"-y", "--undo", undo()}), fsck::kCorrected) << image_.said();
+    repaired_ = image_.bytes();
+  }
+
+  std::string undo() const { return image_.path("undo"); }
+
+  std::vector<char> file() const {
+    std::ifstream in(undo(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write_file(const std::vector<char>& bytes) const {
+    std::ofstream(undo(), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  // Where the record stands.
+  std::uint64_t record(unsigned number) const {
+    const auto bytes = file();
+    std::uint64_t at = kHeaderBytes;
+    for (; number > 0; --number) {
+      std::uint32_t blocks;
+      std::memcpy(&blocks, bytes.data() + at + 8, sizeof(blocks));
+      at += 24 + blocks * kBlockSize;
+    }
+    return at;
+  }
+
+  void expect_refused(const std::vector<std::string>& options, const char* why) {
+    const auto before = image_.bytes();
+    std::vector<std::string> arguments{"--undo-apply", undo()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    EXPECT_EQ(image_.fsck(arguments), fsck::kOperationalError) << image_.said();
+    EXPECT_THAT(image_.said(), testing::HasSubstr(why));
+    EXPECT_EQ(image_.bytes(), before);
+  }
+
+  FsckImage image_;
+  std::vector<std::byte> damaged_, repaired_;
+};
+
+TEST_F(Undo, BringsBackEveryByte) {
+  EXPECT_NE(repaired_, damaged_);
+  EXPECT_EQ(image_.fsck({"--undo-apply", undo()}), fsck::kClean) << image_.said();
+  EXPECT_EQ(image_.bytes(), damaged_);
+}
+
+TEST_F(Undo, ADamagedFileChangesNothing) {
+  const auto good = file();
+  ASSERT_LT(record(3), good.size());
+  // In the bytes of record 2, its address, its number of blocks, its sequence; in the header.
+  for (const std::uint64_t at : {record(2) + 100, record(2), record(2) + 8, record(2) + 16, std::uint64_t{17}}) {
+    auto bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    write_file(bytes);
+    expect_refused({}, "damaged");
+    expect_refused({"-f"}, "damaged");
+  }
+  write_file(std::vector<char>(100, 'x'));
+  expect_refused({"-f"}, "not an undo file");
+}
+
+// What a repair leaves that was cut off. It can be used, but only if somebody says so.
+TEST_F(Undo, AFileWithoutAnEndNeedsForce) {
+  const auto good = file();
+  for (const std::uint64_t size : {good.size() - 1, good.size() - kEndBytes, record(2) + 500}) {
+    write_file(good);
+    files::resize_file(undo(), size);
+    expect_refused({}, "has no end");
+  }
+  write_file(good);
+  files::resize_file(undo(), good.size() - kEndBytes);
+  EXPECT_EQ(image_.fsck({"--undo-apply", undo(), "-f"}), fsck::kClean) << image_.said();
+  EXPECT_THAT(image_.said(), testing::HasSubstr("no end"));
+  EXPECT_EQ(image_.bytes(), damaged_);
+}
+
+TEST_F(Undo, AnotherFilesystemOfTheSameSizeIsRefused) {
+  io::MemDevice other(damaged_.size());
+  ASSERT_TRUE(varve::test::make_image(other, {.seed = 77}).ok());
+  image_.save(other);
+  expect_refused({}, "another filesystem");
+  expect_refused({"-f"}, "another filesystem");
+  image_.save(io::MemDevice(damaged_.size()));
+  expect_refused({}, "not as the repair has left it");
+}
+
+TEST_F(Undo, WhatWasWrittenToSinceIsRefused) {
+  {
+    const auto device = io::open_device(image_.path(), {});
+    ASSERT_TRUE(device.ok());
+    varve::test::ManualClock clock;
+    SeededRandom random(5);
+    varve::test::FsFixture fixture(**device, varve::test::test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    EXPECT_TRUE(fixture.make("/new", 0100644).ok());
+    EXPECT_TRUE(fixture.unmount().ok());
+  }
+  expect_refused({}, "not as the repair has left it");
+  EXPECT_EQ(image_.fsck({"--undo-apply", undo(), "-f"}), fsck::kClean) << image_.said();
+}
+
+}  // namespace
+}  // namespace varve::repair::test
