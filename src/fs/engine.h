@@ -65,7 +65,8 @@ class Engine {
   void reap_later(Ino ino);  // on the maintenance thread
   bool reap_waiting();       // those; false: none could be freed yet
   bool anything_to_reap();
-  Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
+  Result<std::uint64_t> trim(Operation& operation, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
+  void start_discard(Trim& trim, std::function<void()> came);  // of what that waits for
   Status reap_orphans();  // at mount and unmount
 
   std::uint64_t seal_threshold() const { return 1u << 20; }

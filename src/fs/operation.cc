@@ -90,6 +90,10 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
     }
   for (DataRead& read : wait.reads)
     if (!read.started) start_data_read(engine, read, resumption);
+  if (wait.trim.count && !wait.trim.started) {
+    resumption->add();
+    engine.start_discard(wait.trim, [resumption] { resumption->done(); });
+  }
   if (wait.for_durable) {
     const Lsn lsn = *wait.for_durable;
     wait.for_durable.reset();

@@ -43,7 +43,7 @@ void Filesystem::stop_scrub() { engine_->scrubber().stop(); }
 Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
                                        std::uint64_t minimum) {
   TRY(checkpoint(operation));
-  return engine_->trim(start, length, minimum);
+  return engine_->trim(operation, start, length, minimum);
 }
 
 }  // namespace varve::fs

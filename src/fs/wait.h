@@ -25,6 +25,15 @@ struct DataRead {
   std::span<const std::byte> bytes() const { return {target, std::size_t{blocks} * kBlockSize}; }
 };
 
+// How far an operation has come with discarding clean segments.
+struct Trim {
+  std::uint64_t next = 0;     // segment to look at
+  std::uint64_t count = 0;    // before that one, waiting for their discard
+  std::uint64_t trimmed = 0;  // bytes
+  bool started = false;
+  int error = 0;
+};
+
 // What an attempt that failed with would_block, but need not wait for anything, asks for.
 enum class Retry : std::uint8_t {
   no,
@@ -50,6 +59,7 @@ struct Wait {
   int fruitless = 0;              // rounds of waiting for space that brought none
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
   bool charge_waited = false;
+  Trim trim;
   std::uint64_t sought = 0;       // blocks before it need not be looked at again
 
   bool anything_to_read() const {
