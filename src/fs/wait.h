@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "meta/layers.h"
 #include "meta/tree/node_cache.h"
 
 namespace varve::fs {
@@ -32,6 +33,14 @@ struct Trim {
   std::uint64_t trimmed = 0;  // bytes
   bool started = false;
   int error = 0;
+};
+
+// How far an operation has come with counting the blocks of a part of a file.
+struct Count {
+  std::uint64_t from = 0, to = 0;
+  std::uint64_t version = 0;  // of the content
+  bool changes = false;       // it does, meanwhile: so it is counted in one attempt
+  meta::OwnedSoFar so_far;
 };
 
 // What an attempt that failed with would_block, but need not wait for anything, asks for.
@@ -60,6 +69,7 @@ struct Wait {
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
   bool charge_waited = false;
   Trim trim;
+  Count count;
   std::uint64_t sought = 0;       // blocks before it need not be looked at again
 
   bool anything_to_read() const {

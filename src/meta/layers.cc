@@ -146,11 +146,17 @@ Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& sour
 
 Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
                                   std::uint64_t to) {
+  OwnedSoFar so_far{from, 0};
+  TRY(count_owned_on(inode, view, source, so_far, to, ~0ULL));
+  return so_far.owned;
+}
+
+// Walks from change to change; between them only the tree counts, by its sums.
+Status count_owned_on(const Inode& inode, const TreeView& view, NodeSource& source, OwnedSoFar& so_far, std::uint64_t to,
+                      std::uint64_t most_steps) {
   const Layers layers = layers_of(inode, view);
-  if (layers.count == 0) return count_blocks(source, view.inode_file, inode.ino, from, to);
-  // Walk from change to change; between them only the tree counts, by its sums.
-  std::uint64_t owned = 0;
-  for (std::uint64_t at = from; at < to;) {
+  for (std::uint64_t& at = so_far.at; at < to;) {
+    if (most_steps-- == 0) return Errc::would_block;
     std::array<MappedBlock, 1> here{};
     resolve_in_deltas(layers, at, here);
     std::uint64_t next = to;
@@ -163,16 +169,16 @@ Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, Node
     }
     switch (here[0].kind) {
       case MappedBlock::Kind::unknown:
-        owned += TRY(count_blocks(source, view.inode_file, inode.ino, at, next));
+        so_far.owned += TRY(count_blocks(source, view.inode_file, inode.ino, at, next));
         break;
       case MappedBlock::Kind::hole:
         break;
       default:
-        owned += next - at;
+        so_far.owned += next - at;
     }
     at = next;
   }
-  return owned;
+  return {};
 }
 
 // --- directories ------------------------------------------------------------------------------------------------------

@@ -51,6 +51,14 @@ Status resolve_at(Cursor& cursor, Ino ino, std::uint64_t first, std::span<Mapped
 // Exact number of blocks owned in [from, to), unwritten ones included.
 Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
                                   std::uint64_t to);
+// The same in several attempts, as long as the file's content stays the same: counts on from `so_far.at`. would_block with
+// nothing wanted: enough for one attempt.
+struct OwnedSoFar {
+  std::uint64_t at = 0;     // everything before it has been counted
+  std::uint64_t owned = 0;
+};
+Status count_owned_on(const Inode& inode, const TreeView& view, NodeSource& source, OwnedSoFar& so_far, std::uint64_t to,
+                      std::uint64_t most_steps);
 
 // --- directories ---
 struct FoundEntry {

@@ -32,6 +32,14 @@ class Shape : public ::testing::Test {
     return file;
   }
 
+  Ino make_scattered(std::string_view path) {
+    const Ino file = fixture_.make(path, S_IFREG | 0644)->ino;
+    const Bytes block(kBlockSize, std::byte{'x'});
+    for (std::uint64_t start = 0; start < kStride; ++start)
+      for (std::uint64_t at = start; at < kScattered; at += kStride)
+        EXPECT_TRUE(fixture_.write(file, at << kBlockShift, block).ok());
+    return file;
+  }
   // Instead of content; each block apart, so that none becomes part of its neighbour's extent.
   bool reserve_each(Ino file) {
     for (std::uint64_t at = 0; at <= kScattered; ++at) {
@@ -49,16 +57,12 @@ class Shape : public ::testing::Test {
 };
 
 TEST_F(Shape, seeking_in_a_cold_file_goes_on_where_it_was) {
-  const Ino file = fixture_.make("/f", S_IFREG | 0644)->ino;
-  const Bytes block(kBlockSize, std::byte{'x'});
-  for (std::uint64_t start = 0; start < kStride; ++start)
-    for (std::uint64_t at = start; at < kScattered; at += kStride)
-      ASSERT_TRUE(fixture_.write(file, at << kBlockShift, block).ok());
+  const Ino file = make_scattered("/f");
   const std::uint64_t end = (kScattered + 1) << kBlockShift;
   AttrChange change;
   change.size = end + 100 * kBlockSize;
   ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, file, change); }).ok());
-  ASSERT_TRUE(fixture_.write(file, end, block).ok());
+  ASSERT_TRUE(fixture_.write(file, end, Bytes(kBlockSize)).ok());
   remount();
   const std::uint64_t leaves = kScattered / 250;  // at least
   for (const SeekKind kind : {SeekKind::hole, SeekKind::data}) {
@@ -98,6 +102,26 @@ TEST_F(Shape, seeking_lets_others_have_their_turn) {
   EXPECT_FALSE(operation.wait().anything_to_read());
   operation.block();
   EXPECT_EQ(*seek(), 300u << 20);
+}
+
+TEST_F(Shape, shortening_a_cold_file_with_many_changes_lets_go_what_it_has_counted) {
+  const Ino file = make_scattered("/f");
+  remount();
+  for (std::uint64_t at = 100; at < kScattered; at += 100)
+    ASSERT_TRUE(fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
+  store().nodes().clear();
+  AttrChange change;
+  change.size = 50 * kBlockSize;
+  Operation operation(fixture_.fs().engine(), {});
+  const auto shorten = [&] { return fixture_.fs().setattr(operation, file, change); };
+  auto attr = shorten();
+  for (; attr.fails_with(Errc::would_block); attr = shorten()) {
+    EXPECT_LE(operation.wait().pins.size(), 10u);
+    operation.block();
+  }
+  ASSERT_TRUE(attr.ok()) << attr.error().message();
+  EXPECT_EQ(attr->blocks, 50u);
+  EXPECT_EQ(attr->size, *change.size);
 }
 
 TEST_F(Shape, punching_across_the_end_changes_nothing_before_it_has_all_it_needs) {
