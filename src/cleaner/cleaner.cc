@@ -116,6 +116,7 @@ Round Cleaner::run_idle_round(std::function<bool()> stop) {
 Round Cleaner::run_round(const Task& task, const Rules& rules) {
   const std::uint64_t now = store_.log_clock();
   give_up_heads(store_, now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
+  pin_leftovers();
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
@@ -134,9 +135,21 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
     past.written = round.written;
     history_.add(std::move(past));
   }
+  emptied_ = round.emptied;
+  emptied_since_ = store_.view().generation;
   if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
   else if (!round.moved) set_state("idle: " + round.why);
   return round;
+}
+
+// What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read.
+void Cleaner::pin_leftovers() {
+  if (store_.view().generation == emptied_since_) return;
+  for (SegmentId id : emptied_) {
+    const log::SegmentInfo info = store_.segments().info(id);
+    if (info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_) bad_.pin(id, info, false);
+  }
+  emptied_.clear();
 }
 
 // Victims that turned out to hold bad blocks are none any more: others take their place, or whoever waits would be told that

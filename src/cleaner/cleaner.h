@@ -74,12 +74,15 @@ class Cleaner {
   explicit Cleaner(meta::Store& store) : store_(store) {}
   Rules mount_rules() const;
   static Round run_fruitfully(Strategy& strategy, Workbench& bench);
+  void pin_leftovers();
   PastRound before(const Task& task, const Rules& rules) const;  // what the history notes of a round that begins
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;
   std::uint64_t meanwhile_ = 0;
   BadBlocks bad_;
+  std::vector<SegmentId> emptied_;      // by the last round, and…
+  std::uint64_t emptied_since_ = 0;     // …the checkpoint before it
   mutable std::mutex mutex_;  // of the four below; they are replaced, never changed
   Rules rules_;
   std::string strategy_spelling_, placement_spelling_;

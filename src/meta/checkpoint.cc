@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "format/estimate.h"
 #include "meta/holes.h"
@@ -64,7 +65,25 @@ Status Checkpoint::freeze() {
   return {};
 }
 
+std::optional<format::NodeHeader> Checkpoint::evacuee(BlockAddr address) {
+  AlignedBuffer block(kBlockSize);
+  const Status read = store_.device_.read(address.v << kBlockShift, block.span());
+  auto header = read.ok() ? format::decode_node_header(block.span()) : read.error();
+  if (header.ok()) return *header;
+  stuck_.emplace(address, header.error());
+  return std::nullopt;
+}
+
+// Nothing else may depend on them now: they may be in memory, or of files that nobody asks for.
+void Checkpoint::report_stuck() const {
+  if (stuck_.empty()) return;
+  const auto& [address, error] = *stuck_.begin();
+  spdlog::error("{}: {} nodes cannot be moved; the first at block {}: {}", store_.device_.name(), stuck_.size(), address, error.message());
+  store_.note_error(error.code(), address, {});
+}
+
 bool Checkpoint::evacuating(BlockAddr address) const {
+  if (stuck_.contains(address)) return false;
   const SegmentId segment = store_.segments_.geometry().segment_of(address);
   return std::find(request_.evacuate.begin(), request_.evacuate.end(), segment) != request_.evacuate.end();
 }
@@ -108,9 +127,7 @@ Status Checkpoint::find_evacuees(std::vector<format::Key>& leaf_keys) {
       const auto entry = TRY(format::decode_reverse_entry(leaf->records().subspan(
           (address.v % old.reverse_map.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
       if (entry.owner != Owner::node || entry.tree != TreeId::inode_file) continue;
-      AlignedBuffer block(kBlockSize);
-      TRY(store_.device_.read(address.v << kBlockShift, block.span()));
-      leaf_keys.push_back(TRY(format::decode_node_header(block.span())).first);
+      if (const auto header = evacuee(address)) leaf_keys.push_back(header->first);
     }
   }
   std::sort(leaf_keys.begin(), leaf_keys.end());
@@ -156,15 +173,14 @@ Status Checkpoint::close_maps() {
           leaf->records().subspan((address.v % store_.view().reverse_map.shape.per_leaf()) * format::kReverseEntryBytes,
                                   format::kReverseEntryBytes)));
       if (entry.owner != Owner::node || entry.tree == TreeId::inode_file) continue;
-      AlignedBuffer block(kBlockSize);
-      TRY(store_.device_.read(address.v << kBlockShift, block.span()));
-      auto header = format::decode_node_header(block.span());
-      if (!header.ok() || header->address != address) continue;
+      const auto header = evacuee(address);
+      if (!header || header->address != address) continue;
       const std::uint64_t record = header->first.offset;
       if (header->tree == TreeId::reverse_map) TRY(reverse_->touch(record));
       else if (header->tree == TreeId::free_map) TRY(free_->touch(record));
     }
   }
+  report_stuck();
   image_address_ = TRY(writer_->allocate());
   touch(image_address_);
   if (super_.image.address) touch_segment(super_.image.address);

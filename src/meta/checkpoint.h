@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "meta/delta_editor.h"
@@ -20,6 +21,8 @@ class Checkpoint {
   Status freeze();
   Status merge();
   Status find_evacuees(std::vector<format::Key>& leaf_keys);
+  // Of a node that is to be evacuated; nothing: it cannot be read, so it stays.
+  std::optional<format::NodeHeader> evacuee(BlockAddr address);
   Status close_maps();
   void touch_address(BlockAddr address);
   Status fill_reverse_map();
@@ -31,6 +34,7 @@ class Checkpoint {
   void publish();
   void detach_inodes();
   bool evacuating(BlockAddr address) const;
+  void report_stuck() const;
 
   Store& store_;
   const Store::CheckpointRequest& request_;
@@ -41,6 +45,7 @@ class Checkpoint {
   std::unique_ptr<NodeWriter> writer_;
   std::unique_ptr<DeltaEditor> editor_;
   MergeOptions merge_options_;
+  std::map<BlockAddr, Error> stuck_;  // nodes that were to be evacuated and cannot be read
   std::unique_ptr<MapEditor> reverse_, free_;
   std::unique_ptr<TreeView> next_;
   std::vector<std::pair<SegmentId, format::SegmentRecord>> changed_segments_;

@@ -1,0 +1,168 @@
+// A filesystem of which cleaning meets blocks that cannot be read, or are damaged.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include "base/buffer.h"
+#include "cleaner/file_layout.h"
+#include "fs/engine.h"
+#include "io/mem_device.h"
+#include "meta/holes.h"
+#include "support/fault_device.h"
+#include "support/fs_fixture.h"
+#include "support/pattern.h"
+
+namespace varve::test {
+
+inline constexpr std::uint64_t kDeviceBytes = 48u << 20;
+inline constexpr std::uint32_t kSegmentBlocks = 64;
+inline constexpr std::uint64_t kStretch = 60;   // blocks of the large file between two of those that stay
+inline constexpr std::uint64_t kStretches = 80;
+inline constexpr std::uint64_t kPieceBytes = 16 * kBlockSize;
+
+// What is logged meanwhile, instead of being shown.
+class Listener {
+ public:
+  Listener() : before_(spdlog::default_logger()) {
+    auto logger = std::make_shared<spdlog::logger>("heard", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
+    logger->set_level(spdlog::level::warn);
+    spdlog::set_default_logger(std::move(logger));
+  }
+  ~Listener() { spdlog::set_default_logger(before_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  std::size_t count(std::string_view words) const {
+    const std::string text = text_.str();
+    std::size_t found = 0;
+    for (std::size_t at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++found;
+    return found;
+  }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_;
+};
+
+// A file that is never written again has one block in each segment; all else is overwritten and so becomes garbage.
+class BadBlocks : public ::testing::Test {
+ protected:
+  void SetUp() override { start("adaptive"); }
+  void TearDown() override { fixture_.crash(); }
+
+  void start(const std::string& strategy) {
+    fixture_.crash();
+    fixture_.options() = test_options(clock_, random_);
+    fixture_.options().strategy = strategy;
+    ASSERT_TRUE(make_image(memory_, {.segment_blocks = kSegmentBlocks}).ok());
+    ASSERT_TRUE(fixture_.mount().ok());
+    auto cold = fixture_.make("/cold", 0100644), hot = fixture_.make("/hot", 0100644);
+    ASSERT_TRUE(cold.ok() && hot.ok());
+    cold_ = cold->ino;
+    hot_ = hot->ino;
+    for (std::uint64_t i = 0; i < kStretches; ++i) {
+      ASSERT_TRUE(fixture_.write(cold_, i * kBlockSize, pattern_bytes(i + 1, 0, kBlockSize)).ok());
+      for (std::uint64_t at = 0; at < kStretch * kBlockSize; at += 15 * kBlockSize)
+        ASSERT_TRUE(write(i * kStretch * kBlockSize + at, 15 * kBlockSize));
+      ASSERT_TRUE(fixture_.seal().ok());
+    }
+    ASSERT_TRUE(checkpoint());
+  }
+  fs::FilesystemStatus status() { return fixture_.fs().status(); }
+  meta::Store& store() { return fixture_.fs().engine().store(); }
+  bool checkpoint() {
+    return fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); }).ok();
+  }
+
+  // To the large file; what it says there is remembered by its number.
+  bool write(std::uint64_t offset, std::uint64_t bytes) {
+    const auto written = fixture_.write(hot_, offset, pattern_bytes(++writes_, 0, bytes));
+    if (!written.ok()) failure_ = written.error().message();
+    for (std::uint64_t at = 0; at < bytes; at += kBlockSize) content_[offset + at] = {writes_, at};
+    return written.ok();
+  }
+  // Here and there, so many times the size of the device. Empty or the first error.
+  std::string overwrite(unsigned times) {
+    const std::uint64_t pieces = kStretches * kStretch * kBlockSize / kPieceBytes;
+    for (std::uint64_t done = 0; done < times * kDeviceBytes; done += kPieceBytes)
+      if (!write(random_.next() % pieces * kPieceBytes, kPieceBytes)) return fmt::format("after {} bytes: {}", done, failure_);
+    return "";
+  }
+  // One block of the file that stays out of each of so many segments.
+  std::map<std::uint64_t, BlockAddr> choose(std::size_t count) {
+    std::map<std::uint64_t, BlockAddr> chosen;
+    std::set<SegmentId> segments;
+    const auto part = cleaner::read_layout(store(), cold_, 0, kStretches);
+    EXPECT_TRUE(part.ok());
+    for (const cleaner::LiveBlock& block : part->blocks)
+      if (chosen.size() < count && segments.insert(store().segments().geometry().segment_of(block.address)).second)
+        chosen[block.block] = block.address;
+    EXPECT_EQ(chosen.size(), count);
+    return chosen;
+  }
+  void make_unreadable(BlockAddr address) {
+    faulty_.add({.kind = io::IoKind::read, .times = Fault::kForEver, .touches_block = address.v});
+  }
+  // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
+  std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
+    std::vector<BlockAddr> found;
+    meta::BlockingSource source(store().nodes(), store().device());
+    const log::SegmentGeometry& geometry = store().segments().geometry();
+    for (std::uint64_t id = 0; id < geometry.count; ++id) {
+      if (store().segments().info(SegmentId{id}).group != format::kGroupNodes) continue;
+      const auto live = meta::live_bits(source, store().view(), geometry, SegmentId{id});
+      for (std::uint32_t i = 0; i < geometry.blocks && live.ok(); ++i) {
+        const BlockAddr address = geometry.start_of(SegmentId{id}) + i;
+        AlignedBuffer block(kBlockSize);
+        if (!(*live)[i] || !memory_.read(address.v << kBlockShift, block.span()).ok()) continue;
+        const auto header = format::decode_node_header(block.span());
+        if (header.ok() && header->tree == format::TreeId::inode_file && header->level == 0 && header->first.ino > first &&
+            header->first.ino < last)
+          found.push_back(address);
+      }
+    }
+    return found;
+  }
+  void flip_a_bit(BlockAddr address) {
+    AlignedBuffer block(kBlockSize);
+    ASSERT_TRUE(memory_.read(address.v << kBlockShift, block.span()).ok());
+    block.data()[100] ^= std::byte{4};
+    ASSERT_TRUE(memory_.write(address.v << kBlockShift, block.span()).ok());
+  }
+  // The bad ones give errors, all else is as it was written.
+  void expect_content(const std::map<std::uint64_t, BlockAddr>& bad) {
+    for (std::uint64_t i = 0; i < kStretches; ++i) {
+      const auto read = fixture_.read(cold_, i * kBlockSize, kBlockSize);
+      EXPECT_EQ(read.ok(), !bad.contains(i)) << "block " << i;
+      EXPECT_TRUE(!read.ok() || *read == pattern_bytes(i + 1, 0, kBlockSize)) << "block " << i;
+    }
+    for (const auto& [offset, what] : content_) {
+      const auto read = fixture_.read(hot_, offset, kBlockSize);
+      ASSERT_TRUE(read.ok() && *read == pattern_bytes(what.first, what.second, kBlockSize)) << "offset " << offset;
+    }
+  }
+
+  io::MemDevice memory_{kDeviceBytes};
+  FaultDevice faulty_{memory_};
+  ManualClock clock_;
+  SeededRandom random_{1};
+  FsFixture fixture_{faulty_, {}};
+  Ino cold_, hot_;
+  std::uint64_t writes_ = 0;
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> content_;  // by offset: number of the write, place in it
+  std::string failure_;
+};
+
+}  // namespace varve::test
