@@ -138,6 +138,12 @@ bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
   return store_.may_move({blocks, blocks / 4, nodes, 0});
 }
 
+// Half of what the cleaner keeps ready is what it can begin with again.
+bool Workbench::may_spend(std::uint64_t blocks) {
+  const std::uint64_t opened = blocks / store_.segments().geometry().blocks + 1;
+  return may_move(blocks, 0) && store_.segments().clean() >= store_.low_water() + segments_ahead(store_) / 2 + opened;
+}
+
 // A round gives nothing back before it is settled, and until then users need room, too: while none of them has to wait it
 // takes no more than leaves them twice what they took during the last one. A third at least, or it would gain nothing.
 std::uint64_t Workbench::most_segments() const {

@@ -56,6 +56,8 @@ class Workbench {
   double metadata_share(const Victims& victims) const;
   // Is there room to move so many file blocks, and for a checkpoint that evacuates so many nodes after it?
   bool may_move(std::uint64_t blocks, std::uint64_t nodes);
+  // May so many be moved, too, if that frees nothing, and users are to go on afterwards as they could before?
+  bool may_spend(std::uint64_t blocks);
 
   // Closes all heads of groups other than 0: what is open cannot be cleaned. The facts are taken anew. How many it were.
   unsigned give_up_heads();

@@ -96,6 +96,35 @@ TEST_P(EveryStrategy, keeps_what_the_model_says_between_random_operations) {
   EXPECT_GT(moved, 0U);
 }
 
+// What it takes for itself users do not have: they must be able to go on.
+TEST_P(EveryStrategy, leaves_users_their_room) {
+  for (const int stretches : {130, 145, 160}) {  // each nearly a segment: 68 to 84 % of the device
+    WorldParameters parameters;
+    parameters.bytes = 48u << 20;
+    parameters.image.segment_blocks = 64;
+    World world(parameters);
+    ASSERT_TRUE(good(world.start()));
+    auto run = [&](const std::string& text) { ASSERT_TRUE(good(world.steps.run(step(text)))) << text; };
+    run("create /cold 0644");
+    run("create /hot 0644");
+    for (int i = 0; i < stretches; ++i) {
+      run(fmt::format("write /cold {} 4096 1", i * 4096));
+      for (int part = 0; part < 4; ++part) run(fmt::format("write /hot {} 61440 2", (i * 4 + part) * 61440));
+      run("seal");
+    }
+    Dice dice(1);
+    auto overwrite = [&](int times) {
+      for (int i = 0; i < times; ++i) run(fmt::format("write /hot {} 65536 3", dice.below(stretches * 60ULL / 16) * 65536));
+    };
+    overwrite(1500);
+    run("checkpoint");
+    ASSERT_TRUE(good(clean(world, by(GetParam())))) << stretches;
+    overwrite(400);
+    EXPECT_EQ(world.steps.refused_for_space(), 0U) << stretches;
+    ASSERT_TRUE(good(world.finish()));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(strategies()), test_name);
 
 // --- compacting -----------------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class Defragmenting final : public Strategy {
   std::size_t most_at_once(Workbench& bench) const {
     std::size_t most = kMostBlocks;
     const std::size_t least = bench.store().segments().geometry().blocks / 2;
-    while (most > least && !bench.may_move(2 * most, 0)) most /= 2;
+    while (most > least && !bench.may_spend(2 * most)) most /= 2;
     return most;
   }
 
@@ -145,7 +145,7 @@ class Defragmenting final : public Strategy {
       counts_.fragments_after += fragments;
       return Moved::no;
     }
-    if (!bench.may_move(part.blocks.size(), 0)) return Moved::not_all;
+    if (!bench.may_spend(part.blocks.size())) return Moved::not_all;
     const auto youngest = std::max_element(part.blocks.begin(), part.blocks.end(),
                                            [](const LiveBlock& a, const LiveBlock& b) { return a.clock < b.clock; });
     const std::uint8_t group = bench.group_of(*youngest, {});
