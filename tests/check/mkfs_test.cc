@@ -145,8 +145,8 @@ std::vector<Sample> less_common_content() {
   const std::string raid = le(0xA92B4EFC, 4);
   Sample zfs{"zfs", {}};
   for (std::uint64_t i = 0; i < 16; ++i) zfs.parts.push_back({(128 + i) << 10, le(0x00BAB10C, 8) + le(5000, 8)});
-  return {{"hfsplus", {{0x400, std::string("H+\0\4", 4)}, {0x400 + 42, "\x10"}}},
-          {"apfs", {{24, le(1, 2)}, {32, "NXSB" + le(4096, 4)}}},
+  return {{"HFS+", {{0x400, std::string("H+\0\4", 4)}, {0x400 + 42, "\x10"}}},
+          {"APFS", {{24, le(1, 2)}, {32, "NXSB" + le(4096, 4)}}},
           {"raid", {{kRaid90, raid + le(0, 4) + le(90, 4)}}},
           {"raid", {{kRaid10, raid + le(1, 4)}, {kRaid10 + 144, le(kRaid10 / 512, 8)}}},
           {"minix", {{0x400, le(64, 2) + le(1024, 2) + le(1, 2) + le(1, 2) + le(6, 2) + le(0, 2) + le(268966912, 4) +
@@ -154,7 +154,7 @@ std::vector<Sample> less_common_content() {
           zfs};
 }
 
-TEST_F(MkfsCommand, RefusesWhatTheSystemsLibraryKnows) {
+TEST_F(MkfsCommand, RefusesLessCommonContent) {
   for (const Sample& sample : less_common_content()) {
     write("a", kSampleBytes - 1, std::string(1, '\0'));
     for (const auto& [offset, bytes] : sample.parts) write("a", offset, bytes);
