@@ -29,6 +29,7 @@ class Repair {
   Result<check::Report> find_superblock(const Error& why);
   Status round(const check::Report& report);
   Status replay(const check::Report& report);
+  Error no_room(const Error& why) const;
   Result<bool> newer_superblock(const check::Report& report, Serial settled);
   Status rebuild_trees(const check::Report& report, bool keep_log);
   Status close();
@@ -98,6 +99,12 @@ Result<bool> Repair::newer_superblock(const check::Report& report, Serial settle
 }
 
 // Tries on an overlay first: what the log holds goes into the trees only if that works.
+// No fault of the log: what it holds must not be cut off for that.
+Error Repair::no_room(const Error& why) const {
+  return Error(why.code(), fmt::format("{0}: the log cannot be replayed: {1}. It is left as it is. Copy what can be read to another "
+                                       "filesystem: varve salvage {0} DIR", device_.name(), why.message()));
+}
+
 Status Repair::replay(const check::Report& report) {
   for (const bool accept_damage : {false, true}) {
     io::OverlayDevice overlay(device_);
@@ -108,6 +115,7 @@ Status Repair::replay(const check::Report& report) {
       if (accept_damage) outcome_.actions.add(ActionCode::log_cut, {}, "what had been written after it is lost");
       return {};
     }
+    if (tried.fails_with(Errc::no_space) || tried.fails_with(Errc::no_memory)) return no_room(tried.error());
     if (accept_damage) continue;
     found_.add(Code::log_damaged, {}, tried.error().message());
     const auto walked = log::recover_chain(device_, report.super, ignore, {.accept_damage = true});

@@ -54,6 +54,15 @@ std::vector<BlockAddr> current_nodes(const io::MemDevice& device) {
   return nodes;
 }
 
+void expect_same_blocks(const io::MemDevice& one, const io::MemDevice& other) {
+  std::array<std::byte, kBlockSize> before, after;
+  for (std::uint64_t block = 0; block < one.geometry().blocks(); ++block) {
+    one.peek(block * kBlockSize, before);
+    other.peek(block * kBlockSize, after);
+    ASSERT_EQ(before, after) << "block " << block;
+  }
+}
+
 void expect_room_after_deleting(io::BlockDevice& device) {
   ManualClock clock;
   clock.set_elapsed(9'000'000'000'000);
@@ -115,11 +124,18 @@ TEST(RepairFull, WithoutAFreeBlockItSaysWhatToDo) {
   const auto done = repair(*device, fsck::recover, {.search = true});
   ASSERT_TRUE(done.fails_with(Errc::no_space)) << check::test::lines(done->after);
   EXPECT_THAT(done.error().message(), testing::HasSubstr("varve salvage"));
-  std::array<std::byte, kBlockSize> before, after;
-  for (std::uint64_t block = 0; block < image->geometry().blocks(); ++block) {
-    image->peek(block * kBlockSize, before);
-    device->peek(block * kBlockSize, after);
-    ASSERT_EQ(before, after) << "block " << block;
+  expect_same_blocks(*image, *device);
+}
+
+// What has been written since the checkpoint is good: it must not be cut off because there is no room to replay it.
+TEST(RepairFull, ALogThatHasNoRoomIsNotCut) {
+  const auto image = populated_image(true);
+  for (const Errc why : {Errc::no_space, Errc::no_memory}) {
+    const auto device = image->snapshot();
+    const auto done = repair(*device, [why](io::BlockDevice&, bool) -> Status { return why; }, {});
+    ASSERT_TRUE(done.fails_with(why));
+    EXPECT_THAT(done.error().message(), testing::HasSubstr("varve salvage"));
+    expect_same_blocks(*image, *device);
   }
 }
 
