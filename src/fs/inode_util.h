@@ -67,8 +67,8 @@ class Privileges {
   std::size_t set_with_capability_ = 0;
 };
 
-// The size of a file becomes `size`; the inode's lock is held. `need`: of all that its caller changes with it. May answer
-// would_block.
+// The size of a file becomes `size`, and what is allocated behind it goes, unless it grows; the inode's lock is held. `need`: of
+// all that its caller changes with it. May answer would_block.
 Status resize(Attempt& attempt, meta::Inode& inode, std::uint64_t size, Attempt::Need need);
 
 }  // namespace varve::fs

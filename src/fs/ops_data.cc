@@ -338,7 +338,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
 }
 
 Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need need) {
-  if (size >= inode.attributes.size) {
+  if (size > inode.attributes.size) {
     TRY(a.admit(need));
     inode.attributes.size = size;
     inode.change_content();
@@ -347,6 +347,7 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need 
   const std::uint64_t first = blocks_for(size);
   const std::uint64_t owned = first == 0 ? meta::block_count(inode, a.view())
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
+  if (size == inode.attributes.size && !owned) return a.admit(need);
   need.record_bytes += 256;
   TRY(a.admit(need));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));

@@ -49,7 +49,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
       if (acl || has_capability) set_bytes = xattr_bytes(xattrs, nullptr);
     }
     const Attempt::Need need{.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .item_bytes = set_bytes, .frees = true};
-    if (change.size && *change.size != attributes.size) TRY(resize(a, *inode, *change.size, need));
+    if (change.size) TRY(resize(a, *inode, *change.size, need));
     else TRY(a.admit(need));
     if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
     if (has_capability) a.store().stage_xattr(*inode, kCapability, std::nullopt, set_bytes);

@@ -274,6 +274,26 @@ TEST_F(Posix, a_filesystem_remembers_that_it_has_had_protected_files) {
   EXPECT_TRUE(fixture_.fs().may_have_protected_files()) << "for good: nobody counts them";
 }
 
+// As programs do that have allocated more than they needed.
+TEST_F(Posix, truncating_to_the_same_size_frees_what_was_allocated_behind_it) {
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{5000}}) {
+    const Ino file = make(size ? "/some" : "/none");
+    if (size) write(file, size - 100);
+    auto allocated = fixture_.call([&](Operation& op) {
+      return fixture_.fs().fallocate(op, file, FallocateMode::allocate_keep_size, 0, 10 << 20);
+    });
+    ASSERT_TRUE(allocated.ok());
+    EXPECT_GE(attr(file).blocks, 2560U);
+    AttrChange same;
+    same.size = size;
+    ASSERT_TRUE(change(file, same).ok());
+    EXPECT_LE(attr(file).blocks, 2U);
+    remount();
+    EXPECT_LE(attr(file).blocks, 2U);
+    EXPECT_EQ(attr(file).size, size);
+  }
+}
+
 // --- the rest ------------------------------------------------------------------------------------------------------------
 
 TEST_F(Posix, a_capability_does_not_outlive_a_change) {
