@@ -62,26 +62,22 @@ Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t 
   const meta::Layers layers = meta::layers_of(inode, a.view());
   meta::resolve_in_deltas(layers, first, result.old);
   const std::uint64_t end_block = blocks_for(inode.attributes.size);
-  bool unknown = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (result.old[i].kind != meta::MappedBlock::Kind::unknown) continue;
-    // Behind the end there is at most what fallocate left.
-    if (first + i >= end_block && meta::block_count(inode, a.view()) <= end_block)
-      result.old[i].kind = meta::MappedBlock::Kind::hole;
-    else
-      unknown = true;
+  const auto is_unknown = [](const meta::MappedBlock& old) { return old.kind == meta::MappedBlock::Kind::unknown; };
+  if (std::ranges::any_of(result.old, is_unknown)) {
+    const std::uint64_t owned = meta::block_count(inode, a.view());
+    if (!a.store().can_charge(count + kRoomForOthers, 0)) {
+      // What might be refused for want of room has a right to the truth, and so have those who were promised some: what
+      // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
+      TRY(meta::resolve_blocks(inode, a.view(), a.source(), first, result.old));
+    } else {
+      for (std::size_t i = 0; i < count; ++i)
+        if (is_unknown(result.old[i]) && first + i >= end_block && owned <= end_block)
+          result.old[i].kind = meta::MappedBlock::Kind::hole;
+      result.assume_owned = end_block && owned >= end_block;
+    }
   }
-  if (unknown && meta::block_count(inode, a.view()) >= end_block && end_block) result.assume_owned = true;
-  const auto count_fresh = [&] {
-    return static_cast<std::uint64_t>(
-        std::ranges::count_if(result.old, [&](const auto& old) { return is_fresh(old, result.assume_owned); }));
-  };
-  result.fresh = count_fresh();
-  // What might be refused for want of room has a right to the truth.
-  if (unknown && result.fresh && !a.store().can_charge(result.fresh + kRoomForOthers, 0)) {
-    TRY(meta::resolve_blocks(inode, a.view(), a.source(), first, result.old));
-    result.fresh = count_fresh();
-  }
+  result.fresh = static_cast<std::uint64_t>(
+      std::ranges::count_if(result.old, [&](const auto& old) { return is_fresh(old, result.assume_owned); }));
   return result;
 }
 

@@ -73,7 +73,9 @@ bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
   const std::uint64_t capacity = capacity_blocks();
   const std::uint64_t reserve = reserve_blocks();
   if (reserve >= capacity) return false;
-  return charged_blocks() + blocks + blocks / 64 + inodes <= capacity - reserve;
+  std::uint64_t assumed = 0;
+  for_each_delta([&](const Delta& delta) { assumed += delta.assumed.load(std::memory_order_relaxed); });
+  return charged_blocks() + assumed + blocks + blocks / 64 + inodes <= capacity - reserve;
 }
 
 std::uint64_t Store::change_bytes() const { return active_->bytes() + (frozen_ ? frozen_->bytes() : 0); }

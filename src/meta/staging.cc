@@ -86,7 +86,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   FileDelta& file = delta.file_delta();
   inode.change_content();
   std::int64_t fresh = 0;
-  std::uint64_t places = 0;
+  std::uint64_t places = 0, assumed = 0;
   for (StageBlock& staged : blocks) {
     const std::size_t before = file.blocks.size();
     BlockEntry& entry = file.blocks.insert(staged.block);
@@ -97,6 +97,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     const bool owned = was_here || staged.assume_owned || staged.old.has_data() ||
                        staged.old.kind == MappedBlock::Kind::unwritten;
     fresh += !owned;
+    assumed += !was_here && staged.assume_owned && staged.old.kind == MappedBlock::Kind::unknown;
     staged.data->owner = &delta;
     staged.data->block = staged.block;
     entry.place = BlockPlace::pending(staged.data.get());
@@ -106,6 +107,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   }
   delta.blocks_change += fresh;
   active_->data_change.fetch_add(fresh, std::memory_order_relaxed);
+  active_->assumed.fetch_add(assumed, std::memory_order_relaxed);
   active_->count(blocks.size(), blocks.size() * kBlockBytes);
   active_->burden(places, blocks.size() * kItemBytes + places * kItemBytes);
   unsealed_payload_bytes_.fetch_add(blocks.size() << kBlockShift, std::memory_order_relaxed);

@@ -133,6 +133,45 @@ TEST(Hazards, H38_fallocated_space_can_be_written) {
   EXPECT_TRUE(good(world.finish()));
 }
 
+// Also of what it left behind the end of a sparse file, which has fewer blocks than its size would take.
+TEST(Hazards, H38_what_was_allocated_behind_holes_can_be_written) {
+  World world(device_of(24 * kMiB));
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /kept 0644; truncate /kept 67108864; fallocate /kept keep 67108864 4194304;"
+                                                  "checkpoint"))));
+  std::string failure;
+  fill(world, 0, failure);
+  ASSERT_TRUE(good(failure));
+  const std::uint64_t refused = world.steps.refused_for_space();
+  for (int i = 0; i < 8; ++i)
+    ASSERT_TRUE(good(world.steps.run(step(fmt::format("write /kept {} 524288 {}", 67108864 + i * 524288, 500 + i)))));
+  EXPECT_EQ(world.steps.refused_for_space(), refused);
+  EXPECT_TRUE(good(world.finish()));
+}
+
+// Holes take room although as many blocks stand behind the end as are missing before it: what others were promised is kept.
+TEST(Hazards, H38_holes_before_what_was_allocated_are_charged) {
+  World world(device_of(64 * kMiB));
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /other 0644; write /other 0 1048576 1; create /f 0644; truncate /f 16777216;"
+                                                  "fallocate /f keep 16777216 16777216; checkpoint"))));
+  auto write = [&](const char* path, std::uint64_t from) {
+    for (std::uint64_t at = 0; at < (path[1] == 'f' ? 16 : 1) * kMiB; at += 524288)
+      ASSERT_TRUE(good(world.steps.run(step(fmt::format("write {} {} 524288 {}", path, from + at, 700 + at / 524288)))));
+  };
+  std::string failure;
+  fill(world, 0, failure);
+  ASSERT_TRUE(good(failure));
+  std::uint64_t refused = world.steps.refused_for_space();
+  write("/f", 0);
+  EXPECT_GT(world.steps.refused_for_space(), refused + 20) << "of 32";
+  refused = world.steps.refused_for_space();
+  write("/other", 0);
+  write("/f", 16 * kMiB);
+  EXPECT_EQ(world.steps.refused_for_space(), refused);
+  EXPECT_TRUE(good(world.finish()));
+}
+
 // Deleting makes room at once, in the numbers that df shows too.
 TEST(Full, statfs_follows_what_is_written_and_deleted) {
   World world(device_of(32 * kMiB));
