@@ -3,7 +3,8 @@
 // No function of the filesystem waits. When one needs something that is not there yet (a tree node, a data block, room
 // in the log, a flush), it notes that in its Operation and fails with Errc::would_block. The caller then waits with
 // resume() or block_on() and calls the same function again with the same arguments and the same Operation; what was
-// fetched stays pinned in it. Nothing has been changed by a call that failed with would_block.
+// fetched stays pinned in it. Nothing has been changed by a call that failed with would_block, except that space can have
+// been allocated for a part of a file: it goes on behind it.
 #pragma once
 
 #include <cstdint>

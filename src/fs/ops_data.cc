@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fs/allocate.h"
 #include "fs/block_history.h"
 #include "fs/file_content.h"
 #include "meta/seek.h"
@@ -186,61 +187,6 @@ class WriteRange {
 
 // --- fallocate -------------------------------------------------------------------------------------------------------------
 
-// Makes every hole in [from, to) an unwritten extent. Halves ranges that are partly owned, down to single windows.
-Status allocate_holes(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  if (from >= to) return {};
-  const std::uint64_t owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
-  if (owned == to - from) return {};
-  if (owned == 0) {
-    a.store().stage_clear(inode, from, to, meta::Cleared::unwritten, static_cast<std::int64_t>(to - from));
-    return {};
-  }
-  if (to - from > 256) {
-    const std::uint64_t middle = from + (to - from) / 2;
-    TRY(allocate_holes(a, inode, from, middle));
-    return allocate_holes(a, inode, middle, to);
-  }
-  std::vector<meta::MappedBlock> mapped(to - from);
-  TRY(meta::resolve_blocks(inode, a.view(), a.source(), from, mapped));
-  for (std::size_t i = 0; i < mapped.size();) {
-    std::size_t end = i;
-    while (end < mapped.size() && mapped[end].kind == Kind::hole) ++end;
-    if (end > i)
-      a.store().stage_clear(inode, from + i, from + end, meta::Cleared::unwritten, static_cast<std::int64_t>(end - i));
-    i = std::max(end, i + 1);
-  }
-  return {};
-}
-
-// Everything that allocate_holes() will read, read before anything changes.
-Status look_at_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  const std::uint64_t owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
-  if (owned == 0 || owned == to - from) return {};
-  if (to - from > 256) {
-    const std::uint64_t middle = from + (to - from) / 2;
-    TRY(look_at_holes(a, inode, from, middle));
-    return look_at_holes(a, inode, middle, to);
-  }
-  std::vector<meta::MappedBlock> mapped(to - from);
-  return meta::resolve_blocks(inode, a.view(), a.source(), from, mapped);
-}
-
-// Allocates from `from` on and says how far it came: all of it, or one window when the range is partly owned, so that the
-// records of one operation stay few.
-Result<std::uint64_t> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  constexpr std::uint64_t kWindowBlocks = 2048;
-  std::uint64_t owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
-  if (owned && owned != to - from && to - from > kWindowBlocks) {
-    to = from + kWindowBlocks;
-    owned = TRY(meta::count_owned(inode, a.view(), a.source(), from, to));
-  }
-  TRY(look_at_holes(a, inode, from, to));
-  const std::uint64_t pieces = owned ? kWindowBlocks / 2 : 1;
-  TRY(a.admit({.record_bytes = 40 * pieces + 512, .blocks = to - from - owned, .places = 2 * pieces + 16}));
-  TRY(allocate_holes(a, inode, from, to));
-  return to;
-}
-
 Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges) {
   privileges.drop(a, inode);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
@@ -284,6 +230,26 @@ Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::ui
   const auto change = kind == meta::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
                                                        : -static_cast<std::int64_t>(owned);
   a.store().stage_clear(inode, from, to, kind, change);
+  return {};
+}
+
+Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
+                WriteFlags flags) {
+  constexpr int kWindowsPerTurn = 4;
+  bool done = false;
+  for (int i = 0; i < kWindowsPerTurn && !done; ++i) {
+    TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
+      meta::InodePtr inode = TRY(a.inode(ino));
+      std::unique_lock lock(inode->mutex);
+      if (inode->gone()) return Errc::stale;
+      if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+      TRY(may_extend(*inode));
+      const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
+      done = TRY(allocate_some(a, *inode, block_of(offset), blocks_for(offset + length)));
+      return done ? finish_fallocate(a, *inode, mode, offset + length, privileges) : Status();
+    }));
+  }
+  if (!done) return Errc::would_block;  // with nothing wanted: others have their turn
   return {};
 }
 
@@ -360,22 +326,8 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
                              WriteFlags flags) {
   if (length == 0) return Errc::invalid;
   if (offset > format::kMaxFileBytes || length > format::kMaxFileBytes - offset) return Errc::file_too_big;
-  const bool allocates = mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size;
-  const std::uint64_t end = blocks_for(offset + length);
-  for (std::uint64_t from = block_of(offset); allocates && from < end;) {
-    TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
-      meta::InodePtr inode = TRY(a.inode(ino));
-      std::unique_lock lock(inode->mutex);
-      if (inode->gone()) return Errc::stale;
-      if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
-      TRY(may_extend(*inode));
-      const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
-      from = TRY(allocate_some(a, *inode, from, end));
-      if (from < end) return {};
-      return finish_fallocate(a, *inode, mode, offset + length, privileges);
-    }));
-  }
-  if (allocates) return {};
+  if (mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size)
+    return allocate(*engine_, operation, ino, mode, offset, length, flags);
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);

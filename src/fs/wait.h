@@ -43,6 +43,16 @@ struct Count {
   meta::OwnedSoFar so_far;
 };
 
+// How far an operation has come with allocating blocks [from, to) of a file.
+struct Allocation {
+  std::uint64_t from = 0, to = 0;
+  std::uint64_t version = 0;  // of the content when it began
+  meta::OwnedSoFar so_far;
+  bool counted = false;       // or it is no longer worth it
+  std::uint64_t next = 0;     // everything before it is allocated
+  std::uint64_t window = 0;   // blocks to try next
+};
+
 // What an attempt that failed with would_block, but need not wait for anything, asks for.
 enum class Retry : std::uint8_t {
   no,
@@ -70,6 +80,7 @@ struct Wait {
   bool charge_waited = false;
   Trim trim;
   Count count;
+  Allocation allocation;
   std::uint64_t sought = 0;       // blocks before it need not be looked at again
 
   bool anything_to_read() const {

@@ -51,8 +51,8 @@ void change_as_user(Request& r, Ino ino, Change change) {
     change({}, false);
 }
 
-void forget_mode(Request& r, Ino ino, bool mode_changes) {
-  if (mode_changes) r.session().drop_cached_attributes(ino);
+void forget_attributes(Request& r, Ino ino, bool changed) {
+  if (changed) r.session().drop_cached_attributes(ino);
 }
 
 void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
@@ -61,7 +61,7 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
             return r.fs().write(r.operation(), r.node(), offset, data, flags, keeper);
           },
           [&r, mode_changes](std::size_t bytes) {
-            forget_mode(r, r.node(), mode_changes);
+            forget_attributes(r, r.node(), mode_changes);
             r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});
           });
 }
@@ -136,11 +136,13 @@ Status fallocate(Request& r) {
   const auto in = TRY(r.body().take<fuse_fallocate_in>());
   const auto mode = TRY(to_mode(in.mode));
   const auto change = [&r, in, mode](fs::WriteFlags flags, bool mode_changes) {
-    r.serve([=, &r] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length, flags); },
-            [&r, mode_changes] {
-              forget_mode(r, r.node(), mode_changes);
-              r.reply();
-            });
+    r.serve_result([=, &r] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length, flags); },
+                   [&r, mode_changes](const Status& done) {
+                     // The kernel takes a failure to have changed nothing; a part can have been allocated.
+                     forget_attributes(r, r.node(), mode_changes || !done.ok());
+                     if (!done.ok()) return r.reply_error(done.error());
+                     r.reply();
+                   });
   };
   change_as_user(r, r.node(), change);
   return {};
@@ -183,7 +185,7 @@ void write_copied(Request& r, const fuse_copy_file_range_in& in, std::span<const
   const auto write_to = [=, &r, target = Ino{in.nodeid_out}](fs::WriteFlags flags, bool mode_changes) {
     r.serve([=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
             [=, &r](std::size_t written) {
-              forget_mode(r, target, mode_changes);
+              forget_attributes(r, target, mode_changes);
               reply_copied(r, written, wide);
             });
   };

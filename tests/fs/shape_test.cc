@@ -13,6 +13,7 @@ using Bytes = std::vector<std::byte>;
 
 // Blocks in an order in which no neighbours come to stand together, so that each is an extent.
 constexpr std::uint64_t kScattered = 8000, kStride = 7;
+constexpr std::uint64_t kEveryOther = 2 * kScattered * kBlockSize;  // bytes
 
 class Shape : public ::testing::Test {
  protected:
@@ -38,6 +39,12 @@ class Shape : public ::testing::Test {
     for (std::uint64_t start = 0; start < kStride; ++start)
       for (std::uint64_t at = start; at < kScattered; at += kStride)
         EXPECT_TRUE(fixture_.write(file, at << kBlockShift, block).ok());
+    return file;
+  }
+  static Ino make_every_other(FsFixture& fixture, std::string_view path) {
+    const Ino file = fixture.make(path, S_IFREG | 0644)->ino;
+    for (std::uint64_t at = 0; at < kScattered; ++at)
+      EXPECT_TRUE(fixture.write(file, at * 2 * kBlockSize, Bytes(kBlockSize)).ok());
     return file;
   }
   // Instead of content; each block apart, so that none becomes part of its neighbour's extent.
@@ -122,6 +129,66 @@ TEST_F(Shape, shortening_a_cold_file_with_many_changes_lets_go_what_it_has_count
   ASSERT_TRUE(attr.ok()) << attr.error().message();
   EXPECT_EQ(attr->blocks, 50u);
   EXPECT_EQ(attr->size, *change.size);
+}
+
+TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
+  io::MemDevice device(512u << 20);
+  ASSERT_TRUE(test::make_image(device, {}).ok());
+  FsFixture fixture(device, test::test_options(clock_, random_));
+  ASSERT_TRUE(fixture.mount().ok());
+  const Ino file = make_every_other(fixture, "/f");
+  ASSERT_TRUE(fixture.unmount().ok());
+  ASSERT_TRUE(fixture.mount().ok());
+  meta::NodeCache& nodes = fixture.fs().engine().store().nodes();
+  nodes.clear();
+  const std::uint64_t leaves = kScattered / 250;  // at least
+  const std::uint64_t gets = nodes.hits() + nodes.misses();
+  Operation operation(fixture.fs().engine(), {});
+  const auto allocate = [&] { return fixture.fs().fallocate(operation, file, FallocateMode::allocate, 0, kEveryOther); };
+  unsigned attempts = 1;
+  Status allocated = allocate();
+  for (; allocated.fails_with(Errc::would_block); allocated = allocate()) {
+    EXPECT_LE(operation.wait().pins.size(), 20u) << "nodes behind it are let go";
+    ++attempts;
+    operation.block();
+  }
+  ASSERT_TRUE(allocated.ok()) << allocated.error().message();
+  EXPECT_EQ(fixture.getattr(file)->blocks, 2 * kScattered);
+  EXPECT_EQ(fixture.getattr(file)->size, kEveryOther);
+  EXPECT_LE(attempts, leaves) << "leaves are fetched many at a time";
+  EXPECT_LE(nodes.hits() + nodes.misses() - gets, 60 * leaves);
+}
+
+TEST_F(Shape, allocating_lets_others_have_their_turn) {
+  io::MemDevice device(512u << 20);
+  ASSERT_TRUE(test::make_image(device, {}).ok());
+  FsFixture fixture(device, test::test_options(clock_, random_));
+  ASSERT_TRUE(fixture.mount().ok());
+  const Ino file = make_every_other(fixture, "/f");
+  Operation operation(fixture.fs().engine(), {});
+  const auto allocate = [&] { return fixture.fs().fallocate(operation, file, FallocateMode::allocate, 0, kEveryOther); };
+  unsigned while_counting = 0, while_allocating = 0;
+  Status allocated = allocate();
+  for (; allocated.fails_with(Errc::would_block); allocated = allocate()) {
+    const bool begun = fixture.getattr(file)->blocks > kScattered;
+    if (!operation.wait().anything_to_read() && !operation.wait().for_settled) ++(begun ? while_allocating : while_counting);
+    operation.block();
+  }
+  ASSERT_TRUE(allocated.ok()) << allocated.error().message();
+  EXPECT_EQ(fixture.getattr(file)->blocks, 2 * kScattered);
+  EXPECT_GE(while_counting, 4u);
+  EXPECT_GE(while_allocating, 1u);
+}
+
+TEST_F(Shape, allocating_more_than_there_is_changes_nothing) {
+  const Ino file = make_file("/f", Bytes(kBlockSize));
+  const std::uint64_t size = 1u << 30, blocks = fixture_.getattr(file)->blocks;
+  ASSERT_TRUE(fixture_.write(file, size / 2, Bytes(kBlockSize)).ok());
+  const auto allocate = [&](Operation& op) {
+    return fixture_.fs().fallocate(op, file, FallocateMode::allocate_keep_size, 0, size);
+  };
+  EXPECT_TRUE(fixture_.call(allocate).fails_with(Errc::no_space));
+  EXPECT_EQ(fixture_.getattr(file)->blocks, blocks + 1);
 }
 
 TEST_F(Shape, punching_across_the_end_changes_nothing_before_it_has_all_it_needs) {

@@ -1,0 +1,96 @@
+#include "fs/allocate.h"
+
+#include <algorithm>
+
+#include "meta/tree/item_tree.h"
+
+namespace varve::fs {
+
+namespace {
+
+constexpr std::uint64_t kWindowBlocks = 2048;  // few enough for the records of one operation, whatever is between them
+
+struct Hole {
+  std::uint64_t from, to;
+};
+using Holes = std::vector<Hole>;
+
+// Asks for all the space, so that what cannot become whole is not begun. Not where others change the file meanwhile: windows
+// ask for themselves.
+Status look_for_space(Attempt& a, const meta::Inode& inode, Allocation& all) {
+  constexpr std::uint64_t kMostSteps = 1024;
+  if (inode.content_version() == all.version) {
+    const std::uint64_t before = all.so_far.at;
+    const Status counted = meta::count_owned_on(inode, a.view(), a.source(), all.so_far, all.to, kMostSteps);
+    if (!counted.ok()) {
+      if (all.so_far.at > before) a.wait().pins.clear();  // of what is behind
+      return counted.error();
+    }
+    const std::uint64_t missing = all.to - all.from - all.so_far.owned;
+    if (missing) TRY(a.admit({.blocks = missing}));
+  }
+  all.counted = true;
+  return {};
+}
+
+// Whether a long window is one hole, or none, as far as few steps tell: any number of changes can lie in it.
+Result<bool> is_uniform(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
+  constexpr std::uint64_t kMostSteps = 16;
+  meta::OwnedSoFar so_far{from, 0};
+  const Status counted = meta::count_owned_on(inode, a.view(), a.source(), so_far, to, kMostSteps);
+  if (counted.fails_with(Errc::would_block) && a.wait().nodes.empty()) return false;
+  TRY(counted);
+  if (so_far.owned == 0) holes.push_back({from, to});
+  return so_far.owned == 0 || so_far.owned == to - from;
+}
+
+Status find_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
+  constexpr unsigned kLeavesAhead = 8;
+  using Kind = meta::MappedBlock::Kind;
+  std::vector<meta::MappedBlock> mapped(to - from);
+  meta::resolve_in_deltas(meta::layers_of(inode, a.view()), from, mapped);
+  if (std::ranges::any_of(mapped, [](const meta::MappedBlock& block) { return block.kind == Kind::unknown; })) {
+    meta::Cursor cursor(a.source(), a.view().inode_file);
+    TRY(cursor.seek_floor(format::Key{inode.ino, format::ItemKind::extent, from}));
+    cursor.prefetch_leaves(kLeavesAhead);
+    TRY(meta::resolve_at(cursor, inode.ino, from, mapped));
+  }
+  const auto is_hole = [](const meta::MappedBlock& block) { return block.kind == Kind::hole || block.kind == Kind::unknown; };
+  for (auto at = mapped.begin(); (at = std::find_if(at, mapped.end(), is_hole)) != mapped.end();) {
+    const auto end = std::find_if_not(at, mapped.end(), is_hole);
+    holes.push_back({from + static_cast<std::uint64_t>(at - mapped.begin()), from + static_cast<std::uint64_t>(end - mapped.begin())});
+    at = end;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<bool> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+  Allocation& all = a.wait().allocation;
+  if (all.from != from || all.to != to) all = {from, to, inode.content_version(), {from, 0}, false, from, to - from};
+  if (!all.counted) {
+    TRY(look_for_space(a, inode, all));
+    return false;
+  }
+  const std::uint64_t begin = all.next;
+  std::uint64_t end = std::min(to, begin + all.window);
+  Holes holes;
+  if (end - begin > kWindowBlocks && !TRY(is_uniform(a, inode, begin, end, holes))) end = begin + kWindowBlocks;
+  if (end - begin <= kWindowBlocks) TRY(find_holes(a, inode, begin, end, holes));
+  std::uint64_t missing = 0;
+  for (const Hole& hole : holes) missing += hole.to - hole.from;
+  TRY(a.admit({.record_bytes = 40 * holes.size() + 512, .blocks = missing, .places = 2 * holes.size() + 16}));
+  for (const Hole& hole : holes)
+    a.store().stage_clear(inode, hole.from, hole.to, meta::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
+  all.next = end;
+  const bool uniform = missing == 0 || missing == end - begin;
+  all.window = uniform ? 2 * (end - begin) : kWindowBlocks;
+  a.wait().pins.clear();  // of what is behind
+  a.wait().nodes.clear();  // ahead, for a window that did not need them
+  if (end < to) return false;
+  all = {};
+  return true;
+}
+
+}  // namespace varve::fs
