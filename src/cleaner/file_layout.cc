@@ -36,7 +36,7 @@ Result<FilePart> read_layout(meta::Store& store, Ino ino, std::uint64_t from, st
     const Key& key = cursor.key();
     if (key < Key{ino, ItemKind::extent, 0}) continue;
     if (key.ino != ino || key.kind != ItemKind::extent) break;
-    const format::Extent extent = TRY(format::decode_extent(cursor.value()));
+    const format::Extent extent = TRY(meta::decode_placed(cursor.value(), store.view().segments));
     const std::uint64_t end = key.offset + extent.length;
     for (std::uint64_t block = std::max(from, key.offset); block < end && !extent.unwritten; ++block) {
       if (part.blocks.size() == most) {

@@ -24,6 +24,7 @@ void SegmentTable::set_open(SegmentId id, std::uint8_t group) {
 }
 
 void SegmentTable::occupy(SegmentId id) {
+  if (id.v >= geometry_.count) return;
   std::lock_guard lock(mutex_);
   SegmentInfo& s = segments_[id.v];
   if (s.state == SegmentState::clean) s.state = SegmentState::used;
@@ -91,11 +92,13 @@ bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
 }
 
 void SegmentTable::touch(BlockAddr address) {
+  if (!geometry_.contains(address)) return;
   std::lock_guard lock(mutex_);
   segments_[geometry_.segment_of(address).v].touched = generation_;
 }
 
 void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock) {
+  if (!geometry_.contains(address)) return;
   std::lock_guard lock(mutex_);
   const SegmentId id = geometry_.segment_of(address);
   samples_.written(id, geometry_.index_of(address), blocks, clock);
@@ -107,6 +110,7 @@ void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32
 }
 
 void SegmentTable::sub_live(BlockAddr address, std::uint32_t blocks) {
+  if (!geometry_.contains(address)) return;
   std::lock_guard lock(mutex_);
   const SegmentId id = geometry_.segment_of(address);
   samples_.died(id, geometry_.index_of(address), blocks);
@@ -185,6 +189,7 @@ void SegmentTable::discarded(SegmentId id) {
 }
 
 SegmentInfo SegmentTable::info(SegmentId id) const {
+  if (id.v >= geometry_.count) return {};
   std::lock_guard lock(mutex_);
   return segments_[id.v];
 }

@@ -59,9 +59,11 @@ struct SegmentGeometry {
   std::uint32_t index_of(BlockAddr address) const { return static_cast<std::uint32_t>((address - first) % blocks); }
   BlockAddr start_of(SegmentId id) const { return first + id.v * blocks; }
   bool contains(BlockAddr address) const { return address >= first && address - first < count * blocks; }
+  // All of a run of at least one block. What comes from the device must be asked for this before it indexes anything.
+  bool contains(BlockAddr start, std::uint64_t length) const { return contains(start) && contains(start + (length - 1)); }
 };
 
-// Thread-safe.
+// Thread-safe. What is outside the segments is ignored, and has nothing in it: a last line, whoever reads addresses checks them.
 class SegmentTable {
  public:
   explicit SegmentTable(SegmentGeometry geometry);

@@ -163,12 +163,7 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t limit, ItemSink&
   const ExtentMerge merge = merge_extents(old_extents, *inode_->file, block_at_, limit);
   for (const auto& [first, extent] : merge.replaced) {
     block_change_ -= static_cast<std::int64_t>(extent.length);
-    if (extent.unwritten) {
-      totals_.reserved_blocks -= static_cast<std::int64_t>(extent.length);
-      continue;
-    }
-    totals_.data_blocks -= static_cast<std::int64_t>(extent.length);
-    released_.push_back({extent.address, static_cast<std::uint32_t>(extent.length), extent.clock, extent.estimate});
+    TRY(release(extent));
   }
   block_change_ += static_cast<std::int64_t>(merge.added + merge.added_unwritten);
   totals_.data_blocks += static_cast<std::int64_t>(merge.added);
@@ -283,11 +278,17 @@ Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
 Status DeltaEditor::release_item(const ItemRef& item) {
   if (item.key.kind == ItemKind::attributes) --totals_.inodes;
   if (item.key.kind != ItemKind::extent) return {};
-  const format::Extent extent = TRY(format::decode_extent(item.value));
+  return release(TRY(format::decode_extent(item.value)));
+}
+
+Status DeltaEditor::release(const format::Extent& extent) {
   if (extent.unwritten) {
     totals_.reserved_blocks -= static_cast<std::int64_t>(extent.length);
     return {};
   }
+  if (!old_.segments.contains(extent.address, extent.length))
+    return Error(Errc::corrupt, fmt::format("inode {} has blocks {}+{}, which are in no segment; run fsck.varve", inode_->ino,
+                                            extent.address, extent.length));
   totals_.data_blocks -= static_cast<std::int64_t>(extent.length);
   released_.push_back({extent.address, static_cast<std::uint32_t>(extent.length), extent.clock, extent.estimate});
   return {};

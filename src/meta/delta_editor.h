@@ -65,6 +65,7 @@ class DeltaEditor : public ItemEditor {
   Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t limit, ItemSink& out);
   Status edit_attributes(Items old_items, ItemSink& out);
   Status release_item(const format::ItemRef& item);
+  Status release(const format::Extent& extent);
   Status load_xattr_blob();
 
   Delta& frozen_;

@@ -93,21 +93,28 @@ bool any_unknown(std::span<const MappedBlock> blocks) {
 
 }  // namespace
 
+Result<format::Extent> decode_placed(std::span<const std::byte> value, const log::SegmentGeometry& segments) {
+  format::Extent extent = TRY(format::decode_extent(value));
+  if (extent.unwritten || segments.contains(extent.address, extent.length)) return extent;
+  return Error(Errc::corrupt, fmt::format("extent: blocks {}+{} are in no segment", extent.address, extent.length));
+}
+
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
                        std::span<MappedBlock> out) {
   if (!any_unknown(out)) return {};
   Cursor cursor(source, view.inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
-  return resolve_at(cursor, ino, first, out);
+  return resolve_at(cursor, view.segments, ino, first, out);
 }
 
-Status resolve_at(Cursor& cursor, Ino ino, std::uint64_t first, std::span<MappedBlock> out) {
+Status resolve_at(Cursor& cursor, const log::SegmentGeometry& segments, Ino ino, std::uint64_t first,
+                  std::span<MappedBlock> out) {
   const std::uint64_t end = first + out.size();
   for (; cursor.valid(); TRY(cursor.next())) {
     const Key& key = cursor.key();
     if (key < Key{ino, ItemKind::extent, 0}) continue;
     if (key.ino != ino || key.kind != ItemKind::extent || key.offset >= end) break;
-    const format::Extent extent = TRY(format::decode_extent(cursor.value()));
+    const format::Extent extent = TRY(decode_placed(cursor.value(), segments));
     const std::uint64_t from = std::max(first, key.offset);
     const std::uint64_t to = std::min(end, key.offset + extent.length);
     for (std::uint64_t block = from; block < to; ++block) {

@@ -38,6 +38,9 @@ struct MappedBlock {
 
   bool has_data() const { return kind == Kind::pending || kind == Kind::device; }
 };
+// decode_extent() for what will be used: its address says which segment is looked at or changed, so one that is outside them
+// is corrupt.
+Result<format::Extent> decode_placed(std::span<const std::byte> value, const log::SegmentGeometry& segments);
 // Fills out[i] for file block first + i.
 Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
                       std::span<MappedBlock> out);
@@ -47,7 +50,8 @@ void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<Mapp
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first, std::span<MappedBlock> out);
 // Likewise, with a cursor that stands on the last extent which begins at or before `first`, or on the one after it; leaves
 // it so for what follows `out`.
-Status resolve_at(Cursor& cursor, Ino ino, std::uint64_t first, std::span<MappedBlock> out);
+Status resolve_at(Cursor& cursor, const log::SegmentGeometry& segments, Ino ino, std::uint64_t first,
+                  std::span<MappedBlock> out);
 // Exact number of blocks owned in [from, to), unwritten ones included.
 Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
                                   std::uint64_t to);

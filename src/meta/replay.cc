@@ -5,6 +5,9 @@
 namespace varve::meta {
 
 Status Replay::apply(const format::Chunk& chunk) {
+  const auto& header = chunk.header;
+  if (!store_.segments().geometry().contains(header.address, header.total_blocks()))
+    return Error(Errc::corrupt, fmt::format("chunk {} of the log is at block {}, which is in no segment", header.lsn, header.address));
   occupy(chunk.header.address);
   return format::decode_records(chunk.records, [this](const format::Record& record) { return apply_record(record); });
 }
@@ -89,7 +92,7 @@ Status Replay::on(const format::SetSymlink& r) {
 
 Status Replay::on(const format::MapBlocks& r) {
   const auto& geometry = store_.segments().geometry();
-  if (!geometry.contains(r.address) || !geometry.contains(r.address + (r.crcs.size() - 1)))
+  if (!geometry.contains(r.address, r.crcs.size()))
     return Error(Errc::corrupt, fmt::format("the log maps a block of inode {} to {}, which is in no segment", r.ino, r.address));
   InodeDelta& delta = inode(r.ino);
   for (std::size_t i = 0; i < r.crcs.size(); ++i) {

@@ -16,7 +16,7 @@ constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
 }  // namespace
 
 BlockSeek::BlockSeek(const Inode& inode, const TreeView& view, NodeSource& source)
-    : ino_(inode.ino), layers_(layers_of(inode, view)), cursor_(source, view.inode_file), cursor_for_(kNowhere) {}
+    : ino_(inode.ino), segments_(view.segments), layers_(layers_of(inode, view)), cursor_(source, view.inode_file), cursor_for_(kNowhere) {}
 
 Status BlockSeek::step() {
   if (steps_ == kMostSteps) return Errc::would_block;
@@ -87,7 +87,7 @@ Status BlockSeek::find_in_window(std::uint64_t& at, std::uint64_t end, bool data
   if (std::ranges::any_of(window, [](const MappedBlock& b) { return b.kind == MappedBlock::Kind::unknown; })) {
     TRY(go_to(at));
     look_ahead();
-    TRY(resolve_at(cursor_, ino_, at, window));
+    TRY(resolve_at(cursor_, segments_, ino_, at, window));
     cursor_for_ = at + window.size();
   }
   const auto hit = std::ranges::find(window, data, &MappedBlock::has_data);

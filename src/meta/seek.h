@@ -28,6 +28,7 @@ class BlockSeek {
   void look_ahead();
 
   const Ino ino_;
+  const log::SegmentGeometry segments_;
   const Layers layers_;
   Cursor cursor_;
   std::uint64_t cursor_for_;  // the block from which on it knows the extents

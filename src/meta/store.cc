@@ -46,6 +46,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   super_at_mount_ = super.lifetime;
   auto view = std::make_unique<TreeView>();
   view->serial = super.serial;
+  view->segments = segments_.geometry();
   view->inode_file = {super.inode_file, super.inode_file_level};
   view->reverse_map = {super.reverse_map, format::TreeId::reverse_map, format::reverse_map_shape(super.device_blocks)};
   view->free_map = {super.free_map, format::TreeId::free_map, format::free_map_shape(super.segments, super.segment_blocks)};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "log/segment_table.h"
 #include "meta/tree/item_tree.h"
 #include "meta/tree/map_tree.h"
 
@@ -11,6 +12,7 @@ namespace varve::meta {
 struct TreeView {
   Serial serial;
   std::uint64_t generation = 0;  // of the newest delta merged into it
+  log::SegmentGeometry segments;  // where all that it names must be
   TreeRoot inode_file;
   MapRoot reverse_map;
   MapRoot free_map;

@@ -31,6 +31,25 @@ class SegmentTableTest : public ::testing::Test {
   std::vector<SegmentId> freed;
 };
 
+// A last line: whoever takes addresses from the device asks the geometry before.
+TEST_F(SegmentTableTest, WhatIsOutsideTheSegmentsIsIgnored) {
+  const BlockAddr end = table.geometry().start_of(SegmentId{16});
+  for (const BlockAddr address : {BlockAddr{1}, BlockAddr{255}, end, BlockAddr{(1ULL << 48) - 1}}) {
+    EXPECT_FALSE(table.geometry().contains(address));
+    table.touch(address);
+    table.add_live(address, 1, 1);
+    table.sub_live(address, 1);
+    const SegmentId id = table.geometry().segment_of(address);
+    table.occupy(id);
+    EXPECT_EQ(table.info(id).live(), 0U);
+  }
+  EXPECT_EQ(table.reclaimable(), 0U);
+  EXPECT_EQ(table.clean(), 16U);
+  EXPECT_TRUE(table.geometry().contains(end - 2, 2));
+  EXPECT_FALSE(table.geometry().contains(end - 2, 3));
+  EXPECT_FALSE(table.geometry().contains(BlockAddr{255}, 2));
+}
+
 TEST_F(SegmentTableTest, WhatACheckpointEmptiesIsCleanWhenItHasSettled) {
   const SegmentId id = take();
   table.touch(block_of(id));

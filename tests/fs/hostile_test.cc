@@ -1,0 +1,163 @@
+// Images that somebody has made to do harm: all checksums are right, and what they say is not.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "check/image_builder.h"
+#include "cleaner/file_layout.h"
+#include "format/chunk.h"
+#include "format/record.h"
+#include "fs/engine.h"
+#include "support/fs_fixture.h"
+
+namespace varve::fs {
+namespace {
+
+using check::test::ImageBuilder;
+using check::test::Items;
+using format::ItemKind;
+using test::FsFixture;
+
+struct Mounted {
+  explicit Mounted(ImageBuilder& builder, bool read_only = false) : Mounted(builder.build(), read_only) {}
+  Mounted(std::unique_ptr<io::MemDevice> image, bool read_only) : device(std::move(image)), fixture(*device, options(read_only)) {
+    status = fixture.mount();
+  }
+
+  Options options(bool read_only) {
+    clock.set_elapsed(9'000'000'000'000);
+    Options result = test::test_options(clock, random);
+    result.read_only = read_only;
+    return result;
+  }
+  Status checkpoint() {
+    return fixture.call([&](Operation& op) { return fixture.fs().checkpoint(op); });
+  }
+  Status rename(std::string_view from, Ino to, std::string_view name) {
+    return fixture.call([&](Operation& op) { return fixture.fs().rename(op, kRootIno, from, to, name, 0); });
+  }
+
+  std::unique_ptr<io::MemDevice> device;
+  test::ManualClock clock;
+  SeededRandom random{4711};
+  FsFixture fixture;
+  Status status;
+};
+
+// --- addresses --------------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kExtentBlocks = 8;
+
+BlockAddr end_of_segments(const format::Superblock& super) { return super.first_segment + super.segments * super.segment_blocks; }
+
+// Outside the segments with the first block, or only with the last.
+std::vector<BlockAddr> places_outside(const format::Superblock& super) {
+  const BlockAddr end = end_of_segments(super);
+  return {BlockAddr{1}, BlockAddr{super.first_segment.v - 1}, BlockAddr{end.v - 1}, end, end + 100'000, BlockAddr{(1ULL << 48) - 100}};
+}
+
+struct Misplaced {
+  explicit Misplaced(std::size_t which) {
+    place = places_outside(builder.super())[which];
+    builder.change_items = [this](Items& items) {
+      format::Bytes& value = items.at({file, ItemKind::extent, 0});
+      format::Extent extent = *format::decode_extent(value);
+      extent.address = place;
+      value.clear();
+      format::encode_extent(extent, value);
+    };
+  }
+  ImageBuilder builder{4096};
+  Ino file = builder.add_file(kRootIno, "file", 3 * kExtentBlocks, kExtentBlocks);
+  BlockAddr place;
+};
+constexpr std::size_t kPlaces = 6;
+
+TEST(Hostile, an_extent_outside_the_segments_is_not_overwritten) {
+  for (std::size_t which = 0; which < kPlaces; ++which) {
+    Misplaced image(which);
+    Mounted mounted(image.builder);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    // Aligned and whole: nothing is read, so no checksum tells.
+    const std::vector<std::byte> block(kBlockSize);
+    EXPECT_TRUE(mounted.fixture.write(image.file, (kExtentBlocks - 1) * kBlockSize, block).fails_with(Errc::corrupt)) << image.place.v;
+    EXPECT_TRUE(mounted.fixture.read(image.file, 0, kBlockSize).fails_with(Errc::corrupt)) << image.place.v;
+    EXPECT_TRUE(mounted.fixture.write(image.file, kExtentBlocks * kBlockSize, block).ok()) << "the next extent is right";
+  }
+}
+
+TEST(Hostile, an_extent_outside_the_segments_is_not_moved) {
+  for (std::size_t which = 0; which < kPlaces; ++which) {
+    Misplaced image(which);
+    Mounted mounted(image.builder);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    meta::Store& store = mounted.fixture.fs().engine().store();
+    EXPECT_TRUE(cleaner::read_layout(store, image.file, 0, 100).fails_with(Errc::corrupt)) << image.place.v;
+    EXPECT_TRUE(cleaner::read_layout(store, image.file, kExtentBlocks, 100).ok()) << image.place.v;
+  }
+}
+
+TEST(Hostile, an_extent_outside_the_segments_is_not_freed) {
+  for (std::size_t which = 0; which < kPlaces; ++which) {
+    Misplaced image(which);
+    Mounted mounted(image.builder);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    ASSERT_TRUE(mounted.fixture.call([&](Operation& op) { return mounted.fixture.fs().unlink(op, kRootIno, "file"); }).ok());
+    EXPECT_TRUE(mounted.checkpoint().fails_with(Errc::corrupt)) << image.place.v;
+    mounted.fixture.crash();
+  }
+}
+
+// --- the log ----------------------------------------------------------------------------------------------------------
+
+struct Log {
+  Log() : dir(builder.add_directory(kRootIno, "dir")) {
+    builder.change_image = [](format::Superblock& s) { s.clean = false; };
+    device = builder.build();
+    next.identity = builder.super().identity;
+    next.epoch = builder.super().epoch;
+    next.lsn = builder.super().lsn;
+    next.header_blocks = 1;
+    next.clock = builder.super().clock;
+    next.next_ino = builder.super().next_ino;
+    next.run = builder.super().chain;
+    next.next_run = builder.super().next_run;
+    next.address = next.run.start;
+  }
+  // As `next` says, but for what follows from the chunk before it.
+  void put(const format::Bytes& records = {}) {
+    ++next.lsn;
+    next.previous_crc = crc;
+    next.record_bytes = static_cast<std::uint32_t>(records.size());
+    next.durable = Lsn{next.lsn.v - 1};
+    std::array<std::byte, kBlockSize> block;
+    crc = format::encode_chunk(next, records, block);
+    device->poke(next.address.v * kBlockSize, block);
+  }
+
+  ImageBuilder builder{4096};
+  Ino dir;
+  std::unique_ptr<io::MemDevice> device;
+  format::ChunkHeader next;
+  std::uint32_t crc = 0;
+};
+
+TEST(Hostile, a_chunk_outside_the_segments_is_no_part_of_the_log) {
+  for (const bool read_only : {false, true}) {
+    for (const format::Run run : {format::Run{BlockAddr{1}, 8}, format::Run{BlockAddr{end_of_segments(Log().builder.super()).v - 1}, 8}}) {
+      Log log;
+      log.next.next_run = run;
+      log.put();
+      log.next.run = run;
+      log.next.address = run.start;
+      log.next.next_run = {};
+      log.next.payload_blocks = 1;
+      log.put();
+      Mounted mounted(std::move(log.device), read_only);
+      EXPECT_TRUE(mounted.status.fails_with(Errc::corrupt)) << run.start.v;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace varve::fs
