@@ -65,6 +65,7 @@ Status check_attributes(const Attributes& a) {
   if (a.size > kMaxFileBytes) return corrupt("attributes: impossible size {}", a.size);
   if (a.blocks > kMaxFileBlocks) return corrupt("attributes: impossible number of blocks {}", a.blocks);
   if (a.next_cookie < 3) return corrupt("attributes: next cookie {} is reserved", a.next_cookie);
+  if (a.next_cookie > kCookieLimit) return corrupt("attributes: impossible next cookie {}", a.next_cookie);
   for (const Timestamp& time : {a.atime, a.mtime, a.ctime, a.btime})
     if (time.nanoseconds >= 1'000'000'000) return corrupt("attributes: {} nanoseconds", time.nanoseconds);
   return {};

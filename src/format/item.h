@@ -18,6 +18,8 @@ namespace varve::format {
 using Bytes = std::vector<std::byte>;
 
 // --- attributes -------------------------------------------------------------------------------------------------
+// Cookies are below, so that no arithmetic with them overflows. Nobody lives to use that many up.
+inline constexpr std::uint64_t kCookieLimit = 1ULL << 62;
 struct Attributes {
   std::uint32_t mode = 0;  // type and permissions, as st_mode
   std::uint32_t uid = 0;

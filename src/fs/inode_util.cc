@@ -120,6 +120,8 @@ Status may_alter(const meta::Inode& inode) {
 
 Status may_extend(const meta::Inode& directory) {
   if (directory.attributes.flags & FS_IMMUTABLE_FL) return Errc::not_permitted;
+  // Nobody gets there but with an image made for it.
+  if (directory.attributes.next_cookie >= format::kCookieLimit) return Errc::no_space;
   return {};
 }
 

@@ -1,4 +1,8 @@
 // Rename, with all its cases.
+#include <bit>
+
+#include <fmt/format.h>
+
 #include "fs/inode_util.h"
 
 namespace varve::fs {
@@ -75,9 +79,13 @@ class Rename {
   }
 
   Result<bool> lies_below(Ino below, Ino above) {
-    for (Ino at = below;;) {
+    // Directories that lie below each other are found as in Brent's algorithm: the mark moves up ever more rarely.
+    Ino at = below, mark;
+    for (std::uint64_t steps = 0;; ++steps) {
       if (at == above) return true;
       if (at == kRootIno) return false;
+      if (at == mark) return Error(Errc::corrupt, fmt::format("directory {} lies below itself; run fsck.varve", at));
+      if (std::has_single_bit(steps + 1)) mark = at;
       meta::InodePtr inode = TRY(a_.inode(at));
       std::shared_lock lock(inode->mutex);
       at = inode->attributes.parent;
@@ -98,7 +106,8 @@ class Rename {
 
   Status check_permitted() const {
     TRY(may_remove_name(*from_dir_, *source_));
-    if (target_) return may_remove_name(*to_dir_, *target_);
+    if (target_) TRY(may_remove_name(*to_dir_, *target_));
+    if (args_.flags & (kRenameExchange | kRenameWhiteout)) TRY(may_extend(*from_dir_));
     return may_extend(*to_dir_);
   }
 

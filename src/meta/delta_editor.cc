@@ -123,28 +123,28 @@ Status DeltaEditor::edit(Items old_items, const Key& bound, ItemSink& out) {
       continue;
     }
     const bool open_end = bound.ino == key->ino && bound.kind == key->kind;
-    TRY(edit_group(*key, members, open_end ? bound.offset : kNoLimit, out));
+    TRY(edit_group(*key, members, open_end ? bound.offset - 1 : kNoLimit, out));
   }
   for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
   return {};
 }
 
-Status DeltaEditor::edit_group(const Key& key, Items old_items, std::uint64_t limit, ItemSink& out) {
+Status DeltaEditor::edit_group(const Key& key, Items old_items, std::uint64_t last, ItemSink& out) {
   switch (key.kind) {
-    case ItemKind::orphan: return edit_orphans(old_items, limit, out);
-    case ItemKind::extent: return edit_extents(old_items, limit, out);
-    case ItemKind::dirent: return edit_entries(old_items, limit, out);
-    case ItemKind::name_hash: return edit_hashes(old_items, limit, out);
+    case ItemKind::orphan: return edit_orphans(old_items, last, out);
+    case ItemKind::extent: return edit_extents(old_items, last, out);
+    case ItemKind::dirent: return edit_entries(old_items, last, out);
+    case ItemKind::name_hash: return edit_hashes(old_items, last, out);
     case ItemKind::xattr:
-    case ItemKind::symlink: return edit_blob(key.kind, old_items, limit, out);
+    case ItemKind::symlink: return edit_blob(key.kind, old_items, last, out);
     case ItemKind::attributes: return edit_attributes(old_items, out);
   }
   return Errc::corrupt;
 }
 
-Status DeltaEditor::edit_orphans(Items old_items, std::uint64_t limit, ItemSink& out) {
+Status DeltaEditor::edit_orphans(Items old_items, std::uint64_t last, ItemSink& out) {
   std::size_t at = 0;
-  for (; orphan_at_ < orphans_.size() && orphans_[orphan_at_].first.v < limit; ++orphan_at_) {
+  for (; orphan_at_ < orphans_.size() && orphans_[orphan_at_].first.v <= last; ++orphan_at_) {
     const auto [ino, set] = orphans_[orphan_at_];
     for (; at < old_items.size() && old_items[at].key.offset < ino.v; ++at)
       TRY(out.put(old_items[at].key, old_items[at].value));
@@ -155,7 +155,8 @@ Status DeltaEditor::edit_orphans(Items old_items, std::uint64_t limit, ItemSink&
   return {};
 }
 
-Status DeltaEditor::edit_extents(Items old_items, std::uint64_t limit, ItemSink& out) {
+Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, ItemSink& out) {
+  const std::uint64_t limit = last == kNoLimit ? kNoLimit : last + 1;  // no file has a block there
   std::vector<PlacedExtent> old_extents;
   old_extents.reserve(old_items.size());
   for (const ItemRef& item : old_items)
@@ -179,10 +180,10 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t limit, ItemSink&
   return {};
 }
 
-Status DeltaEditor::edit_entries(Items old_items, std::uint64_t limit, ItemSink& out) {
+Status DeltaEditor::edit_entries(Items old_items, std::uint64_t last, ItemSink& out) {
   std::size_t at = 0;
   format::Bytes value;
-  for (; entry_at_ < entries_.size() && entries_[entry_at_].cookie < limit; ++entry_at_) {
+  for (; entry_at_ < entries_.size() && entries_[entry_at_].cookie <= last; ++entry_at_) {
     const EntryEdit& edit = entries_[entry_at_];
     for (; at < old_items.size() && old_items[at].key.offset < edit.cookie; ++at)
       TRY(out.put(old_items[at].key, old_items[at].value));
@@ -196,10 +197,10 @@ Status DeltaEditor::edit_entries(Items old_items, std::uint64_t limit, ItemSink&
   return {};
 }
 
-Status DeltaEditor::edit_hashes(Items old_items, std::uint64_t limit, ItemSink& out) {
+Status DeltaEditor::edit_hashes(Items old_items, std::uint64_t last, ItemSink& out) {
   std::size_t at = 0;
   format::Bytes value;
-  while (hash_at_ < hashes_.size() && hashes_[hash_at_].hash < limit) {
+  while (hash_at_ < hashes_.size() && hashes_[hash_at_].hash <= last) {
     const std::uint64_t hash = hashes_[hash_at_].hash;
     for (; at < old_items.size() && old_items[at].key.offset < hash; ++at)
       TRY(out.put(old_items[at].key, old_items[at].value));
@@ -238,18 +239,18 @@ Status DeltaEditor::load_xattr_blob() {
   return {};
 }
 
-// All old pieces go, the new ones come: `limit` may fall between them.
-Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t limit, ItemSink& out) {
+// All old pieces go, the new ones come: `last` may be between them.
+Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t last, ItemSink& out) {
   if (kind == ItemKind::xattr && !xattr_loaded_) TRY(load_xattr_blob());
   const format::Bytes& blob = kind == ItemKind::xattr ? xattr_blob_ : symlink_blob_;
   std::uint64_t& piece = kind == ItemKind::xattr ? xattr_piece_ : symlink_piece_;
   bool& done = kind == ItemKind::xattr ? xattr_done_ : symlink_done_;
-  for (; piece < limit && piece * kPiece < blob.size(); ++piece) {
+  for (; piece <= last && piece * kPiece < blob.size(); ++piece) {
     const auto part = std::span(blob).subspan(piece * kPiece, std::min(kPiece, blob.size() - piece * kPiece));
     TRY(out.put(Key{inode_->ino, kind, piece}, part));
   }
-  if (limit == kNoLimit) done = true;
-  else piece = limit;
+  if (last == kNoLimit) done = true;
+  else piece = last + 1;
   return {};
 }
 

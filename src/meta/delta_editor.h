@@ -56,13 +56,13 @@ class DeltaEditor : public ItemEditor {
 
   void enter_inode();
   std::optional<format::Key> inode_key() const;
-  void leave_stage(format::ItemKind kind, std::uint64_t limit);
-  Status edit_group(const format::Key& key, Items old_items, std::uint64_t limit, ItemSink& out);
-  Status edit_orphans(Items old_items, std::uint64_t limit, ItemSink& out);
-  Status edit_extents(Items old_items, std::uint64_t limit, ItemSink& out);
-  Status edit_entries(Items old_items, std::uint64_t limit, ItemSink& out);
-  Status edit_hashes(Items old_items, std::uint64_t limit, ItemSink& out);
-  Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t limit, ItemSink& out);
+  // Of the items of one kind, up to the offset `last`: no limit is above the highest key.
+  Status edit_group(const format::Key& key, Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_orphans(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_extents(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_entries(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_hashes(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t last, ItemSink& out);
   Status edit_attributes(Items old_items, ItemSink& out);
   Status release_item(const format::ItemRef& item);
   Status release(const format::Extent& extent);

@@ -14,7 +14,7 @@ using format::ItemKind;
 namespace {
 
 constexpr std::uint64_t kMostIno = 1ULL << 56;     // more are never handed out
-constexpr std::uint64_t kMostCookie = 1ULL << 62;
+constexpr std::uint64_t kMostCookie = format::kCookieLimit / 2;  // what moves has room behind it
 constexpr std::size_t kMostBlobBytes = 64 << 20;   // as the checker
 
 // Blocks [from, to) of a written or unwritten extent.

@@ -59,6 +59,9 @@ TEST(Attributes, RefuseImpossibleValues) {
   EXPECT_TRUE(refused([](Attributes& a) { a.blocks = kMaxFileBlocks + 1; }));
   EXPECT_TRUE(refused([](Attributes& a) { a.ctime.nanoseconds = 1'000'000'000; }));
   EXPECT_TRUE(refused([](Attributes& a) { a.next_cookie = 2; }));
+  EXPECT_TRUE(refused([](Attributes& a) { a.next_cookie = kCookieLimit + 1; }));
+  EXPECT_TRUE(refused([](Attributes& a) { a.next_cookie = ~0ULL; }));
+  EXPECT_FALSE(refused([](Attributes& a) { a.next_cookie = kCookieLimit; }));
 }
 
 TEST(Extent, ComesBack) {

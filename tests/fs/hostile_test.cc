@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 
 #include "check/image_builder.h"
 #include "cleaner/file_layout.h"
@@ -156,6 +157,106 @@ TEST(Hostile, a_chunk_outside_the_segments_is_no_part_of_the_log) {
       Mounted mounted(std::move(log.device), read_only);
       EXPECT_TRUE(mounted.status.fails_with(Errc::corrupt)) << run.start.v;
     }
+  }
+}
+
+// --- loops ------------------------------------------------------------------------------------------------------------
+
+void change_attributes(Items& items, Ino ino, const std::function<void(format::Attributes&)>& change) {
+  format::Bytes& value = items.at({ino, ItemKind::attributes, 0});
+  format::Attributes attributes = *format::decode_attributes(value);
+  change(attributes);
+  value.clear();
+  format::encode_attributes(attributes, value);
+}
+
+struct Cookies {
+  explicit Cookies(std::uint64_t next) {
+    builder.change_items = [this, next](Items& items) {
+      change_attributes(items, dir, [&](format::Attributes& a) { a.next_cookie = next; });
+    };
+  }
+  ImageBuilder builder{4096};
+  Ino dir = builder.add_directory(kRootIno, "dir");
+  Ino file = builder.add_file(kRootIno, "file", 1);
+};
+
+TEST(Hostile, a_directory_with_impossible_cookies_is_corrupt) {
+  for (const std::uint64_t next : {format::kCookieLimit + 1, ~0ULL}) {
+    Cookies image(next);
+    Mounted mounted(image.builder);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    EXPECT_TRUE(mounted.fixture.getattr(image.dir).fails_with(Errc::corrupt)) << next;
+    EXPECT_TRUE(mounted.rename("file", image.dir, "x").fails_with(Errc::corrupt)) << next;
+    EXPECT_TRUE(mounted.checkpoint().ok());
+  }
+}
+
+TEST(Hostile, a_directory_that_is_out_of_cookies_takes_no_more_entries) {
+  Cookies image(format::kCookieLimit - 1);
+  Mounted mounted(image.builder);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  FsFixture& fixture = mounted.fixture;
+  ASSERT_TRUE(fixture.make("/dir/last", S_IFREG | 0644).ok());
+  ASSERT_TRUE(mounted.checkpoint().ok());
+  EXPECT_TRUE(fixture.make("/dir/more", S_IFREG | 0644).fails_with(Errc::no_space));
+  EXPECT_TRUE(fixture.call([&](Operation& op) { return fixture.fs().link(op, image.file, image.dir, "more"); }).fails_with(Errc::no_space));
+  EXPECT_TRUE(mounted.rename("file", image.dir, "more").fails_with(Errc::no_space));
+  EXPECT_TRUE(mounted.rename("file", image.dir, "last").fails_with(Errc::no_space)) << "a replaced name gets a new cookie";
+  auto out = [&](unsigned flags) {
+    return fixture.call([&](Operation& op) { return fixture.fs().rename(op, image.dir, "last", kRootIno, "file", flags); });
+  };
+  EXPECT_TRUE(out(kRenameExchange).fails_with(Errc::no_space));
+  EXPECT_TRUE(out(kRenameWhiteout).fails_with(Errc::no_space));
+  EXPECT_TRUE(out(0).ok());
+  ASSERT_TRUE(fixture.unmount().ok());
+  ASSERT_TRUE(fixture.mount().ok());
+  EXPECT_EQ(fixture.list(image.dir)->size(), 2U);
+}
+
+// The highest key of all, which no limit is above.
+TEST(Hostile, an_entry_with_the_highest_cookie_can_go) {
+  constexpr std::uint64_t kHighest = ~0ULL;
+  ImageBuilder builder{4096};
+  const Ino dir = builder.add_directory(kRootIno, "dir");
+  builder.add_file(dir, "file", 1);
+  builder.change_items = [&](Items& items) {
+    auto entry = items.extract({dir, ItemKind::dirent, 3});
+    entry.key() = {dir, ItemKind::dirent, kHighest};
+    items.insert(std::move(entry));
+    format::Bytes& cookies = items.at({dir, ItemKind::name_hash, format::name_hash("file", builder.super().hash_key)});
+    cookies.clear();
+    format::encode_cookies(std::array{kHighest}, cookies);
+  };
+  Mounted mounted(builder);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  ASSERT_TRUE(mounted.fixture.call([&](Operation& op) { return mounted.fixture.fs().unlink(op, dir, "file"); }).ok());
+  ASSERT_TRUE(mounted.checkpoint().ok());
+  EXPECT_TRUE(mounted.fixture.lookup(dir, "file").fails_with(Errc::not_found));
+}
+
+TEST(Hostile, the_log_may_name_the_highest_cookie) {
+  Log log;
+  format::Bytes records;
+  format::encode_record(format::SetDirent{log.dir, ~0ULL, {kRootIno, S_IFDIR >> 12, "x"}}, records);
+  log.put(records);
+  Mounted mounted(std::move(log.device), false);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  EXPECT_TRUE(mounted.fixture.lookup(log.dir, "x").ok());
+}
+
+TEST(Hostile, directories_below_each_other_do_not_hold_up_a_rename) {
+  for (const bool itself : {false, true}) {
+    ImageBuilder builder{4096};
+    const Ino one = builder.add_directory(kRootIno, "one"), two = builder.add_directory(one, "two");
+    const Ino third = builder.add_directory(two, "third");
+    builder.add_directory(kRootIno, "moved");
+    builder.change_items = [&](Items& items) {
+      change_attributes(items, one, [&](format::Attributes& a) { a.parent = itself ? one : third; });
+    };
+    Mounted mounted(builder);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    for (const Ino to : {one, two, third}) EXPECT_TRUE(mounted.rename("moved", to, "x").fails_with(Errc::corrupt)) << to.v;
   }
 }
 
