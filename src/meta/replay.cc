@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "meta/layers.h"
+
 namespace varve::meta {
 
 Status Replay::apply(const format::Chunk& chunk) {
@@ -15,6 +17,28 @@ Status Replay::apply(const format::Chunk& chunk) {
 Status Replay::apply_record(const format::Record& record) {
   delta_.count(1, 64);
   return std::visit([this](const auto& r) { return on(r); }, record);
+}
+
+void Replay::count_blocks() {
+  BlockingSource source(store_.nodes(), store_.device());
+  for (const auto& [ino, delta] : inodes_) {
+    if (!delta->file || delta->freed || count_blocks(*delta, source).ok()) continue;
+    // Never too few: as if none of them replaced what the tree has, which cannot be read.
+    delta->blocks_change = static_cast<std::int64_t>(delta->file->blocks.size());
+    const RangeMap& cleared = delta->file->cleared;
+    for (auto range = cleared.first_after(0); range; range = cleared.first_after(range->to))
+      if (range->kind == Cleared::unwritten) delta->blocks_change += static_cast<std::int64_t>(range->to - range->from);
+  }
+}
+
+Status Replay::count_blocks(InodeDelta& delta, NodeSource& source) {
+  const TreeView& view = store_.view();
+  std::uint64_t before = 0;
+  if (const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0})))
+    before = TRY(format::decode_attributes(item->value)).blocks;
+  const std::uint64_t now = TRY(count_owned(*delta.inode, view, source, 0, format::kMaxFileBlocks));
+  delta.blocks_change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before);
+  return {};
 }
 
 InodeDelta& Replay::inode(Ino ino) {

@@ -12,9 +12,12 @@ class Replay {
   Replay(Store& store, Delta& delta) : store_(store), delta_(delta) {}
 
   Status apply(const format::Chunk& chunk);
+  // Where no checkpoint follows that would count the blocks of the files: does so, after the last chunk.
+  void count_blocks();
 
  private:
   InodeDelta& inode(Ino ino);
+  Status count_blocks(InodeDelta& delta, NodeSource& source);
   void occupy(BlockAddr address);
   Status apply_record(const format::Record& record);
   void drop(const BlockEntry& entry);

@@ -289,6 +289,7 @@ TEST(Hazards, H44_a_read_only_mount_replays_in_memory_and_writes_nothing) {
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
     EXPECT_TRUE(good(difference(snapshot_of(crash.last()), snapshot_of(mounted.fixture))));
     EXPECT_TRUE(mounted.fixture.make("/x", 0100644).fails_with(Errc::read_only));
+    EXPECT_EQ(mounted.fixture.getattr(*mounted.fixture.resolve("/a"))->blocks, 2U) << "no checkpoint has counted them";
     EXPECT_TRUE(mounted.fixture.unmount().ok());
   }
   EXPECT_EQ(device.position(), 0U) << "something was written";

@@ -1,0 +1,80 @@
+// What a read-only mount tells of a filesystem that was not unmounted.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "io/mem_device.h"
+#include "support/fs_fixture.h"
+
+namespace varve::fs {
+namespace {
+
+using test::FsFixture;
+
+class Replayed : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(test::make_image(device_, {}).ok());
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+
+  Ino make(std::string_view path, std::uint64_t blocks) {
+    const Ino file = fixture_.make(path, S_IFREG | 0644)->ino;
+    write(file, 0, blocks);
+    return file;
+  }
+  void write(Ino file, std::uint64_t first, std::uint64_t blocks) {
+    EXPECT_TRUE(fixture_.write(file, first * kBlockSize, std::vector<std::byte>(blocks * kBlockSize, std::byte{'x'})).ok());
+  }
+  void shape(Ino file, FallocateMode mode, std::uint64_t first, std::uint64_t blocks) {
+    const auto call = [&](Operation& op) { return fixture_.fs().fallocate(op, file, mode, first * kBlockSize, blocks * kBlockSize); };
+    EXPECT_TRUE(fixture_.call(call).ok());
+  }
+  void truncate(Ino file, std::uint64_t blocks) {
+    AttrChange change;
+    change.size = blocks * kBlockSize;
+    EXPECT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, file, change); }).ok());
+  }
+  void checkpoint() { ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().checkpoint(op); }).ok()); }
+  void crash(bool read_only) {
+    if (fixture_.mounted()) fixture_.crash();
+    fixture_.options().read_only = read_only;
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+  std::uint64_t blocks(std::string_view path) { return fixture_.getattr(*fixture_.resolve(path))->blocks; }
+
+  io::MemDevice device_{64u << 20};
+  test::ManualClock clock_;
+  SeededRandom random_{7};
+  FsFixture fixture_{device_, test::test_options(clock_, random_)};
+};
+
+TEST_F(Replayed, counts_of_blocks_are_those_of_a_recovery) {
+  const Ino over = make("/overwritten", 20), longer = make("/longer", 20), shorter = make("/shorter", 20);
+  const Ino punched = make("/punched", 20), reserved = make("/reserved", 20);
+  make("/removed", 20);
+  make("/untouched", 20);
+  checkpoint();
+  make("/new", 256);
+  write(over, 3, 9);
+  write(over, 5, 2);
+  write(longer, 15, 15);
+  truncate(shorter, 7);
+  shape(punched, FallocateMode::punch_hole, 4, 6);
+  write(punched, 5, 1);
+  shape(reserved, FallocateMode::allocate, 10, 30);
+  write(reserved, 25, 3);
+  shape(reserved, FallocateMode::zero_range, 2, 4);
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().unlink(op, kRootIno, "removed"); }).ok());
+  const std::map<std::string, std::uint64_t> expected{{"/overwritten", 20}, {"/longer", 30}, {"/shorter", 7}, {"/punched", 15},
+                                                      {"/reserved", 40}, {"/untouched", 20}, {"/new", 256}};
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().sync(op); }).ok());
+  for (const bool read_only : {true, false}) {
+    crash(read_only);
+    for (const auto& [path, count] : expected) EXPECT_EQ(blocks(path), count) << path << (read_only ? ", read-only" : "");
+    EXPECT_TRUE(fixture_.resolve("/removed").fails_with(Errc::not_found));
+  }
+}
+
+}  // namespace
+}  // namespace varve::fs
