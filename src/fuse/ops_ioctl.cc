@@ -45,9 +45,11 @@ void reply_number(Request& r, std::uint64_t number, std::uint32_t room) {
   reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
 }
 
-// Newer kernels check that themselves.
+// Newer kernels check themselves who may. The kernel does not learn that a file wants its writes synchronous, and keeps
+// them in its cache: so nobody is promised that any more, but files that have it from before may keep it.
 Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags) {
   constexpr std::uint32_t kRootOnly = FS_IMMUTABLE_FL | FS_APPEND_FL;
+  if (flags & ~attr.flags & FS_SYNC_FL) return Errc::unsupported;
   const std::uint32_t uid = r.header().uid;
   if (uid == 0 || (uid == attr.uid && !((flags ^ attr.flags) & kRootOnly))) return {};
   return Errc::not_permitted;

@@ -11,13 +11,6 @@ int open_error(ServedMount& mount, Ino ino, std::uint32_t flags) {
   return mount.kernel().call(FUSE_OPEN, ino.v, bytes_of(fuse_open_in{flags, 0})).error;
 }
 
-void set_flags(ServedMount& mount, Ino ino, std::uint32_t flags) {
-  fs::AttrChange change;
-  change.flags = flags;
-  fs::Operation operation(mount.session().fs().engine(), fs::Caller{});
-  ASSERT_TRUE(fs::block_on(operation, [&] { return mount.session().fs().setattr(operation, ino, change); }).ok());
-}
-
 TEST(Opening, IsNotAskedForAsARule) {
   ServedMount mount;
   mount.initialise();
@@ -32,16 +25,16 @@ TEST(Opening, IsRefusedByProtectedFiles) {
   const Ino file{mount.create(1, "f").nodeid};
   EXPECT_EQ(open_error(mount, file, O_RDWR), 0);
 
-  set_flags(mount, file, FS_IMMUTABLE_FL);
+  mount.set_flags(file, FS_IMMUTABLE_FL);
   EXPECT_EQ(open_error(mount, file, O_RDONLY), 0);
   for (const std::uint32_t flags : {O_WRONLY, O_RDWR, O_WRONLY | O_APPEND}) EXPECT_EQ(open_error(mount, file, flags), EPERM);
 
-  set_flags(mount, file, FS_APPEND_FL);
+  mount.set_flags(file, FS_APPEND_FL);
   EXPECT_EQ(open_error(mount, file, O_RDONLY), 0);
   EXPECT_EQ(open_error(mount, file, O_WRONLY | O_APPEND), 0);
   for (const std::uint32_t flags : {O_WRONLY, O_RDWR}) EXPECT_EQ(open_error(mount, file, flags), EPERM);
 
-  set_flags(mount, file, FS_NODUMP_FL);
+  mount.set_flags(file, FS_NODUMP_FL);
   EXPECT_EQ(open_error(mount, file, O_RDWR), 0);
   EXPECT_EQ(open_error(mount, Ino{12345}, O_RDWR), ESTALE);
 }

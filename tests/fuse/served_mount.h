@@ -51,6 +51,14 @@ class ServedMount {
     return reply.as<fuse_entry_out>();
   }
 
+  // Past the rules for who may, and for what is still given.
+  void set_flags(Ino ino, std::uint32_t flags) {
+    fs::AttrChange change;
+    change.flags = flags;
+    fs::Operation operation(fs_->engine(), fs::Caller{});
+    ASSERT_TRUE(fs::block_on(operation, [&] { return fs_->setattr(operation, ino, change); }).ok());
+  }
+
   FakeKernel& kernel() { return kernel_; }
   Session& session() { return *session_; }
   Server& server() { return *server_; }
