@@ -100,6 +100,7 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   mount->point = TRY(MountPoint::attach(request, options));
   mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
   SessionSettings settings{options.wishes, options.fs.clock, directory, source};
+  settings.durable = options.durable;
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.wishes.ask_opens = mount->fs->may_have_protected_files();
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),

@@ -127,7 +127,7 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value) { return o.lock_memory = true, Status(); }},
 };
 
-// For mount(2); the kernel knows them.
+// For mount(2); the kernel knows them, and sync and dirsync are ours as well.
 constexpr std::string_view kKernelFlags[] = {"nosuid", "suid", "nodev", "dev",    "noexec",
                                              "exec",   "sync", "async", "dirsync"};
 
@@ -145,6 +145,8 @@ Status apply(std::string_view text, MountOptions& options) {
   if (is_for_others(text)) return {};
   if (std::ranges::find(kKernelFlags, text) != std::end(kKernelFlags)) {
     options.kernel_flags.emplace_back(text);
+    if (text == "sync" || text == "async") options.durable.everything = text == "sync";
+    if (text == "dirsync") options.durable.names = true;
     return {};
   }
   const auto equals = text.find('=');

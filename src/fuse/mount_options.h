@@ -9,6 +9,7 @@
 #include "fs/options.h"
 #include "fuse/negotiation.h"
 #include "fuse/server.h"
+#include "fuse/session.h"
 
 namespace varve::fuse {
 
@@ -16,10 +17,11 @@ struct MountOptions {
   fs::Options fs;
   Wishes wishes;
   ServerOptions server;
+  DurableChanges durable;
   bool allow_other = false;
   bool lock_memory = false;               // mlockall(2): the daemon is never paged out
   std::string log_file;                   // instead of the system's log
-  std::vector<std::string> kernel_flags;  // nosuid, noexec…: for mount(2), as given
+  std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
 };
 
 // Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or

@@ -141,7 +141,7 @@ Status fallocate(Request& r) {
                      // The kernel takes a failure to have changed nothing; a part can have been allocated.
                      forget_attributes(r, r.node(), mode_changes || !done.ok());
                      if (!done.ok()) return r.reply_error(done.error());
-                     r.reply();
+                     r.serve_change(Change::other, [] { return Status(); }, [&r] { r.reply(); });
                    });
   };
   change_as_user(r, r.node(), change);
@@ -183,11 +183,12 @@ void reply_copied(Request& r, std::uint64_t bytes, bool wide) {
 
 void write_copied(Request& r, const fuse_copy_file_range_in& in, std::span<const std::byte> data, bool wide) {
   const auto write_to = [=, &r, target = Ino{in.nodeid_out}](fs::WriteFlags flags, bool mode_changes) {
-    r.serve([=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
-            [=, &r](std::size_t written) {
-              forget_attributes(r, target, mode_changes);
-              reply_copied(r, written, wide);
-            });
+    r.serve_change(
+        Change::other, [=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
+        [=, &r](std::size_t written) {
+          forget_attributes(r, target, mode_changes);
+          reply_copied(r, written, wide);
+        });
   };
   change_as_user(r, Ino{in.nodeid_out}, write_to);
 }

@@ -53,6 +53,12 @@ Status ask_for_capability(Request& r) {
   return {};
 }
 
+// The kernel sends times of its own before each fsync.
+bool only_times(const fuse_setattr_in& in) {
+  constexpr std::uint32_t kTimes = FATTR_ATIME | FATTR_ATIME_NOW | FATTR_MTIME | FATTR_MTIME_NOW | FATTR_CTIME;
+  return (in.valid & ~(kTimes | FATTR_FH)) == 0;
+}
+
 void reply_opened(Request& r) {
   fuse_open_out out{};
   out.open_flags = FOPEN_KEEP_CACHE;  // what the kernel assumes when it does not ask
@@ -89,9 +95,14 @@ Status statx(Request& r) {
 
 Status setattr(Request& r) {
   const auto in = TRY(r.body().take<fuse_setattr_in>());
-  r.serve([&r, change = to_change(
-                   in, r.session().clock().now())] { return r.fs().setattr(r.operation(), r.node(), change); },
-          [&r](const fs::Attr& attr) { reply_attr(r, attr); });
+  const auto attempt = [&r, change = to_change(in, r.session().clock().now())] {
+    return r.fs().setattr(r.operation(), r.node(), change);
+  };
+  const auto finish = [&r](const fs::Attr& attr) { reply_attr(r, attr); };
+  if (only_times(in))
+    r.serve(attempt, finish);
+  else
+    r.serve_change(Change::other, attempt, finish);
   return {};
 }
 
@@ -141,14 +152,16 @@ Status setxattr(Request& r) {
   const auto value = TRY(r.body().take_bytes(in.size));
   unsigned flags = in.flags & (fs::kXattrCreate | fs::kXattrReplace);
   if (in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) flags |= fs::kXattrDropSetgid;
-  r.serve([&r, name, value, flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
-          [&r] { r.reply(); });
+  r.serve_change(
+      Change::other, [&r, name, value, flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
+      [&r] { r.reply(); });
   return {};
 }
 
 Status removexattr(Request& r) {
   const auto name = TRY(take_xattr_name(r));
-  r.serve([&r, name] { return r.fs().removexattr(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+  r.serve_change(
+      Change::other, [&r, name] { return r.fs().removexattr(r.operation(), r.node(), name); }, [&r] { r.reply(); });
   return {};
 }
 

@@ -58,11 +58,12 @@ Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags
 void apply_flags(Request& r, std::uint32_t flags) {
   fs::AttrChange change;
   change.flags = flags;
-  r.serve([&r, change] { return r.fs().setattr(r.operation(), r.node(), change); },
-          [&r](const fs::Attr&) {
-            r.session().drop_cached_attributes(r.node());  // also makes it ask again who may write (ops_inode.cc)
-            reply_ioctl(r, {});
-          });
+  r.serve_change(
+      Change::other, [&r, change] { return r.fs().setattr(r.operation(), r.node(), change); },
+      [&r](const fs::Attr&) {
+        r.session().drop_cached_attributes(r.node());  // also makes it ask again who may write (ops_inode.cc)
+        reply_ioctl(r, {});
+      });
 }
 
 // What the kernel has accepted before a file becomes immutable is written before, too.

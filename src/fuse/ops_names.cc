@@ -22,15 +22,18 @@ void reply_opened(Request& r, const fs::Attr& attr) {
 
 void make(Request& r, std::string_view name, const fs::NewNode& node) {
   r.set_umask(node.umask);
-  r.serve([&r, name, node] { return r.fs().make(r.operation(), r.node(), name, node); },
-          [&r](const fs::Attr& attr) { reply_entry(r, attr); });
+  r.serve_change(
+      Change::name, [&r, name, node] { return r.fs().make(r.operation(), r.node(), name, node); },
+      [&r](const fs::Attr& attr) { reply_entry(r, attr); });
 }
 
 Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
   const auto from = TRY(r.body().take_name());
   const auto to = TRY(r.body().take_name());
   if (flags & ~(fs::kRenameNoReplace | fs::kRenameExchange | fs::kRenameWhiteout)) return Errc::invalid;
-  r.serve([=, &r] { return r.fs().rename(r.operation(), r.node(), from, to_parent, to, flags); }, [&r] { r.reply(); });
+  r.serve_change(
+      Change::name, [=, &r] { return r.fs().rename(r.operation(), r.node(), from, to_parent, to, flags); },
+      [&r] { r.reply(); });
   return {};
 }
 
@@ -99,20 +102,23 @@ Status tmpfile(Request& r) {
 Status link(Request& r) {
   const auto in = TRY(r.body().take<fuse_link_in>());
   const auto name = TRY(r.body().take_name());
-  r.serve([&r, in, name] { return r.fs().link(r.operation(), Ino{in.oldnodeid}, r.node(), name); },
-          [&r](const fs::Attr& attr) { reply_entry(r, attr); });
+  r.serve_change(
+      Change::name, [&r, in, name] { return r.fs().link(r.operation(), Ino{in.oldnodeid}, r.node(), name); },
+      [&r](const fs::Attr& attr) { reply_entry(r, attr); });
   return {};
 }
 
 Status unlink(Request& r) {
   const auto name = TRY(r.body().take_name());
-  r.serve([&r, name] { return r.fs().unlink(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+  r.serve_change(
+      Change::name, [&r, name] { return r.fs().unlink(r.operation(), r.node(), name); }, [&r] { r.reply(); });
   return {};
 }
 
 Status rmdir(Request& r) {
   const auto name = TRY(r.body().take_name());
-  r.serve([&r, name] { return r.fs().rmdir(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+  r.serve_change(
+      Change::name, [&r, name] { return r.fs().rmdir(r.operation(), r.node(), name); }, [&r] { r.reply(); });
   return {};
 }
 

@@ -54,7 +54,10 @@ class Request {
   // Calls attempt() -> Result<T> until it has an answer, then finish(T) or, for Status, finish(). Replies errors.
   template <class Attempt, class Finish>
   void serve(Attempt attempt, Finish finish);
-  // The same with finish(Result<T>), errors included. finish may begin another serve().
+  // The same for a change; finish comes when it is durable, if the mount is to keep it that soon.
+  template <class Attempt, class Finish>
+  void serve_change(Change change, Attempt attempt, Finish finish);
+  // As serve(), with finish(Result<T>), errors included. finish may begin another serve().
   template <class Attempt, class Finish>
   void serve_result(Attempt attempt, Finish finish);
   // Of the serving thread; valid beyond the request.
@@ -92,7 +95,7 @@ class Request {
   std::uint32_t umask_ = 0;
   bool finished_ = true;
   // A request that takes several steps keeps their operations until its end: callbacks may still be on the stack.
-  static constexpr std::size_t kMaxSteps = 3;
+  static constexpr std::size_t kMaxSteps = 4;
   std::array<std::optional<fs::Operation>, kMaxSteps> operations_;
   fs::Operation* operation_ = nullptr;
   Lease message_storage_;
@@ -115,6 +118,16 @@ void Request::serve(Attempt attempt, Finish finish) {
     } else {
       finish(std::move(result).value());
     }
+  });
+}
+
+// Where syncing fails, the filesystem has become read-only for good: that the change is there nevertheless does no harm.
+template <class Attempt, class Finish>
+void Request::serve_change(Change change, Attempt attempt, Finish finish) {
+  if (!session().settings().durable.include(change)) return serve(std::move(attempt), std::move(finish));
+  serve(std::move(attempt), [this, finish = std::move(finish)](auto... result) mutable {
+    serve([this] { return fs().sync(operation()); },
+          [finish = std::move(finish), ... result = std::move(result)]() mutable { finish(std::move(result)...); });
   });
 }
 

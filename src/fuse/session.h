@@ -26,11 +26,23 @@ struct alignas(64) RequestCounters {
   std::array<std::atomic<std::uint64_t>, kOpcodes> served{};
 };
 
+enum class Change { name, other };
+
+// Which changes are durable before they are answered, though nobody calls fsync. The kernel leaves that to filesystems, except
+// for what is written to files with sync: there it calls fsync itself.
+struct DurableChanges {
+  bool names = false;       // dirsync
+  bool everything = false;  // sync
+
+  bool include(Change change) const { return everything || (names && change == Change::name); }
+};
+
 struct SessionSettings {
   Wishes wishes;
   Clock* clock = &Clock::system();
   std::string mount_point;
   std::string source;  // device or image
+  DurableChanges durable{};
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
 };
 

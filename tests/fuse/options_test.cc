@@ -42,6 +42,17 @@ TEST(MountOptions, NothingMeansTheDefaults) {
   EXPECT_FALSE(options.allow_other);
 }
 
+TEST(MountOptions, TheLastWordOnSyncCounts) {
+  EXPECT_FALSE(parsed("").durable.include(Change::name));
+  EXPECT_TRUE(parsed("dirsync").durable.include(Change::name));
+  EXPECT_FALSE(parsed("dirsync").durable.include(Change::other));
+  EXPECT_TRUE(parsed("async,sync").durable.include(Change::name));
+  EXPECT_TRUE(parsed("async,sync").durable.include(Change::other));
+  EXPECT_FALSE(parsed("sync,async").durable.include(Change::name));
+  EXPECT_TRUE(parsed("dirsync,sync,async").durable.include(Change::name));
+  EXPECT_EQ(parsed("sync,dirsync").kernel_flags.size(), 2u);
+}
+
 TEST(MountOptions, TakesWhatFstabMaySay) {
   const MountOptions options = parsed(
       "defaults,auto,noauto,nofail,_netdev,user,users,user=ann,x-systemd.automount,"

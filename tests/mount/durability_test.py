@@ -84,9 +84,9 @@ class Durability(unittest.TestCase):
         self.image.mkfs("128M")
         self.dir = self.image.dir
 
-    def killed_after(self, action):
+    def killed_after(self, action, options=""):
         """Does it in a child, which keeps its descriptors open: no close may help. Kills the daemon, mounts again."""
-        self.image.mount()
+        self.image.mount(options)
         ready, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -138,6 +138,67 @@ class Durability(unittest.TestCase):
         entry = (self.dir / "hard").stat()
         self.assertEqual((entry.st_nlink, entry.st_mode & 0o7777, entry.st_atime_ns, entry.st_mtime_ns), (2, 0o4711, 5, 7))
         self.image.check_all()
+
+    def make_some(self):
+        """What the tests below change, in a mount of its own."""
+        self.image.mount()
+        for name in ("old", "whole"):
+            (self.dir / name).write_bytes(BEFORE)
+        (self.dir / "gone").write_bytes(AFTER)
+        (self.dir / "empty").mkdir()
+        self.image.umount()
+
+    def test_dirsync(self):
+        """Names are durable without any fsync. Each change alone: the next one would make it durable, too."""
+        changes = {
+            "mkdir": (lambda: (self.dir / "d").mkdir(), lambda: (self.dir / "d").is_dir()),
+            "create": (lambda: (self.dir / "f").touch(), lambda: (self.dir / "f").exists()),
+            "symlink": (lambda: os.symlink("f", self.dir / "s"), lambda: os.readlink(self.dir / "s") == "f"),
+            "link": (lambda: os.link(self.dir / "old", self.dir / "l"), lambda: (self.dir / "l").stat().st_nlink == 2),
+            "rename": (lambda: os.rename(self.dir / "old", self.dir / "new"), lambda: not (self.dir / "old").exists()),
+            "unlink": (lambda: (self.dir / "gone").unlink(), lambda: not (self.dir / "gone").exists()),
+            "rmdir": (lambda: (self.dir / "empty").rmdir(), lambda: not (self.dir / "empty").exists()),
+        }
+        self.make_some()
+        for name, (change, is_there) in changes.items():
+            with self.subTest(name):
+                self.killed_after(change, "dirsync")
+                self.assertTrue(is_there())
+            self.image.umount()
+        self.image.check_all()
+
+    def test_sync(self):
+        """So is everything with sync, but times that somebody sets."""
+        path, copy = self.dir / "whole", self.dir / "gone"
+        def copy_all():
+            with open(path, "rb") as source, open(copy, "r+b") as target:
+                os.ftruncate(target.fileno(), 0)
+                os.copy_file_range(source.fileno(), target.fileno(), len(BEFORE))
+        def append():
+            with open(path, "ab", buffering=0) as file:
+                file.write(AFTER)
+        changes = {
+            "write": (append, lambda: path.read_bytes() == BEFORE + AFTER),
+            "truncate": (lambda: os.truncate(path, len(BEFORE)), lambda: path.stat().st_size == len(BEFORE)),
+            "chmod": (lambda: path.chmod(0o4711), lambda: path.stat().st_mode & 0o7777 == 0o4711),
+            "setxattr": (lambda: os.setxattr(path, "user.x", b"v"), lambda: os.listxattr(path) == ["user.x"]),
+            "removexattr": (lambda: os.removexattr(path, "user.x"), lambda: os.listxattr(path) == []),
+            "chattr": (lambda: command("chattr", "+d", path), lambda: "d" in command("lsattr", path).stdout.split()[0]),
+            "copy": (copy_all, lambda: copy.read_bytes() == BEFORE),
+            "fallocate": (lambda: self.lengthened(copy), lambda: copy.stat().st_size == MIB),
+            "mkdir": (lambda: (self.dir / "d").mkdir(), lambda: (self.dir / "d").is_dir()),
+        }
+        self.make_some()
+        for name, (change, is_there) in changes.items():
+            with self.subTest(name):
+                self.killed_after(change, "sync")
+                self.assertTrue(is_there())
+            self.image.umount()
+        self.image.check_all()
+
+    def lengthened(self, path):
+        fd = os.open(path, os.O_WRONLY)
+        os.posix_fallocate(fd, 0, MIB)
 
 
 if __name__ == "__main__":
