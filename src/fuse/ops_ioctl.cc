@@ -122,7 +122,7 @@ Status get_label(Request& r) {
 }
 
 Status trim(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
   const auto range = TRY(r.body().take<fstrim_range>());
   r.serve([&r, range] { return r.fs().trim(r.operation(), range.start, range.len, range.minlen); },
           [&r, range](std::uint64_t bytes) {
@@ -132,7 +132,7 @@ Status trim(Request& r) {
 }
 
 Status checkpoint(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
   r.serve([&r] { return r.fs().checkpoint(r.operation()); }, [&r] { reply_ioctl(r, {}); });
   return {};
 }
@@ -154,7 +154,7 @@ void answer_text(Request& r, const Status& status) {
 }
 
 Status tune(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
   const auto asked = TRY(r.body().take<TuneText>());
   const std::string_view setting = text_of(asked);
   const auto equals = std::min(setting.find('='), setting.size());
@@ -164,7 +164,7 @@ Status tune(Request& r) {
 }
 
 Status clean(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
   const auto asked = TRY(r.body().take<CleanText>());
   const auto request = clean_request_from(text_of(asked));
   answer_text<CleanText>(r, request.ok() ? r.fs().start_clean(*request) : Status(request.error()));
@@ -172,7 +172,7 @@ Status clean(Request& r) {
 }
 
 Status stop_clean(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
   r.fs().stop_clean();
   reply_ioctl(r, {});
   return {};
@@ -193,7 +193,7 @@ Status document(Request& r, Make&& make) {
 }
 
 Status scrub(Request& r) {
-  if (!Session::may_control(r.header().uid)) return Errc::not_permitted;
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
   const auto ask = TRY(r.body().take<ScrubCommand>());
   if (ask.command == ScrubCommand::kStop) {
     r.fs().stop_scrub();

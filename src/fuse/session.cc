@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "fuse/opcodes.h"
+#include "fuse/privilege.h"
 #include "fuse/status_json.h"
 
 namespace varve::fuse {
@@ -95,6 +96,10 @@ std::string Session::status_json() {
   return json_text(json);
 }
 
-bool Session::may_control(std::uint32_t uid) { return uid == 0 || uid == ::getuid(); }
+bool Session::may_control(const fuse_in_header& caller) {
+  const uid_t own = ::getuid();
+  if (own == 0) return caller.uid == 0 && has_sys_admin(caller.pid);
+  return caller.uid == 0 || caller.uid == own;
+}
 
 }  // namespace varve::fuse

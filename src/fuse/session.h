@@ -79,8 +79,9 @@ class Session {
   void end(int error);
 
   std::string status_json();
-  // May this user ask for things that cost others something (trim, checkpoint)? Root and who runs the daemon.
-  static bool may_control(std::uint32_t uid);
+  // May this caller ask for things that cost others something (trim, checkpoint)? Who runs the daemon, and root; of root's
+  // daemon an administrator, as elsewhere.
+  static bool may_control(const fuse_in_header& caller);
 
  private:
   fs::Filesystem& fs_;

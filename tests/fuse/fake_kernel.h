@@ -77,6 +77,7 @@ class FakeKernel {
     header.opcode = opcode;
     header.unique = ++unique_;
     header.nodeid = node;
+    header.pid = static_cast<std::uint32_t>(::getpid());
     send_raw(bytes_of(header) + body);
     return unique_;
   }

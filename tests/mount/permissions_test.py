@@ -157,6 +157,23 @@ class Permissions(MountTest):
         self.assertEqual(as_user(ANN, write), errno.EACCES)
         self.assertEqual(path.read_bytes(), b"before and after")
 
+    def test_control(self):
+        """What costs others something is for administrators: uid 0 of a container, without CAP_SYS_ADMIN or with it only in a
+        user namespace of its own, is none."""
+        controls = [["fstrim", self.dir], *([BIN / "varve", word, self.dir] for word in ("trim", "checkpoint", "scrub")),
+                    [BIN / "varve", "tune", self.dir, "strategy=adaptive"]]
+        reduced = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]
+        limits = [reduced]
+        if command("unshare", "-U", "-r", "true", check=False).returncode == 0:
+            limits.append(["unshare", "-U", "-r"])
+        for words in controls:
+            for limit in limits:
+                done = command(*limit, *words, check=False)
+                self.assertNotEqual(done.returncode, 0, [*limit, *words])
+                self.assertRegex(done.stderr, "(?i)not permitted|only for root", [*limit, *words])
+            command(*words)
+        command(*reduced, BIN / "varve", "status", self.dir)
+
 
 if __name__ == "__main__":
     if not IS_ROOT:
