@@ -53,7 +53,7 @@ Status find_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std:
     meta::Cursor cursor(a.source(), a.view().inode_file);
     TRY(cursor.seek_floor(format::Key{inode.ino, format::ItemKind::extent, from}));
     cursor.prefetch_leaves(kLeavesAhead);
-    TRY(meta::resolve_at(cursor, inode.ino, from, mapped));
+    TRY(meta::resolve_at(cursor, a.store().segments().geometry(), inode.ino, from, mapped));
   }
   const auto is_hole = [](const meta::MappedBlock& block) { return block.kind == Kind::hole || block.kind == Kind::unknown; };
   for (auto at = mapped.begin(); (at = std::find_if(at, mapped.end(), is_hole)) != mapped.end();) {
