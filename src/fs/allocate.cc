@@ -68,7 +68,8 @@ Status find_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std:
 
 Result<bool> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
   Allocation& all = a.wait().allocation;
-  if (all.from != from || all.to != to) all = {from, to, inode.content_version(), {from, 0}, false, from, to - from};
+  if (all.from != from || all.to != to)
+    all = {from, to, inode.content_version(), {from, 0}, to - from <= kWindowBlocks, from, to - from};
   if (!all.counted) {
     TRY(look_for_space(a, inode, all));
     return false;

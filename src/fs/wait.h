@@ -48,7 +48,7 @@ struct Allocation {
   std::uint64_t from = 0, to = 0;
   std::uint64_t version = 0;  // of the content when it began
   meta::OwnedSoFar so_far;
-  bool counted = false;       // or it is no longer worth it
+  bool counted = false;       // or that would tell nothing
   std::uint64_t next = 0;     // everything before it is allocated
   std::uint64_t window = 0;   // blocks to try next
 };
