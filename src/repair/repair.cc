@@ -98,13 +98,13 @@ Result<bool> Repair::newer_superblock(const check::Report& report, Serial settle
   return true;
 }
 
-// Tries on an overlay first: what the log holds goes into the trees only if that works.
 // No fault of the log: what it holds must not be cut off for that.
 Error Repair::no_room(const Error& why) const {
   return Error(why.code(), fmt::format("{0}: the log cannot be replayed: {1}. It is left as it is. Copy what can be read to another "
                                        "filesystem: varve salvage {0} DIR", device_.name(), why.message()));
 }
 
+// Tries on an overlay first: what the log holds goes into the trees only if that works.
 Status Repair::replay(const check::Report& report) {
   for (const bool accept_damage : {false, true}) {
     io::OverlayDevice overlay(device_);

@@ -91,14 +91,19 @@ TEST_F(Salvage, DamagedBlocksBecomeHoles) {
   EXPECT_EQ(differences(expected), (std::set<std::string>{"/a/file", "/a/b/hard"}));
 }
 
+std::unique_ptr<io::MemDevice> first_half_of(const io::MemDevice& image) {
+  std::vector<std::byte> part(image.geometry().size_bytes / 2);
+  image.peek(0, part);
+  auto cut = std::make_unique<io::MemDevice>(part.size());
+  cut->poke(0, part);
+  return cut;
+}
+
 TEST_F(Salvage, WhatIsLeftOfACutOffImage) {
   const auto image = populated_image(false);
   const Seen expected = look_at(*image->snapshot());
-  std::vector<std::byte> part(image->geometry().size_bytes / 2);
-  image->peek(0, part);
-  io::MemDevice cut(part.size());
-  cut.poke(0, part);
-  const auto report = salvage(cut);
+  const auto cut = first_half_of(*image);
+  const auto report = salvage(*cut);
   EXPECT_GT(report["errors"], 0);
   EXPECT_LT(differences(expected).size(), expected.paths.size() / 2) << report.dump(1);
 }
@@ -126,12 +131,9 @@ TEST_F(Salvage, WithoutAFreeBlock) {
 TEST_F(Salvage, WhatIsLeftOfACutOffImageWithoutSuperblocks) {
   const auto image = populated_image(false);
   const Seen expected = look_at(*image->snapshot());
-  std::vector<std::byte> part(image->geometry().size_bytes / 2);
-  image->peek(0, part);
-  io::MemDevice cut(part.size());
-  cut.poke(0, part);
-  cut.poke(0, std::array<std::byte, kBlockSize>{});
-  const auto report = salvage(cut);
+  const auto cut = first_half_of(*image);
+  cut->poke(0, std::array<std::byte, kBlockSize>{});
+  const auto report = salvage(*cut);
   EXPECT_LT(differences(expected).size(), expected.paths.size() / 2) << report.dump(1);
 }
 

@@ -2,18 +2,13 @@
 
 #include <spdlog/spdlog.h>
 
-#include "fs/filesystem.h"
+#include "shared/recovery.h"
 
 namespace varve::fsck {
 
 Status recover(io::BlockDevice& device, bool accept_log_damage) {
   spdlog::set_level(spdlog::level::err);  // the report says what was done
-  fs::Options options;
-  options.background = false;
-  options.cleaner = false;
-  options.accept_log_damage = accept_log_damage;
-  auto filesystem = TRY(fs::Filesystem::mount(device, options));
-  return filesystem->unmount();
+  return varve::recover(device, accept_log_damage);
 }
 
 }  // namespace varve::fsck

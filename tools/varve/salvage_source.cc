@@ -9,6 +9,7 @@
 #include "meta/superblocks.h"
 #include "repair/rebuild.h"
 #include "repair/superblock_search.h"
+#include "shared/recovery.h"
 
 namespace varve::tool {
 
@@ -17,14 +18,6 @@ namespace {
 // Memory is needed for every block that a superblock tells of, there or not. One that tells of so many times more than
 // there is would be of no use anyway: hardly a tree is whole.
 constexpr std::uint64_t kMostTimesLarger = 1024;
-
-Status recover(io::BlockDevice& device, bool accept_log_damage) {
-  fs::Options options;
-  options.background = options.cleaner = false;
-  options.accept_log_damage = accept_log_damage;
-  auto filesystem = TRY(fs::Filesystem::mount(device, options));
-  return filesystem->unmount();
-}
 
 // How large the filesystem is according to the superblock in this block; 0 without one.
 std::uint64_t blocks_told_by(io::BlockDevice& device, std::uint64_t block) {
