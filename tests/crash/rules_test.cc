@@ -65,6 +65,25 @@ TEST(Hazards, H12_H13_every_chunk_is_in_the_one_chain) {
   EXPECT_GE(segments.size(), 3U) << "the chain has gone on elsewhere";
 }
 
+// What was pending when a checkpoint froze is in its trees, and no recovery applies it to them once more: its log begins
+// behind it, with what came later.
+TEST(Hazards, H19_nothing_that_a_checkpoint_holds_is_replayed_on_it) {
+  World world({.bytes = 32u << 20, .image = {}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  for (std::uint64_t later = 0; later < 3; ++later) {
+    const std::string pending = fmt::format("create /f{0} 0644; write /f{0} 0 300000 2; truncate /f{0} 4096", later);
+    ASSERT_TRUE(good(run_script(world.steps, script(pending))));
+    const Lsn before = store_of(world).log().position().lsn;
+    ASSERT_TRUE(checkpoint(world.fixture).ok());
+    ASSERT_GT(store_of(world).log().position().lsn, before) << "nothing was pending";
+    for (std::uint64_t i = 0; i < later; ++i)
+      ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("create /g{}-{} 0644; seal", later, i)))));
+    world.fixture.crash();
+    ASSERT_TRUE(world.fixture.mount().ok());
+    EXPECT_EQ(store_of(world).replayed_chunks(), later);
+  }
+}
+
 // The nodes of the maps stand in blocks that the maps must know, too: now and then these are in a part that nothing else
 // has touched.
 TEST(Hazards, H20_maps_know_their_own_nodes) {
