@@ -94,10 +94,10 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     if (!was_here) places += places_of_block(file.blocks, staged.block);
     if (was_here) drop_place(entry.place);
     else if (staged.old.kind == MappedBlock::Kind::device) segments_.sub_live(staged.old.address, 1);
-    const bool owned = was_here || staged.assume_owned || staged.old.has_data() ||
-                       staged.old.kind == MappedBlock::Kind::unwritten;
+    const bool guessed = !was_here && staged.assume_owned && staged.old.kind == MappedBlock::Kind::unknown;
+    const bool owned = was_here || guessed || staged.old.has_data() || staged.old.kind == MappedBlock::Kind::unwritten;
     fresh += !owned;
-    assumed += !was_here && staged.assume_owned && staged.old.kind == MappedBlock::Kind::unknown;
+    assumed += guessed;
     staged.data->owner = &delta;
     staged.data->block = staged.block;
     entry.place = BlockPlace::pending(staged.data.get());

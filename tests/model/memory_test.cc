@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include <fmt/format.h>
@@ -15,40 +13,11 @@
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
+#include "support/stalling_device.h"
 #include "support/world.h"
 
 namespace varve::test {
 namespace {
-
-// While it is held, no blocking flush returns, so that a checkpoint does not end.
-class StallingDevice : public io::BlockDevice {
- public:
-  explicit StallingDevice(io::BlockDevice& below) : below_(below) {}
-
-  const io::Geometry& geometry() const override { return below_.geometry(); }
-  const std::string& name() const override { return below_.name(); }
-  bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<io::IoQueue> make_queue() override { return below_.make_queue(); }
-  int execute(io::IoRequest& request) override {
-    if (request.kind == io::IoKind::flush) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !held_; });
-    }
-    return below_.execute(request);
-  }
-
-  void hold(bool held) {
-    const std::lock_guard lock(mutex_);
-    held_ = held;
-    changed_.notify_all();
-  }
-
- private:
-  io::BlockDevice& below_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool held_ = false;
-};
 
 TEST(MemoryBound, operations_wait_while_a_slow_checkpoint_keeps_what_they_staged) {
   constexpr std::uint64_t kBound = 4u << 20;

@@ -1,0 +1,155 @@
+// What files and metadata are charged while the trees do not know yet: what others were promised is kept, and nobody is
+// refused although there is room.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "fs/engine.h"
+#include "io/mem_device.h"
+#include "support/fs_fixture.h"
+#include "support/stalling_device.h"
+#include "support/world.h"
+
+namespace varve::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr std::uint64_t kMiB = 1u << 20;
+
+Bytes blocks_of(std::uint64_t count, char content) { return Bytes(count * kBlockSize, std::byte(content)); }
+
+class Charge : public ::testing::Test {
+ protected:
+  void start(io::BlockDevice& device, std::uint64_t memory = 0) {
+    ASSERT_TRUE(make_image(memory_, {}).ok());
+    fs::Options options = test_options(clock_, random_);
+    if (memory) options.memory_bytes = memory;
+    fixture_ = std::make_unique<FsFixture>(device, options);
+    ASSERT_TRUE(fixture_->mount().ok());
+  }
+  void remount_with_threads() {
+    ASSERT_TRUE(fixture_->unmount().ok());
+    fixture_->options().background = true;
+    ASSERT_TRUE(fixture_->mount().ok());
+    ASSERT_TRUE(fixture_->make("/first", S_IFREG | 0644).ok());
+  }
+  meta::Store& store() { return fixture_->fs().engine().store(); }
+  Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
+  Status checkpoint() {
+    return fixture_->call([&](fs::Operation& op) { return fixture_->fs().checkpoint(op); });
+  }
+  std::uint64_t charged() {
+    const meta::Gate::Pass pass(store().gate());
+    return store().charged_blocks();
+  }
+  bool can_charge(std::uint64_t blocks) {
+    const meta::Gate::Pass pass(store().gate());
+    return store().can_charge(blocks, 0);
+  }
+
+  io::MemDevice memory_{256 * kMiB};
+  ManualClock clock_;
+  SeededRandom random_{1};
+  std::unique_ptr<FsFixture> fixture_;
+};
+
+TEST_F(Charge, AnAppendToADenseFileCounts) {
+  start(memory_);
+  const Ino dense = file("/f");
+  ASSERT_TRUE(fixture_->write(dense, 0, blocks_of(1, 'x')).ok());
+  ASSERT_TRUE(checkpoint().ok());
+  const std::uint64_t before = charged();
+  ASSERT_TRUE(fixture_->write(dense, kBlockSize, blocks_of(256, 'x')).ok());
+  for (const char* when : {"before a checkpoint", "after it"}) {
+    EXPECT_GE(charged(), before + 256) << when;
+    EXPECT_EQ(fixture_->getattr(dense)->blocks, 257U) << when;
+    ASSERT_TRUE(checkpoint().ok());
+  }
+}
+
+TEST_F(Charge, AppendsDoNotTakeWhatFallocateWasPromised) {
+  start(memory_);
+  std::vector<Ino> files;
+  for (int i = 0; i < 60; ++i) {
+    files.push_back(file(fmt::format("/f{}", i)));
+    ASSERT_TRUE(fixture_->write(files.back(), 0, blocks_of(1, 'x')).ok());
+  }
+  const Ino kept = file("/kept");
+  ASSERT_TRUE(checkpoint().ok());
+  const Serial settled = store().settled();
+  for (Ino dense : files) ASSERT_TRUE(fixture_->write(dense, kBlockSize, blocks_of(256, 'x')).ok());
+  const std::uint64_t wanted = (*fixture_->available_bytes() - 2 * kMiB) / kMiB * kMiB;
+  ASSERT_TRUE(fixture_->call([&](fs::Operation& op) {
+    return fixture_->fs().fallocate(op, kept, fs::FallocateMode::allocate_keep_size, 0, wanted);
+  }).ok());
+  ASSERT_EQ(store().settled(), settled) << "a checkpoint has counted";
+  ASSERT_TRUE(checkpoint().ok());
+  for (std::uint64_t at = 0; at < wanted; at += kMiB)
+    ASSERT_TRUE(fixture_->write(kept, at, blocks_of(256, 'y')).ok()) << "at " << at;
+}
+
+// A file is overwritten whose leaves are not in memory, during a checkpoint, until the worst case leaves no room. What is new
+// then has to wait for the checkpoint after that one, which counts.
+TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
+  constexpr std::uint64_t kDense = 130 * kMiB, kNew = 40 * kMiB, kRoom = 4500;
+  StallingDevice device(memory_);
+  start(device, 256 * kMiB);
+  const Ino dense = file("/dense"), fresh = file("/new");
+  for (std::uint64_t at = 0; at < kDense; at += kMiB) ASSERT_TRUE(fixture_->write(dense, at, blocks_of(256, 'x')).ok());
+  remount_with_threads();
+  ASSERT_TRUE(store().checkpoint({}).ok());
+  file("/second");
+
+  device.hold(true);
+  std::thread checkpoint([&] { EXPECT_TRUE(store().checkpoint({}).ok()); });
+  while (!store().has_estimates() || !store().checkpoint_running()) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // frozen
+  for (std::uint64_t at = 0; at < kDense && can_charge(kRoom); at += kMiB / 4) {
+    store().nodes().clear();
+    ASSERT_TRUE(fixture_->write(dense, at, blocks_of(64, 'y')).ok());
+  }
+  ASSERT_FALSE(can_charge(kRoom));
+  Status written;
+  std::thread writer([&] {
+    for (std::uint64_t at = 0; at < kNew && written.ok(); at += kMiB) written = fixture_->write(fresh, at, blocks_of(256, 'z'));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  device.hold(false);
+  writer.join();
+  checkpoint.join();
+  EXPECT_TRUE(written.ok()) << written.error().message();
+  ASSERT_TRUE(fixture_->unmount().ok());
+}
+
+// Block 0 takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
+TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
+  StallingDevice device(memory_, [](const io::IoRequest& r) { return r.kind == io::IoKind::write && r.offset == 0; }, EIO);
+  ASSERT_TRUE(make_image(memory_, {}).ok());
+  fs::Options options = test_options(clock_, random_);
+  options.memory_bytes = 16 * kMiB;
+  options.background = true;
+  fixture_ = std::make_unique<FsFixture>(device, options);
+  device.hold(true);
+  ASSERT_TRUE(fixture_->mount().ok());
+  const Ino ino = file("/f");
+  for (std::uint64_t i = 0; i < 400 && !store().log().is_full(); ++i) {
+    ASSERT_TRUE(fixture_->write(ino, i * 2 * kBlockSize, blocks_of(1, 'x')).ok());
+    fs::Operation sync(fixture_->fs().engine(), {});
+    ASSERT_TRUE(fixture_->fs().sync(sync).fails_with(Errc::would_block));
+  }
+  ASSERT_TRUE(store().log().is_full());
+  std::thread writer([&] { EXPECT_FALSE(fixture_->write(ino, 0, blocks_of(1, 'y')).ok()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  device.hold(false);
+  writer.join();  // or the test's limit of time ends it
+  EXPECT_TRUE(store().read_only());
+}
+
+}  // namespace
+}  // namespace varve::test

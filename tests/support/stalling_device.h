@@ -1,0 +1,48 @@
+// A device on which some blocking requests take as long as one likes.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+#include "io/block_device.h"
+
+namespace varve::test {
+
+inline bool is_flush(const io::IoRequest& request) { return request.kind == io::IoKind::flush; }
+
+class StallingDevice : public io::BlockDevice {
+ public:
+  // While it is held, no request that `which` names ends; then they do with `error`, if that is not 0, and write nothing.
+  explicit StallingDevice(io::BlockDevice& below, std::function<bool(const io::IoRequest&)> which = is_flush, int error = 0)
+      : below_(below), which_(std::move(which)), error_(error) {}
+
+  const io::Geometry& geometry() const override { return below_.geometry(); }
+  const std::string& name() const override { return below_.name(); }
+  bool read_only() const override { return below_.read_only(); }
+  std::unique_ptr<io::IoQueue> make_queue() override { return below_.make_queue(); }
+  int execute(io::IoRequest& request) override {
+    if (which_(request)) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !held_; });
+      if (error_) return error_;
+    }
+    return below_.execute(request);
+  }
+
+  void hold(bool held) {
+    const std::lock_guard lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+
+ private:
+  io::BlockDevice& below_;
+  const std::function<bool(const io::IoRequest&)> which_;
+  const int error_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+};
+
+}  // namespace varve::test
