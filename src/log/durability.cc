@@ -81,7 +81,7 @@ Durability::Flush Durability::begin_flush() {
 }
 
 void Durability::start_flush_if_wanted(std::unique_lock<std::mutex>& lock) {
-  if (flushing_ || failure_ || waiters_.empty() || written_ <= durable_) return;
+  if (flushing_ || queued_ || failure_ || waiters_.empty() || written_ <= durable_) return;
   if (waiters_.begin()->first > written_) return;
   const Flush flush = begin_flush();
   lock.unlock();
@@ -108,6 +108,7 @@ void Durability::flush_done(const Flush& flush, int error) {
 
 Status Durability::flush_now() {
   std::unique_lock lock(mutex_);
+  ++queued_;
   while (flushing_ && !failure_) {
     if (io_.background()) {
       turn_.wait(lock);
@@ -117,6 +118,7 @@ Status Durability::flush_now() {
       lock.lock();
     }
   }
+  --queued_;
   if (failure_) return *failure_;
   const Flush flush = begin_flush();
   lock.unlock();

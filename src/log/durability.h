@@ -79,6 +79,7 @@ class Durability {
   std::uint64_t writes_ = 0;   // started
   std::uint64_t flushed_ = 0;  // so many of the first of them are durable
   bool flushing_ = false;
+  unsigned queued_ = 0;  // who waits in flush_now() goes first, or fsyncs by many callers would keep a checkpoint waiting
   std::condition_variable turn_;  // flushing_ or failure_ has changed
   std::multimap<Lsn, std::function<void(Status)>> waiters_;
   std::optional<Error> failure_;

@@ -94,6 +94,20 @@ TEST_F(DurabilityTest, H6_ADurableChunkSaysNothingOfWhatOthersHaveWritten) {
   EXPECT_TRUE(durability_.chunk_started(Lsn{14}, true)) << "all of it has been flushed";
 }
 
+// One fsync after the other would keep a checkpoint waiting for as long as they come.
+TEST_F(DurabilityTest, FlushesOfOthersDoNotOvertakeOneThatWaitsForItsTurn) {
+  chunk(11);
+  done(11);
+  wait_for(11);
+  chunk(12);
+  done(12);
+  wait_for(12);
+  ASSERT_EQ(flushes(), 1U);
+  ASSERT_TRUE(durability_.flush_now().ok());
+  EXPECT_EQ(flushes(), 2U) << "chunk 12 has had one of its own before";
+  EXPECT_EQ(told(12), 1);
+}
+
 TEST_F(DurabilityTest, H14_AfterAFailedWriteNothingIsDurable) {
   for (const bool payload : {false, true}) {
     Durability durability(io_);
