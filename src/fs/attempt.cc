@@ -61,9 +61,10 @@ Status Attempt::admit(const Need& need) {
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
   if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) {
-    // The charge of recent overwrites is a worst case; a checkpoint makes it exact.
-    if (wait.charge_waited || !store_.has_estimates()) return Errc::no_space;
-    wait.charge_waited = true;
+    // The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact.
+    if (!store_.has_estimates()) return Errc::no_space;
+    if (!wait.exact) wait.exact = store_.settled() + (store_.checkpoint_running() ? 2 : 1);
+    if (store_.settled() >= *wait.exact) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;
   }

@@ -77,7 +77,7 @@ struct Wait {
   std::optional<Serial> checkpoint;
   int fruitless = 0;              // rounds of waiting for space that brought none
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
-  bool charge_waited = false;
+  std::optional<Serial> exact;    // checkpoint that makes the charge exact
   Trim trim;
   Count count;
   Allocation allocation;
