@@ -1,6 +1,7 @@
 #include "log/log.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 
@@ -210,17 +211,29 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
 }
 
 void Log::submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
-  bool ask = false;
+  bool ask = false, given_up = false;
   {
     std::lock_guard lock(held_mutex_);
-    if (!epoch_on_disk_) {
+    given_up = given_up_;
+    if (!epoch_on_disk_ && !given_up) {
       held_.push_back({std::move(request), std::move(done)});
       ask = !epoch_asked_;
       epoch_asked_ = true;
     }
   }
+  if (given_up) return done(ECANCELED);
   if (request) io_.start(std::move(request), std::move(done));
   if (ask && epoch_wanted_) epoch_wanted_();
+}
+
+void Log::give_up() {
+  std::vector<HeldChunk> held;
+  {
+    std::lock_guard lock(held_mutex_);
+    given_up_ = true;
+    held.swap(held_);
+  }
+  for (HeldChunk& chunk : held) chunk.done(ECANCELED);
 }
 
 void Log::epoch_written() {

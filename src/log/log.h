@@ -82,6 +82,8 @@ class Log {
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
   void epoch_written();
+  // Nothing is written any more: chunks that are held end with an error, so that who waits for less in flight goes on.
+  void give_up();
   // A new epoch that the next chunks carry; the caller has it in the superblocks already (after a recovery).
   std::uint64_t epoch() const { return epoch_; }
 
@@ -126,6 +128,7 @@ class Log {
   std::mutex held_mutex_;
   bool epoch_on_disk_ = false;
   bool epoch_asked_ = false;
+  bool given_up_ = false;
   std::vector<HeldChunk> held_;
   std::function<void()> epoch_wanted_;
 

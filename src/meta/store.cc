@@ -257,6 +257,7 @@ void Store::go_read_only(const Error& why) {
   }
   read_only_ = true;
   log_.durability().fail(why);
+  log_.give_up();
   wake_waiters();  // no checkpoint comes any more
   spdlog::error("{}: read-only from now on: {}", device_.name(), why.message());
   note_error(why.code(), {}, {});
