@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "format/estimate.h"
 #include "meta/holes.h"
 #include "meta/sealer.h"
 #include "meta/threading.h"
@@ -99,7 +98,11 @@ Status Checkpoint::merge() {
     TRY(find_evacuees(evacuees));
     merge_options_.evacuate = [this](BlockAddr address) { return evacuating(address); };
   }
-  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key, std::move(evacuees));
+  reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
+  free_ = std::make_unique<MapEditor>(*source_, old.free_map);
+  ledger_ = std::make_unique<SegmentLedger>(store_.segments_, *free_);
+  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key, std::move(evacuees),
+                                          [this](const format::Extent& extent) { return ledger_->release(extent); });
   next_ = std::make_unique<TreeView>(old);
   next_->serial = super_.serial;
   next_->generation = frozen_generation_;
@@ -107,8 +110,6 @@ Status Checkpoint::merge() {
   next_->data_blocks += static_cast<std::uint64_t>(editor_->totals().data_blocks);
   next_->reserved_blocks += static_cast<std::uint64_t>(editor_->totals().reserved_blocks);
   next_->inodes += static_cast<std::uint64_t>(editor_->totals().inodes);
-  reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
-  free_ = std::make_unique<MapEditor>(*source_, old.free_map);
   return {};
 }
 
@@ -135,33 +136,24 @@ Status Checkpoint::find_evacuees(std::vector<format::Key>& leaf_keys) {
   return {};
 }
 
-void Checkpoint::for_each_new_block(const std::function<void(BlockAddr, Ino, const BlockEntry&)>& visit) const {
+Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const {
   for (const auto& inode : store_.frozen_->inodes()) {
     if (inode->freed || !inode->file) continue;
-    for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next())
-      visit(at->place.address(), inode->ino, *at);
+    for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) TRY(visit(inode->ino, *at));
   }
+  return {};
 }
 
 // Giving addresses to map nodes dirties more of the maps, until the set is closed (H20). It only grows, and consecutive
 // addresses share leaves, so a few rounds are enough.
 Status Checkpoint::close_maps() {
   const auto& geometry = store_.segments_.geometry();
-  Status status;
-  auto keep_first_error = [&](Status next) {
-    if (status.ok()) status = std::move(next);
+  auto touch = [&](BlockAddr a) -> Status {
+    TRY(reverse_->touch(a.v));
+    return ledger_->touch(a);
   };
-  auto touch_segment = [&](BlockAddr a) { keep_first_error(free_->touch(geometry.segment_of(a).v)); };
-  auto touch = [&](BlockAddr a) {
-    keep_first_error(reverse_->touch(a.v));
-    touch_segment(a);
-  };
-  for_each_new_block([&](BlockAddr address, Ino, const BlockEntry&) { touch(address); });
-  for (const ReleasedRun& run : editor_->released()) {  // an extent may go on in the next segment
-    touch_segment(run.address);
-    touch_segment(run.address + (run.blocks - 1));
-  }
-  for (const NodeWriter::Written& node : writer_->written()) touch(node.address);
+  TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return touch(block.place.address()); }));
+  for (const NodeWriter::Written& node : writer_->written()) TRY(touch(node.address));
   for (SegmentId segment : request_.evacuate) {  // map nodes that live there are rewritten too
     const auto live = TRY(live_bits(*source_, store_.view(), geometry, segment));
     for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
@@ -182,28 +174,28 @@ Status Checkpoint::close_maps() {
   }
   report_stuck();
   image_address_ = TRY(writer_->allocate());
-  touch(image_address_);
-  if (super_.image.address) touch_segment(super_.image.address);
+  TRY(touch(image_address_));
+  if (super_.image.address) TRY(ledger_->touch(super_.image.address));
 
   std::size_t released_seen = 0;
-  for (bool grew = true; grew && status.ok();) {
+  for (bool grew = true; grew;) {
     grew = false;
     std::vector<BlockAddr> given;
     auto note = [&](BlockAddr address, std::uint8_t) { given.push_back(address); };
     TRY(reverse_->assign(*writer_, note));
     TRY(free_->assign(*writer_, note));
-    for (BlockAddr address : given) touch(address);
-    for (; released_seen < writer_->released().size(); ++released_seen) touch_segment(writer_->released()[released_seen]);
+    for (BlockAddr address : given) TRY(touch(address));
+    for (; released_seen < writer_->released().size(); ++released_seen) TRY(ledger_->touch(writer_->released()[released_seen]));
     grew = !given.empty();
   }
-  return status;
+  return {};
 }
 
 Status Checkpoint::fill_reverse_map() {
   auto put = [&](BlockAddr address, const format::ReverseEntry& entry) {
     format::encode_reverse_entry(entry, reverse_->record(address.v));
   };
-  for_each_new_block([&](BlockAddr address, Ino ino, const BlockEntry& block) {
+  TRY(for_each_new_block([&](Ino ino, const BlockEntry& block) {
     format::ReverseEntry entry;
     entry.owner = Owner::file_block;
     entry.ino = ino;
@@ -211,8 +203,9 @@ Status Checkpoint::fill_reverse_map() {
     entry.clock = block.clock;
     entry.estimate = block.place.estimate();
     entry.crc = block.crc;
-    put(address, entry);
-  });
+    put(block.place.address(), entry);
+    return Status();
+  }));
   auto node_entry = [](TreeId tree, std::uint8_t level) {
     format::ReverseEntry entry;
     entry.owner = Owner::node;
@@ -233,61 +226,21 @@ Status Checkpoint::fill_reverse_map() {
 }
 
 Status Checkpoint::fill_free_map() {
-  const auto& geometry = store_.segments_.geometry();
-  std::map<SegmentId, format::SegmentRecord> records;
-  std::int64_t live_change = 0;
+  for (BlockAddr address : writer_->released()) TRY(ledger_->release(address));
+  if (super_.image.address) TRY(ledger_->release(super_.image.address));
+  TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return ledger_->claim(block); }));
+  for (const NodeWriter::Written& node : writer_->written()) TRY(ledger_->claim(node.address));
   Status status;
-  auto record_of = [&](SegmentId id) -> format::SegmentRecord& {
-    auto [at, fresh] = records.try_emplace(id);
-    if (fresh) {
-      auto decoded = format::decode_segment_record(free_->record(id.v));
-      if (decoded.ok()) at->second = *decoded;
-      else if (status.ok()) status = decoded.error();
-      at->second.group = store_.segments_.info(id).group;
-    }
-    return at->second;
+  auto claim = [&](BlockAddr address, std::uint8_t) {
+    if (status.ok()) status = ledger_->claim(address);
   };
-  auto change = [&](BlockAddr address, bool live) -> format::SegmentRecord& {
-    const SegmentId id = geometry.segment_of(address);
-    format::SegmentRecord& record = record_of(id);
-    const std::uint32_t index = geometry.index_of(address);
-    if (!status.ok()) return record;
-    std::byte& bits = free_->record(id.v)[format::kSegmentRecordHeaderBytes + index / 8];
-    const auto bit = std::byte{static_cast<unsigned char>(1u << (index % 8))};
-    if (((bits & bit) != std::byte{}) == live && status.ok())
-      status = Error(Errc::corrupt, fmt::format("block {} is {} in the free-region map although it {}; run fsck.varve",
-                                                address, live ? "taken" : "free", live ? "was handed out" : "is owned"));
-    bits ^= bit;
-    record.live += live ? 1 : -1;
-    live_change += live ? 1 : -1;
-    return record;
-  };
-  for (const ReleasedRun& run : editor_->released())
-    for (std::uint32_t i = 0; i < run.blocks; ++i) {
-      format::SegmentRecord& record = change(run.address + i, false);
-      record.clock_sum -= run.clock;
-      record.rate_sum -= std::min(record.rate_sum, format::rate_of(run.estimate));  // it may never have been counted
-    }
-  for (BlockAddr address : writer_->released()) change(address, false);
-  if (super_.image.address) change(super_.image.address, false);
-  for_each_new_block([&](BlockAddr address, Ino, const BlockEntry& block) {
-    format::SegmentRecord& record = change(address, true);
-    record.clock_sum += block.clock;
-    record.rate_sum += format::rate_of(block.place.estimate());
-    record.youngest = std::max(record.youngest, block.clock);
-  });
-  for (const NodeWriter::Written& node : writer_->written()) change(node.address, true);
-  auto claim = [&](BlockAddr address, std::uint8_t) { change(address, true); };
   reverse_->for_each_address(claim);
   free_->for_each_address(claim);
-  change(image_address_, true);
-  for (auto& [id, record] : records) {
-    if (!record.live) record.youngest = 0, record.clock_sum = record.rate_sum = 0;
-    format::encode_segment_record(record, free_->record(id.v));
-  }
-  changed_segments_.assign(records.begin(), records.end());
-  next_->live_blocks += static_cast<std::uint64_t>(live_change);
-  return status;
+  TRY(std::move(status));
+  TRY(ledger_->claim(image_address_));
+  changed_segments_ = ledger_->finish();
+  next_->live_blocks += static_cast<std::uint64_t>(ledger_->live_change());
+  return {};
 }
 
 void Checkpoint::count_nodes(std::uint64_t nodes) {

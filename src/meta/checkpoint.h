@@ -8,6 +8,7 @@
 
 #include "meta/delta_editor.h"
 #include "meta/node_writer.h"
+#include "meta/segment_ledger.h"
 #include "meta/store.h"
 
 namespace varve::meta {
@@ -24,10 +25,9 @@ class Checkpoint {
   // Of a node that is to be evacuated; nothing: it cannot be read, so it stays.
   std::optional<format::NodeHeader> evacuee(BlockAddr address);
   Status close_maps();
-  void touch_address(BlockAddr address);
   Status fill_reverse_map();
   Status fill_free_map();
-  void for_each_new_block(const std::function<void(BlockAddr, Ino, const BlockEntry&)>& visit) const;
+  Status for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const;
   void count_nodes(std::uint64_t nodes);
   Status write_image();
   Status commit();
@@ -47,8 +47,9 @@ class Checkpoint {
   MergeOptions merge_options_;
   std::map<BlockAddr, Error> stuck_;  // nodes that were to be evacuated and cannot be read
   std::unique_ptr<MapEditor> reverse_, free_;
+  std::unique_ptr<SegmentLedger> ledger_;
   std::unique_ptr<TreeView> next_;
-  std::vector<std::pair<SegmentId, format::SegmentRecord>> changed_segments_;
+  SegmentLedger::Changed changed_segments_;
   BlockAddr image_address_;
 };
 

@@ -20,8 +20,9 @@ constexpr std::size_t kPiece = format::kMaxItemValue;
 }  // namespace
 
 DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key,
-                         std::vector<Key> extra)
-    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), preview_(frozen, hash_key), extra_(std::move(extra)) {
+                         std::vector<Key> extra, Released released)
+    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), released_(std::move(released)),
+      preview_(frozen, hash_key), extra_(std::move(extra)) {
   for (const auto& inode : frozen_.inodes())
     if (inode->orphan && !inode->vanished()) orphans_.emplace_back(inode->ino, *inode->orphan && !inode->freed);
     else if (inode->freed && !inode->created) orphans_.emplace_back(inode->ino, false);
@@ -291,8 +292,7 @@ Status DeltaEditor::release(const format::Extent& extent) {
     return Error(Errc::corrupt, fmt::format("inode {} has blocks {}+{}, which are in no segment; run fsck.varve", inode_->ino,
                                             extent.address, extent.length));
   totals_.data_blocks -= static_cast<std::int64_t>(extent.length);
-  released_.push_back({extent.address, static_cast<std::uint32_t>(extent.length), extent.clock, extent.estimate});
-  return {};
+  return released_(extent);
 }
 
 }  // namespace varve::meta

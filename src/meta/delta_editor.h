@@ -1,6 +1,7 @@
 // Turns a frozen delta into edits of the inode file, in key order.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,14 +13,6 @@
 
 namespace varve::meta {
 
-// Blocks of the device that lost their owner.
-struct ReleasedRun {
-  BlockAddr address;
-  std::uint32_t blocks = 0;
-  std::uint32_t clock = 0;
-  std::uint8_t estimate = 0;
-};
-
 struct EditTotals {  // by this merge; numbers are changes
   std::int64_t data_blocks = 0;
   std::int64_t reserved_blocks = 0;
@@ -29,16 +22,18 @@ struct EditTotals {  // by this merge; numbers are changes
 
 class DeltaEditor : public ItemEditor {
  public:
+  // Blocks of the device that lose their owner. They are not kept: there may be as many as the device has blocks.
+  using Released = std::function<Status(const format::Extent&)>;
+
   // `source` reads the old tree (whole attribute sets); `extra`: keys to touch without change, sorted (evacuation).
   DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key,
-              std::vector<format::Key> extra);
+              std::vector<format::Key> extra, Released released);
 
   std::optional<format::Key> next_key() override;
   Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) override;
 
   std::optional<format::Key> peek_key(const format::Key& from) override { return preview_.next(from); }
 
-  const std::vector<ReleasedRun>& released() const { return released_; }
   const EditTotals& totals() const { return totals_; }
 
  private:
@@ -72,6 +67,7 @@ class DeltaEditor : public ItemEditor {
   const TreeView& old_;
   NodeSource& source_;
   const HashKey hash_key_;
+  const Released released_;
 
   EditPreview preview_;
   std::vector<std::pair<Ino, bool>> orphans_;
@@ -94,7 +90,6 @@ class DeltaEditor : public ItemEditor {
   format::Bytes xattr_blob_, symlink_blob_;
   std::int64_t block_change_ = 0;  // exact, of the current inode
 
-  std::vector<ReleasedRun> released_;
   EditTotals totals_;
 };
 
