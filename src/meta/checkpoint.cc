@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -24,8 +25,8 @@ Status Checkpoint::run() {
   if (store_.epoch_due()) TRY(store_.write_epoch());
   TRY(merge());
   TRY(close_maps());
-  TRY(fill_reverse_map());
   TRY(fill_free_map());
+  TRY(write_reverse_leaves());
   next_->reverse_map = TRY(reverse_->write(*writer_));
   next_->free_map = TRY(free_->write(*writer_));
   TRY(write_image());
@@ -99,6 +100,7 @@ Status Checkpoint::merge() {
     merge_options_.evacuate = [this](BlockAddr address) { return evacuating(address); };
   }
   reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
+  reverse_->defer_leaves();  // blocks in holes may stand in as many leaves
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
   ledger_ = std::make_unique<SegmentLedger>(store_.segments_, *free_);
   editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key, std::move(evacuees),
@@ -191,11 +193,24 @@ Status Checkpoint::close_maps() {
   return {};
 }
 
-Status Checkpoint::fill_reverse_map() {
+// New blocks are known by file, not by address: each lot of leaves looks through all of them. Usually it is the only one.
+Status Checkpoint::write_reverse_leaves() {
+  const std::uint64_t at_once = std::max<std::uint64_t>(store_.options_.memory_bytes / 16 / kBlockSize, 64);
+  const std::size_t nodes = writer_->written().size();  // of the inode file
+  for (std::uint64_t first = 0, end = 0; (end = reverse_->end_of_leaves(first, at_once)) != first; first = end) {
+    TRY(reverse_->load_leaves(first, end));
+    TRY(fill_reverse_map({BlockAddr{first}, BlockAddr{end}}, nodes));
+    TRY(reverse_->write_leaves(*writer_));
+  }
+  return {};
+}
+
+Status Checkpoint::fill_reverse_map(const Lot& lot, std::size_t nodes) {
   auto put = [&](BlockAddr address, const format::ReverseEntry& entry) {
-    format::encode_reverse_entry(entry, reverse_->record(address.v));
+    if (lot.contains(address)) format::encode_reverse_entry(entry, reverse_->record(address.v));
   };
   TRY(for_each_new_block([&](Ino ino, const BlockEntry& block) {
+    if (!lot.contains(block.place.address())) return Status();
     format::ReverseEntry entry;
     entry.owner = Owner::file_block;
     entry.ino = ino;
@@ -213,7 +228,8 @@ Status Checkpoint::fill_reverse_map() {
     entry.level = level;
     return entry;
   };
-  for (const NodeWriter::Written& node : writer_->written()) put(node.address, node_entry(node.tree, node.level));
+  for (const NodeWriter::Written& node : std::span(writer_->written()).first(nodes))
+    put(node.address, node_entry(node.tree, node.level));
   auto put_map = [&](TreeId tree) {
     return [&, tree](BlockAddr address, std::uint8_t level) { put(address, node_entry(tree, level)); };
   };

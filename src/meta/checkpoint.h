@@ -25,7 +25,12 @@ class Checkpoint {
   // Of a node that is to be evacuated; nothing: it cannot be read, so it stays.
   std::optional<format::NodeHeader> evacuee(BlockAddr address);
   Status close_maps();
-  Status fill_reverse_map();
+  struct Lot {  // of blocks that have their entries in some leaves of the reverse map
+    BlockAddr first, end;
+    bool contains(BlockAddr address) const { return address >= first && address < end; }
+  };
+  Status write_reverse_leaves();
+  Status fill_reverse_map(const Lot& lot, std::size_t nodes);
   Status fill_free_map();
   Status for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const;
   void count_nodes(std::uint64_t nodes);

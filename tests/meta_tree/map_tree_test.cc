@@ -217,6 +217,20 @@ TEST_F(MapTreeTest, DeferredLeavesAreMadeInParts) {
   EXPECT_EQ(scan(), model) << "old content of the touched leaves included";
 }
 
+// As a checkpoint goes on from one lot of leaves to the next.
+TEST_F(MapTreeTest, TouchedLeavesAreCountedOff) {
+  const std::uint64_t per_leaf = root.shape.per_leaf();
+  MapEditor editor(tree.source, root);
+  editor.defer_leaves();
+  EXPECT_EQ(editor.end_of_leaves(0, 3), 0U);
+  for (const std::uint64_t leaf : {2, 3, 300, 5'000}) ASSERT_TRUE(editor.touch(leaf * per_leaf + 1).ok());
+  EXPECT_EQ(editor.end_of_leaves(0, 1), 3 * per_leaf);
+  EXPECT_EQ(editor.end_of_leaves(0, 3), 301 * per_leaf);
+  EXPECT_EQ(editor.end_of_leaves(3 * per_leaf, 3), 5'001 * per_leaf);
+  EXPECT_EQ(editor.end_of_leaves(301 * per_leaf, 3), 5'001 * per_leaf);
+  EXPECT_EQ(editor.end_of_leaves(5'001 * per_leaf, 3), 5'001 * per_leaf) << "interior nodes are none";
+}
+
 TEST_F(MapTreeTest, DamageIsAnError) {
   change({{5, 1}, {600'000, 2}});
   const NodePtr leaf = find_map_leaf(tree.source, root, 5).value();

@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "format/map_record.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
+#include "meta/threading.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/settings.h"
@@ -119,6 +121,30 @@ TEST_F(CheckpointMemory, does_not_grow_with_the_extents_of_a_removed_file) {
   const std::size_t more = memory_of_checkpoint();
   RecordProperty("bytes", std::to_string(more));
   EXPECT_LT(more, extents * 16);
+  finish();
+}
+
+// A block of users in each leaf of the reverse map.
+TEST_F(CheckpointMemory, does_not_hold_the_leaves_of_the_reverse_map) {
+  const std::uint64_t leaves = number_setting("VARVE_LEAVES", 2'500);
+  const std::uint64_t per_leaf = format::reverse_map_shape(1).per_leaf();
+  make(leaves * per_leaf * kBlockSize / 4 * 5 + (64u << 20));
+  const Ino file = make_file("/punched");
+  write(file, leaves, per_leaf, per_leaf);
+  for (std::uint64_t i = 0; i < leaves; ++i)
+    ASSERT_TRUE(fixture_->call([&](fs::Operation& op) {
+      return fs().fallocate(op, file, fs::FallocateMode::punch_hole, i * per_leaf * kBlockSize, kBlockSize);
+    }).ok());
+  checkpoint();
+  store().threading().begin(this, {.least_run = 1});
+  write(make_file("/scattered"), leaves - leaves / 8, 1, 1);
+  store().threading().end(this);
+  const std::uint64_t before = store().counters().node_blocks;
+  const std::size_t more = memory_of_checkpoint();
+  const std::uint64_t written = store().counters().node_blocks - before;
+  RecordProperty("bytes", std::to_string(more));
+  ASSERT_GT(written, leaves / 2) << "the test did not get what it is about";
+  EXPECT_LT(more, written * kBlockSize / 2);
   finish();
 }
 

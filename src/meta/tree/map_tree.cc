@@ -153,25 +153,53 @@ Status MapEditor::load_records(DirtyNode& node, const NodeRef& old, std::uint64_
   return {};
 }
 
+std::uint64_t MapEditor::end_of_leaves(std::uint64_t first, std::uint64_t leaves) const {
+  const std::uint64_t per_leaf = root_.shape.per_leaf();
+  std::uint64_t end = first;
+  for (auto at = dirty_.lower_bound({0, first / per_leaf}); leaves > 0 && at != dirty_.end(); ++at, --leaves) {
+    if (at->first.first > 0) break;
+    end = (at->first.second + 1) * per_leaf;
+  }
+  return end;
+}
+
 Status MapEditor::load_leaves(std::uint64_t first, std::uint64_t end) {
   const std::uint64_t per_leaf = root_.shape.per_leaf();
+  std::vector<Position> missing;
   for (auto at = dirty_.lower_bound({0, first / per_leaf}); at != dirty_.end(); ++at) {
     const auto& [level, leaf] = at->first;
     if (level > 0 || leaf * per_leaf >= end) break;
-    if (at->second.records.size() == 0 && !at->second.written) TRY(load_records(at->second, old_ref(at->first), leaf));
+    if (at->second.records.size() == 0 && !at->second.written) missing.push_back(at->first);
+  }
+  for (std::span<const Position> rest = missing; !rest.empty();) {
+    const auto batch = rest.first(std::min(rest.size(), kTouchBatch));
+    TRY(load_batch(batch));
+    rest = rest.subspan(batch.size());
+  }
+  return {};
+}
+
+Status MapEditor::load_batch(std::span<const Position> leaves) {
+  std::vector<NodeWant> wants;
+  for (const Position& leaf : leaves)
+    if (const NodeRef& ref = old_ref(leaf)) wants.push_back(want_of(root_, ref, 0));
+  if (wants.size() > 1) source_.prefetch(wants);
+  for (const Position& leaf : leaves) {
+    TRY(load_records(dirty_.at(leaf), old_ref(leaf), leaf.second));
+    loaded_.push_back(leaf);
   }
   return {};
 }
 
 Status MapEditor::write_leaves(NodeSink& sink) {
   AlignedBuffer block(kBlockSize);
-  for (auto& [position, node] : dirty_) {
-    if (position.first > 0) break;
-    if (node.records.size() == 0) continue;
+  for (const Position& leaf : loaded_) {
+    DirtyNode& node = dirty_.at(leaf);
     if (!node.address) return Error(Errc::invalid, "map: a leaf without an address");
-    node.written = TRY(write_node(position, node, sink, block));
+    node.written = TRY(write_node(leaf, node, sink, block));
     node.records = {};
   }
+  loaded_.clear();
   return {};
 }
 

@@ -57,6 +57,8 @@ class MapEditor {
   // leaves that have records in [first, end); write_leaves() writes these and lets go of their content, for good.
   void defer_leaves() { deferred_ = true; }
   Status load_leaves(std::uint64_t first, std::uint64_t end);
+  // The record behind so many touched leaves from `first` on, or behind the last; `first`, if there is none any more.
+  std::uint64_t end_of_leaves(std::uint64_t first, std::uint64_t leaves) const;
   Status write_leaves(NodeSink& sink);
 
  private:
@@ -73,6 +75,7 @@ class MapEditor {
   Status touch_level(std::uint8_t level, std::span<const Position> missing);
   Status load(const Position& position);
   Status load_records(DirtyNode& node, const format::NodeRef& old, std::uint64_t leaf);
+  Status load_batch(std::span<const Position> leaves);
   Result<format::NodeRef> write_node(const Position& position, const DirtyNode& node, NodeSink& sink,
                                      AlignedBuffer& block);
 
@@ -80,6 +83,7 @@ class MapEditor {
   MapRoot root_;
   std::map<Position, DirtyNode> dirty_;
   std::vector<Position> unassigned_;
+  std::vector<Position> loaded_;  // by load_leaves(), not written yet
   bool deferred_ = false;
 };
 
