@@ -13,6 +13,7 @@
 #include "fs/operation.h"
 #include "fs/options.h"
 #include "fs/references.h"
+#include "fs/turn.h"
 #include "fs/wait.h"
 #include "fs/wait_times.h"
 #include "meta/store.h"
@@ -67,6 +68,7 @@ class Engine {
   bool anything_to_reap();
   Result<std::uint64_t> trim(Operation& operation, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
   void start_discard(Trim& trim, std::function<void()> came);  // of what that waits for
+  Turn& trim_turn() { return trim_turn_; }
   Status reap_orphans();  // at mount and unmount
 
   std::uint64_t seal_threshold() const { return 1u << 20; }
@@ -86,6 +88,7 @@ class Engine {
   bool clean_round(bool waited_for, meta::Store::CheckpointRequest& request);
   void after();
   Status try_reap(Operation& operation, Ino ino);
+  bool take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes);
 
   std::unique_ptr<meta::Store> store_;
   const Options options_;
@@ -97,6 +100,7 @@ class Engine {
   WaitTimes wait_times_;
 
   std::mutex rename_mutex_;
+  Turn trim_turn_;
   std::thread service_, maintenance_;
   io::IoQueue* service_queue_ = nullptr;
   std::mutex mutex_;

@@ -94,6 +94,10 @@ void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
     resumption->add();
     engine.start_discard(wait.trim, [resumption] { resumption->done(); });
   }
+  if (std::exchange(wait.trim.for_turn, false)) {
+    resumption->add();
+    engine.trim_turn().when_free([resumption] { resumption->done(); });
+  }
   if (wait.for_durable) {
     const Lsn lsn = *wait.for_durable;
     wait.for_durable.reset();

@@ -11,10 +11,9 @@ namespace varve::fs {
 namespace {
 
 // How many segments at once: nobody can have them meanwhile, so that most of what is clean must be left.
-std::uint64_t most_at_once(std::uint64_t clean, std::uint64_t low_water, std::uint64_t segment_bytes) {
+std::uint64_t most_at_once(std::uint64_t spare, std::uint64_t segment_bytes) {
   constexpr std::uint64_t kMostBytes = 256u << 20;
-  const std::uint64_t spare = clean - std::min(clean, low_water);
-  return std::clamp<std::uint64_t>(kMostBytes / segment_bytes, 1, std::max<std::uint64_t>(1, spare / 8));
+  return std::min(spare, std::clamp<std::uint64_t>(kMostBytes / segment_bytes, 1, std::max<std::uint64_t>(1, spare / 8)));
 }
 
 Status account(Trim& trim, std::uint64_t segment_bytes) {
@@ -38,19 +37,32 @@ Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, st
     return Error(Errc::unsupported, "the device does not support discard");
   Trim& trim = operation.wait().trim;
   TRY(account(trim, segment_bytes));
-  const std::uint64_t low_water = store_->low_water();
-  const std::uint64_t most = most_at_once(segments.clean(), low_water, segment_bytes);
-  const auto take = [&](SegmentId segment) {
+  const auto is_wanted = [&](SegmentId segment) {
     const std::uint64_t offset = geometry.start_of(segment).v << kBlockShift;
     if (offset < start || offset - start >= length || segment_bytes > length - (offset - start)) return false;
-    return segments.clean() > low_water && segments.begin_discard(segment);  // the last may be wanted any moment
+    return segments.info(segment).state == log::SegmentState::clean;
   };
-  for (; trim.next < geometry.count && trim.count < most; ++trim.next) {
-    if (take(SegmentId{trim.next})) ++trim.count;
-    else if (trim.count) break;
+  if (!trim_turn_.take()) {  // several at the same time would share out what most_at_once() leaves
+    trim.for_turn = true;
+    return Errc::would_block;
   }
-  if (trim.count) return Errc::would_block;
+  for (bool any_to_spare = true; any_to_spare && trim.next < geometry.count;) {
+    while (trim.next < geometry.count && !is_wanted(SegmentId{trim.next})) ++trim.next;
+    any_to_spare = take_neighbours(trim, is_wanted, segment_bytes);
+    if (trim.count) return Errc::would_block;  // the turn is given back when they are discarded
+  }
+  trim_turn_.give_back();
   return trim.trimmed;
+}
+
+// The gate is closed so that nobody is let in meanwhile who counts on what is taken here. False: there is none to take.
+bool Engine::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes) {
+  log::SegmentTable& segments = store_->segments();
+  const meta::Gate::Closure closed(store_->gate());
+  const std::uint64_t most = most_at_once(store_->spare_segments(), segment_bytes);
+  for (; trim.next < segments.geometry().count && trim.count < most; ++trim.next, ++trim.count)
+    if (!is_wanted(SegmentId{trim.next}) || !segments.begin_discard(SegmentId{trim.next})) break;
+  return most > 0;
 }
 
 // They are out of circulation while their discard is in flight (H31).
@@ -65,6 +77,7 @@ void Engine::start_discard(Trim& trim, std::function<void()> came) {
   store_->io().start(std::move(request), [this, &trim, first, came = std::move(came)](int error) {
     for (std::uint64_t i = 0; i < trim.count; ++i) store_->segments().discarded(SegmentId{first.v + i});
     trim.error = error;
+    trim_turn_.give_back();
     came();
   });
 }

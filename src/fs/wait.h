@@ -32,6 +32,7 @@ struct Trim {
   std::uint64_t count = 0;    // before that one, waiting for their discard
   std::uint64_t trimmed = 0;  // bytes
   bool started = false;
+  bool for_turn = false;      // another one is trimming
   int error = 0;
 };
 

@@ -188,11 +188,15 @@ unsigned Store::most_open_groups() const {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(super_.segments / 50, 1, format::kMaxGroups - 1));
 }
 
+std::uint64_t Store::spare_segments() const {
+  const std::uint64_t clean = segments_.clean();
+  return clean - std::min(clean, std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner));
+}
+
 bool Store::may_open_group() const {
   const auto& heads = log_.heads();
   const auto open = std::count_if(heads.begin() + 1, heads.end(), [](const format::Run& head) { return head.blocks > 0; });
-  return open < most_open_groups() &&
-         segments_.clean() > std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner);
+  return open < most_open_groups() && spare_segments() > 0;
 }
 
 unsigned Store::head_for(unsigned group) const {
@@ -214,8 +218,7 @@ format::Run Store::allocate_in_hole(std::uint32_t blocks) {
 }
 
 bool Store::has_room_without_holes() const {
-  const std::uint64_t waiting = waiting_payload() / super_.segment_blocks + 1;
-  return segments_.clean() > waiting + std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner);
+  return spare_segments() > waiting_payload() / super_.segment_blocks + 1;
 }
 
 void Store::hand_out_hole(const format::Run& run) {

@@ -168,6 +168,9 @@ class Store {
   // For users' payload, by the sealer; an empty run when there are none.
   format::Run allocate_in_hole(std::uint32_t blocks);
   // Could all that waits go to heads, with nothing taken from what is kept for others?
+  // Clean segments beyond those that users, deletes, the cleaner, a running checkpoint and the next one count on. Taking
+  // some takes a closed gate.
+  std::uint64_t spare_segments() const;
   bool has_room_without_holes() const;
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
   // With the gate closed.

@@ -1,6 +1,8 @@
 // FITRIM on a device that takes its time: nobody else waits for it.
 #include <gtest/gtest.h>
 
+#include <list>
+#include <optional>
 #include <vector>
 
 #include "fs/engine.h"
@@ -59,6 +61,40 @@ class SlowDiscards : public io::BlockDevice {
   std::uint64_t discarded_ = 0;
 };
 
+class TrimTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(test::make_image(device_, {}).ok());
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+
+  // What is asked for in the background, with its own operation.
+  struct Asked {
+    explicit Asked(Engine& engine) : operation(engine, {}) {}
+    Operation operation;
+    std::optional<Result<std::uint64_t>> trimmed;
+  };
+  void start(Asked& asked) {
+    run(*queue_, asked.operation, [this, &asked] { return fixture_.fs().trim(asked.operation, 0, ~0ULL, 0); },
+        [&asked](Result<std::uint64_t> result) { asked.trimmed = std::move(result); });
+  }
+  void pump() {
+    for (int i = 0; i < 1000; ++i) {
+      while (store().io().pump()) {}
+      queue_->poll();
+    }
+  }
+
+  meta::Store& store() { return fixture_.fs().engine().store(); }
+  log::SegmentTable& segments() { return store().segments(); }
+
+  SlowDiscards device_;
+  test::ManualClock clock_;
+  SeededRandom random_{7};
+  FsFixture fixture_{device_, test::test_options(clock_, random_)};
+  std::unique_ptr<io::IoQueue> queue_ = device_.make_queue();
+};
+
 TEST(Trim, others_go_on_while_the_device_discards) {
   SlowDiscards device;
   test::ManualClock clock;
@@ -100,6 +136,41 @@ TEST(Trim, others_go_on_while_the_device_discards) {
   EXPECT_EQ(*trimmed, device.discarded());
   EXPECT_GT(*trimmed, 400u << 20);
   EXPECT_GE(store.segments().clean() + 4, clean) << "they are back";
+}
+
+// Else they would find too little each, and users would not find any.
+TEST_F(TrimTest, several_take_no_more_than_one) {
+  const std::uint64_t clean = segments().clean();
+  device_.hold();
+  std::list<Asked> all;
+  for (int i = 0; i < 20; ++i) start(all.emplace_back(fixture_.fs().engine()));
+  fixture_.fs().engine().work(false);  // their checkpoint
+  pump();
+  EXPECT_EQ(device_.held(), 1u);
+  EXPECT_GE(segments().clean(), clean * 3 / 4);
+
+  device_.go_on();
+  pump();
+  for (const Asked& asked : all) {
+    ASSERT_TRUE(asked.trimmed.has_value());
+    ASSERT_TRUE(asked.trimmed->ok()) << asked.trimmed->error().message();
+    EXPECT_GT(**asked.trimmed, 400u << 20);
+  }
+  EXPECT_GE(segments().clean() + 4, clean) << "they are back";
+}
+
+TEST_F(TrimTest, what_a_checkpoint_was_promised_is_left) {
+  device_.hold();
+  Asked asked(fixture_.fs().engine());
+  asked.operation.wait().checkpoint = store().settled();  // it needs none of its own
+  const std::uint64_t promised = segments().clean() - 12;
+  segments().promise(promised);
+  start(asked);
+  EXPECT_GE(segments().clean(), promised);
+  segments().promise(0);
+  device_.go_on();
+  pump();
+  EXPECT_TRUE(asked.trimmed && asked.trimmed->ok());
 }
 
 }  // namespace

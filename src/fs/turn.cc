@@ -1,0 +1,34 @@
+#include "fs/turn.h"
+
+#include <utility>
+
+namespace varve::fs {
+
+bool Turn::take() {
+  std::lock_guard lock(mutex_);
+  return !std::exchange(taken_, true);
+}
+
+// All are called: whoever comes first may find that nothing is left to do for him.
+void Turn::give_back() {
+  std::vector<std::function<void()>> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    taken_ = false;
+    waiting.swap(waiting_);
+  }
+  for (const auto& ready : waiting) ready();
+}
+
+void Turn::when_free(std::function<void()> ready) {
+  {
+    std::lock_guard lock(mutex_);
+    if (taken_) {
+      waiting_.push_back(std::move(ready));
+      return;
+    }
+  }
+  ready();
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,23 @@
+// Something that one operation at a time may do, and where the others wait for it. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace varve::fs {
+
+class Turn {
+ public:
+  bool take();  // false: another one has it
+  void give_back();
+  // Calls `ready` when taking it is worth another try; maybe at once.
+  void when_free(std::function<void()> ready);
+
+ private:
+  std::mutex mutex_;
+  bool taken_ = false;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace varve::fs
