@@ -43,6 +43,7 @@ struct Task {
 // Of strategies that go by files; a fragment is a part of a file that stands on consecutive blocks, in order.
 struct FileCounts {
   std::uint64_t seen = 0, moved = 0;
+  std::uint64_t unreadable = 0;  // of those seen: where they stand is not known, so they were left alone
   std::uint64_t fragments_before = 0, fragments_after = 0;  // of those seen
 };
 

@@ -24,6 +24,7 @@ Json layout_json(const fs::CleanState::Layout& layout) {
 Json files_json(const cleaner::FileCounts& files) {
   return {{"seen", files.seen},
           {"moved", files.moved},
+          {"unreadable", files.unreadable},
           {"fragments_before", files.fragments_before},
           {"fragments_after", files.fragments_after}};
 }

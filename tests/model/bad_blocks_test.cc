@@ -140,6 +140,38 @@ TEST_F(BadBlocks, a_node_that_cannot_be_read_pins_its_segment_like_a_block_of_a_
   }
 }
 
+// A file of which nobody knows where it stands is no reason to leave the others in pieces.
+TEST_F(BadBlocks, defragmenting_goes_on_after_a_file_whose_extents_cannot_be_read) {
+  const auto last = fixture_.make("/last", 0100644);
+  ASSERT_TRUE(last.ok());
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    ASSERT_TRUE(fixture_.write(last->ino, i * kBlockSize, pattern_bytes(i, 0, kBlockSize)).ok());
+    ASSERT_TRUE(write(i * kPieceBytes, kPieceBytes) && fixture_.seal().ok());
+  }
+  ASSERT_TRUE(fixture_.unmount().ok() && fixture_.mount().ok());  // nothing of it is in memory
+  const auto leaves = leaves_between(cold_, last->ino);
+  ASSERT_GT(leaves.size(), 2U);
+  make_unreadable(leaves[1]);
+  const auto pieces = [&] {
+    const auto part = cleaner::read_layout(store(), last->ino, 0, 100);
+    return part.ok() ? cleaner::count_fragments(part->blocks) : 0;
+  };
+  ASSERT_GT(pieces(), 20U);
+
+  const Listener heard;
+  fs::CleanRequest request;
+  request.strategy = "defragmenting";
+  ASSERT_TRUE(fixture_.fs().start_clean(request).ok());
+  const fs::CleanState state = fixture_.fs().clean_state();
+  EXPECT_EQ(state.phase, fs::CleanState::Phase::finished) << state.reason;
+  EXPECT_EQ(state.files.seen, 3U);
+  EXPECT_EQ(state.files.unreadable, 1U) << state.reason;
+  EXPECT_TRUE(state.reason.find("cannot be read: 1") != state.reason.npos) << state.reason;
+  EXPECT_EQ(heard.count(fmt::format("inode {} cannot be defragmented", hot_)), 1U) << heard.text();
+  EXPECT_TRUE(pieces() > 0 && pieces() < 4U) << pieces();
+  EXPECT_FALSE(status().read_only) << status().read_only_reason;
+}
+
 // What was asked for is done as far as it can be, and the report says why not all of it.
 TEST_F(BadBlocks, cleaning_that_is_asked_for_says_what_it_has_left_alone) {
   for (const char* strategy : {"copying", "compacting", "hole-plugging"}) {

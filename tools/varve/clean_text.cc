@@ -68,8 +68,10 @@ class View {
   static std::string files(const Json& json) {
     const Json f = part(json, "files");
     if (f.empty()) return "";
-    return line("Files", fmt::format("{} seen, {} moved; {} pieces, {} before", count(f, "seen"), count(f, "moved"),
-                                     count(f, "fragments_after"), count(f, "fragments_before")));
+    const std::uint64_t unreadable = count(f, "unreadable");
+    return line("Files", fmt::format("{} seen, {} moved; {} pieces, {} before{}", count(f, "seen"), count(f, "moved"),
+                                     count(f, "fragments_after"), count(f, "fragments_before"),
+                                     unreadable ? fmt::format("; {} cannot be read", unreadable) : ""));
   }
 
   const Json& state_;

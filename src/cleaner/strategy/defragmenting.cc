@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "cleaner/file_layout.h"
 #include "cleaner/file_source.h"
@@ -57,7 +58,10 @@ class Defragmenting final : public Strategy {
       bool moves = false;
       for (std::uint64_t from = 0;;) {
         auto part = read_layout(bench.store(), **file, from, kMostBlocks);
-        if (!part.ok()) break;
+        if (!part.ok()) {
+          ++counts.unreadable;
+          break;
+        }
         const std::uint64_t fragments = count_fragments(part->blocks), fewest = fewest_fragments(part->blocks.size(), segment);
         counts.fragments_before += fragments;
         pieces_left += std::min(fragments, fewest);
@@ -106,6 +110,7 @@ class Defragmenting final : public Strategy {
         if (!next) {
           round.finished = true;
           round.why = "all files have been seen";
+          if (counts_.unreadable) round.why += fmt::format("; left alone because they cannot be read: {}", counts_.unreadable);
           return {};
         }
         file_ = next;
@@ -113,17 +118,35 @@ class Defragmenting final : public Strategy {
         ++counts_.seen;
         moved_this_ = false;
       }
-      FilePart part = TRY(read_layout(bench.store(), *file_, from_, most_at_once(bench)));
-      const Moved outcome = TRY(move_part(bench, part, round));
-      if (outcome != Moved::no) moved += part.blocks.size();
+      auto part = read_layout(bench.store(), *file_, from_, most_at_once(bench));
+      if (!part.ok()) {
+        TRY(skip_file(bench, part.error()));
+        continue;
+      }
+      const Moved outcome = TRY(move_part(bench, *part, round));
+      if (outcome != Moved::no) moved += part->blocks.size();
       if (outcome == Moved::not_all && ++attempts_ < kMostAttempts) return starved(bench, round);
-      if (outcome != Moved::no) moved_.push_back({*file_, from_, part.blocks.size()});
+      if (outcome != Moved::no) moved_.push_back({*file_, from_, part->blocks.size()});
       attempts_ = 0;
       ++steps_;
-      from_ = part.next;
-      if (part.last) file_.reset();
+      from_ = part->next;
+      if (part->last) file_.reset();
     }
     round.why = fmt::format("defragmenting: {} files seen, {} moved", counts_.seen, counts_.moved);
+    return {};
+  }
+
+  // Its extents cannot be read: the others are none the worse for it, unless it is the device that does not answer.
+  Status skip_file(Workbench& bench, const Error& why) {
+    const bool of_this_file = why.is(Errc::io) || why.is(Errc::corrupt);
+    if (!of_this_file || !bench.mover().device_answers()) return why;
+    if (counts_.unreadable++ == 0) {  // a leaf can hold the extents of many
+      spdlog::error("{}: inode {} cannot be defragmented: {}", bench.store().device().name(), *file_, why.message());
+      bench.store().note_error(why.code(), {}, *file_);
+    }
+    file_.reset();
+    attempts_ = 0;
+    ++steps_;
     return {};
   }
 
