@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "meta/holes.h"
 #include "meta/sealer.h"
 #include "meta/threading.h"
 
@@ -65,45 +64,24 @@ Status Checkpoint::freeze() {
   return {};
 }
 
-std::optional<format::NodeHeader> Checkpoint::evacuee(BlockAddr address) {
-  AlignedBuffer block(kBlockSize);
-  const Status read = store_.device_.read(address.v << kBlockShift, block.span());
-  auto header = read.ok() ? format::decode_node_header(block.span()) : read.error();
-  if (header.ok()) return *header;
-  stuck_.emplace(address, header.error());
-  return std::nullopt;
-}
-
-// Nothing else may depend on them now: they may be in memory, or of files that nobody asks for.
-void Checkpoint::report_stuck() const {
-  if (stuck_.empty()) return;
-  const auto& [address, error] = *stuck_.begin();
-  spdlog::error("{}: {} nodes cannot be moved; the first at block {}: {}", store_.device_.name(), stuck_.size(), address, error.message());
-  store_.note_error(error.code(), address, {});
-}
-
-bool Checkpoint::evacuating(BlockAddr address) const {
-  if (stuck_.contains(address)) return false;
-  const SegmentId segment = store_.segments_.geometry().segment_of(address);
-  return std::find(request_.evacuate.begin(), request_.evacuate.end(), segment) != request_.evacuate.end();
-}
-
 Status Checkpoint::merge() {
   store_.frozen_->sort();
   const TreeView& old = store_.view();
   source_ = std::make_unique<BlockingSource>(store_.nodes_, store_.device_);
   writer_ = std::make_unique<NodeWriter>(store_.device_, store_.io_.counters(), store_.segments_, store_.nodes_,
                                          super_.identity, super_.serial, store_.node_head_, store_.log_clock());
-  std::vector<format::Key> evacuees;
+  evacuees_ = std::make_unique<Evacuees>(store_, *source_, request_.evacuate);
   if (!request_.evacuate.empty()) {
-    TRY(find_evacuees(evacuees));
-    merge_options_.evacuate = [this](BlockAddr address) { return evacuating(address); };
+    TRY(evacuees_->find());
+    evacuees_->report_stuck();
+    merge_options_.evacuate = [this](BlockAddr address) { return evacuees_->has(address); };
+    merge_options_.evacuate_keys = evacuees_->of_inode_file();
   }
   reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
   reverse_->defer_leaves();  // blocks in holes may stand in as many leaves
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
   ledger_ = std::make_unique<SegmentLedger>(store_.segments_, *free_);
-  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key, std::move(evacuees),
+  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key,
                                           [this](const format::Extent& extent) { return ledger_->release(extent); });
   next_ = std::make_unique<TreeView>(old);
   next_->serial = super_.serial;
@@ -112,29 +90,6 @@ Status Checkpoint::merge() {
   next_->data_blocks += static_cast<std::uint64_t>(editor_->totals().data_blocks);
   next_->reserved_blocks += static_cast<std::uint64_t>(editor_->totals().reserved_blocks);
   next_->inodes += static_cast<std::uint64_t>(editor_->totals().inodes);
-  return {};
-}
-
-// Nodes that stand in segments to be emptied: the reverse map says which blocks are nodes, a node says where in its tree
-// it is. Leaves and interior nodes of the inode file are reached by their first key; map nodes are marked dirty later.
-Status Checkpoint::find_evacuees(std::vector<format::Key>& leaf_keys) {
-  const TreeView& old = store_.view();
-  const auto& geometry = store_.segments_.geometry();
-  for (SegmentId segment : request_.evacuate) {
-    const auto live = TRY(live_bits(*source_, old, geometry, segment));
-    for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
-      if (!live[i]) continue;
-      const BlockAddr address = geometry.start_of(segment) + i;
-      const NodePtr leaf = TRY(find_map_leaf(*source_, old.reverse_map, address.v));
-      if (!leaf) continue;
-      const auto entry = TRY(format::decode_reverse_entry(leaf->records().subspan(
-          (address.v % old.reverse_map.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
-      if (entry.owner != Owner::node || entry.tree != TreeId::inode_file) continue;
-      if (const auto header = evacuee(address)) leaf_keys.push_back(header->first);
-    }
-  }
-  std::sort(leaf_keys.begin(), leaf_keys.end());
-  leaf_keys.erase(std::unique(leaf_keys.begin(), leaf_keys.end()), leaf_keys.end());
   return {};
 }
 
@@ -149,32 +104,16 @@ Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const Bloc
 // Giving addresses to map nodes dirties more of the maps, until the set is closed (H20). It only grows, and consecutive
 // addresses share leaves, so a few rounds are enough.
 Status Checkpoint::close_maps() {
-  const auto& geometry = store_.segments_.geometry();
   auto touch = [&](BlockAddr a) -> Status {
     TRY(reverse_->touch(a.v));
     return ledger_->touch(a);
   };
   TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return touch(block.place.address()); }));
   for (const NodeWriter::Written& node : writer_->written()) TRY(touch(node.address));
-  for (SegmentId segment : request_.evacuate) {  // map nodes that live there are rewritten too
-    const auto live = TRY(live_bits(*source_, store_.view(), geometry, segment));
-    for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
-      if (!live[i]) continue;
-      const BlockAddr address = geometry.start_of(segment) + i;
-      const NodePtr leaf = TRY(find_map_leaf(*source_, store_.view().reverse_map, address.v));
-      if (!leaf) continue;
-      const auto entry = TRY(format::decode_reverse_entry(
-          leaf->records().subspan((address.v % store_.view().reverse_map.shape.per_leaf()) * format::kReverseEntryBytes,
-                                  format::kReverseEntryBytes)));
-      if (entry.owner != Owner::node || entry.tree == TreeId::inode_file) continue;
-      const auto header = evacuee(address);
-      if (!header || header->address != address) continue;
-      const std::uint64_t record = header->first.offset;
-      if (header->tree == TreeId::reverse_map) TRY(reverse_->touch(record));
-      else if (header->tree == TreeId::free_map) TRY(free_->touch(record));
-    }
+  for (const Evacuees::MapNode& node : evacuees_->of_maps()) {
+    const std::uint64_t record[] = {node.record};
+    TRY((node.tree == TreeId::free_map ? free_ : reverse_)->touch(record, node.level));
   }
-  report_stuck();
   image_address_ = TRY(writer_->allocate());
   TRY(touch(image_address_));
   if (super_.image.address) TRY(ledger_->touch(super_.image.address));

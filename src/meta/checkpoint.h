@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "meta/delta_editor.h"
+#include "meta/evacuees.h"
 #include "meta/node_writer.h"
 #include "meta/segment_ledger.h"
 #include "meta/store.h"
@@ -21,9 +22,6 @@ class Checkpoint {
  private:
   Status freeze();
   Status merge();
-  Status find_evacuees(std::vector<format::Key>& leaf_keys);
-  // Of a node that is to be evacuated; nothing: it cannot be read, so it stays.
-  std::optional<format::NodeHeader> evacuee(BlockAddr address);
   Status close_maps();
   struct Lot {  // of blocks that have their entries in some leaves of the reverse map
     BlockAddr first, end;
@@ -38,8 +36,6 @@ class Checkpoint {
   Status commit();
   void publish();
   void detach_inodes();
-  bool evacuating(BlockAddr address) const;
-  void report_stuck() const;
 
   Store& store_;
   const Store::CheckpointRequest& request_;
@@ -48,9 +44,9 @@ class Checkpoint {
   Lsn lsn_;
   std::unique_ptr<BlockingSource> source_;
   std::unique_ptr<NodeWriter> writer_;
+  std::unique_ptr<Evacuees> evacuees_;
   std::unique_ptr<DeltaEditor> editor_;
   MergeOptions merge_options_;
-  std::map<BlockAddr, Error> stuck_;  // nodes that were to be evacuated and cannot be read
   std::unique_ptr<MapEditor> reverse_, free_;
   std::unique_ptr<SegmentLedger> ledger_;
   std::unique_ptr<TreeView> next_;

@@ -19,10 +19,8 @@ constexpr std::uint64_t kNoLimit = ~0ULL;
 constexpr std::size_t kPiece = format::kMaxItemValue;
 }  // namespace
 
-DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key,
-                         std::vector<Key> extra, Released released)
-    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), released_(std::move(released)),
-      preview_(frozen, hash_key), extra_(std::move(extra)) {
+DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released)
+    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), released_(std::move(released)), preview_(frozen, hash_key) {
   for (const auto& inode : frozen_.inodes())
     if (inode->orphan && !inode->vanished()) orphans_.emplace_back(inode->ino, *inode->orphan && !inode->freed);
     else if (inode->freed && !inode->created) orphans_.emplace_back(inode->ino, false);
@@ -95,14 +93,12 @@ std::optional<Key> DeltaEditor::next_key() {
       enter_inode();
     }
   }
-  if (extra_at_ < extra_.size() && (!next || extra_[extra_at_] < *next)) next = extra_[extra_at_];
   return next;
 }
 
 Status DeltaEditor::edit(Items old_items, const Key& bound, ItemSink& out) {
   std::size_t at = 0;
   for (;;) {
-    while (extra_at_ < extra_.size() && extra_[extra_at_] < bound) ++extra_at_;  // touching is all they ask for
     const auto key = next_key();
     if (!key || *key >= bound) break;
     const bool whole_inode = orphan_at_ >= orphans_.size() && inode_ && inode_->freed;

@@ -25,9 +25,8 @@ class DeltaEditor : public ItemEditor {
   // Blocks of the device that lose their owner. They are not kept: there may be as many as the device has blocks.
   using Released = std::function<Status(const format::Extent&)>;
 
-  // `source` reads the old tree (whole attribute sets); `extra`: keys to touch without change, sorted (evacuation).
-  DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key,
-              std::vector<format::Key> extra, Released released);
+  // `source` reads the old tree (whole attribute sets).
+  DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released);
 
   std::optional<format::Key> next_key() override;
   Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) override;
@@ -72,8 +71,6 @@ class DeltaEditor : public ItemEditor {
   EditPreview preview_;
   std::vector<std::pair<Ino, bool>> orphans_;
   std::size_t orphan_at_ = 0;
-  std::vector<format::Key> extra_;
-  std::size_t extra_at_ = 0;
 
   std::size_t inode_at_ = 0;
   InodeDelta* inode_ = nullptr;  // current

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +16,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/buffer.h"
+#include "base/crc32c.h"
 #include "cleaner/file_layout.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
@@ -140,6 +142,32 @@ class BadBlocks : public ::testing::Test {
     ASSERT_TRUE(memory_.read(address.v << kBlockShift, block.span()).ok());
     block.data()[100] ^= std::byte{4};
     ASSERT_TRUE(memory_.write(address.v << kBlockShift, block.span()).ok());
+  }
+  // Another version of the node, sound in itself: as if its latest write had been lost.
+  void make_stale(BlockAddr address) {
+    constexpr std::size_t kCrcAt = 4, kSerialAt = 16;
+    AlignedBuffer block(kBlockSize);
+    ASSERT_TRUE(memory_.read(address.v << kBlockShift, block.span()).ok());
+    block.data()[kSerialAt] ^= std::byte{1};
+    std::fill_n(block.data() + kCrcAt, 4, std::byte{});
+    const std::uint32_t crc = crc32c(block.span());
+    for (std::size_t i = 0; i < 4; ++i) block.data()[kCrcAt + i] = static_cast<std::byte>(crc >> (8 * i));
+    ASSERT_TRUE(format::decode_node_header(block.span()).ok());
+    ASSERT_TRUE(memory_.write(address.v << kBlockShift, block.span()).ok());
+  }
+  // In a directory of their own; their leaves end up in segments that are worth emptying.
+  std::vector<Ino> make_files(int count) {
+    fs::NewNode node;
+    node.mode = 0040755;
+    EXPECT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().make(op, kRootIno, "d", node); }).ok());
+    std::vector<Ino> files;
+    for (int i = 0; i < count; ++i) {
+      const auto file = fixture_.make(fmt::format("/d/{}", i), 0100644);
+      EXPECT_TRUE(file.ok());
+      files.push_back(file->ino);
+    }
+    EXPECT_TRUE(checkpoint());
+    return files;
   }
   // The bad ones give errors, all else is as it was written.
   void expect_content(const std::map<std::uint64_t, BlockAddr>& bad) {

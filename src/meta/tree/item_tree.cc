@@ -30,6 +30,17 @@ std::size_t child_index(std::span<const ChildRef> children, const Key& key) {
   return after == children.begin() ? 0 : static_cast<std::size_t>(after - children.begin()) - 1;
 }
 
+Result<format::NodeRef> find_node(NodeSource& source, const TreeRoot& root, const Key& key, std::uint8_t level) {
+  if (!root.ref || level > root.level) return format::NodeRef{};
+  if (level == root.level) return root.ref;
+  for (NodePtr node = TRY(get_root(source, root));;) {
+    const ChildRef& child = node->children()[child_index(node->children(), key)];
+    const auto below = static_cast<std::uint8_t>(node->header().level - 1);
+    if (below == level) return child.ref;
+    node = TRY(get_child(source, child, below));
+  }
+}
+
 Status Cursor::dive(NodePtr node, const Key& key, std::vector<Step>& steps) {
   while (node->header().level > 0) {
     const std::size_t at = child_index(node->children(), key);

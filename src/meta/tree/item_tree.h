@@ -60,6 +60,9 @@ class Cursor {
   std::size_t at_ = 0;
 };
 
+// The reference to the node of `level` that holds `key`; none: the tree is not so high.
+Result<format::NodeRef> find_node(NodeSource& source, const TreeRoot& root, const format::Key& key, std::uint8_t level);
+
 struct FoundItem {
   NodePtr leaf;  // pins value
   std::span<const std::byte> value;

@@ -72,16 +72,22 @@ Status scan_node(NodeSource& source, const MapRoot& root, const Node& node, unsi
 
 }  // namespace
 
-Result<NodePtr> find_map_leaf(NodeSource& source, const MapRoot& root, std::uint64_t index) {
+Result<NodeRef> find_map_node(NodeSource& source, const MapRoot& root, std::uint64_t index, std::uint8_t level) {
   TRY(check_index(root.shape, index));
+  if (level > root.shape.root_level()) return NodeRef{};
   const std::uint64_t leaf = index / root.shape.per_leaf();
   NodeRef ref = root.ref;
-  for (unsigned level = root.shape.root_level(); ref; --level) {
-    NodePtr node = TRY(get_node(source, root, ref, level, leaf / leaves_below(level)));
-    if (level == 0) return node;
-    ref = node->slots()[slot_of(leaf / leaves_below(level - 1))];
+  for (unsigned at = root.shape.root_level(); ref && at > level; --at) {
+    const NodePtr node = TRY(get_node(source, root, ref, at, leaf / leaves_below(at)));
+    ref = node->slots()[slot_of(leaf / leaves_below(at - 1))];
   }
-  return NodePtr();
+  return ref;
+}
+
+Result<NodePtr> find_map_leaf(NodeSource& source, const MapRoot& root, std::uint64_t index) {
+  const NodeRef ref = TRY(find_map_node(source, root, index, 0));
+  if (!ref) return NodePtr();
+  return get_node(source, root, ref, 0, index / root.shape.per_leaf());
 }
 
 Status scan_map(NodeSource& source, const MapRoot& root, const Visitor& visit) {
@@ -93,10 +99,10 @@ Status scan_map(NodeSource& source, const MapRoot& root, const Visitor& visit) {
 
 MapEditor::MapEditor(NodeSource& source, const MapRoot& root) : source_(source), root_(root) {}
 
-Status MapEditor::touch(std::span<const std::uint64_t> indices) {
+Status MapEditor::touch(std::span<const std::uint64_t> indices, std::uint8_t lowest) {
   for (const std::uint64_t index : indices) TRY(check_index(root_.shape, index));
   // From the root down: the slots of a dirty parent say where the old child is.
-  for (int level = static_cast<int>(root_.shape.root_level()); level >= 0; --level) {
+  for (int level = static_cast<int>(root_.shape.root_level()); level >= lowest; --level) {
     const std::uint64_t records = leaves_below(static_cast<unsigned>(level)) * root_.shape.per_leaf();
     std::vector<Position> missing;
     for (const std::uint64_t index : indices) {

@@ -23,6 +23,9 @@ struct MapRoot {
 // The leaf that holds record `index`, or null when all of it is zero.
 Result<NodePtr> find_map_leaf(NodeSource& source, const MapRoot& root, std::uint64_t index);
 
+// The reference to the node of `level` that holds record `index`; none: all of it is zero, or the tree is not so high.
+Result<format::NodeRef> find_map_node(NodeSource& source, const MapRoot& root, std::uint64_t index, std::uint8_t level);
+
 // Calls visit(first record index, records) for every leaf that is not zero, in order, with deep read-ahead. The last
 // leaf shows only the records that exist. An error of visit ends the scan and is its result.
 Status scan_map(NodeSource& source, const MapRoot& root,
@@ -39,7 +42,8 @@ class MapEditor {
   Status touch(std::uint64_t index) { return touch({&index, 1}); }
   // Many at once, in any order, reading what is missing in batches. After an error some of them may have been touched;
   // touching again goes on.
-  Status touch(std::span<const std::uint64_t> indices);
+  // `lowest`: no nodes below this level.
+  Status touch(std::span<const std::uint64_t> indices, std::uint8_t lowest = 0);
   // Gives a new address to each dirty node that has none yet, leaves first, releases the old one; calls
   // given(address, level) per node, which may touch() more.
   Status assign(NodeSink& sink, const std::function<void(BlockAddr, std::uint8_t level)>& given);
