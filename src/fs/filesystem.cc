@@ -163,7 +163,7 @@ Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
     const std::uint64_t used = std::min(info.total, store.charged_blocks());
     info.free = info.available = (info.total - used) - (info.total - used) / 65;  // a block costs its metadata too
     info.inodes_free = info.free;
-    info.inodes = a.view().inodes + info.inodes_free;
+    info.inodes = store.inodes_in_use() + info.inodes_free;
     return info;
   });
 }

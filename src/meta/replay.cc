@@ -19,25 +19,33 @@ Status Replay::apply_record(const format::Record& record) {
   return std::visit([this](const auto& r) { return on(r); }, record);
 }
 
-void Replay::count_blocks() {
+void Replay::count() {
   BlockingSource source(store_.nodes(), store_.device());
   for (const auto& [ino, delta] : inodes_) {
-    if (!delta->file || delta->freed || count_blocks(*delta, source).ok()) continue;
+    if (count(*delta, source).ok() || !delta->file || delta->freed) continue;
     // Never too few: as if none of them replaced what the tree has, which cannot be read.
     delta->blocks_change = static_cast<std::int64_t>(delta->file->blocks.size());
     const RangeMap& cleared = delta->file->cleared;
     for (auto range = cleared.first_after(0); range; range = cleared.first_after(range->to))
       if (range->kind == Cleared::unwritten) delta->blocks_change += static_cast<std::int64_t>(range->to - range->from);
+    delta_.data_change += delta->blocks_change;
   }
 }
 
-Status Replay::count_blocks(InodeDelta& delta, NodeSource& source) {
+Status Replay::count(InodeDelta& delta, NodeSource& source) {
   const TreeView& view = store_.view();
-  std::uint64_t before = 0;
-  if (const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0})))
-    before = TRY(format::decode_attributes(item->value)).blocks;
-  const std::uint64_t now = TRY(count_owned(*delta.inode, view, source, 0, format::kMaxFileBlocks));
-  delta.blocks_change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before);
+  const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0}));
+  const std::uint64_t before = item ? TRY(format::decode_attributes(item->value)).blocks : 0;
+  std::uint64_t now = delta.freed ? 0 : before;
+  if (delta.file && !delta.freed) now = TRY(count_owned(*delta.inode, view, source, 0, format::kMaxFileBlocks));
+  const std::int64_t change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before);
+  if (!delta.freed) delta.blocks_change = change;
+  delta_.data_change += change;
+  const bool there = !delta.freed && (item || delta.has_attributes);
+  delta_.inode_change += int{there} - int{item.has_value()};
+  std::uint64_t blobs = delta.symlink ? delta.symlink->size() : 0;
+  for (const auto& [name, value] : delta.xattrs) blobs += name.size() + (value ? value->size() : 0);
+  if (!delta.freed) delta_.blob_bytes += blobs;
   return {};
 }
 

@@ -12,12 +12,13 @@ class Replay {
   Replay(Store& store, Delta& delta) : store_(store), delta_(delta) {}
 
   Status apply(const format::Chunk& chunk);
-  // Where no checkpoint follows that would count the blocks of the files: does so, after the last chunk.
-  void count_blocks();
+  // Where no checkpoint follows that would count the blocks of each file, and blocks and inodes of all: does so, after the
+  // last chunk.
+  void count();
 
  private:
   InodeDelta& inode(Ino ino);
-  Status count_blocks(InodeDelta& delta, NodeSource& source);
+  Status count(InodeDelta& delta, NodeSource& source);
   void occupy(BlockAddr address);
   Status apply_record(const format::Record& record);
   void drop(const BlockEntry& entry);

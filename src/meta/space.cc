@@ -52,21 +52,25 @@ void Store::for_each_delta(const std::function<void(const Delta&)>& visit) const
 
 std::uint64_t Store::charged_blocks() const {
   auto data = static_cast<std::int64_t>(view_->data_blocks + view_->reserved_blocks);
-  auto inodes = static_cast<std::int64_t>(view_->inodes);
   auto standing = static_cast<std::int64_t>(view_->live_blocks + view_->reserved_blocks);
   for_each_delta([&](const Delta& delta) {
     const std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
     data += change;
-    inodes += delta.inode_change.load(std::memory_order_relaxed);
     standing += change + change / 64 + static_cast<std::int64_t>(leaves_of(delta.blob_bytes.load(std::memory_order_relaxed)));
   });
   data = std::max<std::int64_t>(data, 0);
   // A block's worst-case share of leaves and of the reverse map; an inode's of its items, entries and index. Names,
   // targets and attribute sets can be longer than that share: then what really stands there counts.
-  const std::int64_t shares = data + data / 64 + std::max<std::int64_t>(inodes, 0) / 12;
+  const std::int64_t shares = data + data / 64 + static_cast<std::int64_t>(inodes_in_use()) / 12;
   const std::int64_t all = std::max(shares, standing);
   // Nodes are written anew wherever they change, so what is full of them needs more slack than what is full of data.
   return static_cast<std::uint64_t>(all + std::max<std::int64_t>(all - data, 0) / 8) + 64;
+}
+
+std::uint64_t Store::inodes_in_use() const {
+  auto inodes = static_cast<std::int64_t>(view_->inodes);
+  for_each_delta([&](const Delta& delta) { inodes += delta.inode_change.load(std::memory_order_relaxed); });
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(inodes, 0));
 }
 
 bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
@@ -184,13 +188,13 @@ bool Store::may_move(const Moves& moves) const {
   return segments_.clean() >= kept_segments(more) + opened;
 }
 
-unsigned Store::most_open_groups() const {
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(super_.segments / 50, 1, format::kMaxGroups - 1));
-}
-
 std::uint64_t Store::spare_segments() const {
   const std::uint64_t clean = segments_.clean();
   return clean - std::min(clean, std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner));
+}
+
+unsigned Store::most_open_groups() const {
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(super_.segments / 50, 1, format::kMaxGroups - 1));
 }
 
 bool Store::may_open_group() const {

@@ -121,7 +121,7 @@ Status Store::start(bool copies_equal) {
         TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); },
                                {.accept_damage = options_.accept_log_damage}));
     TRY(make_equal());
-    if (options_.read_only) replay.count_blocks();
+    if (options_.read_only) replay.count();
     segments_.finish_loading();
     replayed_chunks_ = recovered.chunks;
     clock_ = log_.clock_hint = recovered.clock;

@@ -145,6 +145,7 @@ class Store {
   std::uint64_t capacity_blocks() const;   // of all segments
   std::uint64_t reserve_blocks() const;    // nobody's to fill
   std::uint64_t charged_blocks() const;    // what files and metadata take, worst case
+  std::uint64_t inodes_in_use() const;
   bool has_estimates() const { return frozen_ || active_->records(); }  // the charge may be above the truth
   bool can_charge(std::uint64_t blocks, std::uint64_t inodes) const;
   std::uint64_t change_bytes() const;  // memory of all changes: the active delta and the one being merged
@@ -167,10 +168,10 @@ class Store {
   // --- holes: used segments whose free blocks are written (log/segment_table.h) ---
   // For users' payload, by the sealer; an empty run when there are none.
   format::Run allocate_in_hole(std::uint32_t blocks);
-  // Could all that waits go to heads, with nothing taken from what is kept for others?
   // Clean segments beyond those that users, deletes, the cleaner, a running checkpoint and the next one count on. Taking
   // some takes a closed gate.
   std::uint64_t spare_segments() const;
+  // Could all that waits go to heads, with nothing taken from what is kept for others?
   bool has_room_without_holes() const;
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
   // With the gate closed.

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include <fmt/format.h>
+
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 
@@ -74,6 +76,27 @@ TEST_F(Replayed, counts_of_blocks_are_those_of_a_recovery) {
     for (const auto& [path, count] : expected) EXPECT_EQ(blocks(path), count) << path << (read_only ? ", read-only" : "");
     EXPECT_TRUE(fixture_.resolve("/removed").fails_with(Errc::not_found));
   }
+}
+
+TEST_F(Replayed, free_space_is_that_of_a_recovery) {
+  const Ino shorter = make("/shorter", 2000);
+  make("/removed", 3000);
+  for (int i = 0; i < 40; ++i) make(fmt::format("/old{}", i), 1);
+  checkpoint();
+  make("/new", 1500);
+  truncate(shorter, 100);
+  for (int i = 0; i < 100; ++i) make(fmt::format("/new{}", i), 0);
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().unlink(op, kRootIno, "removed"); }).ok());
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().unlink(op, kRootIno, fmt::format("old{}", i)); }).ok());
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().sync(op); }).ok());
+  const auto space = [&] { return *fixture_.call([&](Operation& op) { return fixture_.fs().statfs(op); }); };
+  crash(true);
+  const SpaceInfo replayed = space();
+  crash(false);
+  const SpaceInfo recovered = space();
+  EXPECT_NEAR(static_cast<double>(replayed.free), static_cast<double>(recovered.free), 64);
+  EXPECT_EQ(replayed.inodes - replayed.inodes_free, recovered.inodes - recovered.inodes_free);
 }
 
 }  // namespace
