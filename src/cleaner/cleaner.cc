@@ -127,8 +127,10 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   round.read = store_.counters().cleaned_blocks_read - read;
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
-  if (const std::size_t pinned = bench.pinned().size())
-    round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
+  const auto [pinned, pinned_garbage] = bench.count_pinned();
+  pinned_segments_ = pinned;
+  pinned_garbage_ = pinned_garbage;
+  if (pinned) round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
   if (round.moved || !round.emptied.empty()) {
     past.emptied = round.emptied.size();
     past.read = round.read;

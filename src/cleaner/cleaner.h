@@ -61,6 +61,9 @@ class Cleaner {
   std::string state() const;
   void set_state(std::string state);
   bool works_when_idle() const;
+  // Segments that bad blocks pin, as the last round knew them, and the dead blocks in them, which can only be written as holes.
+  std::uint64_t pinned_segments() const { return pinned_segments_; }
+  std::uint64_t pinned_garbage() const { return pinned_garbage_; }
   History& history() { return history_; }
   std::string explanation() const;  // of the strategy's latest decision; may be empty
   // A new strategy, and new objects for the other names that are given, else those of the mount. Errc::invalid says what
@@ -81,6 +84,7 @@ class Cleaner {
   meta::Store& store_;
   std::uint64_t meanwhile_ = 0;
   BadBlocks bad_;
+  std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0};
   std::vector<SegmentId> emptied_;      // by the last round, and…
   std::uint64_t emptied_since_ = 0;     // …the checkpoint before it
   mutable std::mutex mutex_;  // of the four below; they are replaced, never changed

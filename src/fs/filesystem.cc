@@ -196,6 +196,8 @@ FilesystemStatus Filesystem::status() {
   status.strategy_explanation = engine_->cleaner().explanation();
   status.victim_policy = engine_->cleaner().victims();
   status.placement = engine_->cleaner().placement_name();
+  status.pinned_segments = engine_->cleaner().pinned_segments();
+  status.pinned_garbage_blocks = engine_->cleaner().pinned_garbage();
   status.node_cache_bytes = store.nodes().bytes();
   status.node_cache_hits = store.nodes().hits();
   status.node_cache_misses = store.nodes().misses();

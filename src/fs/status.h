@@ -95,6 +95,8 @@ struct FilesystemStatus {
   std::string victim_policy;
   std::string placement;
   std::uint64_t segments_cleaned = 0;
+  std::uint64_t pinned_segments = 0;        // by bad blocks, when it last looked: they cannot be emptied
+  std::uint64_t pinned_garbage_blocks = 0;  // in these
 
   // memory
   std::uint64_t node_cache_bytes = 0;

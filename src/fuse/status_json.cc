@@ -79,7 +79,9 @@ Json cleaner_json(const fs::FilesystemStatus& s) {
           {"decision", s.strategy_explanation},
           {"victim_policy", s.victim_policy},
           {"placement", s.placement},
-          {"segments_cleaned", s.segments_cleaned}};
+          {"segments_cleaned", s.segments_cleaned},
+          {"pinned_segments", s.pinned_segments},
+          {"pinned_garbage_blocks", s.pinned_garbage_blocks}};
 }
 
 Json finding_json(const scrub::Finding& finding) {

@@ -142,6 +142,7 @@ TEST_F(BadBlocks, a_node_that_is_another_than_its_tree_refers_to_pins_its_segmen
     EXPECT_EQ(overwrite(4), "") << strategy;
     EXPECT_GT(heard.count("nodes cannot be moved"), 0U) << strategy << ": none was met";
     EXPECT_FALSE(status().read_only) << strategy << ": " << status().read_only_reason;
+    EXPECT_GT(status().pinned_segments, 0U);
     expect_content({});
   }
 }
@@ -195,6 +196,8 @@ TEST_F(BadBlocks, cleaning_that_is_asked_for_says_what_it_has_left_alone) {
       const fs::CleanState state = fixture_.fs().clean_state();
       EXPECT_EQ(state.phase, fs::CleanState::Phase::finished) << state.reason;
       EXPECT_TRUE(state.reason.ends_with("segments left alone because of bad blocks: 2")) << strategy << ": " << state.reason;
+      EXPECT_EQ(status().pinned_segments, 2U);
+      EXPECT_LE(status().pinned_garbage_blocks, 2 * (kSegmentBlocks - 1));
       if (turn == 0) hits = faulty_.hits();
       EXPECT_EQ(faulty_.hits(), hits) << strategy << ": it was read again";
     }

@@ -151,7 +151,7 @@ std::string cleaner_text(const Json& cleaner) {
   section.yes_no("Running", "running").words("State", "state").words("Strategy", "strategy");
   section.words("Decision", "decision").words("Policy", "victim_policy");
   section.words("Placement", "placement");
-  section.count("Segments cleaned", "segments_cleaned");
+  section.count("Segments cleaned", "segments_cleaned").count("Pinned by bad blocks", "pinned_segments");
   return section.text();
 }
 
