@@ -4,6 +4,7 @@
 
 #include "fs/allocate.h"
 #include "fs/block_history.h"
+#include "fs/count.h"
 #include "fs/file_content.h"
 #include "meta/seek.h"
 
@@ -197,22 +198,6 @@ Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std:
   return {};
 }
 
-// The blocks that a file owns in [from, to), counted on where the attempt before came to: in a large file with many changes it
-// is much to read and to keep.
-Result<std::uint64_t> count_in_steps(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  constexpr std::uint64_t kMostSteps = 1024;
-  Count& count = a.wait().count;
-  const bool same_range = count.from == from && count.to == to;
-  if (!same_range || count.version != inode.content_version())
-    count = {from, to, inode.content_version(), same_range, {from, 0}};
-  if (count.changes) return meta::count_owned(inode, a.view(), a.source(), from, to);
-  const std::uint64_t before = count.so_far.at;
-  const Status counted = meta::count_owned_on(inode, a.view(), a.source(), count.so_far, to, kMostSteps);
-  if (counted.ok()) return count.so_far.owned;
-  if (count.so_far.at > before) a.wait().pins.clear();  // of what is behind
-  return counted.error();
-}
-
 // Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
 Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::uint64_t length, meta::Cleared kind) {
   const std::uint64_t end = offset + length;
@@ -313,7 +298,7 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need 
   const std::uint64_t first = blocks_for(size);
   const std::uint64_t owned = first == 0 ? meta::block_count(inode, a.view())
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
-  if (size == inode.attributes.size && !owned) return a.admit(need);
+  if (size == inode.attributes.size && !owned && !a.wait().count.given_up()) return a.admit(need);
   need.record_bytes += 256;
   TRY(a.admit(need));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));

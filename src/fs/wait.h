@@ -39,9 +39,11 @@ struct Trim {
 // How far an operation has come with counting the blocks of a part of a file.
 struct Count {
   std::uint64_t from = 0, to = 0;
-  std::uint64_t version = 0;  // of the content
-  bool changes = false;       // it does, meanwhile: so it is counted in one attempt
+  std::uint64_t version = 0;  // meta::Inode::cleared_version() when it began
+  unsigned restarts = 0;      // because others cleared parts of the file
   meta::OwnedSoFar so_far;
+  static constexpr unsigned kMostRestarts = 8;
+  bool given_up() const { return restarts > kMostRestarts; }
 };
 
 // How far an operation has come with allocating blocks [from, to) of a file.

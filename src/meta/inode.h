@@ -33,6 +33,9 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   // object. May be read without the lock.
   std::uint64_t content_version() const { return content_version_.load(std::memory_order_acquire); }
   void change_content() { content_version_.store(next_version_.fetch_add(1) + 1, std::memory_order_release); }
+  // Likewise, of what may have taken blocks from the file.
+  std::uint64_t cleared_version() const { return cleared_version_; }
+  void change_cleared() { cleared_version_ = next_version_.fetch_add(1) + 1; }
   mutable std::atomic<bool> no_xattrs{false};  // known to have none; whoever makes a name asks its directory
 
   bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
@@ -43,6 +46,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
  private:
   static inline std::atomic<std::uint64_t> next_version_{0};
   std::atomic<std::uint64_t> content_version_{next_version_.fetch_add(1) + 1};
+  std::uint64_t cleared_version_ = next_version_.fetch_add(1) + 1;
 };
 using InodePtr = boost::intrusive_ptr<Inode>;
 

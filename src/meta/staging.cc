@@ -119,6 +119,7 @@ void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Clea
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   inode.change_content();
+  if (kind == Cleared::hole) inode.change_cleared();
   file.blocks.erase_range(from, to, [&](const BlockEntry& entry) { drop_place(entry.place); });
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});

@@ -131,6 +131,38 @@ TEST_F(Shape, shortening_a_cold_file_with_many_changes_lets_go_what_it_has_count
   EXPECT_EQ(attr->size, *change.size);
 }
 
+// However the file changes meanwhile: each attempt is as small as without that, and there is an end to them.
+TEST_F(Shape, shortening_goes_on_where_it_was_while_others_change_the_file) {
+  for (const bool clears : {false, true}) {
+    const Ino file = make_scattered(clears ? "/punched" : "/written");
+    remount();
+    for (std::uint64_t at = 100; at < kScattered; at += 100)
+      ASSERT_TRUE(fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
+    store().nodes().clear();
+    AttrChange change;
+    change.size = 50 * kBlockSize;
+    Operation operation(fixture_.fs().engine(), {});
+    const auto shorten = [&] { return fixture_.fs().setattr(operation, file, change); };
+    unsigned attempts = 1;
+    std::uint64_t at = 60;
+    auto attr = shorten();
+    for (; attr.fails_with(Errc::would_block); attr = shorten(), ++attempts, ++at) {
+      EXPECT_LE(operation.wait().pins.size(), 10u);
+      operation.block();
+      const auto punch = [&](Operation& op) {
+        return fixture_.fs().fallocate(op, file, FallocateMode::punch_hole, at << kBlockShift, kBlockSize);
+      };
+      ASSERT_TRUE(clears ? fixture_.call(punch).ok() : fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
+    }
+    ASSERT_TRUE(attr.ok()) << attr.error().message();
+    EXPECT_GT(attempts, 2u);
+    EXPECT_LE(attempts, 200u);
+    EXPECT_GE(attr->blocks, 50u) << "never too few";
+    ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().checkpoint(op); }).ok());
+    EXPECT_EQ(fixture_.getattr(file)->blocks, 50u);
+  }
+}
+
 TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
   io::MemDevice device(512u << 20);
   ASSERT_TRUE(test::make_image(device, {}).ok());
