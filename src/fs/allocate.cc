@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "meta/tree/item_tree.h"
-
 namespace varve::fs {
 
 namespace {
@@ -46,16 +44,9 @@ Result<bool> is_uniform(Attempt& a, const meta::Inode& inode, std::uint64_t from
 
 Status find_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
   constexpr unsigned kLeavesAhead = 8;
-  using Kind = meta::MappedBlock::Kind;
   std::vector<meta::MappedBlock> mapped(to - from);
-  meta::resolve_in_deltas(meta::layers_of(inode, a.view()), from, mapped);
-  if (std::ranges::any_of(mapped, [](const meta::MappedBlock& block) { return block.kind == Kind::unknown; })) {
-    meta::Cursor cursor(a.source(), a.view().inode_file);
-    TRY(cursor.seek_floor(format::Key{inode.ino, format::ItemKind::extent, from}));
-    cursor.prefetch_leaves(kLeavesAhead);
-    TRY(meta::resolve_at(cursor, a.store().segments().geometry(), inode.ino, from, mapped));
-  }
-  const auto is_hole = [](const meta::MappedBlock& block) { return block.kind == Kind::hole || block.kind == Kind::unknown; };
+  TRY(meta::resolve_blocks(inode, a.view(), a.source(), from, mapped, kLeavesAhead));
+  const auto is_hole = [](const meta::MappedBlock& block) { return block.kind == meta::MappedBlock::Kind::hole; };
   for (auto at = mapped.begin(); (at = std::find_if(at, mapped.end(), is_hole)) != mapped.end();) {
     const auto end = std::find_if_not(at, mapped.end(), is_hole);
     holes.push_back({from + static_cast<std::uint64_t>(at - mapped.begin()), from + static_cast<std::uint64_t>(end - mapped.begin())});

@@ -100,10 +100,11 @@ Result<format::Extent> decode_placed(std::span<const std::byte> value, const log
 }
 
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
-                       std::span<MappedBlock> out) {
+                       std::span<MappedBlock> out, unsigned leaves_ahead) {
   if (!any_unknown(out)) return {};
   Cursor cursor(source, view.inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
+  if (leaves_ahead) cursor.prefetch_leaves(leaves_ahead);
   return resolve_at(cursor, view.segments, ino, first, out);
 }
 
@@ -143,9 +144,9 @@ void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<Mapp
 }
 
 Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
-                      std::span<MappedBlock> out) {
+                      std::span<MappedBlock> out, unsigned leaves_ahead) {
   resolve_in_deltas(layers_of(inode, view), first, out);
-  TRY(resolve_in_tree(inode.ino, view, source, first, out));
+  TRY(resolve_in_tree(inode.ino, view, source, first, out, leaves_ahead));
   for (MappedBlock& mapped : out)
     if (mapped.kind == MappedBlock::Kind::unknown) mapped.kind = MappedBlock::Kind::hole;
   return {};

@@ -41,13 +41,14 @@ struct MappedBlock {
 // decode_extent() for what will be used: its address says which segment is looked at or changed, so one that is outside them
 // is corrupt.
 Result<format::Extent> decode_placed(std::span<const std::byte> value, const log::SegmentGeometry& segments);
-// Fills out[i] for file block first + i.
+// Fills out[i] for file block first + i. `leaves_ahead`: so many are fetched in one go, if the trees are asked at all.
 Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
-                      std::span<MappedBlock> out);
+                      std::span<MappedBlock> out, unsigned leaves_ahead = 0);
 // Same without the trees: what they would have to tell stays unknown.
 void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out);
 // The other half: fills what is unknown and the trees know; what they do not have stays unknown.
-Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first, std::span<MappedBlock> out);
+Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first, std::span<MappedBlock> out,
+                       unsigned leaves_ahead = 0);
 // Likewise, with a cursor that stands on the last extent which begins at or before `first`, or on the one after it; leaves
 // it so for what follows `out`.
 Status resolve_at(Cursor& cursor, const log::SegmentGeometry& segments, Ino ino, std::uint64_t first,
