@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "io/patient_read.h"
+
 namespace varve::check {
 
 namespace {
@@ -10,6 +12,11 @@ namespace {
 constexpr std::size_t kMostInFlight = 128;
 
 }  // namespace
+
+void BatchReader::read_again(ReadPiece& piece) {
+  if (piece.error == 0 || piece.out.size() > kBlockSize) return;
+  if (io::read_patiently(device_, piece.address.v * kBlockSize, piece.out).ok()) piece.error = 0;
+}
 
 void BatchReader::read(std::span<ReadPiece> pieces) {
   for (; !pieces.empty(); pieces = pieces.subspan(std::min(pieces.size(), kMostInFlight))) {
@@ -28,6 +35,7 @@ void BatchReader::read(std::span<ReadPiece> pieces) {
       queue_->submit(request);
     }
     while (open > 0) queue_->wait(-1);
+    for (ReadPiece& piece : batch) read_again(piece);
   }
 }
 

@@ -16,11 +16,15 @@ struct ReadPiece {
 
 class BatchReader {
  public:
-  explicit BatchReader(io::BlockDevice& device) : queue_(device.make_queue()) {}
+  explicit BatchReader(io::BlockDevice& device) : device_(device), queue_(device.make_queue()) {}
 
-  void read(std::span<ReadPiece> pieces);  // returns when all are done
+  // Returns when all are done. Single blocks that failed have then been read again, alone (io/patient_read.h).
+  void read(std::span<ReadPiece> pieces);
 
  private:
+  void read_again(ReadPiece& piece);
+
+  io::BlockDevice& device_;
   std::unique_ptr<io::IoQueue> queue_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "format/chunk.h"
+#include "io/patient_read.h"
 
 namespace varve::check {
 
@@ -13,11 +14,11 @@ bool continues_at(Context& context, BlockAddr place) {
   const std::uint64_t blocks = context.device.geometry().blocks();
   if (!place || place.v >= blocks) return false;
   AlignedBuffer buffer(format::kMaxChunkHeaderBlocks * kBlockSize);
-  if (!context.device.read(place.v * kBlockSize, buffer.span().first(kBlockSize)).ok()) return false;
+  if (!io::read_patiently(context.device, place.v * kBlockSize, buffer.span().first(kBlockSize)).ok()) return false;
   const auto peeked = format::peek_chunk(buffer.span());
   if (!peeked.ok() || peeked->address != place || place.v + peeked->header_blocks > blocks) return false;
   const auto bytes = buffer.span().first(peeked->header_blocks * kBlockSize);
-  if (!context.device.read(place.v * kBlockSize, bytes).ok()) return false;
+  if (!io::read_patiently(context.device, place.v * kBlockSize, bytes).ok()) return false;
   const auto chunk = format::decode_chunk(bytes);
   return chunk.ok() && chunk->header.identity == super.identity && chunk->header.epoch == super.epoch &&
          chunk->header.lsn == super.lsn + 1 && chunk->header.previous_crc == super.chain_crc;

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "format/make.h"
 #include "io/foreign_content.h"
+#include "io/patient_read.h"
 
 namespace varve::check {
 
@@ -14,7 +15,7 @@ namespace {
 
 Result<Superblock> read_copy(io::BlockDevice& device, std::uint64_t block) {
   AlignedBuffer buffer(kBlockSize);
-  TRY(device.read(block * kBlockSize, buffer.span()));
+  TRY(io::read_patiently(device, block * kBlockSize, buffer.span()));
   return format::decode_superblock(buffer.span());
 }
 
@@ -75,7 +76,8 @@ void check_image(Context& context, Claims& claims) {
   owner.owner = format::Owner::super_image;
   if (claims.claim(address, owner) == Claim::outside) return context.add(Code::address_outside, {address, {}}, "of the image");
   AlignedBuffer buffer(kBlockSize);
-  if (address.v >= context.device.geometry().blocks() || !context.device.read(address.v * kBlockSize, buffer.span()).ok())
+  if (address.v >= context.device.geometry().blocks() ||
+      !io::read_patiently(context.device, address.v * kBlockSize, buffer.span()).ok())
     return context.add(Code::node_unreadable, {address, {}}, "the superblock's image");
   const auto image = format::decode_super_image(buffer.span());
   if (!image.ok()) return context.add(Code::image_wrong, {address, {}}, image.error().message());

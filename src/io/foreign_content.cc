@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/buffer.h"
+#include "io/patient_read.h"
 
 namespace varve::io {
 
@@ -64,7 +65,7 @@ class Start {
     const std::uint64_t block = mark.offset >> kBlockShift;
     if (block != block_) {
       block_ = block;
-      readable_ = block < device_.geometry().blocks() && device_.read(block << kBlockShift, buffer_.span()).ok();
+      readable_ = block < device_.geometry().blocks() && read_patiently(device_, block << kBlockShift, buffer_.span()).ok();
     }
     const std::string_view bytes(reinterpret_cast<const char*>(buffer_.data()), kBlockSize);
     return readable_ && bytes.substr(mark.offset % kBlockSize, mark.bytes.size()) == mark.bytes;

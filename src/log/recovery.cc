@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "format/record.h"
+#include "io/patient_read.h"
 
 namespace varve::log {
 
@@ -45,7 +46,7 @@ class Window {
     filled_ = std::min(filled_, least);
     for (std::uint64_t at = 0; at < filled_; at += kBlockSize) {
       auto block = buffer_.span().subspan(at, kBlockSize);
-      if (!device_.read(offset + at, block).ok()) std::memset(block.data(), 0, block.size());
+      if (!io::read_patiently(device_, offset + at, block).ok()) std::memset(block.data(), 0, block.size());
     }
   }
 

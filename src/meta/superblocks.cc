@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "io/foreign_content.h"
+#include "io/patient_read.h"
 
 namespace varve::meta {
 
@@ -13,7 +14,7 @@ namespace {
 
 Result<format::Superblock> read_copy(io::BlockDevice& device, std::uint64_t block) {
   AlignedBuffer buffer(kBlockSize);
-  TRY(device.read(block << kBlockShift, buffer.span()));
+  TRY(io::read_patiently(device, block << kBlockShift, buffer.span()));
   return format::decode_superblock(buffer.span());
 }
 

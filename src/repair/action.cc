@@ -53,4 +53,12 @@ bool ActionLog::is_safe() const {
   return std::ranges::all_of(counts_, [](const auto& entry) { return safety_of(entry.first) == Safety::safe; });
 }
 
+Status demand_safe(const ActionLog& actions, const std::string& device) {
+  if (actions.is_safe()) return {};
+  const auto lossy = std::ranges::find_if(actions.kept(), [](const Action& a) { return safety_of(a.code) == Safety::lossy; });
+  return Error(Errc::needs_fsck, fmt::format("{0}: this repair, which may lose nothing, would now do more than its trial: {1}. It was "
+                                             "not done. Perhaps the device can be read only at times: copy it to another one; what is "
+                                             "wrong says fsck.varve -n {0}", device, to_line(*lossy)));
+}
+
 }  // namespace varve::repair

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "base/types.h"
 
 namespace varve::repair {
@@ -83,5 +84,8 @@ class ActionLog {
   std::vector<Action> kept_;
   std::map<ActionCode, std::uint64_t> counts_;
 };
+
+// What a repair that may lose nothing asks before it switches to what it has made: Errc::needs_fsck unless all is safe.
+Status demand_safe(const ActionLog& actions, const std::string& device);
 
 }  // namespace varve::repair

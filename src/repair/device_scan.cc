@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/buffer.h"
+#include "io/patient_read.h"
 
 namespace varve::repair {
 
@@ -21,7 +22,7 @@ void scan_device(io::BlockDevice& device, check::Progress* progress,
     const bool whole = device.read(at * kBlockSize, buffer.span().first(count * kBlockSize)).ok();
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto block = buffer.span().subspan(i * kBlockSize, kBlockSize);
-      if (whole || device.read((at + i) * kBlockSize, block).ok()) visit(BlockAddr{at + i}, block);
+      if (whole || io::read_patiently(device, (at + i) * kBlockSize, block).ok()) visit(BlockAddr{at + i}, block);
     }
     if (progress) progress->update("scan", at, blocks);
   }

@@ -139,6 +139,7 @@ Status Rebuild::run() {
   TRY(MapBuilder(device_, super_, space_, actions_, options_.map_memory).run(image));
   TRY(write_image(image));
   TRY(device_.flush());
+  if (options_.only_safe) TRY(demand_safe(actions_, device_.name()));
   TRY(write_superblocks(device_, super_));
   actions_.add(ActionCode::superblocks_written, {}, fmt::format("checkpoint {}", super_.serial));
   return {};

@@ -11,6 +11,7 @@ namespace varve::repair {
 struct RebuildOptions {
   bool keep_log = false;     // chunks after the checkpoint are to be replayed on the result: names and links are left alone
   Serial above;              // the new checkpoint's number is higher than this, too
+  bool only_safe = false;    // Errc::needs_fsck instead of the switch if something is lost, made up or moved
   std::uint64_t map_memory = 64 << 20;  // bytes of `.mfile` that are made at a time
 };
 

@@ -29,7 +29,8 @@ class Repair {
   Result<check::Report> find_superblock(const Error& why);
   Status round(const check::Report& report);
   Status replay(const check::Report& report);
-  Error no_room(const Error& why) const;
+  Error cannot_replay(const Error& why) const;
+  Status take(const FoundSuperblock& found, std::string detail);
   Result<bool> newer_superblock(const check::Report& report, Serial settled);
   Status rebuild_trees(const check::Report& report, bool keep_log);
   Status close();
@@ -77,15 +78,20 @@ Result<check::Report> Repair::find_superblock(const Error& why) {
                                               why.message(), found.address, device_.name()));
   TRY(format::check_features(found.super, format::Intent::write));
   found_.add(Code::superblock_lost, {found.address, {}}, why.message());
-  outcome_.actions.add(ActionCode::superblock_found, {},
-                       fmt::format("block {}, {} of checkpoint {}", found.address, found.image ? "the image" : "a copy",
-                                   found.super.serial));
-  TRY(write_superblocks(device_, found.super));
+  TRY(take(found, fmt::format("block {}, {} of checkpoint {}", found.address, found.image ? "the image" : "a copy",
+                              found.super.serial)));
   return look(options_.verify_data);
 }
 
+Status Repair::take(const FoundSuperblock& found, std::string detail) {
+  outcome_.actions.add(ActionCode::superblock_found, {}, std::move(detail));
+  if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
+  return write_superblocks(device_, found.super);
+}
+
 Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
-  const RebuildOptions options{.keep_log = keep_log, .above = settled_, .map_memory = options_.map_memory};
+  const RebuildOptions options{.keep_log = keep_log, .above = settled_, .only_safe = options_.only_safe,
+                               .map_memory = options_.map_memory};
   return rebuild(device_, report.super, options, outcome_.actions, progress_);
 }
 
@@ -93,13 +99,16 @@ Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
 Result<bool> Repair::newer_superblock(const check::Report& report, Serial settled) {
   const auto found = search_superblock(device_, progress_, report.super.identity, settled - 1);
   if (!found.ok()) return false;
-  outcome_.actions.add(ActionCode::superblock_found, {}, fmt::format("block {}, of checkpoint {}", found->address, found->super.serial));
-  TRY(write_superblocks(device_, found->super));
+  TRY(take(*found, fmt::format("block {}, of checkpoint {}", found->address, found->super.serial)));
   return true;
 }
 
-// No fault of the log: what it holds must not be cut off for that.
-Error Repair::no_room(const Error& why) const {
+// What the log holds must not be cut off for that.
+bool is_no_fault_of_the_log(const Error& why) {
+  return why.is(Errc::no_space) || why.is(Errc::no_memory) || why.is(Errc::io);
+}
+
+Error Repair::cannot_replay(const Error& why) const {
   return Error(why.code(), fmt::format("{0}: the log cannot be replayed: {1}. It is left as it is. Copy what can be read to another "
                                        "filesystem: varve salvage {0} DIR", device_.name(), why.message()));
 }
@@ -110,12 +119,12 @@ Status Repair::replay(const check::Report& report) {
     io::OverlayDevice overlay(device_);
     const Status tried = recover_(overlay, accept_damage);
     if (tried.ok()) {
-      TRY(recover_(device_, accept_damage));
       outcome_.actions.add(ActionCode::log_replayed);
       if (accept_damage) outcome_.actions.add(ActionCode::log_cut, {}, "what had been written after it is lost");
-      return {};
+      if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
+      return recover_(device_, accept_damage);
     }
-    if (tried.fails_with(Errc::no_space) || tried.fails_with(Errc::no_memory)) return no_room(tried.error());
+    if (is_no_fault_of_the_log(tried.error())) return cannot_replay(tried.error());
     if (accept_damage) continue;
     found_.add(Code::log_damaged, {}, tried.error().message());
     const auto walked = log::recover_chain(device_, report.super, ignore, {.accept_damage = true});

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "format/chunk.h"
+#include "io/patient_read.h"
 #include "repair/device_scan.h"
 #include "repair/map_builder.h"
 #include "repair/tree_reader.h"
@@ -44,7 +45,7 @@ const Superblock& made_last(const std::vector<FoundSuperblock>& found) {
 void adopt_epoch(io::BlockDevice& device, Superblock& super) {
   AlignedBuffer block(kBlockSize);
   for (const format::Run& run : {super.chain, super.next_run}) {
-    if (run.blocks == 0 || !device.read(run.start.v * kBlockSize, block.span()).ok()) continue;
+    if (run.blocks == 0 || !io::read_patiently(device, run.start.v * kBlockSize, block.span()).ok()) continue;
     const auto chunk = format::peek_chunk(block.span());
     if (!chunk.ok() || chunk->identity != super.identity || chunk->address != run.start || chunk->lsn != super.lsn + 1 ||
         chunk->previous_crc != super.chain_crc)

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "io/patient_read.h"
 
 namespace varve::repair {
 
@@ -18,7 +19,7 @@ class BlockSums {
  public:
   explicit BlockSums(io::BlockDevice& device) : device_(device), buffer_(kBlockSize) {}
   bool matches(BlockAddr address, std::uint32_t crc) {
-    return device_.read(address.v * kBlockSize, buffer_.span()).ok() && crc32c(buffer_.span()) == crc;
+    return io::read_patiently(device_, address.v * kBlockSize, buffer_.span()).ok() && crc32c(buffer_.span()) == crc;
   }
 
  private:

@@ -93,7 +93,7 @@ struct Run {
 
 Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
-  const repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
+  repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
                                       .skip_when_clean = a.preen && !a.force};
   if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
   Run run;
@@ -103,6 +103,7 @@ Result<Run> check_path(const Arguments& a, const World& world) {
   }
   const bool harmless = run.outcome.actions.is_safe() && run.outcome.errors_left() == 0;
   if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
+  options.only_safe = true;  // the device may answer otherwise than it did in the trial
   return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
 }
 

@@ -1,0 +1,106 @@
+// Reads that fail now and then: what can be read a moment later is not lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "check/checking.h"
+#include "fsck/recovery.h"
+#include "repair/node_surgery.h"
+#include "repair/populated.h"
+#include "support/fault_device.h"
+
+namespace varve::repair::test {
+namespace {
+
+using varve::test::Fault;
+using varve::test::FaultDevice;
+
+// Both superblock copies have to be written, which nothing is lost by.
+std::unique_ptr<io::MemDevice> harmed_image(bool unclean) {
+  auto image = populated_image(unclean);
+  wipe(*image, BlockAddr{image->geometry().blocks() - 1});
+  return image;
+}
+
+// A repair in which the n-th read and some that follow fail; whether there were so many reads.
+bool repair_with_failing_reads(const io::MemDevice& image, std::uint64_t nth, std::uint64_t times, const Seen& expected) {
+  const auto device = image.snapshot();
+  FaultDevice faulty(*device);
+  faulty.add({.kind = io::IoKind::read, .nth = nth, .times = times});
+  const auto done = repair(faulty, fsck::recover, {});
+  const std::string what = fmt::format("{} failing reads from {} on", times, nth);
+  if (done.ok()) {
+    EXPECT_TRUE(done->actions.is_safe()) << what << ": " << to_line(done->actions.kept().front());
+    EXPECT_EQ(done->errors_left(), 0U) << what << "\n" << check::test::lines(done->after);
+  }
+  const Seen seen = look_at(*device);
+  EXPECT_EQ(seen.error, "") << what;
+  EXPECT_EQ(seen.paths, expected.paths) << what << (done.ok() ? "" : ": " + done.error().message());
+  return faulty.hits() == times;
+}
+
+class PassingError : public testing::TestWithParam<bool> {};
+
+TEST_P(PassingError, TakesNothing) {
+  const auto image = harmed_image(GetParam());
+  const Seen expected = look_at(*image->snapshot());
+  ASSERT_EQ(expected.error, "");
+  for (const std::uint64_t times : {1U, 3U}) {
+    std::uint64_t nth = 1;
+    while (repair_with_failing_reads(*image, nth, times, expected) && !HasFailure()) ++nth;
+    EXPECT_GT(nth, 30U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PassingError, testing::Values(false, true),
+                         [](const auto& test) { return test.param ? "Unclean" : "Clean"; });
+
+// --- what was promised to lose nothing does not, whatever a trial has found before ---
+
+std::array<std::byte, kBlockSize> superblock_on(io::BlockDevice& device) {
+  std::array<std::byte, kBlockSize> block{};
+  EXPECT_TRUE(device.read(0, block).ok());
+  return block;
+}
+
+void expect_refused(io::MemDevice& image) {
+  const auto before = superblock_on(image);
+  const auto trial = repair(*image.snapshot(), fsck::recover, {.search = true});
+  ASSERT_TRUE(trial.ok()) << trial.error().message();
+  ASSERT_FALSE(trial->actions.is_safe());
+  const auto done = repair(image, fsck::recover, {.search = true, .only_safe = true});
+  ASSERT_TRUE(done.fails_with(Errc::needs_fsck));
+  EXPECT_THAT(done.error().message(), testing::HasSubstr("fsck.varve -n"));
+  EXPECT_EQ(superblock_on(image), before) << "another checkpoint was switched to";
+}
+
+TEST(OnlySafe, ALostLeafIsRefused) {
+  ImageBuilder builder;
+  check::test::fill(builder);
+  const auto image = builder.build();
+  wipe(*image, node_of(builder, format::TreeId::inode_file, 0, 2));
+  expect_refused(*image);
+}
+
+TEST(OnlySafe, AFoundSuperblockIsRefused) {
+  const auto image = populated_image(false);
+  wipe(*image, BlockAddr{0});
+  wipe(*image, BlockAddr{image->geometry().blocks() - 1});
+  expect_refused(*image);
+}
+
+TEST(OnlySafe, ALogIsNotCut) {
+  const auto image = populated_image(true);
+  for (std::uint64_t block = 0; block < image->geometry().blocks(); ++block) {
+    if (!is_chunk(*image, BlockAddr{block})) continue;
+    const auto device = image->snapshot();
+    wipe(*device, BlockAddr{block});
+    const auto trial = repair(*device->snapshot(), fsck::recover, {});
+    ASSERT_TRUE(trial.ok()) << trial.error().message();
+    if (trial->actions.count(ActionCode::log_cut) == 0) continue;
+    return expect_refused(*device);
+  }
+  FAIL() << "no chunk whose loss is noticed";
+}
+
+}  // namespace
+}  // namespace varve::repair::test
