@@ -30,6 +30,7 @@ class Repair {
   Status round(const check::Report& report);
   Status replay(const check::Report& report);
   Error cannot_replay(const Error& why) const;
+  Status allow_writing(const format::Superblock& super, const std::string& state) const;
   Status take(const FoundSuperblock& found, std::string detail);
   Result<bool> newer_superblock(const check::Report& report, Serial settled);
   Status rebuild_trees(const check::Report& report, bool keep_log);
@@ -76,7 +77,7 @@ Result<check::Report> Repair::find_superblock(const Error& why) {
     return Error(Errc::not_varve, fmt::format("{0}; block {1} has the superblock of one, but its trees are damaged: fsck.varve --search "
                                               "{2} says what is left of it, and with -y takes it back, which destroys what is there now",
                                               why.message(), found.address, device_.name()));
-  TRY(format::check_features(found.super, format::Intent::write));
+  TRY(allow_writing(found.super, "no superblock is where it should be"));
   found_.add(Code::superblock_lost, {found.address, {}}, why.message());
   TRY(take(found, fmt::format("block {}, {} of checkpoint {}", found.address, found.image ? "the image" : "a copy",
                               found.super.serial)));
@@ -105,7 +106,7 @@ Result<bool> Repair::newer_superblock(const check::Report& report, Serial settle
 
 // What the log holds must not be cut off for that.
 bool is_no_fault_of_the_log(const Error& why) {
-  return why.is(Errc::no_space) || why.is(Errc::no_memory) || why.is(Errc::io);
+  return why.is(Errc::no_space) || why.is(Errc::no_memory) || why.is(Errc::io) || why.is(Errc::unknown_feature);
 }
 
 Error Repair::cannot_replay(const Error& why) const {
@@ -136,7 +137,15 @@ Status Repair::replay(const check::Report& report) {
   return rebuild_trees(report, false);
 }
 
+// Who does not know all the rules spoils what they are about.
+Status Repair::allow_writing(const format::Superblock& super, const std::string& state) const {
+  const Status known = format::check_features(super, format::Intent::write);
+  if (known.ok()) return {};
+  return Error(known.error().code(), fmt::format("{}: {}, but nothing is repaired: {}", device_.name(), state, known.error().message()));
+}
+
 Status Repair::round(const check::Report& report) {
+  TRY(allow_writing(report.super, fmt::format("{} errors{}", report.errors(), report.needs_recovery ? " and a log to replay" : "")));
   if (!report.needs_recovery) return rebuild_trees(report, false);
   if (!needs_work(report)) return replay(report);
   // The trees first, as far as the replay needs them; names once the log has said its part. But not twice.
