@@ -55,9 +55,12 @@ Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& proble
   const auto first = read_copy(device, 0);
   if (first.ok()) return with_first(device, *first, problems);
   if (first.fails_with(Errc::unknown_feature)) return first.error();
-  if (!first.fails_with(Errc::io))
-    if (const std::string content = io::find_foreign_content(device); !content.empty())
+  if (!first.fails_with(Errc::io)) {
+    const bool no_magic = first.fails_with(Errc::not_varve);
+    const std::string content = no_magic ? io::find_any_content(device) : io::find_foreign_content(device);
+    if (!content.empty())
       return Error(Errc::not_varve, fmt::format("{} holds {}, not a Varve filesystem", device.name(), content));
+  }
   const BlockAddr place{device.geometry().blocks() - 1};
   auto second = read_copy(device, place.v);
   if (!second.ok() && first.fails_with(Errc::not_varve) && second.fails_with(Errc::not_varve))

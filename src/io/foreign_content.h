@@ -13,4 +13,8 @@ namespace varve::io {
 // A name like "swap space", or "" where nothing is known. Blocks that cannot be read say nothing.
 std::string find_foreign_content(BlockDevice& device);
 
+// For whoever has not even found Varve's magic in block 0: the same, and "something unknown" for bytes there that have no name,
+// unless all are the same, as where something was erased.
+std::string find_any_content(BlockDevice& device);
+
 }  // namespace varve::io

@@ -67,7 +67,7 @@ bool Repair::log_is_lost(const check::Report& report) {
 // The first look, when no superblock is where it should be.
 Result<check::Report> Repair::find_superblock(const Error& why) {
   if (why.is(Errc::unknown_feature)) return why;
-  const bool forbidden = !options_.search && (!options_.search_if_blank || !io::find_foreign_content(device_).empty());
+  const bool forbidden = !options_.search && (!options_.search_if_blank || !io::find_any_content(device_).empty());
   if (why.is(Errc::not_varve) && forbidden)
     return Error(Errc::not_varve, fmt::format("{0}; if there was one before, fsck.varve --search {1} says what is left of it, and "
                                               "with -y takes it back, which destroys what is there now",

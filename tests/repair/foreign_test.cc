@@ -65,6 +65,16 @@ INSTANTIATE_TEST_SUITE_P(All, Foreign, testing::Values(
   Newcomer{"FAT", 512, 0x36, "FAT16   "sv},
   Newcomer{"ext4", 4096, 0x438, "\x53\xEF"sv, true},
   Newcomer{"Btrfs", 4096, 0x10040, "_BHRfS_M"sv, true},
+  Newcomer{"ReFS", 512, 3, "ReFS\0\0\0\0"sv},
+  Newcomer{"OCFS2", 8192, 0x2000, "OCFSV2"sv},
+  Newcomer{"UFS", 4096, 0x1055C, "\x19\x01\x54\x19"sv},
+  Newcomer{"Reiser4", 4096, 0x10000, "ReIsEr4"sv},
+  Newcomer{"HFS", 1024, 0x400, "BD"sv},
+  Newcomer{"HFSX", 1024, 0x400, "HX\0\5"sv},
+  Newcomer{"ZFS", 16384, 0x4014, "\0\0\0\7version"sv},
+  Newcomer{"RAID", 4096, (8 << 20) - (8 << 10), "\xFC\x4E\x2B\xA9\1\0\0\0"sv},  // its superblock is at the end
+  Newcomer{"something unknown", 4096, 0x410, "\x7F\x13"sv},  // Minix
+  Newcomer{"something unknown", 4096, 77, "x"sv, true},
   Newcomer{"GPT", 0, 0x200, "EFI PART"sv}),  // a boot sector's first bytes stay what they were
   [](const auto& test) { return std::to_string(test.index); });
 
