@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "io/block_device.h"
 #include "io/device_facts.h"
+#include "io/loop_device.h"
 #include "io/thread_device.h"
 #include "io/uring_device.h"
 
@@ -102,6 +103,34 @@ Status lock(int fd, const struct stat& status, const std::string& path, bool wri
                                               path, std::strerror(errno)));
 }
 
+// An image and the loop device on it are one thing with two names and separate locks.
+Status check_loop_devices(const struct stat& image, const std::string& path) {
+  for (const std::string& loop : loop_devices_on(image)) {
+    if (!is_claimed(loop)) continue;
+    struct stat status {};
+    const std::string user = ::stat(loop.c_str(), &status) == 0 ? user_of(status) : "";
+    const std::string how = user.empty() ? "" : user == "swap" ? " (as swap)" : fmt::format(" (mounted at {})", user);
+    return Error(Errc::in_use, fmt::format("{} is in use through the loop device {}{}: stop that first", path, loop, how));
+  }
+  return {};
+}
+
+// Only a probe of the lock, as for the device's own claim. An image that cannot be opened here says nothing.
+Status check_image_below(const struct stat& device, const std::string& path, bool writable) {
+  const std::string image = image_below(device);
+  const int fd = image.empty() ? -1 : ::open(image.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return {};
+  const bool locked = ::flock(fd, (writable ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  if (!locked) return {};
+  return Error(Errc::in_use, fmt::format("{} stands on the image {}, which is in use by itself (mounted, or by a Varve tool): stop "
+                                         "that first", path, image));
+}
+
+Status check_second_name(const struct stat& status, const std::string& path, bool writable) {
+  return S_ISBLK(status.st_mode) ? check_image_below(status, path, writable) : check_loop_devices(status, path);
+}
+
 Status check_writable(int fd, const struct stat& status, const std::string& path) {
   int write_protected = 0;
   if (S_ISBLK(status.st_mode) && ::ioctl(fd, BLKROGET, &write_protected) == 0 && write_protected)
@@ -165,7 +194,10 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
   if (::fstat(file.fd, &status) != 0) return open_error(path, !file.read_only);
   TRY(check_kind(status, path));  // again: the name may have changed hands
   if (!file.read_only) TRY(check_writable(file.fd, status, path));
-  if (options.exclusive) TRY(lock(file.fd, status, path, !file.read_only));
+  if (options.exclusive) {
+    TRY(lock(file.fd, status, path, !file.read_only));
+    TRY(check_second_name(status, path, !file.read_only));
+  }
   const bool direct = file.geometry.direct;
   file.geometry = TRY(geometry_of(file.fd, status, path, !file.read_only));
   file.geometry.direct = direct;

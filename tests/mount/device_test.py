@@ -73,6 +73,41 @@ class RawDevice(OnDevice):
         self.assertRegex(done.stderr.lower(), "in use|mounted|busy")
         self.image.check_all()
 
+    def expect_in_use(self, path, by):
+        other = self.folder / "other"
+        other.mkdir(exist_ok=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(other)], capture_output=True)  # if it is not refused
+        for words in ([BIN / "varve", "mount", path, other], [BIN / "fsck.varve", "-y", path], [BIN / "fsck.varve", "-n", path],
+                      [BIN / "mkfs.varve", "-f", path]):
+            done = command(*words, check=False)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn("in use", done.stderr, words)
+            self.assertIn(str(by), done.stderr, words)
+
+    def test_the_image_under_a_loop_device_in_use_is_refused(self):
+        self.image.mkfs(None)
+        self.image.mount()
+        fill_random(self.dir / "f", 10 * MIB, 3)
+        self.expect_in_use(self.file, self.loop)
+        self.assertTrue(same_random(self.dir / "f", 10 * MIB, 3))
+        self.image.check_all()
+        command(BIN / "fsck.varve", "-y", "-f", self.file)  # nobody uses the loop device any more
+        command("mkfs.ext4", "-q", "-F", self.loop)
+        command("mount", self.loop, self.dir)
+        try:
+            self.expect_in_use(self.file, self.loop)
+        finally:
+            command("umount", self.dir)
+
+    def test_a_loop_device_on_a_mounted_image_is_refused(self):
+        image = Image(self.file, self.folder)
+        image.mkfs(None)
+        image.mount()
+        fill_random(self.dir / "f", 10 * MIB, 3)
+        self.expect_in_use(self.loop, self.file)
+        self.assertTrue(same_random(self.dir / "f", 10 * MIB, 3))
+        image.check_all()
+
     def test_trim_gives_blocks_back(self):
         self.image.mkfs(None)
         self.image.mount()
