@@ -80,6 +80,31 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.keep(image.dir, 20, "again"), 0)
         image.check_all()
 
+    def test_salvage_to_where_nothing_stays(self):
+        """What the target's device refuses when the kernel writes it back is no success of salvage."""
+        host, target = self.folder / "host", self.folder / "target"
+        for folder in (host, target):
+            folder.mkdir()
+        command("mount", "-t", "tmpfs", "-o", "size=24M", "none", host)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(host)], capture_output=True)
+        with open(host / "disk", "wb") as file:
+            file.truncate(256 * MIB)
+        done = command("losetup", "--find", "--show", host / "disk", check=False)
+        if done.returncode:
+            self.skipTest(f"no loop device: {done.stderr}")
+        self.addCleanup(subprocess.run, ["losetup", "-d", done.stdout.strip()])
+        command("mkfs.ext4", "-q", done.stdout.strip())
+        command("mount", done.stdout.strip(), target)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(target)], capture_output=True)
+        image = Image(None, self.folder)
+        image.mkfs("512M")
+        image.mount()
+        self.assertEqual(self.keep(image.dir, 60, "kept", 1_000_000), 0)
+        image.umount()
+        done = command(BIN / "varve", "salvage", image.path, target / "out", check=False)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("target", done.stderr)
+
     def test_the_image_shrinks_under_the_mount(self):
         """What is cut off is lost; nothing else is, and nothing wrong is shown for it."""
         image = Image(None, self.folder)

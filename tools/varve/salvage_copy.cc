@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <unordered_map>
+#include <utility>
 
 #include "base/buffer.h"
 #include "varve/salvage_attributes.h"
@@ -28,13 +29,16 @@ constexpr unsigned kMostRangesTold = 8;
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  ~Descriptor() { close(); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
+  // Some filesystems say only now that they have not taken everything; errno then.
+  bool close() {
+    const int fd = std::exchange(fd_, -1);
+    return fd < 0 || ::close(fd) == 0;
+  }
 
  private:
   int fd_;
@@ -156,12 +160,13 @@ Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::strin
 }
 
 Status Copier::copy_file(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
-  const Descriptor file(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Descriptor file(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.ok()) return cannot("cannot be made", path);
   ++report_.files;
   if (::ftruncate(file.get(), static_cast<off_t>(attr.size)) != 0) TRY(cannot("its size", path));
   TRY(copy_data(attr, file.get(), path));
   copy_attributes(fs_, attr, {directory, name, file.get(), path}, report_);
+  if (!file.close()) return cannot("cannot be written to its end", path);
   return {};
 }
 
@@ -266,6 +271,10 @@ Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string
   SalvageReport report;
   Copier copier(filesystem, root.get(), report);
   TRY(copier.copy_entries(kRootIno, root.get(), ""));
+  // The source may be given up for the copy: it has to be on the medium.
+  if (::syncfs(root.get()) != 0)
+    return Error(errc_from_errno(errno), fmt::format("{}: the copies cannot all be written to its device: {}; copy to another one",
+                                                     target, reason()));
   return report;
 }
 
