@@ -16,20 +16,6 @@
 
 namespace varve::repair {
 
-namespace {
-
-bool write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
-}  // namespace
-
 class UndoQueue : public io::ForwardingQueue {
  public:
   explicit UndoQueue(UndoDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
@@ -48,7 +34,7 @@ Result<std::unique_ptr<UndoDevice>> UndoDevice::create(io::BlockDevice& below, c
   if (fd < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot create the undo file: {}", path, std::strerror(errno)));
   std::unique_ptr<UndoDevice> device(new UndoDevice(below, fd));
   const auto header = encode_undo_header({below.geometry().blocks(), filesystem_on(below)});
-  if (!write_all(fd, header)) return Error(Errc::io, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (!device->append(header)) return Error(Errc::io, fmt::format("{}: {}", path, std::strerror(errno)));
   return device;
 }
 
@@ -87,9 +73,25 @@ int UndoDevice::save_run(std::uint64_t first, std::uint64_t blocks) {
 }
 
 int UndoDevice::put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload) {
+  if (torn_) return EIO;
+  const std::uint64_t start = end_;
   const auto header = encode_undo_record({first, blocks, records_.size()}, payload);
-  if (!write_all(fd_, header) || !write_all(fd_, payload)) return errno ? errno : EIO;
-  return ::fdatasync(fd_) == 0 ? 0 : errno;
+  if (append(header) && append(payload) && ::fdatasync(fd_) == 0) return 0;
+  const int error = errno ? errno : EIO;
+  end_ = start;
+  torn_ = ::ftruncate(fd_, static_cast<off_t>(start)) != 0;
+  return error;
+}
+
+bool UndoDevice::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(end_));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    end_ += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return true;
 }
 
 Status UndoDevice::finish() {

@@ -39,7 +39,9 @@ class UndoDevice : public io::BlockDevice {
 
   int save(const io::IoRequest& request);  // 0 or an errno
   int save_run(std::uint64_t first, std::uint64_t blocks);
+  // After an error the file is what it was before; or it has no end, ever.
   int put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload);
+  bool append(std::span<const std::byte> bytes);
 
   io::BlockDevice& below_;
   const int fd_;
@@ -48,6 +50,8 @@ class UndoDevice : public io::BlockDevice {
   std::vector<bool> saved_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> records_;  // address, blocks
   std::uint64_t saved_blocks_ = 0;
+  std::uint64_t end_ = 0;  // of the file's last whole record
+  bool torn_ = false;      // and what stands behind it cannot be taken away
 };
 
 struct UndoResult {

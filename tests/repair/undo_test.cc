@@ -1,13 +1,16 @@
 // fsck.varve --undo-apply: all or nothing, and only where the repair was.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "check/checking.h"
 #include "repair/fsck_image.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
+#include "repair/undo.h"
 
 namespace varve::repair::test {
 namespace {
@@ -125,6 +128,56 @@ TEST_F(Undo, WhatWasWrittenToSinceIsRefused) {
   }
   expect_refused({}, "not as the repair has left it");
   EXPECT_EQ(image_.fsck({"--undo-apply", undo(), "-f"}), fsck::kClean) << image_.said();
+}
+
+// No file of the host may become larger than `bytes`, while this lives.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &old_), 0);
+    const rlimit limit{bytes, old_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileLimit() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &old_), 0);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit old_{};
+};
+
+// The host takes no more, and then again: what is in the file up to there is good.
+TEST(UndoDevice, ARecordThatIsCutShortSpoilsNothing) {
+  const FsckImage folder;
+  const std::string path = folder.path("undo");
+  const std::vector<std::byte> before(kBlockSize, std::byte{1}), after(kBlockSize, std::byte{2});
+  for (const bool goes_on : {false, true}) {
+    io::MemDevice device(16 * kBlockSize);
+    for (const std::uint64_t block : {3U, 5U, 7U}) device.poke(block * kBlockSize, before);
+    const auto undo = UndoDevice::create(device, path);
+    ASSERT_TRUE(undo.ok()) << undo.error().message();
+    EXPECT_TRUE((*undo)->write(3 * kBlockSize, after).ok());
+    {
+      const FileLimit limit(files::file_size(path) + 100);
+      EXPECT_FALSE((*undo)->write(5 * kBlockSize, after).ok());
+    }
+    EXPECT_TRUE((*undo)->write(7 * kBlockSize, after).ok());
+    if (goes_on) {
+      EXPECT_TRUE((*undo)->write(5 * kBlockSize, after).ok());
+    }
+    EXPECT_TRUE((*undo)->finish().ok());
+    const auto applied = apply_undo(device, path, false);
+    ASSERT_TRUE(applied.ok()) << applied.error().message();
+    EXPECT_EQ(applied->blocks, goes_on ? 3U : 2U);
+    std::vector<std::byte> found(kBlockSize);
+    for (const std::uint64_t block : {3U, 5U, 7U}) {
+      device.peek(block * kBlockSize, found);
+      EXPECT_EQ(found, before) << "block " << block;
+    }
+    files::remove(path);
+  }
 }
 
 }  // namespace
