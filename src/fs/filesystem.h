@@ -113,6 +113,7 @@ class Filesystem {
   // No entry that is there has a greater cookie; all that come later have.
   Result<std::uint64_t> last_cookie(Operation&, Ino directory);
   void count_reference(Ino ino);  // for each readdirplus entry handed to the kernel
+  std::vector<Ino> referenced() const;  // what the kernel has references to
 
   // --- inodes ---
   Result<Attr> getattr(Operation&, Ino ino);

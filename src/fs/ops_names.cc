@@ -143,6 +143,8 @@ void Filesystem::count_reference(Ino ino) {
   if (engine_->options().count_references) engine_->references().add(ino, 1);
 }
 
+std::vector<Ino> Filesystem::referenced() const { return engine_->references().all(); }
+
 // --- readdir ------------------------------------------------------------------------------------------------------------
 
 namespace {

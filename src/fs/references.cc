@@ -78,6 +78,12 @@ void References::Shard::set(std::uint64_t ino, std::uint64_t count) {
     remove(ino);
 }
 
+void References::Shard::append_to(std::vector<Ino>& all) const {
+  for (const Slot& slot : slots_)
+    if (!slot.empty()) all.push_back(Ino{slot.ino()});
+  for (const auto& [ino, count] : wide_) all.push_back(Ino{ino});
+}
+
 void References::add(Ino ino, std::uint64_t count) {
   Shard& shard = shard_of(ino);
   std::lock_guard lock(shard.mutex);
@@ -105,6 +111,15 @@ std::uint64_t References::inodes() const {
     sum += shard.inodes();
   }
   return sum;
+}
+
+std::vector<Ino> References::all() const {
+  std::vector<Ino> all;
+  for (const Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    shard.append_to(all);
+  }
+  return all;
 }
 
 std::uint64_t References::bytes() const {

@@ -21,6 +21,7 @@ class References {
   std::uint64_t drop(Ino ino, std::uint64_t count);
   std::uint64_t count(Ino ino) const;
   std::uint64_t inodes() const;
+  std::vector<Ino> all() const;  // those inodes
   std::uint64_t bytes() const;  // memory it takes for them
 
   // Unlinked inodes that are still referred to. Whoever takes one out frees it.
@@ -52,6 +53,7 @@ class References {
     std::uint64_t count(std::uint64_t ino) const;
     void set(std::uint64_t ino, std::uint64_t count);  // 0: forgotten
     std::uint64_t inodes() const { return used_ + wide_.size(); }
+    void append_to(std::vector<Ino>& all) const;
     std::uint64_t bytes() const { return slots_.capacity() * sizeof(Slot); }
 
     mutable std::mutex mutex;

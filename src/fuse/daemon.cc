@@ -111,16 +111,24 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   return mount;
 }
 
+// Of a mount that has been detached and is used nevertheless. What is written meanwhile should not be lost either, unless a
+// second signal says that there is no time.
+void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
+  spdlog::warn("{} is still used, perhaps in another mount namespace: in {} ms those who use it will get errors",
+               point.directory(), kPatienceMs);
+  session.write_back();
+  if (!lifetime.wait_more(kPatienceMs)) session.write_back();
+}
+
 // After a signal. What ends when this has been answered or closed must not end before: see Departure.
-std::unique_ptr<Departure> depart(MountPoint& point, Lifetime& lifetime) {
-  auto departure = std::make_unique<Departure>(point.directory(), [&lifetime] { lifetime.detached(); });
+std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
+  auto departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
   if (lifetime.wait_detached() == End::unmounted) {
     point.mark_detached();
     return departure;
   }
-  const auto outcome = departure->outcome();
-  if (outcome != Departure::Outcome::failed) point.mark_detached();
-  if (outcome != Departure::Outcome::unused) lifetime.wait_more(kPatienceMs);
+  if (departure->outcome() == Departure::Outcome::detached) point.mark_detached();
+  if (point.is_connected()) wait_for_users(point, session, lifetime);
   return departure;
 }
 
@@ -133,7 +141,7 @@ void detach_if_dead(MountPoint& point) {
 Status finish(Mount& mount, Lifetime& lifetime, End end) {
   std::unique_ptr<Departure> departure;
   if (end == End::signalled)
-    departure = depart(*mount.point, lifetime);
+    departure = depart(*mount.point, *mount.session, lifetime);
   else
     detach_if_dead(*mount.point);
   mount.server->stop();

@@ -13,7 +13,7 @@ namespace varve::fuse {
 
 namespace {
 
-// What the kernel still caches of a mount that is in use cannot be had by unmounting: ask for it.
+// Detaching makes the kernel write back what it caches only if nobody uses the mount, here or elsewhere: so ask for it before.
 void write_back(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -21,20 +21,20 @@ void write_back(const std::string& directory) {
   ::close(fd);
 }
 
-Departure::Outcome detach_politely(const std::string& directory) {
-  if (detach(directory, Detach::when_unused).ok()) return Departure::Outcome::unused;
-  spdlog::warn("{} is in use: those who use it will get errors", directory);
-  write_back(directory);
-  return detach(directory, Detach::now).ok() ? Departure::Outcome::in_use : Departure::Outcome::failed;
+Departure::Outcome detach_politely(const MountPoint& point) {
+  const std::string& directory = point.directory();
+  if (point.is_there()) write_back(directory);
+  const bool detached = detach(directory, Detach::when_unused).ok() || detach(directory, Detach::now).ok();
+  return detached ? Departure::Outcome::detached : Departure::Outcome::failed;
 }
 
 }  // namespace
 
-Departure::Departure(std::string directory, std::function<void()> done) {
+Departure::Departure(const MountPoint& point, std::function<void()> done) {
   std::promise<Outcome> promise;
   outcome_ = promise.get_future();
-  thread_ = std::thread([promise = std::move(promise), directory = std::move(directory), done = std::move(done)]() mutable {
-    promise.set_value(detach_politely(directory));
+  thread_ = std::thread([promise = std::move(promise), &point, done = std::move(done)]() mutable {
+    promise.set_value(detach_politely(point));
     done();
   });
 }

@@ -3,6 +3,7 @@
 #define FUSE_USE_VERSION 314
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
+#include <poll.h>
 #include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/mount.h>
@@ -144,6 +145,7 @@ Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& reque
     mounted->attached_ = false;
     return mount_error(request.directory);
   }
+  if (const auto found = find_mount(request.directory)) mounted->device_ = found->device;
   return mounted;
 }
 
@@ -158,6 +160,16 @@ void MountPoint::close() {
 }
 
 int MountPoint::fd() const { return ::fuse_session_fd(session_); }
+
+bool MountPoint::is_there() const {
+  const auto top = find_mount(directory_);
+  return top ? top->device == device_ : device_.empty();
+}
+
+bool MountPoint::is_connected() const {
+  pollfd connection{fd(), POLLIN, 0};
+  return ::poll(&connection, 1, 0) == 0 || !(connection.revents & POLLERR);
+}
 
 void MountPoint::tune() const {
   const auto mounted = find_mount(directory_);

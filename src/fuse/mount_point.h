@@ -36,6 +36,8 @@ class MountPoint {
 
   int fd() const;
   const std::string& directory() const { return directory_; }
+  bool is_there() const;      // not gone, and under nothing else; as this process sees its directory
+  bool is_connected() const;  // it is still mounted somewhere, or used
   // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter.
   void tune() const;
   void mark_detached() { attached_ = false; }  // the kernel said so
@@ -46,6 +48,7 @@ class MountPoint {
 
   fuse_session* session_;
   std::string directory_;
+  std::string device_;  // tells it from others at its directory; empty where there is no /proc
   bool attached_ = true;
 };
 

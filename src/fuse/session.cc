@@ -45,6 +45,10 @@ Status Session::wait_initialised() {
 
 void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, ino, -1); }
 
+void Session::write_back() {
+  for (const Ino ino : fs_.referenced()) notify_inval_inode(transport_, ino, 0);
+}
+
 void Session::destroy_requested(std::uint64_t unique) {
   {
     std::lock_guard lock(mutex_);

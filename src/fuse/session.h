@@ -73,6 +73,10 @@ class Session {
   // Makes the kernel ask for the attributes of an inode again. Waits for nothing, so any thread may call it.
   void drop_cached_attributes(Ino ino);
 
+  // Makes the kernel write back what it caches of all files, but not their times, wherever it is mounted. For a thread that
+  // serves nobody, while others serve.
+  void write_back();
+
   // DESTROY wants an answer after everything has been written: whoever ends the mount sends it by answer_destroy().
   void destroy_requested(std::uint64_t unique);
   void answer_destroy(int error);

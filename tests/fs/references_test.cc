@@ -56,6 +56,9 @@ TEST(References, AgreeWithAMapOverRandomChanges) {
   }
   EXPECT_EQ(references.inodes(), expected.size());
   for (const auto& [ino, count] : expected) ASSERT_EQ(references.count(Ino{ino}), count) << ino;
+  const std::vector<Ino> all = references.all();
+  EXPECT_EQ(all.size(), expected.size());
+  for (const Ino ino : all) ASSERT_TRUE(expected.contains(ino.v)) << ino.v;
 }
 
 TEST(References, TakeAtMostSixteenBytesAnInodeAndGiveThemBack) {

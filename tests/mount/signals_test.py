@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""A daemon that is told to end while its mount is used from where its own path does not lead: what has been written is
+there afterwards."""
+
+from harness import *
+
+SIZE = 3_000_000
+
+
+class Signals(unittest.TestCase):
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        self.image = self.made()
+        self.addCleanup(clean_up_all)
+        self.dir = self.image.dir
+        self.log = self.image.folder / "log"
+        self.image.mount(f"log={self.log}")
+
+    def made(self):
+        image = Image()
+        image.mkfs("256M")
+        return image
+
+    def use(self, directory, apart=False):
+        """Somebody who has written to a file and never closed it; if apart, in a mount namespace that keeps the mount, too."""
+        hold = f"import sys; f = open('{directory}/f', 'wb', 0); f.write(b'x' * {SIZE}); print('held', flush=True); sys.stdin.read()"
+        # In a chroot nothing can be made private, because its root is no mount: there it has to be so already.
+        ways = [["unshare", "-m", "--propagation", way] for way in ("private", "unchanged")] if apart else [[]]
+        for way in ways:
+            user = subprocess.Popen([*way, sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL)
+            self.addCleanup(user.communicate)
+            self.addCleanup(user.kill)
+            if user.stdout.readline() == b"held\n":
+                return user
+        self.fail("nobody uses it")
+
+    def end(self):
+        """By a signal."""
+        os.kill(self.image.daemon(), signal.SIGTERM)
+        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+
+    def expect_all_of_it(self):
+        self.image.mount()
+        self.assertEqual(os.stat(self.dir / "f").st_size, SIZE)
+        self.assertEqual((self.dir / "f").read_bytes(), b"x" * SIZE)
+        self.assertIn("still used", self.log.read_text())
+        self.image.check_all()
+
+    def test_used_in_another_namespace(self):
+        user = self.use(self.dir, apart=True)
+        self.end()
+        self.assertFalse(self.image.is_mounted())
+        user.kill()
+        self.expect_all_of_it()
+
+    def test_unmounted_here_before(self):
+        user = self.use(self.dir, apart=True)
+        leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(leaving.kill)
+        wait_until(lambda: not self.image.is_mounted(), 30, "it is unmounted here")
+        self.end()
+        leaving.communicate(timeout=30)
+        user.kill()
+        self.expect_all_of_it()
+
+    def test_used_through_a_bind_mount(self):
+        bound = self.image.folder / "bound"
+        bound.mkdir()
+        command("mount", "--bind", self.dir, bound)
+        self.addCleanup(subprocess.run, ["umount", "-l", bound], capture_output=True)
+        user = self.use(bound)
+        self.end()
+        user.kill()
+        command("umount", "-l", bound)
+        self.expect_all_of_it()
+
+    def test_users_may_finish_elsewhere(self):
+        user = self.use(self.dir, apart=True)
+        os.kill(self.image.daemon(), signal.SIGTERM)
+        wait_until(lambda: "still used" in self.log.read_text(), 20, "it waits for users")
+        user.communicate()
+        wait_until(lambda: not processes_of(self.image.path), 1.5, "the daemon ends when nobody is left")
+        self.expect_all_of_it()
+
+
+if __name__ == "__main__":
+    main(300)
