@@ -111,10 +111,10 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   return mount;
 }
 
-// Of a mount that has been detached and is used nevertheless. What is written meanwhile should not be lost either, unless a
-// second signal says that there is no time.
+// Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
+// written meanwhile should not be lost either, unless a second signal says that there is no time.
 void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
-  spdlog::warn("{} is still used, perhaps in another mount namespace: in {} ms those who use it will get errors",
+  spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms who uses it gets errors",
                point.directory(), kPatienceMs);
   session.write_back();
   if (!lifetime.wait_more(kPatienceMs)) session.write_back();
@@ -123,19 +123,8 @@ void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetim
 // After a signal. What ends when this has been answered or closed must not end before: see Departure.
 std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
   auto departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
-  if (lifetime.wait_detached() == End::unmounted) {
-    point.mark_detached();
-    return departure;
-  }
-  if (departure->outcome() == Departure::Outcome::detached) point.mark_detached();
-  if (point.is_connected()) wait_for_users(point, session, lifetime);
+  if (lifetime.wait_detached() == End::detached && point.is_connected()) wait_for_users(point, session, lifetime);
   return departure;
-}
-
-// Whoever aborts a connection may leave a mount that answers nothing any more.
-void detach_if_dead(MountPoint& point) {
-  if (is_dead(point.directory())) (void)detach(point.directory(), Detach::now);
-  point.mark_detached();
 }
 
 Status finish(Mount& mount, Lifetime& lifetime, End end) {
@@ -143,7 +132,7 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
   if (end == End::signalled)
     departure = depart(*mount.point, *mount.session, lifetime);
   else
-    detach_if_dead(*mount.point);
+    (void)mount.point->detach(Detach::now);  // whoever aborts a connection leaves a dead mount
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
   if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());

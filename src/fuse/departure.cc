@@ -21,23 +21,18 @@ void write_back(const std::string& directory) {
   ::close(fd);
 }
 
-Departure::Outcome detach_politely(const MountPoint& point) {
-  const std::string& directory = point.directory();
-  if (point.is_there()) write_back(directory);
-  const bool detached = detach(directory, Detach::when_unused).ok() || detach(directory, Detach::now).ok();
-  return detached ? Departure::Outcome::detached : Departure::Outcome::failed;
+void detach_politely(const MountPoint& point) {
+  if (point.is_there()) write_back(point.directory());
+  if (!point.detach(Detach::when_unused).ok()) (void)point.detach(Detach::now);
 }
 
 }  // namespace
 
-Departure::Departure(const MountPoint& point, std::function<void()> done) {
-  std::promise<Outcome> promise;
-  outcome_ = promise.get_future();
-  thread_ = std::thread([promise = std::move(promise), &point, done = std::move(done)]() mutable {
-    promise.set_value(detach_politely(point));
-    done();
-  });
-}
+Departure::Departure(const MountPoint& point, std::function<void()> done)
+    : thread_([&point, done = std::move(done)] {
+        detach_politely(point);
+        done();
+      }) {}
 
 Departure::~Departure() { thread_.join(); }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <thread>
 
 namespace varve::fuse {
@@ -14,17 +13,12 @@ class MountPoint;
 // unmounting makes the kernel write back what it caches.
 class Departure {
  public:
-  enum class Outcome { detached, failed };
-
-  // Begins. `done` is called by that thread when outcome() may be asked, unless the mount ends before. Detached, it may still
-  // be used: MountPoint::is_connected().
+  // Begins. `done` is called by that thread when what can be detached is, unless the mount ends before. It may still be used:
+  // MountPoint::is_connected().
   Departure(const MountPoint& point, std::function<void()> done);
   ~Departure();  // waits for that thread: DESTROY must have been answered, or the connection closed
 
-  Outcome outcome() { return outcome_.get(); }  // once
-
  private:
-  std::future<Outcome> outcome_;
   std::thread thread_;
 };
 

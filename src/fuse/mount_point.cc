@@ -99,12 +99,13 @@ void write_setting(const std::string& file, const char* value) {
   ::close(fd);
 }
 
-}  // namespace
-
+// A mount whose daemon has ended without unmounting.
 bool is_dead(const std::string& directory) {
   struct statfs space {};  // stat(2) would be answered from the kernel's cache
   return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
+
+}  // namespace
 
 Result<std::string> prepare_mount_point(const std::string& directory) {
   const std::string path = resolve_mount_point(directory);
@@ -141,11 +142,9 @@ Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& reque
   ::fuse_opt_free_args(&arguments);
   if (!session) return mount_error(request.directory);
   std::unique_ptr<MountPoint> mounted(new MountPoint(session, request.directory));
-  if (::fuse_session_mount(session, request.directory.c_str()) != 0) {
-    mounted->attached_ = false;
-    return mount_error(request.directory);
-  }
-  if (const auto found = find_mount(request.directory)) mounted->device_ = found->device;
+  if (::fuse_session_mount(session, request.directory.c_str()) != 0) return mount_error(request.directory);
+  const auto found = find_mount(request.directory);
+  mounted->device_ = found ? found->device : "";
   return mounted;
 }
 
@@ -153,17 +152,19 @@ MountPoint::~MountPoint() { close(); }
 
 void MountPoint::close() {
   if (!session_) return;
-  // The library's unmount is lazy and looks first whether the kernel has ended the connection already.
-  if (attached_) ::fuse_session_unmount(session_);
+  // Before it detaches: nobody would answer any more what the kernel asks then. The library's own unmount would take whatever
+  // is mounted there now.
   ::fuse_session_destroy(session_);
   session_ = nullptr;
+  (void)detach(Detach::now);
 }
 
 int MountPoint::fd() const { return ::fuse_session_fd(session_); }
 
 bool MountPoint::is_there() const {
+  if (!device_) return false;
   const auto top = find_mount(directory_);
-  return top ? top->device == device_ : device_.empty();
+  return top ? top->device == *device_ : device_->empty();
 }
 
 bool MountPoint::is_connected() const {
@@ -178,6 +179,11 @@ void MountPoint::tune() const {
   write_setting(bdi + "read_ahead_kb", "1024");
   write_setting(bdi + "strict_limit", "0");
   write_setting(bdi + "max_ratio", "60");
+}
+
+Status MountPoint::detach(Detach how) const {
+  if (!is_there()) return Error(Errc::not_found, fmt::format("{}: not mounted, or under something else", directory_));
+  return fuse::detach(directory_, how);
 }
 
 Status detach(const std::string& directory, Detach how) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -15,9 +16,6 @@ namespace varve::fuse {
 // Errc::not_found, not_directory, in_use say what stands in the way.
 Result<std::string> prepare_mount_point(const std::string& directory);
 
-// A mount whose daemon has ended without unmounting.
-bool is_dead(const std::string& directory);
-
 struct MountRequest {
   std::string directory;  // from prepare_mount_point()
   std::string source;     // device or image, absolute
@@ -25,7 +23,11 @@ struct MountRequest {
   bool read_only = false;
 };
 
-// The kernel's end of a mount. Detaches when it ends, if nobody has yet.
+enum class Detach { when_unused, now };
+// umount(2) as root, fusermount3 otherwise; of whatever is on top there. Errc::busy: still used (only Detach::when_unused).
+Status detach(const std::string& directory, Detach how);
+
+// The kernel's end of a mount. Detaches when it ends, if nobody has yet, but never what others have mounted at its directory.
 class MountPoint {
  public:
   // A block device mounted by root becomes `fuseblk` (its umount(2) waits for us), everything else `fuse`.
@@ -38,22 +40,17 @@ class MountPoint {
   const std::string& directory() const { return directory_; }
   bool is_there() const;      // not gone, and under nothing else; as this process sees its directory
   bool is_connected() const;  // it is still mounted somewhere, or used
+  Status detach(Detach how) const;  // as above. Errc::not_found: not there
   // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter.
   void tune() const;
-  void mark_detached() { attached_ = false; }  // the kernel said so
-  void close();                                // the connection; callers of what is still open get errors from now on
+  void close();  // the connection; callers of what is still open get errors from now on
 
  private:
   MountPoint(fuse_session* session, std::string directory) : session_(session), directory_(std::move(directory)) {}
 
   fuse_session* session_;
   std::string directory_;
-  std::string device_;  // tells it from others at its directory; empty where there is no /proc
-  bool attached_ = true;
+  std::optional<std::string> device_;  // once mounted: tells it from others at its directory; empty where there is no /proc
 };
-
-enum class Detach { when_unused, now };
-// umount(2) as root, fusermount3 otherwise. Errc::busy: still used (only Detach::when_unused).
-Status detach(const std::string& directory, Detach how);
 
 }  // namespace varve::fuse

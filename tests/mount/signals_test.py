@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A daemon that is told to end while its mount is used from where its own path does not lead: what has been written is
-there afterwards."""
+"""A daemon that is told to end while its mount is used from where its own path does not lead, or while that path leads to
+something else: what has been written is there afterwards, and nothing else is unmounted."""
 
 from harness import *
 
@@ -82,6 +82,33 @@ class Signals(unittest.TestCase):
         wait_until(lambda: "still used" in self.log.read_text(), 20, "it waits for users")
         user.communicate()
         wait_until(lambda: not processes_of(self.image.path), 1.5, "the daemon ends when nobody is left")
+        self.expect_all_of_it()
+
+    def test_another_mount_of_ours_at_its_place(self):
+        self.use(self.dir)
+        command(BIN / "varve", "umount", "-l", self.dir)
+        other = self.made()
+        other.dir = self.dir
+        other.mount()
+        (self.dir / "g").write_text("the other one")
+        self.end()
+        self.assertTrue(other.is_mounted())
+        self.assertEqual((self.dir / "g").read_text(), "the other one")
+        with open(self.dir / "g") as file:  # in use it stays, too
+            command(BIN / "varve", "checkpoint", self.dir)
+            self.assertEqual(file.read(), "the other one")
+        other.check_all()
+        self.expect_all_of_it()
+
+    def test_something_else_on_top(self):
+        self.use(self.dir)
+        command("mount", "-t", "tmpfs", "none", self.dir)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.dir], capture_output=True)
+        (self.dir / "g").write_text("in memory")
+        self.end()
+        self.assertEqual((self.dir / "g").read_text(), "in memory")
+        command("umount", self.dir)
+        command("umount", "-l", self.dir)  # what the daemon could not take away
         self.expect_all_of_it()
 
 
