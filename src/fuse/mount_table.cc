@@ -30,7 +30,7 @@ std::optional<MountEntry> parse(const std::string& line) {
   std::istringstream words(line);
   std::string word, options;
   MountEntry entry;
-  words >> word >> word >> entry.device >> word >> entry.directory;
+  words >> entry.id >> word >> entry.device >> word >> entry.directory;
   while (words >> word && word != "-") {
   }
   if (!(words >> entry.type >> entry.source >> options)) return {};
@@ -65,6 +65,10 @@ std::optional<MountEntry> find_mount(const std::string& directory) {
 
 std::optional<MountEntry> find_mount_of(const std::string& source) {
   return find_last([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
+}
+
+std::optional<MountEntry> find_other_mount(const MountEntry& mounted) {
+  return find_last([&](const MountEntry& entry) { return entry.device == mounted.device && entry.id != mounted.id; });
 }
 
 std::string resolve_mount_point(const std::string& directory) {

@@ -7,6 +7,7 @@
 namespace varve::fuse {
 
 struct MountEntry {
+  std::string id;  // of the mount itself
   std::string directory;
   std::string type;    // "fuse.varve", "fuseblk.varve", "ext4"…
   std::string source;  // device or image
@@ -22,6 +23,9 @@ std::optional<MountEntry> find_mount(const std::string& directory);
 
 // The last mount of Varve from this device or image (absolute).
 std::optional<MountEntry> find_mount_of(const std::string& source);
+
+// Where else, in this mount namespace, the filesystem of a mount is: bind mounts are mounts, too.
+std::optional<MountEntry> find_other_mount(const MountEntry& mounted);
 
 // `directory` as an absolute path without symbolic links in it; its last part is not looked at, so that this works for
 // a dead mount point. Empty when the rest does not exist.

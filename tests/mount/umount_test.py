@@ -47,6 +47,27 @@ class Umount(unittest.TestCase):
         self.assertEqual(leaving.returncode, 0)
         image.fsck("--data")
 
+    def test_a_bind_mount_is_not_waited_for(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        image = self.made()
+        image.mount()
+        (self.dir / "d").mkdir()
+        bound = image.folder / "bound"
+        bound.mkdir()
+        self.addCleanup(subprocess.run, ["umount", "-i", "-l", bound], capture_output=True)
+        for way in ([BIN / "varve", "umount"], [BIN / "umount.fuse.varve"]):
+            for shown in (self.dir, self.dir / "d"):
+                command("mount", "--bind", shown, bound)
+                done = command(*way, bound, timeout=20)
+                self.assertIn(f"still mounted at {self.dir}", done.stderr)
+                self.assertIsNone(mount_line(bound))
+        command("mount", "--bind", self.dir, bound)
+        image.umount(timeout=20)
+        self.assertEqual(os.listdir(bound), ["d"])
+        command(BIN / "varve", "umount", bound)  # the last one ends it
+        image.fsck("--data")
+
     def test_unmount_does_not_wait_for_those_who_come_after(self):
         image = self.made()
         image.mount()

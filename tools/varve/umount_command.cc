@@ -119,8 +119,12 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   Daemon daemon;
   const Status asked = ask_or_guess(*mounted, daemon);
   if (asked.ok()) {
+    const bool has_others = fuse::find_other_mount(*mounted).has_value();  // afterwards the device number may be another's
     TRY(fuse::detach(directory, fuse::Detach::when_unused));
-    return check_clean(daemon, io.err);
+    const auto other = has_others ? fuse::find_other_mount(*mounted) : std::nullopt;
+    if (!other) return check_clean(daemon, io.err);
+    io.err << fmt::format("varve: {}: unmounted; the filesystem is still mounted at {}\n", directory, other->directory);
+    return {};
   }
   if (!asked.error().is(Errc::io)) return asked;
   io.err << "varve: " << directory << ": its daemon is gone; clearing the mount point\n";
