@@ -1,3 +1,4 @@
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 #include "fuse/control.h"
 #include "fuse/history_json.h"
 #include "fuse/operations.h"
+#include "fuse/privilege.h"
 #include "fuse/request.h"
 #include "fuse/status_json.h"
 
@@ -51,8 +53,9 @@ Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags
   constexpr std::uint32_t kRootOnly = FS_IMMUTABLE_FL | FS_APPEND_FL;
   if (flags & ~attr.flags & FS_SYNC_FL) return Errc::unsupported;
   const std::uint32_t uid = r.header().uid;
-  if (uid == 0 || (uid == attr.uid && !((flags ^ attr.flags) & kRootOnly))) return {};
-  return Errc::not_permitted;
+  if (uid != 0 && uid != attr.uid) return Errc::not_permitted;
+  if ((flags ^ attr.flags) & kRootOnly && !has_capability(r.header().pid, CAP_LINUX_IMMUTABLE)) return Errc::not_permitted;
+  return {};
 }
 
 void apply_flags(Request& r, std::uint32_t flags) {
@@ -206,16 +209,24 @@ Status scrub(Request& r) {
   return {};
 }
 
+// What a 32-bit program asks before Linux 5.13. Since then the kernel translates these two itself; but a 64-bit program's it hands
+// on without looking who may and whether the mount is read-only: to that there is no answer, as on other filesystems.
+std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
+  if (in.flags & FUSE_IOCTL_COMPAT) {
+    if (in.cmd == FS_IOC32_GETFLAGS) return FS_IOC_GETFLAGS;
+    if (in.cmd == FS_IOC32_SETFLAGS) return FS_IOC_SETFLAGS;
+  }
+  return in.cmd;
+}
+
 }  // namespace
 
 Status ioctl(Request& r) {
   const auto in = TRY(r.body().take<fuse_ioctl_in>());
-  switch (in.cmd) {
+  switch (as_of_64_bits(in)) {
     case FS_IOC_GETFLAGS:
-    case FS_IOC32_GETFLAGS:
       return get_flags(r, in.out_size);
     case FS_IOC_SETFLAGS:
-    case FS_IOC32_SETFLAGS:
       return set_flags(r, TRY(r.body().take<std::uint32_t>()));
     case FS_IOC_GETVERSION:
     case FS_IOC32_GETVERSION:

@@ -31,8 +31,8 @@ std::uint64_t effective_capabilities(std::uint32_t task) {
 
 }  // namespace
 
-bool has_sys_admin(std::uint32_t task) {
-  return (effective_capabilities(task) >> CAP_SYS_ADMIN & 1) != 0 && is_in_our_user_namespace(task);
+bool has_capability(std::uint32_t task, int capability) {
+  return (effective_capabilities(task) >> capability & 1) != 0 && is_in_our_user_namespace(task);
 }
 
 }  // namespace varve::fuse

@@ -5,9 +5,9 @@
 
 namespace varve::fuse {
 
-// CAP_SYS_ADMIN in this process's user namespace: uid 0 of a container may be without it, or have it only in a namespace of
-// its own. The caller must be waiting for us, or its number may be another's. False if it cannot be looked up, as from
+// A capability (CAP_SYS_ADMIN…) in this process's user namespace: uid 0 of a container may be without it, or have it only in a
+// namespace of its own. The caller must be waiting for us, or its number may be another's. False if it cannot be looked up, as from
 // outside of our pid namespace.
-bool has_sys_admin(std::uint32_t task);
+bool has_capability(std::uint32_t task, int capability);
 
 }  // namespace varve::fuse

@@ -1,10 +1,32 @@
 // What chattr(1) may set, in both of the kernel's spellings.
+#include <linux/capability.h>
 #include <linux/fs.h>
+#include <sys/syscall.h>
 
+#include "fuse/privilege.h"
 #include "fuse/served_mount.h"
 
 namespace varve::fuse {
 namespace {
+
+bool is_privileged() { return has_capability(static_cast<std::uint32_t>(::getpid()), CAP_LINUX_IMMUTABLE); }
+
+// Takes CAP_LINUX_IMMUTABLE away from this process, whose number the requests bear, for a while.
+class Deprived {
+ public:
+  Deprived() {
+    ::syscall(SYS_capget, &header_, data_);
+    const auto before = data_[0].effective;
+    data_[0].effective &= ~(1U << CAP_LINUX_IMMUTABLE);
+    ::syscall(SYS_capset, &header_, data_);
+    data_[0].effective = before;
+  }
+  ~Deprived() { ::syscall(SYS_capset, &header_, data_); }
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data_[2]{};
+};
 
 class Flags : public ::testing::Test {
  protected:
@@ -14,8 +36,9 @@ class Flags : public ::testing::Test {
   }
 
   template <class T>
-  Reply ask(unsigned long command, const T& value) {
+  Reply ask(unsigned long command, const T& value, std::uint32_t how = 0) {
     fuse_ioctl_in in{};
+    in.flags = how;
     in.cmd = static_cast<std::uint32_t>(command);
     in.in_size = in.out_size = sizeof value;
     return mount_.kernel().call(FUSE_IOCTL, file_.v, bytes_of(in) + bytes_of(value));
@@ -41,8 +64,30 @@ TEST_F(Flags, AreKept) {
   EXPECT_EQ(set(FS_NODUMP_FL | FS_NOATIME_FL), 0);
   EXPECT_EQ(get(), FS_NODUMP_FL | FS_NOATIME_FL);
   EXPECT_EQ(get_extended(), FS_XFLAG_NODUMP | FS_XFLAG_NOATIME);
+}
+
+TEST_F(Flags, ThatAreForRootNeedTheCapability) {
+  {
+    const Deprived deprived;
+    EXPECT_EQ(set(FS_IMMUTABLE_FL), EPERM);
+    EXPECT_EQ(set_extended(FS_XFLAG_APPEND), EPERM);
+    EXPECT_EQ(set(FS_NODUMP_FL), 0);
+  }
+  if (!is_privileged()) GTEST_SKIP() << "no CAP_LINUX_IMMUTABLE";
   EXPECT_EQ(set_extended(FS_XFLAG_APPEND), 0);
   EXPECT_EQ(get(), FS_APPEND_FL);
+  const Deprived deprived;
+  EXPECT_EQ(set(FS_APPEND_FL | FS_NODUMP_FL), 0);
+  EXPECT_EQ(set(0), EPERM);
+}
+
+// What such a program asks is marked so; of others the kernel lets the number pass by its own checks.
+TEST_F(Flags, The32BitNumbersAreFor32BitPrograms) {
+  EXPECT_EQ(ask(FS_IOC32_SETFLAGS, std::uint32_t{FS_NODUMP_FL}).error, ENOTTY);
+  EXPECT_EQ(ask(FS_IOC32_GETFLAGS, std::uint32_t{0}).error, ENOTTY);
+  EXPECT_EQ(ask(FS_IOC32_SETFLAGS, std::uint32_t{FS_NODUMP_FL}, FUSE_IOCTL_COMPAT).error, 0);
+  const Reply got = ask(FS_IOC32_GETFLAGS, std::uint32_t{0}, FUSE_IOCTL_COMPAT);
+  EXPECT_EQ(got.as<std::uint32_t>(sizeof(fuse_ioctl_out)), std::uint32_t{FS_NODUMP_FL});
 }
 
 TEST_F(Flags, ThatNobodyWouldHonourAreRefused) {

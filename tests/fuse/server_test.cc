@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
@@ -188,7 +189,7 @@ TEST(JsonText, PathsMayHoldAnyBytes) {
 }
 
 TEST_F(ServerTest, AScrubIsStartedStoppedAndReported) {
-  if (::getuid() == 0 && !has_sys_admin(static_cast<std::uint32_t>(::getpid()))) GTEST_SKIP() << "no CAP_SYS_ADMIN";
+  if (::getuid() == 0 && !has_capability(static_cast<std::uint32_t>(::getpid()), CAP_SYS_ADMIN)) GTEST_SKIP() << "no CAP_SYS_ADMIN";
   const auto command = [&](const ScrubCommand& what) {
     fuse_ioctl_in in{};
     in.cmd = static_cast<std::uint32_t>(kScrubIoctl);

@@ -3,12 +3,14 @@
 contents take away. Needs root, to become the others."""
 
 import errno
+import fcntl
 import stat
 import struct
 
 from harness import *
 
 ANN, BOB, TEAM = 1234, 1235, 77
+FS_IOC32_SETFLAGS, IMMUTABLE = 0x40046602, 0x10
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
 
 
@@ -173,6 +175,21 @@ class Permissions(MountTest):
                 self.assertRegex(done.stderr, "(?i)not permitted|only for root", [*limit, *words])
             command(*words)
         command(*reduced, BIN / "varve", "status", self.dir)
+
+    def test_flags_by_the_32_bit_number(self):
+        """From a 64-bit program: the kernel does not know it there, and so does not look who asks, or on which mount."""
+        path = self.dir / "f"
+        path.touch()
+        def set_immutable():
+            with open(path, "rb") as file:
+                fcntl.ioctl(file, FS_IOC32_SETFLAGS, struct.pack("i", IMMUTABLE))
+        self.assertEqual(as_user(0, set_immutable), errno.ENOTTY)
+        command("mount", "-i", "-o", "remount,ro", self.dir)
+        self.assertEqual(as_user(0, set_immutable), errno.ENOTTY)
+        command("mount", "-i", "-o", "remount,rw", self.dir)
+        without = ["setpriv", "--bounding-set=-linux_immutable", "--inh-caps=-linux_immutable"]
+        self.assertNotEqual(command(*without, "chattr", "+i", path, check=False).returncode, 0)
+        path.unlink()
 
 
 if __name__ == "__main__":
