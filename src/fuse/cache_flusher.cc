@@ -11,7 +11,6 @@ void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> do
   {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
-      if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
       jobs_.push_back({ino, offset, std::move(done)});
       changed_.notify_one();
       return;

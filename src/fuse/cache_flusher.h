@@ -16,11 +16,12 @@ namespace varve::fuse {
 // there first, and that call returns when the WRITEs have been answered. So it needs a thread that serves nobody.
 class CacheFlusher {  // thread-safe
  public:
-  explicit CacheFlusher(Transport& transport) : transport_(transport) {}
+  // Starts the thread: when it is needed there may be none to be had, and a user can see to that.
+  explicit CacheFlusher(Transport& transport) : transport_(transport), thread_([this] { run(); }) {}
   ~CacheFlusher() { stop(); }
 
   // Calls `done` when everything written before the call from `offset` (bytes) on has come in as WRITEs, on a thread
-  // that must not be held up. The thread starts with the first use.
+  // that must not be held up.
   void flush(Ino ino, std::uint64_t offset, std::function<void()> done);
 
   // Finishes what was asked for. Messages must still be served meanwhile: to be called before the serving threads stop.

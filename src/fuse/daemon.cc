@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "fuse/background.h"
@@ -81,7 +82,7 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   }
 }
 
-Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
+Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
   ServerOptions server = options.server;
   server.memory = protect_process(options);
@@ -111,19 +112,38 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   return mount;
 }
 
+Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
+  try {
+    return attach(arguments, lifetime);
+  } catch (const std::system_error& error) {
+    return Error(Errc::no_memory, fmt::format("cannot begin: {}", error.what()));  // no thread to be had
+  }
+}
+
 // Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
 // written meanwhile should not be lost either, unless a second signal says that there is no time.
 void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
   spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms who uses it gets errors",
                point.directory(), kPatienceMs);
-  session.write_back();
-  if (!lifetime.wait_more(kPatienceMs)) session.write_back();
+  try {
+    session.write_back();
+    if (!lifetime.wait_more(kPatienceMs)) session.write_back();
+  } catch (const std::bad_alloc&) {
+    spdlog::critical("{}: no memory to ask for everything that has been written", point.directory());
+  }
 }
 
-// After a signal. What ends when this has been answered or closed must not end before: see Departure.
+// After a signal. What ends when this has been answered or closed must not end before: see Departure. Null without a thread
+// for it: then the mount is detached when its connection has been closed.
 std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
-  auto departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
-  if (lifetime.wait_detached() == End::detached && point.is_connected()) wait_for_users(point, session, lifetime);
+  std::unique_ptr<Departure> departure;
+  try {
+    departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
+    if (lifetime.wait_detached() == End::unmounted) return departure;
+  } catch (const std::exception& error) {
+    spdlog::error("{}: cannot be unmounted first: {}", point.directory(), error.what());
+  }
+  if (point.is_connected()) wait_for_users(point, session, lifetime);
   return departure;
 }
 

@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -64,7 +65,12 @@ class Request {
   io::IoQueue& queue() { return host_.queue; }
   const std::shared_ptr<BufferPool>& pool() { return host_.pool; }
   // Thread-safe: runs `task` on the serving thread.
-  void post(std::function<void()> task) { host_.queue.post(std::move(task)); }
+  void post(std::function<void()> task) {
+    host_.queue.post([this, task = std::move(task)] { guarded(task); });
+  }
+  // Calls it; what it lacked is answered, if nothing has been yet. The queue's callbacks are nobody's to catch from.
+  template <class Action>
+  void guarded(Action&& action);
   // Who keeps the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
   log::PayloadBufferPtr keep_message();
   // Page-aligned bytes for the reply, kept until it is sent.
@@ -103,10 +109,23 @@ class Request {
   alignas(8) std::array<std::byte, kInlineBytes> inline_message_;
 };
 
+template <class Action>
+void Request::guarded(Action&& action) {
+  try {
+    action();
+  } catch (const std::bad_alloc&) {
+    if (!finished_) reply_error(Errc::no_memory);
+  } catch (const std::system_error& error) {  // a thread, a descriptor
+    if (!finished_) reply_error(Error(Errc::no_memory, error.what()));
+  }
+}
+
 template <class Attempt, class Finish>
 void Request::serve_result(Attempt attempt, Finish finish) {
   start_operation();
-  fs::run(host_.queue, *operation_, std::move(attempt), std::move(finish));
+  fs::run(host_.queue, *operation_, std::move(attempt), [this, finish = std::move(finish)](decltype(attempt()) result) mutable {
+    guarded([&] { finish(std::move(result)); });
+  });
 }
 
 template <class Attempt, class Finish>

@@ -58,12 +58,23 @@ void Worker::serve(io::IoQueue& queue, Placement& placement) {
     if (stopping_) port_->pause();
     queue.may_spin(placement.is_idle());
     const bool holding = active_ > 0 || queue.in_flight() > 0;
-    queue.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
+    wait(queue);
     placement.woken(holding);
     recycle_finished();
     limit_intake();
   }
   pool_->forget_call();
+}
+
+// Requests catch what they lack (Request::guarded), but taking messages and completions needs memory, too.
+void Worker::wait(io::IoQueue& queue) {
+  try {
+    queue.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
+  } catch (const std::bad_alloc&) {
+    spdlog::critical("out of memory: a request may stay without an answer");
+  } catch (const std::system_error& error) {
+    spdlog::critical("{}: a request may stay without an answer", error.what());
+  }
 }
 
 void Worker::receive(std::span<const std::byte> message, Lease& storage) {
@@ -82,12 +93,10 @@ void Worker::receive(std::span<const std::byte> message, Lease& storage) {
 void Worker::dispatch(Request& request) {
   const std::uint32_t opcode = request.header().opcode;
   if (opcode < kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
-  try {
+  request.guarded([&] {
     const Status decoded = opcode_handler(opcode)(request);
     if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
-  } catch (const std::bad_alloc&) {
-    if (!request.finished()) request.reply_error(Errc::no_memory);
-  }
+  });
 }
 
 void Worker::disconnected(int error) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace varve::scrub {
@@ -66,6 +67,7 @@ Status Scrubber::start(const Request& request) {
     return {};
   }
   if (thread_.joinable()) thread_.join();
+  TRY(start_thread());
   if (request.from_the_beginning || !mark_.started || mark_.finished) {
     mark_ = {};
     mark_.started = store_.clock().now().seconds;
@@ -79,7 +81,16 @@ Status Scrubber::start(const Request& request) {
   pace_ = Pace(request.bytes_per_second);
   stop_ = false;
   active_ = true;
-  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+// The thread waits for the lock that the caller holds until everything is ready.
+Status Scrubber::start_thread() {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return Error(Errc::no_memory, fmt::format("no thread for the scrub: {}", error.what()));
+  }
   return {};
 }
 
@@ -112,10 +123,15 @@ State Scrubber::state() const {
 
 // --- the thread -------------------------------------------------------------------------------------------------------------
 
+Position Scrubber::position() const {
+  std::lock_guard lock(mutex_);
+  return {mark_.tree, mark_.next};
+}
+
 void Scrubber::run() {
   be_idle();
   const auto report = [this](const Finding& finding) { take(finding); };
-  Walk walk(store_, {mark_.tree, mark_.next}, report);
+  Walk walk(store_, position(), report);
   verify_superblocks(store_, second_superblock_, report);
   std::uint64_t unreadable = 0;  // in a row
   std::uint64_t saved_ns = store_.clock().monotonic_ns();

@@ -28,13 +28,16 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
 
   // Begins, goes on, or changes the rate of the one that runs. What no checkpoint holds yet is not read: the caller makes
-  // one first. Errc::busy: one that was told to stop has not stopped yet, or the filesystem is being unmounted.
+  // one first. Errc::busy: one that was told to stop has not stopped yet, or the filesystem is being unmounted;
+  // Errc::no_memory: no thread to be had.
   Status start(const Request& request);
   void stop();  // soon: after at most one step
   void end();   // stops, waits for it, and starts none any more
   State state() const;
 
  private:
+  Status start_thread();
+  Position position() const;
   void run();
   bool wait(std::uint64_t ns);  // false: stop
   void take(const Finding& finding);

@@ -266,6 +266,23 @@ class Unprivileged(unittest.TestCase):
         """)
         self.run_script(f"$as_user sh {work}")
 
+    def test_no_thread_to_be_had(self):
+        """Nor a process, for unmounting. Without io_uring, which makes threads of its own as it goes."""
+        self.run_script(f"""
+            $as_user {self.tools}/mkfs.varve -q --size 256M disk.img
+            VARVE_IO=threads $as_user {self.tools}/varve mount disk.img mnt
+            daemon=$($as_user {self.tools}/varve status --json mnt | sed -n 's/.*"pid": *\\([0-9]*\\).*/\\1/p')
+            $as_user prlimit --pid $daemon --nproc=0
+            if $as_user {self.tools}/varve scrub mnt; then exit 1; fi
+            $as_user dd if=/dev/zero of=mnt/f bs=1M count=3
+            kill $daemon
+            while kill -0 $daemon; do sleep 0.1; done
+            {self.tools}/varve dump superblock --json disk.img | grep '"clean": true'
+            $as_user {self.tools}/varve mount disk.img mnt
+            $as_user test $($as_user stat -c %s mnt/f) = {3 * MIB}
+            $as_user {self.tools}/varve umount mnt
+        """)
+
     def test_root_unmounts_what_a_user_has_mounted(self):
         if not IS_ROOT:
             self.skipTest("needs root")
