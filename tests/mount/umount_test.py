@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Unmounting: what it waits for, and what it does not."""
 
+import threading
+
 from harness import *
 
 
@@ -46,6 +48,36 @@ class Umount(unittest.TestCase):
         leaving.communicate()
         self.assertEqual(leaving.returncode, 0)
         image.fsck("--data")
+
+    def mounted_in_another_pid_namespace(self):
+        """There the daemon has a number that is another process's here: 1."""
+        unshare = ["unshare", "--pid", "--fork", "--kill-child"]
+        daemon = subprocess.Popen([*unshare, BIN / "varve", "mount", "-f", self.image.path, self.dir], stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        wait_until(lambda: self.image.is_mounted() or daemon.poll() is not None, 20, "the mount is there")
+        self.assertEqual(self.image.status()["mount"]["pid"], 1)
+
+    def test_a_daemon_in_another_pid_namespace(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        image = self.made()
+        self.mounted_in_another_pid_namespace()
+        image.umount(timeout=25)
+        image.fsck("--data")
+
+    def test_whoever_holds_the_image_does_not_keep_root_waiting(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        image = self.made()
+        self.mounted_in_another_pid_namespace()
+        with open(image.path, "rb") as file:
+            after = threading.Thread(target=fcntl.flock, args=(file, fcntl.LOCK_EX))
+            after.start()
+            done = image.umount(timeout=60, check=False)
+            after.join()
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("still in use, or again", done.stderr)
 
     def test_a_bind_mount_is_not_waited_for(self):
         if not IS_ROOT:

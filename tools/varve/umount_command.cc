@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <ostream>
 #include <thread>
 
@@ -22,6 +23,14 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr int kPatienceMs = 5000;  // then it says what it is waiting for
 constexpr int kLooksAfterEnd = 100;  // an ended daemon's last I/O may hold the image for a moment
+constexpr int kLooksInTheDark = 3000;  // who holds the image may be anybody, and hold it for ever
+
+// Only the name: an update may have replaced the file meanwhile, and then the link says so behind it.
+std::string program_of(const std::string& process) {
+  std::error_code error;
+  const std::string name = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process), error).filename().string();
+  return name.substr(0, name.find(' '));
+}
 
 // What is asked of the daemon before it goes. Without `pidfd` only its lock on the image tells whether it has ended.
 struct Daemon {
@@ -33,8 +42,19 @@ struct Daemon {
   Daemon() = default;
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
-  ~Daemon() {
+  ~Daemon() { forget(); }
+
+  // The number says nothing here, or is a stranger's, if the daemon runs in another container: then only the lock tells.
+  void find(int number) {
+    pidfd = static_cast<int>(::syscall(SYS_pidfd_open, number, 0));
+    if (pidfd >= 0 && program_of(std::to_string(number)) != program_of("self")) forget();
+    if (pidfd >= 0) pid = number;
+  }
+
+ private:
+  void forget() {
     if (pidfd >= 0) ::close(pidfd);
+    pidfd = -1;
   }
 };
 
@@ -43,9 +63,7 @@ Status ask(const std::string& directory, Daemon& daemon) {
   const auto status = TRY(client.status());
   daemon.source = status["mount"].value("source", "");
   daemon.read_only = status.value("read_only", false);
-  // A mount made in another container has a process number that says nothing here: then only the lock tells.
-  daemon.pid = status["mount"].value("pid", 0);
-  daemon.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, daemon.pid, 0));
+  daemon.find(status["mount"].value("pid", 0));
   return {};
 }
 
@@ -85,19 +103,27 @@ void wait_for_end(const Daemon& daemon, std::ostream& err) {
 Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, std::ostream& err) {
   for (int looks = 0;; ++looks) {
     auto device = io::open_device(daemon.source, {.access = io::Access::read_only});
-    const bool is_too_late = daemon.pidfd >= 0 && looks == kLooksAfterEnd;
+    const bool is_too_late = looks == (daemon.pidfd >= 0 ? kLooksAfterEnd : kLooksInTheDark);
     if (!device.fails_with(Errc::in_use) || is_too_late || fuse::find_mount_of(daemon.source)) return device;
     if (looks == kPatienceMs / kLook.count()) say_what_is_waited_for(daemon, err);
     std::this_thread::sleep_for(kLook);
   }
 }
 
+Status in_use(const Daemon& daemon, std::ostream& err) {
+  if (daemon.pidfd < 0)
+    return Error(Errc::in_use, fmt::format("{}: unmounted, but still in use, or again: whether it is clean has not been looked at",
+                                           daemon.source));
+  err << fmt::format("varve: {}: unmounted, and in use again: whether it was left clean has not been looked at\n",
+                     daemon.source);
+  return {};
+}
+
 Status check_clean(const Daemon& daemon, std::ostream& err) {
   wait_for_end(daemon, err);
   const auto device = wait_for_device(daemon, err);
   if (device.fails_with(Errc::in_use))
-    err << fmt::format("varve: {}: unmounted, and in use again: whether it was left clean has not been looked at\n",
-                       daemon.source);
+    TRY(in_use(daemon, err));
   if (daemon.read_only) return {};
   if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
   AlignedBuffer block(kBlockSize);
