@@ -57,7 +57,7 @@ Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& proble
   if (first.fails_with(Errc::unknown_feature)) return first.error();
   if (!first.fails_with(Errc::io)) {
     const bool no_magic = first.fails_with(Errc::not_varve);
-    const std::string content = no_magic ? io::find_any_content(device) : io::find_foreign_content(device);
+    const std::string content = no_magic ? io::find_any_content(device) : io::find_content_in_block_0(device);
     if (!content.empty())
       return Error(Errc::not_varve, fmt::format("{} holds {}, not a Varve filesystem", device.name(), content));
   }

@@ -110,6 +110,13 @@ std::string find_foreign_content(BlockDevice& device) {
   return has_raid_at_end(places, device.geometry().size_bytes) ? "a member of a software RAID" : "";
 }
 
+std::string find_content_in_block_0(BlockDevice& device) {
+  Places places(device);
+  for (const Mark& mark : kMarks)
+    if (mark.offset < kBlockSize && places.have(mark.offset, mark.bytes)) return mark.name;
+  return "";
+}
+
 std::string find_any_content(BlockDevice& device) {
   std::string known = find_foreign_content(device);
   AlignedBuffer first(kBlockSize);

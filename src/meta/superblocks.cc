@@ -20,7 +20,7 @@ Result<format::Superblock> read_copy(io::BlockDevice& device, std::uint64_t bloc
 
 // Block 0 belongs to something else: what is left of an old filesystem behind it does not count.
 Status refuse_foreign_content(io::BlockDevice& device, bool no_magic) {
-  const std::string content = no_magic ? io::find_any_content(device) : io::find_foreign_content(device);
+  const std::string content = no_magic ? io::find_any_content(device) : io::find_content_in_block_0(device);
   if (content.empty()) return {};
   return Error(Errc::not_varve, fmt::format("{0} holds {1}, not a Varve filesystem (if there was one before, fsck.varve --search "
                                             "{0} says what is left of it, and with -y takes it back, which destroys what is "
