@@ -278,6 +278,10 @@ unsigned UringQueue::handle_operation(Operation& operation, int result) {
     backlog_.push_front(&operation);
     return 0;
   }
+  if (result == -ECANCELED) {  // nobody has asked for that: the kernel has found no thread for what would have to wait
+    finish(operation, device_.execute(transfer.request()));
+    return 1;
+  }
   switch (transfer.advance(result)) {
     case Transfer::Next::again:
       backlog_.push_front(&operation);
