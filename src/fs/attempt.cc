@@ -63,7 +63,7 @@ Status Attempt::admit(const Need& need) {
   if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) {
     // The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact.
     if (!store_.has_estimates()) return Errc::no_space;
-    if (!wait.exact) wait.exact = store_.settled() + (store_.checkpoint_running() ? 2 : 1);
+    if (!wait.exact) wait.exact = store_.next_checkpoint();
     if (store_.settled() >= *wait.exact) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;

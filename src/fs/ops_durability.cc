@@ -26,8 +26,7 @@ Status Filesystem::checkpoint(Operation& operation) {
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.read_only()) return Error(Errc::read_only, store.read_only_reason());
   if (!store.dirty() && !store.checkpoint_running()) return {};
-  // One may be under way that froze before this call: only one that starts from now on counts.
-  if (!wait.checkpoint) wait.checkpoint = store.settled() + (store.checkpoint_running() ? 2 : 1);
+  if (!wait.checkpoint) wait.checkpoint = store.next_checkpoint();
   if (store.settled() >= *wait.checkpoint) return {};
   wait.for_settled = true;
   return Errc::would_block;
