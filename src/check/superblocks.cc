@@ -56,8 +56,7 @@ Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& proble
   if (first.ok()) return with_first(device, *first, problems);
   if (first.fails_with(Errc::unknown_feature)) return first.error();
   if (!first.fails_with(Errc::io)) {
-    const bool no_magic = first.fails_with(Errc::not_varve);
-    const std::string content = no_magic ? io::find_any_content(device) : io::find_content_in_block_0(device);
+    const std::string content = io::find_newcomer(device, !first.fails_with(Errc::not_varve));
     if (!content.empty())
       return Error(Errc::not_varve, fmt::format("{} holds {}, not a Varve filesystem", device.name(), content));
   }

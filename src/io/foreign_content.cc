@@ -101,20 +101,20 @@ bool has_raid_at_end(Places& places, std::uint64_t size) {
   return places.have(size - kNear, kRaid) || places.have(size - size % kFar - kFar, kRaid);
 }
 
+// The first that begins before `end`.
+std::string find_mark(Places& places, std::uint64_t end) {
+  for (const Mark& mark : kMarks)
+    if (mark.offset < end && places.have(mark.offset, mark.bytes)) return mark.name;
+  return "";
+}
+
 }  // namespace
 
 std::string find_foreign_content(BlockDevice& device) {
   Places places(device);
-  for (const Mark& mark : kMarks)
-    if (places.have(mark.offset, mark.bytes)) return mark.name;
-  return has_raid_at_end(places, device.geometry().size_bytes) ? "a member of a software RAID" : "";
-}
-
-std::string find_content_in_block_0(BlockDevice& device) {
-  Places places(device);
-  for (const Mark& mark : kMarks)
-    if (mark.offset < kBlockSize && places.have(mark.offset, mark.bytes)) return mark.name;
-  return "";
+  std::string name = find_mark(places, device.geometry().size_bytes);
+  if (name.empty() && has_raid_at_end(places, device.geometry().size_bytes)) name = "a member of a software RAID";
+  return name;
 }
 
 std::string find_any_content(BlockDevice& device) {
@@ -123,6 +123,12 @@ std::string find_any_content(BlockDevice& device) {
   if (!known.empty() || !read_patiently(device, 0, first.span()).ok()) return known;
   const bool erased = std::ranges::all_of(first.span(), [&](std::byte byte) { return byte == first.span()[0]; });
   return erased ? "" : "something unknown";
+}
+
+std::string find_newcomer(BlockDevice& device, bool has_magic) {
+  if (!has_magic) return find_any_content(device);
+  Places places(device);
+  return find_mark(places, kBlockSize);
 }
 
 }  // namespace varve::io

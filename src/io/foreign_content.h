@@ -13,12 +13,12 @@ namespace varve::io {
 // A name like "swap space", or "" where nothing is known. Blocks that cannot be read say nothing.
 std::string find_foreign_content(BlockDevice& device);
 
-// The same for a damaged superblock that still begins as Varve's: marks in block 0 only, since those of other blocks may be what
-// a file of Varve's holds.
-std::string find_content_in_block_0(BlockDevice& device);
-
 // For whoever has not even found Varve's magic in block 0: the same, and "something unknown" for bytes there that have no name,
 // unless all are the same, as where something was erased.
 std::string find_any_content(BlockDevice& device);
+
+// For whoever finds no superblock in block 0 that can be used: find_any_content(), but for a damaged one that still begins as
+// Varve's marks in block 0 only, since those of other blocks may be what a file of Varve's holds.
+std::string find_newcomer(BlockDevice& device, bool has_magic);
 
 }  // namespace varve::io

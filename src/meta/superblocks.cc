@@ -19,8 +19,8 @@ Result<format::Superblock> read_copy(io::BlockDevice& device, std::uint64_t bloc
 }
 
 // Block 0 belongs to something else: what is left of an old filesystem behind it does not count.
-Status refuse_foreign_content(io::BlockDevice& device, bool no_magic) {
-  const std::string content = no_magic ? io::find_any_content(device) : io::find_content_in_block_0(device);
+Status refuse_foreign_content(io::BlockDevice& device, bool has_magic) {
+  const std::string content = io::find_newcomer(device, has_magic);
   if (content.empty()) return {};
   return Error(Errc::not_varve, fmt::format("{0} holds {1}, not a Varve filesystem (if there was one before, fsck.varve --search "
                                             "{0} says what is left of it, and with -y takes it back, which destroys what is "
@@ -43,7 +43,7 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
   if (first.fails_with(Errc::io) && second.fails_with(Errc::io)) return first.error();
   for (const auto* copy : {&first, &second})
     if (!copy->ok() && copy->error().is(Errc::unknown_feature)) return copy->error();
-  if (!first.ok() && !first.fails_with(Errc::io)) TRY(refuse_foreign_content(device, first.fails_with(Errc::not_varve)));
+  if (!first.ok() && !first.fails_with(Errc::io)) TRY(refuse_foreign_content(device, !first.fails_with(Errc::not_varve)));
   if (!first.ok() && !second.ok()) {
     if (first.error().is(Errc::not_varve) && second.error().is(Errc::not_varve))
       return Error(Errc::not_varve, fmt::format("{} is not a Varve filesystem (make one with mkfs.varve; if there was one, "
