@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fs/count.h"
+
 namespace varve::fs {
 
 namespace {
@@ -16,14 +18,8 @@ using Holes = std::vector<Hole>;
 // Asks for all the space, so that what cannot become whole is not begun. Not where others change the file meanwhile: windows
 // ask for themselves.
 Status look_for_space(Attempt& a, const meta::Inode& inode, Allocation& all) {
-  constexpr std::uint64_t kMostSteps = 1024;
   if (inode.content_version() == all.version) {
-    const std::uint64_t before = all.so_far.at;
-    const Status counted = meta::count_owned_on(inode, a.view(), a.source(), all.so_far, all.to, kMostSteps);
-    if (!counted.ok()) {
-      if (all.so_far.at > before) a.wait().pins.clear();  // of what is behind
-      return counted.error();
-    }
+    TRY(count_some(a, inode, all.so_far, all.to));
     const std::uint64_t missing = all.to - all.from - all.so_far.owned;
     if (missing) TRY(a.admit({.blocks = missing}));
   }
