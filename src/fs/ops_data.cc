@@ -16,6 +16,12 @@ using Kind = meta::MappedBlock::Kind;
 
 constexpr std::uint64_t kMaxWriteBytes = 1u << 20;
 
+Status must_be_file(const meta::Inode& inode) {
+  if (inode.gone()) return Errc::stale;
+  if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
+  return {};
+}
+
 // --- read -----------------------------------------------------------------------------------------------------------------
 
 // One run of blocks, consecutive on the device, of the part of a file that is read.
@@ -226,8 +232,7 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
     TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
       meta::InodePtr inode = TRY(a.inode(ino));
       std::unique_lock lock(inode->mutex);
-      if (inode->gone()) return Errc::stale;
-      if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+      TRY(must_be_file(*inode));
       TRY(may_extend(*inode));
       const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
       done = TRY(allocate_some(a, *inode, block_of(offset), blocks_for(offset + length)));
@@ -251,8 +256,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::shared_lock lock(inode->mutex);
-    if (inode->gone()) return Errc::stale;
-    if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+    TRY(must_be_file(*inode));
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
     TRY(ReadRange(a, *inode, offset, wanted).run());
@@ -272,8 +276,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     meta::InodePtr inode = TRY(a.inode(ino));
     WriteRange range(a, *inode, offset, data, keeper);
     std::unique_lock lock(inode->mutex);
-    if (inode->gone()) return Errc::stale;
-    if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+    TRY(must_be_file(*inode));
     if (data.empty()) return std::size_t{0};
     // Cached writes need not come in order, so only direct ones can be told from appending.
     const bool extends = flags.from_cache || offset >= inode->attributes.size;
@@ -316,8 +319,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
     std::unique_lock lock(inode->mutex);
-    if (inode->gone()) return Errc::stale;
-    if (!is_regular(*inode)) return is_directory(*inode) ? Errc::is_directory : Errc::invalid;
+    TRY(must_be_file(*inode));
     TRY(may_alter(*inode));
     const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
     switch (mode) {
