@@ -5,13 +5,11 @@
 #include "format/codec.h"
 #include "fs/acl.h"
 #include "fs/inode_util.h"
-#include "io/mem_device.h"
-#include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::fs {
 namespace {
 
-using test::FsFixture;
 using Value = std::vector<std::byte>;
 
 constexpr std::size_t kAclHeader = 4, kAclEntry = 8;
@@ -34,13 +32,8 @@ Value acl_of(std::size_t bytes) {
   return value;
 }
 
-class ChunkRoom : public ::testing::Test {
+class ChunkRoom : public test::MountedTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(test::make_image(device_, {}).ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
-
   Ino make(std::string_view path, std::uint32_t mode) {
     auto made = fixture_.make(path, mode);
     EXPECT_TRUE(made.ok()) << path << ": " << made.error().message();
@@ -75,11 +68,6 @@ class ChunkRoom : public ::testing::Test {
     });
     ASSERT_TRUE(set.ok()) << set.error().message();
   }
-
-  io::MemDevice device_{64u << 20};
-  test::ManualClock clock_;
-  SeededRandom random_{7};
-  FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
 
 TEST_F(ChunkRoom, the_longest_default_acl_is_inherited_with_the_longest_name) {

@@ -1,31 +1,18 @@
 // Handles may be made up, or be of files that a crash has taken: then their numbers are given again.
 #include <gtest/gtest.h>
 
-#include "io/mem_device.h"
-#include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::fs {
 namespace {
 
-using test::FsFixture;
-
-class Handles : public ::testing::Test {
+class Handles : public test::MountedTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(test::make_image(device_, {}).ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
-
   void ask_too_early(Ino ino) {
     EXPECT_TRUE(fixture_.lookup(ino, ".").fails_with(Errc::stale));
     EXPECT_TRUE(fixture_.getattr(ino).fails_with(Errc::stale));
   }
   Ino make(std::string_view path) { return fixture_.make(path, S_IFREG | 0644)->ino; }
-
-  io::MemDevice device_{64u << 20};
-  test::ManualClock clock_;
-  SeededRandom random_{7};
-  FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
 
 TEST_F(Handles, a_number_that_was_asked_for_too_early_becomes_a_file_like_any_other) {

@@ -2,21 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "fs/inode_util.h"
-#include "io/mem_device.h"
-#include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::fs {
 namespace {
 
-using test::FsFixture;
-
-class Links : public ::testing::Test {
+class Links : public test::MountedTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(test::make_image(device_, {}).ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
-
   Ino make(std::string_view path, std::uint32_t mode) { return fixture_.make(path, mode)->ino; }
 
   void set_links(Ino ino, std::uint32_t count) {
@@ -40,11 +32,6 @@ class Links : public ::testing::Test {
   Status rename(Ino from, std::string_view name, Ino to, std::string_view new_name, unsigned flags = 0) {
     return fixture_.call([&](Operation& op) { return fixture_.fs().rename(op, from, name, to, new_name, flags); });
   }
-
-  io::MemDevice device_{64u << 20};
-  test::ManualClock clock_;
-  SeededRandom random_{7};
-  FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
 
 TEST_F(Links, of_a_file_end_with_an_error) {

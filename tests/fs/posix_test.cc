@@ -5,13 +5,10 @@
 
 #include "format/codec.h"
 #include "fs/acl.h"
-#include "io/mem_device.h"
-#include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::fs {
 namespace {
-
-using test::FsFixture;
 
 struct AclEntry {
   std::uint16_t tag, bits;
@@ -31,19 +28,9 @@ std::vector<std::byte> acl(std::initializer_list<AclEntry> entries) {
   return value;
 }
 
-class Posix : public ::testing::Test {
+class Posix : public test::MountedTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(test::make_image(device_, {}).ok());
-    fixture_.options().atime = Atime::relative;
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
-
-  // A fresh look at everything: from the trees.
-  void remount() {
-    ASSERT_TRUE(fixture_.unmount().ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
+  Posix() { fixture_.options().atime = Atime::relative; }
 
   Ino make(std::string_view path, std::uint32_t mode = S_IFREG | 0644) {
     auto made = fixture_.make(path, mode);
@@ -74,11 +61,6 @@ class Posix : public ::testing::Test {
     return written.ok() ? Status() : Status(written.error());
   }
   void advance(std::int64_t seconds) { clock_.advance(seconds * 1'000'000'000); }
-
-  io::MemDevice device_{64u << 20};
-  test::ManualClock clock_;
-  SeededRandom random_{7};
-  FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
 
 // --- ACLs ----------------------------------------------------------------------------------------------------------------

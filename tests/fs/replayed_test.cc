@@ -5,21 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "io/mem_device.h"
-#include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::fs {
 namespace {
 
-using test::FsFixture;
-
-class Replayed : public ::testing::Test {
+class Replayed : public test::MountedTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(test::make_image(device_, {}).ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
-
   Ino make(std::string_view path, std::uint64_t blocks) {
     const Ino file = fixture_.make(path, S_IFREG | 0644)->ino;
     write(file, 0, blocks);
@@ -44,11 +36,6 @@ class Replayed : public ::testing::Test {
     ASSERT_TRUE(fixture_.mount().ok());
   }
   std::uint64_t blocks(std::string_view path) { return fixture_.getattr(*fixture_.resolve(path))->blocks; }
-
-  io::MemDevice device_{64u << 20};
-  test::ManualClock clock_;
-  SeededRandom random_{7};
-  FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
 
 TEST_F(Replayed, counts_of_blocks_are_those_of_a_recovery) {

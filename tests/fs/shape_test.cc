@@ -3,7 +3,7 @@
 
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::fs {
 namespace {
@@ -15,17 +15,8 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kScattered = 8000, kStride = 7;
 constexpr std::uint64_t kEveryOther = 2 * kScattered * kBlockSize;  // bytes
 
-class Shape : public ::testing::Test {
+class Shape : public test::MountedTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(test::make_image(device_, {}).ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
-
-  void remount() {
-    ASSERT_TRUE(fixture_.unmount().ok());
-    ASSERT_TRUE(fixture_.mount().ok());
-  }
   meta::Store& store() { return fixture_.fs().engine().store(); }
   Ino make_file(std::string_view path, const Bytes& content) {
     const Ino file = fixture_.make(path, S_IFREG | 0644)->ino;
@@ -39,6 +30,15 @@ class Shape : public ::testing::Test {
     for (std::uint64_t start = 0; start < kStride; ++start)
       for (std::uint64_t at = start; at < kScattered; at += kStride)
         EXPECT_TRUE(fixture_.write(file, at << kBlockShift, block).ok());
+    return file;
+  }
+  // With changes that its trees do not know yet, and no node in memory.
+  Ino make_changed(std::string_view path) {
+    const Ino file = make_scattered(path);
+    remount();
+    for (std::uint64_t at = 100; at < kScattered; at += 100)
+      EXPECT_TRUE(fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
+    store().nodes().clear();
     return file;
   }
   static Ino make_every_other(FsFixture& fixture, std::string_view path) {
@@ -56,11 +56,6 @@ class Shape : public ::testing::Test {
     }
     return true;
   }
-
-  io::MemDevice device_{64u << 20};
-  test::ManualClock clock_;
-  SeededRandom random_{7};
-  FsFixture fixture_{device_, test::test_options(clock_, random_)};
 };
 
 TEST_F(Shape, seeking_in_a_cold_file_goes_on_where_it_was) {
@@ -112,11 +107,7 @@ TEST_F(Shape, seeking_lets_others_have_their_turn) {
 }
 
 TEST_F(Shape, shortening_a_cold_file_with_many_changes_lets_go_what_it_has_counted) {
-  const Ino file = make_scattered("/f");
-  remount();
-  for (std::uint64_t at = 100; at < kScattered; at += 100)
-    ASSERT_TRUE(fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
-  store().nodes().clear();
+  const Ino file = make_changed("/f");
   AttrChange change;
   change.size = 50 * kBlockSize;
   Operation operation(fixture_.fs().engine(), {});
@@ -134,11 +125,7 @@ TEST_F(Shape, shortening_a_cold_file_with_many_changes_lets_go_what_it_has_count
 // However the file changes meanwhile: each attempt is as small as without that, and there is an end to them.
 TEST_F(Shape, shortening_goes_on_where_it_was_while_others_change_the_file) {
   for (const bool clears : {false, true}) {
-    const Ino file = make_scattered(clears ? "/punched" : "/written");
-    remount();
-    for (std::uint64_t at = 100; at < kScattered; at += 100)
-      ASSERT_TRUE(fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
-    store().nodes().clear();
+    const Ino file = make_changed(clears ? "/punched" : "/written");
     AttrChange change;
     change.size = 50 * kBlockSize;
     Operation operation(fixture_.fs().engine(), {});

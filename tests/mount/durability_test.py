@@ -148,8 +148,18 @@ class Durability(unittest.TestCase):
         (self.dir / "empty").mkdir()
         self.image.umount()
 
+    def each_is_durable(self, changes, options):
+        """Without any fsync. Each alone: the next one would make it durable, too."""
+        self.make_some()
+        for name, (change, is_there) in changes.items():
+            with self.subTest(name):
+                self.killed_after(change, options)
+                self.assertTrue(is_there())
+            self.image.umount()
+        self.image.check_all()
+
     def test_dirsync(self):
-        """Names are durable without any fsync. Each change alone: the next one would make it durable, too."""
+        """Names are."""
         changes = {
             "mkdir": (lambda: (self.dir / "d").mkdir(), lambda: (self.dir / "d").is_dir()),
             "create": (lambda: (self.dir / "f").touch(), lambda: (self.dir / "f").exists()),
@@ -159,13 +169,7 @@ class Durability(unittest.TestCase):
             "unlink": (lambda: (self.dir / "gone").unlink(), lambda: not (self.dir / "gone").exists()),
             "rmdir": (lambda: (self.dir / "empty").rmdir(), lambda: not (self.dir / "empty").exists()),
         }
-        self.make_some()
-        for name, (change, is_there) in changes.items():
-            with self.subTest(name):
-                self.killed_after(change, "dirsync")
-                self.assertTrue(is_there())
-            self.image.umount()
-        self.image.check_all()
+        self.each_is_durable(changes, "dirsync")
 
     def test_sync(self):
         """So is everything with sync, but times that somebody sets."""
@@ -188,13 +192,7 @@ class Durability(unittest.TestCase):
             "fallocate": (lambda: self.lengthened(copy), lambda: copy.stat().st_size == MIB),
             "mkdir": (lambda: (self.dir / "d").mkdir(), lambda: (self.dir / "d").is_dir()),
         }
-        self.make_some()
-        for name, (change, is_there) in changes.items():
-            with self.subTest(name):
-                self.killed_after(change, "sync")
-                self.assertTrue(is_there())
-            self.image.umount()
-        self.image.check_all()
+        self.each_is_durable(changes, "sync")
 
     def lengthened(self, path):
         fd = os.open(path, os.O_WRONLY)
