@@ -94,7 +94,7 @@ struct Run {
 Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
   repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
-                                      .skip_when_clean = a.preen && !a.force};
+                                .skip_when_clean = a.preen && !a.force};
   if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
   Run run;
   {
