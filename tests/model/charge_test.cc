@@ -26,11 +26,15 @@ Bytes blocks_of(std::uint64_t count, char content) { return Bytes(count * kBlock
 
 class Charge : public ::testing::Test {
  protected:
-  void start(io::BlockDevice& device, std::uint64_t memory = 0) {
+  // Memory 0: as much as there is by default.
+  void make(io::BlockDevice& device, std::uint64_t memory) {
     ASSERT_TRUE(make_image(memory_, {}).ok());
     fs::Options options = test_options(clock_, random_);
     if (memory) options.memory_bytes = memory;
     fixture_ = std::make_unique<FsFixture>(device, options);
+  }
+  void start(io::BlockDevice& device, std::uint64_t memory = 0) {
+    make(device, memory);
     ASSERT_TRUE(fixture_->mount().ok());
   }
   void remount_with_threads() {
@@ -47,6 +51,10 @@ class Charge : public ::testing::Test {
   std::uint64_t charged() {
     const meta::Gate::Pass pass(store().gate());
     return store().charged_blocks();
+  }
+  bool has_estimates() {
+    const meta::Gate::Pass pass(store().gate());
+    return store().has_estimates();
   }
   bool can_charge(std::uint64_t blocks) {
     const meta::Gate::Pass pass(store().gate());
@@ -108,7 +116,7 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
 
   device.hold(true);
   std::thread checkpoint([&] { EXPECT_TRUE(store().checkpoint({}).ok()); });
-  while (!store().has_estimates() || !store().checkpoint_running()) std::this_thread::yield();
+  while (!has_estimates() || !store().checkpoint_running()) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // frozen
   for (std::uint64_t at = 0; at < kDense && can_charge(kRoom); at += kMiB / 4) {
     store().nodes().clear();
@@ -130,11 +138,8 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
 // Block 0 takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
 TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
   StallingDevice device(memory_, [](const io::IoRequest& r) { return r.kind == io::IoKind::write && r.offset == 0; }, EIO);
-  ASSERT_TRUE(make_image(memory_, {}).ok());
-  fs::Options options = test_options(clock_, random_);
-  options.memory_bytes = 16 * kMiB;
-  options.background = true;
-  fixture_ = std::make_unique<FsFixture>(device, options);
+  make(device, 16 * kMiB);
+  fixture_->options().background = true;
   device.hold(true);
   ASSERT_TRUE(fixture_->mount().ok());
   const Ino ino = file("/f");
@@ -149,6 +154,7 @@ TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
   device.hold(false);
   writer.join();  // or the test's limit of time ends it
   EXPECT_TRUE(store().read_only());
+  fixture_.reset();  // before its device
 }
 
 }  // namespace
