@@ -138,7 +138,10 @@ class Store {
   Serial settled() const { return Serial{settled_.load()}; }
   bool checkpoint_running() const { return checkpoint_running_.load(std::memory_order_relaxed); }
   // Of the first checkpoint that begins from now on: one that is under way may have frozen already.
-  Serial next_checkpoint() const { return settled() + (checkpoint_running() ? 2 : 1); }
+  Serial next_checkpoint() const {
+    const bool running = checkpoint_running_.load();  // asked first: one that ends just now counts as settled
+    return settled() + (running ? 2 : 1);
+  }
   std::uint64_t delta_records();
   std::uint64_t delta_bytes();
   std::uint64_t log_blocks_since_checkpoint() const;
