@@ -101,7 +101,7 @@ void InodePass::visit_attributes(const format::ItemRef& item, BlockAddr leaf) {
     context_.incomplete = true;
     return;
   }
-  if (ino_.v >= context_.super().next_ino)
+  if (ino_.v >= std::min(context_.super().next_ino, format::kInoLimit))
     context_.add(Code::inode_number_too_high, {leaf, ino_}, fmt::format("the next is {}", context_.super().next_ino));
   check_attributes(context_, ino_, *attributes);
   count(*attributes);

@@ -264,7 +264,8 @@ Status check_checkpoint(const Superblock& s, bool is_image) {
   if (!s.serial) return corrupt("superblock: no checkpoint");
   if (s.inode_file_level > kMaxTreeLevel) return corrupt("superblock: .ifile of level {}", s.inode_file_level);
   if (s.clock_unit == 0) return corrupt("superblock: no clock unit");
-  if (s.next_ino <= kRootIno.v) return corrupt("superblock: impossible next inode number {}", s.next_ino);
+  if (s.next_ino <= kRootIno.v || s.next_ino > kMostNextIno)
+    return corrupt("superblock: impossible next inode number {}", s.next_ino);
   TRY(check_ref(s, s.inode_file, "root of .ifile"));
   TRY(check_ref(s, s.reverse_map, "root of .mfile"));
   TRY(check_ref(s, s.free_map, "root of .ffile"));

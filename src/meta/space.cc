@@ -76,7 +76,7 @@ std::uint64_t Store::inodes_in_use() const {
 bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
   const std::uint64_t capacity = capacity_blocks();
   const std::uint64_t reserve = reserve_blocks();
-  if (reserve >= capacity) return false;
+  if (reserve >= capacity || (inodes && next_ino_.load() >= format::kInoLimit)) return false;
   std::uint64_t assumed = 0;
   for_each_delta([&](const Delta& delta) { assumed += delta.assumed.load(std::memory_order_relaxed); });
   return charged_blocks() + assumed + blocks + blocks / 64 + inodes <= capacity - reserve;

@@ -13,7 +13,6 @@ using format::ItemKind;
 
 namespace {
 
-constexpr std::uint64_t kMostIno = 1ULL << 56;     // more are never handed out
 constexpr std::uint64_t kMostCookie = format::kCookieLimit / 2;  // what moves has room behind it
 constexpr std::size_t kMostBlobBytes = 64 << 20;   // as the checker
 
@@ -59,7 +58,7 @@ void InodeCleaner::add(const format::ItemRef& item, Trust trust) {
     begin(item.key.ino);
   }
   consumer_.item(item);
-  if (item.key.ino.v >= kMostIno) return remove(item, "an inode number that is never handed out");
+  if (item.key.ino.v >= format::kInoLimit) return remove(item, "an inode number that is never handed out");
   switch (item.key.kind) {
     case ItemKind::extent: return add_extent(item, trust);
     case ItemKind::dirent: return add_entry(item);
@@ -255,7 +254,7 @@ void InodeCleaner::judge_attributes() {
 void InodeCleaner::end() {
   if (!inode_.ino) return;
   judge_blobs();
-  inode_.exists = inode_.ino.v < kMostIno && judge_type();
+  inode_.exists = inode_.ino.v < format::kInoLimit && judge_type();
   if (inode_.exists) {
     judge_entries();
     judge_attributes();

@@ -58,7 +58,7 @@ format::Superblock Rebuild::start(const format::Superblock& old, const RebuildOp
 }
 
 Verdicts Rebuild::decide() {
-  Ino next{old_.next_ino};
+  Ino next{old_.next_ino < format::kInoLimit ? old_.next_ino : kRootIno.v + 1};
   if (!survey_.facts.inodes.empty()) next = std::max(next, survey_.facts.inodes.back().ino + 1);
   Verdicts verdicts;
   if (!options_.keep_log) {

@@ -248,6 +248,34 @@ TEST(Hostile, the_log_may_name_the_highest_cookie) {
   EXPECT_TRUE(mounted.fixture.lookup(log.dir, "x").ok());
 }
 
+// --- numbers of inodes --------------------------------------------------------------------------------------------------
+
+TEST(Hostile, numbers_of_inodes_do_not_begin_anew) {
+  ImageBuilder builder{4096};
+  builder.change_image = [](format::Superblock& s) { s.next_ino = ~std::uint64_t{0}; };
+  EXPECT_TRUE(Mounted(builder).status.fails_with(Errc::needs_fsck));
+  Log log;
+  log.next.next_ino = ~std::uint64_t{0};
+  log.put();
+  Mounted mounted(std::move(log.device), false);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  EXPECT_LT(mounted.fixture.make("/new", S_IFREG | 0644)->ino.v, 100U) << "no chunk of ours";
+}
+
+TEST(Hostile, numbers_of_inodes_have_an_end) {
+  ImageBuilder builder{4096};
+  const Ino file = builder.add_file(kRootIno, "file", 1);
+  builder.change_image = [](format::Superblock& s) { s.next_ino = format::kInoLimit - 1; };
+  Mounted mounted(builder);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  EXPECT_TRUE(mounted.fixture.make("/last", S_IFREG | 0644).ok());
+  EXPECT_TRUE(mounted.fixture.make("/one more", S_IFREG | 0644).fails_with(Errc::no_space));
+  EXPECT_TRUE(mounted.fixture.write(file, 0, std::vector<std::byte>(kBlockSize)).ok());
+  ASSERT_TRUE(mounted.fixture.unmount().ok());
+  ASSERT_TRUE(mounted.fixture.mount().ok());
+  EXPECT_TRUE(mounted.fixture.resolve("/last").ok());
+}
+
 TEST(Hostile, directories_below_each_other_do_not_hold_up_a_rename) {
   for (const bool itself : {false, true}) {
     ImageBuilder builder{4096};
