@@ -219,6 +219,62 @@ TEST_F(ItemTreeTest, ADamagedNodeIsAnError) {
   EXPECT_TRUE(count_blocks(source, tree.root, Ino{1}, 0, 10).fails_with(Errc::corrupt));
 }
 
+// All checksums are right, and each node has many parents: 17 leaves, and more paths to them than could be walked in years.
+class SharedSubtrees {
+ public:
+  static constexpr std::uint64_t kLeaves = 17;
+
+  explicit SharedSubtrees(TreeFixture& tree) : tree_(tree) {
+    for (std::uint64_t i = 0; i < kLeaves; ++i) level_.push_back(write_leaf(i));
+    for (std::uint8_t level = 1; level <= format::kMaxTreeLevel; ++level) {
+      std::vector<format::ChildRef> above;
+      for (std::size_t i = 0; i < level_.size(); ++i) above.push_back(write_interior(std::span(level_).subspan(i), level));
+      level_ = std::move(above);
+    }
+    tree.root = {level_[0].ref, format::kMaxTreeLevel};
+  }
+
+ private:
+  format::ChildRef write_leaf(std::uint64_t number) {
+    format::LeafBuilder leaf;
+    const Key key{Ino{5}, ItemKind::extent, number};
+    leaf.add(key, extent_value(1));
+    return write(key, 1, [&](auto block, BlockAddr address) { return leaf.finish(block, kIdentity, Serial{1}, address); });
+  }
+  format::ChildRef write_interior(std::span<const format::ChildRef> children, std::uint8_t level) {
+    format::InteriorBuilder interior;
+    for (const format::ChildRef& child : children) interior.add(child);
+    return write(children[0].first, interior.blocks(), [&](auto block, BlockAddr address) {
+      return interior.finish(block, level, kIdentity, Serial{1}, address);
+    });
+  }
+  format::ChildRef write(const Key& first, std::uint64_t blocks, auto&& finish) {
+    std::array<std::byte, kBlockSize> block;
+    const BlockAddr address{++last_};
+    const std::uint32_t crc = finish(std::span<std::byte>(block), address);
+    tree_.device.poke(address.v << kBlockShift, block);
+    return {first, {address, crc, blocks}};
+  }
+
+  TreeFixture& tree_;
+  std::vector<format::ChildRef> level_;
+  std::uint64_t last_ = 0;
+};
+
+TEST(HostileItemTree, NoLeafIsVisitedTwice) {
+  TreeFixture tree;
+  const SharedSubtrees made(tree);
+  Cursor cursor(tree.source, tree.root);
+  ASSERT_TRUE(cursor.seek(format::kMinKey).ok());
+  Status moved;
+  std::uint64_t visited = 0;
+  for (; moved.ok() && cursor.valid() && visited <= made.kLeaves; moved = cursor.next()) ++visited;
+  EXPECT_TRUE(moved.fails_with(Errc::corrupt));
+  EXPECT_EQ(visited, made.kLeaves);
+  ASSERT_TRUE(cursor.valid()) << "it stays where it was";
+  EXPECT_EQ(cursor.key().offset, made.kLeaves - 1);
+}
+
 TEST(EmptyItemTree, HasNothing) {
   TreeFixture tree;
   Cursor cursor(tree.source, tree.root);

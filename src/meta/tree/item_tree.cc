@@ -102,7 +102,14 @@ Status Cursor::next_leaf() {
   const auto level = static_cast<std::uint8_t>(parent.header().level - 1);
   std::vector<Step> below;
   NodePtr node = TRY(get_child(source_, parent.children()[at], level));
+  const NodePtr old_leaf = leaf_;
   TRY(dive(std::move(node), format::kMinKey, below));
+  // In a tree made by hand a node can have many parents: without this there are more paths than anybody can walk.
+  if (leaf_->items().front().key <= old_leaf->items().back().key) {
+    const BlockAddr wrong = leaf_->header().address;
+    leaf_ = old_leaf;
+    return Error(Errc::corrupt, fmt::format(".ifile node at block {}: its keys do not follow those of the leaf before it", wrong));
+  }
   path_[depth - 1].at = at;
   path_.resize(depth);
   std::ranges::move(below, std::back_inserter(path_));
