@@ -70,7 +70,9 @@ Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progre
   std::erase_if(found, [&](const FoundSuperblock& f) { return f.super.identity != identity; });
   std::ranges::sort(found, [](const FoundSuperblock& a, const FoundSuperblock& b) {
     if (a.image != b.image) return b.image;
-    return a.super.serial > b.super.serial;
+    if (a.super.serial != b.super.serial) return a.super.serial > b.super.serial;
+    // A crash before the superblocks leaves an image of a checkpoint that never was; the recovery's has the same number.
+    return a.super.lifetime.recoveries > b.super.lifetime.recoveries;
   });
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kMostTried));
   auto chosen = std::find_if(found.begin(), end, [&](const FoundSuperblock& f) { return is_whole(device, f.super); });
