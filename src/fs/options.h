@@ -13,7 +13,7 @@ enum class Atime : std::uint8_t { relative, never, always };
 
 struct Options {
   bool read_only = false;
-  bool no_recovery = false;        // read-only: show the last checkpoint, replay nothing
+  bool no_recovery = false;        // show the last checkpoint, replay nothing; only with read_only
   bool accept_log_damage = false;  // replay the log up to a damaged chunk: for repairs
   bool background = true;          // false: no threads; timers, cleaning and checkpoints only when called (tests)
   bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten

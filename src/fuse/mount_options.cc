@@ -82,7 +82,7 @@ constexpr Option kOptions[] = {
     {"ro", kFlag, "read-only: nothing is written, not even to recover",
      [](MountOptions& o, Value) { return o.fs.read_only = true, Status(); }},
     {"rw", kFlag, "read-write (the default)", [](MountOptions& o, Value) { return o.fs.read_only = false, Status(); }},
-    {"norecovery", kFlag, "with ro: show the last checkpoint, replay nothing",
+    {"norecovery", kFlag, "only with ro: show the last checkpoint, replay nothing",
      [](MountOptions& o, Value) { return o.fs.no_recovery = true, Status(); }},
     {"relatime", kFlag, "access times as far as they matter (the default)",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},

@@ -184,7 +184,7 @@ class Walk {
 
   Status damage(Lsn cut) const {
     return Error(Errc::needs_fsck, fmt::format("{}: chunk {} of the log is damaged although it had been flushed; run "
-                                               "fsck.varve, or mount read-only",
+                                               "fsck.varve, or look at its last checkpoint with -o ro,norecovery",
                                                device_.name(), cut));
   }
 

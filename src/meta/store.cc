@@ -63,6 +63,10 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreOptions& options) {
+  // The first checkpoint would make the log's loss final.
+  if (options.no_recovery && !options.read_only)
+    return Error(Errc::invalid, fmt::format("{}: norecovery shows the last checkpoint without what the log holds since then, so it "
+                                            "needs ro", device.name()));
   const Superblocks found = TRY(read_superblocks(device));
   const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
   TRY(format::check_features(found.best, intent));

@@ -80,6 +80,9 @@ TEST(Hazards, H9_a_damaged_chunk_is_told_from_a_crash) {
     ASSERT_FALSE(mounted.status.ok()) << "chunk " << i << " of " << chain.size() << " is gone without a word";
     EXPECT_TRUE(mounted.status.error().is(Errc::needs_fsck)) << mounted.status.error().message();
     EXPECT_NE(mounted.status.error().message().find("fsck"), std::string::npos);
+    EXPECT_NE(mounted.status.error().message().find("-o ro,norecovery"), std::string::npos) << "the way that is left";
+    Mounted looking(*image, [](fs::Options& options) { options.read_only = options.no_recovery = true; });
+    EXPECT_TRUE(looking.status.ok());
   }
 }
 
@@ -311,6 +314,11 @@ TEST(Hazards, H44_a_read_only_mount_replays_in_memory_and_writes_nothing) {
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
     EXPECT_TRUE(good(difference(snapshot_of(crash.recording.states()[0].model), snapshot_of(mounted.fixture))));
   }
+  EXPECT_EQ(device.position(), 0U);
+  // Without the log and writable: its first checkpoint would be the end of what is in the log.
+  Mounted forgetful(device, [](fs::Options& options) { options.no_recovery = true; });
+  ASSERT_TRUE(forgetful.status.fails_with(Errc::invalid)) << "what was synced is lost";
+  EXPECT_NE(forgetful.status.error().message().find("needs ro"), std::string::npos);
   EXPECT_EQ(device.position(), 0U);
   Mounted writable(device);
   ASSERT_TRUE(writable.status.ok());
