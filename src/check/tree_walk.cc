@@ -40,6 +40,14 @@ void TreeWalk::check_range(const FetchedNode& node, const Key& first, const Key&
                              range.upper.ino));
 }
 
+// Who looks for something there goes by the parent's key and expects to find it.
+void TreeWalk::check_first(const FetchedNode& node, const Key& key, const Range& range) {
+  const Key& first = node.header.first;
+  if (first != key && first >= range.lower && first < range.upper)  // what is beyond has been said
+    context_.add(Code::keys_out_of_order, {node.header.address, {}},
+                 fmt::format("begins with inode {}, its parent says {}", first.ino, key.ino));
+}
+
 void TreeWalk::skip() {
   context_.incomplete = true;
   visitor_.gap();
@@ -83,9 +91,14 @@ std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& rang
   if (children->size() > 1) check_range(node, (*children)[1].first, children->back().first, range);
   std::uint64_t blocks = 0;
   const NodeBatch batch = reader_.fetch(refs, format::TreeId::inode_file, level);
-  for (std::size_t i = 0; i < refs.size(); ++i)
-    if (claimed[i] && batch.nodes[i].good) blocks += walk(batch.nodes[i], refs[i], ranges[i]);
-    else skip();
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    if (!claimed[i] || !batch.nodes[i].good) {
+      skip();
+      continue;
+    }
+    check_first(batch.nodes[i], (*children)[i].first, ranges[i]);
+    blocks += walk(batch.nodes[i], refs[i], ranges[i]);
+  }
   return blocks;
 }
 

@@ -29,6 +29,7 @@ class TreeWalk {
 
   bool claim(BlockAddr address, unsigned level);
   void check_range(const FetchedNode& node, const format::Key& first, const format::Key& last, const Range& range);
+  void check_first(const FetchedNode& node, const format::Key& key, const Range& range);
   void skip();  // what should come here cannot be visited
   void give_up(BlockAddr address, const Error& error);
   // The number of file blocks below the node, as counted; the reference's own number is compared with it.

@@ -9,7 +9,7 @@ using format::NodeHeader;
 using format::NodeRef;
 
 std::vector<TreeGap> TreeReader::run() {
-  const Child root{super_.inode_file, {format::kMinKey, format::kMaxKey}};
+  const Child root{super_.inode_file, {format::kMinKey, format::kMaxKey}, {}};
   if (visit({&root, 1}, super_.inode_file_level) != super_.inode_file.blocks) plan_.sound = false;
   return std::move(gaps_);
 }
@@ -50,7 +50,7 @@ std::uint64_t TreeReader::visit(std::span<const Child> children, unsigned level)
       miss(child.range, level);
       continue;
     }
-    if (header->serial > super_.serial) plan_.sound = false;
+    if (header->serial > super_.serial || (child.first && *child.first != header->first)) plan_.sound = false;
     const std::uint64_t below = level == 0 ? visit_leaf(child, at->out, *header) : visit_interior(child, at->out, *header);
     if (below != child.ref.blocks) plan_.sound = false;
     blocks += below;
@@ -92,7 +92,7 @@ std::uint64_t TreeReader::visit_interior(const Child& child, std::span<const std
     const format::Key upper = i + 1 < refs->size() ? (*refs)[i + 1].first : child.range.upper;
     const KeyRange range = common({lower, upper}, child.range);
     if (i > 0 && !child.range.contains(lower)) plan_.sound = false;
-    children.push_back({(*refs)[i].ref, range});
+    children.push_back({(*refs)[i].ref, range, (*refs)[i].first});
   }
   return visit(children, header.level - 1U);
 }

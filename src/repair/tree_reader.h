@@ -1,6 +1,7 @@
 // Follows the inode file's tree as far as it can be followed.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "check/batch_reader.h"
@@ -26,6 +27,7 @@ class TreeReader {
   struct Child {
     format::NodeRef ref;
     KeyRange range;
+    std::optional<format::Key> first;  // as its parent says
   };
 
   // Both return the number of file blocks below.
