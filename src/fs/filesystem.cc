@@ -108,6 +108,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   store_options.read_only = options.read_only;
   store_options.no_recovery = options.no_recovery;
   store_options.accept_log_damage = options.accept_log_damage;
+  store_options.drop_lost_inodes = options.drop_lost_inodes;
   store_options.background = options.background;
   store_options.discard = options.discard;
   store_options.memory_bytes = options.memory_bytes;

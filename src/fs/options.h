@@ -15,6 +15,7 @@ struct Options {
   bool read_only = false;
   bool no_recovery = false;        // show the last checkpoint, replay nothing; only with read_only
   bool accept_log_damage = false;  // replay the log up to a damaged chunk: for repairs
+  bool drop_lost_inodes = false;   // forget changes in the log of inodes that the trees do not have: for repairs
   bool background = true;          // false: no threads; timers, cleaning and checkpoints only when called (tests)
   bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten
   bool discard = false;            // discard freed segments after each checkpoint

@@ -32,6 +32,16 @@ void Replay::count() {
   }
 }
 
+Status Replay::drop_lost_inodes() {
+  BlockingSource source(store_.nodes(), store_.device());
+  for (const auto& [ino, delta] : inodes_) {
+    if (delta->has_attributes || delta->freed) continue;
+    const format::Key key{ino, format::ItemKind::attributes, 0};
+    if (!TRY(find_item(source, store_.view().inode_file, key))) TRY(on(format::FreeInode{ino}));
+  }
+  return {};
+}
+
 Status Replay::count(InodeDelta& delta, NodeSource& source) {
   const TreeView& view = store_.view();
   const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0}));

@@ -15,6 +15,8 @@ class Replay {
   // Where no checkpoint follows that would count the blocks of each file, and blocks and inodes of all: does so, after the
   // last chunk.
   void count();
+  // Where a part of the inode file is lost: what the log changes of inodes that were in it goes as well.
+  Status drop_lost_inodes();
 
  private:
   InodeDelta& inode(Ino ino);

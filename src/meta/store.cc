@@ -124,6 +124,7 @@ Status Store::start(bool copies_equal) {
     const log::Recovered recovered =
         TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); },
                                {.accept_damage = options_.accept_log_damage}));
+    if (options_.drop_lost_inodes) TRY(replay.drop_lost_inodes());
     TRY(make_equal());
     if (options_.read_only) replay.count();
     segments_.finish_loading();

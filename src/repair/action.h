@@ -21,6 +21,7 @@ enum class Safety : std::uint8_t {
   X(802, superblocks_written, safe, "both superblocks were written anew")                 \
   X(803, log_replayed, safe, "the log was replayed")                                      \
   X(804, log_cut, lossy, "the log was given up behind a damaged chunk")                   \
+  X(805, changes_dropped, lossy, "changes in the log of inodes that are lost were dropped") \
   X(811, tree_rebuilt, safe, "the inode file was rebuilt")                                \
   X(812, leaves_found, safe, "parts of the inode file were found by a scan of the device") \
   X(813, old_copy_used, lossy, "an older copy replaces a lost part of the inode file")    \

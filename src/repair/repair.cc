@@ -116,17 +116,19 @@ Error Repair::cannot_replay(const Error& why) const {
 
 // Tries on an overlay first: what the log holds goes into the trees only if that works.
 Status Repair::replay(const check::Report& report) {
-  for (const bool accept_damage : {false, true}) {
+  for (const Tolerance tolerance : {Tolerance::nothing, Tolerance::lost_inodes, Tolerance::log_damage}) {
     io::OverlayDevice overlay(device_);
-    const Status tried = recover_(overlay, accept_damage);
+    const Status tried = recover_(overlay, tolerance);
     if (tried.ok()) {
       outcome_.actions.add(ActionCode::log_replayed);
-      if (accept_damage) outcome_.actions.add(ActionCode::log_cut, {}, "what had been written after it is lost");
+      if (tolerance == Tolerance::lost_inodes) outcome_.actions.add(ActionCode::changes_dropped);
+      if (tolerance == Tolerance::log_damage)
+        outcome_.actions.add(ActionCode::log_cut, {}, "what had been written after it is lost");
       if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
-      return recover_(device_, accept_damage);
+      return recover_(device_, tolerance);
     }
     if (is_no_fault_of_the_log(tried.error())) return cannot_replay(tried.error());
-    if (accept_damage) continue;
+    if (tolerance != Tolerance::lost_inodes) continue;
     found_.add(Code::log_damaged, {}, tried.error().message());
     const auto walked = log::recover_chain(device_, report.super, ignore, {.accept_damage = true});
     if (!walked.ok() || walked->settled <= report.super.serial || settled_ >= walked->settled) continue;
@@ -147,12 +149,8 @@ Status Repair::allow_writing(const format::Superblock& super, const std::string&
 Status Repair::round(const check::Report& report) {
   TRY(allow_writing(report.super, fmt::format("{} errors{}", report.errors(), report.needs_recovery ? " and a log to replay" : "")));
   if (!report.needs_recovery) return rebuild_trees(report, false);
-  if (!needs_work(report)) return replay(report);
-  // The trees first, as far as the replay needs them; names once the log has said its part. But not twice.
-  if (rebuilt_under_log_) {
-    outcome_.actions.add(ActionCode::log_cut, {}, "its checkpoint cannot be repaired");
-    return rebuild_trees(report, false);
-  }
+  // The trees first, as far as the replay needs them; what is wrong about names afterwards, when the log has said its part.
+  if (!needs_work(report) || rebuilt_under_log_) return replay(report);
   rebuilt_under_log_ = true;
   return rebuild_trees(report, true);
 }
@@ -165,7 +163,7 @@ Result<Outcome> Repair::run() {
   if (report.needs_recovery && !needs_work(report) && found_.kept().empty()) {
     // As the next mount would find it.
     io::OverlayDevice overlay(device_);
-    if (recover_(overlay, false).ok())
+    if (recover_(overlay, Tolerance::nothing).ok())
       outcome_.before = TRY(check::check(overlay, {.verify_data = options_.verify_data, .skip_when_clean = false}, progress_));
   }
   unsigned rounds = 0;
@@ -177,7 +175,7 @@ Result<Outcome> Repair::run() {
     report = TRY(look(false));
   }
   if (!hopeless && !report.super.clean && !outcome_.actions.empty() && !needs_work(report) && !report.needs_recovery)
-    TRY(recover_(device_, false));
+    TRY(recover_(device_, Tolerance::nothing));
   if (!outcome_.actions.empty()) report = TRY(look(options_.verify_data));
   for (const check::Problem& problem : found_.kept())
     outcome_.before.problems.add(problem.code, problem.where, problem.detail);

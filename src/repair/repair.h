@@ -10,9 +10,15 @@
 
 namespace varve::repair {
 
-// What the next mount would do first: replays the log and unmounts. With `accept_log_damage` it takes the log up to the
-// first damaged chunk. Supplied by whoever has the engine at hand.
-using Recover = std::function<Status(io::BlockDevice&, bool accept_log_damage)>;
+// What a recovery puts up with, each with all before it.
+enum class Tolerance : std::uint8_t {
+  nothing,      // as a mount
+  lost_inodes,  // changes in the log of inodes that the trees do not have: they are dropped
+  log_damage,   // the log counts up to the first damaged chunk
+};
+
+// What the next mount would do first: replays the log and unmounts. Supplied by whoever has the engine at hand.
+using Recover = std::function<Status(io::BlockDevice&, Tolerance)>;
 
 struct RepairOptions {
   bool search = false;       // look for lost superblocks even where nothing looks like Varve, or something else is

@@ -93,6 +93,19 @@ INSTANTIATE_TEST_SUITE_P(All, RepairCase, testing::ValuesIn(damage_cases()), [](
   return name;
 });
 
+// What is wrong about names has to wait until the log has said its part.
+TEST(RepairCases, WhatTheLogSaysIsKept) {
+  const auto damage = std::ranges::find(damage_cases(), "611-log", &DamageCase::name);
+  const auto device = damage->make();
+  ASSERT_TRUE(repair(*device, fsck::recover, {}).ok());
+  varve::test::ManualClock clock;
+  SeededRandom random(1);
+  varve::test::FsFixture fixture(*device, varve::test::test_options(clock, random));
+  ASSERT_TRUE(fixture.mount().ok());
+  const Ino directory = *fixture.resolve("/dir");
+  EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().getxattr(op, directory, "user.new"); }).ok());
+}
+
 // Three are found with devices that fail (device_test.cc).
 TEST(RepairCases, ThereIsOneForEachCode) {
   std::set<check::Code> covered{check::Code::superblock_unreadable, check::Code::node_unreadable, check::Code::data_unreadable};

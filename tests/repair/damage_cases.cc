@@ -3,8 +3,12 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
+
 #include "check/checking.h"
 #include "format/chunk.h"
+#include "format/record.h"
 #include "repair/node_surgery.h"
 
 namespace varve::repair::test {
@@ -129,12 +133,38 @@ std::function<Device()> with_node(TreeId tree, unsigned level, std::size_t which
   });
 }
 
+void raise_second(std::vector<ChildRef>& children) { ++children[1].first.offset; }
+
+// Above all that the leaf before it has.
+void lower_first_of_a_file(std::vector<ChildRef>& children) {
+  const auto begins = [](const ChildRef& child) { return child.first.kind == ItemKind::extent && child.first.offset == 0; };
+  const auto child = std::ranges::find_if(children, begins);
+  child->first = {Ino{child->first.ino.v - 1}, ItemKind::attributes, 1};
+}
+
+// One of an interior node's keys is another than the first of the leaf that it stands for.
+std::function<Device()> with_keys(void (*change)(std::vector<ChildRef>&)) {
+  return with_big([=](const Big& big, io::MemDevice& device) {
+    const BlockAddr parent = node_of(big.builder, TreeId::inode_file, 1);
+    std::array<std::byte, kBlockSize> block;
+    device.peek(parent.v * kBlockSize, block);
+    const auto header = *decode_node_header(block);
+    auto children = *decode_children(block, header);
+    change(children);
+    InteriorBuilder interior;
+    for (const ChildRef& child : children) interior.add(child);
+    std::array<std::byte, kBlockSize> changed;
+    interior.finish(changed, header.level, header.identity, header.serial, parent);
+    change_node(device, big.builder, parent, [&](std::span<std::byte> bytes) { std::ranges::copy(changed, bytes.begin()); });
+  });
+}
+
 std::function<Device()> without_node(TreeId tree, unsigned level, std::size_t which) {
   return with_big([=](const Big& big, io::MemDevice& device) { wipe(device, node_of(big.builder, tree, level, which)); });
 }
 
 void put_chunk(io::MemDevice& device, const Superblock& super, BlockAddr place, std::uint64_t lsn, std::uint32_t previous,
-               std::uint64_t durable, bool spoilt) {
+               std::uint64_t durable, bool spoilt, const Bytes& records = {}) {
   ChunkHeader header;
   header.identity = super.identity;
   header.epoch = super.epoch;
@@ -147,10 +177,30 @@ void put_chunk(io::MemDevice& device, const Superblock& super, BlockAddr place, 
   header.durable = super.lsn + durable;
   header.clock = super.clock;
   header.next_ino = super.next_ino;
+  header.record_bytes = static_cast<std::uint32_t>(records.size());
   std::array<std::byte, kBlockSize> block;
-  encode_chunk(header, {}, block);
+  encode_chunk(header, records, block);
   if (spoilt) block[200] ^= std::byte{1};
   device.poke(place.v * kBlockSize, block);
+}
+
+// The filesystem was not unmounted, and its log says this.
+std::function<Device()> with_log(std::function<void(const Small&, Items&)> change, std::function<Record(const Small&)> record) {
+  return [=] {
+    Small small;
+    small.builder.change_items = [&](Items& items) { change(small, items); };
+    small.builder.change_image = [](Superblock& s) { s.clean = false; };
+    Device device = small.build();
+    Bytes records;
+    encode_record(record(small), records);
+    put_chunk(*device, small.builder.super(), small.builder.super().chain.start, 1, 0, 0, false, records);
+    return device;
+  };
+}
+
+Record new_directory_xattr(const Small& s) {
+  static constexpr std::array kValue{std::byte{'v'}};
+  return SetXattr{s.dir, "user.new", kValue};
 }
 
 Ino dir_of(const Small& s) { return s.dir; }
@@ -248,24 +298,8 @@ std::vector<DamageCase> tree_cases() {
       {"302-owners-root", Code::node_damaged, without_node(TreeId::reverse_map, 1, 0)},
       {"302-free-map", Code::node_damaged, without_node(TreeId::free_map, 0, 0)},
       {"303-future", Code::node_from_future, with_node(TreeId::inode_file, 0, 3, [](auto bytes) { bytes[16] = std::byte{99}; })},
-      {"304-order", Code::keys_out_of_order,
-       [] {
-         // The interior node's second key is raised above the first key of the leaf that it stands for.
-         Big big;
-         Device device = big.build();
-         const BlockAddr parent = node_of(big.builder, TreeId::inode_file, 1);
-         std::array<std::byte, kBlockSize> block;
-         device->peek(parent.v * kBlockSize, block);
-         const auto header = *decode_node_header(block);
-         auto children = *decode_children(block, header);
-         children[1].first.offset += 1;
-         InteriorBuilder interior;
-         for (const ChildRef& child : children) interior.add(child);
-         std::array<std::byte, kBlockSize> changed;
-         interior.finish(changed, header.level, header.identity, header.serial, parent);
-         change_node(*device, big.builder, parent, [&](std::span<std::byte> bytes) { std::ranges::copy(changed, bytes.begin()); });
-         return device;
-       }},
+      {"304-order", Code::keys_out_of_order, with_keys(raise_second)},
+      {"304-too-low", Code::keys_out_of_order, with_keys(lower_first_of_a_file)},
       {"305-block-sum", Code::block_sum_wrong, with_image([](Superblock& s) { ++s.inode_file.blocks; })},
       {"306-misplaced", Code::map_node_misplaced,
        with_node(TreeId::reverse_map, 0, 1, [](auto bytes) { bytes[45] ^= std::byte{0xA8}; })},
@@ -356,6 +390,10 @@ std::vector<DamageCase> name_cases() {
        })},
       {"605-entry-count", Code::entry_count_wrong, with_attributes(dir_of, [](Attributes& a) { a.entries = 9; })},
       {"606-dangling", Code::entry_dangling, with_entry(sub_of, 3, [](const Small&, Dirent& e) { e.ino = Ino{9999}; })},
+      // A file and all it had is lost, and the log still has a change of it, as a cleaner's.
+      {"606-log", Code::entry_dangling, with_log([](const Small& s, Items& items) {
+         std::erase_if(items, [&](const auto& item) { return item.first.ino == s.other; });
+       }, [](const Small& s) -> Record { return ClearRange{s.other, 1, 2, true}; })},
       {"607-type", Code::entry_type_wrong, with_entry(dir_of, 3, [](const Small&, Dirent& e) { e.type = DT_FIFO; })},
       {"608-parent", Code::parent_wrong, with_attributes(sub_of, [](Attributes& a) { a.parent = kRootIno; })},
       {"609-directory-twice", Code::directory_twice, with_items([](const Small& s, Items& items) {
@@ -375,6 +413,13 @@ std::vector<DamageCase> name_cases() {
          encode_attributes(attributes, value);
        })},
       {"611-links", Code::link_count_wrong, with_attributes(file_of, [](Attributes& a) { a.nlink = 5; })},
+      {"611-log", Code::link_count_wrong, with_log([](const Small& s, Items& items) {
+         Bytes& value = items.at({s.file, ItemKind::attributes, 0});
+         Attributes attributes = *decode_attributes(value);
+         attributes.nlink = 5;
+         value.clear();
+         encode_attributes(attributes, value);
+       }, new_directory_xattr)},
       {"612-not-in-orphans", Code::not_in_orphans,
        with_items([](const Small& s, Items& items) { items.erase({kOrphanIno, ItemKind::orphan, s.orphan.v}); })},
       {"613-orphan-linked", Code::orphan_has_links,

@@ -93,6 +93,7 @@ TEST(RepairFull, EachNodeLost) {
       const auto done = repair(*device, fsck::recover, {.search = true});
       ASSERT_TRUE(done.ok()) << "block " << nodes[i].v << (unclean ? ", unclean: " : ": ") << done.error().message();
       EXPECT_EQ(done->errors_left(), 0U) << "block " << nodes[i].v << "\n" << check::test::lines(done->after);
+      EXPECT_EQ(done->actions.count(ActionCode::log_cut), 0U) << "block " << nodes[i].v;
     }
   }
 }
@@ -132,7 +133,7 @@ TEST(RepairFull, ALogThatHasNoRoomIsNotCut) {
   const auto image = populated_image(true);
   for (const Errc why : {Errc::no_space, Errc::no_memory}) {
     const auto device = image->snapshot();
-    const auto done = repair(*device, [why](io::BlockDevice&, bool) -> Status { return why; }, {});
+    const auto done = repair(*device, [why](io::BlockDevice&, Tolerance) -> Status { return why; }, {});
     ASSERT_TRUE(done.fails_with(why));
     EXPECT_THAT(done.error().message(), testing::HasSubstr("varve salvage"));
     expect_same_blocks(*image, *device);

@@ -32,7 +32,7 @@ TEST_F(Newer, ItsLogIsNotCut) {
   const auto image = populated_image(true);
   change_supers(*image, forbid_writing);
   expect_refused(*image, "feature bits 40");
-  const auto replay = [](io::BlockDevice&, bool) -> Status { return Errc::unknown_feature; };
+  const auto replay = [](io::BlockDevice&, Tolerance) -> Status { return Errc::unknown_feature; };
   EXPECT_TRUE(repair(*populated_image(true), replay, {}).fails_with(Errc::unknown_feature));
 }
 

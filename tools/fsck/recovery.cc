@@ -6,9 +6,9 @@
 
 namespace varve::fsck {
 
-Status recover(io::BlockDevice& device, bool accept_log_damage) {
+Status recover(io::BlockDevice& device, repair::Tolerance tolerance) {
   spdlog::set_level(spdlog::level::err);  // the report says what was done
-  return varve::recover(device, accept_log_damage);
+  return varve::recover(device, tolerance);
 }
 
 }  // namespace varve::fsck

@@ -2,14 +2,16 @@
 #pragma once
 
 #include "fs/filesystem.h"
+#include "repair/repair.h"
 
 namespace varve {
 
-// Mounts with the engine, which replays the log, and unmounts. `accept_log_damage`: repair::Recover.
-inline Status recover(io::BlockDevice& device, bool accept_log_damage) {
+// repair::Recover with the engine: mounts and unmounts.
+inline Status recover(io::BlockDevice& device, repair::Tolerance tolerance) {
   fs::Options options;
   options.background = options.cleaner = false;
-  options.accept_log_damage = accept_log_damage;
+  options.drop_lost_inodes = tolerance >= repair::Tolerance::lost_inodes;
+  options.accept_log_damage = tolerance >= repair::Tolerance::log_damage;
   auto filesystem = TRY(fs::Filesystem::mount(device, options));
   return filesystem->unmount();
 }
