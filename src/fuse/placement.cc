@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -27,10 +28,14 @@ bool set_policy(int policy) {
   return ::pthread_setschedparam(::pthread_self(), policy, &none) == 0;
 }
 
-// Whether a thread may leave SCHED_IDLE again, tried on one that nobody needs.
+// Whether a thread may leave SCHED_IDLE again, tried on one that nobody needs. False, too, if there is none to be had.
 bool may_leave_idle() {
   bool may = false;
-  std::thread([&may] { may = set_policy(SCHED_IDLE) && set_policy(SCHED_OTHER); }).join();
+  try {
+    std::thread([&may] { may = set_policy(SCHED_IDLE) && set_policy(SCHED_OTHER); }).join();
+  } catch (const std::system_error&) {
+    return false;
+  }
   return may;
 }
 
