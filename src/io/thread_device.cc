@@ -23,9 +23,12 @@ class ThreadQueue : public PollQueue, private CompletionSink {
 
   void kick() override {
     if (held_back_.empty()) return;
-    in_pool_ += held_back_.size();
-    device_.pool().add(held_back_, *this);
-    held_back_.clear();
+    if (device_.pool().add(held_back_, *this)) {
+      in_pool_ += held_back_.size();
+      held_back_.clear();
+    } else {
+      carry_out();
+    }
   }
 
   std::size_t in_flight() const override { return in_flight_; }
@@ -43,6 +46,15 @@ class ThreadQueue : public PollQueue, private CompletionSink {
   }
 
  private:
+  // Without a thread for it, whoever waits does it.
+  void carry_out() {
+    for (; !held_back_.empty(); held_back_.pop_back(), ++in_pool_) {
+      IoRequest& request = *held_back_.back();
+      request.error = device_.execute(request);
+      finished(request);
+    }
+  }
+
   // Called by the pool's threads. Signals under the lock, so that the owner cannot see the last request and destroy the
   // queue while this thread still needs it.
   void finished(IoRequest& request) override {

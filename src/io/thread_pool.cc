@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <system_error>
+#include <exception>
 
 #include "io/fd_device.h"
 
@@ -36,22 +36,33 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::add(std::span<IoRequest* const> requests, CompletionSink& sink) {
-  const std::lock_guard lock(mutex_);
-  for (IoRequest* request : requests) jobs_.push_back(Job{request, &sink});
-  const SignalsBlocked guard;
-  for (std::size_t free = idle_; free < jobs_.size() && threads_.size() < max_threads_; ++free) {
-    try {
-      threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {
-      if (threads_.empty()) throw;
-      break;  // fewer threads do
-    }
+bool ThreadPool::add(std::span<IoRequest* const> requests, CompletionSink& sink) {
+  const std::lock_guard lock(mutex_);  // until the end: what is taken back, no thread has seen
+  const std::size_t before = jobs_.size();
+  try {
+    for (IoRequest* request : requests) jobs_.push_back(Job{request, &sink});
+    start_threads();
+  } catch (const std::exception&) {
+    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(before), jobs_.end());
+    return false;
   }
   if (requests.size() == 1) {
     changed_.notify_one();
   } else {
     changed_.notify_all();
+  }
+  return true;
+}
+
+void ThreadPool::start_threads() {
+  const SignalsBlocked guard;
+  for (std::size_t free = idle_; free < jobs_.size() && threads_.size() < max_threads_; ++free) {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::exception&) {
+      if (threads_.empty()) throw;
+      break;  // fewer threads do
+    }
   }
 }
 

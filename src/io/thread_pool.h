@@ -28,7 +28,8 @@ class ThreadPool {
   ThreadPool(FdDevice& device, unsigned max_threads) : device_(device), max_threads_(max_threads) {}
   ~ThreadPool();
 
-  void add(std::span<IoRequest* const> requests, CompletionSink& sink);
+  // False: there is not one thread to be had for them, or no memory, and none of them has been taken.
+  [[nodiscard]] bool add(std::span<IoRequest* const> requests, CompletionSink& sink);
 
  private:
   struct Job {
@@ -36,6 +37,7 @@ class ThreadPool {
     CompletionSink* sink;
   };
 
+  void start_threads();
   void work();
 
   FdDevice& device_;

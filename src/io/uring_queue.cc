@@ -63,7 +63,11 @@ UringQueue::~UringQueue() {
 }
 
 UringQueue::Operation& UringQueue::make_operation(IoRequest& request) {
-  if (unused_.empty()) unused_.push_back(&operations_.emplace_back());
+  if (unused_.empty()) {
+    operations_.emplace_back();
+    if (unused_.capacity() < operations_.size()) unused_.reserve(2 * operations_.size());  // giving back needs no memory
+    unused_.push_back(&operations_.back());
+  }
   Operation& operation = *unused_.back();
   unused_.pop_back();
   operation.transfer.start(request);
@@ -71,13 +75,13 @@ UringQueue::Operation& UringQueue::make_operation(IoRequest& request) {
 }
 
 void UringQueue::submit(IoRequest& request) {
-  ++in_flight_;
   request.error = check_request(request, device_.geometry(), device_.read_only());
   if (request.error) {
     rejected_.push_back(&request);
   } else {
     backlog_.push_back(&make_operation(request));
   }
+  ++in_flight_;
 }
 
 void UringQueue::kick() {
@@ -167,10 +171,8 @@ bool UringQueue::prepare(Operation& operation) {
   IoRequest& request = transfer.request();
   const bool block_discard = request.kind == IoKind::discard && device_.geometry().is_block_device;
   if (block_discard && !device_.ring_discards()) {
+    hand_to_pool(request);
     unused_.push_back(&operation);
-    ++in_pool_;
-    IoRequest* const job = &request;
-    device_.pool().add({&job, 1}, *this);
     return true;
   }
   io_uring_sqe* entry = next_entry();
@@ -205,6 +207,16 @@ bool UringQueue::prepare(Operation& operation) {
   set_tag(entry, tagged(&operation, kOperation));
   ++in_ring_;
   return true;
+}
+
+// Without a thread for it, whoever waits does it.
+void UringQueue::hand_to_pool(IoRequest& request) {
+  IoRequest* const job = &request;
+  if (!device_.pool().add({&job, 1}, *this)) {
+    request.error = device_.execute(request);
+    finished(request);
+  }
+  ++in_pool_;
 }
 
 void UringQueue::prepare_discard(io_uring_sqe* entry, const IoRequest& request) {

@@ -52,6 +52,7 @@ class UringQueue : public IoQueue, private CompletionSink {
   io_uring_sqe* next_entry();
   void fill();
   bool prepare(Operation& operation);
+  void hand_to_pool(IoRequest& request);
   void prepare_discard(io_uring_sqe* entry, const IoRequest& request);
   void arm_watches();
   void submit_entries();
