@@ -69,7 +69,7 @@ class IoQueue {
   virtual void kick() = 0;                      // hands everything held back to the device, in one system call if it can
   virtual unsigned poll() = 0;                  // kick(), then runs callbacks of what has completed; returns how many
   // kick(), then sleeps until a completion, a readable watched descriptor, post() or wake(), or the timeout
-  // (negative: for ever); runs the callbacks of all of them; returns how many ran.
+  // (negative: for ever); runs the callbacks of all of them, even if one throws; returns how many ran. Watches stay.
   virtual unsigned wait(std::int64_t timeout_ns) = 0;
   // Whether wait() may keep the CPU busy for a moment while requests are in flight, which shortens it. Off at first.
   virtual void may_spin(bool) {}

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <system_error>
 
+#include "io/first_exception.h"
+
 namespace varve::io {
 
 // Blocking on purpose: a ring's read of a non-blocking descriptor would fail with EAGAIN instead of waiting.
@@ -54,7 +56,9 @@ unsigned Mailbox::run() {
     tasks.swap(tasks_);
     has_tasks_.store(false);
   }
-  for (auto& task : tasks) task();
+  FirstException thrown;
+  for (auto& task : tasks) thrown.run(task);
+  thrown.rethrow();
   return static_cast<unsigned>(tasks.size());
 }
 

@@ -31,7 +31,7 @@ class Mailbox {
   bool has_wake() const { return woken_.load(std::memory_order_acquire); }
   void drain();        // takes the descriptor's count and clears the flag
   void acknowledge();  // clears the flag when something else (a ring) took the count
-  unsigned run();      // runs the tasks posted so far
+  unsigned run();      // runs the tasks posted so far, all of them even if one throws
   bool take_wake() { return woken_.load(std::memory_order_acquire) && woken_.exchange(false); }
 
  private:

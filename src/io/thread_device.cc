@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "io/first_exception.h"
 #include "io/poll_queue.h"
 #include "io/request.h"
 
@@ -38,10 +39,12 @@ class ThreadQueue : public PollQueue, private CompletionSink {
     if (!has_completed_.load(std::memory_order_acquire)) return 0;
     std::vector<IoRequest*> completed = take_completed();
     in_pool_ -= completed.size();
+    FirstException thrown;
     for (IoRequest* request : completed) {
       --in_flight_;
-      complete(*request, request->error);
+      thrown.run([request] { complete(*request, request->error); });
     }
+    thrown.rethrow();
     return static_cast<unsigned>(completed.size());
   }
 

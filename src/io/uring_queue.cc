@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "io/first_exception.h"
+
 namespace varve::io {
 
 namespace {
@@ -247,13 +249,16 @@ unsigned UringQueue::run_rejected() {
   std::vector<IoRequest*> rejected;
   rejected.swap(rejected_);
   in_flight_ -= rejected.size();
-  for (IoRequest* request : rejected) complete(*request, request->error);
+  FirstException thrown;
+  for (IoRequest* request : rejected) thrown.run([request] { complete(*request, request->error); });
+  thrown.rethrow();
   return static_cast<unsigned>(rejected.size());
 }
 
 // Completions are copied out before any callback runs: a callback may use the queue, and its entries with it.
 unsigned UringQueue::reap() {
   unsigned ran = 0;
+  FirstException thrown;
   std::size_t budget = 2 * std::size_t{ring_.get()->sq.ring_entries};
   for (;;) {
     io_uring_cqe* entries[kBatch];
@@ -261,7 +266,8 @@ unsigned UringQueue::reap() {
     const unsigned count = io_uring_peek_batch_cqe(ring_.get(), entries, kBatch);
     for (unsigned i = 0; i < count; ++i) completions[i] = Completion{entries[i]->user_data, entries[i]->res};
     io_uring_cq_advance(ring_.get(), count);
-    for (unsigned i = 0; i < count; ++i) ran += handle(completions[i]);
+    for (unsigned i = 0; i < count; ++i) thrown.run([&] { ran += handle(completions[i]); });
+    thrown.rethrow();  // what is left in the ring stays there for the next time
     if (count < kBatch || budget < kBatch) return ran;
     budget -= kBatch;
   }
@@ -334,6 +340,7 @@ void UringQueue::watch(int fd, std::function<void()> readable) {
   auto watch = std::make_shared<Watch>();
   watch->fd = fd;
   watch->readable = std::move(readable);
+  to_arm_.reserve(watches_.size() + 1);  // arming again needs no memory
   watches_[fd] = watch;
   to_arm_.push_back(std::move(watch));
 }
@@ -342,13 +349,13 @@ void UringQueue::unwatch(int fd) {
   const auto found = watches_.find(fd);
   if (found == watches_.end()) return;
   const std::shared_ptr<Watch> watch = found->second;
+  if (watch->armed) leaving_.push_back(watch);
   watches_.erase(found);
   watch->removed = true;
   if (!watch->armed) {
     std::erase(to_arm_, watch);
     return;
   }
-  leaving_.push_back(watch);
   io_uring_sqe* entry = next_entry();
   if (!entry) return;  // it goes when the descriptor becomes readable
   io_uring_prep_poll_remove(entry, tagged(watch.get(), kWatch));
@@ -368,8 +375,10 @@ unsigned UringQueue::handle_watch(Watch& watch, int result) {
     watches_.erase(watch.fd);
     return 0;
   }
-  watch.readable();
+  FirstException thrown;
+  thrown.run(watch.readable);
   if (!watch.removed) to_arm_.push_back(keep);
+  thrown.rethrow();
   return 1;
 }
 
