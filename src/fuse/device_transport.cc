@@ -1,11 +1,14 @@
 #include "fuse/device_transport.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/clock.h"
 #include "fuse/protocol.h"
@@ -22,7 +25,15 @@ constexpr std::uint64_t kShortAway = 2'000'000;  // ns that a thread looks away;
 constexpr std::uint64_t kLongAway = 32'000'000;
 constexpr std::size_t kStartEvery = 4;             // messages after which the device gets to see what they ask for
 constexpr int kAlone = 4;                        // messages that came one by one
+constexpr std::uint64_t kReportEvery = 10'000'000'000;  // ns
 constexpr std::size_t kLargeTransfer = 32u << 10;  // takes so long to serve that the others should look meanwhile
+
+// Of a read: the connection has ended (ECONNRESET is that of a socket), or the descriptor is none of a connection. Others,
+// ENOMEM and EFAULT where memory is limited, pass; what was to be read then, the kernel has answered itself.
+bool means_end(int error) {
+  constexpr std::array kEnds = {ENODEV, ECONNABORTED, ECONNRESET, EBADF, EPERM, EINVAL};
+  return std::ranges::find(kEnds, error) != kEnds.end();
+}
 
 // The kernel wakes every thread that watches the device, and one of them gets the message. For the others that is a
 // wake-up of a CPU for nothing, which costs the caller more than its request does. So a thread that gets few of the
@@ -38,15 +49,15 @@ class DevicePort : public Port {
   ~DevicePort() override { pause(); }
 
   void pause() override {
-    look_again();
+    if (away_until_) be_back();
     if (watching_) queue_.unwatch(fd_);
     watching_ = false;
   }
 
   void resume() override {
     if (watching_ || ended_) return;
+    watch();
     watching_ = true;
-    queue_.watch(fd_, [this] { drain(); });
   }
 
   std::int64_t rest() override {
@@ -72,7 +83,7 @@ class DevicePort : public Port {
       readers_.rouse();
     }
     const std::uint64_t all = readers_.messages() - window_start_;
-    if (all < kWindow || !watching_) return;
+    if (all < kWindow || !watching_ || away_until_) return;
     if (taken_ * kFairShare >= all)
       away_ns_ = kShortAway;
     else if (!readers_.expects_large(Clock::system().monotonic_ns()))
@@ -93,16 +104,23 @@ class DevicePort : public Port {
   }
 
   void look_again() {
-    if (!away_until_) return;
+    watch();  // first: where memory is lacking for it, this is tried again
+    be_back();
+  }
+
+  void be_back() {
     away_until_ = 0;
     readers_.remove_away(queue_);
     start_window();
+  }
+
+  void watch() {
     queue_.watch(fd_, [this] { drain(); });
   }
 
   // False when there is nothing more to read now.
   bool receive() {
-    if (!buffer_) buffer_ = pool_.take(BufferPool::kMaxBytes);
+    if (!has_buffer()) return false;
     std::byte* const message = buffer_.data() + kMessageOffset;
     const ssize_t got = ::read(fd_, message, buffer_.size() - kMessageOffset);
     if (got > 0) {
@@ -116,8 +134,30 @@ class DevicePort : public Port {
     }
     if (got < 0 && (errno == EINTR || errno == ENOENT)) return true;  // ENOENT: given up before it was read
     if (got < 0 && errno == EAGAIN) return false;
-    end(got == 0 || errno == ENODEV ? 0 : errno);
+    if (got == 0 || means_end(errno))
+      end(got == 0 || errno == ENODEV ? 0 : errno);
+    else
+      try_later(errno);
     return false;
+  }
+
+  bool has_buffer() {
+    try {
+      if (!buffer_) buffer_ = pool_.take(BufferPool::kMaxBytes);
+    } catch (const std::bad_alloc&) {
+      try_later(ENOMEM);
+    }
+    return static_cast<bool>(buffer_);
+  }
+
+  // Messages wait with the kernel meanwhile, or another thread takes them.
+  void try_later(int error) {
+    const std::uint64_t now = Clock::system().monotonic_ns();
+    if (now >= next_report_) {
+      spdlog::error("messages of the kernel cannot be taken at the moment: {}", std::strerror(error));
+      next_report_ = now + kReportEvery;
+    }
+    look_away();
   }
 
   // One that takes long to serve, by its data or by those it asks for.
@@ -150,7 +190,8 @@ class DevicePort : public Port {
   std::uint64_t window_start_ = 0;  // …so many of all
   int alone_ = 0;
   std::uint64_t away_ns_ = kShortAway;
-  std::uint64_t away_until_ = 0;  // monotonic ns; 0: looking
+  std::uint64_t away_until_ = 0;   // monotonic ns; 0: looking
+  std::uint64_t next_report_ = 0;  // the same; of errors that pass
 };
 
 }  // namespace

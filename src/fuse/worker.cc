@@ -61,7 +61,6 @@ void Worker::serve(io::IoQueue& queue, Placement& placement) {
     wait(queue);
     placement.woken(holding);
     recycle_finished();
-    limit_intake();
   }
   pool_->forget_call();
 }
@@ -69,6 +68,7 @@ void Worker::serve(io::IoQueue& queue, Placement& placement) {
 // Requests catch what they lack (Request::guarded), but taking messages and completions needs memory, too.
 void Worker::wait(io::IoQueue& queue) {
   try {
+    limit_intake();
     queue.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
   } catch (const std::bad_alloc&) {
     spdlog::critical("out of memory: a request may stay without an answer");
@@ -130,11 +130,11 @@ void Worker::limit_intake() {
   bool too_much = pool_->leased_bytes() > request_bytes_;
   if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [queue = queue_] { queue->wake(); });
   if (too_much == paused_ || stopping_) return;
-  paused_ = too_much;
   if (too_much)
     port_->pause();
   else
     port_->resume();
+  paused_ = too_much;  // now: what has thrown is tried again
 }
 
 }  // namespace varve::fuse

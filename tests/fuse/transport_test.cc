@@ -2,6 +2,11 @@
 #include "fuse/device_transport.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
 
 #include "fuse/fake_kernel.h"
 #include "io/mem_device.h"
@@ -31,6 +36,20 @@ class TransportTest : public ::testing::Test {
   void poll_until(const std::function<bool()>& condition) {
     for (int i = 0; i < 100 && !condition(); ++i) queue->wait(kSecond / 10);
     ASSERT_TRUE(condition());
+  }
+
+  // As a serving thread does; false when it has looked often enough.
+  bool serve_until(Port& port, const std::function<bool()>& condition, int looks = 500) {
+    for (int i = 0; i < looks && !condition(); ++i) {
+      const std::int64_t rest = port.rest();
+      queue->wait(rest < 0 ? kSecond / 100 : std::min(rest, kSecond / 100));
+    }
+    return condition();
+  }
+  bool last_is(const std::string& name) const {
+    if (sink.messages.empty()) return false;
+    const Bytes& last = sink.messages.back();
+    return Bytes(last.begin() + sizeof(fuse_in_header), last.end()) == name_bytes(name);
   }
 
   io::MemDevice device{8 << 20};
@@ -93,6 +112,53 @@ TEST_F(TransportTest, TellsTheEndOnce) {
   EXPECT_EQ(*sink.end, 0);
   port->resume();
   EXPECT_EQ(queue->poll(), 0U) << "watches on after the end";
+}
+
+TEST_F(TransportTest, AnErrorOfReadingThatPasses) {
+  const auto memory = std::make_shared<LargeMemory>(BufferPool::kMaxBytes);
+  const auto part = memory->bytes().first(BufferPool::kMaxBytes);
+  BufferPool unwritable(0, memory, part);
+  ASSERT_EQ(::mprotect(part.data(), part.size(), PROT_NONE), 0);
+  const auto port = transport.open(*queue, unwritable, sink);
+  kernel.send(FUSE_LOOKUP, 1, name_bytes("first"));
+  EXPECT_FALSE(serve_until(*port, [&] { return !sink.messages.empty() || sink.end; }, 20));
+  EXPECT_FALSE(sink.end);
+  ASSERT_EQ(::mprotect(part.data(), part.size(), PROT_READ | PROT_WRITE), 0);
+  kernel.send(FUSE_LOOKUP, 1, name_bytes("second"));
+  EXPECT_TRUE(serve_until(*port, [&] { return last_is("second"); }));
+  kernel.hang_up();
+  EXPECT_TRUE(serve_until(*port, [&] { return sink.end.has_value(); }));
+}
+
+// No mapping of the size of a message's buffer, as long as it lives.
+class NoRoomForBuffers {
+ public:
+  NoRoomForBuffers() {
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    ::getrlimit(RLIMIT_AS, &before_);
+    const rlimit now{pages * BufferPool::kPage + BufferPool::kMaxBytes / 2, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &now), 0);
+  }
+  ~NoRoomForBuffers() { ::setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(TransportTest, ALackOfBuffersPasses) {
+  const auto port = transport.open(*queue, pool, sink);
+  kernel.send(FUSE_LOOKUP, 1, name_bytes("patient"));
+  {
+    const NoRoomForBuffers none;
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_NO_THROW(queue->wait(kSecond / 1000));
+      port->rest();
+    }
+  }
+  EXPECT_THAT(sink.messages, testing::IsEmpty());
+  EXPECT_TRUE(serve_until(*port, [&] { return last_is("patient"); }));
 }
 
 TEST_F(TransportTest, RepliesGoOutWhole) {
