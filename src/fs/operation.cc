@@ -1,7 +1,12 @@
 #include "fs/operation.h"
 
+#include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "fs/engine.h"
@@ -27,93 +32,166 @@ class Resumption {
 };
 using ResumptionPtr = std::shared_ptr<Resumption>;
 
-// One of the things that are waited for; there is time to be counted until came().
+// One of the things that are waited for; copies are of the same one. There is time to be counted until it has come.
 class Awaited {
  public:
-  Awaited(Engine& engine, WaitCause cause, ResumptionPtr resumption)
-      : engine_(engine), cause_(cause), since_(engine.store().clock().monotonic_ns()), resumption_(std::move(resumption)) {
-    resumption_->add();
+  Awaited(Engine& engine, std::optional<WaitCause> cause, const ResumptionPtr& resumption)
+      : state_(std::make_shared<State>(engine, cause, engine.store().clock().monotonic_ns(), resumption)) {
+    resumption->add();
   }
   void came() const {
-    engine_.wait_times().add(cause_, engine_.store().clock().monotonic_ns() - since_);
-    resumption_->done();
+    if (state_->is_over.exchange(true)) return;
+    Engine& engine = state_->engine;
+    if (state_->cause) engine.wait_times().add(*state_->cause, engine.store().clock().monotonic_ns() - state_->since);
+    state_->resumption->done();
+  }
+  // It could not be asked for.
+  void give_up() const {
+    if (!state_->is_over.exchange(true)) state_->resumption->done();
   }
 
  private:
-  Engine& engine_;
-  WaitCause cause_;
-  std::uint64_t since_;
-  ResumptionPtr resumption_;
+  struct State {
+    State(Engine& its_engine, std::optional<WaitCause> its_cause, std::uint64_t begun, ResumptionPtr its_resumption)
+        : engine(its_engine), cause(its_cause), since(begun), resumption(std::move(its_resumption)) {}
+    Engine& engine;
+    const std::optional<WaitCause> cause;
+    const std::uint64_t since;
+    const ResumptionPtr resumption;
+    std::atomic<bool> is_over{false};
+  };
+  std::shared_ptr<State> state_;
 };
 
-void start_node_read(Engine& engine, Wait& wait, const meta::NodeWant& want, const ResumptionPtr& resumption) {
+// Begins one wait of an operation.
+class Beginning {
+ public:
+  Beginning(Engine& engine, Wait& wait, const ResumptionPtr& resumption)
+      : engine_(engine), wait_(wait), resumption_(resumption) {}
+
+  void everything() {
+    nodes();
+    data();
+    trim();
+    log();
+    checkpoint();
+  }
+
+ private:
+  // Calls start(awaited), which must not have begun anything if it throws.
+  template <class Start>
+  void await(std::optional<WaitCause> cause, Start&& start) {
+    const Awaited awaited(engine_, cause, resumption_);
+    try {
+      start(awaited);
+    } catch (...) {
+      awaited.give_up();
+      throw;
+    }
+  }
+
+  void nodes();
+  void data();
+  void trim();
+  void log();
+  void checkpoint();
+  void read_node(const meta::NodeWant& want);
+  void read_data(DataRead& read);
+
+  Engine& engine_;
+  Wait& wait_;
+  const ResumptionPtr& resumption_;
+};
+
+void take_node(Engine& engine, Wait& wait, const meta::NodeWant& want, AlignedBuffer& block, int error) {
+  Result<meta::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
+  if (!error) node = engine.store().nodes().insert(want, std::move(block));
+  if (node.ok()) {
+    wait.pins[want.ref.address.v] = {want.ref.crc, *node};
+  } else {
+    engine.store().note_error(node.error().code(), want.ref.address, {});
+    wait.node_errors.insert_or_assign(want.ref.address.v, std::pair(want.ref.crc, node.error()));
+  }
+}
+
+void Beginning::read_node(const meta::NodeWant& want) {
   auto block = std::make_shared<AlignedBuffer>(kBlockSize);
   auto request = std::make_unique<io::IoRequest>();
   request->kind = io::IoKind::read;
   request->offset = want.ref.address.v << kBlockShift;
   request->add(block->data(), kBlockSize);
-  engine.store().io().start(std::move(request), [&engine, &wait, want, block,
-                                                 awaited = Awaited(engine, WaitCause::node, resumption)](int error) {
-    Result<meta::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
-    if (!error) node = engine.store().nodes().insert(want, std::move(*block));
-    if (node.ok()) {
-      wait.pins[want.ref.address.v] = {want.ref.crc, *node};
-    } else {
-      engine.store().note_error(node.error().code(), want.ref.address, {});
-      wait.node_errors.insert_or_assign(want.ref.address.v, std::pair(want.ref.crc, node.error()));
-    }
-    awaited.came();
+  await(WaitCause::node, [&](const Awaited& awaited) {
+    engine_.store().io().start(std::move(request), [&engine = engine_, &wait = wait_, want, block, awaited](int error) {
+      try {
+        take_node(engine, wait, want, *block, error);
+      } catch (const std::bad_alloc&) {
+        wait.lacks_memory = true;
+      }
+      awaited.came();
+    });
   });
 }
 
-void start_data_read(Engine& engine, DataRead& read, const ResumptionPtr& resumption) {
+void Beginning::nodes() {
+  std::vector<meta::NodeWant> nodes;
+  nodes.swap(wait_.nodes);
+  std::unordered_set<std::uint64_t> seen;
+  std::erase_if(nodes, [&](const meta::NodeWant& want) { return !seen.insert(want.ref.address.v).second; });
+  // Of a former view, if they are there: let go of them now, before another thread may bring the first of the new ones.
+  for (const meta::NodeWant& want : nodes) wait_.pins.erase(want.ref.address.v);
+  for (const meta::NodeWant& want : nodes) read_node(want);
+}
+
+void Beginning::read_data(DataRead& read) {
   auto request = std::make_unique<io::IoRequest>();
   request->kind = io::IoKind::read;
   request->offset = read.address.v << kBlockShift;
   request->add(read.target, std::size_t{read.blocks} * kBlockSize);
   read.started = true;
-  engine.store().io().start(std::move(request), [&read, awaited = Awaited(engine, WaitCause::data, resumption)](int error) {
-    read.error = error;
-    read.done = true;
-    awaited.came();
+  await(WaitCause::data, [&](const Awaited& awaited) {
+    engine_.store().io().start(std::move(request), [&read, awaited](int error) {
+      read.error = error;
+      read.done = true;
+      awaited.came();
+    });
   });
 }
 
+void Beginning::data() {
+  for (DataRead& read : wait_.reads)
+    if (!read.started) read_data(read);
+}
+
+void Beginning::trim() {
+  if (wait_.trim.count && !wait_.trim.started)
+    await({}, [&](const Awaited& awaited) { engine_.start_discard(wait_.trim, [awaited] { awaited.came(); }); });
+  if (std::exchange(wait_.trim.for_turn, false))
+    await({}, [&](const Awaited& awaited) { engine_.trim_turn().when_free([awaited] { awaited.came(); }); });
+}
+
+void Beginning::log() {
+  if (const auto lsn = std::exchange(wait_.for_durable, std::nullopt)) {
+    await(WaitCause::durable, [&](const Awaited& awaited) {
+      engine_.store().log().durability().when_durable(*lsn, [awaited](Status) { awaited.came(); });
+    });
+  }
+  if (std::exchange(wait_.for_room, false))
+    await(WaitCause::in_flight, [&](const Awaited& awaited) { engine_.store().log().when_room([awaited] { awaited.came(); }); });
+}
+
+void Beginning::checkpoint() {
+  if (!std::exchange(wait_.for_settled, false)) return;
+  await(wait_.for_space ? WaitCause::space : WaitCause::memory,
+        [&](const Awaited& awaited) { engine_.store().when_settled([awaited] { awaited.came(); }); });
+  engine_.request_checkpoint(std::exchange(wait_.for_space, false));
+}
+
+// What has been started writes to the operation and its buffers: so nothing is thrown, but noted for when that has come.
 void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
-  std::vector<meta::NodeWant> nodes;
-  nodes.swap(wait.nodes);
-  std::unordered_map<std::uint64_t, bool> seen;
-  for (const meta::NodeWant& want : nodes)
-    if (seen.emplace(want.ref.address.v, true).second) {
-      wait.pins.erase(want.ref.address.v);  // of a former view, if it is there: let go of it now
-      start_node_read(engine, wait, want, resumption);
-    }
-  for (DataRead& read : wait.reads)
-    if (!read.started) start_data_read(engine, read, resumption);
-  if (wait.trim.count && !wait.trim.started) {
-    resumption->add();
-    engine.start_discard(wait.trim, [resumption] { resumption->done(); });
-  }
-  if (std::exchange(wait.trim.for_turn, false)) {
-    resumption->add();
-    engine.trim_turn().when_free([resumption] { resumption->done(); });
-  }
-  if (wait.for_durable) {
-    const Lsn lsn = *wait.for_durable;
-    wait.for_durable.reset();
-    const Awaited awaited(engine, WaitCause::durable, resumption);
-    engine.store().log().durability().when_durable(lsn, [awaited](Status) { awaited.came(); });
-  }
-  if (wait.for_settled) {
-    wait.for_settled = false;
-    const Awaited awaited(engine, wait.for_space ? WaitCause::space : WaitCause::memory, resumption);
-    engine.store().when_settled([awaited] { awaited.came(); });
-    engine.request_checkpoint(std::exchange(wait.for_space, false));
-  }
-  if (wait.for_room) {
-    wait.for_room = false;
-    const Awaited awaited(engine, WaitCause::in_flight, resumption);
-    engine.store().log().when_room([awaited] { awaited.came(); });
+  try {
+    Beginning(engine, wait, resumption).everything();
+  } catch (const std::exception&) {
+    wait.lacks_memory = true;
   }
 }
 
@@ -153,12 +231,14 @@ void Operation::block() {
   if (engine_.store().io().background()) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return ready; });
-    return;
   }
   while (!is_ready()) {
     if (engine_.store().io().pump()) continue;
     engine_.work(space);
   }
+  if (lacks_memory()) throw std::bad_alloc();
 }
+
+bool Operation::lacks_memory() const { return wait_->lacks_memory; }
 
 }  // namespace varve::fs

@@ -40,10 +40,14 @@ class Operation {
   Wait& wait() { return *wait_; }
 
   // After Errc::would_block: calls `ready` once, on the thread of `queue`, when the call should be repeated. Never calls
-  // it before returning. `queue` is the queue of the calling thread, which must go on polling it.
+  // it before returning. `queue` is the queue of the calling thread, which must go on polling it. If it throws, nothing is
+  // under way for this operation, and `ready` is never called.
   void resume(io::IoQueue& queue, std::function<void()> ready);
-  // After Errc::would_block: blocks the calling thread until the call should be repeated.
+  // After Errc::would_block: blocks the calling thread until the call should be repeated. Throws std::bad_alloc only when
+  // nothing is under way any more.
   void block();
+  // After resume(): there was no memory for what was waited for, so that repeating the call is of no use.
+  bool lacks_memory() const;
 
  private:
   Engine& engine_;
@@ -61,9 +65,10 @@ auto block_on(Operation& operation, Attempt&& attempt) {
   }
 }
 
-// What attempt() returns; Errc::no_memory if it throws std::bad_alloc.
+// What attempt() returns; Errc::no_memory if it throws std::bad_alloc, or if the operation lacks memory already.
 template <class Attempt>
-auto guarded(Attempt& attempt) -> decltype(attempt()) {
+auto guarded(const Operation& operation, Attempt& attempt) -> decltype(attempt()) {
+  if (operation.lacks_memory()) return Errc::no_memory;
   try {
     return attempt();
   } catch (const std::bad_alloc&) {
@@ -73,17 +78,23 @@ auto guarded(Attempt& attempt) -> decltype(attempt()) {
 
 // Calls attempt() until it has an answer and then finish(result), without ever blocking; for threads that serve a queue.
 // `attempt` and `finish` must keep what they use alive (the operation, the request's message). finish may run before
-// this returns.
+// this returns; it is called in any case, and when nothing is under way for the operation.
 template <class Attempt, class Finish>
 void run(io::IoQueue& queue, Operation& operation, Attempt attempt, Finish finish) {
-  auto result = guarded(attempt);
+  auto result = guarded(operation, attempt);
   if (!result.fails_with(Errc::would_block)) {
     finish(std::move(result));
     return;
   }
-  operation.resume(queue, [&queue, &operation, attempt = std::move(attempt), finish = std::move(finish)]() mutable {
-    run(queue, operation, std::move(attempt), std::move(finish));
-  });
+  std::shared_ptr<std::pair<Attempt, Finish>> kept;
+  try {
+    kept = std::make_shared<std::pair<Attempt, Finish>>(std::move(attempt), std::move(finish));
+    operation.resume(queue, [&queue, &operation, kept] {
+      run(queue, operation, std::move(kept->first), std::move(kept->second));
+    });
+  } catch (const std::bad_alloc&) {
+    (kept ? kept->second : finish)(decltype(result)(Errc::no_memory));
+  }
 }
 
 }  // namespace varve::fs

@@ -1,5 +1,7 @@
 // Discarding what is free.
 #include <algorithm>
+#include <cerrno>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,17 +71,22 @@ bool Engine::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& i
 void Engine::start_discard(Trim& trim, std::function<void()> came) {
   const auto& geometry = store_->segments().geometry();
   const SegmentId first{trim.next - trim.count};
-  auto request = std::make_unique<io::IoRequest>();
-  request->kind = io::IoKind::discard;
-  request->offset = geometry.start_of(first).v << kBlockShift;
-  request->length = trim.count * geometry.blocks << kBlockShift;
   trim.started = true;
-  store_->io().start(std::move(request), [this, &trim, first, came = std::move(came)](int error) {
+  const auto done = [this, &trim, first, came = std::move(came)](int error) {
     for (std::uint64_t i = 0; i < trim.count; ++i) store_->segments().discarded(SegmentId{first.v + i});
     trim.error = error;
     trim_turn_.give_back();
     came();
-  });
+  };
+  try {
+    auto request = std::make_unique<io::IoRequest>();
+    request->kind = io::IoKind::discard;
+    request->offset = geometry.start_of(first).v << kBlockShift;
+    request->length = trim.count * geometry.blocks << kBlockShift;
+    store_->io().start(std::move(request), done);
+  } catch (const std::bad_alloc&) {  // others wait for the turn, and for the segments
+    done(ENOMEM);
+  }
 }
 
 }  // namespace varve::fs

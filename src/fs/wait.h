@@ -1,6 +1,7 @@
 // What an operation waits for, and what it has been given so far (operation.h).
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <optional>
 #include <span>
@@ -71,6 +72,8 @@ struct Wait {
   bool for_room = false;          // less in flight
   std::optional<Lsn> for_durable;
   Retry retry = Retry::no;        // handled inside the filesystem, never seen by the caller
+
+  std::atomic<bool> lacks_memory{false};  // for what the last wait was to bring: the operation cannot go on
 
   // Kept until the operation ends.
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, meta::NodePtr>> pins;  // by address, with the CRC

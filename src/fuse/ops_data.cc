@@ -79,19 +79,21 @@ void reply_piece(Request& r, const FileRange& range, const AheadPiecePtr& piece)
   read_range(r, range);
 }
 
+void read_claimed(Request& r, const FileRange& range, const AheadPiecePtr& piece) {
+  if (!piece)
+    read_range(r, range);
+  else if (!piece->when_done([&r, range, piece] { r.post([&r, range, piece] { reply_piece(r, range, piece); }); }))
+    reply_piece(r, range, piece);
+}
+
 void read_stream(Request& r, const FileRange& range) {
   // The request may be over before the pieces are started.
   ReadAhead& ahead = r.session().read_ahead();
   io::IoQueue& queue = r.queue();
   const auto pool = r.pool();
   const auto pieces = ahead.follow(range);
-  const auto piece = ahead.claim(range);
-  if (!piece)
-    read_range(r, range);
-  else if (!piece->when_done([&r, range, piece] { r.post([&r, range, piece] { reply_piece(r, range, piece); }); }))
-    reply_piece(r, range, piece);
-  for (const auto& next : pieces)
-    next->start(queue, pool, [&ahead, range = next->range()] { ahead.drop(range); });
+  r.guarded([&] { read_claimed(r, range, ahead.claim(range)); });
+  for (const auto& piece : pieces) ahead.start(piece, queue, pool);
 }
 
 void seek(Request& r, std::uint64_t offset, fs::SeekKind kind) {

@@ -1,6 +1,7 @@
 #include "fuse/read_ahead.h"
 
 #include <algorithm>
+#include <new>
 
 namespace varve::fuse {
 
@@ -33,6 +34,14 @@ void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void
     ready = std::move(ready_);
   }
   if (ready) ready();
+}
+
+void AheadPiece::give_up() {
+  {
+    std::lock_guard lock(mutex_);
+    if (done_) return;
+  }
+  finish(Errc::no_memory, [] {});
 }
 
 bool AheadPiece::when_done(std::function<void()> ready) {
@@ -71,13 +80,27 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
   stream.planned = std::max(stream.planned, stream.end);
   for (; stream.planned < stream.end + kWindow && bytes_ + size <= max_bytes_; stream.planned += range.bytes) {
     const FileRange next{range.ino, stream.planned, range.bytes, range.keep_atime};
-    const auto [at, is_new] = pieces_.try_emplace({next.ino.v, next.offset});
-    if (!is_new) continue;
-    at->second = {std::make_shared<AheadPiece>(fs_, next), now};
-    fresh.push_back(at->second.piece);
+    if (pieces_.contains({next.ino.v, next.offset})) continue;
+    try {
+      fresh.reserve(fresh.size() + 1);
+      const auto piece = std::make_shared<AheadPiece>(fs_, next);
+      pieces_.try_emplace({next.ino.v, next.offset}, Waiting{piece, now});
+      fresh.push_back(piece);
+    } catch (const std::bad_alloc&) {
+      break;  // it can be read when it is asked for
+    }
     bytes_ += size;
   }
   return fresh;
+}
+
+void ReadAhead::start(const AheadPiecePtr& piece, io::IoQueue& queue, const std::shared_ptr<BufferPool>& pool) {
+  try {
+    piece->start(queue, pool, [this, range = piece->range()] { drop(range); });
+  } catch (const std::bad_alloc&) {
+    drop(piece->range());
+    piece->give_up();
+  }
 }
 
 // Requests of one window may come in any order.

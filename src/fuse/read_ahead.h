@@ -37,6 +37,7 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
 
   // Begins to read, on the thread of `queue`; calls `useless` when it found nothing.
   void start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless);
+  void give_up();  // instead: it is done, with nothing
   // Calls `ready` when content() may be asked, on the thread that reads. False: it may be asked now.
   bool when_done(std::function<void()> ready);
   // The first `bytes` of the range, fewer at the end of the file, as long as the piece lives; none if reading failed or
@@ -76,8 +77,10 @@ class ReadAhead {
 
   // The piece with all of this range, the caller's from now on; null if there is none.
   AheadPiecePtr claim(const FileRange& range);
-  // The kernel has asked for this range: the pieces to start now.
+  // The kernel has asked for this range: the pieces to start now, by start(), since whoever claims one waits for it.
   std::vector<AheadPiecePtr> follow(const FileRange& range);
+  // On the thread of `queue`. A piece that there is no memory to start is dropped and done.
+  void start(const AheadPiecePtr& piece, io::IoQueue& queue, const std::shared_ptr<BufferPool>& pool);
   void drop(const FileRange& range);
   void expire();  // the pieces that have waited too long; follow() does so, too
 

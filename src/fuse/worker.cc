@@ -108,6 +108,8 @@ void Worker::disconnected(int error) {
 Request& Worker::free_request() {
   if (free_.empty()) {
     requests_.push_back(std::make_unique<Request>(RequestHost{session_, *queue_, pool_, finished_}));
+    finished_.reserve(requests_.capacity());  // ending one needs no memory
+    free_.reserve(requests_.capacity());
     free_.push_back(requests_.back().get());
   }
   Request& request = *free_.back();

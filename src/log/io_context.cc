@@ -51,23 +51,27 @@ void IoContext::count(const io::IoRequest& request) {
 
 void IoContext::start(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
   count(*request);
-  io::IoRequest* raw = request.release();
   const bool is_inline = !serving_queue && inline_queue_;
-  raw->done = [this, is_inline, done = std::move(done)](io::IoRequest& finished) {
+  request->done = [this, is_inline, done = std::move(done)](io::IoRequest& finished) mutable {
     const int error = finished.error;
-    auto callback = done;  // `finished` owns this closure: keep what is called alive past its deletion
+    const auto callback = std::move(done);  // `finished` owns this closure: keep what is called alive past its deletion
     if (is_inline) inline_flights_.erase(&finished);
     delete &finished;
     callback(error);
   };
+  // It belongs to the queue once that has taken it, which may lack the memory for that.
   if (serving_queue) {
-    serving_queue->submit(*raw);
+    serving_queue->submit(*request);
+    (void)request.release();
   } else if (is_inline) {
-    inline_flights_.insert(raw);
-    inline_queue_->submit(*raw);
-  } else if (!post_to_service(*raw)) {
-    raw->error = ECANCELED;
-    raw->done(*raw);
+    inline_flights_.insert(request.get());
+    inline_queue_->submit(*request.release());
+  } else if (post_to_service(*request)) {
+    (void)request.release();
+  } else {
+    io::IoRequest& refused = *request.release();
+    refused.error = ECANCELED;
+    refused.done(refused);
   }
 }
 

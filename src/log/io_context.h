@@ -46,7 +46,7 @@ class IoContext {
   void set_service_queue(io::IoQueue* queue);
 
   // Starts one request; `done(error)` runs on the queue it went to (errno or 0), or at once with ECANCELED when the service
-  // has ended. Thread-safe. The buffers must live until then.
+  // has ended. Thread-safe. The buffers must live until then. If it throws, nothing has been started.
   void start(std::unique_ptr<io::IoRequest> request, std::function<void(int error)> done);
 
   // Without background threads: completes what the inline queue has. Returns how much it completed.

@@ -1,0 +1,97 @@
+// Memory that is lacking anywhere in an operation: it is answered once, and not before what it has begun has come.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "io/mem_device.h"
+#include "log/io_context.h"
+#include "support/failing_allocations.h"
+#include "support/fs_fixture.h"
+
+namespace varve::fs {
+namespace {
+
+using test::FailingAllocations;
+
+constexpr std::size_t kParts = 6;  // of the file: a block and a hole each
+
+class LackOfMemory : public ::testing::TestWithParam<FailingAllocations::Which> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(test::make_image(device_, {}).ok());
+    ASSERT_TRUE(mounted_.mount().ok());
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(mounted_.make("/" + std::to_string(i), S_IFREG | 0644).ok());
+    file_ = mounted_.make("/file", S_IFREG | 0644)->ino;
+    for (std::size_t i = 0; i < kParts; ++i) {
+      const std::vector<std::byte> data(kBlockSize, std::byte(i + 1));
+      ASSERT_TRUE(mounted_.write(file_, 2 * i * kBlockSize, data).ok());
+    }
+  }
+
+  void forget_what_was_read() {
+    ASSERT_TRUE(mounted_.unmount().ok());
+    ASSERT_TRUE(mounted_.mount().ok());
+  }
+
+  // False: no allocation was left to fail.
+  bool read(std::size_t nth) {
+    Operation operation(mounted_.fs().engine(), {});
+    AlignedBuffer buffer((2 * kParts - 1) * kBlockSize);
+    std::optional<Result<std::size_t>> answer;
+    std::size_t answers = 0, in_flight = 0;
+    const log::ServingScope scope(*queue_);
+    queue_->wait(0);  // what the queue itself needs, it has
+    FailingAllocations failing(nth, GetParam());
+    EXPECT_NO_THROW(run(
+        *queue_, operation, [&] { return mounted_.fs().read(operation, file_, 0, buffer.span()); },
+        [&](Result<std::size_t> result) {
+          ++answers;
+          in_flight = queue_->in_flight();
+          answer = std::move(result);
+        }));
+    for (int looks = 0; looks < 100 && (!answers || queue_->in_flight()); ++looks) look();
+    failing.end();
+    EXPECT_EQ(answers, 1U);
+    EXPECT_EQ(in_flight, 0U) << "answered too early";
+    if (answer) check(*answer, buffer);
+    return failing.any_failed();
+  }
+
+  void look() {
+    try {
+      queue_->wait(1'000'000);
+    } catch (const std::bad_alloc&) {  // as a serving thread does
+    }
+  }
+
+  static void check(const Result<std::size_t>& answer, const AlignedBuffer& buffer) {
+    if (!answer.ok()) {
+      EXPECT_TRUE(answer.fails_with(Errc::no_memory)) << answer.error().message();
+      return;
+    }
+    EXPECT_EQ(*answer, buffer.size());
+    for (std::size_t i = 0; i < kParts; ++i) EXPECT_EQ(buffer.data()[2 * i * kBlockSize], std::byte(i + 1));
+  }
+
+  io::MemDevice device_{64u << 20};
+  test::ManualClock clock_;
+  SeededRandom random_{1};
+  test::FsFixture mounted_{device_, test::test_options(clock_, random_)};
+  Ino file_;
+  std::unique_ptr<io::IoQueue> queue_ = device_.make_queue();
+};
+
+TEST_P(LackOfMemory, IsAnsweredWhenNothingIsInFlight) {
+  std::size_t nth = 0;
+  for (bool any_failed = true; any_failed && !HasFailure(); ++nth) {
+    SCOPED_TRACE(nth);
+    forget_what_was_read();
+    any_failed = read(nth);
+  }
+  EXPECT_GT(nth, 40U) << "a read that takes some steps";
+}
+
+INSTANTIATE_TEST_SUITE_P(Once, LackOfMemory, testing::Values(FailingAllocations::Which::one));
+INSTANTIATE_TEST_SUITE_P(FromThenOn, LackOfMemory, testing::Values(FailingAllocations::Which::all_from_it));
+
+}  // namespace
+}  // namespace varve::fs
