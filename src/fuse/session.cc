@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
+#include "fs/engine.h"
 #include "fuse/opcodes.h"
 #include "fuse/privilege.h"
 #include "fuse/status_json.h"
@@ -86,6 +87,7 @@ std::string Session::status_json() {
   mount["source"] = settings_.source;
   mount["mount_point"] = settings_.mount_point;
   mount["pid"] = ::getpid();
+  mount["read_only"] = fs_.engine().options().read_only;  // asked for; the filesystem's own may come from a failure
   if (const Agreement* agreed = agreement()) {
     mount["protocol"] = fmt::format("{}.{}", agreed->reply.major, agreed->reply.minor);
     mount["features"] = agreed->feature_names();

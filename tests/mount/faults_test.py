@@ -57,6 +57,16 @@ class Faults(unittest.TestCase):
         self.assertTrue(status["read_only_reason"])
         self.assertNotEqual(status["last_error"], None)
         self.assertIn(status["read_only_reason"], command(BIN / "varve", "status", image.dir).stdout)
+        return status["read_only_reason"]
+
+    def expect_unclean_umount(self, image):
+        """It ends, and says that the image is not what an unmount promises, and why."""
+        reason = self.expect_read_only(image)
+        done = image.umount(check=False)
+        self.assertFalse(image.is_mounted())
+        self.assertNotEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("clean end", done.stderr)
+        self.assertIn(reason, done.stderr)
 
     def test_the_host_has_no_room(self):
         """A sparse image on a small filesystem. When there is room again, a new mount has all that was fsynced."""
@@ -71,7 +81,7 @@ class Faults(unittest.TestCase):
         self.assertGreater(len(self.kept), 20)
         self.expect_read_only(image)
         self.check_kept(image.dir)
-        image.umount(check=False)
+        self.expect_unclean_umount(image)
         image.clean_up()
         command("mount", "-o", "remount,size=400M", host)
         image.fsck("--data")
@@ -166,7 +176,7 @@ class Faults(unittest.TestCase):
         self.limit(0)
         self.expect_read_only(image)  # it is back, but what was lost meanwhile is not
         self.check_kept(image.dir)
-        image.umount(check=False)
+        self.expect_unclean_umount(image)
         image.clean_up()
         image.fsck("--data")
         image.mount()
@@ -182,7 +192,7 @@ class Faults(unittest.TestCase):
         self.assertNotEqual(self.keep(image.dir, 400, "more", 1_000_000), 0)
         self.expect_read_only(image)
         self.check_kept(image.dir)
-        image.umount(check=False)
+        self.expect_unclean_umount(image)
         image.clean_up()
         done = image.mount(check=False)
         self.assertNotEqual(done.returncode, 0)

@@ -35,7 +35,8 @@ std::string program_of(const std::string& process) {
 // What is asked of the daemon before it goes. Without `pidfd` only its lock on the image tells whether it has ended.
 struct Daemon {
   std::string source;
-  bool read_only = false;
+  bool read_only = false;  // asked for at the mount: the image is left as it was
+  std::string failure;     // why it has become read-only since
   int pid = 0;
   int pidfd = -1;
 
@@ -58,18 +59,19 @@ struct Daemon {
   }
 };
 
-Status ask(const std::string& directory, Daemon& daemon) {
-  MountClient client = TRY(MountClient::open(directory));
+Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
+  MountClient client = TRY(MountClient::open(mounted.directory));
   const auto status = TRY(client.status());
   daemon.source = status["mount"].value("source", "");
-  daemon.read_only = status.value("read_only", false);
+  daemon.read_only = status["mount"].value("read_only", mounted.read_only);  // a daemon from before an update does not say so
+  if (!daemon.read_only && status.value("read_only", false)) daemon.failure = status.value("read_only_reason", "");
   daemon.find(status["mount"].value("pid", 0));
   return {};
 }
 
 // The kernel keeps even root out of what a user has mounted for himself alone, but lets root unmount it.
 Status ask_or_guess(const fuse::MountEntry& mounted, Daemon& daemon) {
-  const Status asked = ask(mounted.directory, daemon);
+  const Status asked = ask(mounted, daemon);
   if (!asked.fails_with(Errc::access) || ::geteuid() != 0) return asked;
   daemon.source = mounted.source;
   daemon.read_only = mounted.read_only;
@@ -119,9 +121,18 @@ Status in_use(const Daemon& daemon, std::ostream& err) {
   return {};
 }
 
+Error not_clean(const Daemon& daemon) {
+  const std::string why = daemon.failure.empty() ? "" : fmt::format(", having become read-only ({})", daemon.failure);
+  return Error(Errc::io,
+               fmt::format("{}: unmounted, but the daemon could not bring it to a clean end{}: see its log; the "
+                           "next mount recovers it",
+                           daemon.source, why));
+}
+
 Status check_clean(const Daemon& daemon, std::ostream& err) {
   wait_for_end(daemon, err);
   const auto device = wait_for_device(daemon, err);
+  if (!daemon.failure.empty()) return not_clean(daemon);  // whatever can be read now: not all that was written is there
   if (device.fails_with(Errc::in_use))
     TRY(in_use(daemon, err));
   if (daemon.read_only) return {};
@@ -129,11 +140,7 @@ Status check_clean(const Daemon& daemon, std::ostream& err) {
   AlignedBuffer block(kBlockSize);
   TRY((*device)->read(0, block.span()));
   const format::Superblock super = TRY(format::decode_superblock(block.span()));
-  if (super.clean) return {};
-  return Error(Errc::io,
-               fmt::format("{}: unmounted, but the daemon could not bring it to a clean end: see its log; the "
-                           "next mount recovers it",
-                           daemon.source));
+  return super.clean ? Status() : not_clean(daemon);
 }
 
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
