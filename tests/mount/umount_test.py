@@ -25,6 +25,16 @@ class Umount(unittest.TestCase):
         self.assertEqual((self.dir / "f").read_text(), "still here")
         image.check_all()
 
+    def test_who_watches_does_not_keep_the_mount_busy(self):
+        image = self.made()
+        image.mount()
+        watching = subprocess.Popen([BIN / "varve", "top", "-b", "-d", "60", self.dir], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(watching.communicate)
+        self.addCleanup(watching.kill)
+        self.assertIn(str(self.dir), watching.stdout.readline())  # the first view: then it waits
+        image.umount(timeout=50)
+        image.fsck("--data")
+
     def test_unmount_says_what_it_waits_for(self):
         if not IS_ROOT:
             self.skipTest("needs root: a mount namespace that keeps the mount")

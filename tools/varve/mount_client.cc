@@ -103,4 +103,9 @@ Result<std::uint64_t> MountClient::trim() {
   return range.len;
 }
 
+Result<nlohmann::ordered_json> mount_status(const std::string& directory) {
+  MountClient client = TRY(MountClient::open(directory));
+  return client.status();
+}
+
 }  // namespace varve::tool

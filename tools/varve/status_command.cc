@@ -28,11 +28,6 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode);  // a dead mount point is one as well
 }
 
-Result<nlohmann::ordered_json> mount_status(const std::string& directory) {
-  MountClient client = TRY(MountClient::open(directory));  // anew each time: it must not keep the mount busy
-  return client.status();
-}
-
 Result<nlohmann::ordered_json> image_status(const std::string& path) {
   if (const auto mounted = fuse::find_mount_of(fuse::resolve_mount_point(path)))
     return mount_status(mounted->directory);

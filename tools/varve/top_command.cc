@@ -75,8 +75,7 @@ Status watch(const Arguments& arguments, IoLayer& io) {
   Time::time_point then;
   std::optional<Screen> screen;
   for (unsigned i = 0; !arguments.count || i < arguments.count; ++i) {
-    MountClient client = TRY(MountClient::open(arguments.directory));  // anew each time: it must not keep the mount busy
-    auto now = TRY(client.status());
+    auto now = TRY(mount_status(arguments.directory));
     const auto at = Time::now();
     const double seconds = before.is_null() ? static_cast<double>(now.value("uptime_seconds", std::uint64_t{1}))
                                             : std::chrono::duration<double>(at - then).count();
