@@ -100,6 +100,16 @@ class Scrub(MountTest):
         again = self.report("--rate", "0")
         self.assertGreaterEqual(again["started"], end["finished"])
 
+    def test_who_waits_hears_that_somebody_stopped_it(self):
+        waiting = subprocess.Popen([BIN / "varve", "scrub", "-r", "1M", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(waiting.kill)
+        wait_until(lambda: self.report("--status")["state"] == "running", 60, "the scrub has begun")
+        self.scrub("--stop")
+        out, err = waiting.communicate(timeout=60)
+        self.assertEqual(waiting.returncode, 1, out)
+        self.assertIn("stopped", err)
+
     def test_goes_on_after_a_kill(self):
         self.report("--background", "--rate", "2M")
         wait_until(lambda: self.report("--status")["verified_blocks"] > 256, 60, "the scrub moves")

@@ -73,8 +73,10 @@ Status scrub(const Arguments& arguments, IoLayer& io) {
   if (arguments.stop || arguments.status || arguments.background) return {};
   if (const auto errors = state.value("errors", std::uint64_t{0}))
     return Error(Errc::corrupt, fmt::format("{}: {} places are damaged", arguments.directory, errors));
-  if (state.value("state", "") == "failed")
-    return Error(Errc::io, fmt::format("{}: {}", arguments.directory, state.value("reason", "")));
+  const std::string end = state.value("state", "");
+  if (end == "failed") return Error(Errc::io, fmt::format("{}: {}", arguments.directory, state.value("reason", "")));
+  if (end == "stopped")
+    return Error(Errc::interrupted, fmt::format("{}: stopped before its end; the next scrub goes on from there", arguments.directory));
   return {};
 }
 
