@@ -49,8 +49,11 @@ std::uint64_t ActionLog::count(ActionCode code) const {
   return found == counts_.end() ? 0 : found->second;
 }
 
-bool ActionLog::is_safe() const {
-  return std::ranges::all_of(counts_, [](const auto& entry) { return safety_of(entry.first) == Safety::safe; });
+std::uint64_t ActionLog::losses() const {
+  std::uint64_t sum = 0;
+  for (const auto& [code, count] : counts_)
+    if (safety_of(code) == Safety::lossy) sum += count;
+  return sum;
 }
 
 Status demand_safe(const ActionLog& actions, const std::string& device) {

@@ -75,8 +75,9 @@ class ActionLog {
 
   void add(ActionCode code, Ino ino = {}, std::string detail = {}, Ino last_ino = {});
   std::uint64_t count(ActionCode code) const;
+  std::uint64_t losses() const;  // lossy ones
   bool empty() const { return counts_.empty(); }
-  bool is_safe() const;  // nothing lossy
+  bool is_safe() const { return losses() == 0; }
 
   const std::vector<Action>& kept() const { return kept_; }
   const std::map<ActionCode, std::uint64_t>& counts() const { return counts_; }

@@ -1,4 +1,5 @@
 // varve salvage: what it copies out of whole, damaged and cut-off images.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,14 +27,22 @@ class Salvage : public testing::Test {
   }
   ~Salvage() override { files::remove_all(folder_); }
 
-  nlohmann::json salvage(const io::MemDevice& image) {
+  // What it prints; the more arguments come before the others.
+  std::string salvaged(const io::MemDevice& image, std::vector<const char*> more = {}) {
     EXPECT_TRUE(image.save(folder_ / "image").ok());
     std::ostringstream out, err;
     std::istringstream in;
     const std::string source = folder_ / "image", target = folder_ / "out";
-    const char* const argv[] = {"varve", "salvage", "--json", source.c_str(), target.c_str()};
-    EXPECT_EQ(tool::run(5, argv, {in, out, err}), 0) << err.str();
-    return out.str().empty() ? nlohmann::json{} : nlohmann::json::parse(out.str());
+    std::vector<const char*> argv{"varve", "salvage"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    argv.insert(argv.end(), {source.c_str(), target.c_str()});
+    EXPECT_EQ(tool::run(static_cast<int>(argv.size()), argv.data(), {in, out, err}), 0) << err.str();
+    return out.str();
+  }
+
+  nlohmann::json salvage(const io::MemDevice& image) {
+    const std::string out = salvaged(image, {"--json"});
+    return out.empty() ? nlohmann::json{} : nlohmann::json::parse(out);
   }
 
   // Files whose copies differ from `expected`: missing, of another size, or with other bytes.
@@ -74,21 +83,34 @@ TEST_F(Salvage, CopiesEverythingOfAWholeImage) {
   EXPECT_EQ(files::status(folder_ / "out/a/file").permissions(), files::perms{0644});
 }
 
+// Wherever the fourth block of /a/file stands.
+void spoil_file(io::MemDevice& image, const Seen& expected) {
+  const auto& wanted = expected.inodes.at(expected.paths.at("/a/file")).blocks;
+  std::array<std::byte, kBlockSize> block;
+  for (std::uint64_t b = 0; b < image.geometry().blocks(); ++b) {
+    image.peek(b * kBlockSize, block);
+    if (!std::ranges::equal(block, wanted[3])) continue;
+    block[5] ^= std::byte{1};
+    image.poke(b * kBlockSize, block);
+  }
+}
+
 TEST_F(Salvage, DamagedBlocksBecomeHoles) {
   const auto image = populated_image(false);
   const Seen expected = look_at(*image->snapshot());
-  const auto& wanted = expected.inodes.at(expected.paths.at("/a/file")).blocks;
-  std::array<std::byte, kBlockSize> block;
-  for (std::uint64_t b = 0; b < image->geometry().blocks(); ++b) {
-    image->peek(b * kBlockSize, block);
-    if (!std::ranges::equal(block, wanted[3])) continue;
-    block[5] ^= std::byte{1};
-    image->poke(b * kBlockSize, block);
-  }
+  spoil_file(*image, expected);
   const auto report = salvage(*image);
   EXPECT_EQ(report["damaged_blocks"], 1) << report.dump(1);
   EXPECT_EQ(report["losses"][0]["what"], "holes instead of bytes 12288-16383");
   EXPECT_EQ(differences(expected), (std::set<std::string>{"/a/file", "/a/b/hard"}));
+}
+
+TEST_F(Salvage, RepairsThatLoseNothingAreNoLosses) {
+  const auto image = populated_image(true);
+  spoil_file(*image, look_at(*image->snapshot()));
+  const std::string said = salvaged(*image);
+  EXPECT_THAT(said, testing::HasSubstr("0 repairs lost something"));
+  EXPECT_THAT(said, testing::HasSubstr("1 blocks are holes"));
 }
 
 std::unique_ptr<io::MemDevice> first_half_of(const io::MemDevice& image) {

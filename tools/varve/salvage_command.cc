@@ -42,7 +42,7 @@ void print_text(const Salvaged& s, const Arguments& arguments, std::ostream& out
   if (s.copy.loss_count > 0 || !s.repair.actions.is_safe())
     out << fmt::format("Not everything could be had: {} repairs lost something, {} things could not be copied, {} blocks are "
                        "holes.\n",
-                       s.repair.actions.kept().size(), s.copy.loss_count, s.copy.damaged_blocks);
+                       s.repair.actions.losses(), s.copy.loss_count, s.copy.damaged_blocks);
 }
 
 void print_json(const Salvaged& s, std::ostream& out) {
