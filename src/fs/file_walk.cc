@@ -59,7 +59,7 @@ Result<std::optional<Ino>> FileWalk::next() {
 
 std::optional<Ino> FileWalk::enter(const Entry& entry) {
   if (entry.type == DT_REG) return entry.ino;
-  if (entry.type == DT_DIR) {
+  if (entry.type == DT_DIR && entered_.insert(entry.ino).second) {
     Level level;
     level.directory = entry.ino;
     levels_.push_back(std::move(level));

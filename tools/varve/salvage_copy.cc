@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/buffer.h"
@@ -87,6 +88,7 @@ class Copier {
   SalvageReport& report_;
   AlignedBuffer buffer_;
   std::unordered_map<Ino, std::string> first_paths_;  // of files with several names
+  std::unordered_set<Ino> entered_{kRootIno};  // directories; names that no repair has judged may lead back to one
 };
 
 std::vector<Copier::Name> Copier::list(Ino ino, const std::string& path) {
@@ -147,6 +149,10 @@ Status Copier::cannot(const char* what, const std::string& path) {
 }
 
 Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::string& name, const std::string& path) {
+  if (entered_.contains(attr.ino)) {
+    report_.lose(path, "leads to a directory that is being copied, or has been, by another name");
+    return {};
+  }
   if (::mkdirat(parent, name.c_str(), 0700) != 0) return cannot("cannot be made", path);
   const Descriptor directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.ok()) {
@@ -154,6 +160,7 @@ Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::strin
     return {};
   }
   ++report_.directories;
+  entered_.insert(attr.ino);
   TRY(copy_entries(attr.ino, directory.get(), path));
   copy_attributes(fs_, attr, {parent, name, directory.get(), path}, report_);
   return {};
