@@ -151,8 +151,8 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
   std::unique_ptr<Departure> departure;
   if (end == End::signalled)
     departure = depart(*mount.point, *mount.session, lifetime);
-  else if (!mount.point->is_connected())  // else the kernel would ask while nobody serves: it is closed before it is detached
-    (void)mount.point->detach(Detach::now);  // whoever aborts a connection leaves a dead mount
+  else if (!mount.point->is_connected())  // nobody serves any more: one that is alive is closed before it is detached
+    mount.point->detach_dead();  // whoever aborts a connection leaves a dead mount
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
   if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());

@@ -156,18 +156,20 @@ void MountPoint::close() {
   // is mounted there now.
   ::fuse_session_destroy(session_);
   session_ = nullptr;
-  (void)detach(Detach::now);
+  detach_dead();
 }
 
 int MountPoint::fd() const { return ::fuse_session_fd(session_); }
 
 bool MountPoint::is_there() const {
   if (!device_) return false;
+  if (device_->empty()) return is_dead(directory_);  // what is alive may be anybody's
   const auto top = find_mount(directory_);
-  return top ? top->device == *device_ : device_->empty();
+  return top && top->device == *device_;
 }
 
 bool MountPoint::is_connected() const {
+  if (!session_) return false;
   pollfd connection{fd(), POLLIN, 0};
   return ::poll(&connection, 1, 0) == 0 || !(connection.revents & POLLERR);
 }
@@ -184,6 +186,12 @@ void MountPoint::tune() const {
 Status MountPoint::detach(Detach how) const {
   if (!is_there()) return Error(Errc::not_found, fmt::format("{}: not mounted, or under something else", directory_));
   return fuse::detach(directory_, how);
+}
+
+// When the connection has ended the device number is free, and may be that of what has been mounted there since; but that is
+// alive. In this order: what is found while the connection stands is ours, and may not answer any more.
+void MountPoint::detach_dead() const {
+  if (is_there() && (is_connected() || is_dead(directory_))) (void)fuse::detach(directory_, Detach::now);
 }
 
 Status detach(const std::string& directory, Detach how) {

@@ -38,9 +38,11 @@ class MountPoint {
 
   int fd() const;
   const std::string& directory() const { return directory_; }
-  bool is_there() const;      // not gone, and under nothing else; as this process sees its directory
+  // Not gone, and under nothing else, as this process sees its directory. To be believed while it is connected.
+  bool is_there() const;
   bool is_connected() const;  // it is still mounted somewhere, or used
-  Status detach(Detach how) const;  // as above. Errc::not_found: not there
+  Status detach(Detach how) const;  // as above, while it is connected. Errc::not_found: not there
+  void detach_dead() const;  // when its connection has ended. Like close() for the thread that ends the mount
   // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter.
   void tune() const;
   void close();  // the connection; callers of what is still open get errors from now on
@@ -50,7 +52,7 @@ class MountPoint {
 
   fuse_session* session_;
   std::string directory_;
-  std::optional<std::string> device_;  // once mounted: tells it from others at its directory; empty where there is no /proc
+  std::optional<std::string> device_;  // once mounted: its own until the connection ends; empty where there is no /proc
 };
 
 }  // namespace varve::fuse

@@ -100,6 +100,25 @@ class Signals(unittest.TestCase):
         other.check_all()
         self.expect_all_of_it()
 
+    def test_its_device_number_is_used_again(self):
+        (self.dir / "f").write_bytes(b"x" * SIZE)
+        command("sync", "-f", self.dir)  # so that the kernel need not ask the daemon for anything when it is unmounted
+        number, daemon = os.stat(self.dir).st_dev, self.image.daemon()
+        os.kill(daemon, signal.SIGSTOP)
+        command("umount", "-i", "-l", self.dir)
+        other = self.made()
+        other.dir = self.dir
+        other.mount()
+        if os.stat(self.dir).st_dev != number:
+            self.skipTest("the kernel has given the device number to somebody else")
+        (self.dir / "g").write_text("the other one")
+        os.kill(daemon, signal.SIGCONT)
+        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+        self.assertTrue(other.is_mounted())
+        self.assertEqual((self.dir / "g").read_text(), "the other one")
+        other.check_all()
+        self.image.check_all()
+
     def test_something_else_on_top(self):
         self.use(self.dir)
         command("mount", "-t", "tmpfs", "none", self.dir)
