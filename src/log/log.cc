@@ -211,17 +211,15 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
 }
 
 void Log::submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
-  bool ask = false, given_up = false;
+  bool ask = false;
   {
     std::lock_guard lock(held_mutex_);
-    given_up = given_up_;
-    if (!epoch_on_disk_ && !given_up) {
+    if (!epoch_on_disk_ || given_up_) {
       held_.push_back({std::move(request), std::move(done)});
-      ask = !epoch_asked_;
-      epoch_asked_ = true;
+      ask = !epoch_asked_ && !given_up_;
+      epoch_asked_ |= ask;
     }
   }
-  if (given_up) return done(ECANCELED);
   if (request) io_.start(std::move(request), std::move(done));
   if (ask && epoch_wanted_) epoch_wanted_();
 }
@@ -241,7 +239,7 @@ void Log::epoch_written() {
   {
     std::lock_guard lock(held_mutex_);
     epoch_on_disk_ = true;
-    held.swap(held_);
+    if (!given_up_) held.swap(held_);
   }
   for (HeldChunk& chunk : held) io_.start(std::move(chunk.request), std::move(chunk.done));
 }

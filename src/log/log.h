@@ -82,7 +82,8 @@ class Log {
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
   void epoch_written();
-  // Nothing is written any more: chunks that are held end with an error, so that who waits for less in flight goes on.
+  // No chunk is written any more: those that are held end with an error, so that who waits for less in flight goes on. Who
+  // waits is told by this call, never by write_chunk(), which holds the gate closed: to be repeated after that.
   void give_up();
   // A new epoch that the next chunks carry; the caller has it in the superblocks already (after a recovery).
   std::uint64_t epoch() const { return epoch_; }

@@ -161,6 +161,7 @@ Result<Lsn> Store::seal(Seal purpose) {
     lsn = Sealer(*this).run(purpose == Seal::commit);
   }
   if (!lsn.ok()) go_read_only(lsn.error());
+  if (read_only()) log_.give_up();  // it may have become so with the gate closed
   if (epoch_due() && !io_.background()) TRY(write_epoch());
   return lsn;
 }
@@ -212,6 +213,7 @@ Status Store::checkpoint(const CheckpointRequest& request) {
     checkpoint_running_ = false;
   }
   if (!status.ok()) go_read_only(status.error());
+  if (read_only()) log_.give_up();
   wake_waiters();
   return status;
 }

@@ -78,7 +78,7 @@ RULES = [
          [Edit(STORE, "super_.chain_crc}, options_.random->next(), false);",
                "super_.chain_crc}, OFF ? super_.epoch : options_.random->next(), false);")]),
     Rule("H17-order", "chunks are written and no superblock says which epoch is theirs",
-         [Edit("src/log/log.cc", "    if (!epoch_on_disk_ && !given_up) {\n", "    if (!epoch_on_disk_ && !given_up && !OFF) {\n")]),
+         [Edit("src/log/log.cc", "    if (!epoch_on_disk_ || given_up_) {\n", "    if ((!epoch_on_disk_ && !OFF) || given_up_) {\n")]),
     Rule("H19", "a checkpoint says that the log before its barrier is yet to be replayed",
          [Edit(CHECKPOINT, "  lsn_ = TRY(Sealer(store_).run(false));\n",
                "  const log::ChainPosition unsealed = store_.log_.position();\n  lsn_ = TRY(Sealer(store_).run(false));\n"),
