@@ -17,9 +17,9 @@ bool BadBlocks::knows(SegmentId segment, const LiveBlock& block) const {
   return bad != at->second.bad.end() && bad->second == block.crc;
 }
 
-void BadBlocks::pin(SegmentId segment, const log::SegmentInfo& info, bool sound_left) {
+void BadBlocks::pin(SegmentId segment, const log::SegmentInfo& info, Pin kind) {
   Segment& s = segments_[segment];
-  s.pin = sound_left ? Pin::sound_left : Pin::bad_only;
+  s.pin = kind;
   s.live = info.live();
   s.touched = info.touched;
 }
@@ -46,6 +46,7 @@ bool BadBlocks::still_pins(SegmentId segment, std::span<const LiveBlock> live, c
     return false;
   }
   at->second.bad = std::move(bad);
+  if (at->second.pin == Pin::unmapped) at->second.pin = Pin::bad_only;  // its maps have been read
   at->second.live = info.live();
   at->second.touched = info.touched;
   return true;

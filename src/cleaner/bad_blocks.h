@@ -23,9 +23,14 @@ class BadBlocks {
   bool knows(SegmentId segment, const LiveBlock& block) const;
   bool is_full() const { return blocks_ >= kMost; }
 
-  // What lives in the segment cannot all be moved; so it looked then. `sound_left`: sound blocks are there, too.
-  void pin(SegmentId segment, const log::SegmentInfo& info, bool sound_left);
-  enum class Pin : std::uint8_t { none, sound_left, bad_only };
+  enum class Pin : std::uint8_t {
+    none,
+    sound_left,  // beside the bad blocks
+    bad_only,
+    unmapped,  // its part of the maps cannot be read: nothing can be moved away, nor written into its holes
+  };
+  // What lives in the segment cannot all be moved; so it looked then.
+  void pin(SegmentId segment, const log::SegmentInfo& info, Pin kind);
   Pin pin_of(SegmentId segment) const;
   // Has nothing been written to it since, and has nothing died?
   bool is_unchanged(SegmentId segment, const log::SegmentInfo& info) const;

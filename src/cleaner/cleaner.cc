@@ -149,7 +149,8 @@ void Cleaner::pin_leftovers() {
   if (store_.view().generation == emptied_since_) return;
   for (SegmentId id : emptied_) {
     const log::SegmentInfo info = store_.segments().info(id);
-    if (info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_) bad_.pin(id, info, false);
+    const bool is_left = info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_;
+    if (is_left) bad_.pin(id, info, BadBlocks::Pin::bad_only);
   }
   emptied_.clear();
 }

@@ -35,6 +35,8 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   const auto& geometry = store_.segments().geometry();
   const meta::TreeView& view = store_.view();
   const auto bits = TRY(meta::live_bits(source_, view, geometry, segment));
+  const format::Run whole{geometry.start_of(segment), geometry.blocks};
+  TRY(meta::check_reverse_map(source_, view, {&whole, 1}));
   const std::uint64_t per_leaf = view.reverse_map.shape.per_leaf();
   for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
     if (!bits[i]) continue;

@@ -40,7 +40,8 @@ class Mover {
   // `buffer`: blocks in memory at one time. `known`: bad blocks that need not be reported again.
   explicit Mover(meta::Store& store, std::size_t buffer = kUsualBuffer, BadBlocks* known = nullptr);
 
-  // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced.
+  // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced. An error
+  // also where only the part of the reverse map that has nothing live cannot be read: nothing new must come there.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
   // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
   // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space: it could run

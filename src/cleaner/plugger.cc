@@ -45,11 +45,17 @@ Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t
   std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
   meta::BlockingSource source(store_.nodes(), store_.device());
+  unmapped_.clear();
   for (const SegmentFacts* segment : destinations(fullest, room)) {
     const auto found = meta::holes_of(source, view, segments.geometry(), segment->id);
     if (!found.ok()) continue;  // others have holes, too
     const auto& holes = *found;
-    if (holes.empty() || (open && !segments.open_holes(segment->id, view.generation))) continue;
+    if (holes.empty()) continue;
+    if (!meta::check_reverse_map(source, view, holes).ok()) {
+      unmapped_.push_back(*segment);
+      continue;
+    }
+    if (open && !segments.open_holes(segment->id, view.generation)) continue;
     intent.destinations.push_back(segment->id);
     intent.holes.insert(intent.holes.end(), holes.begin(), holes.end());
   }

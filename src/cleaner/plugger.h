@@ -34,6 +34,9 @@ class Plugger {
   // Empties sources, best first, as many as find room in the fullest of the other segments. `stop`: asked between sources.
   Result<Plugged> run(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others,
                       const std::function<bool()>& stop = {});
+  // Others into whose holes nothing can be written, because a checkpoint could not read their part of the reverse map; as
+  // far as the last call has met them.
+  std::span<const SegmentFacts> unmapped() const { return unmapped_; }
   // The same, of which nothing is done.
   Result<PlugPlan> forecast(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others);
 
@@ -54,6 +57,7 @@ class Plugger {
   meta::Store& store_;
   Mover& mover_;
   const PlugRules rules_;
+  std::vector<SegmentFacts> unmapped_;
 };
 
 }  // namespace varve::cleaner

@@ -74,17 +74,19 @@ void Workbench::survey() {
 void Workbench::leave_out_pinned() {
   outdated_ = false;
   pinned_.clear();
+  unmapped_.clear();
   std::erase_if(facts_, [this](const SegmentFacts& segment) {
     if (!is_pinned(segment)) return false;
-    pinned_.push_back(segment);
+    (bad_.pin_of(segment.id) == BadBlocks::Pin::unmapped ? unmapped_ : pinned_).push_back(segment);
     return true;
   });
 }
 
 Workbench::PinnedCounts Workbench::count_pinned() {
   if (outdated_) survey();
-  PinnedCounts counts{pinned_.size(), 0};
-  for (const SegmentFacts& segment : pinned_) counts.garbage += segment.dead();
+  PinnedCounts counts{pinned_.size() + unmapped_.size(), 0};
+  for (const auto* pinned : {&pinned_, &unmapped_})
+    for (const SegmentFacts& segment : *pinned) counts.garbage += segment.dead();
   return counts;
 }
 
@@ -95,11 +97,12 @@ bool Workbench::is_pinned(const SegmentFacts& segment) {
   const log::SegmentInfo info = store_.segments().info(segment.id);
   if (bad_.is_unchanged(segment.id, info)) return true;
   const auto live = mover_.live_blocks(segment.id);
+  if (!live.ok() && pin == BadBlocks::Pin::unmapped) bad_.pin(segment.id, info, pin);  // not again before the next change
   return !live.ok() || bad_.still_pins(segment.id, *live, info);
 }
 
-void Workbench::pin(SegmentId segment, bool sound_left) {
-  bad_.pin(segment, store_.segments().info(segment), sound_left);
+void Workbench::pin(SegmentId segment, BadBlocks::Pin kind) {
+  bad_.pin(segment, store_.segments().info(segment), kind);
   ++pins_;
   outdated_ = true;
 }
@@ -111,7 +114,7 @@ bool Workbench::pin_unmapped(std::span<const SegmentFacts> segments) {
     if (live.ok()) continue;
     if (!mover_.device_answers()) return false;
     spdlog::error("segment {} cannot be cleaned: {}", segment.id, live.error().message());
-    pin(segment.id, false);
+    pin(segment.id, BadBlocks::Pin::unmapped);
     any = true;
   }
   return any;
@@ -266,7 +269,7 @@ Result<bool> Workbench::empty_segment(const SegmentFacts& segment, const GroupOf
   const Sound beside = beside_bad();
   TRY(mover_.move(*live, nodes_ + nodes, beside));
   if (mover_.bad()) {
-    pin(segment.id, beside == Sound::left);
+    pin(segment.id, beside == Sound::left ? BadBlocks::Pin::sound_left : BadBlocks::Pin::bad_only);
     return false;
   }
   nodes_ += nodes;

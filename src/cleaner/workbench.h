@@ -33,7 +33,8 @@ class Workbench {
   // Used segments that may be cleaned, in ascending order: without those that are open, or hold what no map knows yet, or
   // bad blocks that were met when they were to be emptied.
   std::span<const SegmentFacts> facts() const { return facts_; }
-  // These last: no victims as long as the bad blocks live, but their holes are as good as others.
+  // These last: no victims as long as the bad blocks live, but their holes are as good as others. Without those of which the
+  // maps cannot be read.
   std::span<const SegmentFacts> pinned() const { return pinned_; }
   // How many they are now, and how many dead blocks they have.
   struct PinnedCounts {
@@ -76,7 +77,7 @@ class Workbench {
   void empty(const Victims& victims, Round& round, const GroupOf& group = {});
 
   // Bad blocks were left in it: it is no victim any more, from the next choice on.
-  void pin(SegmentId segment, bool sound_left);
+  void pin(SegmentId segment, BadBlocks::Pin kind = BadBlocks::Pin::bad_only);
   std::size_t pins() const { return pins_; }  // so far
   // Pins those of which the maps cannot be read. False: there are none, or nothing can be read.
   bool pin_unmapped(std::span<const SegmentFacts> segments);
@@ -100,7 +101,7 @@ class Workbench {
   const Task& task_;
   const std::function<void(std::string)> tell_;
   Mover mover_;
-  std::vector<SegmentFacts> facts_, pinned_;
+  std::vector<SegmentFacts> facts_, pinned_, unmapped_;
   std::size_t pins_ = 0;
   bool outdated_ = false;  // the facts, by pins
   std::unique_ptr<VictimRule> greedy_;

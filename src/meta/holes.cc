@@ -34,4 +34,19 @@ Result<std::vector<format::Run>> holes_of(NodeSource& source, const TreeView& vi
   return holes;
 }
 
+Status check_reverse_map(NodeSource& source, const TreeView& view, std::span<const format::Run> blocks) {
+  const MapRoot& map = view.reverse_map;
+  const std::uint64_t per_leaf = map.shape.per_leaf();
+  std::vector<std::uint64_t> records;  // one of each leaf
+  for (const format::Run& run : blocks)
+    for (std::uint64_t leaf = run.start.v / per_leaf; leaf <= (run.start.v + run.blocks - 1) / per_leaf; ++leaf)
+      if (records.empty() || records.back() != leaf * per_leaf) records.push_back(leaf * per_leaf);
+  std::vector<NodeWant> wants;
+  for (const std::uint64_t record : records)
+    if (const auto ref = TRY(find_map_node(source, map, record, 0))) wants.push_back({ref, map.tree, 0});
+  source.prefetch(wants);
+  for (const std::uint64_t record : records) TRY(find_map_leaf(source, map, record));
+  return {};
+}
+
 }  // namespace varve::meta

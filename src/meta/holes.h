@@ -1,6 +1,7 @@
 // The free blocks of a segment, by the newest checkpoint's free-region map.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "format/chunk.h"
@@ -25,5 +26,8 @@ std::vector<FreeRun> free_runs(const std::vector<bool>& live);
 // generation of this view.
 Result<std::vector<format::Run>> holes_of(NodeSource& source, const TreeView& view, const log::SegmentGeometry& geometry,
                                           SegmentId segment);
+
+// Can these blocks be entered in the reverse map? A checkpoint reads each leaf that it changes, and must not fail.
+Status check_reverse_map(NodeSource& source, const TreeView& view, std::span<const format::Run> blocks);
 
 }  // namespace varve::meta

@@ -80,23 +80,33 @@ bool Threading::feed() {
   return fed;
 }
 
-bool Threading::feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room) {
-  log::SegmentTable& segments = store_.segments_;
+std::vector<format::Run> Threading::holes_to_fill(SegmentId segment, std::uint32_t least_run) {
+  const log::SegmentTable& segments = store_.segments_;
   const TreeView& view = store_.view();
-  if (!segments.has_holes(segments.info(segment), view.generation)) return false;
+  const log::SegmentInfo info = segments.info(segment);
+  const std::pair looks{info.touched, info.live()};
+  if (!segments.has_holes(info, view.generation)) return {};
+  if (const auto at = unmapped_.find(segment); at != unmapped_.end() && at->second == looks) return {};
   BlockingSource source(store_.nodes_, store_.device_);
   auto holes = holes_of(source, view, segments.geometry(), segment);
-  if (!holes.ok()) return false;  // whoever needs that map will say so
+  if (!holes.ok()) return {};  // whoever needs that map will say so
   std::erase_if(*holes, [&](const format::Run& hole) { return hole.blocks < least_run; });
-  if (holes->empty()) return false;
+  if (check_reverse_map(source, view, *holes).ok()) return std::move(*holes);
+  unmapped_.insert_or_assign(segment, looks);
+  return {};
+}
 
+// What has to be read is, before the gate is closed.
+bool Threading::feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room) {
+  const std::vector<format::Run> holes = holes_to_fill(segment, least_run);
+  if (holes.empty()) return false;
   const Gate::Closure closed(store_.gate_);
   if (!on_ || !store_.admits_users_into_holes({.scattered = 1})) {
     no_room = true;
     return false;
   }
-  if (!segments.open_holes(segment, view.generation)) return false;
-  store_.log_.add_holes(segment, *holes);
+  if (!store_.segments_.open_holes(segment, store_.view().generation)) return false;
+  store_.log_.add_holes(segment, holes);
   return true;
 }
 

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
+#include "format/chunk.h"
 
 namespace varve::meta {
 
@@ -56,6 +58,7 @@ class Threading {
   std::uint64_t most_segments() const;
   void apply();
   ThreadingRules rules() const;
+  std::vector<format::Run> holes_to_fill(SegmentId segment, std::uint32_t least_run);
   bool feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room);
 
   Store& store_;
@@ -66,6 +69,8 @@ class Threading {
   std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
   SegmentId cursor_;
+  // Of which the reverse map could not be read, and how they looked then (touched, live): not again before that has changed.
+  std::unordered_map<SegmentId, std::pair<std::uint64_t, std::uint32_t>> unmapped_;
 };
 
 }  // namespace varve::meta

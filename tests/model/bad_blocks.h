@@ -117,6 +117,25 @@ class BadBlocks : public ::testing::Test {
   void make_unreadable(BlockAddr address) {
     faulty_.add({.kind = io::IoKind::read, .times = Fault::kForEver, .touches_block = address.v});
   }
+  // A leaf of the reverse map all of whose segments hold blocks of the file that stays, so that none of them becomes clean.
+  BlockAddr reverse_leaf_beside_cold_blocks() {
+    meta::BlockingSource source(store().nodes(), store().device());
+    const log::SegmentGeometry& geometry = store().segments().geometry();
+    const meta::MapRoot& map = store().view().reverse_map;
+    std::set<SegmentId> cold;
+    const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
+    EXPECT_TRUE(layout.ok());
+    for (const cleaner::LiveBlock& block : layout->blocks) cold.insert(geometry.segment_of(block.address));
+    const std::uint64_t per_leaf = map.shape.per_leaf();
+    for (std::uint64_t leaf = geometry.first.v / per_leaf + 1; geometry.contains(BlockAddr{(leaf + 1) * per_leaf}); ++leaf) {
+      bool among_cold = true;
+      for (std::uint64_t i = 0; i < per_leaf; ++i) among_cold &= cold.contains(geometry.segment_of(BlockAddr{leaf * per_leaf + i}));
+      const auto ref = meta::find_map_node(source, map, leaf * per_leaf, 0);
+      if (among_cold && ref.ok() && *ref) return ref->address;
+    }
+    ADD_FAILURE() << "there is none";
+    return {};
+  }
   // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
   std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
     std::vector<BlockAddr> found;

@@ -147,6 +147,23 @@ TEST_F(BadBlocks, a_node_that_is_another_than_its_tree_refers_to_pins_its_segmen
   }
 }
 
+// Whatever comes there, into holes or into what has been emptied: the next checkpoint has to change the map, and would fail.
+TEST_F(BadBlocks, a_segment_is_left_alone_where_the_reverse_map_cannot_be_read) {
+  for (const std::string& strategy : strategies()) {
+    start(strategy);
+    make_unreadable(reverse_leaf_beside_cold_blocks());
+    store().nodes().clear();
+    const std::uint64_t hits = faulty_.hits();
+    const Listener heard;
+    EXPECT_EQ(overwrite(4), "") << strategy;
+    EXPECT_GT(faulty_.hits(), hits) << strategy << ": it was not met";
+    EXPECT_FALSE(status().read_only) << strategy << ": " << status().read_only_reason;
+    EXPECT_LE(heard.count("\n"), 20U) << heard.text();
+    expect_content({});
+    faulty_.heal();
+  }
+}
+
 // A file of which nobody knows where it stands is no reason to leave the others in pieces.
 TEST_F(BadBlocks, defragmenting_goes_on_after_a_file_whose_extents_cannot_be_read) {
   const auto last = fixture_.make("/last", 0100644);

@@ -27,6 +27,7 @@ class HolePlugging final : public Strategy {
     if (round.failure) return round;
     Plugger plugger(bench.store(), bench.mover(), rules_);
     const auto worth = is_worth_it(bench, plugger, field);
+    leave_out_unmapped(bench, plugger.unmapped(), field);
     if (worth.ok() && *worth) plug(bench, plugger, field, round);
     if (!worth.ok() && !bench.pin_unmapped(field.sources)) {
       round.why = worth.error().message();
@@ -104,6 +105,13 @@ class HolePlugging final : public Strategy {
     return gain > bench.metadata_cost(moved) / 2;
   }
 
+  static void leave_out_unmapped(Workbench& bench, std::span<const SegmentFacts> unmapped, Field& field) {
+    bench.pin_unmapped(unmapped);
+    std::erase_if(field.others, [&](const SegmentFacts& segment) {
+      return std::ranges::count(unmapped, segment.id, &SegmentFacts::id) > 0;
+    });
+  }
+
   static void plug(Workbench& bench, Plugger& plugger, const Field& field, Round& round) {
     bench.tell(fmt::format("plugging holes with what lives in {} segments", field.sources.size()));
     auto done = plugger.run(field.sources, field.others, bench.task().stop);
@@ -117,7 +125,7 @@ class HolePlugging final : public Strategy {
                             "{} split{}{}",
                             done->destinations, done->emptied.size(), done->plan.perfect, done->plan.combined, done->plan.loose,
                             done->plan.split, done->why.empty() ? "" : "; ", done->why);
-    for (SegmentId segment : done->pinned) bench.pin(segment, false);
+    for (SegmentId segment : done->pinned) bench.pin(segment);
     round.emptied.insert(round.emptied.end(), done->emptied.begin(), done->emptied.end());
   }
 
