@@ -55,19 +55,28 @@ Attempt::~Attempt() {
   for (const meta::Claim& claim : claims_) store_.withdraw(claim);
 }
 
+// The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact. What has been written over
+// meanwhile is the worst case of the next one: that alone is no reason to refuse anything, unless there is no end to it.
+Status Attempt::wait_for_count(const Need& need) {
+  constexpr unsigned kMostRecounts = 4;
+  if (!store_.has_estimates()) return Errc::no_space;
+  Wait& wait = operation_.wait();
+  if (!wait.exact) wait.exact = store_.next_checkpoint();
+  if (store_.settled() >= *wait.exact) {
+    if (wait.recounts == kMostRecounts || !store_.can_charge_at_best(need.blocks, need.inodes)) return Errc::no_space;
+    ++wait.recounts;
+    wait.exact = store_.next_checkpoint();
+  }
+  wait.for_settled = true;
+  return Errc::would_block;
+}
+
 Status Attempt::admit(const Need& need) {
   if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
   if (need.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
-  if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) {
-    // The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact.
-    if (!store_.has_estimates()) return Errc::no_space;
-    if (!wait.exact) wait.exact = store_.next_checkpoint();
-    if (store_.settled() >= *wait.exact) return Errc::no_space;
-    wait.for_settled = true;
-    return Errc::would_block;
-  }
+  if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) return wait_for_count(need);
   if (!need.reaps && store_.changes_fill_memory()) {
     wait.for_settled = true;
     return Errc::would_block;

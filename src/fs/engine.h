@@ -159,6 +159,8 @@ class Attempt {
   Timestamp now() { return store_.clock().now(); }
 
  private:
+  Status wait_for_count(const Need& need);  // of what the charge cannot take now
+
   Engine& engine_;
   meta::Store& store_;
   Operation& operation_;

@@ -84,6 +84,7 @@ struct Wait {
   int fruitless = 0;              // rounds of waiting for space that brought none
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
   std::optional<Serial> exact;    // checkpoint that makes the charge exact
+  unsigned recounts = 0;          // how often it was another one, for what had been written over meanwhile
   Trim trim;
   Count count;
   Allocation allocation;

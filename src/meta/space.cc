@@ -73,13 +73,21 @@ std::uint64_t Store::inodes_in_use() const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(inodes, 0));
 }
 
-bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
+bool Store::has_uncharged(std::uint64_t blocks, std::uint64_t inodes) const {
   const std::uint64_t capacity = capacity_blocks();
   const std::uint64_t reserve = reserve_blocks();
   if (reserve >= capacity || (inodes && next_ino_.load() >= format::kInoLimit)) return false;
+  return charged_blocks() + blocks + inodes <= capacity - reserve;
+}
+
+bool Store::can_charge_at_best(std::uint64_t blocks, std::uint64_t inodes) const {
+  return has_uncharged(blocks + blocks / 64, inodes);
+}
+
+bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
   std::uint64_t assumed = 0;
   for_each_delta([&](const Delta& delta) { assumed += delta.assumed.load(std::memory_order_relaxed); });
-  return charged_blocks() + assumed + blocks + blocks / 64 + inodes <= capacity - reserve;
+  return has_uncharged(assumed + blocks + blocks / 64, inodes);
 }
 
 std::uint64_t Store::change_bytes() const { return active_->bytes() + (frozen_ ? frozen_->bytes() : 0); }

@@ -154,6 +154,8 @@ class Store {
   std::uint64_t inodes_in_use() const;
   bool has_estimates() const { return frozen_ || active_->records(); }  // the charge may be above the truth
   bool can_charge(std::uint64_t blocks, std::uint64_t inodes) const;
+  // The same if everything was there that others have written over without looking it up.
+  bool can_charge_at_best(std::uint64_t blocks, std::uint64_t inodes) const;
   std::uint64_t change_bytes() const;  // memory of all changes: the active delta and the one being merged
   // They have all the memory that the bound leaves them: a checkpoint cannot keep up with what operations stage.
   bool changes_fill_memory() const { return change_bytes() >= options_.memory_bytes / 8 * 3; }
@@ -224,6 +226,7 @@ class Store {
   void choose_reserve();
   bool wants_discard();
   void start_discards(const std::vector<SegmentId>& freed);
+  bool has_uncharged(std::uint64_t blocks, std::uint64_t inodes) const;
   void for_each_delta(const std::function<void(const Delta&)>& visit) const;
   struct Burden {  // of a checkpoint (headroom.h)
     std::uint64_t places = 0, item_bytes = 0, blocks = 0, evacuated = 0, scattered = 0;

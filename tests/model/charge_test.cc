@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,11 +61,36 @@ class Charge : public ::testing::Test {
     const meta::Gate::Pass pass(store().gate());
     return store().can_charge(blocks, 0);
   }
+  // A dense file of which nothing is in memory, and an empty one.
+  void start_with_cold_file() {
+    start(memory_);
+    cold_ = file("/cold");
+    fresh_ = file("/new");
+    for (std::uint64_t at = 0; at < 130 * kMiB; at += kMiB) ASSERT_TRUE(fixture_->write(cold_, at, blocks_of(256, 'x')).ok());
+    ASSERT_TRUE(fixture_->unmount().ok() && fixture_->mount().ok());
+  }
+  // So that nobody knows what was there.
+  void overwrite_unseen(std::uint64_t first, std::uint64_t blocks) {
+    constexpr std::uint64_t kStep = 64;
+    for (std::uint64_t at = first; at < first + blocks; at += kStep) {
+      store().nodes().clear();
+      ASSERT_TRUE(fixture_->write(cold_, at * kBlockSize, blocks_of(kStep, 'y')).ok());
+    }
+  }
+  // For the empty file. Waits for all but checkpoints: then it would block.
+  Status allocate(fs::Operation& op, std::uint64_t blocks) {
+    for (;;) {
+      const Status done = fixture_->fs().fallocate(op, fresh_, fs::FallocateMode::allocate_keep_size, 0, blocks * kBlockSize);
+      if (!done.fails_with(Errc::would_block) || std::exchange(op.wait().for_settled, false)) return done;
+      op.block();
+    }
+  }
 
   io::MemDevice memory_{256 * kMiB};
   ManualClock clock_;
   SeededRandom random_{1};
   std::unique_ptr<FsFixture> fixture_;
+  Ino cold_, fresh_;
 };
 
 TEST_F(Charge, AnAppendToADenseFileCounts) {
@@ -133,6 +159,40 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
   checkpoint.join();
   EXPECT_TRUE(written.ok()) << written.error().message();
   ASSERT_TRUE(fixture_->unmount().ok());
+}
+
+// The checkpoint that counts is there, but by then so much more has been written over that the next worst case leaves no room.
+TEST_F(Charge, NewDataWaitsAgainForWhatWasOverwrittenMeanwhile) {
+  constexpr std::uint64_t kLeft = 2000, kOverwritten = 4096;
+  start_with_cold_file();
+  const std::uint64_t wanted = *fixture_->available_bytes() / kBlockSize - kLeft;
+  fs::Operation op(fixture_->fs().engine(), {});
+  for (std::uint64_t turn = 0; turn < 4; ++turn) {
+    ASSERT_NO_FATAL_FAILURE(overwrite_unseen(turn * kOverwritten, kOverwritten));
+    ASSERT_FALSE(can_charge(wanted));
+    ASSERT_TRUE(allocate(op, wanted).fails_with(Errc::would_block)) << "turn " << turn;
+    ASSERT_TRUE(checkpoint().ok());
+  }
+  EXPECT_TRUE(allocate(op, wanted).ok());
+}
+
+// Somebody overwrites for ever, or it does not fit however it is counted.
+TEST_F(Charge, ThereIsAnEndToWaitingForWhatIsOverwritten) {
+  constexpr std::uint64_t kOverwritten = 1024;
+  start_with_cold_file();
+  const std::uint64_t there = *fixture_->available_bytes() / kBlockSize;
+  for (const auto& [wanted, expected] : {std::pair(there - 100, 5U), std::pair(there + 10000, 1U)}) {
+    fs::Operation op(fixture_->fs().engine(), {});
+    unsigned waits = 0;
+    for (;; ++waits) {
+      ASSERT_NO_FATAL_FAILURE(overwrite_unseen(waits * kOverwritten, kOverwritten));
+      const Status allocated = allocate(op, wanted);
+      ASSERT_TRUE(checkpoint().ok());
+      if (allocated.fails_with(Errc::no_space)) break;
+      ASSERT_TRUE(allocated.fails_with(Errc::would_block));
+    }
+    EXPECT_EQ(waits, expected);
+  }
 }
 
 // Block 0 takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
