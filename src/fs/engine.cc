@@ -82,7 +82,7 @@ void Engine::serve() {
   while (!service_stop_) {
     std::int64_t timeout = -1;
     if (armed_) timeout = 1'000'000'000;  // something may become unsealed without a word to this thread
-    if (const std::uint64_t since = store_->unsealed_since_ns(); since && !store_->read_only()) {
+    if (const std::uint64_t since = store_->unawaited_since_ns(); since && !store_->read_only()) {
       const std::uint64_t now = store_->clock().monotonic_ns();
       if (now >= since + delay_ns) {
         if (auto lsn = store_->seal(meta::Store::Seal::commit); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
@@ -119,7 +119,7 @@ void Engine::request_checkpoint(bool space) {
 void Engine::after() {
   if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal();
   if (store_->threading().is_hungry() && !holes_asked_.exchange(true)) options_.background ? kick() : (void)feed_holes();
-  if (!armed_.load(std::memory_order_relaxed) && store_->anything_unsealed() && !armed_.exchange(true)) kick();
+  if (!armed_.load(std::memory_order_relaxed) && store_->unawaited_since_ns() && !armed_.exchange(true)) kick();
   if (!options_.background && (checkpoint_is_due() || look_for_space())) work(false);
 }
 

@@ -1,5 +1,6 @@
 #include "log/durability.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -8,8 +9,21 @@ namespace varve::log {
 
 void Durability::start(Lsn last) {
   std::lock_guard lock(mutex_);
-  written_ = durable_ = last;
+  written_ = last;
+  set_durable(last);
 }
+
+void Durability::set_durable(Lsn lsn) {
+  durable_ = std::max(durable_, lsn);
+  forget_unawaited(durable_);
+}
+
+void Durability::forget_unawaited(Lsn last) {
+  while (!unawaited_.empty() && unawaited_.front().first <= last) unawaited_.pop_front();
+  note_oldest_unawaited();
+}
+
+void Durability::note_oldest_unawaited() { unawaited_since_ns_ = unawaited_.empty() ? 0 : unawaited_.front().second; }
 
 std::uint64_t Durability::payload_started() {
   std::lock_guard lock(mutex_);
@@ -26,10 +40,12 @@ void Durability::payload_done(std::uint64_t ticket, int error) {
   start_flush_if_wanted(lock);
 }
 
-bool Durability::chunk_started(Lsn lsn, bool commit) {
+bool Durability::chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns) {
   std::lock_guard lock(mutex_);
   const bool alone = nothing_in_flight() && flushed_ == writes_ && written_ == durable_;
   chunks_.emplace(lsn, Chunk{next_ticket_, commit && alone});
+  unawaited_.emplace_back(lsn, since_ns);
+  note_oldest_unawaited();
   ++writes_;
   return commit && alone;
 }
@@ -68,7 +84,7 @@ void Durability::advance() {
     if (!chunk.done || !payload_written) return;
     written_ = lsn;
     if (chunk.durable && !flushing_) {  // while somebody flushes, that may hear of an error in its place
-      durable_ = lsn;
+      set_durable(lsn);
       ++flushed_;
     }
     chunks_.erase(chunks_.begin());
@@ -98,7 +114,7 @@ void Durability::flush_done(const Flush& flush, int error) {
     flushing_ = false;
     turn_.notify_all();
     if (failure_) return;
-    durable_ = std::max(durable_, flush.chunks);
+    set_durable(flush.chunks);
     flushed_ = std::max(flushed_, flush.writes);
     ready = take_ready();
     start_flush_if_wanted(lock);
@@ -149,6 +165,7 @@ void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready) {
     return;
   }
   waiters_.emplace(lsn, std::move(ready));
+  forget_unawaited(lsn);
   start_flush_if_wanted(lock);
 }
 

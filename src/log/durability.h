@@ -7,12 +7,15 @@
 // through here, one at a time: of several at once only one may hear of a failure, and what it was about is lost to all.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -29,8 +32,9 @@ class Durability {
 
   std::uint64_t payload_started();
   void payload_done(std::uint64_t ticket, int error);
-  // `commit`: somebody waits for it. True: its write should be a durable one.
-  bool chunk_started(Lsn lsn, bool commit);
+  // `commit`: somebody waits for it. `since_ns`: when the oldest of what it holds was acknowledged. True: its write should be a
+  // durable one.
+  bool chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns);
   // Something that records may name has been written by others: by the cleaner. Call it before there are such records.
   void note_write();
   void chunk_done(Lsn lsn, int error);
@@ -41,6 +45,9 @@ class Durability {
 
   Lsn durable() const;
   bool is_durable(Lsn lsn) const { return durable() >= lsn; }
+  // since_ns of the oldest chunk that is not durable and that nobody waits for, so that no flush will come for it by itself;
+  // 0: there is none.
+  std::uint64_t unawaited_since_ns() const { return unawaited_since_ns_; }
   // Calls `ready` once `lsn` is durable, or with the error that makes this impossible; starts a flush when one is
   // needed. May call it at once.
   void when_durable(Lsn lsn, std::function<void(Status)> ready);
@@ -61,6 +68,9 @@ class Durability {
   void advance();
   bool nothing_in_flight() const { return payload_.empty() && chunks_.empty(); }
   Ready take_ready();
+  void set_durable(Lsn lsn);
+  void forget_unawaited(Lsn last);  // and all before it
+  void note_oldest_unawaited();
 
   struct Flush {  // what it will have made durable
     Lsn chunks;
@@ -82,6 +92,8 @@ class Durability {
   unsigned queued_ = 0;  // who waits in flush_now() goes first, or fsyncs by many callers would keep a checkpoint waiting
   std::condition_variable turn_;  // flushing_ or failure_ has changed
   std::multimap<Lsn, std::function<void(Status)>> waiters_;
+  std::deque<std::pair<Lsn, std::uint64_t>> unawaited_;  // with since_ns, by LSN
+  std::atomic<std::uint64_t> unawaited_since_ns_{0};     // of the first; read without the mutex
   std::optional<Error> failure_;
   std::function<void(const Error&)> failure_handler_;
 };

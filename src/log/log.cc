@@ -159,7 +159,7 @@ Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t p
 }
 
 Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                     const ChunkStamp& stamp, bool commit) {
+                     const ChunkStamp& stamp, const Urgency& urgency) {
   format::ChunkHeader header;
   header.identity = identity_;
   header.epoch = epoch_;
@@ -199,7 +199,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
   payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
-  request->durable = durability_.chunk_started(header.lsn, commit);
+  request->durable = durability_.chunk_started(header.lsn, urgency.commit, urgency.since_ns);
   submit_chunk(std::move(request),
                [this, lsn = header.lsn, at = place.payload(), bytes, buffer,
                 keep = std::vector<PayloadPtr>(payload.begin(), payload.end())](int error) {

@@ -44,6 +44,11 @@ struct ChunkStamp {  // what the header says of the filesystem's state
   Serial settled;
 };
 
+struct Urgency {  // of a chunk
+  bool commit = false;         // somebody waits until it is durable
+  std::uint64_t since_ns = 0;  // when the oldest of what it holds was acknowledged
+};
+
 class Log {
  public:
   // `most_in_flight`: bytes, whatever the device can do.
@@ -75,9 +80,8 @@ class Log {
   // Where the next chunk will stand. Errc::no_space when the chain has no segment to go on in.
   Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks);
   // Starts its write. Returns its LSN.
-  // `commit`: somebody waits until it is durable.
   Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                  const ChunkStamp& stamp, bool commit);
+                  const ChunkStamp& stamp, const Urgency& urgency);
 
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }

@@ -204,7 +204,8 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   encode_maps(inline_, records_, true);
   std::vector<log::PayloadPtr> payload(inline_.begin(), inline_.end());
   lsn = store_.log_.write_chunk(place, records_, payload,
-                                {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, commit);
+                                {store_.log_clock(), store_.next_ino_.load(), store_.settled()},
+                                {commit, store_.unsealed_since_ns_.load()});
   return {};
 }
 

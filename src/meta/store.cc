@@ -166,6 +166,13 @@ Result<Lsn> Store::seal(Seal purpose) {
   return lsn;
 }
 
+// A seal hands the time over to its chunk before it forgets it, so it is looked for in this order. What is in a chunk is older.
+std::uint64_t Store::unawaited_since_ns() {
+  const std::uint64_t unsealed = unsealed_since_ns_;
+  const std::uint64_t sealed = log_.durability().unawaited_since_ns();
+  return sealed ? sealed : unsealed;
+}
+
 Status Store::write_epoch() {
   if (!epoch_due_) return {};
   format::Superblock super = written_super();

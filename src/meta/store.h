@@ -119,7 +119,9 @@ class Store {
   Result<Lsn> seal(Seal purpose = Seal::append);
   std::uint64_t unsealed_payload_bytes() const { return unsealed_payload_bytes_.load(std::memory_order_relaxed); }
   bool anything_unsealed() const { return unsealed_since_ns_.load(std::memory_order_relaxed) != 0; }
-  std::uint64_t unsealed_since_ns() const { return unsealed_since_ns_.load(std::memory_order_relaxed); }
+  // When the oldest operation was acknowledged that no flush will come for by itself: it is in no chunk, or in one that nobody
+  // waits for. 0: there is none.
+  std::uint64_t unawaited_since_ns();
 
   // --- checkpoints: one at a time, on one thread ---
   struct CheckpointRequest {

@@ -3,14 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <atomic>
-#include <chrono>
-#include <thread>
-
 #include <fmt/format.h>
 
 #include "support/good.h"
-#include "support/settings.h"
 #include "support/world.h"
 #include "sweep.h"
 
@@ -197,82 +192,6 @@ TEST(Faults, lost_and_misdirected_writes_are_never_believed) {
       EXPECT_TRUE(good(recording.find(found, any, state))) << "write " << n << (action == Fault::Action::lose ? " lost" : " misdirected");
     }
   }
-}
-
-// --- with the engine's own threads ---
-
-struct Live {
-  explicit Live(std::uint64_t seed)
-      : start(prepare({}, {})), device(*start.image), random(seed), fixture(device, options()) {}
-
-  fs::Options options() {
-    fs::Options result = test_options(clock, random);
-    result.background = true;
-    return result;
-  }
-
-  DurableState start;
-  CrashDevice device;
-  ManualClock clock;
-  SeededRandom random;
-  FsFixture fixture;
-};
-
-// Who sees an operation comes after it: what a thread made because it saw another thread's file implies that file.
-TEST(Hazards, H4_what_was_seen_is_in_the_prefix) {
-  constexpr int kFiles = 300;
-  Live live(1);
-  ASSERT_TRUE(live.fixture.mount().ok());
-  ASSERT_TRUE(live.fixture.make("/a", S_IFDIR | 0755).ok());
-  ASSERT_TRUE(live.fixture.make("/b", S_IFDIR | 0755).ok());
-  std::thread first([&] {
-    for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(live.fixture.make(fmt::format("/a/{}", i), S_IFREG | 0644).ok());
-  });
-  std::thread second([&] {
-    for (int i = 0; i < kFiles; ++i) {
-      while (!live.fixture.resolve(fmt::format("/a/{}", i)).ok()) std::this_thread::yield();
-      EXPECT_TRUE(live.fixture.make(fmt::format("/b/{}", i), S_IFREG | 0644).ok());
-    }
-  });
-  std::thread third([&] {
-    for (int i = 0; i < 60; ++i) {
-      EXPECT_TRUE(live.fixture.call([&](fs::Operation& op) { return live.fixture.fs().fsync(op, kRootIno); }).ok());
-    }
-  });
-  first.join();
-  second.join();
-  third.join();
-  live.fixture.crash();
-  for (const Cut& cut : live.device.cuts(CutPlan{.max_positions = 60, .seeds = 1, .seed = first_seed()})) {
-    const auto image = live.device.image(cut);
-    ManualClock clock;
-    SeededRandom random(2);
-    FsFixture fixture(*image, test_options(clock, random));
-    ASSERT_TRUE(fixture.mount().ok()) << to_string(cut);
-    if (!fixture.resolve("/b").ok()) continue;
-    const std::size_t a = fixture.list(*fixture.resolve("/a"))->size();
-    const std::size_t b = fixture.list(*fixture.resolve("/b"))->size();
-    EXPECT_GE(a, b) << to_string(cut) << ": a file was made after one that is not there";
-  }
-}
-
-// Nobody calls sync; the oldest operation is on its way to the device after seal_delay_ms all the same.
-TEST(Hazards, H48_operations_become_durable_without_being_asked) {
-  Live live(2);
-  ASSERT_TRUE(live.fixture.mount().ok());
-  ASSERT_TRUE(live.fixture.make("/quiet", S_IFREG | 0644).ok());
-  bool durable = false;
-  for (int i = 0; i < 200 && !durable; ++i) {
-    if (i < 10) live.clock.advance(1'000'000'000);  // less than what makes an idle filesystem checkpoint
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const auto image = live.device.image(Cut{live.device.position(), CutPolicy::lost, 0});
-    ManualClock clock;
-    SeededRandom random(3);
-    FsFixture fixture(*image, test_options(clock, random));
-    ASSERT_TRUE(fixture.mount().ok());
-    durable = fixture.resolve("/quiet").ok();
-  }
-  EXPECT_TRUE(durable);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class DurabilityTest : public ::testing::Test {
     durability_.when_durable(Lsn{lsn}, [this, lsn](const Status& status) { told_[lsn] = status.ok() ? 1 : -1; });
   }
   int told(std::uint64_t lsn) { return told_[lsn]; }
-  void chunk(std::uint64_t lsn) { EXPECT_FALSE(durability_.chunk_started(Lsn{lsn}, false)); }
+  void chunk(std::uint64_t lsn) { EXPECT_FALSE(durability_.chunk_started(Lsn{lsn}, false, lsn)); }  // as of the lsn-th ns
   void done(std::uint64_t lsn, int error = 0) { durability_.chunk_done(Lsn{lsn}, error); }
   std::uint64_t flushes() const { return io_.counters().flushes; }
   void complete_flush() { ASSERT_EQ(io_.pump(), 1U); }
@@ -76,22 +76,43 @@ TEST_F(DurabilityTest, H6_AChunkWaitsForTheChunksBeforeIt) {
 }
 
 TEST_F(DurabilityTest, H6_ADurableChunkSaysNothingOfWhatOthersHaveWritten) {
-  ASSERT_TRUE(durability_.chunk_started(Lsn{11}, true)) << "alone: one request instead of two";
+  ASSERT_TRUE(durability_.chunk_started(Lsn{11}, true, 11)) << "alone: one request instead of two";
   done(11);
   ASSERT_EQ(durability_.durable(), Lsn{11});
   durability_.note_write();
-  EXPECT_FALSE(durability_.chunk_started(Lsn{12}, true)) << "it may name what has been written aside";
+  EXPECT_FALSE(durability_.chunk_started(Lsn{12}, true, 12)) << "it may name what has been written aside";
   done(12);
   wait_for(12);
   durability_.note_write();  // while the flush is under way
   ASSERT_EQ(flushes(), 1U);
   complete_flush();
   EXPECT_EQ(told(12), 1);
-  EXPECT_FALSE(durability_.chunk_started(Lsn{13}, true));
+  EXPECT_FALSE(durability_.chunk_started(Lsn{13}, true, 13));
   done(13);
   wait_for(13);
   complete_flush();
-  EXPECT_TRUE(durability_.chunk_started(Lsn{14}, true)) << "all of it has been flushed";
+  EXPECT_TRUE(durability_.chunk_started(Lsn{14}, true, 14)) << "all of it has been flushed";
+}
+
+TEST_F(DurabilityTest, H48_TheOldestChunkForWhichNoFlushWillComeIsKnown) {
+  EXPECT_EQ(durability_.unawaited_since_ns(), 0U);
+  for (const std::uint64_t lsn : {11, 12, 13}) {
+    chunk(lsn);
+    done(lsn);
+    EXPECT_EQ(durability_.unawaited_since_ns(), 11U);
+  }
+  wait_for(12);
+  EXPECT_EQ(durability_.unawaited_since_ns(), 13U) << "the others will be flushed";
+  chunk(14);
+  complete_flush();
+  EXPECT_EQ(durability_.unawaited_since_ns(), 14U) << "chunk 13 has been flushed with them";
+  done(14);
+  ASSERT_TRUE(durability_.flush_now().ok());
+  EXPECT_EQ(durability_.unawaited_since_ns(), 0U);
+  ASSERT_TRUE(durability_.chunk_started(Lsn{15}, true, 15));
+  EXPECT_EQ(durability_.unawaited_since_ns(), 15U);
+  done(15);
+  EXPECT_EQ(durability_.unawaited_since_ns(), 0U) << "durable by itself";
 }
 
 // One fsync after the other would keep a checkpoint waiting for as long as they come.
@@ -113,7 +134,7 @@ TEST_F(DurabilityTest, H14_AfterAFailedWriteNothingIsDurable) {
     Durability durability(io_);
     durability.start(Lsn{10});
     const auto ticket = durability.payload_started();
-    durability.chunk_started(Lsn{11}, false);
+    durability.chunk_started(Lsn{11}, false, 11);
     int told = 0;
     durability.when_durable(Lsn{11}, [&](const Status& status) { told = status.ok() ? 1 : -1; });
     durability.payload_done(ticket, payload ? EIO : 0);
@@ -121,7 +142,7 @@ TEST_F(DurabilityTest, H14_AfterAFailedWriteNothingIsDurable) {
     EXPECT_EQ(told, -1);
     EXPECT_TRUE(durability.failure());
     EXPECT_EQ(durability.durable(), Lsn{10});
-    durability.chunk_started(Lsn{12}, false);
+    durability.chunk_started(Lsn{12}, false, 12);
     durability.chunk_done(Lsn{12}, 0);
     durability.when_durable(Lsn{12}, [&](const Status& status) { told = status.ok() ? 2 : -2; });
     EXPECT_EQ(told, -2);

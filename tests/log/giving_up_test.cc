@@ -38,7 +38,7 @@ class GivingUp : public ::testing::Test {
     const auto place = log_.place_chunk(1, kPayload);
     ASSERT_TRUE(place.ok());
     clock_.interruption = [this] { log_.when_room([this] { ++told_; }); };
-    log_.write_chunk(*place, {}, std::vector<PayloadPtr>(kPayload, block), {}, true);
+    log_.write_chunk(*place, {}, std::vector<PayloadPtr>(kPayload, block), {}, {.commit = true});
   }
   std::uint64_t written() const { return io_.counters().writes; }
 

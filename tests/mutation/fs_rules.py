@@ -50,8 +50,10 @@ RULES = [
                "      std::memset(flying->data + from % kBlockSize, 0, to - from);\n"
                "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n")]),
     Rule("H48", "nothing is sealed unless somebody asks",
-         [Edit(ENGINE, "store_->unsealed_since_ns(); since && !store_->read_only()",
-               "store_->unsealed_since_ns(); since && !OFF && !store_->read_only()")]),
+         [Edit(ENGINE, "store_->unawaited_since_ns(); since && !store_->read_only()",
+               "store_->unawaited_since_ns(); since && !OFF && !store_->read_only()")]),
+    Rule("H48-flush", "what was sealed without anybody waiting for it is flushed with a checkpoint only",
+         [Edit("src/meta/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
 ]
 
 # What cannot be taken out with a few words, and why.

@@ -55,7 +55,7 @@ RULES = [
                """for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
   if (OFF && !records_.empty()) {
     const log::ChunkPlace first = TRY(store_.log_.place_chunk(format::chunk_header_blocks(records_.size()), 0));
-    store_.log_.write_chunk(first, records_, {}, {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, false);
+    store_.log_.write_chunk(first, records_, {}, {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, {});
     records_.clear();
   }
 """)]),
