@@ -284,11 +284,11 @@ void Engine::reap_later(Ino ino) {
 
 // --- unlinked inodes --------------------------------------------------------------------------------------------------------------
 
-Status Engine::try_reap(Operation& operation, Ino ino) {
+Status Engine::try_reap(Operation& operation, Ino ino, Reaper reaper) {
   return attempt(operation, [&](Attempt& a) -> Status {
     auto inode = a.inode(ino);
     if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
-    TRY(a.admit({.record_bytes = 64, .frees = true, .reaps = true}));
+    TRY(a.admit({.record_bytes = 64, .frees = true, .reaps = reaper == Reaper::hurried}));
     std::unique_lock lock((*inode)->mutex);
     if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().stage_free(**inode);
     return {};
@@ -297,7 +297,7 @@ Status Engine::try_reap(Operation& operation, Ino ino) {
 
 void Engine::reap(Ino ino) {
   Operation operation(*this, {});
-  (void)block_on(operation, [&] { return try_reap(operation, ino); });
+  (void)block_on(operation, [&] { return try_reap(operation, ino, Reaper::waiting); });
 }
 
 // The thread that makes the checkpoints cannot wait for one: what needs that comes again after it.
@@ -309,7 +309,7 @@ bool Engine::reap_waiting() {
   }
   for (Ino ino : inodes) {
     Operation operation(*this, {});
-    while (try_reap(operation, ino).fails_with(Errc::would_block)) {
+    while (try_reap(operation, ino, Reaper::hurried).fails_with(Errc::would_block)) {
       if (operation.wait().for_settled) {
         left.push_back(ino);
         break;
@@ -332,7 +332,7 @@ bool Engine::anything_to_reap() {
 
 void Engine::reap_soon(Ino ino) {
   Operation operation(*this, {});
-  if (try_reap(operation, ino).fails_with(Errc::would_block)) reap_later(ino);
+  if (try_reap(operation, ino, Reaper::hurried).fails_with(Errc::would_block)) reap_later(ino);
 }
 
 Status Engine::reap_orphans() {

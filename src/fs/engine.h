@@ -61,7 +61,7 @@ class Engine {
   std::mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
 
   // Frees an unlinked inode that nothing refers to any more.
-  void reap(Ino ino);
+  void reap(Ino ino);        // waits: not on the maintenance thread
   void reap_soon(Ino ino);   // at once if it need not wait for anything, else
   void reap_later(Ino ino);  // on the maintenance thread
   bool reap_waiting();       // those; false: none could be freed yet
@@ -87,7 +87,8 @@ class Engine {
   void use_idle_time();
   bool clean_round(bool waited_for, meta::Store::CheckpointRequest& request);
   void after();
-  Status try_reap(Operation& operation, Ino ino);
+  enum class Reaper : std::uint8_t { waiting, hurried };  // may it wait for a checkpoint to free memory?
+  Status try_reap(Operation& operation, Ino ino, Reaper reaper);
   bool take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes);
 
   std::unique_ptr<meta::Store> store_;
