@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,20 +13,25 @@ meta::NodePtr OperationSource::find(const meta::NodeWant& want) {
   // What stood there when the operation began may have been replaced while it waited (H30).
   auto pinned = wait_.pins.find(want.ref.address.v);
   if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc) return pinned->second.second;
-  return cache_.find(want);
+  return store_.nodes().find(want);
 }
 
 Result<meta::NodePtr> OperationSource::get(const meta::NodeWant& want) {
   if (meta::NodePtr node = find(want)) return node;
-  auto failed = wait_.node_errors.find(want.ref.address.v);
-  if (failed != wait_.node_errors.end() && failed->second.first == want.ref.crc) return failed->second.second;
+  auto found = wait_.failed_nodes.find(want.ref.address.v);
+  if (found != wait_.failed_nodes.end() && found->second.crc == want.ref.crc) {
+    FailedNode& failed = found->second;
+    // Only now: had a checkpoint freed its place while it was read, nobody would want it any more, and all is well (H30).
+    if (!std::exchange(failed.noted, true)) store_.note_error(failed.error.code(), want.ref.address, {});
+    return failed.error;
+  }
   wait_.nodes.push_back(want);
   return Errc::would_block;
 }
 
 void OperationSource::prefetch(std::span<const meta::NodeWant> wants) {
   for (const meta::NodeWant& want : wants)
-    if (!find(want) && !wait_.node_errors.contains(want.ref.address.v)) wait_.nodes.push_back(want);
+    if (!find(want) && !wait_.failed_nodes.contains(want.ref.address.v)) wait_.nodes.push_back(want);
 }
 
 // --- attempt ------------------------------------------------------------------------------------------------------------

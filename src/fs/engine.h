@@ -124,7 +124,7 @@ class Attempt {
         store_(engine.store()),
         operation_(operation),
         pass_(store_.gate()),
-        source_(store_.nodes(), operation.wait()) {}
+        source_(store_, operation.wait()) {}
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;

@@ -109,8 +109,7 @@ void take_node(Engine& engine, Wait& wait, const meta::NodeWant& want, AlignedBu
   if (node.ok()) {
     wait.pins[want.ref.address.v] = {want.ref.crc, *node};
   } else {
-    engine.store().note_error(node.error().code(), want.ref.address, {});
-    wait.node_errors.insert_or_assign(want.ref.address.v, std::pair(want.ref.crc, node.error()));
+    wait.failed_nodes.insert_or_assign(want.ref.address.v, FailedNode{want.ref.crc, node.error()});
   }
 }
 

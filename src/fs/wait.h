@@ -12,7 +12,18 @@
 #include "meta/layers.h"
 #include "meta/tree/node_cache.h"
 
+namespace varve::meta {
+class Store;
+}
+
 namespace varve::fs {
+
+// A tree node that could not be read, or was not the one that was wanted.
+struct FailedNode {
+  std::uint32_t crc = 0;  // of the node that was wanted
+  Error error;
+  bool noted = false;  // as an error of the filesystem
+};
 
 // Device blocks that an operation reads for itself.
 struct DataRead {
@@ -77,7 +88,7 @@ struct Wait {
 
   // Kept until the operation ends.
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, meta::NodePtr>> pins;  // by address, with the CRC
-  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, Error>> node_errors;  // by address, with the wanted CRC
+  std::unordered_map<std::uint64_t, FailedNode> failed_nodes;  // by address
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
@@ -101,13 +112,13 @@ struct Wait {
 // Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.
 class OperationSource : public meta::NodeSource {
  public:
-  OperationSource(meta::NodeCache& cache, Wait& wait) : cache_(cache), wait_(wait) {}
+  OperationSource(meta::Store& store, Wait& wait) : store_(store), wait_(wait) {}
   Result<meta::NodePtr> get(const meta::NodeWant& want) override;
   void prefetch(std::span<const meta::NodeWant> wants) override;
 
  private:
   meta::NodePtr find(const meta::NodeWant& want);
-  meta::NodeCache& cache_;
+  meta::Store& store_;
   Wait& wait_;
 };
 

@@ -5,6 +5,7 @@
 #include "format/item.h"
 #include "fs/engine.h"
 #include "fs/wait.h"
+#include "image_tools.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/world.h"
@@ -99,6 +100,36 @@ TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
     write(seed++);
   } while (store().view().inode_file.ref.address != root);
   expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
+}
+
+// Another one stands there already when it is read: that is no damage, of which the status would tell for ever.
+TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
+  store().nodes().clear();
+  ASSERT_TRUE(read().fails_with(Errc::would_block));
+  const BlockAddr root = store().view().inode_file.ref.address;
+  ASSERT_EQ(operation->wait().nodes.size(), 1U);
+  ASSERT_EQ(operation->wait().nodes.front().ref.address, root);
+  const auto before = block_at(world.device, root);
+  std::uint64_t seed = 2;
+  do {
+    ASSERT_LT(seed, 20000U) << "the root's place is never used again";
+    write(seed++);
+  } while (block_at(world.device, root) == before);
+  operation->block();
+  ASSERT_TRUE(operation->wait().failed_nodes.contains(root.v));
+  expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
+  EXPECT_EQ(store().lifetime().errors, 0U);
+}
+
+// But one that is wanted still and cannot be had is, once for each operation.
+TEST_F(Reuse, H30_a_node_that_is_damaged_is_noted) {
+  store().nodes().clear();
+  const BlockAddr root = store().view().inode_file.ref.address;
+  flip_bit(world.device, root, 12345);
+  EXPECT_FALSE(fs::block_on(*operation, [&] { return read(); }).ok());
+  EXPECT_FALSE(fs::block_on(*operation, [&] { return read(); }).ok());
+  EXPECT_EQ(store().lifetime().errors, 1U);
+  EXPECT_EQ(store().errors().second.address, root);
 }
 
 }  // namespace
