@@ -4,6 +4,7 @@
 
 #include "cleaner/registry.h"
 #include "model/bad_blocks.h"
+#include "support/plugging.h"
 
 namespace varve::test {
 namespace {
@@ -162,6 +163,27 @@ TEST_F(BadBlocks, a_segment_is_left_alone_where_the_reverse_map_cannot_be_read) 
     expect_content({});
     faulty_.heal();
   }
+}
+
+// As long as nobody has tried to empty them nothing is known of that.
+TEST_F(BadBlocks, holes_are_no_destinations_where_the_reverse_map_cannot_be_read) {
+  ASSERT_EQ(overwrite(1), "");
+  ASSERT_TRUE(checkpoint());
+  make_unreadable(reverse_leaf_beside_cold_blocks());
+  store().nodes().clear();
+  std::vector<cleaner::SegmentFacts> sources, unmapped;
+  cleaner::Mover mover(store());
+  for (const cleaner::SegmentFacts& segment : plug_candidates(store())) {
+    if (!mover.live_blocks(segment.id).ok()) unmapped.push_back(segment);
+    else if (sources.size() < 4) sources.push_back(segment);
+  }
+  ASSERT_GT(unmapped.size(), 1U);
+  cleaner::Plugger plugger(store(), mover, {.choice = 16});
+  const auto plugged = plugger.run(sources, unmapped);
+  ASSERT_TRUE(plugged.ok());
+  EXPECT_FALSE(plugger.unmapped().empty());
+  EXPECT_TRUE(store().checkpoint({.evacuate = plugged->emptied}).ok()) << status().read_only_reason;
+  expect_content({});
 }
 
 // A file of which nobody knows where it stands is no reason to leave the others in pieces.
