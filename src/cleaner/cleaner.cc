@@ -137,6 +137,7 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
     past.written = round.written;
     history_.add(std::move(past));
   }
+  if (round.emptied.empty()) store_.cancel_evacuation(~0ULL);  // no checkpoint need follow
   emptied_ = round.emptied;
   emptied_since_ = store_.view().generation;
   if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
@@ -144,9 +145,11 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   return round;
 }
 
-// What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read.
+// What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read, unless
+// there was no room for them.
 void Cleaner::pin_leftovers() {
   if (store_.view().generation == emptied_since_) return;
+  if (store_.evacuation_was_cut()) emptied_.clear();
   for (SegmentId id : emptied_) {
     const log::SegmentInfo info = store_.segments().info(id);
     const bool is_left = info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_;

@@ -32,6 +32,7 @@ Mover::Mover(meta::Store& store, std::size_t buffer, BadBlocks* known)
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   const std::uint64_t began = store_.clock().monotonic_ns();
   std::vector<LiveBlock> live;
+  nodes_beside_ = 0;
   const auto& geometry = store_.segments().geometry();
   const meta::TreeView& view = store_.view();
   const auto bits = TRY(meta::live_bits(source_, view, geometry, segment));
@@ -47,6 +48,8 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
         leaf->records().subspan((address.v % per_leaf) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
     if (entry.owner == format::Owner::file_block)
       live.push_back({address, entry.ino, entry.block, entry.clock, entry.crc, entry.estimate});
+    else
+      ++nodes_beside_;
   }
   std::erase_if(live, [&](const LiveBlock& block) {
     const meta::Gate::Pass pass(store_.gate());

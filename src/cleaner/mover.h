@@ -43,9 +43,11 @@ class Mover {
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced. An error
   // also where only the part of the reverse map that has nothing live cannot be read: nothing new must come there.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
+  // How many tree nodes live in the segment that was asked for last.
+  std::uint64_t nodes_beside() const { return nodes_beside_; }
   // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
-  // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes, too. Errc::no_space: it could run
-  // out of segments.
+  // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes beside those that are planned
+  // (Store::plan_evacuation). Errc::no_space: it could run out of segments.
   Status move(std::span<const LiveBlock> blocks, std::uint64_t nodes, Sound beside_bad = Sound::moved);
   // Moves them into holes of segments that the caller has opened (SegmentTable::open_holes), whatever their groups; no two
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
@@ -83,6 +85,7 @@ class Mover {
   BadBlocks* const known_;
   Sound beside_bad_ = Sound::moved;
   std::size_t bad_ = 0;
+  std::uint64_t nodes_beside_ = 0;
   std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
 };
 

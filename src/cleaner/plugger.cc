@@ -67,6 +67,7 @@ Result<Plugger::Intent> Plugger::look(std::span<const SegmentFacts> sources, std
   std::uint64_t wanted = 0;
   for (const SegmentFacts& source : sources) {
     intent.live.push_back(TRY(mover_.live_blocks(source.id)));
+    intent.nodes.push_back(mover_.nodes_beside());
     add_pieces(intent.live.back(), intent.live.size() - 1, intent.pieces);
     wanted += intent.live.back().size();
   }
@@ -110,7 +111,10 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
       written.insert(geometry.segment_of(plugs.back().to));
     }
     store_.segments().set_being_cleaned(sources[number].id, true);
-    TRY(mover_.plug(plugs, 0));
+    store_.plan_evacuation(intent.nodes[number]);
+    const Status plugged = mover_.plug(plugs, 0);
+    if (!plugged.ok() || mover_.bad()) store_.cancel_evacuation(intent.nodes[number]);
+    TRY(Status(plugged));
     done.destinations = written.size();
     if (mover_.bad()) {
       done.pinned.push_back(sources[number].id);

@@ -43,6 +43,7 @@ class Plugger {
  private:
   struct Intent {
     std::vector<std::vector<LiveBlock>> live;  // of each source
+    std::vector<std::uint64_t> nodes;          // likewise
     std::vector<Piece> pieces;
     std::vector<SegmentId> destinations;
     std::vector<format::Run> holes;

@@ -263,17 +263,16 @@ Result<bool> Workbench::empty_segment(const SegmentFacts& segment, const GroupOf
     if (!pin_unmapped({&segment, 1})) return live.error();
     return false;
   }
-  const std::uint64_t there = store_.segments().info(segment.id).live();
-  const std::uint64_t nodes = there - std::min<std::uint64_t>(there, live->size());
+  const std::uint64_t nodes = mover_.nodes_beside();
   for (LiveBlock& block : *live) block.group = group ? group(block, segment) : group_of(block, segment);
   const Sound beside = beside_bad();
-  TRY(mover_.move(*live, nodes_ + nodes, beside));
-  if (mover_.bad()) {
-    pin(segment.id, beside == Sound::left ? BadBlocks::Pin::sound_left : BadBlocks::Pin::bad_only);
-    return false;
-  }
-  nodes_ += nodes;
-  return true;
+  // Before room for them is looked for, so that users who come meanwhile leave it.
+  store_.plan_evacuation(nodes);
+  const Status moved = mover_.move(*live, 0, beside);
+  if (!moved.ok() || mover_.bad()) store_.cancel_evacuation(nodes);
+  TRY(Status(moved));
+  if (mover_.bad()) pin(segment.id, beside == Sound::left ? BadBlocks::Pin::sound_left : BadBlocks::Pin::bad_only);
+  return mover_.bad() == 0;
 }
 
 }  // namespace varve::cleaner

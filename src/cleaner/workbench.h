@@ -109,7 +109,6 @@ class Workbench {
   bool urgent_ = false;
   std::uint64_t spare_ = 0;  // clean segments above the low water when the round began
   double above_ = -1, up_to_ = kMaxUtilisation;
-  std::uint64_t nodes_ = 0;  // in what has been emptied: for the checkpoint to evacuate
 };
 
 // How many more clean segments than the low water the cleaner aims at.

@@ -39,9 +39,7 @@ Status Checkpoint::freeze() {
   const Gate::Closure closed(store_.gate_);
   lsn_ = TRY(Sealer(store_).run(false));
   store_.threading_->freeze();
-  std::uint64_t evacuated = 0;
-  for (SegmentId segment : request_.evacuate) evacuated += store_.segments_.info(segment).live();
-  store_.promise_nodes(evacuated);
+  store_.promise_nodes(choose_evacuees());
   frozen_generation_ = store_.segments_.freeze();
   store_.frozen_ = std::move(store_.active_);
   store_.active_ = std::make_unique<Delta>(store_.segments_.generation());
@@ -64,14 +62,29 @@ Status Checkpoint::freeze() {
   return {};
 }
 
+// What there is no room for stays where it is: better than a checkpoint that ends halfway (H39). Segments of files go first:
+// what counts as live in those is hardly ever a node, but what has been overwritten and nobody has looked up.
+std::uint64_t Checkpoint::choose_evacuees() {
+  const log::SegmentTable& segments = store_.segments_;
+  std::stable_partition(evacuate_.begin(), evacuate_.end(), [&](SegmentId id) { return segments.info(id).group == format::kGroupNodes; });
+  std::uint64_t nodes = 0;
+  for (SegmentId segment : evacuate_) nodes += segments.info(segment).live();
+  while (!evacuate_.empty() && !store_.has_room_to_evacuate(nodes)) {
+    nodes -= segments.info(evacuate_.back()).live();
+    evacuate_.pop_back();
+  }
+  if (!request_.evacuate.empty()) store_.evacuation_was_cut_ = evacuate_.size() < request_.evacuate.size();
+  return nodes;
+}
+
 Status Checkpoint::merge() {
   store_.frozen_->sort();
   const TreeView& old = store_.view();
   source_ = std::make_unique<BlockingSource>(store_.nodes_, store_.device_);
   writer_ = std::make_unique<NodeWriter>(store_.device_, store_.io_.counters(), store_.segments_, store_.nodes_,
                                          super_.identity, super_.serial, store_.node_head_, store_.log_clock());
-  evacuees_ = std::make_unique<Evacuees>(store_, *source_, request_.evacuate);
-  if (!request_.evacuate.empty()) {
+  evacuees_ = std::make_unique<Evacuees>(store_, *source_, evacuate_);
+  if (!evacuate_.empty()) {
     TRY(evacuees_->find());
     evacuees_->report_stuck();
     merge_options_.evacuate = [this](BlockAddr address) { return evacuees_->has(address); };

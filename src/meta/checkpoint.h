@@ -16,11 +16,13 @@ namespace varve::meta {
 
 class Checkpoint {
  public:
-  Checkpoint(Store& store, const Store::CheckpointRequest& request) : store_(store), request_(request) {}
+  Checkpoint(Store& store, const Store::CheckpointRequest& request)
+      : store_(store), request_(request), evacuate_(request.evacuate) {}
   Status run();
 
  private:
   Status freeze();
+  std::uint64_t choose_evacuees();  // how many nodes they hold, at most
   Status merge();
   Status close_maps();
   struct Lot {  // of blocks that have their entries in some leaves of the reverse map
@@ -39,6 +41,7 @@ class Checkpoint {
 
   Store& store_;
   const Store::CheckpointRequest& request_;
+  std::vector<SegmentId> evacuate_;  // as many of them as there is room for
   format::Superblock super_;  // the one being made
   std::uint64_t frozen_generation_ = 0;
   Lsn lsn_;

@@ -160,7 +160,7 @@ Store::Room Store::admit(const Claim& claim) {
   admitted_places_ += claim.places;
   admitted_item_bytes_ += claim.item_bytes;
   const std::uint64_t payload = admitted_payload_.fetch_add(claim.payload) + claim.payload;
-  const std::uint64_t kept = kept_segments({}) + kForCleaner;
+  const std::uint64_t kept = kept_segments({.evacuated = planned_evacuation_}) + kForCleaner;
   const std::uint64_t waiting = payload + (unsealed_payload_bytes() >> kBlockShift);
   const std::uint64_t in_holes = log_.holes().blocks();
   // What goes into holes takes nothing from the users' share of clean segments.
@@ -180,11 +180,13 @@ void Store::withdraw(const Claim& claim) {
 }
 
 bool Store::admits_users_into_holes(const Burden& more) const {
-  return segments_.clean() >= kept_segments(more) + kForCleaner + kForFreeing;
+  Burden all = more;
+  all.evacuated += planned_evacuation_;
+  return segments_.clean() >= kept_segments(all) + kForCleaner + kForFreeing;
 }
 
 bool Store::may_move(const Moves& moves) const {
-  const Burden more{moves.places, moves.places * kItemBytesOfBlock, moves.blocks, moves.nodes, moves.refilled};
+  const Burden more{moves.places, moves.places * kItemBytesOfBlock, moves.blocks, moves.nodes + planned_evacuation_, moves.refilled};
   if (moves.refilled) return segments_.clean() >= kept_segments(more);
   std::uint64_t opened = segments_for(moves.blocks, log_.heads()[moves.group].blocks, super_.segment_blocks);
   if (moves.group == 0) {
@@ -196,6 +198,8 @@ bool Store::may_move(const Moves& moves) const {
   return segments_.clean() >= kept_segments(more) + opened;
 }
 
+// Without what is planned to be evacuated, or the cleaner's blocks would leave their groups during a round: it asks may_move()
+// before it takes any, and for others there is Checkpoint::choose_evacuees().
 std::uint64_t Store::spare_segments() const {
   const std::uint64_t clean = segments_.clean();
   return clean - std::min(clean, std::max(users_reserve_, kept_segments({}) + kForFreeing + kForCleaner));
@@ -240,11 +244,27 @@ void Store::hand_out_hole(const format::Run& run) {
   counters_.refilled_blocks += run.blocks;
 }
 
-void Store::promise_nodes(std::uint64_t evacuated) {
+// A checkpoint that nobody here knows of may have taken it over already.
+void Store::cancel_evacuation(std::uint64_t nodes) {
+  std::uint64_t planned = planned_evacuation_;
+  while (!planned_evacuation_.compare_exchange_weak(planned, planned - std::min(planned, nodes))) {
+  }
+}
+
+std::uint64_t Store::merge_need_at_freeze(std::uint64_t evacuated) const {
   Burden burden = active_burden();
   burden.evacuated = evacuated;
-  frozen_nodes_ = merge_need(burden);
+  return merge_need(burden);
+}
+
+bool Store::has_room_to_evacuate(std::uint64_t nodes) const {
+  return segments_.clean() >= divide_up(merge_need_at_freeze(nodes), super_.segment_blocks);
+}
+
+void Store::promise_nodes(std::uint64_t evacuated) {
+  frozen_nodes_ = merge_need_at_freeze(evacuated);
   segments_.promise(divide_up(frozen_nodes_, super_.segment_blocks));
+  planned_evacuation_ = 0;
 }
 
 }  // namespace varve::meta

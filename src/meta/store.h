@@ -194,6 +194,12 @@ class Store {
     emptied_.fetch_add(1, std::memory_order_relaxed);
     ++counters_.segments_cleaned;
   }
+  // Tree nodes in a segment that is being emptied, for the next checkpoint to rewrite: nobody is let in from now on who would
+  // take the segments for that. The freeze takes over what has been planned.
+  void plan_evacuation(std::uint64_t nodes) { planned_evacuation_ += nodes; }
+  void cancel_evacuation(std::uint64_t nodes);
+  // Was there room to evacuate all that the last checkpoint which was asked to should have?
+  bool evacuation_was_cut() const { return evacuation_was_cut_; }
 
   // --- not inside the gate ---
   std::uint64_t low_water();  // with fewer clean segments than this, users wait
@@ -243,6 +249,8 @@ class Store {
   bool admits_users_into_holes(const Burden& more) const;  // if so much were added
   std::uint64_t kept_when_idle() const;
   std::uint64_t lent_segments() const;    // that users may take before they are free
+  std::uint64_t merge_need_at_freeze(std::uint64_t evacuated) const;
+  bool has_room_to_evacuate(std::uint64_t nodes) const;
   void promise_nodes(std::uint64_t evacuated);
   InodeDelta& active_delta(Inode& inode, bool created);
   void drop_place(const BlockPlace& place);
@@ -274,6 +282,8 @@ class Store {
   std::uint64_t users_reserve_ = 0;                // segments that users leave clean, at least
   std::uint64_t frozen_nodes_ = 0;                 // what the running checkpoint writes, at most
   std::atomic<std::uint64_t> emptied_{0};          // segments, by cleaning, since the last checkpoint
+  std::atomic<std::uint64_t> planned_evacuation_{0};  // nodes
+  std::atomic<bool> evacuation_was_cut_{false};
   std::atomic<std::uint64_t> usual_nodes_{0};      // blocks that the last checkpoint wrote
   std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
 
