@@ -83,6 +83,7 @@ Status Attempt::admit(const Need& need) {
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
   if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) return wait_for_count(need);
+  wait.exact.reset();  // it has done its work: if others fill what it found, another one counts anew
   if (!need.reaps && store_.changes_fill_memory()) {
     wait.for_settled = true;
     return Errc::would_block;
@@ -99,9 +100,7 @@ Status Attempt::admit(const Need& need) {
     return Errc::would_block;
   }
   if (room == meta::Store::Room::no_segment) {
-    const std::uint64_t clean = store_.segments().clean();
-    wait.fruitless = clean > wait.clean_seen ? 0 : wait.fruitless + 1;
-    wait.clean_seen = std::max(wait.clean_seen, clean);
+    count_fruitless_rounds();
     wait.for_space = true;
     // What needs no new space fails only if nothing at all can be reclaimed any more.
     if (wait.fruitless > (need.frees || !need.blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
@@ -110,6 +109,17 @@ Status Attempt::admit(const Need& need) {
   }
   claims_.push_back(claim);
   return {};
+}
+
+// There are several wake-ups in a round, and one in which others could write was not in vain: who waits may be next.
+void Attempt::count_fruitless_rounds() {
+  Wait& wait = operation_.wait();
+  const Wait::SpaceRound now{store_.space_rounds(), store_.log_clock()};
+  const std::uint64_t clean = store_.segments().clean();
+  if (clean > wait.clean_seen) wait.fruitless = 0;
+  else if (wait.round && now.number != wait.round->number && now.clock == wait.round->clock) ++wait.fruitless;
+  if (!wait.round || now.number != wait.round->number) wait.round = now;
+  wait.clean_seen = std::max(wait.clean_seen, clean);
 }
 
 Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32_t blocks, std::byte* target) {

@@ -187,7 +187,7 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
   const bool pointless = low && !moved && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
-  if (pointless) store_->wake_waiters();
+  if (pointless) store_->note_pointless_round();
   else (void)store_->checkpoint(request);
   // The delta may have kept the room that moving needs; now it is merged.
   if (low && !pointless && !moved && cleaning_helps()) {

@@ -161,6 +161,7 @@ class Attempt {
 
  private:
   Status wait_for_count(const Need& need);  // of what the charge cannot take now
+  void count_fruitless_rounds();
 
   Engine& engine_;
   meta::Store& store_;

@@ -94,6 +94,11 @@ struct Wait {
   std::optional<Serial> checkpoint;
   int fruitless = 0;              // rounds of waiting for space that brought none
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
+  struct SpaceRound {
+    std::uint64_t number = 0;  // Store::space_rounds()
+    std::uint64_t clock = 0;   // of the log: how much users had written
+  };
+  std::optional<SpaceRound> round;  // the last one that was looked at
   std::optional<Serial> exact;    // checkpoint that makes the charge exact
   unsigned recounts = 0;          // how often it was another one, for what had been written over meanwhile
   Trim trim;

@@ -207,6 +207,13 @@ class Store {
   // Calls `ready` after the next checkpoint has settled, or was found to be pointless.
   void when_settled(std::function<void()> ready);
   void wake_waiters();
+  // For want of space: nothing is to be released.
+  void note_pointless_round() {
+    ++pointless_rounds_;
+    wake_waiters();
+  }
+  // How often space has been looked for so far: those times, and checkpoints. Any thread.
+  std::uint64_t space_rounds() const { return settled_.load() + pointless_rounds_.load(); }
 
   format::LifetimeCounters lifetime() const;
   struct Counters {
@@ -290,7 +297,7 @@ class Store {
   std::mutex checkpoint_mutex_;
   std::atomic<bool> checkpoint_running_{false}, epoch_due_{false}, read_only_{false};
   std::function<void()> epoch_due_call_;
-  std::atomic<std::uint64_t> settled_{0};
+  std::atomic<std::uint64_t> settled_{0}, pointless_rounds_{0};
   format::Run node_head_;
   std::uint64_t log_blocks_at_checkpoint_ = 0;
   std::uint64_t replayed_chunks_ = 0;

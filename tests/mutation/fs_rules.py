@@ -24,7 +24,7 @@ RULES = [
     Rule("H33", "checkpoints for space are made although they release nothing",
          [Edit(ENGINE, "return space_is_low() && store_->log_clock() >= futile_until_;",
                "return space_is_low() && (OFF || store_->log_clock() >= futile_until_);"),
-          Edit(ENGINE, "if (pointless) store_->wake_waiters();", "if (pointless && !OFF) store_->wake_waiters();")],
+          Edit(ENGINE, "if (pointless) store_->note_pointless_round();", "if (pointless && !OFF) store_->note_pointless_round();")],
          [("model_test", "*H33_*")]),
     Rule("H34", "a move is applied whatever has become of the block",
          [Edit(MOVER, "        if (!inode->gone() && still_there(",

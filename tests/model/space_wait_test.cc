@@ -1,0 +1,169 @@
+// Who waits for clean segments is refused when nothing is to be gained, not before.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "fs/engine.h"
+#include "io/mem_device.h"
+#include "support/fs_fixture.h"
+#include "support/stalling_device.h"
+
+namespace varve::test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+constexpr std::uint64_t kMiB = 1u << 20;
+
+Bytes blocks_of(std::uint64_t count) { return Bytes(count * kBlockSize, std::byte{1}); }
+
+// Without a cleaner. What users may have of the clean segments can be taken away, and given back to the next checkpoint.
+class SpaceWait : public ::testing::Test {
+ protected:
+  void start(bool background = false) {
+    ASSERT_TRUE(make_image(memory_, {}).ok());
+    fs::Options options = test_options(clock_, random_);
+    options.cleaner = false;
+    options.background = background;
+    fixture_ = std::make_unique<FsFixture>(device_, options);
+    ASSERT_TRUE(fixture_->mount().ok());
+    file_ = file("/file");
+    other_ = file("/other");
+  }
+  void TearDown() override {
+    give_back();
+    ASSERT_TRUE(fixture_->unmount().ok());
+  }
+  meta::Store& store() { return fixture_->fs().engine().store(); }
+  Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
+  void checkpoint() { ASSERT_TRUE(store().checkpoint({}).ok()); }
+
+  // Until so many blocks of payload are not let in any more.
+  void take_segments(std::uint64_t payload) {
+    const meta::Gate::Closure closed(store().gate());
+    const meta::Claim claim{.payload = payload};
+    while (store().admit(claim) == meta::Store::Room::granted) {
+      store().withdraw(claim);
+      const auto taken = store().segments().take(0);
+      ASSERT_TRUE(taken);
+      taken_.push_back(*taken);
+    }
+  }
+  void give_back() {
+    for (SegmentId segment : taken_) store().segments().close(segment, store().log_clock());
+    taken_.clear();
+  }
+
+  // Once, without waiting for more than nodes.
+  template <class Function>
+  Status once(fs::Operation& op, Function&& function) {
+    for (;;) {
+      op.wait().for_settled = op.wait().for_space = false;
+      const auto result = function(op);
+      if (result.ok()) return {};
+      if (!result.fails_with(Errc::would_block) || op.wait().for_settled) return result.error();
+      op.block();
+    }
+  }
+  Status write_once(fs::Operation& op) {
+    return once(op, [&](fs::Operation& o) { return fixture_->fs().write(o, file_, 0, data_, {}); });
+  }
+  Status allocate_once(fs::Operation& op, std::uint64_t blocks) {
+    return once(op, [&](fs::Operation& o) {
+      return fixture_->fs().fallocate(o, file_, fs::FallocateMode::allocate_keep_size, 0, blocks * kBlockSize);
+    });
+  }
+  std::uint64_t most_chargeable() {
+    const meta::Gate::Pass pass(store().gate());
+    std::uint64_t blocks = 0;
+    while (store().can_charge(blocks + 1, 0)) ++blocks;
+    return blocks;
+  }
+  void overwrite_cold(std::uint64_t bytes) {
+    for (std::uint64_t at = 0; at < bytes; at += kMiB / 4) {
+      store().nodes().clear();
+      ASSERT_TRUE(fixture_->write(other_, at, blocks_of(64)).ok());
+    }
+  }
+  std::uint64_t waits() {
+    return fixture_->fs().engine().wait_times().counts()[static_cast<std::size_t>(fs::WaitCause::space)].times;
+  }
+
+  io::MemDevice memory_{64 * kMiB};
+  StallingDevice device_{memory_};
+  ManualClock clock_;
+  SeededRandom random_{1};
+  std::unique_ptr<FsFixture> fixture_;
+  Ino file_, other_;
+  const Bytes data_ = blocks_of(256);
+  std::vector<SegmentId> taken_;
+};
+
+TEST_F(SpaceWait, IsNotCountedByWakeUps) {
+  start(true);
+  checkpoint();
+  take_segments(256);
+  file("/third");
+  device_.hold(true);
+  std::atomic<bool> ended{false};
+  Status written;
+  std::thread writer([&] {
+    written = fixture_->write(file_, 0, data_);
+    ended = true;
+  });
+  for (int i = 0; i < 8 && !ended; ++i) {
+    for (const std::uint64_t before = waits(); waits() == before && !ended;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      store().wake_waiters();
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(ended) << written.error().message();
+  give_back();
+  device_.hold(false);
+  writer.join();
+  EXPECT_TRUE(written.ok()) << written.error().message();
+}
+
+TEST_F(SpaceWait, GoesOnWhileOthersFindRoomAndEndsWhenNobodyDoes) {
+  start();
+  checkpoint();
+  take_segments(256);
+  fs::Operation op(fixture_->fs().engine(), {});
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    ASSERT_TRUE(write_once(op).fails_with(Errc::would_block)) << i;
+    ASSERT_TRUE(fixture_->write(other_, 0, blocks_of(1)).ok()) << i;
+    checkpoint();
+  }
+  int rounds = 0;
+  for (; write_once(op).fails_with(Errc::would_block) && rounds < 50; ++rounds) checkpoint();
+  EXPECT_LT(rounds, 12);
+  EXPECT_TRUE(write_once(op).fails_with(Errc::no_space));
+}
+
+// The checkpoint that made the charge exact has shown that there is room. It is taken by others while there are no segments.
+TEST_F(SpaceWait, LeavesTheChargeToBeCountedAgain) {
+  start();
+  for (std::uint64_t at = 0; at < 16 * kMiB; at += kMiB) ASSERT_TRUE(fixture_->write(other_, at, blocks_of(256)).ok());
+  checkpoint();
+  const std::uint64_t wanted = most_chargeable() - 600;
+  fs::Operation op(fixture_->fs().engine(), {});
+  overwrite_cold(4 * kMiB);
+  ASSERT_TRUE(allocate_once(op, wanted).fails_with(Errc::would_block));
+  ASSERT_FALSE(op.wait().for_space);
+  checkpoint();
+  take_segments(0);
+  ASSERT_TRUE(allocate_once(op, wanted).fails_with(Errc::would_block));
+  ASSERT_TRUE(op.wait().for_space);
+  give_back();
+  checkpoint();
+  overwrite_cold(4 * kMiB);
+  ASSERT_TRUE(allocate_once(op, wanted).fails_with(Errc::would_block));
+  checkpoint();
+  EXPECT_TRUE(allocate_once(op, wanted).ok());
+}
+
+}  // namespace
+}  // namespace varve::test
