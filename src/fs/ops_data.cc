@@ -305,7 +305,8 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need 
   need.record_bytes += 256;
   TRY(a.admit(need));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
-  a.store().stage_clear(inode, first, format::kMaxFileBlocks, meta::Cleared::hole, -static_cast<std::int64_t>(owned));
+  if (first == 0) a.store().stage_emptying(inode);
+  else a.store().stage_clear(inode, first, format::kMaxFileBlocks, meta::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;
   return {};
 }

@@ -80,6 +80,8 @@ struct InodeDelta {
 
   // Estimated change of the number of blocks the file owns, never too small: what may have been there counts as not.
   std::int64_t blocks_change = 0;
+  std::uint64_t uncertain_blocks = 0;  // that it counts as new although they may have been there
+  bool emptied = false;          // of all blocks that older layers know: blocks_change counts from nothing
   std::uint64_t merged_blocks = 0;  // exact count in the tree that this delta was merged into…
   bool merged_known = false;        // …if the merge came by; else the count has not changed
 

@@ -49,7 +49,7 @@ std::uint64_t block_count(const Inode& inode, const TreeView& view) {
   for (const InodeDelta* delta : {inode.frozen, inode.active}) {
     if (!delta) continue;
     if (delta->generation > view.generation)
-      count += delta->blocks_change;
+      count = (delta->emptied ? 0 : count) + delta->blocks_change;
     else if (delta->merged_known)
       count = static_cast<std::int64_t>(delta->merged_blocks);
   }

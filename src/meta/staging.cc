@@ -20,6 +20,16 @@ std::uint64_t places_of_block(const BlockMap& blocks, std::uint64_t block) {
   return block > 1 && blocks.find(block - 2) ? 0 : 1;
 }
 
+// By how much the charge falls for sure when all `owned` blocks (block_count) are given back. Those that the delta being merged
+// may have counted twice are not among them: where it has, the exact count that takes its place leaves them out, too; where it
+// has not, they are charged until the next checkpoint.
+std::int64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64_t owned) {
+  const InodeDelta* merging = inode.frozen;
+  const bool estimated = merging && merging->generation > view.generation && !merging->created;
+  if (!estimated || inode.active->emptied) return static_cast<std::int64_t>(owned);
+  return static_cast<std::int64_t>(owned - std::min(owned, merging->uncertain_blocks));
+}
+
 }  // namespace
 
 bool Store::reserve_records(std::size_t bytes) {
@@ -86,7 +96,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   FileDelta& file = delta.file_delta();
   inode.change_content();
   std::int64_t fresh = 0;
-  std::uint64_t places = 0, assumed = 0;
+  std::uint64_t places = 0, assumed = 0, uncertain = 0;
   for (StageBlock& staged : blocks) {
     const std::size_t before = file.blocks.size();
     BlockEntry& entry = file.blocks.insert(staged.block);
@@ -97,6 +107,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     const bool guessed = !was_here && staged.assume_owned && staged.old.kind == MappedBlock::Kind::unknown;
     const bool owned = was_here || guessed || staged.old.has_data() || staged.old.kind == MappedBlock::Kind::unwritten;
     fresh += !owned;
+    uncertain += !owned && staged.old.kind == MappedBlock::Kind::unknown;
     assumed += guessed;
     staged.data->owner = &delta;
     staged.data->block = staged.block;
@@ -106,6 +117,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     entry.clock = clock;
   }
   delta.blocks_change += fresh;
+  delta.uncertain_blocks += uncertain;
   active_->data_change.fetch_add(fresh, std::memory_order_relaxed);
   active_->assumed.fetch_add(assumed, std::memory_order_relaxed);
   active_->count(blocks.size(), blocks.size() * kBlockBytes);
@@ -127,6 +139,15 @@ void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Clea
   active_->data_change.fetch_add(owned_change, std::memory_order_relaxed);
   active_->count(1, kOtherBytes);
   active_->burden(2, 4 * kItemBytes);
+}
+
+void Store::stage_emptying(Inode& inode) {
+  const std::uint64_t owned = block_count(inode, *view_);
+  stage_clear(inode, 0, format::kMaxFileBlocks, Cleared::hole, 0);
+  active_->data_change.fetch_sub(certain_loss(inode, *view_, owned), std::memory_order_relaxed);
+  inode.active->emptied = true;
+  inode.active->blocks_change = 0;
+  inode.active->uncertain_blocks = 0;
 }
 
 void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
@@ -196,7 +217,7 @@ void Store::stage_orphan(Inode& inode, bool set) {
 }
 
 void Store::stage_free(Inode& inode) {
-  const auto owned = static_cast<std::int64_t>(block_count(inode, *view_));
+  const std::uint64_t owned = block_count(inode, *view_);
   InodeDelta& delta = stage(inode);
   if (delta.file) {
     delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) { drop_place(entry.place); });
@@ -213,7 +234,7 @@ void Store::stage_free(Inode& inode) {
   delta.unsealed_freed = true;
   delta.blocks_change = 0;
   active_->burden(3, 0);  // both ends of what it had, and its orphan entry
-  active_->data_change.fetch_sub(owned, std::memory_order_relaxed);
+  active_->data_change.fetch_sub(certain_loss(inode, *view_, owned), std::memory_order_relaxed);
   active_->inode_change.fetch_sub(1, std::memory_order_relaxed);
 }
 

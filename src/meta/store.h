@@ -97,6 +97,7 @@ class Store {
   void stage_attributes(Inode& inode);         // after a change of inode.attributes
   void stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock);
   void stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change);
+  void stage_emptying(Inode& inode);  // clears all of it
   void stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
                   std::uint32_t clock, std::uint8_t estimate);
   std::uint64_t stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -193,6 +194,98 @@ TEST_F(Charge, ThereIsAnEndToWaitingForWhatIsOverwritten) {
     }
     EXPECT_EQ(waits, expected);
   }
+}
+
+// Of a sparse file nobody knows what it has, so overwriting counts as new. A checkpoint counts while the file's blocks go.
+class ChargeOfSparse : public Charge {
+ protected:
+  static constexpr std::uint64_t kPiece = 64, kPieces = 64;  // blocks; with a hole of that length behind each
+  void write_pieces(char content) {
+    for (std::uint64_t i = 0; i < kPieces; ++i) {
+      store().nodes().clear();
+      ASSERT_TRUE(fixture_->write(sparse_, 2 * i * kPiece * kBlockSize, blocks_of(kPiece, content)).ok());
+    }
+  }
+  void start_sparse(StallingDevice& device) {
+    start(device);
+    const Ino other = file("/other");  // or the charge could not fall too low
+    for (std::uint64_t at = 0; at < 32 * kMiB; at += kMiB) ASSERT_TRUE(fixture_->write(other, at, blocks_of(256, 'x')).ok());
+    sparse_ = file("/sparse");
+    write_pieces('x');
+    remount_with_threads();
+    ASSERT_TRUE(store().checkpoint({}).ok());
+    const std::uint64_t before = charged();
+    write_pieces('y');
+    ASSERT_GE(charged(), before + kPiece * kPieces) << "overwriting was not cold";
+  }
+  void during_checkpoint(StallingDevice& device, const std::function<void()>& change) {
+    device.hold(true);
+    std::thread checkpoint([&] { EXPECT_TRUE(store().checkpoint({}).ok()); });
+    while (!store().checkpoint_running() || store().delta_records()) std::this_thread::yield();  // until it is frozen
+    change();
+    device.hold(false);
+    checkpoint.join();
+  }
+  // What it was before the trees knew all of it was neither too little nor, by more than was estimated, too much.
+  void expect_enough_charged() {
+    constexpr std::uint64_t kNodes = 128;  // and their share in what is estimated
+    const std::uint64_t before = charged();
+    ASSERT_TRUE(store().checkpoint({}).ok());
+    EXPECT_GE(before + kNodes, charged());
+    EXPECT_LE(before, charged() + kPiece * kPieces * 9 / 8 + kNodes);
+  }
+  bool cut() {
+    fs::AttrChange change;
+    change.size = 0;
+    return fixture_->call([&](fs::Operation& op) { return fixture_->fs().setattr(op, sparse_, change); }).ok();
+  }
+  std::uint64_t inodes() {
+    const meta::Gate::Pass pass(store().gate());
+    return store().inodes_in_use();
+  }
+  Ino sparse_;
+};
+
+TEST_F(ChargeOfSparse, DoesNotFallTooLowWhenItIsRemoved) {
+  StallingDevice device(memory_);
+  start_sparse(device);
+  during_checkpoint(device, [&] {
+    const std::uint64_t before = inodes();
+    const auto removed = fixture_->call([&](fs::Operation& op) { return fixture_->fs().unlink(op, kRootIno, "sparse"); });
+    EXPECT_TRUE(removed.ok());
+    while (inodes() == before) std::this_thread::yield();
+  });
+  expect_enough_charged();
+}
+
+TEST_F(ChargeOfSparse, DoesNotFallTooLowWhenItIsCut) {
+  StallingDevice device(memory_);
+  start_sparse(device);
+  during_checkpoint(device, [&] {
+    ASSERT_TRUE(cut());
+    EXPECT_EQ(fixture_->getattr(sparse_)->blocks, 0U);
+    ASSERT_TRUE(fixture_->write(sparse_, 0, blocks_of(kPiece, 'z')).ok());
+    EXPECT_EQ(fixture_->getattr(sparse_)->blocks, kPiece);
+  });
+  EXPECT_EQ(fixture_->getattr(sparse_)->blocks, kPiece);
+  expect_enough_charged();
+  EXPECT_EQ(fixture_->getattr(sparse_)->blocks, kPiece);
+}
+
+// Each time as much as before is given back.
+TEST_F(ChargeOfSparse, DoesNotGrowWhenItIsCutAgainAndAgain) {
+  StallingDevice device(memory_);
+  start_sparse(device);
+  during_checkpoint(device, [&] {
+    ASSERT_TRUE(cut());
+    const std::uint64_t before = charged();
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(fixture_->write(sparse_, 0, blocks_of(kPiece, 'z')).ok());
+      ASSERT_TRUE(cut());
+    }
+    EXPECT_LE(charged(), before + kPiece);
+  });
+  expect_enough_charged();
 }
 
 // Block 0 takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
