@@ -48,19 +48,12 @@ class LackOfMemory : public ::testing::TestWithParam<FailingAllocations::Which> 
           in_flight = queue_->in_flight();
           answer = std::move(result);
         }));
-    for (int looks = 0; looks < 100 && (!answers || queue_->in_flight()); ++looks) look();
+    test::look_until(*queue_, [&] { return answers && !queue_->in_flight(); });
     failing.end();
     EXPECT_EQ(answers, 1U);
     EXPECT_EQ(in_flight, 0U) << "answered too early";
     if (answer) check(*answer, buffer);
     return failing.any_failed();
-  }
-
-  void look() {
-    try {
-      queue_->wait(1'000'000);
-    } catch (const std::bad_alloc&) {  // as a serving thread does
-    }
   }
 
   static void check(const Result<std::size_t>& answer, const AlignedBuffer& buffer) {

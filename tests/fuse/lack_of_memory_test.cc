@@ -32,18 +32,9 @@ class LackOfMemoryForPieces : public ::testing::Test {
       for (const AheadPiecePtr& piece : ahead.follow(range(kRead))) ahead.start(piece, *queue_, pool_);
     } catch (const std::bad_alloc&) {  // that reader gets an error, but what of the next?
     }
-    look_until([&] { return queue_->in_flight() == 0; });
+    test::look_until(*queue_, [&] { return queue_->in_flight() == 0; });
     failing.end();
     return failing.any_failed();
-  }
-
-  void look_until(const std::function<bool()>& condition) {
-    for (int looks = 0; looks < 100 && !condition(); ++looks) {
-      try {
-        queue_->wait(1'000'000);
-      } catch (const std::bad_alloc&) {
-      }
-    }
   }
 
   // Everybody who claims a piece hears of it.
@@ -51,7 +42,7 @@ class LackOfMemoryForPieces : public ::testing::Test {
     for (std::uint64_t offset = 0; offset < 6 * kRead; offset += kRead) {
       const AheadPiecePtr piece = ahead.claim(range(offset));
       bool done = !piece || !piece->when_done([&done] { done = true; });
-      look_until([&done] { return done; });
+      test::look_until(*queue_, [&done] { return done; });
       EXPECT_TRUE(done) << offset;
     }
   }

@@ -31,6 +31,15 @@ void FailingAllocations::end() { plan.armed = false; }
 
 bool FailingAllocations::any_failed() const { return plan.failed; }
 
+void look_until(io::IoQueue& queue, const std::function<bool()>& condition) {
+  for (int looks = 0; looks < 100 && !condition(); ++looks) {
+    try {
+      queue.wait(1'000'000);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+}
+
 }  // namespace varve::test
 
 void* operator new(std::size_t bytes) {

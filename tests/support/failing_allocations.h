@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+
+#include "io/block_device.h"
 
 namespace varve::test {
 
@@ -17,5 +20,8 @@ class FailingAllocations {
   void end();
   bool any_failed() const;
 };
+
+// Looks at the queue as a serving thread does, which goes on where memory is lacking; an end to it, too.
+void look_until(io::IoQueue& queue, const std::function<bool()>& condition);
 
 }  // namespace varve::test
