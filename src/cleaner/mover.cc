@@ -69,24 +69,23 @@ bool still_there(const meta::Layers& layers, const LiveBlock& block) {
          (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
-Status Mover::move(std::span<const LiveBlock> blocks, std::uint64_t nodes, Sound beside_bad) {
+Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad) {
   beside_bad_ = beside_bad;
   {
     const meta::Gate::Pass pass(store_.gate());
-    if (!store_.may_move({0, 0, nodes, 0})) return Errc::no_space;
+    if (!store_.may_move({})) return Errc::no_space;
   }
-  return in_batches(blocks, nodes, &Mover::move_batch);
+  return in_batches(blocks, &Mover::move_batch);
 }
 
 template <class Item>
-Status Mover::in_batches(std::span<const Item> items, std::uint64_t nodes,
-                         Status (Mover::*one)(std::span<const Item>, std::uint64_t)) {
+Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>)) {
   const std::uint64_t began = store_.clock().monotonic_ns();
   write_ns_ = 0;
   bad_ = 0;
   Status status;
   for (std::size_t at = 0; at < items.size() && status.ok(); at += buffer_)
-    status = (this->*one)(items.subspan(at, std::min(buffer_, items.size() - at)), nodes);
+    status = (this->*one)(items.subspan(at, std::min(buffer_, items.size() - at)));
   const std::uint64_t took = store_.clock().monotonic_ns() - began;
   if (status.ok()) store_.io().write_cost().observe_handling(items.size(), look_up_ns_ + took - write_ns_);
   look_up_ns_ = 0;
@@ -135,7 +134,7 @@ bool Mover::device_answers() const {
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.
-Status Mover::move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes) {
+Status Mover::move_batch(std::span<const LiveBlock> blocks) {
   SparseRead read(addresses_of(blocks));
   auto good = TRY(read_sound_ones(blocks, read));
   std::stable_sort(good.begin(), good.end(), [](const ReadBlock& a, const ReadBlock& b) {
@@ -144,19 +143,19 @@ Status Mover::move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes)
   for (auto at = good.begin(); at != good.end();) {
     auto end = at;
     while (end != good.end() && end->block->group == at->block->group && static_cast<std::size_t>(end - at) < kMostWritten) ++end;
-    TRY(write_some({at, end}, nodes, at));
+    TRY(write_some({at, end}, at));
   }
   return {};
 }
 
 // Writes the first of `blocks`, as many as fit at the head, and moves `next` behind them.
-Status Mover::write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next) {
+Status Mover::write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next) {
   format::Run run;
   {
     const meta::Gate::Closure closed(store_.gate());
     const auto wanted = static_cast<std::uint32_t>(blocks.size());
     const unsigned group = store_.head_for(blocks[0].block->group);
-    if (store_.may_move({wanted, wanted, nodes, group})) run = store_.log().allocate(group, wanted);
+    if (store_.may_move({.blocks = wanted, .places = wanted, .group = group})) run = store_.log().allocate(group, wanted);
     if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
   }
   if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
@@ -196,24 +195,24 @@ Status Mover::write_batch(std::size_t blocks) {
 
 // --- into holes -------------------------------------------------------------------------------------------------------
 
-Status Mover::plug(std::span<const Plug> plugs, std::uint64_t nodes) {
+Status Mover::plug(std::span<const Plug> plugs) {
   beside_bad_ = Sound::moved;
-  return in_batches(plugs, nodes, &Mover::plug_batch);
+  return in_batches(plugs, &Mover::plug_batch);
 }
 
 // All of a batch at once: in flight from before a checkpoint could freeze until each is named by a record, or dropped.
-Status Mover::hand_out(std::span<const Plug> plugs, std::uint64_t nodes) {
+Status Mover::hand_out(std::span<const Plug> plugs) {
   std::set<SegmentId> refilled;
   for (const Plug& plug : plugs) refilled.insert(store_.segments().geometry().segment_of(plug.to));
   const meta::Gate::Closure closed(store_.gate());
-  if (!store_.may_move({.blocks = plugs.size(), .places = plugs.size(), .nodes = nodes, .refilled = refilled.size()}))
+  if (!store_.may_move({.blocks = plugs.size(), .places = plugs.size(), .refilled = refilled.size()}))
     return Error(Errc::no_space, "no clean segment left for what a checkpoint must write after cleaning");
   for (const Plug& plug : plugs) store_.hand_out_hole({plug.to, 1});
   return {};
 }
 
 // Read in the order they stand in, written in the order they go to, many at a time.
-Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
+Status Mover::plug_batch(std::span<const Plug> plugs) {
   std::vector<Plug> by_source(plugs.begin(), plugs.end());
   std::ranges::sort(by_source, {}, [](const Plug& plug) { return plug.block.address; });
   std::vector<LiveBlock> blocks;
@@ -225,7 +224,7 @@ Status Mover::plug_batch(std::span<const Plug> plugs, std::uint64_t nodes) {
   auto good = TRY(read_sound_ones(blocks, read));
   if (good.empty()) return {};
   std::ranges::sort(good, {}, [&](const ReadBlock& block) { return target[block.block]; });
-  TRY(hand_out(plugs, nodes));
+  TRY(hand_out(plugs));
   for (std::size_t begin = 0, end = 0; begin < good.size(); begin = end) {
     const BlockAddr to = target[good[begin].block];
     for (end = begin + 1; end < good.size() && end - begin < kMostWritten; ++end)

@@ -46,12 +46,12 @@ class Mover {
   // How many tree nodes live in the segment that was asked for last.
   std::uint64_t nodes_beside() const { return nodes_beside_; }
   // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
-  // (Store::head_for); the checkpoint that follows is to evacuate `nodes` tree nodes beside those that are planned
-  // (Store::plan_evacuation). Errc::no_space: it could run out of segments.
-  Status move(std::span<const LiveBlock> blocks, std::uint64_t nodes, Sound beside_bad = Sound::moved);
+  // (Store::head_for). Errc::no_space: the checkpoint that follows, with what it is to evacuate (Store::plan_evacuation), could run
+  // out of segments.
+  Status move(std::span<const LiveBlock> blocks, Sound beside_bad = Sound::moved);
   // Moves them into holes of segments that the caller has opened (SegmentTable::open_holes), whatever their groups; no two
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
-  Status plug(std::span<const Plug> plugs, std::uint64_t nodes);
+  Status plug(std::span<const Plug> plugs);
   // How many blocks of the last move or plug stay where they are because they are bad.
   std::size_t bad() const { return bad_; }
   // Can anything be read? If not, a block that cannot says nothing about itself.
@@ -63,12 +63,12 @@ class Mover {
     const LiveBlock* block;
     const std::byte* bytes;
   };
-  Status move_batch(std::span<const LiveBlock> blocks, std::uint64_t nodes);
+  Status move_batch(std::span<const LiveBlock> blocks);
   Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read);
   void note_bad(const LiveBlock& block, Errc what);
-  Status write_some(std::span<const ReadBlock> blocks, std::uint64_t nodes, std::vector<ReadBlock>::iterator& next);
-  Status plug_batch(std::span<const Plug> plugs, std::uint64_t nodes);
-  Status hand_out(std::span<const Plug> plugs, std::uint64_t nodes);
+  Status write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next);
+  Status plug_batch(std::span<const Plug> plugs);
+  Status hand_out(std::span<const Plug> plugs);
   // Adds to the batch: to to…, of which all has been handed out.
   void add_write(BlockAddr to, std::span<const ReadBlock> blocks);
   // Carries the batch out, which writes so many blocks.
@@ -76,7 +76,7 @@ class Mover {
   Status apply(const LiveBlock& block, BlockAddr to);
   // Has `one` move a bufferful after the other, and notes what that took beside the writes (log/write_cost.h).
   template <class Item>
-  Status in_batches(std::span<const Item> items, std::uint64_t nodes, Status (Mover::*one)(std::span<const Item>, std::uint64_t));
+  Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>));
 
   meta::Store& store_;
   const std::size_t buffer_;

@@ -112,7 +112,7 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
     }
     store_.segments().set_being_cleaned(sources[number].id, true);
     store_.plan_evacuation(intent.nodes[number]);
-    const Status plugged = mover_.plug(plugs, 0);
+    const Status plugged = mover_.plug(plugs);
     if (!plugged.ok() || mover_.bad()) store_.cancel_evacuation(intent.nodes[number]);
     TRY(Status(plugged));
     done.destinations = written.size();

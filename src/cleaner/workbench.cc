@@ -268,7 +268,7 @@ Result<bool> Workbench::empty_segment(const SegmentFacts& segment, const GroupOf
   const Sound beside = beside_bad();
   // Before room for them is looked for, so that users who come meanwhile leave it.
   store_.plan_evacuation(nodes);
-  const Status moved = mover_.move(*live, 0, beside);
+  const Status moved = mover_.move(*live, beside);
   if (!moved.ok() || mover_.bad()) store_.cancel_evacuation(nodes);
   TRY(Status(moved));
   if (mover_.bad()) pin(segment.id, beside == Sound::left ? BadBlocks::Pin::sound_left : BadBlocks::Pin::bad_only);

@@ -71,7 +71,7 @@ class Moves : public ::testing::Test {
     ASSERT_TRUE(blocks.ok());
     ASSERT_EQ(blocks->size(), 3U);
     device_.when(io::IoKind::read, from, std::move(change));
-    const Status moved = mover.move(*blocks, 0);
+    const Status moved = mover.move(*blocks);
     ASSERT_TRUE(moved.ok()) << moved.error().message();
     ASSERT_FALSE(device_.waits()) << "the blocks were never read";
   }
@@ -154,7 +154,7 @@ TEST(Hazards, H6_an_fsync_covers_what_the_cleaner_has_copied) {
   for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
     const auto blocks = mover.live_blocks(SegmentId{i});
     ASSERT_TRUE(blocks.ok());
-    ASSERT_TRUE(mover.move(*blocks, 0).ok());
+    ASSERT_TRUE(mover.move(*blocks).ok());
   }
   for (const char* path : {"/g", "/h"}) {
     ASSERT_TRUE(fixture.make(path, S_IFREG | 0644).ok());

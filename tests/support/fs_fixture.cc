@@ -169,7 +169,7 @@ Status FsFixture::move(std::uint64_t nth) {
     if (!blocks.empty()) segments.push_back(std::move(blocks));
   }
   if (segments.empty()) return {};
-  const Status moved = mover.move(segments[nth % segments.size()], 0);
+  const Status moved = mover.move(segments[nth % segments.size()]);
   return moved.fails_with(Errc::no_space) ? Status() : moved;
 }
 

@@ -191,7 +191,7 @@ class Defragmenting final : public Strategy {
     for (std::size_t at = 0; at < blocks.size(); at += kPiece) {
       const auto piece = blocks.subspan(at, std::min(kPiece, blocks.size() - at));
       std::sort(piece.begin(), piece.end(), [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
-      TRY(mover.move(piece, 0));
+      TRY(mover.move(piece));
     }
     return {};
   }

@@ -75,7 +75,7 @@ class Threaded final : public Strategy {
       return !std::ranges::binary_search(bridges, geometry.index_of(block.address)) || bench.is_known_bad(block);
     });
     for (LiveBlock& block : blocks) block.group = bench.group_of(block, segment);
-    TRY(bench.mover().move(blocks, 0));
+    TRY(bench.mover().move(blocks));
     return blocks.size();
   }
 
