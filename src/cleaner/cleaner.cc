@@ -6,6 +6,7 @@
 
 #include "cleaner/learned_state.h"
 #include "cleaner/workbench.h"
+#include "meta/threading.h"
 
 namespace varve::cleaner {
 
@@ -116,6 +117,7 @@ Round Cleaner::run_idle_round(std::function<bool()> stop) {
 Round Cleaner::run_round(const Task& task, const Rules& rules) {
   const std::uint64_t now = store_.log_clock();
   give_up_heads(store_, now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
+  if (task.waited_for) store_.threading().give_up_stale();
   pin_leftovers();
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);

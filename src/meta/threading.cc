@@ -43,6 +43,24 @@ void Threading::freeze() {
   else store_.log_.give_up_holes();
 }
 
+bool Threading::give_up_stale() {
+  const Gate::Closure closed(store_.gate_);
+  if (stale_blocks() < store_.super_.segment_blocks) return false;
+  if (store_.waiting_payload() && !store_.has_room_without_holes()) return false;
+  store_.log_.give_up_holes();
+  found_nothing_in_ = kNever;
+  return true;
+}
+
+// Free, but not ready to be written.
+std::uint64_t Threading::stale_blocks() const {
+  std::uint64_t free = 0;
+  store_.segments_.for_each([&](SegmentId, const log::SegmentInfo& segment) {
+    if (segment.state == log::SegmentState::refilling) free += store_.super_.segment_blocks - segment.live();
+  });
+  return free - std::min(free, store_.log_.holes().blocks());
+}
+
 std::uint64_t Threading::wanted_blocks() const {
   return std::min(kReady, std::max<std::uint64_t>(store_.capacity_blocks() / 64, 64));
 }

@@ -52,8 +52,13 @@ class Threading {
   // With the gate closed and all payload sealed, before the next generation: what is written to one segment belongs to one
   // checkpoint, which has reckoned with its part of the reverse map (headroom.h).
   void freeze();
+  // Closes all segments with holes that stand ready if a segment's worth of blocks has died in them since they were opened,
+  // which neither heads nor the cleaner can have before. Unless somebody may have been let in because of these holes.
+  // Returns whether it did. Not inside the gate.
+  bool give_up_stale();
 
  private:
+  std::uint64_t stale_blocks() const;
   std::uint64_t wanted_blocks() const;
   std::uint64_t most_segments() const;
   void apply();

@@ -74,6 +74,10 @@ class Holes : public ::testing::Test {
       if (HasFatalFailure()) return;
     }
   }
+  bool has_room_without_holes() {
+    const meta::Gate::Pass pass(store().gate());
+    return store().has_room_without_holes();
+  }
   void thread(const meta::ThreadingRules& rules) { store().threading().begin(this, rules); }
   void unthread() { store().threading().end(this); }
   void finish() {
@@ -185,6 +189,44 @@ TEST_F(Holes, take_small_pieces_while_large_ones_stay_together) {
   run(fmt::format("write /f1 0 {} {}", 64 * kBlockSize, ++writes_));
   run("fsync /f1");
   EXPECT_EQ(refilled(), small);
+  finish();
+}
+
+// Nobody writes small pieces any more, so the segments stand ready for ever, and nothing that dies there is ever used again.
+TEST_F(Holes, that_stand_ready_are_cleaned_when_somebody_waits) {
+  make(32 * kMiB, false);
+  const std::uint64_t files = fill(40);
+  punch(files, 5, 1);
+  checkpoint();
+  thread({.least_run = 1, .below = ~0ULL});
+  ASSERT_TRUE(store().threading().feed());
+  auto refilling = [&] { return world_->fixture.fs().status().segments.refilling; };
+  ASSERT_GT(refilling(), 2U);
+  for (std::uint64_t file = 0; file < files; ++file) run(fmt::format("truncate /f{} 4096", file));
+  checkpoint();
+  ASSERT_GT(refilling(), 2U);
+  cleaner::Cleaner& cleaner = world_->fixture.fs().engine().cleaner();
+  const cleaner::Round round = cleaner.run_round(true);
+  EXPECT_EQ(refilling(), 0U);
+  ASSERT_TRUE(store().checkpoint({.clean = false, .evacuate = round.emptied}).ok());
+  finish();
+}
+
+TEST_F(Holes, that_somebody_was_let_in_for_are_kept) {
+  make(24 * kMiB, false);
+  const std::uint64_t files = fill();
+  punch(files, 10, 3);
+  checkpoint();
+  for (std::uint64_t i = 0; has_room_without_holes(); ++i) {
+    run(fmt::format("write /f{} 0 {} {}", i % files, kFileBytes / 4, ++writes_));
+    ASSERT_TRUE(world_->fixture.seal().ok());
+  }
+  thread({.least_run = 1, .below = ~0ULL});
+  ASSERT_TRUE(store().threading().feed());
+  run(fmt::format("write /f0 0 {} {}", 8 * kBlockSize, ++writes_));
+  EXPECT_FALSE(store().threading().give_up_stale());
+  ASSERT_TRUE(world_->fixture.seal().ok());
+  EXPECT_TRUE(store().threading().give_up_stale());
   finish();
 }
 
