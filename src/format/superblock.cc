@@ -181,7 +181,7 @@ void get_geometry(Reader& in, Superblock& s) {
   in.skip_to(kUuidAt);
   const auto uuid = in.bytes(s.uuid.size());
   std::memcpy(s.uuid.data(), uuid.data(), uuid.size());
-  const std::string_view label = in.text(kLabelBytes);
+  const std::string_view label = in.text(kLabelBytes).substr(0, kLabelBytes - 1);
   s.label = label.substr(0, label.find('\0'));
   s.identity = in.u64();
   for (std::uint64_t& key : s.hash_key) key = in.u64();

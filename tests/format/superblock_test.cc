@@ -58,6 +58,11 @@ TEST(Superblock, LongLabelIsCut) {
   Superblock super = sample_superblock();
   super.label = std::string(100, 'l');
   EXPECT_EQ(round_trip(super)->label, std::string(63, 'l'));
+  // So is one that has no end on the device.
+  Block block;
+  encode_superblock(super, block);
+  set_with_crc(block, 116, 0x6c6c6c6c);
+  EXPECT_EQ(decode_superblock(block)->label, std::string(63, 'l'));
 }
 
 TEST(Superblock, EveryFlippedByteIsNoticed) {
