@@ -59,7 +59,7 @@ void requests(Input input) {
       message = bytes_of(in) + message;
     }
     // These get no answer, or end the mount.
-    const bool is_silent = opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET || opcode == FUSE_INTERRUPT;
+    const bool is_silent = opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET;
     if (opcode == FUSE_DESTROY || opcode == FUSE_INIT || opcode == FUSE_NOTIFY_REPLY) continue;
     const std::uint64_t unique = mount.kernel().send(opcode, node, message);
     if (is_silent) continue;
