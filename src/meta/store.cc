@@ -258,7 +258,8 @@ std::uint64_t Store::delta_bytes() {
 bool Store::dirty() { return anything_unsealed() || delta_records() > 0; }
 
 std::uint64_t Store::log_blocks_since_checkpoint() const {
-  return log_.header_blocks() + log_.payload_blocks() - log_blocks_at_checkpoint_;
+  const std::uint64_t before = log_blocks_at_checkpoint_;  // first: all of them only grow, and a checkpoint may freeze meanwhile
+  return log_.header_blocks() + log_.payload_blocks() - before;
 }
 
 // --- faults ---------------------------------------------------------------------------------------------------------------

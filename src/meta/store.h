@@ -300,7 +300,7 @@ class Store {
   std::function<void()> epoch_due_call_;
   std::atomic<std::uint64_t> settled_{0}, pointless_rounds_{0};
   format::Run node_head_;
-  std::uint64_t log_blocks_at_checkpoint_ = 0;
+  std::atomic<std::uint64_t> log_blocks_at_checkpoint_{0};
   std::uint64_t replayed_chunks_ = 0;
 
   mutable std::mutex waiters_mutex_;
