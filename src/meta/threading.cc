@@ -44,16 +44,17 @@ void Threading::freeze() {
 }
 
 bool Threading::give_up_stale() {
-  const Gate::Closure closed(store_.gate_);
   if (stale_blocks() < store_.super_.segment_blocks) return false;
+  const Gate::Closure closed(store_.gate_);
   if (store_.waiting_payload() && !store_.has_room_without_holes()) return false;
   store_.log_.give_up_holes();
   found_nothing_in_ = kNever;
   return true;
 }
 
-// Free, but not ready to be written.
+// Free, but not ready to be written. It looks at all segments, so users are not kept out meanwhile.
 std::uint64_t Threading::stale_blocks() const {
+  const Gate::Pass pass(store_.gate_);
   std::uint64_t free = 0;
   store_.segments_.for_each([&](SegmentId, const log::SegmentInfo& segment) {
     if (segment.state == log::SegmentState::refilling) free += store_.super_.segment_blocks - segment.live();
