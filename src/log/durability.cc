@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -61,18 +62,15 @@ void Durability::chunk_done(Lsn lsn, int error) {
   std::unique_lock lock(mutex_);
   if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
   advance();
-  const Ready ready = take_ready();
+  const Waiters ready = take_ready();
   start_flush_if_wanted(lock);
   if (lock.owns_lock()) lock.unlock();
-  for (auto& call : ready) call(Status{});
+  for (auto& waiter : ready) waiter.second(Status{});
 }
 
-Durability::Ready Durability::take_ready() {
-  Ready ready;
-  while (!waiters_.empty() && waiters_.begin()->first <= durable_) {
-    ready.push_back(std::move(waiters_.begin()->second));
-    waiters_.erase(waiters_.begin());
-  }
+Durability::Waiters Durability::take_ready() {
+  Waiters ready;
+  while (!waiters_.empty() && waiters_.begin()->first <= durable_) ready.insert(waiters_.extract(waiters_.begin()));
   return ready;
 }
 
@@ -101,14 +99,25 @@ void Durability::start_flush_if_wanted(std::unique_lock<std::mutex>& lock) {
   if (waiters_.begin()->first > written_) return;
   const Flush flush = begin_flush();
   lock.unlock();
-  auto request = std::make_unique<io::IoRequest>();
-  request->kind = io::IoKind::flush;
-  io_.start(std::move(request), [this, flush](int error) { flush_done(flush, error); });
+  try {
+    auto request = std::make_unique<io::IoRequest>();
+    request->kind = io::IoKind::flush;
+    io_.start(std::move(request), [this, flush](int error) { flush_done(flush, error); });
+  } catch (const std::bad_alloc&) {  // others wait for it already, and would for ever: so here and now, which needs no memory
+    flush_done(flush, flush_here());
+  }
+}
+
+int Durability::flush_here() {
+  io::IoRequest request;
+  request.kind = io::IoKind::flush;
+  ++io_.counters().flushes;
+  return io_.device().execute(request);
 }
 
 void Durability::flush_done(const Flush& flush, int error) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
-  Ready ready;
+  Waiters ready;
   {
     std::unique_lock lock(mutex_);
     flushing_ = false;
@@ -119,7 +128,7 @@ void Durability::flush_done(const Flush& flush, int error) {
     ready = take_ready();
     start_flush_if_wanted(lock);
   }
-  for (auto& call : ready) call(Status{});
+  for (auto& waiter : ready) waiter.second(Status{});
 }
 
 Status Durability::flush_now() {
@@ -138,10 +147,7 @@ Status Durability::flush_now() {
   if (failure_) return *failure_;
   const Flush flush = begin_flush();
   lock.unlock();
-  io::IoRequest request;
-  request.kind = io::IoKind::flush;
-  ++io_.counters().flushes;
-  flush_done(flush, io_.device().execute(request));
+  flush_done(flush, flush_here());
   if (auto failed = failure()) return *failed;
   return {};
 }
@@ -175,7 +181,7 @@ std::optional<Error> Durability::failure() const {
 }
 
 void Durability::fail(Error error) {
-  std::multimap<Lsn, std::function<void(Status)>> waiters;
+  Waiters waiters;
   {
     std::lock_guard lock(mutex_);
     if (failure_) return;

@@ -16,7 +16,6 @@
 #include <optional>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "log/io_context.h"
@@ -62,12 +61,12 @@ class Durability {
     bool durable = false;          // when it is done: then everything before it was durable when it started
     bool done = false;
   };
-  using Ready = std::vector<std::function<void(Status)>>;
+  using Waiters = std::multimap<Lsn, std::function<void(Status)>>;
 
   // With mutex_ held:
   void advance();
   bool nothing_in_flight() const { return payload_.empty() && chunks_.empty(); }
-  Ready take_ready();
+  Waiters take_ready();  // needs no memory
   void set_durable(Lsn lsn);
   void forget_unawaited(Lsn last);  // and all before it
   void note_oldest_unawaited();
@@ -79,6 +78,7 @@ class Durability {
   Flush begin_flush();  // with mutex_ held
   void start_flush_if_wanted(std::unique_lock<std::mutex>& lock);
   void flush_done(const Flush& flush, int error);
+  int flush_here();
 
   IoContext& io_;
   mutable std::mutex mutex_;
@@ -91,7 +91,7 @@ class Durability {
   bool flushing_ = false;
   unsigned queued_ = 0;  // who waits in flush_now() goes first, or fsyncs by many callers would keep a checkpoint waiting
   std::condition_variable turn_;  // flushing_ or failure_ has changed
-  std::multimap<Lsn, std::function<void(Status)>> waiters_;
+  Waiters waiters_;
   std::deque<std::pair<Lsn, std::uint64_t>> unawaited_;  // with since_ns, by LSN
   std::atomic<std::uint64_t> unawaited_since_ns_{0};     // of the first; read without the mutex
   std::optional<Error> failure_;
