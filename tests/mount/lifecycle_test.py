@@ -232,8 +232,10 @@ class Lifecycle(unittest.TestCase):
             command(helper, image.path, self.dir, "-o", "remount,ro,noatime")
             with self.assertRaises(OSError):
                 (self.dir / "g").touch()
-            command(helper, image.path, self.dir, "-o", "rw,remount")
+            command(helper, image.path, self.dir, "-o", "rw,remount,nosuid,noexec")
             (self.dir / "g").touch()
+            self.assertTrue(os.statvfs(self.dir).f_flag & os.ST_NOSUID)
+            self.assertTrue(os.statvfs(self.dir).f_flag & os.ST_NOEXEC)
         command(BIN / "umount.fuse.varve", self.dir)
         self.assertEqual(processes_of(image.path), [])
         image.fsck()
