@@ -1,5 +1,7 @@
 #include "varve/image_reader.h"
 
+#include <algorithm>
+
 #include "format/map_record.h"
 
 namespace varve::tool {
@@ -15,8 +17,10 @@ Result<std::unique_ptr<io::BlockDevice>> ImageReader::open_device(const std::str
 }
 
 Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device, Copy copy) {
-  const std::uint64_t blocks = device.geometry().blocks();
+  std::uint64_t blocks = device.geometry().blocks();
   if (blocks == 0) return Error(Errc::not_varve, fmt::format("{}: empty", device.name()));
+  if (copy == Copy::second)  // at the end of the filesystem, if the first copy knows that; else of the device
+    if (const auto first = read_superblock(device, Copy::first); first.ok()) blocks = std::min(blocks, first->device_blocks);
   AlignedBuffer block(kBlockSize);
   TRY(device.read(copy == Copy::first ? 0 : (blocks - 1) << kBlockShift, block.span()));
   auto super = format::decode_superblock(block.span());
