@@ -12,7 +12,7 @@ function(varve_library room)
 endfunction()
 
 # varve_test(name SOURCES source... LIBS library... [LABELS label...] [TIMEOUT s])
-# Label io: runs a second time without io_uring. Label nightly: only ./run-tests --nightly runs it.
+# Label nightly: only ./run-tests --nightly runs it.
 function(varve_test name)
   cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
@@ -24,9 +24,4 @@ function(varve_test name)
     set(T_TIMEOUT 1800)  # with sanitizers, on a busy machine
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" SKIP_RETURN_CODE 77)
-  if("io" IN_LIST T_LABELS)
-    add_test(NAME ${name}_threads COMMAND ${name})
-    set_tests_properties(${name}_threads PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" SKIP_RETURN_CODE 77
-                         ENVIRONMENT "VARVE_IO=threads")
-  endif()
 endfunction()

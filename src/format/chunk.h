@@ -1,4 +1,4 @@
-// Header of a chunk, the unit of the chain (design.md: "One chain"). 1…kMaxChunkHeaderBlocks blocks, one CRC over all of
+// Header of a chunk, the unit of the chain. 1…kMaxChunkHeaderBlocks blocks, one CRC over all of
 // them, followed on the device by `payload_blocks` blocks of inline payload.
 #pragma once
 

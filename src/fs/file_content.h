@@ -18,7 +18,7 @@ Status verify_block(Attempt& attempt, const meta::Inode& inode, std::uint64_t bl
                     std::span<const std::byte> bytes);
 
 // What a write needs to know of blocks [first, first + count): whether they are owned. Reads no tree as long as the
-// file's counts tell, or there is room enough to take those it does not know for holes (costs.md 3).
+// file's counts tell, or there is room enough to take those it does not know for holes.
 struct Ownership {
   std::vector<meta::MappedBlock> old;
   bool assume_owned = false;  // for those that stay unknown

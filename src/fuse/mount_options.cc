@@ -103,7 +103,7 @@ constexpr Option kOptions[] = {
      }},
     {"cleaner", kValue, "on|off: clean in the background (on)",
      [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
-    {"strategy", kValue, "what the cleaner does with live data (copying)", set_strategy},
+    {"strategy", kValue, "what the cleaner does with live data (adaptive)", set_strategy},
     {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
     {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",

@@ -1,4 +1,4 @@
-// Reads the chain back after a crash (design.md 8).
+// Reads the chain back after a crash (docs/design.md 6).
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Changed blocks of one file: a sorted map from file block to where its newest content is. Two levels of sorted arrays:
-// 24 bytes an entry, ~35 with slack, so that a million changes fit in memory (costs.md: delta map).
+// 24 bytes an entry, ~35 with slack, so that a million changes fit in memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One checkpoint: freeze, merge, close the maps, write, flush, superblocks (design.md 9, 10).
+// One checkpoint: freeze, merge, close the maps, write, flush, superblocks (docs/design.md 7, 8).
 #pragma once
 
 #include <map>

@@ -16,7 +16,7 @@ namespace varve::meta {
 
 namespace {
 
-// Shares of the memory bound (costs.md, "Memory").
+// Shares of the memory bound.
 constexpr std::size_t node_cache_bytes(std::size_t memory) { return memory / 5; }
 constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512; }
 

@@ -2,7 +2,7 @@
 // blocks of files. In small steps, on a filesystem that is being used.
 //
 // Nothing is locked while it reads. A checkpoint's blocks are written once and not used for anything else before the
-// next checkpoint has taken its place (design.md, "Reuse"); so what does not match counts only if the checkpoint is still
+// next checkpoint has taken its place (docs/design.md 8); so what does not match counts only if the checkpoint is still
 // the newest afterwards, otherwise the step is repeated on the new one. What is written after the walk has passed its
 // place is not read; neither is what no checkpoint holds yet.
 #pragma once

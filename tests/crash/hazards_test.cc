@@ -1,5 +1,5 @@
 // The scenarios of the design review that are about the order of operations on the log, each swept through every cut.
-// A test is named after its hazard; what it guards is in docs/design.md under the same number.
+// A test is named after its hazard; what it guards is in docs/reliability.md under the same number.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

@@ -7,11 +7,10 @@
 
 namespace varve::fsck {
 
-// Exit codes of fsck(8), summed.
+// Exit codes of fsck(8), summed. 2, a reboot, is never needed.
 enum ExitCode : int {
   kClean = 0,
   kCorrected = 1,
-  kRebootNeeded = 2,
   kErrorsLeft = 4,
   kOperationalError = 8,
   kUsageError = 16,

@@ -71,7 +71,7 @@ void declare_dump(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("dump", "Show a structure of an unmounted filesystem");
   command->add_option("what", arguments->what, "What to show")->required()->check(CLI::IsMember(names));
   command->add_option("source", arguments->path, "Block device or image file")->required();
-  command->add_option("which", arguments->which, "Number of the segment, block or inode");
+  command->add_option("which", arguments->which, "Which one: a segment's number, the (first) block of a chunk or node, an inode number");
   command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return dump(*arguments, io); }; });
 }

@@ -18,7 +18,7 @@ struct Arguments {
 std::string options_footer() {
   std::string text = "Options of a mount (-o):\n";
   for (const auto& option : fuse::option_help()) text += fmt::format("  {:<16} {}\n", option.name, option.text);
-  return text;
+  return text + "Those of mount(8) as well: sync, async, dirsync, nosuid, nodev, noexec and their opposites.\n";
 }
 
 Status mount(const Arguments& arguments) {
