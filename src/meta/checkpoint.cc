@@ -301,8 +301,9 @@ void Checkpoint::detach_inodes() {
     if (delta->freed) inode->missing = true;
     *layer = nullptr;
   }
+  std::unique_ptr<Delta> merged;  // of a million records it takes a while: not with the gate closed
   const Gate::Closure closed(store_.gate_);
-  store_.frozen_.reset();
+  merged = std::move(store_.frozen_);
 }
 
 }  // namespace varve::meta
