@@ -111,12 +111,13 @@ Status Attempt::admit(const Need& need) {
   return {};
 }
 
-// There are several wake-ups in a round, and one in which others could write was not in vain: who waits may be next.
+// There are several wake-ups in a round, and one in which others could write was not in vain: who waits may be next. Nor is
+// one while segments are being discarded, which are as good as clean.
 void Attempt::count_fruitless_rounds() {
   Wait& wait = operation_.wait();
   const Wait::SpaceRound now{store_.space_rounds(), store_.log_clock()};
   const std::uint64_t clean = store_.segments().clean();
-  if (clean > wait.clean_seen) wait.fruitless = 0;
+  if (clean > wait.clean_seen || store_.segments().discarding()) wait.fruitless = 0;
   else if (wait.round && now.number != wait.round->number && now.clock == wait.round->clock) ++wait.fruitless;
   if (!wait.round || now.number != wait.round->number) wait.round = now;
   wait.clean_seen = std::max(wait.clean_seen, clean);

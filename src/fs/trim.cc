@@ -73,7 +73,7 @@ void Engine::start_discard(Trim& trim, std::function<void()> came) {
   const SegmentId first{trim.next - trim.count};
   trim.started = true;
   const auto done = [this, &trim, first, came = std::move(came)](int error) {
-    for (std::uint64_t i = 0; i < trim.count; ++i) store_->segments().discarded(SegmentId{first.v + i});
+    store_->discarded(first, trim.count);
     trim.error = error;
     trim_turn_.give_back();
     came();

@@ -169,7 +169,8 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
     s.delta_live[0] = s.delta_live[1] = 0;
     freed.push_back(SegmentId{i});
   }
-  if (!discarding) clean_.fetch_add(freed.size(), std::memory_order_relaxed);
+  if (discarding) discarding_ += freed.size();
+  else clean_.fetch_add(freed.size(), std::memory_order_relaxed);
   return freed;
 }
 
@@ -178,6 +179,7 @@ bool SegmentTable::begin_discard(SegmentId id) {
   if (segments_[id.v].state != SegmentState::clean) return false;
   segments_[id.v].state = SegmentState::discarding;
   clean_.fetch_sub(1, std::memory_order_relaxed);
+  ++discarding_;
   return true;
 }
 
@@ -186,6 +188,7 @@ void SegmentTable::discarded(SegmentId id) {
   if (segments_[id.v].state != SegmentState::discarding) return;
   segments_[id.v].state = SegmentState::clean;
   clean_.fetch_add(1, std::memory_order_relaxed);
+  --discarding_;
 }
 
 SegmentInfo SegmentTable::info(SegmentId id) const {

@@ -113,6 +113,7 @@ class SegmentTable {
   std::vector<SegmentId> settle(std::uint64_t frozen_generation, bool discarding);
   bool begin_discard(SegmentId id);  // takes a clean segment out of circulation
   void discarded(SegmentId id);
+  std::uint64_t discarding() const { return discarding_.load(); }  // those that will be clean without a checkpoint
 
   std::uint64_t clean() const { return clean_.load(std::memory_order_relaxed); }
   SegmentInfo info(SegmentId id) const;
@@ -125,7 +126,7 @@ class SegmentTable {
   mutable std::mutex mutex_;
   std::vector<SegmentInfo> segments_;
   SegmentSamples samples_;
-  std::atomic<std::uint64_t> clean_{0}, promised_{0};
+  std::atomic<std::uint64_t> clean_{0}, promised_{0}, discarding_{0};
   std::uint64_t generation_ = 1;
   unsigned lowest_wanted_ = 0;
   std::uint64_t cursor_ = 0;  // where the search for a clean segment goes on

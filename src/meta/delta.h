@@ -138,6 +138,7 @@ class Delta {
 
   // Estimates for the charge; exact after each checkpoint.
   std::atomic<std::int64_t> data_change{0};    // file blocks
+  std::atomic<std::uint64_t> uncertain{0};       // by how much it may be too high, at most: nobody has looked up what was there
   std::atomic<std::uint64_t> assumed{0};         // that were written as if they replaced others, which nobody has looked up
   std::atomic<std::int64_t> reserved_change{0};  // unwritten blocks
   std::atomic<std::int64_t> inode_change{0};

@@ -21,11 +21,14 @@ void Store::start_discards(const std::vector<SegmentId>& freed) {
     request->kind = io::IoKind::discard;
     request->offset = geometry.start_of(freed[begin]).v << kBlockShift;
     request->length = (end - begin) * segment_bytes;
-    io_.start(std::move(request), [this, first = freed[begin].v, count = end - begin](int) {
-      for (std::uint64_t i = 0; i < count; ++i) segments_.discarded(SegmentId{first + i});
-    });
+    io_.start(std::move(request), [this, first = freed[begin], count = end - begin](int) { discarded(first, count); });
     begin = end;
   }
+}
+
+void Store::discarded(SegmentId first, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) segments_.discarded(SegmentId{first.v + i});
+  wake_waiters();
 }
 
 }  // namespace varve::meta

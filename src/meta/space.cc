@@ -50,11 +50,12 @@ void Store::for_each_delta(const std::function<void(const Delta&)>& visit) const
     if (delta && delta->generation() > view_->generation) visit(*delta);
 }
 
-std::uint64_t Store::charged_blocks() const {
+std::uint64_t Store::charge(Counted counted) const {
   auto data = static_cast<std::int64_t>(view_->data_blocks + view_->reserved_blocks);
   auto standing = static_cast<std::int64_t>(view_->live_blocks + view_->reserved_blocks);
   for_each_delta([&](const Delta& delta) {
-    const std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
+    std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
+    if (counted == Counted::at_best) change -= static_cast<std::int64_t>(delta.uncertain.load(std::memory_order_relaxed));
     data += change;
     standing += change + change / 64 + static_cast<std::int64_t>(leaves_of(delta.blob_bytes.load(std::memory_order_relaxed)));
   });
@@ -73,21 +74,21 @@ std::uint64_t Store::inodes_in_use() const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(inodes, 0));
 }
 
-bool Store::has_uncharged(std::uint64_t blocks, std::uint64_t inodes) const {
+bool Store::has_uncharged(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const {
   const std::uint64_t capacity = capacity_blocks();
   const std::uint64_t reserve = reserve_blocks();
   if (reserve >= capacity || (inodes && next_ino_.load() >= format::kInoLimit)) return false;
-  return charged_blocks() + blocks + inodes <= capacity - reserve;
+  return charge(counted) + blocks + inodes <= capacity - reserve;
 }
 
 bool Store::can_charge_at_best(std::uint64_t blocks, std::uint64_t inodes) const {
-  return has_uncharged(blocks + blocks / 64, inodes);
+  return has_uncharged(Counted::at_best, blocks + blocks / 64, inodes);
 }
 
 bool Store::can_charge(std::uint64_t blocks, std::uint64_t inodes) const {
   std::uint64_t assumed = 0;
   for_each_delta([&](const Delta& delta) { assumed += delta.assumed.load(std::memory_order_relaxed); });
-  return has_uncharged(assumed + blocks + blocks / 64, inodes);
+  return has_uncharged(Counted::at_worst, assumed + blocks + blocks / 64, inodes);
 }
 
 std::uint64_t Store::change_bytes() const { return active_->bytes() + (frozen_ ? frozen_->bytes() : 0); }

@@ -23,11 +23,11 @@ std::uint64_t places_of_block(const BlockMap& blocks, std::uint64_t block) {
 // By how much the charge falls for sure when all `owned` blocks (block_count) are given back. Those that the delta being merged
 // may have counted twice are not among them: where it has, the exact count that takes its place leaves them out, too; where it
 // has not, they are charged until the next checkpoint.
-std::int64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64_t owned) {
+std::uint64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64_t owned) {
   const InodeDelta* merging = inode.frozen;
   const bool estimated = merging && merging->generation > view.generation && !merging->created;
-  if (!estimated || inode.active->emptied) return static_cast<std::int64_t>(owned);
-  return static_cast<std::int64_t>(owned - std::min(owned, merging->uncertain_blocks));
+  if (!estimated || inode.active->emptied) return owned;
+  return owned - std::min(owned, merging->uncertain_blocks);
 }
 
 }  // namespace
@@ -118,6 +118,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   }
   delta.blocks_change += fresh;
   delta.uncertain_blocks += uncertain;
+  active_->uncertain.fetch_add(uncertain, std::memory_order_relaxed);
   active_->data_change.fetch_add(fresh, std::memory_order_relaxed);
   active_->assumed.fetch_add(assumed, std::memory_order_relaxed);
   active_->count(blocks.size(), blocks.size() * kBlockBytes);
@@ -141,10 +142,17 @@ void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Clea
   active_->burden(2, 4 * kItemBytes);
 }
 
+// All `owned` blocks of it are given back.
+void Store::uncharge(const Inode& inode, std::uint64_t owned) {
+  const std::uint64_t certain = certain_loss(inode, *view_, owned);
+  active_->data_change.fetch_sub(static_cast<std::int64_t>(certain), std::memory_order_relaxed);
+  active_->uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
+}
+
 void Store::stage_emptying(Inode& inode) {
   const std::uint64_t owned = block_count(inode, *view_);
   stage_clear(inode, 0, format::kMaxFileBlocks, Cleared::hole, 0);
-  active_->data_change.fetch_sub(certain_loss(inode, *view_, owned), std::memory_order_relaxed);
+  uncharge(inode, owned);
   inode.active->emptied = true;
   inode.active->blocks_change = 0;
   inode.active->uncertain_blocks = 0;
@@ -234,7 +242,7 @@ void Store::stage_free(Inode& inode) {
   delta.unsealed_freed = true;
   delta.blocks_change = 0;
   active_->burden(3, 0);  // both ends of what it had, and its orphan entry
-  active_->data_change.fetch_sub(certain_loss(inode, *view_, owned), std::memory_order_relaxed);
+  uncharge(inode, owned);
   active_->inode_change.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -153,11 +153,11 @@ class Store {
   // --- space: inside the gate ---
   std::uint64_t capacity_blocks() const;   // of all segments
   std::uint64_t reserve_blocks() const;    // nobody's to fill
-  std::uint64_t charged_blocks() const;    // what files and metadata take, worst case
+  std::uint64_t charged_blocks() const { return charge(Counted::at_worst); }  // what files and metadata take
   std::uint64_t inodes_in_use() const;
   bool has_estimates() const { return frozen_ || active_->records(); }  // the charge may be above the truth
   bool can_charge(std::uint64_t blocks, std::uint64_t inodes) const;
-  // The same if everything was there that others have written over without looking it up.
+  // The same if everything was there that others have written over without looking it up, or has gone that may have.
   bool can_charge_at_best(std::uint64_t blocks, std::uint64_t inodes) const;
   std::uint64_t change_bytes() const;  // memory of all changes: the active delta and the one being merged
   // They have all the memory that the bound leaves them: a checkpoint cannot keep up with what operations stage.
@@ -205,14 +205,15 @@ class Store {
   // --- not inside the gate ---
   std::uint64_t low_water();  // with fewer clean segments than this, users wait
   bool relief_is_due();       // a checkpoint would let operations in that soon must wait for one
-  // Calls `ready` after the next checkpoint has settled, or was found to be pointless.
+  // Calls `ready` after the next checkpoint has settled, or was found to be pointless with no discards in flight.
   void when_settled(std::function<void()> ready);
   void wake_waiters();
-  // For want of space: nothing is to be released.
+  // For want of space: nothing is to be released. Who waits is told when the last segment that is being discarded has come.
   void note_pointless_round() {
     ++pointless_rounds_;
-    wake_waiters();
+    if (!segments_.discarding()) wake_waiters();
   }
+  void discarded(SegmentId first, std::uint64_t count);  // neighbours; any thread
   // How often space has been looked for so far: those times, and checkpoints. Any thread.
   std::uint64_t space_rounds() const { return settled_.load() + pointless_rounds_.load(); }
 
@@ -242,7 +243,10 @@ class Store {
   void choose_reserve();
   bool wants_discard();
   void start_discards(const std::vector<SegmentId>& freed);
-  bool has_uncharged(std::uint64_t blocks, std::uint64_t inodes) const;
+  void uncharge(const Inode& inode, std::uint64_t owned);
+  enum class Counted { at_worst, at_best };
+  std::uint64_t charge(Counted counted) const;
+  bool has_uncharged(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const;
   void for_each_delta(const std::function<void(const Delta&)>& visit) const;
   struct Burden {  // of a checkpoint (headroom.h)
     std::uint64_t places = 0, item_bytes = 0, blocks = 0, evacuated = 0, scattered = 0;

@@ -62,12 +62,16 @@ class Charge : public ::testing::Test {
     const meta::Gate::Pass pass(store().gate());
     return store().can_charge(blocks, 0);
   }
-  // A dense file of which nothing is in memory, and an empty one.
-  void start_with_cold_file() {
+  // A file of which nothing is in memory, dense or with a hole, and an empty one.
+  enum class Cold { dense, sparse };
+  void start_with_cold_file(Cold kind = Cold::dense) {
     start(memory_);
     cold_ = file("/cold");
     fresh_ = file("/new");
     for (std::uint64_t at = 0; at < 130 * kMiB; at += kMiB) ASSERT_TRUE(fixture_->write(cold_, at, blocks_of(256, 'x')).ok());
+    if (kind == Cold::sparse) {
+      ASSERT_TRUE(fixture_->write(cold_, 200 * kMiB, blocks_of(1, 'x')).ok());
+    }
     ASSERT_TRUE(fixture_->unmount().ok() && fixture_->mount().ok());
   }
   // So that nobody knows what was there.
@@ -85,6 +89,19 @@ class Charge : public ::testing::Test {
       if (!done.fails_with(Errc::would_block) || std::exchange(op.wait().for_settled, false)) return done;
       op.block();
     }
+  }
+  // What is to be allocated would find room, if the checkpoint counted that it waits for, but each time more has been overwritten.
+  void expect_that_allocating_waits_until_nothing_is_overwritten() {
+    constexpr std::uint64_t kLeft = 2000, kOverwritten = 4096;
+    const std::uint64_t wanted = *fixture_->available_bytes() / kBlockSize - kLeft;
+    fs::Operation op(fixture_->fs().engine(), {});
+    for (std::uint64_t turn = 0; turn < 4; ++turn) {
+      ASSERT_NO_FATAL_FAILURE(overwrite_unseen(turn * kOverwritten, kOverwritten));
+      ASSERT_FALSE(can_charge(wanted));
+      ASSERT_TRUE(allocate(op, wanted).fails_with(Errc::would_block)) << "turn " << turn;
+      ASSERT_TRUE(checkpoint().ok());
+    }
+    EXPECT_TRUE(allocate(op, wanted).ok());
   }
 
   io::MemDevice memory_{256 * kMiB};
@@ -164,17 +181,14 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
 
 // The checkpoint that counts is there, but by then so much more has been written over that the next worst case leaves no room.
 TEST_F(Charge, NewDataWaitsAgainForWhatWasOverwrittenMeanwhile) {
-  constexpr std::uint64_t kLeft = 2000, kOverwritten = 4096;
   start_with_cold_file();
-  const std::uint64_t wanted = *fixture_->available_bytes() / kBlockSize - kLeft;
-  fs::Operation op(fixture_->fs().engine(), {});
-  for (std::uint64_t turn = 0; turn < 4; ++turn) {
-    ASSERT_NO_FATAL_FAILURE(overwrite_unseen(turn * kOverwritten, kOverwritten));
-    ASSERT_FALSE(can_charge(wanted));
-    ASSERT_TRUE(allocate(op, wanted).fails_with(Errc::would_block)) << "turn " << turn;
-    ASSERT_TRUE(checkpoint().ok());
-  }
-  EXPECT_TRUE(allocate(op, wanted).ok());
+  expect_that_allocating_waits_until_nothing_is_overwritten();
+}
+
+// The same where each block counts as a new one, since there may have been none.
+TEST_F(Charge, NewDataWaitsAgainForWhatWasOverwrittenInASparseFile) {
+  start_with_cold_file(Cold::sparse);
+  expect_that_allocating_waits_until_nothing_is_overwritten();
 }
 
 // Somebody overwrites for ever, or it does not fit however it is counted.

@@ -51,6 +51,17 @@ class SpaceWait : public ::testing::Test {
       taken_.push_back(*taken);
     }
   }
+  // The same by discards, which come to no end before discarded() is called.
+  std::vector<SegmentId> discard_segments(std::uint64_t payload) {
+    const meta::Gate::Closure closed(store().gate());
+    const meta::Claim claim{.payload = payload};
+    std::vector<SegmentId> discarding;
+    for (SegmentId at{0}; store().admit(claim) == meta::Store::Room::granted; ++at.v) {
+      store().withdraw(claim);
+      if (store().segments().begin_discard(at)) discarding.push_back(at);
+    }
+    return discarding;
+  }
   void give_back() {
     for (SegmentId segment : taken_) store().segments().close(segment, store().log_clock());
     taken_.clear();
@@ -141,6 +152,27 @@ TEST_F(SpaceWait, GoesOnWhileOthersFindRoomAndEndsWhenNobodyDoes) {
   for (; write_once(op).fails_with(Errc::would_block) && rounds < 50; ++rounds) checkpoint();
   EXPECT_LT(rounds, 12);
   EXPECT_TRUE(write_once(op).fails_with(Errc::no_space));
+}
+
+// Nothing can be released, but what is being discarded will be clean.
+TEST_F(SpaceWait, GoesOnWhileSegmentsAreDiscarded) {
+  start();
+  checkpoint();
+  const auto discarding = discard_segments(256);
+  fs::Operation op(fixture_->fs().engine(), {});
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(write_once(op).fails_with(Errc::would_block)) << i;
+    bool told = false;
+    store().when_settled([&told] { told = true; });
+    store().note_pointless_round();
+    EXPECT_FALSE(told) << "it would look again and again";
+    store().wake_waiters();
+  }
+  bool told = false;
+  store().when_settled([&told] { told = true; });
+  for (SegmentId segment : discarding) store().discarded(segment, 1);
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(write_once(op).ok());
 }
 
 // The checkpoint that made the charge exact has shown that there is room. It is taken by others while there are no segments.
