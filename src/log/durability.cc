@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "io/first_exception.h"
+
 namespace varve::log {
 
 void Durability::start(Lsn last) {
@@ -62,10 +64,22 @@ void Durability::chunk_done(Lsn lsn, int error) {
   std::unique_lock lock(mutex_);
   if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
   advance();
+  go_on(lock);
+}
+
+void Durability::go_on(std::unique_lock<std::mutex>& lock) {
   const Waiters ready = take_ready();
-  start_flush_if_wanted(lock);
+  io::FirstException thrown;
+  thrown.run([&] { start_flush_if_wanted(lock); });
   if (lock.owns_lock()) lock.unlock();
-  for (auto& waiter : ready) waiter.second(Status{});
+  thrown.run([&] { tell(ready, {}); });
+  thrown.rethrow();
+}
+
+void Durability::tell(const Waiters& waiters, const Status& status) {
+  io::FirstException thrown;
+  for (const auto& waiter : waiters) thrown.run([&] { waiter.second(status); });
+  thrown.rethrow();
 }
 
 Durability::Waiters Durability::take_ready() {
@@ -117,18 +131,13 @@ int Durability::flush_here() {
 
 void Durability::flush_done(const Flush& flush, int error) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
-  Waiters ready;
-  {
-    std::unique_lock lock(mutex_);
-    flushing_ = false;
-    turn_.notify_all();
-    if (failure_) return;
-    set_durable(flush.chunks);
-    flushed_ = std::max(flushed_, flush.writes);
-    ready = take_ready();
-    start_flush_if_wanted(lock);
-  }
-  for (auto& waiter : ready) waiter.second(Status{});
+  std::unique_lock lock(mutex_);
+  flushing_ = false;
+  turn_.notify_all();
+  if (failure_) return;
+  set_durable(flush.chunks);
+  flushed_ = std::max(flushed_, flush.writes);
+  go_on(lock);
 }
 
 Status Durability::flush_now() {
@@ -189,8 +198,10 @@ void Durability::fail(Error error) {
     waiters.swap(waiters_);
     turn_.notify_all();
   }
-  if (failure_handler_) failure_handler_(error);
-  for (auto& [lsn, ready] : waiters) ready(error);
+  io::FirstException thrown;
+  if (failure_handler_) thrown.run([&] { failure_handler_(error); });
+  thrown.run([&] { tell(waiters, error); });
+  thrown.rethrow();
 }
 
 }  // namespace varve::log

@@ -52,7 +52,7 @@ class Durability {
   void when_durable(Lsn lsn, std::function<void(Status)> ready);
   std::optional<Error> failure() const;
   void fail(Error error);
-  // Called once, outside locks, at the first failure.
+  // Called once, outside locks, at the first failure. Of those who are called here none is left out because another has thrown.
   void on_failure(std::function<void(const Error&)> handler) { failure_handler_ = std::move(handler); }
 
  private:
@@ -79,6 +79,8 @@ class Durability {
   void start_flush_if_wanted(std::unique_lock<std::mutex>& lock);
   void flush_done(const Flush& flush, int error);
   int flush_here();
+  void go_on(std::unique_lock<std::mutex>& lock);  // with what others wait for
+  static void tell(const Waiters& waiters, const Status& status);
 
   IoContext& io_;
   mutable std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/crc32c.h"
+#include "io/first_exception.h"
 
 namespace varve::log {
 
@@ -126,8 +127,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
     const std::uint64_t ticket = durability_.payload_started();
     io_.start(std::move(request), [this, ticket, address, bytes, keep = std::move(keep)](int error) {
       for (std::size_t i = 0; i < keep.size(); ++i) in_flight_.remove(address + i);
-      landed(bytes);
-      durability_.payload_done(ticket, error);
+      landed(bytes, [&] { durability_.payload_done(ticket, error); });
     });
   }
 }
@@ -204,8 +204,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
                [this, lsn = header.lsn, at = place.payload(), bytes, buffer,
                 keep = std::vector<PayloadPtr>(payload.begin(), payload.end())](int error) {
                  for (std::size_t i = 0; i < keep.size(); ++i) in_flight_.remove(at + i);
-                 landed(bytes);
-                 durability_.chunk_done(lsn, error);
+                 landed(bytes, [&] { durability_.chunk_done(lsn, error); });
                });
   return header.lsn;
 }
@@ -231,10 +230,12 @@ void Log::give_up() {
     given_up_ = true;
     held.swap(held_);
   }
-  for (HeldChunk& chunk : held) chunk.done(ECANCELED);
+  io::FirstException thrown;
+  for (HeldChunk& chunk : held) thrown.run([&] { chunk.done(ECANCELED); });
+  thrown.rethrow();
 }
 
-void Log::epoch_written() {
+void Log::epoch_written() noexcept {
   std::vector<HeldChunk> held;
   {
     std::lock_guard lock(held_mutex_);
@@ -249,7 +250,8 @@ void Log::launched(std::uint64_t bytes) {
   bandwidth_.started(bytes, clock_.monotonic_ns());
 }
 
-void Log::landed(std::uint64_t bytes) {
+template <class Note>
+void Log::landed(std::uint64_t bytes, Note&& note_durability) {
   bytes_in_flight_.fetch_sub(bytes, std::memory_order_relaxed);
   bandwidth_.done(bytes, clock_.monotonic_ns());
   std::vector<std::function<void()>> ready;
@@ -257,7 +259,10 @@ void Log::landed(std::uint64_t bytes) {
     std::lock_guard lock(room_mutex_);
     if (!is_full()) ready.swap(room_waiters_);
   }
-  for (auto& call : ready) call();
+  io::FirstException thrown;
+  for (auto& call : ready) thrown.run(call);
+  thrown.run(note_durability);
+  thrown.rethrow();
 }
 
 void Log::when_room(std::function<void()> ready) {

@@ -85,7 +85,7 @@ class Log {
 
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
-  void epoch_written();
+  void epoch_written() noexcept;  // what it lacks memory for would be waited for, for ever
   // No chunk is written any more: those that are held end with an error, so that who waits for less in flight goes on. Who
   // waits is told by this call, never by write_chunk(), which holds the gate closed: to be repeated after that.
   void give_up();
@@ -115,7 +115,9 @@ class Log {
   };
   void submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done);
   void launched(std::uint64_t bytes);
-  void landed(std::uint64_t bytes);
+  // note_durability(): Durability's part, which must hear of it whatever happens to those who wait for room.
+  template <class Note>
+  void landed(std::uint64_t bytes, Note&& note_durability);
   bool advance_run();
   void close_finished_holes();
 

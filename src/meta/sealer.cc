@@ -209,7 +209,7 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   return {};
 }
 
-Result<Lsn> Sealer::run(bool commit) {
+Result<Lsn> Sealer::run(bool commit) noexcept {
   Lsn lsn = store_.log_.position().lsn;
   if (store_.unsealed_.empty()) {
     store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else

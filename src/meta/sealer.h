@@ -12,7 +12,8 @@ namespace varve::meta {
 class Sealer {
  public:
   explicit Sealer(Store& store) : store_(store) {}
-  Result<Lsn> run(bool commit);
+  // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
+  Result<Lsn> run(bool commit) noexcept;
 
  private:
   using Payload = std::vector<PendingPtr>;

@@ -54,7 +54,7 @@ InodeDelta& Store::active_delta(Inode& inode, bool created) {
   return *inode.active;
 }
 
-InodeDelta& Store::stage(Inode& inode, bool created) {
+InodeDelta& Store::stage(Inode& inode, bool created) noexcept {
   InodeDelta& delta = active_delta(inode, created);
   if (delta.in_unsealed) return delta;
   delta.in_unsealed = true;
@@ -64,7 +64,7 @@ InodeDelta& Store::stage(Inode& inode, bool created) {
   return delta;
 }
 
-InodePtr Store::create_inode() {
+InodePtr Store::create_inode() noexcept {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   std::unique_lock lock(inode->mutex);
   inode->loaded = true;
@@ -75,7 +75,7 @@ InodePtr Store::create_inode() {
   return inode;
 }
 
-void Store::stage_attributes(Inode& inode) {
+void Store::stage_attributes(Inode& inode) noexcept {
   InodeDelta& delta = stage(inode);
   delta.attributes = inode.attributes;
   delta.has_attributes = true;
@@ -91,7 +91,7 @@ void Store::drop_place(const BlockPlace& place) {
   place.pending_block()->owner = nullptr;  // the sealer skips it; its list keeps it alive until then
 }
 
-void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) {
+void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   inode.change_content();
@@ -128,7 +128,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   for (StageBlock& staged : blocks) unsealed_payload_.push_back(std::move(staged.data));
 }
 
-void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) {
+void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   inode.change_content();
@@ -149,7 +149,7 @@ void Store::uncharge(const Inode& inode, std::uint64_t owned) {
   active_->uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
 }
 
-void Store::stage_emptying(Inode& inode) {
+void Store::stage_emptying(Inode& inode) noexcept {
   const std::uint64_t owned = block_count(inode, *view_);
   stage_clear(inode, 0, format::kMaxFileBlocks, Cleared::hole, 0);
   uncharge(inode, owned);
@@ -159,7 +159,7 @@ void Store::stage_emptying(Inode& inode) {
 }
 
 void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
-                       std::uint32_t clock, std::uint8_t estimate) {
+                       std::uint32_t clock, std::uint8_t estimate) noexcept {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   BlockEntry& entry = file.blocks.insert(block);
@@ -175,7 +175,7 @@ void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockA
   active_->burden(places_of_block(file.blocks, block), 2 * kItemBytes);
 }
 
-std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) {
+std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept {
   InodeDelta& delta = stage(directory);
   const std::uint64_t cookie = directory.attributes.next_cookie++;
   ++directory.attributes.entries;
@@ -188,7 +188,7 @@ std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, In
   return cookie;
 }
 
-void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) {
+void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept {
   InodeDelta& delta = stage(directory);
   --directory.attributes.entries;
   delta.directory_delta().remove(cookie, name, false);
@@ -197,7 +197,7 @@ void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::stri
 }
 
 void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value,
-                        std::uint64_t set_bytes) {
+                        std::uint64_t set_bytes) noexcept {
   InodeDelta& delta = stage(inode);
   const std::uint64_t bytes = kOtherBytes + name.size() + (value ? value->size() : 0);
   active_->count(1, bytes);
@@ -208,7 +208,7 @@ void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<forma
   delta.unsealed_xattrs.insert(std::string(name));
 }
 
-void Store::stage_symlink(Inode& inode, std::string_view target) {
+void Store::stage_symlink(Inode& inode, std::string_view target) noexcept {
   InodeDelta& delta = stage(inode);
   delta.symlink = std::string(target);
   delta.unsealed_symlink = true;
@@ -217,14 +217,14 @@ void Store::stage_symlink(Inode& inode, std::string_view target) {
   active_->blob_bytes.fetch_add(target.size(), std::memory_order_relaxed);
 }
 
-void Store::stage_orphan(Inode& inode, bool set) {
+void Store::stage_orphan(Inode& inode, bool set) noexcept {
   InodeDelta& delta = stage(inode);
   delta.orphan = set;
   delta.unsealed_orphan = true;
   active_->burden(1, kItemBytes);
 }
 
-void Store::stage_free(Inode& inode) {
+void Store::stage_free(Inode& inode) noexcept {
   const std::uint64_t owned = block_count(inode, *view_);
   InodeDelta& delta = stage(inode);
   if (delta.file) {

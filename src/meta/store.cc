@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "format/record.h"
+#include "io/first_exception.h"
 #include "meta/checkpoint.h"
 #include "meta/replay.h"
 #include "meta/sealer.h"
@@ -231,7 +232,9 @@ void Store::wake_waiters() {
     std::lock_guard lock(waiters_mutex_);
     waiters.swap(settled_waiters_);
   }
-  for (auto& ready : waiters) ready();
+  io::FirstException thrown;
+  for (auto& ready : waiters) thrown.run(ready);
+  thrown.rethrow();
 }
 
 void Store::when_settled(std::function<void()> ready) {

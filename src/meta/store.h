@@ -88,26 +88,27 @@ class Store {
   // Lets an operation in. chunk_full: leave the gate, seal(), and try again; no_segment: what it adds might not find the
   // segments to be sealed and merged in, wait for a checkpoint. What is granted is withdrawn before the gate is left:
   // by then it is staged.
+  // What is half staged cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
   enum class Room : std::uint8_t { granted, chunk_full, no_segment };
   Room admit(const Claim& claim);
   void withdraw(const Claim& claim);
   // The first half of it, for the cleaner, which looks for room in another way. False: chunk_full.
   bool reserve_records(std::size_t bytes);
-  InodeDelta& stage(Inode& inode, bool created = false);  // its active delta, marked for the next chunk
-  void stage_attributes(Inode& inode);         // after a change of inode.attributes
-  void stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock);
-  void stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change);
-  void stage_emptying(Inode& inode);  // clears all of it
+  InodeDelta& stage(Inode& inode, bool created = false) noexcept;  // its active delta, marked for the next chunk
+  void stage_attributes(Inode& inode) noexcept;         // after a change of inode.attributes
+  void stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept;
+  void stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept;
+  void stage_emptying(Inode& inode) noexcept;  // clears all of it
   void stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
-                  std::uint32_t clock, std::uint8_t estimate);
-  std::uint64_t stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type);
-  void stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name);
+                  std::uint32_t clock, std::uint8_t estimate) noexcept;
+  std::uint64_t stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept;
+  void stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept;
   // `set_bytes`: names and values of all its attributes together, after it.
-  void stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value, std::uint64_t set_bytes);
-  void stage_symlink(Inode& inode, std::string_view target);
-  void stage_orphan(Inode& inode, bool set);
-  void stage_free(Inode& inode);
-  InodePtr create_inode();  // a new number, a fresh active delta; attributes are the caller's to fill
+  void stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value, std::uint64_t set_bytes) noexcept;
+  void stage_symlink(Inode& inode, std::string_view target) noexcept;
+  void stage_orphan(Inode& inode, bool set) noexcept;
+  void stage_free(Inode& inode) noexcept;
+  InodePtr create_inode() noexcept;  // a new number, a fresh active delta; attributes are the caller's to fill
 
   std::uint64_t advance_clock(std::uint64_t blocks) { return clock_.fetch_add(blocks) + blocks; }
   std::uint64_t log_clock() const { return clock_.load(std::memory_order_relaxed); }

@@ -1,6 +1,10 @@
 // Memory that is lacking anywhere in an operation: it is answered once, and not before what it has begun has come.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdlib>
 
 #include "io/mem_device.h"
 #include "log/io_context.h"
@@ -83,6 +87,70 @@ TEST_P(LackOfMemory, IsAnsweredWhenNothingIsInFlight) {
   EXPECT_GT(nth, 40U) << "a read that takes some steps";
 }
 
+// What is half staged or half sealed cannot be taken back: either the process ends, or all is as it was answered.
+class LackOfMemoryForChanges : public LackOfMemory {
+ protected:
+  static constexpr int kNoneFailed = 3, kWrong = 4;
+
+  void SetUp() override {
+    AlignedBuffer zeros = AlignedBuffer::zeroed(1u << 20);
+    for (std::uint64_t at = 0; at < device_.geometry().size_bytes; at += zeros.size())
+      ASSERT_TRUE(device_.write(at, zeros.span()).ok());  // so that the device needs no memory later
+    LackOfMemory::SetUp();
+  }
+
+  template <class Change>
+  static bool succeeds(Change&& change) {
+    try {
+      return change().ok();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  bool write() {
+    return succeeds([this] { return mounted_.write(file_, kBlockSize, data_); });
+  }
+  bool name() {
+    return succeeds([this] { return mounted_.make("/made", S_IFREG | 0644); });
+  }
+  bool sync() {
+    return succeeds([this] { return mounted_.call([this](Operation& op) { return mounted_.fs().sync(op); }); });
+  }
+  bool has_all(test::FsFixture& fixture) {
+    const auto content = fixture.read(file_, kBlockSize, data_.size());
+    return content.ok() && *content == data_ && fixture.resolve("/made").ok();
+  }
+
+  // In a process of its own.
+  [[noreturn]] void change(std::size_t nth) {
+    FailingAllocations failing(nth, GetParam());
+    const bool written = write(), named = name(), synced = sync();
+    failing.end();
+    if ((!written && !write()) || (!named && !name()) || (!(written && named && synced) && !sync())) std::_Exit(kWrong);
+    const auto crashed = device_.snapshot();
+    test::FsFixture recovered(*crashed, test::test_options(clock_, random_));
+    if (!has_all(mounted_) || !recovered.mount().ok() || !has_all(recovered)) std::_Exit(kWrong);
+    std::_Exit(failing.any_failed() ? 0 : kNoneFailed);
+  }
+
+  const std::vector<std::byte> data_ = std::vector<std::byte>(4 * kBlockSize, std::byte{77});
+};
+
+TEST_P(LackOfMemoryForChanges, LosesNothingThatWasAnswered) {
+  std::size_t nth = 0;
+  for (bool any_failed = true; any_failed && !HasFailure(); ++nth) {
+    SCOPED_TRACE(nth);
+    const auto is_well = [&any_failed](int status) {
+      any_failed = !WIFEXITED(status) || WEXITSTATUS(status) != kNoneFailed;
+      return WIFEXITED(status) ? WEXITSTATUS(status) != kWrong : WTERMSIG(status) == SIGABRT;
+    };
+    EXPECT_EXIT(change(nth), is_well, "");
+  }
+  EXPECT_GT(nth, 40U) << "three operations";
+}
+
+INSTANTIATE_TEST_SUITE_P(Once, LackOfMemoryForChanges, testing::Values(FailingAllocations::Which::one));
+INSTANTIATE_TEST_SUITE_P(FromThenOn, LackOfMemoryForChanges, testing::Values(FailingAllocations::Which::all_from_it));
 INSTANTIATE_TEST_SUITE_P(Once, LackOfMemory, testing::Values(FailingAllocations::Which::one));
 INSTANTIATE_TEST_SUITE_P(FromThenOn, LackOfMemory, testing::Values(FailingAllocations::Which::all_from_it));
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <new>
 #include <utility>
 
 #include "io/mem_device.h"
@@ -37,7 +38,7 @@ class GivingUp : public ::testing::Test {
     const PayloadPtr block(new PayloadBlock(buffer, static_cast<OwnPayloadBuffer&>(*buffer).block(0)));
     const auto place = log_.place_chunk(1, kPayload);
     ASSERT_TRUE(place.ok());
-    clock_.interruption = [this] { log_.when_room([this] { ++told_; }); };
+    clock_.interruption = [this] { log_.when_room([this] { on_room_(); }); };
     log_.write_chunk(*place, {}, std::vector<PayloadPtr>(kPayload, block), {}, {.commit = true});
   }
   std::uint64_t written() const { return io_.counters().writes; }
@@ -48,6 +49,7 @@ class GivingUp : public ::testing::Test {
   InterruptedClock clock_;
   Log log_{io_, segments_, 1, clock_, 0};
   int told_ = 0;
+  std::function<void()> on_room_ = [this] { ++told_; };
 };
 
 TEST_F(GivingUp, NobodyIsToldWhileAChunkIsWritten) {
@@ -74,6 +76,18 @@ TEST_F(GivingUp, ChunksThatWaitForTheirEpochAreNotWrittenAnyMore) {
   EXPECT_EQ(told_, 1);
   log_.give_up();
   EXPECT_EQ(told_, 2);
+}
+
+// As for want of memory.
+TEST_F(GivingUp, WhoThrowsWhenThereIsRoomKeepsNobodyFromAFlush) {
+  start(true);
+  on_room_ = [] { throw std::bad_alloc(); };
+  write_chunk();
+  bool durable = false;
+  log_.durability().when_durable(log_.position().lsn, [&durable](const Status& status) { durable = status.ok(); });
+  EXPECT_THROW(io_.drain(), std::bad_alloc);
+  io_.drain();
+  EXPECT_TRUE(durable);
 }
 
 }  // namespace
