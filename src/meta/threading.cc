@@ -41,6 +41,9 @@ void Threading::freeze() {
   // What is kept for the holes that stand ready must not be what cleaning lacks.
   if (on_ && store_.admits_users_into_holes({})) store_.log_.give_up_begun_holes();
   else store_.log_.give_up_holes();
+  std::erase_if(left_out_, [this](const auto& entry) {
+    return store_.segments_.info(entry.first).state != log::SegmentState::refilling;
+  });
 }
 
 bool Threading::give_up_stale() {
@@ -52,12 +55,15 @@ bool Threading::give_up_stale() {
   return true;
 }
 
-// Free, but not ready to be written. It looks at all segments, so users are not kept out meanwhile.
+// Free, but not ready to be written, though not too small for that. It looks at all segments, so users are not kept out meanwhile.
 std::uint64_t Threading::stale_blocks() const {
   const Gate::Pass pass(store_.gate_);
   std::uint64_t free = 0;
-  store_.segments_.for_each([&](SegmentId, const log::SegmentInfo& segment) {
-    if (segment.state == log::SegmentState::refilling) free += store_.super_.segment_blocks - segment.live();
+  store_.segments_.for_each([&](SegmentId id, const log::SegmentInfo& segment) {
+    if (segment.state != log::SegmentState::refilling) return;
+    const auto left_out = left_out_.find(id);
+    const std::uint64_t usable = store_.super_.segment_blocks - (left_out == left_out_.end() ? 0 : left_out->second);
+    free += usable - std::min<std::uint64_t>(usable, segment.live());
   });
   return free - std::min(free, store_.log_.holes().blocks());
 }
@@ -99,7 +105,7 @@ bool Threading::feed() {
   return fed;
 }
 
-std::vector<format::Run> Threading::holes_to_fill(SegmentId segment, std::uint32_t least_run) {
+Threading::Fill Threading::holes_to_fill(SegmentId segment, std::uint32_t least_run) {
   const log::SegmentTable& segments = store_.segments_;
   const TreeView& view = store_.view();
   const log::SegmentInfo info = segments.info(segment);
@@ -109,23 +115,28 @@ std::vector<format::Run> Threading::holes_to_fill(SegmentId segment, std::uint32
   BlockingSource source(store_.nodes_, store_.device_);
   auto holes = holes_of(source, view, segments.geometry(), segment);
   if (!holes.ok()) return {};  // whoever needs that map will say so
-  std::erase_if(*holes, [&](const format::Run& hole) { return hole.blocks < least_run; });
-  if (check_reverse_map(source, view, *holes).ok()) return std::move(*holes);
+  Fill fill;
+  for (const format::Run& hole : *holes) {
+    if (hole.blocks < least_run) fill.left_out += hole.blocks;
+    else fill.holes.push_back(hole);
+  }
+  if (check_reverse_map(source, view, fill.holes).ok()) return fill;
   unmapped_.insert_or_assign(segment, looks);
   return {};
 }
 
 // What has to be read is, before the gate is closed.
 bool Threading::feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room) {
-  const std::vector<format::Run> holes = holes_to_fill(segment, least_run);
-  if (holes.empty()) return false;
+  const Fill fill = holes_to_fill(segment, least_run);
+  if (fill.holes.empty()) return false;
   const Gate::Closure closed(store_.gate_);
   if (!on_ || !store_.admits_users_into_holes({.scattered = 1})) {
     no_room = true;
     return false;
   }
   if (!store_.segments_.open_holes(segment, store_.view().generation)) return false;
-  store_.log_.add_holes(segment, holes);
+  store_.log_.add_holes(segment, fill.holes);
+  left_out_.insert_or_assign(segment, fill.left_out);
   return true;
 }
 

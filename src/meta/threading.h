@@ -63,7 +63,11 @@ class Threading {
   std::uint64_t most_segments() const;
   void apply();
   ThreadingRules rules() const;
-  std::vector<format::Run> holes_to_fill(SegmentId segment, std::uint32_t least_run);
+  struct Fill {
+    std::vector<format::Run> holes;
+    std::uint64_t left_out = 0;  // blocks, in holes that are too small
+  };
+  Fill holes_to_fill(SegmentId segment, std::uint32_t least_run);
   bool feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room);
 
   Store& store_;
@@ -74,6 +78,7 @@ class Threading {
   std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
   SegmentId cursor_;
+  std::unordered_map<SegmentId, std::uint64_t> left_out_;  // of those that were opened; changed with the gate closed
   // Of which the reverse map could not be read, and how they looked then (touched, live): not again before that has changed.
   std::unordered_map<SegmentId, std::pair<std::uint64_t, std::uint32_t>> unmapped_;
 };

@@ -212,6 +212,17 @@ TEST_F(Holes, that_stand_ready_are_cleaned_when_somebody_waits) {
   finish();
 }
 
+TEST_F(Holes, that_are_too_small_are_not_taken_for_what_died_where_others_stand_ready) {
+  make(32 * kMiB, false);
+  const std::uint64_t files = fill(40);
+  punch(files, 30, 1);
+  checkpoint();
+  thread({.least_run = 2, .below = ~0ULL});
+  ASSERT_TRUE(store().threading().feed());
+  EXPECT_FALSE(store().threading().give_up_stale());
+  finish();
+}
+
 TEST_F(Holes, that_somebody_was_let_in_for_are_kept) {
   make(24 * kMiB, false);
   const std::uint64_t files = fill();
