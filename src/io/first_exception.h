@@ -25,4 +25,12 @@ class FirstException {
   std::exception_ptr first_;
 };
 
+// call(element) for each of them, whatever those before have thrown; then throws the first of that.
+template <class Range, class Call>
+void call_for_all(Range&& range, Call&& call) {
+  FirstException thrown;
+  for (auto&& element : range) thrown.run([&] { call(element); });
+  thrown.rethrow();
+}
+
 }  // namespace varve::io

@@ -56,9 +56,7 @@ unsigned Mailbox::run() {
     tasks.swap(tasks_);
     has_tasks_.store(false);
   }
-  FirstException thrown;
-  for (auto& task : tasks) thrown.run(task);
-  thrown.rethrow();
+  call_for_all(tasks, [](auto& task) { task(); });
   return static_cast<unsigned>(tasks.size());
 }
 

@@ -39,12 +39,10 @@ class ThreadQueue : public PollQueue, private CompletionSink {
     if (!has_completed_.load(std::memory_order_acquire)) return 0;
     std::vector<IoRequest*> completed = take_completed();
     in_pool_ -= completed.size();
-    FirstException thrown;
-    for (IoRequest* request : completed) {
+    call_for_all(completed, [this](IoRequest* request) {
       --in_flight_;
-      thrown.run([request] { complete(*request, request->error); });
-    }
-    thrown.rethrow();
+      complete(*request, request->error);
+    });
     return static_cast<unsigned>(completed.size());
   }
 

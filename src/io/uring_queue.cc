@@ -249,9 +249,7 @@ unsigned UringQueue::run_rejected() {
   std::vector<IoRequest*> rejected;
   rejected.swap(rejected_);
   in_flight_ -= rejected.size();
-  FirstException thrown;
-  for (IoRequest* request : rejected) thrown.run([request] { complete(*request, request->error); });
-  thrown.rethrow();
+  call_for_all(rejected, [](IoRequest* request) { complete(*request, request->error); });
   return static_cast<unsigned>(rejected.size());
 }
 

@@ -77,9 +77,7 @@ void Durability::go_on(std::unique_lock<std::mutex>& lock) {
 }
 
 void Durability::tell(const Waiters& waiters, const Status& status) {
-  io::FirstException thrown;
-  for (const auto& waiter : waiters) thrown.run([&] { waiter.second(status); });
-  thrown.rethrow();
+  io::call_for_all(waiters, [&status](const auto& waiter) { waiter.second(status); });
 }
 
 Durability::Waiters Durability::take_ready() {

@@ -230,9 +230,7 @@ void Log::give_up() {
     given_up_ = true;
     held.swap(held_);
   }
-  io::FirstException thrown;
-  for (HeldChunk& chunk : held) thrown.run([&] { chunk.done(ECANCELED); });
-  thrown.rethrow();
+  io::call_for_all(held, [](HeldChunk& chunk) { chunk.done(ECANCELED); });
 }
 
 void Log::epoch_written() noexcept {
@@ -260,7 +258,7 @@ void Log::landed(std::uint64_t bytes, Note&& note_durability) {
     if (!is_full()) ready.swap(room_waiters_);
   }
   io::FirstException thrown;
-  for (auto& call : ready) thrown.run(call);
+  thrown.run([&] { io::call_for_all(ready, [](auto& call) { call(); }); });
   thrown.run(note_durability);
   thrown.rethrow();
 }

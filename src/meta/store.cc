@@ -232,9 +232,7 @@ void Store::wake_waiters() {
     std::lock_guard lock(waiters_mutex_);
     waiters.swap(settled_waiters_);
   }
-  io::FirstException thrown;
-  for (auto& ready : waiters) thrown.run(ready);
-  thrown.rethrow();
+  io::call_for_all(waiters, [](auto& ready) { ready(); });
 }
 
 void Store::when_settled(std::function<void()> ready) {
