@@ -8,8 +8,8 @@
 
 #include "fs/engine.h"
 #include "io/backends.h"
-#include "io/mem_device.h"
 #include "support/fs_fixture.h"
+#include "support/mounted_test.h"
 
 namespace varve::test {
 namespace {
@@ -33,31 +33,28 @@ TEST_P(Threads, EndWhileTheyAreWoken) {
   }
 }
 
+class LogSinceCheckpoint : public MountedTest {
+ protected:
+  LogSinceCheckpoint() { fixture_.options().background = true; }
+};
+
 // Whoever asks for the status is not who makes the checkpoints: for the thread sanitizer, and no sum may be below nothing.
-TEST(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
-  io::MemDevice device(64u << 20);
-  ASSERT_TRUE(make_image(device, {}).ok());
-  ManualClock clock;
-  SeededRandom random(1);
-  fs::Options options = test_options(clock, random);
-  options.background = true;
-  FsFixture fixture(device, options);
-  ASSERT_TRUE(fixture.mount().ok());
-  const auto file = fixture.make("/file", S_IFREG | 0644);
+TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
+  const auto file = fixture_.make("/file", S_IFREG | 0644);
   ASSERT_TRUE(file.ok());
   std::atomic<bool> done{false};
   std::thread asking([&] {
-    const meta::Store& store = fixture.fs().engine().store();
-    while (!done) EXPECT_LT(store.log_blocks_since_checkpoint(), (64u << 20) >> kBlockShift);
+    const meta::Store& store = fixture_.fs().engine().store();
+    while (!done) EXPECT_LT(store.log_blocks_since_checkpoint(), device_.geometry().blocks());
   });
   const std::vector<std::byte> data(64 * 1024, std::byte{1});
   for (int i = 0; i < 60; ++i) {
-    EXPECT_TRUE(fixture.write(file->ino, 0, data).ok());
-    EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); }).ok());
+    EXPECT_TRUE(fixture_.write(file->ino, 0, data).ok());
+    EXPECT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); }).ok());
   }
   done = true;
   asking.join();
-  EXPECT_TRUE(fixture.unmount().ok());
+  EXPECT_TRUE(fixture_.unmount().ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Threads, ::testing::Values(io::test::Backend::uring, io::test::Backend::threads),

@@ -40,26 +40,31 @@ class SpaceWait : public ::testing::Test {
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
   void checkpoint() { ASSERT_TRUE(store().checkpoint({}).ok()); }
 
-  // Until so many blocks of payload are not let in any more.
-  void take_segments(std::uint64_t payload) {
+  // Calls take() until so many blocks of payload are not let in any more.
+  template <class Take>
+  void take_while_let_in(std::uint64_t payload, Take&& take) {
     const meta::Gate::Closure closed(store().gate());
     const meta::Claim claim{.payload = payload};
-    while (store().admit(claim) == meta::Store::Room::granted) {
+    while (!HasFatalFailure() && store().admit(claim) == meta::Store::Room::granted) {
       store().withdraw(claim);
+      take();
+    }
+  }
+  void take_segments(std::uint64_t payload) {
+    take_while_let_in(payload, [this] {
       const auto taken = store().segments().take(0);
       ASSERT_TRUE(taken);
       taken_.push_back(*taken);
-    }
+    });
   }
   // The same by discards, which come to no end before discarded() is called.
   std::vector<SegmentId> discard_segments(std::uint64_t payload) {
-    const meta::Gate::Closure closed(store().gate());
-    const meta::Claim claim{.payload = payload};
     std::vector<SegmentId> discarding;
-    for (SegmentId at{0}; store().admit(claim) == meta::Store::Room::granted; ++at.v) {
-      store().withdraw(claim);
+    take_while_let_in(payload, [this, &discarding, at = SegmentId{0}]() mutable {
+      ASSERT_LT(at.v, store().segments().geometry().count);
       if (store().segments().begin_discard(at)) discarding.push_back(at);
-    }
+      ++at.v;
+    });
     return discarding;
   }
   void give_back() {
