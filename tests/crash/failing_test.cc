@@ -59,12 +59,12 @@ class Failing : public ::testing::Test {
     ASSERT_TRUE(make_image(memory_, {}).ok());
     ASSERT_TRUE(fixture_.mount().ok());
   }
-  meta::Store& store() { return fixture_.fs().engine().store(); }
+  meta::Store& store() { return fixture_.store(); }
   Status sync() {
     return fixture_.call([&](fs::Operation& op) { return fixture_.fs().sync(op); });
   }
   Status checkpoint() {
-    return fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); });
+    return fixture_.checkpoint();
   }
   void make(const std::string& path) { ASSERT_TRUE(fixture_.make(path, S_IFREG | 0644).ok()); }
 
@@ -184,7 +184,7 @@ TEST(FailingFlushes, H15_no_sync_succeeds_beside_a_flush_that_fails) {
     beside = std::async(std::launch::async, [&] { return fixture.make("/late", S_IFREG | 0644).ok() && sync(); });
     beside.wait_for(300ms);  // if nothing holds it up
   });
-  EXPECT_FALSE(fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); }).ok());
+  EXPECT_FALSE(fixture.checkpoint().ok());
   EXPECT_FALSE(beside.get()) << "what it had written may be what was lost";
 }
 

@@ -31,7 +31,7 @@ struct Live {
     result.background = true;
     return result;
   }
-  meta::Store& store() { return fixture.fs().engine().store(); }
+  meta::Store& store() { return fixture.store(); }
   // Would it be there if the power went now, and all that is not durable with it?
   bool survives(const std::string& path, std::uint64_t offset = 0, const std::vector<std::byte>& content = {}) {
     const auto image = device.image(Cut{device.position(), CutPolicy::lost, 0});
@@ -117,7 +117,7 @@ class Unattended : public ::testing::Test {
     live.fixture.options().cleaner = false;  // it would wait for idle time with the engine's threads awake
     ASSERT_TRUE(live.fixture.mount().ok());
     file = live.fixture.make("/f", S_IFREG | 0644)->ino;
-    ASSERT_TRUE(live.fixture.call([&](fs::Operation& op) { return live.fixture.fs().checkpoint(op); }).ok());
+    ASSERT_TRUE(live.fixture.checkpoint().ok());
     serial = live.store().settled();
   }
   void TearDown() override { EXPECT_EQ(live.store().settled(), serial) << "a checkpoint has flushed in its place"; }

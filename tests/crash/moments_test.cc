@@ -53,10 +53,10 @@ class Moves : public ::testing::Test {
     checkpoint();
   }
 
-  meta::Store& store() { return fixture_.fs().engine().store(); }
+  meta::Store& store() { return fixture_.store(); }
   void write(std::uint64_t seed) { ASSERT_TRUE(fixture_.write(file_, 0, pattern_bytes(seed, 0, 3 * kBlockSize)).ok()); }
   void checkpoint() {
-    ASSERT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); }).ok());
+    ASSERT_TRUE(fixture_.checkpoint().ok());
   }
   BlockAddr address() {
     meta::BlockingSource source(store().nodes(), store().device());
@@ -149,7 +149,7 @@ TEST(Hazards, H6_an_fsync_covers_what_the_cleaner_has_copied) {
   ASSERT_TRUE(fixture.write(file, 0, content).ok());
   auto call = [&](auto function) { return fixture.call([&](fs::Operation& op) { return (fixture.fs().*function)(op); }).ok(); };
   ASSERT_TRUE(call(&fs::Filesystem::checkpoint));
-  meta::Store& store = fixture.fs().engine().store();
+  meta::Store& store = fixture.store();
   cleaner::Mover mover(store);
   for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
     const auto blocks = mover.live_blocks(SegmentId{i});
@@ -186,9 +186,9 @@ TEST(Hazards, H32_chunks_written_during_a_checkpoint_are_kept) {
   };
   make_and_sync("/first");
   device.when(io::IoKind::write, BlockAddr{0}, sync_often);
-  ASSERT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); }).ok());
+  ASSERT_TRUE(fixture.checkpoint().ok());
   ASSERT_FALSE(device.waits());
-  const auto& segments = fixture.fs().engine().store().segments();
+  const auto& segments = fixture.store().segments();
   std::set<SegmentId> closed;
   for (const FoundChunk& chunk : chain_of(device)) {
     const SegmentId id = segments.geometry().segment_of(chunk.header.address);
@@ -235,7 +235,7 @@ TEST(Hazards, H47_a_block_in_flight_keeps_its_bytes) {
   const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
   const auto content = pattern_bytes(1, 0, 40 * kBlockSize);
   ASSERT_TRUE(fixture.write(file, 0, content).ok());
-  meta::Store& store = fixture.fs().engine().store();
+  meta::Store& store = fixture.store();
   const auto lsn = store.seal(meta::Store::Seal::commit);
   ASSERT_TRUE(lsn.ok());
   ASSERT_GT(store.log().in_flight().count(), 0U);
@@ -273,8 +273,8 @@ TEST(Hazards, H41_a_mount_frees_what_was_held) {
   SeededRandom random(8);
   FsFixture fixture(*image, test_options(clock, random));
   ASSERT_TRUE(fixture.mount().ok());
-  ASSERT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); }).ok());
-  const meta::TreeView& view = fixture.fs().engine().store().view();
+  ASSERT_TRUE(fixture.checkpoint().ok());
+  const meta::TreeView& view = fixture.store().view();
   EXPECT_EQ(view.inodes, 1U) << "the root";
   EXPECT_EQ(view.data_blocks, 0U);
 }

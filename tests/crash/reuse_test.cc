@@ -35,7 +35,7 @@ class Reuse : public ::testing::Test {
     // Something of another size in between, so that addresses do not come around in step.
     const std::size_t more = seed * 2654435761 / 128 % 97 * kBlockSize + 1;
     ASSERT_TRUE(world.fixture.write(other, 0, pattern_bytes(seed + 1'000'000, 0, more)).ok());
-    ASSERT_TRUE(world.fixture.call([&](fs::Operation& op) { return fs().checkpoint(op); }).ok());
+    ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr address_of_file() {
     meta::BlockingSource source(store().nodes(), store().device());

@@ -32,7 +32,7 @@ struct Mounted {
     return result;
   }
   Status checkpoint() {
-    return fixture.call([&](Operation& op) { return fixture.fs().checkpoint(op); });
+    return fixture.checkpoint();
   }
   Status rename(std::string_view from, Ino to, std::string_view name) {
     return fixture.call([&](Operation& op) { return fixture.fs().rename(op, kRootIno, from, to, name, 0); });
@@ -95,7 +95,7 @@ TEST(Hostile, an_extent_outside_the_segments_is_not_moved) {
     Misplaced image(which);
     Mounted mounted(image.builder);
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
-    meta::Store& store = mounted.fixture.fs().engine().store();
+    meta::Store& store = mounted.fixture.store();
     EXPECT_TRUE(cleaner::read_layout(store, image.file, 0, 100).fails_with(Errc::corrupt)) << image.place.v;
     EXPECT_TRUE(cleaner::read_layout(store, image.file, kExtentBlocks, 100).ok()) << image.place.v;
   }

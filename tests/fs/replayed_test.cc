@@ -29,7 +29,7 @@ class Replayed : public test::MountedTest {
     change.size = blocks * kBlockSize;
     EXPECT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, file, change); }).ok());
   }
-  void checkpoint() { ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().checkpoint(op); }).ok()); }
+  void checkpoint() { ASSERT_TRUE(fixture_.checkpoint().ok()); }
   void crash(bool read_only) {
     if (fixture_.mounted()) fixture_.crash();
     fixture_.options().read_only = read_only;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kEveryOther = 2 * kScattered * kBlockSize;  // bytes
 
 class Shape : public test::MountedTest {
  protected:
-  meta::Store& store() { return fixture_.fs().engine().store(); }
+  meta::Store& store() { return fixture_.store(); }
   Ino make_file(std::string_view path, const Bytes& content) {
     const Ino file = fixture_.make(path, S_IFREG | 0644)->ino;
     EXPECT_TRUE(fixture_.write(file, 0, content).ok());
@@ -145,7 +145,7 @@ TEST_F(Shape, shortening_goes_on_where_it_was_while_others_change_the_file) {
     EXPECT_GT(attempts, 2u);
     EXPECT_LE(attempts, 200u);
     EXPECT_GE(attr->blocks, 50u) << "never too few";
-    ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().checkpoint(op); }).ok());
+    ASSERT_TRUE(fixture_.checkpoint().ok());
     EXPECT_EQ(fixture_.getattr(file)->blocks, 50u);
   }
 }
@@ -158,7 +158,7 @@ TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
   const Ino file = make_every_other(fixture, "/f");
   ASSERT_TRUE(fixture.unmount().ok());
   ASSERT_TRUE(fixture.mount().ok());
-  meta::NodeCache& nodes = fixture.fs().engine().store().nodes();
+  meta::NodeCache& nodes = fixture.store().nodes();
   nodes.clear();
   const std::uint64_t leaves = kScattered / 250;  // at least
   const std::uint64_t gets = nodes.hits() + nodes.misses();

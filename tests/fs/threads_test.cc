@@ -44,13 +44,13 @@ TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
   ASSERT_TRUE(file.ok());
   std::atomic<bool> done{false};
   std::thread asking([&] {
-    const meta::Store& store = fixture_.fs().engine().store();
+    const meta::Store& store = fixture_.store();
     while (!done) EXPECT_LT(store.log_blocks_since_checkpoint(), device_.geometry().blocks());
   });
   const std::vector<std::byte> data(64 * 1024, std::byte{1});
   for (int i = 0; i < 60; ++i) {
     EXPECT_TRUE(fixture_.write(file->ino, 0, data).ok());
-    EXPECT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); }).ok());
+    EXPECT_TRUE(fixture_.checkpoint().ok());
   }
   done = true;
   asking.join();

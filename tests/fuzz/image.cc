@@ -156,7 +156,7 @@ void mount_and_use(io::MemDevice& device, bool read_only) {
   use(fixture, kRootIno, seen, 0);
   (void)fixture.make("/new", 0100644);
   (void)fixture.call([&](fs::Operation& op) { return fixture.fs().sync(op); });
-  (void)fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); });
+  (void)fixture.checkpoint();
   if (!fixture.unmount().ok()) fixture.crash();
 }
 

@@ -83,9 +83,9 @@ class BadBlocks : public ::testing::Test {
     ASSERT_TRUE(checkpoint());
   }
   fs::FilesystemStatus status() { return fixture_.fs().status(); }
-  meta::Store& store() { return fixture_.fs().engine().store(); }
+  meta::Store& store() { return fixture_.store(); }
   bool checkpoint() {
-    return fixture_.call([&](fs::Operation& op) { return fixture_.fs().checkpoint(op); }).ok();
+    return fixture_.checkpoint().ok();
   }
 
   // To the large file; what it says there is remembered by its number.

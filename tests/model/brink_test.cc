@@ -214,7 +214,7 @@ class Promised : public Brink {
     const meta::Gate::Pass pass(store().gate());
     store().withdraw(claim_);
   }
-  meta::Store& store() { return fixture_->fs().engine().store(); }
+  meta::Store& store() { return fixture_->store(); }
   void promise_all() {
     const meta::Gate::Pass pass(store().gate());
     for (claim_.payload = store().segments().clean() * 64; store().admit(claim_) != meta::Store::Room::granted;)

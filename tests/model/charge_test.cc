@@ -45,10 +45,10 @@ class Charge : public ::testing::Test {
     ASSERT_TRUE(fixture_->mount().ok());
     ASSERT_TRUE(fixture_->make("/first", S_IFREG | 0644).ok());
   }
-  meta::Store& store() { return fixture_->fs().engine().store(); }
+  meta::Store& store() { return fixture_->store(); }
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
   Status checkpoint() {
-    return fixture_->call([&](fs::Operation& op) { return fixture_->fs().checkpoint(op); });
+    return fixture_->checkpoint();
   }
   std::uint64_t charged() {
     const meta::Gate::Pass pass(store().gate());

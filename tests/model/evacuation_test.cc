@@ -46,7 +46,7 @@ class Evacuation : public ::testing::Test {
   bool call(Function&& function) {
     return fixture_.call(std::forward<Function>(function)).ok();
   }
-  meta::Store& store() { return fixture_.fs().engine().store(); }
+  meta::Store& store() { return fixture_.store(); }
 
   // In the place of users, all that they are let in for.
   void take_segments() {

@@ -36,11 +36,11 @@ class Holes : public ::testing::Test {
     world_ = std::make_unique<World>(parameters);
     ASSERT_TRUE(good(world_->start()));
   }
-  meta::Store& store() { return world_->fixture.fs().engine().store(); }
+  meta::Store& store() { return world_->fixture.store(); }
   std::uint64_t clean() { return store().segments().clean(); }
   void run(const std::string& text) { ASSERT_TRUE(good(world_->steps.run(step(text)))) << text; }
   void checkpoint() {
-    ASSERT_TRUE(world_->fixture.call([&](fs::Operation& op) { return world_->fixture.fs().checkpoint(op); }).ok());
+    ASSERT_TRUE(world_->fixture.checkpoint().ok());
   }
   // Files of half a MiB until the device refuses, or there are `most`; how many.
   std::uint64_t fill(std::uint64_t most = ~0ULL) {

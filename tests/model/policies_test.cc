@@ -24,9 +24,9 @@ std::uint64_t cleaned(World& world) { return world.fixture.fs().status().segment
 
 // Sums of rates in the free-region map, kept by differences, against the blocks' own estimates.
 std::string compare_rates(World& world) {
-  const auto settled = world.fixture.call([&](fs::Operation& op) { return world.fixture.fs().checkpoint(op); });
+  const auto settled = world.fixture.checkpoint();
   if (!settled.ok()) return settled.error().message();
-  meta::Store& store = world.fixture.fs().engine().store();
+  meta::Store& store = world.fixture.store();
   cleaner::Mover mover(store);
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
@@ -76,7 +76,7 @@ TEST(Samples, are_taken_for_the_policy_that_wants_them) {
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
   ASSERT_TRUE(good(aging.write(kAgedBlocks / 4)));
-  const log::SegmentTable& segments = world.fixture.fs().engine().store().segments();
+  const log::SegmentTable& segments = world.fixture.store().segments();
   std::uint64_t sampled = 0, used = 0;
   segments.for_each([&](SegmentId id, const log::SegmentInfo& segment) {
     if (segment.group == format::kGroupNodes || segment.live() == 0) return;

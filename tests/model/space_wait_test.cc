@@ -36,7 +36,7 @@ class SpaceWait : public ::testing::Test {
     give_back();
     ASSERT_TRUE(fixture_->unmount().ok());
   }
-  meta::Store& store() { return fixture_->fs().engine().store(); }
+  meta::Store& store() { return fixture_->store(); }
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
   void checkpoint() { ASSERT_TRUE(store().checkpoint({}).ok()); }
 

@@ -141,7 +141,7 @@ TEST(Compacting, brings_everything_to_the_start_of_the_device) {
   EXPECT_LT(state.now.end, state.before.end);
   // What is open stays where it is.
   std::uint64_t high = 0;
-  world.fixture.fs().engine().store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
+  world.fixture.store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
     high += s.state == log::SegmentState::used && id.v >= state.segments - state.now.clean + 2;
   });
   EXPECT_EQ(high, 0U) << "of " << state.now.used << " used and " << state.now.open << " open ones: " << state.reason;
@@ -177,7 +177,7 @@ std::string interleave(World& world, int blocks) {
 std::uint64_t fragments_of(World& world, std::string_view path) {
   const auto ino = world.fixture.resolve(path);
   EXPECT_TRUE(ino.ok());
-  auto part = cleaner::read_layout(world.fixture.fs().engine().store(), *ino, 0, 1u << 20);
+  auto part = cleaner::read_layout(world.fixture.store(), *ino, 0, 1u << 20);
   EXPECT_TRUE(part.ok() && part->last);
   return cleaner::count_fragments(part->blocks);
 }
@@ -280,7 +280,7 @@ TEST_F(Asked, a_small_buffer_is_enough_for_files_and_holes) {
 }
 
 TEST_F(Asked, dry_run_writes_nothing) {
-  const auto settled = world.fixture.call([&](fs::Operation& op) { return fs().checkpoint(op); });
+  const auto settled = world.fixture.checkpoint();
   ASSERT_TRUE(settled.ok());
   for (const std::string& strategy : strategies()) {
     const auto before = fs().status();

@@ -110,7 +110,7 @@ TEST_F(ScrubberTest, GoesOnAfterARemount) {
 
 TEST_F(ScrubberTest, ACrashCostsOnlyAPartOfTheWay) {
   const State stopped = begin_and_stop();
-  ASSERT_TRUE(fixture->call([&](fs::Operation& op) { return fixture->fs().checkpoint(op); }).ok());
+  ASSERT_TRUE(fixture->checkpoint().ok());
   while (test::superblock_of(device).scrub.blocks != stopped.blocks)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   fixture->crash();
@@ -143,7 +143,7 @@ TEST_F(ScrubberTest, UnmountingStopsIt) {
 }
 
 TEST_F(ScrubberTest, ErrorsCountForALifetime) {
-  ASSERT_TRUE(fixture->call([&](fs::Operation& op) { return fixture->fs().checkpoint(op); }).ok());
+  ASSERT_TRUE(fixture->checkpoint().ok());
   test::flip_bit(device, test::find_block(device, test::pattern_bytes(3, 0, kBlockSize)).at(0), 5);
   ASSERT_TRUE(start({.bytes_per_second = 0, .from_the_beginning = false}).ok());
   EXPECT_EQ(wait_while(Phase::running).errors, 1U);

@@ -67,10 +67,10 @@ class WalkTest : public ::testing::Test {
   }
   Ino file(int i) { return *world.fixture.resolve("/f" + std::to_string(i)); }
   void checkpoint() {
-    ASSERT_TRUE(world.fixture.call([&](fs::Operation& op) { return world.fixture.fs().checkpoint(op); }).ok());
+    ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr second_superblock() const { return BlockAddr{world.device.geometry().blocks() - 1}; }
-  meta::Store& store() { return world.fixture.fs().engine().store(); }
+  meta::Store& store() { return world.fixture.store(); }
 
   World world{WorldParameters{.bytes = 64u << 20, .image = {}, .lockstep = {}, .options = {}}};
 };
@@ -209,7 +209,7 @@ TEST_F(WalkTest, UnreadableBlocksAreNamedOneByOne) {
   FsFixture fixture(faults, world.fixture.options());
   ASSERT_TRUE(fixture.mount().ok());
   faults.add({.kind = io::IoKind::read, .times = test::Fault::kForEver, .touches_block = places[0].v});
-  const Found found = scrubbed(fixture.fs().engine().store());
+  const Found found = scrubbed(fixture.store());
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_EQ(found.findings[0].address, places[0]);
   EXPECT_EQ(found.findings[0].blocks, 1U);
@@ -226,7 +226,7 @@ TEST(WalkOfALivingFilesystem, IsNotConfused) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     World world({.bytes = 9u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) { o.discard = true; }});
     ASSERT_TRUE(test::good(world.start()));
-    meta::Store& store = world.fixture.fs().engine().store();
+    meta::Store& store = world.fixture.store();
     const auto report = [&](const Finding& f) { ADD_FAILURE() << "seed " << seed << ": " << to_text(f); };
     auto walk = std::make_unique<Walk>(store, Position{}, report);
     const test::Script script = test::random_script(seed, profile);

@@ -173,6 +173,12 @@ Status FsFixture::move(std::uint64_t nth) {
   return moved.fails_with(Errc::no_space) ? Status() : moved;
 }
 
+meta::Store& FsFixture::store() { return fs().engine().store(); }
+
+Status FsFixture::checkpoint() {
+  return call([&](fs::Operation& op) { return fs().checkpoint(op); });
+}
+
 Status FsFixture::work() {
   if (!options_.background) fs().engine().work(true);
   return {};

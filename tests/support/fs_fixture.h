@@ -45,6 +45,7 @@ class FsFixture {
   void crash() { filesystem_.reset(); }  // without unmount: nothing more is written
   bool mounted() const { return filesystem_ != nullptr; }
   fs::Filesystem& fs() { return *filesystem_; }
+  meta::Store& store();
   fs::Options& options() { return options_; }
   io::BlockDevice& device() { return device_; }
 
@@ -67,6 +68,7 @@ class FsFixture {
   // What waits in memory is written, not flushed; a round of background work, where no threads do it.
   Status seal();
   Status work();
+  Status checkpoint();  // with all that waits
   // All that the strategy would do now; without threads it is done then, with them it goes on.
   Status clean(const std::string& strategy);
   // Copies what lives in the nth segment with blocks of files, modulo those that there are, and no more: what a cleaner does

@@ -24,7 +24,7 @@ std::string describe(const char* what, const Status& status) {
 }  // namespace
 
 std::string foresight(FsFixture& fixture) {
-  const std::uint64_t nodes = fixture.fs().engine().store().counters().unforeseen_nodes;
+  const std::uint64_t nodes = fixture.store().counters().unforeseen_nodes;
   return nodes ? fmt::format("checkpoints wrote {} nodes more than was reckoned with", nodes) : "";
 }
 
