@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "format/map_record.h"
 #include "fs/engine.h"
 #include "image_tools.h"
 #include "log/recovery.h"
@@ -19,12 +18,6 @@
 namespace varve::test {
 namespace {
 
-Status checkpoint(FsFixture& fixture) {
-  return fixture.call([&](fs::Operation& op) { return fixture.fs().checkpoint(op); });
-}
-
-meta::Store& store_of(World& world) { return world.fixture.fs().engine().store(); }
-
 // A checkpoint's nodes are no part of the log: however many there are, it grows by the one chunk that seals.
 TEST(Hazards, H7_a_checkpoint_adds_no_more_than_its_seal_to_the_log) {
   World world({.bytes = 32u << 20, .image = {}, .lockstep = {}, .options = {}});
@@ -32,10 +25,10 @@ TEST(Hazards, H7_a_checkpoint_adds_no_more_than_its_seal_to_the_log) {
   std::string steps = "mkdir /d 0755; ";
   for (int i = 0; i < 500; ++i) steps += fmt::format("create /d/{} 0644; write /d/{} 0 5000 {}; ", i, i, i + 1);
   ASSERT_TRUE(good(run_script(world.steps, script(steps))));
-  meta::Store& store = store_of(world);
+  meta::Store& store = world.fixture.store();
   const Lsn before = store.log().position().lsn;
   const std::uint64_t nodes = store.counters().node_blocks;
-  ASSERT_TRUE(checkpoint(world.fixture).ok());
+  ASSERT_TRUE(world.fixture.checkpoint().ok());
   EXPECT_GT(store.counters().node_blocks - nodes, 10U);
   EXPECT_LE(store.log().position().lsn - before, 1U);
 }
@@ -50,7 +43,7 @@ TEST(Hazards, H12_H13_every_chunk_is_in_the_one_chain) {
                          i * 100000, i + 100);
   for (int i = 0; i < 100; ++i) steps += fmt::format("write /small {} 3000 {}; seal; ", i * 5000, i + 200);
   ASSERT_TRUE(good(run_script(world.steps, script(steps + "fsync /small"))));
-  const Lsn last = store_of(world).log().position().lsn;
+  const Lsn last = world.fixture.store().log().position().lsn;
   world.fixture.crash();
   const format::Superblock super = superblock_of(world.device);
   const auto followed = log::recover_chain(
@@ -73,31 +66,15 @@ TEST(Hazards, H19_nothing_that_a_checkpoint_holds_is_replayed_on_it) {
   for (std::uint64_t later = 0; later < 3; ++later) {
     const std::string pending = fmt::format("create /f{0} 0644; write /f{0} 0 300000 2; truncate /f{0} 4096", later);
     ASSERT_TRUE(good(run_script(world.steps, script(pending))));
-    const Lsn before = store_of(world).log().position().lsn;
-    ASSERT_TRUE(checkpoint(world.fixture).ok());
-    ASSERT_GT(store_of(world).log().position().lsn, before) << "nothing was pending";
+    const Lsn before = world.fixture.store().log().position().lsn;
+    ASSERT_TRUE(world.fixture.checkpoint().ok());
+    ASSERT_GT(world.fixture.store().log().position().lsn, before) << "nothing was pending";
     for (std::uint64_t i = 0; i < later; ++i)
       ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("create /g{}-{} 0644; seal", later, i)))));
     world.fixture.crash();
     ASSERT_TRUE(world.fixture.mount().ok());
-    EXPECT_EQ(store_of(world).replayed_chunks(), later);
+    EXPECT_EQ(world.fixture.store().replayed_chunks(), later);
   }
-}
-
-// The nodes of the maps stand in blocks that the maps must know, too: now and then these are in a part that nothing else
-// has touched.
-TEST(Hazards, H20_maps_know_their_own_nodes) {
-  World world({.bytes = 64u << 20, .image = {}, .lockstep = {}, .options = {}});
-  ASSERT_TRUE(good(world.start()));
-  const Ino file = world.fixture.make("/f", 0100644)->ino;
-  for (std::size_t round = 0; round < 60; ++round) {
-    const std::vector<std::byte> content((8u << 20) - round * 4096, std::byte{1});
-    ASSERT_TRUE(world.fixture.write(file, 0, content).ok());
-    const Status made = checkpoint(world.fixture);
-    ASSERT_TRUE(made.ok()) << made.error().message();
-  }
-  ASSERT_TRUE(world.fixture.unmount().ok());
-  EXPECT_TRUE(good(check_image(world.device)));
 }
 
 // Neither what waits for a checkpoint nor what a recovery has to hold grows without bound.
@@ -112,8 +89,8 @@ TEST(Hazards, H23_what_a_checkpoint_has_to_merge_is_bounded) {
   for (int i = 0; i < 4000; ++i) {
     ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("write /f {} 4096 {}; setxattr /d user.{} 10 1 set",
                                                                 i % 97 * 8192, i + 1, i % 11)))));
-    most_records = std::max(most_records, store_of(world).delta_records());
-    most_log = std::max(most_log, store_of(world).log_blocks_since_checkpoint());
+    most_records = std::max(most_records, world.fixture.store().delta_records());
+    most_log = std::max(most_log, world.fixture.store().log_blocks_since_checkpoint());
   }
   EXPECT_GT(most_records, kRecords / 2);
   EXPECT_LT(most_records, kRecords + 100);
@@ -131,58 +108,10 @@ TEST(Hazards, H23_what_a_recovery_has_to_follow_is_bounded) {
   std::uint64_t most_log = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(world.fixture.write(file, i % 5 * 90112, content).ok());
-    most_log = std::max(most_log, store_of(world).log_blocks_since_checkpoint());
+    most_log = std::max(most_log, world.fixture.store().log_blocks_since_checkpoint());
   }
   EXPECT_GT(most_log, 1500U);
   EXPECT_LT(most_log, world.device.geometry().blocks() / 2);
-}
-
-// Nodes die together, so they stand together: no segment holds both nodes and blocks of files.
-TEST(Hazards, H37_nodes_have_segments_of_their_own) {
-  World world({.bytes = 16u << 20, .image = {}, .lockstep = {}, .options = {}});
-  ASSERT_TRUE(good(world.start()));
-  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; create /g 0644"))));
-  for (int i = 0; i < 300; ++i) {
-    ASSERT_TRUE(
-        good(run_script(world.steps, script(fmt::format("write /f {} 4096 {}; write /g {} 90000 {}; work",
-                                                        i * 53 % 400 * 8192, i + 1, i % 20 * 90000, i + 1000)))));
-    if (i % 5 == 0) {
-      ASSERT_TRUE(checkpoint(world.fixture).ok());
-    }
-  }
-  ASSERT_TRUE(checkpoint(world.fixture).ok());
-  meta::Store& store = store_of(world);
-  meta::BlockingSource source(store.nodes(), store.device());
-  const auto& geometry = store.segments().geometry();
-  std::set<std::uint64_t> live;
-  const std::size_t record_bytes = store.view().free_map.shape.record_bytes;
-  ASSERT_TRUE(meta::scan_map(source, store.view().free_map,
-                             [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
-                               for (std::uint64_t i = 0; (i + 1) * record_bytes <= records.size(); ++i)
-                                 for (std::uint32_t b = 0; b < geometry.blocks; ++b)
-                                   if (std::to_integer<unsigned>(
-                                           records[i * record_bytes + format::kSegmentRecordHeaderBytes + b / 8]) >>
-                                           b % 8 &
-                                       1)
-                                     live.insert((geometry.start_of(SegmentId{first + i}) + b).v);
-                               return {};
-                             })
-                  .ok());
-  std::map<std::uint64_t, std::set<bool>> kinds;  // segment: whether it has files' blocks, nodes
-  ASSERT_TRUE(meta::scan_map(source, store.view().reverse_map,
-                             [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
-                               for (std::uint64_t i = 0; (i + 1) * format::kReverseEntryBytes <= records.size(); ++i) {
-                                 if (!live.contains(first + i)) continue;
-                                 const auto entry = TRY(format::decode_reverse_entry(
-                                     records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes)));
-                                 kinds[geometry.segment_of(BlockAddr{first + i}).v].insert(entry.owner ==
-                                                                                           format::Owner::file_block);
-                               }
-                               return {};
-                             })
-                  .ok());
-  EXPECT_GT(kinds.size(), 5U);
-  for (const auto& [segment, found] : kinds) EXPECT_EQ(found.size(), 1U) << "segment " << segment << " holds both";
 }
 
 // A block is overwritten while its write is in flight: the write's bytes, whose checksum is in the log, must not change.
@@ -247,7 +176,7 @@ TEST(Hazards, H49_only_superblocks_are_overwritten) {
           fixture.write(made->ino, 0, std::vector<std::byte>(static_cast<std::size_t>(i) * 3000 + 1, std::byte{1}))
               .ok());
       ASSERT_TRUE(i % 3 || fixture.seal().ok());
-      ASSERT_TRUE(i % 7 || checkpoint(fixture).ok());
+      ASSERT_TRUE(i % 7 || fixture.checkpoint().ok());
       ASSERT_TRUE(fixture.work().ok());
     }
     if (mount % 2) {
