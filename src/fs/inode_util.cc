@@ -2,6 +2,8 @@
 
 #include <linux/fs.h>
 
+#include <algorithm>
+
 namespace varve::fs {
 
 namespace {

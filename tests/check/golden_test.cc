@@ -1,4 +1,5 @@
 // Images that earlier builds made must be read for ever, and the document must show the truth.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 

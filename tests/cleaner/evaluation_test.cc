@@ -1,6 +1,7 @@
 // Scores worked out by hand from the formulas at the head of each policy.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "facts.h"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "format/codec.h"
 #include "format/item.h"
 #include "samples.h"

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "meta_tree/tree_harness.h"
 
 namespace varve::meta::test {

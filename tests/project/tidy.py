@@ -46,6 +46,9 @@ BANNED_CALLS = [
     (r"\bnew\s+std::thread\b|\.detach\(\)", "threads are owned and joined", r"^$"),
 ]
 
+ALGORITHM = re.compile(r"std::(ranges::)?(sort|stable_sort|unique|find(_if)?|any_of|all_of|none_of|count(_if)?|copy|fill|reverse|rotate|"
+                       r"(min|max)_element|(lower|upper)_bound|equal|transform|remove_if|shuffle|clamp|search|is_sorted)\(")
+
 BANNED_WORDS = [
     (r"\b(FIXME|XXX|HACK)\b", "finish it, or describe the limit"),
     (r"(?<![\w.])/(work|root|home/(?!ann/))[/\w]", "a path of one machine"),
@@ -69,7 +72,7 @@ def project_texts():
     """Every text file of the project but this one, which has to spell the words it looks for."""
     top = [p for p in ROOT.iterdir() if p.is_file() and p.suffix in TEXT]
     inside = files("src", "tools", "tests", "bench", "docs", "cmake", "packaging", ".ci")
-    for path in top + [p for p in inside if p.suffix in TEXT]:
+    for path in top + [p for p in inside if p.suffix in TEXT and "corpus" not in p.parts]:
         if path != Path(__file__).resolve() and path.name != ".git":
             yield path, path.read_text(encoding="utf-8", errors="replace").splitlines()
 
@@ -111,6 +114,14 @@ class Tidy(unittest.TestCase):
                 for pattern, rooms in FOREIGN:
                     if pattern.match(f"<{match[2]}") and match[1] == "<" and room not in rooms:
                         self.note(path, number, f"{match[2]} belongs in {', '.join(sorted(rooms)) or 'tools'} only")
+
+    def test_algorithms_are_included(self):
+        """Other headers bring them along with some compilers only."""
+        for path in files("src", "tools", "tests", "bench", "examples"):
+            if path.suffix in CODE and "#include <algorithm>" not in (text := path.read_text()):
+                for number, line in enumerate(text.splitlines(), 1):
+                    if ALGORITHM.search(without_comments(line)):
+                        self.note(path, number, "no #include <algorithm>")
 
     def test_files_stay_short(self):
         for path in files("src", "tools"):

@@ -2,6 +2,8 @@
 // tests/images/<case>/expect.1 and expect.2; VARVE_WRITE_EXPECTED=1 writes these files.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>

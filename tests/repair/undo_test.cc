@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <iterator>
 
 #include "check/checking.h"
 #include "repair/fsck_image.h"

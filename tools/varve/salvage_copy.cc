@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>

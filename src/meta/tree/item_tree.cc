@@ -1,6 +1,7 @@
 #include "meta/tree/item_tree.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
