@@ -160,12 +160,6 @@ void mount_and_use(io::MemDevice& device, bool read_only) {
   if (!fixture.unmount().ok()) fixture.crash();
 }
 
-bool is_same(const io::MemDevice& device, const io::MemDevice& before) {
-  for (BlockAddr at{0}; at.v < device.geometry().blocks(); ++at.v)
-    if (read(device, at) != read(before, at)) return false;
-  return true;
-}
-
 void check_and_repair(io::MemDevice& device) {
   (void)check::check(device, {.verify_data = true});
   const auto before = device.snapshot();
@@ -173,7 +167,7 @@ void check_and_repair(io::MemDevice& device) {
   if (!done.ok()) return;
   // The rest of the device may be brought back: the one error that is left as it is, with all others.
   if (done->before.problems.count(check::Code::device_too_small) > 0)
-    return require(is_same(device, *before), "a part of a larger filesystem was changed");
+    return require(!repair::test::first_difference(device, *before), "a part of a larger filesystem was changed");
   const auto report = check::check(device, {});
   require(report.ok(), "repaired, and cannot be checked");
   require(report->errors() == done->errors_left(), "the repair does not know what it has left");

@@ -55,12 +55,8 @@ std::vector<BlockAddr> current_nodes(const io::MemDevice& device) {
 }
 
 void expect_same_blocks(const io::MemDevice& one, const io::MemDevice& other) {
-  std::array<std::byte, kBlockSize> before, after;
-  for (std::uint64_t block = 0; block < one.geometry().blocks(); ++block) {
-    one.peek(block * kBlockSize, before);
-    other.peek(block * kBlockSize, after);
-    ASSERT_EQ(before, after) << "block " << block;
-  }
+  const auto block = first_difference(one, other);
+  EXPECT_FALSE(block) << "block " << block->v;
 }
 
 void expect_room_after_deleting(io::BlockDevice& device) {

@@ -123,6 +123,16 @@ std::vector<BlockAddr> metadata_blocks(const io::MemDevice& device) {
   return found;
 }
 
+std::optional<BlockAddr> first_difference(const io::MemDevice& one, const io::MemDevice& other) {
+  std::array<std::byte, kBlockSize> a, b;
+  for (BlockAddr at{0}; at.v < one.geometry().blocks(); ++at.v) {
+    one.peek(at.v * kBlockSize, a);
+    other.peek(at.v * kBlockSize, b);
+    if (a != b) return at;
+  }
+  return std::nullopt;
+}
+
 bool is_chunk(const io::MemDevice& device, BlockAddr address) {
   std::array<std::byte, kBlockSize> block;
   device.peek(address.v * kBlockSize, block);

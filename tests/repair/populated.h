@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ Seen look_at(io::BlockDevice& device);
 
 // Every block that holds a superblock, a node of any checkpoint or a chunk's header.
 std::vector<BlockAddr> metadata_blocks(const io::MemDevice& device);
+
+// Nothing where both hold the same.
+std::optional<BlockAddr> first_difference(const io::MemDevice& one, const io::MemDevice& other);
 
 // The first block of a chunk's header. The last chunk of a log that is damaged cannot be told from one that a crash has
 // torn: what was in it is gone without a word.
