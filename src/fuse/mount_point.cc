@@ -76,20 +76,44 @@ Status clear_stale(const std::string& directory) {
   return {};
 }
 
-Status run(std::vector<const char*> words) {
-  words.push_back(nullptr);
+// Until whoever writes there has ended; without the line's end.
+std::string read_all(int fd) {
+  std::string text;
+  char part[512];
+  ssize_t got;
+  while ((got = ::read(fd, part, sizeof part)) > 0 || (got < 0 && errno == EINTR))
+    if (got > 0) text.append(part, static_cast<std::size_t>(got));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+// With its standard error at `err`. An errno, or 0.
+int spawn(const std::vector<const char*>& words, int err, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t pid = 0;
+  ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
   const int error = ::posix_spawnp(&pid, words[0], &actions, nullptr, const_cast<char**>(words.data()), environ);
   ::posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+// What it says is why it failed.
+Status run(std::vector<const char*> words) {
+  words.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error(errc_from_errno(errno), "cannot make a pipe");
+  pid_t pid = 0;
+  const int error = spawn(words, ends[1], pid);
+  ::close(ends[1]);
+  const std::string said = error ? "" : read_all(ends[0]);
+  ::close(ends[0]);
   if (error) return Error(errc_from_errno(error), fmt::format("{}: {}", words[0], std::strerror(error)));
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return Error(Errc::busy, fmt::format("{} failed: is it in use?", words[0]));
+  const bool is_busy = said.find(std::strerror(EBUSY)) != std::string::npos;  // nobody sets a locale here, nor does it
+  return Error(is_busy ? Errc::busy : Errc::not_permitted, said.empty() ? fmt::format("{} failed", words[0]) : said);
 }
 
 void write_setting(const std::string& file, const char* value) {

@@ -259,12 +259,26 @@ class Unprivileged(unittest.TestCase):
             test "$(stat -c %u d/g d big | sort -u)" = {self.user}
             chmod 700 d; if chown 0 d; then exit 1; fi
             {self.tools}/varve status .
+            if {self.tools}/varve umount ../mnt 2> ../said; then exit 1; fi
+            grep 'resource busy' ../said
             cd ..
             {self.tools}/varve umount mnt
             test ! -e mnt/d
             {self.tools}/fsck.varve -n -f --data disk.img
         """)
         self.run_script(f"$as_user sh {work}")
+
+    def test_a_user_may_not_unmount_what_is_not_his(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        self.run_script(f"""
+            {self.tools}/mkfs.varve -q --size 256M disk.img
+            {self.tools}/varve mount disk.img mnt
+            if $as_user {self.tools}/varve umount mnt 2> said; then exit 1; fi
+            grep fusermount3 said
+            grep 'not found in /etc/mtab' said
+            {self.tools}/varve umount mnt
+        """)
 
     def test_no_thread_to_be_had(self):
         """Nor a process, for unmounting; the kernel makes threads of its own for io_uring as it goes."""
