@@ -120,7 +120,7 @@ class DevicePort : public Port {
 
   // False when there is nothing more to read now.
   bool receive() {
-    if (!has_buffer()) return false;
+    if (!is_ready()) return false;
     std::byte* const message = buffer_.data() + kMessageOffset;
     const ssize_t got = ::read(fd_, message, buffer_.size() - kMessageOffset);
     if (got > 0) {
@@ -141,13 +141,16 @@ class DevicePort : public Port {
     return false;
   }
 
-  bool has_buffer() {
+  // Memory for a message, which would be lost if it were lacking once that is read.
+  bool is_ready() {
     try {
       if (!buffer_) buffer_ = pool_.take(BufferPool::kMaxBytes);
+      sink_.prepare();
+      return true;
     } catch (const std::bad_alloc&) {
       try_later(ENOMEM);
+      return false;
     }
-    return static_cast<bool>(buffer_);
   }
 
   // Messages wait with the kernel meanwhile, or another thread takes them.

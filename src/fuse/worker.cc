@@ -105,13 +105,15 @@ void Worker::disconnected(int error) {
   session_.end(error);
 }
 
+void Worker::prepare() {
+  if (!free_.empty()) return;
+  finished_.reserve(requests_.size() + 1);  // ending one needs no memory
+  free_.reserve(requests_.size() + 1);
+  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *queue_, pool_, finished_}));
+  free_.push_back(requests_.back().get());
+}
+
 Request& Worker::free_request() {
-  if (free_.empty()) {
-    requests_.push_back(std::make_unique<Request>(RequestHost{session_, *queue_, pool_, finished_}));
-    finished_.reserve(requests_.capacity());  // ending one needs no memory
-    free_.reserve(requests_.capacity());
-    free_.push_back(requests_.back().get());
-  }
   Request& request = *free_.back();
   free_.pop_back();
   return request;

@@ -28,6 +28,7 @@ class Worker : private MessageSink {
   void run(io::BlockDevice& device, IdleThreads idle, unsigned index);
   void serve(io::IoQueue& queue, Placement& placement);
   void wait(io::IoQueue& queue);
+  void prepare() override;
   void receive(std::span<const std::byte> message, Lease& storage) override;
   void disconnected(int error) override;
   void dispatch(Request& request);

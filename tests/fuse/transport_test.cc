@@ -17,6 +17,9 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 struct Recorder : MessageSink {
+  void prepare() override {
+    if (lacks_memory) throw std::bad_alloc();
+  }
   void receive(std::span<const std::byte> message, Lease& storage) override {
     messages.emplace_back(message.begin(), message.end());
     addresses.push_back(reinterpret_cast<std::uintptr_t>(message.data()));
@@ -25,6 +28,7 @@ struct Recorder : MessageSink {
   void disconnected(int error) override { end = error; }
 
   bool keep = false;
+  bool lacks_memory = false;
   std::vector<Bytes> messages;
   std::vector<std::uintptr_t> addresses;
   std::vector<Lease> kept;
@@ -158,6 +162,15 @@ TEST_F(TransportTest, ALackOfBuffersPasses) {
     }
   }
   EXPECT_THAT(sink.messages, testing::IsEmpty());
+  EXPECT_TRUE(serve_until(*port, [&] { return last_is("patient"); }));
+}
+
+TEST_F(TransportTest, WhatCannotBeServedYetStaysWithTheKernel) {
+  const auto port = transport.open(*queue, pool, sink);
+  sink.lacks_memory = true;
+  kernel.send(FUSE_LOOKUP, 1, name_bytes("patient"));
+  EXPECT_FALSE(serve_until(*port, [&] { return !sink.messages.empty() || sink.end; }, 20));
+  sink.lacks_memory = false;
   EXPECT_TRUE(serve_until(*port, [&] { return last_is("patient"); }));
 }
 
