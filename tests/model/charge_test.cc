@@ -214,6 +214,10 @@ TEST_F(Charge, ThereIsAnEndToWaitingForWhatIsOverwritten) {
 class ChargeOfSparse : public Charge {
  protected:
   static constexpr std::uint64_t kPiece = 64, kPieces = 64;  // blocks; with a hole of that length behind each
+  void expect_checkpoint() {
+    const Status made = store().checkpoint({});
+    EXPECT_TRUE(made.ok()) << made.error().message();
+  }
   void write_pieces(char content) {
     for (std::uint64_t i = 0; i < kPieces; ++i) {
       store().nodes().clear();
@@ -227,14 +231,14 @@ class ChargeOfSparse : public Charge {
     sparse_ = file("/sparse");
     write_pieces('x');
     remount_with_threads();
-    ASSERT_TRUE(store().checkpoint({}).ok());
+    expect_checkpoint();
     const std::uint64_t before = charged();
     write_pieces('y');
     ASSERT_GE(charged(), before + kPiece * kPieces) << "overwriting was not cold";
   }
   void during_checkpoint(StallingDevice& device, const std::function<void()>& change) {
     device.hold(true);
-    std::thread checkpoint([&] { EXPECT_TRUE(store().checkpoint({}).ok()); });
+    std::thread checkpoint([&] { expect_checkpoint(); });
     while (!store().checkpoint_running() || store().delta_records()) std::this_thread::yield();  // until it is frozen
     change();
     device.hold(false);
@@ -244,7 +248,7 @@ class ChargeOfSparse : public Charge {
   void expect_enough_charged() {
     constexpr std::uint64_t kNodes = 128;  // and their share in what is estimated
     const std::uint64_t before = charged();
-    ASSERT_TRUE(store().checkpoint({}).ok());
+    expect_checkpoint();
     EXPECT_GE(before + kNodes, charged());
     EXPECT_LE(before, charged() + kPiece * kPieces * 9 / 8 + kNodes);
   }
