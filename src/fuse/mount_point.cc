@@ -80,9 +80,12 @@ Status clear_stale(const std::string& directory) {
 std::string read_all(int fd) {
   std::string text;
   char part[512];
-  ssize_t got;
-  while ((got = ::read(fd, part, sizeof part)) > 0 || (got < 0 && errno == EINTR))
-    if (got > 0) text.append(part, static_cast<std::size_t>(got));
+  for (;;) {
+    const ssize_t got = ::read(fd, part, sizeof part);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    text.append(part, static_cast<std::size_t>(got));
+  }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }

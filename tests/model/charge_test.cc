@@ -216,7 +216,7 @@ class ChargeOfSparse : public Charge {
   static constexpr std::uint64_t kPiece = 64, kPieces = 64;  // blocks; with a hole of that length behind each
   void expect_checkpoint() {
     const Status made = store().checkpoint({});
-    EXPECT_TRUE(made.ok()) << made.error().message();
+    ASSERT_TRUE(made.ok()) << made.error().message();
   }
   void write_pieces(char content) {
     for (std::uint64_t i = 0; i < kPieces; ++i) {
@@ -231,7 +231,7 @@ class ChargeOfSparse : public Charge {
     sparse_ = file("/sparse");
     write_pieces('x');
     remount_with_threads();
-    expect_checkpoint();
+    ASSERT_NO_FATAL_FAILURE(expect_checkpoint());
     const std::uint64_t before = charged();
     write_pieces('y');
     ASSERT_GE(charged(), before + kPiece * kPieces) << "overwriting was not cold";
@@ -248,7 +248,7 @@ class ChargeOfSparse : public Charge {
   void expect_enough_charged() {
     constexpr std::uint64_t kNodes = 128;  // and their share in what is estimated
     const std::uint64_t before = charged();
-    expect_checkpoint();
+    ASSERT_NO_FATAL_FAILURE(expect_checkpoint());
     EXPECT_GE(before + kNodes, charged());
     EXPECT_LE(before, charged() + kPiece * kPieces * 9 / 8 + kNodes);
   }
