@@ -21,7 +21,7 @@ using format::TreeId;
 Status Checkpoint::run() {
   TRY(freeze());
   // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
-  if (store_.epoch_due()) TRY(store_.write_epoch());
+  TRY(store_.write_epoch_if_due());
   TRY(merge());
   TRY(close_maps());
   TRY(fill_free_map());

@@ -175,6 +175,11 @@ std::uint64_t Store::unawaited_since_ns() {
 }
 
 Status Store::write_epoch() {
+  std::lock_guard one(checkpoint_mutex_);
+  return write_epoch_if_due();
+}
+
+Status Store::write_epoch_if_due() {
   if (!epoch_due_) return {};
   format::Superblock super = written_super();
   super.epoch = log_.epoch();

@@ -136,7 +136,8 @@ class Store {
   void set_group_centres(const GroupCentres& centres);
   GroupCentres group_centres() const;
   bool dirty();  // anything not in the settled trees; not inside the gate, like the two below
-  // Writes this mount's epoch into the superblocks, which releases the first chunk. Blocks.
+  // Writes this mount's epoch into the superblocks, which releases the first chunk. Blocks; never beside a checkpoint, whose
+  // superblocks it would replace by older ones.
   Status write_epoch();
   bool epoch_due() const { return epoch_due_.load(); }
   void on_epoch_due(std::function<void()> call) { epoch_due_call_ = std::move(call); }
@@ -267,6 +268,8 @@ class Store {
   void promise_nodes(std::uint64_t evacuated);
   InodeDelta& active_delta(Inode& inode, bool created);
   void drop_place(const BlockPlace& place);
+  // With checkpoint_mutex_ held, or before there are threads:
+  Status write_epoch_if_due();
   Status write_superblocks(const format::Superblock& super);
 
   io::BlockDevice& device_;
@@ -300,7 +303,7 @@ class Store {
   std::atomic<std::uint64_t> usual_nodes_{0};      // blocks that the last checkpoint wrote
   std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
 
-  std::mutex checkpoint_mutex_;
+  std::mutex checkpoint_mutex_;  // for whoever writes superblocks, and first looks what is in them
   std::atomic<bool> checkpoint_running_{false}, epoch_due_{false}, read_only_{false};
   std::function<void()> epoch_due_call_;
   std::atomic<std::uint64_t> settled_{0}, pointless_rounds_{0};

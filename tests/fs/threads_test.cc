@@ -3,13 +3,16 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "fs/engine.h"
 #include "io/backends.h"
+#include "io/mem_device.h"
 #include "support/fs_fixture.h"
 #include "support/mounted_test.h"
+#include "support/stalling_device.h"
 
 namespace varve::test {
 namespace {
@@ -55,6 +58,38 @@ TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
   done = true;
   asking.join();
   EXPECT_TRUE(fixture_.unmount().ok());
+}
+
+// The first chunk wants its epoch in the superblocks. Whoever writes that takes his time, and another makes a checkpoint
+// meanwhile: the older superblock must not replace the newer one.
+TEST(Superblocks, AreWrittenByOneAtATime) {
+  io::MemDevice memory(64u << 20);
+  ASSERT_TRUE(make_image(memory, {}).ok());
+  std::atomic<bool> stalled{false};
+  StallingDevice device(memory, [&](const io::IoRequest& request) {
+    return request.kind == io::IoKind::write && request.offset == 0 && !stalled.exchange(true);
+  });
+  ManualClock clock;
+  SeededRandom random(1);
+  fs::Options options = test_options(clock, random);
+  options.background = true;
+  FsFixture fixture(device, options);
+  ASSERT_TRUE(fixture.mount().ok());
+  meta::Store& store = fixture.store();
+
+  device.hold(true);
+  ASSERT_TRUE(fixture.make("/first", S_IFREG | 0644).ok());
+  ASSERT_TRUE(store.seal().ok());
+  while (!stalled) std::this_thread::yield();
+  std::thread checkpoint([&] { EXPECT_TRUE(store.checkpoint({}).ok()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // where it is let in, it is done by then
+  device.hold(false);
+  checkpoint.join();
+  EXPECT_TRUE(fixture.make("/second", S_IFREG | 0644).ok());
+  const Status unmounted = fixture.unmount();  // ends the thread that was late, then makes a checkpoint after the newest
+  EXPECT_TRUE(unmounted.ok()) << unmounted.error().message();
+  ASSERT_TRUE(fixture.mount().ok());
+  EXPECT_TRUE(fixture.lookup(kRootIno, "second").ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Threads, ::testing::Values(io::test::Backend::uring, io::test::Backend::threads),

@@ -239,7 +239,8 @@ class ChargeOfSparse : public Charge {
   void during_checkpoint(StallingDevice& device, const std::function<void()>& change) {
     device.hold(true);
     std::thread checkpoint([&] { expect_checkpoint(); });
-    while (!store().checkpoint_running() || store().delta_records()) std::this_thread::yield();  // until it is frozen
+    auto is_frozen = [&] { return store().checkpoint_running() && !store().delta_records(); };
+    while (!is_frozen() && !store().read_only()) std::this_thread::yield();
     change();
     device.hold(false);
     checkpoint.join();
