@@ -12,9 +12,7 @@ class Ring {
   Ring() = default;
   Ring(Ring&&) noexcept = default;
   Ring& operator=(Ring&&) = delete;
-  ~Ring() {
-    if (ring_) io_uring_queue_exit(ring_.get());
-  }
+  ~Ring();
 
   // Sets up a ring with the best flags that this kernel takes; returns 0 or an errno. The ring starts disabled where it
   // may have one user only: that is the thread that calls enable().
