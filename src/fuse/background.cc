@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "fuse/pipe_text.h"
+
 namespace varve::fuse {
 
 namespace {
@@ -64,14 +66,8 @@ Background::~Background() {
 
 Status Background::wait() {
   std::string said;
-  char piece[512];
-  for (;;) {
-    const ssize_t got = ::read(pipe_, piece, sizeof piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    said.append(piece, static_cast<std::size_t>(got));
+  while (read_some(pipe_, said))
     if (said[0] == kReady) return {};
-  }
   int status = 0;
   ::waitpid(child_, &status, 0);
   if (!said.empty()) return Error(Errc::io, said.substr(1));

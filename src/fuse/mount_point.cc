@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fuse/mount_table.h"
+#include "fuse/pipe_text.h"
 
 extern char** environ;
 
@@ -79,12 +80,7 @@ Status clear_stale(const std::string& directory) {
 // Until whoever writes there has ended; without the line's end.
 std::string read_all(int fd) {
   std::string text;
-  char part[512];
-  for (;;) {
-    const ssize_t got = ::read(fd, part, sizeof part);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    text.append(part, static_cast<std::size_t>(got));
+  while (read_some(fd, text)) {
   }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
