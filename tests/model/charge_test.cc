@@ -50,6 +50,11 @@ class Charge : public ::testing::Test {
   Status checkpoint() {
     return fixture_->checkpoint();
   }
+  // By whatever thread.
+  void expect_checkpoint() {
+    const Status made = store().checkpoint({});
+    ASSERT_TRUE(made.ok()) << made.error().message();
+  }
   std::uint64_t charged() {
     const meta::Gate::Pass pass(store().gate());
     return store().charged_blocks();
@@ -155,11 +160,11 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
   const Ino dense = file("/dense"), fresh = file("/new");
   for (std::uint64_t at = 0; at < kDense; at += kMiB) ASSERT_TRUE(fixture_->write(dense, at, blocks_of(256, 'x')).ok());
   remount_with_threads();
-  ASSERT_TRUE(store().checkpoint({}).ok());
+  ASSERT_NO_FATAL_FAILURE(expect_checkpoint());
   file("/second");
 
   device.hold(true);
-  std::thread checkpoint([&] { EXPECT_TRUE(store().checkpoint({}).ok()); });
+  std::thread checkpoint([&] { expect_checkpoint(); });
   while (!has_estimates() || !store().checkpoint_running()) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // frozen
   for (std::uint64_t at = 0; at < kDense && can_charge(kRoom); at += kMiB / 4) {
@@ -214,10 +219,6 @@ TEST_F(Charge, ThereIsAnEndToWaitingForWhatIsOverwritten) {
 class ChargeOfSparse : public Charge {
  protected:
   static constexpr std::uint64_t kPiece = 64, kPieces = 64;  // blocks; with a hole of that length behind each
-  void expect_checkpoint() {
-    const Status made = store().checkpoint({});
-    ASSERT_TRUE(made.ok()) << made.error().message();
-  }
   void write_pieces(char content) {
     for (std::uint64_t i = 0; i < kPieces; ++i) {
       store().nodes().clear();
