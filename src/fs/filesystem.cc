@@ -246,6 +246,8 @@ const format::Superblock& Filesystem::superblock() const { return engine_->store
 bool Filesystem::may_have_protected_files() const {
   return engine_->store().written_super().features.compat & format::kCompatProtectedFiles;
 }
+void Filesystem::stop_writing(const Error& why) { engine_->store().go_read_only(why); }
+
 bool Filesystem::read_only() const { return engine_->store().read_only(); }
 
 }  // namespace varve::fs

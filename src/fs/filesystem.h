@@ -172,6 +172,8 @@ class Filesystem {
   bool may_have_protected_files() const;
   Engine& engine() { return *engine_; }          // for making Operations
   bool read_only() const;
+  // From now on nothing is written any more, as after a failed write: the device is not to be trusted. Thread-safe.
+  void stop_writing(const Error& why);
 
  private:
   explicit Filesystem(std::unique_ptr<Engine> engine);

@@ -22,6 +22,7 @@
 #include "fuse/mount_table.h"
 #include "fuse/server.h"
 #include "fuse/session.h"
+#include "lease/leased_device.h"
 
 namespace varve::fuse {
 
@@ -29,9 +30,13 @@ namespace {
 
 constexpr int kPatienceMs = 2000;  // for users of a mount that a signal ends
 
-// Everything a mount consists of; members end in the reverse order.
+// Everything a mount consists of; members end in the reverse order, when nothing calls the filesystem any more.
 struct Mount {
-  std::unique_ptr<io::BlockDevice> device;
+  ~Mount() {
+    if (device) device->on_lost({});
+  }
+
+  std::unique_ptr<lease::LeasedDevice> device;
   std::unique_ptr<fs::Filesystem> fs;
   std::unique_ptr<MountPoint> point;
   std::unique_ptr<DeviceTransport> transport;
@@ -92,10 +97,11 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
 
   io::OpenOptions open;
   open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
-  mount->device = TRY(open_when_free(source, open));
+  mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), {"varve mount", "at " + directory}));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
   mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));
+  mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
 
   const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};
   mount->point = TRY(MountPoint::attach(request, options));
@@ -156,6 +162,8 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
   if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());
+  // Before anybody hears that the device is free: it may hold another filesystem a moment later.
+  if (const Status released = mount.device->release(); !released.ok()) spdlog::error("{}", released.error().message());
   mount.session->answer_destroy(unmounted.ok() ? 0 : unmounted.error().to_errno());
   mount.server.reset();
   mount.point->close();

@@ -33,6 +33,7 @@ struct Geometry {
   bool rotational = false;
   bool supports_discard = false;
   bool direct = false;  // page cache bypassed
+  bool may_be_shared = false;  // by another machine, or through a name that the lock of this opening does not cover
   std::string backend;  // "io_uring", "threads", "memory"
 
   std::uint64_t blocks() const { return size_bytes >> kBlockShift; }
@@ -92,6 +93,8 @@ class BlockDevice {
   virtual const std::string& name() const = 0;  // path, or what to call it in messages
   virtual bool read_only() const = 0;
   virtual std::unique_ptr<IoQueue> make_queue() = 0;
+  // Why every write is refused from now on, for messages; empty as long as none is. Any thread.
+  virtual std::string refusal() const { return ""; }
 
   // Blocking conveniences over a queue of their own, for tools and cold paths. Errors name the device and the range.
   Status read(std::uint64_t offset, std::span<std::byte> out);

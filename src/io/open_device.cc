@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <spdlog/spdlog.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@
 #include "base/buffer.h"
 #include "io/block_device.h"
 #include "io/device_facts.h"
-#include "io/loop_device.h"
+#include "io/exclusive_use.h"
 #include "io/thread_device.h"
 #include "io/uring_device.h"
 
@@ -63,72 +62,6 @@ Status check_kind(const struct stat& status, const std::string& path) {
                  fmt::format("{}: is a directory: give the block device or the image file, not a mount point", path));
   const char* kind = S_ISCHR(status.st_mode) ? "a character device" : "a pipe or socket";
   return Error(Errc::invalid, fmt::format("{}: is {}: give a block device or an image file", path, kind));
-}
-
-Error in_use(const struct stat& status, const std::string& path) {
-  const std::string user = user_of(status);
-  if (user == "swap") return Error(Errc::in_use, fmt::format("{} is in use as swap: swapoff it first", path));
-  if (!user.empty()) return Error(Errc::in_use, fmt::format("{} is mounted at {}: unmount it first", path, user));
-  return Error(Errc::in_use, fmt::format("{} is in use by another program (a mount that is ending, a Varve tool, "
-                                         "RAID or LVM): stop that first",
-                                         path));
-}
-
-// Only a probe: whoever mounts through fuseblk lets the kernel claim the device, which fails while we claim it.
-Status check_unclaimed(const struct stat& status, const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
-  if (fd >= 0) {
-    ::close(fd);
-    return {};
-  }
-  return errno == EBUSY ? in_use(status, path) : open_error(path, false);
-}
-
-// Readers share, a writer is alone. Block devices take a record lock: udev reads a flock there as "do not probe", which
-// would stop its symbolic links from being updated for as long as the device is mounted.
-Status lock(int fd, const struct stat& status, const std::string& path, bool writable) {
-  int result;
-  if (S_ISBLK(status.st_mode)) {
-    struct flock whole {};
-    whole.l_type = static_cast<short>(writable ? F_WRLCK : F_RDLCK);
-    whole.l_whence = SEEK_SET;
-    result = ::fcntl(fd, F_OFD_SETLK, &whole);
-  } else {
-    result = ::flock(fd, (writable ? LOCK_EX : LOCK_SH) | LOCK_NB);
-  }
-  if (result == 0) return {};
-  if (errno == EWOULDBLOCK || errno == EACCES) return in_use(status, path);
-  return Error(Errc::unsupported, fmt::format("{}: cannot be locked against a second use ({}): move it to a filesystem "
-                                              "with file locks",
-                                              path, std::strerror(errno)));
-}
-
-// An image and the loop device on it are one thing with two names and separate locks.
-Status check_loop_devices(const struct stat& image, const std::string& path) {
-  for (const std::string& loop : loop_devices_on(image)) {
-    if (!is_claimed(loop)) continue;
-    struct stat status {};
-    const std::string user = ::stat(loop.c_str(), &status) == 0 ? user_of(status) : "";
-    const std::string how = user.empty() ? "" : user == "swap" ? " (as swap)" : fmt::format(" (mounted at {})", user);
-    return Error(Errc::in_use, fmt::format("{} is in use through the loop device {}{}: stop that first", path, loop, how));
-  }
-  return {};
-}
-
-// Only a probe of the lock, as for the device's own claim. An image that cannot be opened here says nothing.
-Status check_image_below(const struct stat& device, const std::string& path, bool writable) {
-  const std::string image = image_below(device);
-  const int fd = image.empty() ? -1 : ::open(image.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return {};
-  const bool locked = ::flock(fd, (writable ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  if (!locked) return {};
-  return Error(Errc::in_use, fmt::format("{} stands on the image {}, which is in use by itself (mounted, or by a Varve tool): stop "
-                                         "that first", path, image));
-}
-
-Status check_second_name(const struct stat& status, const std::string& path, bool writable) {
-  return S_ISBLK(status.st_mode) ? check_image_below(status, path, writable) : check_loop_devices(status, path);
 }
 
 Status check_writable(int fd, const struct stat& status, const std::string& path) {
@@ -184,7 +117,7 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return open_error(path, options.access == Access::read_write);
   TRY(check_kind(status, path));
-  if (options.exclusive && S_ISBLK(status.st_mode)) TRY(check_unclaimed(status, path));
+  if (options.exclusive) TRY(check_unclaimed(status, path));
 
   OpenFile file;
   file.name = path;
@@ -194,13 +127,11 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
   if (::fstat(file.fd, &status) != 0) return open_error(path, !file.read_only);
   TRY(check_kind(status, path));  // again: the name may have changed hands
   if (!file.read_only) TRY(check_writable(file.fd, status, path));
-  if (options.exclusive) {
-    TRY(lock(file.fd, status, path, !file.read_only));
-    TRY(check_second_name(status, path, !file.read_only));
-  }
+  const auto certainty = options.exclusive ? TRY(lock_exclusively(file.fd, status, path, !file.read_only)) : Certainty::unsure;
   const bool direct = file.geometry.direct;
   file.geometry = TRY(geometry_of(file.fd, status, path, !file.read_only));
   file.geometry.direct = direct;
+  file.geometry.may_be_shared = certainty == Certainty::unsure;
   leave_direct_if_broken(file);
   return file;
 }

@@ -270,7 +270,9 @@ std::uint64_t Store::log_blocks_since_checkpoint() const {
 
 // --- faults ---------------------------------------------------------------------------------------------------------------
 
-void Store::go_read_only(const Error& why) {
+void Store::go_read_only(const Error& failure) {
+  const std::string refusal = device_.refusal();  // the cause, of which this failure may be only the first sign
+  const Error why = refusal.empty() ? failure : Error(failure.code(), refusal);
   {
     std::lock_guard lock(waiters_mutex_);
     if (!read_only_reason_.empty()) return;

@@ -132,6 +132,69 @@ class RawDevice(OnDevice):
         self.assertTrue(done.stderr.strip())
 
 
+class TwoNames(OnDevice):
+    """One image under two names, of which each has locks of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.image.mkfs(None)
+        self.image.mount()
+        fill_random(self.dir / "f", 10 * MIB, 3)
+        command("sync", "-f", self.dir)
+        self.other = self.folder / "other"
+        self.other.mkdir()
+
+    def second_loop(self):
+        done = command("losetup", "--find", "--show", self.file)
+        loop = done.stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", loop])
+        return loop
+
+    def expect_refusal(self, path, prefix=()):
+        for words in ([BIN / "varve", "mount", path, self.other], [BIN / "fsck.varve", "-y", "-f", path], [BIN / "mkfs.varve", "-f", path]):
+            done = command(*prefix, *words, check=False)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn("in use", done.stderr, words)
+
+    def expect_nothing_lost(self):
+        (self.dir / "g").write_text("it goes on")
+        self.image.remount()
+        self.assertEqual((self.dir / "g").read_text(), "it goes on")
+        self.assertTrue(same_random(self.dir / "f", 10 * MIB, 3))
+        self.image.check_all()
+
+    def test_two_loop_devices(self):
+        self.expect_refusal(self.second_loop())
+        self.expect_nothing_lost()
+
+    def test_a_hard_link_when_the_name_has_gone(self):
+        link = self.folder / "link"
+        os.link(self.file, link)
+        os.unlink(self.file)
+        self.expect_refusal(link)
+        self.expect_nothing_lost()
+
+    def test_another_mount_namespace_with_other_paths(self):
+        hidden = self.folder / "hidden"
+        hidden.mkdir()
+        script = f"mount --bind {self.folder} {hidden} && mount -t tmpfs none {self.file.parent / 'other'} && " \
+                 f"exec {BIN}/fsck.varve -y -f {hidden / self.file.name}"
+        done = command("unshare", "-m", "sh", "-c", script, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("in use", done.stderr)
+        self.expect_nothing_lost()
+
+    def test_a_container_with_devices_of_its_own(self):
+        # Neither the locks, nor sysfs, nor the other loop device can be seen from there: only what is in the image.
+        loop = self.second_loop()
+        nodes = self.folder / "nodes"
+        nodes.mkdir()
+        script = f"mount -t tmpfs none /sys && mount -t tmpfs none {nodes} && cp -a {loop} /dev/null /dev/fuse {nodes} && " \
+                 f"mount --move {nodes} /dev && exec \"$@\""
+        self.expect_refusal(loop, prefix=("unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", script, "sh"))
+        self.expect_nothing_lost()
+
+
 class EndedBySignal(OnDevice):
     """The kernel ends an unmount of a device only when the daemon has answered; here the daemon unmounts itself."""
 

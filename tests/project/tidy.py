@@ -19,6 +19,7 @@ ROOMS = {
     "base": [],
     "format": ["base"],
     "io": ["base"],
+    "lease": ["format", "io", "base"],
     "log": ["format", "io", "base"],
     "meta": ["log", "format", "io", "base"],
     "cleaner": ["meta", "log", "format", "io", "base"],
@@ -26,7 +27,7 @@ ROOMS = {
     "fs": ["cleaner", "scrub", "meta", "log", "format", "io", "base"],
     "check": ["format", "io", "base"],
     "repair": ["check", "meta", "log", "format", "io", "base"],
-    "fuse": ["fs", "cleaner", "scrub", "meta", "log", "format", "io", "base"],
+    "fuse": ["fs", "lease", "cleaner", "scrub", "meta", "log", "format", "io", "base"],
 }
 
 # Foreign headers that only some rooms may know.

@@ -7,6 +7,7 @@
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
 #include "io/overlay_device.h"
+#include "lease/leased_device.h"
 #include "repair/undo.h"
 
 namespace varve::fsck {
@@ -76,7 +77,7 @@ Result<repair::Outcome> try_out(io::BlockDevice& device, const World& world, con
 
 Result<repair::Outcome> repair_in_place(const Arguments& a, const World& world, const repair::RepairOptions& options,
                                         check::Progress* progress) {
-  const auto device = TRY(io::open_device(a.path, {}));
+  const auto device = TRY(lease::LeasedDevice::open(a.path, {}, {"fsck.varve", ""}));
   if (a.undo.empty()) return repair::repair(*device, world.recover, options, progress);
   const auto undo = TRY(repair::UndoDevice::create(*device, a.undo));
   auto done = repair::repair(*undo, world.recover, options, progress);
@@ -98,7 +99,7 @@ Result<Run> check_path(const Arguments& a, const World& world) {
   if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
   Run run;
   {
-    const auto device = TRY(io::open_device(a.path, {.access = io::Access::read_only}));
+    const auto device = TRY(lease::LeasedDevice::open(a.path, {.access = io::Access::read_only}, {"fsck.varve", ""}));
     run.outcome = TRY(try_out(*device, world, options, progress.get()));
   }
   const bool harmless = run.outcome.actions.is_safe() && run.outcome.errors_left() == 0;
@@ -115,7 +116,7 @@ int exit_code(const Run& run) {
 
 int undo(const Arguments& a, const World& world) {
   auto apply = [&]() -> Result<repair::UndoResult> {
-    const auto device = TRY(io::open_device(a.path, {}));
+    const auto device = TRY(lease::LeasedDevice::open(a.path, {}, {"fsck.varve", ""}));
     return repair::apply_undo(*device, a.undo_apply, a.force);
   };
   const auto done = apply();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "io/mem_device.h"
+#include "lease/leased_device.h"
 
 namespace varve::mkfs {
 
@@ -61,7 +62,7 @@ Status Target::open_device() {
   io::OpenOptions options;
   options.access = dry_run_ ? io::Access::read_only : io::Access::read_write;
   device_.reset();
-  device_ = TRY(io::open_device(path_, options));
+  device_ = TRY(lease::LeasedDevice::open(path_, options, {"mkfs.varve", ""}));
   geometry_ = device_->geometry();
   return {};
 }

@@ -13,6 +13,7 @@
 #include "fs/filesystem.h"
 #include "fuse/clean_json.h"
 #include "fuse/mount_table.h"
+#include "lease/leased_device.h"
 #include "varve/mount_client.h"
 
 namespace varve::tool {
@@ -61,7 +62,8 @@ class Image final : public CleanTarget {
  public:
   Status open(const std::string& path, bool dry_run) {
     name_ = path;
-    device_ = TRY(io::open_device(path, {.access = dry_run ? io::Access::read_only : io::Access::read_write}));
+    device_ = TRY(lease::LeasedDevice::open(
+        path, {.access = dry_run ? io::Access::read_only : io::Access::read_write}, {"varve clean", ""}));
     fs::Options options;
     options.read_only = dry_run;
     options.cleaner = false;  // nothing but what is asked for

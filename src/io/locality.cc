@@ -1,0 +1,68 @@
+#include "io/locality.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+namespace varve::io {
+
+namespace {
+
+// One kernel at a time mounts these.
+constexpr std::array<std::string_view, 20> kLocalTypes = {"ext2", "ext3",  "ext4",    "xfs",    "btrfs",    "f2fs",     "tmpfs",
+                                                          "ramfs", "overlay", "vfat", "exfat", "ntfs3",    "zfs",      "bcachefs",
+                                                          "jfs",  "reiserfs", "nilfs2", "udf", "hfsplus", "fuseblk"};
+
+// Parts of a device's place in sysfs behind which another machine may use it as well.
+constexpr std::array<std::string_view, 10> kSharedPlaces = {"/session", "/rport-", "/virtio", "/vbd-", "/nvme-fabrics",
+                                                            "/nvme-subsystem", "/block/nbd", "/block/drbd", "/devices/rbd", "/vmbus"};
+
+std::string type_of_mount(std::uint64_t id) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::uint64_t number = 0;
+    std::string word, type;
+    if (!(fields >> number) || number != id) continue;
+    while (fields >> word && word != "-") {
+    }
+    fields >> type;
+    return type;
+  }
+  return "";
+}
+
+bool is_local_file(const Layer& file) {
+  struct statx facts {};
+  if (::statx(AT_FDCWD, file.name.c_str(), 0, STATX_INO | STATX_MNT_ID, &facts) != 0) return false;
+  if (!(facts.stx_mask & STATX_MNT_ID)) return false;
+  if (makedev(facts.stx_dev_major, facts.stx_dev_minor) != file.device || facts.stx_ino != file.inode) return false;
+  return std::ranges::find(kLocalTypes, type_of_mount(facts.stx_mnt_id)) != kLocalTypes.end();
+}
+
+bool is_local_device(const Layer& device) {
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(
+      fmt::format("/sys/dev/block/{}:{}", major(device.device), minor(device.device)), error);
+  if (error) return false;
+  const std::string place = folder.string() + "/";
+  return std::ranges::none_of(kSharedPlaces, [&](std::string_view part) { return place.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+bool is_local(const Stack& stack) {
+  return stack.complete && std::ranges::all_of(stack.layers, [](const Layer& layer) {
+    return layer.is_block_device() ? is_local_device(layer) : is_local_file(layer);
+  });
+}
+
+}  // namespace varve::io

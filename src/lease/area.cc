@@ -1,0 +1,69 @@
+#include "lease/area.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/buffer.h"
+#include "base/crc32c.h"
+#include "format/superblock.h"
+#include "io/patient_read.h"
+
+namespace varve::lease {
+
+Result<Look> Area::read() {
+  AlignedBuffer blocks((format::kAnswerBlock + 1) << kBlockShift);
+  TRY(io::read_patiently(device_, 0, blocks.span()));
+  const auto block = [&](std::uint64_t number) { return std::as_const(blocks).span().subspan(number << kBlockShift, kBlockSize); };
+  Look look;
+  look.first_block = crc32c(block(0));
+  look.has_superblock = format::decode_superblock(block(0)).ok();
+  look.is_blank = std::ranges::all_of(block(format::kLeaseBlock), [](std::byte byte) { return byte == std::byte{0}; });
+  look.lease = format::decode_lease(block(format::kLeaseBlock));
+  look.challenge = format::decode_challenge(block(format::kChallengeBlock));
+  look.answer = format::decode_answer(block(format::kAnswerBlock));
+  return look;
+}
+
+Status Area::write(const format::Lease& lease) {
+  AlignedBuffer block(kBlockSize);
+  format::encode_lease(lease, block.span());
+  return write_block(format::kLeaseBlock, block.span());
+}
+
+Status Area::write(const format::Challenge& challenge) {
+  AlignedBuffer block(kBlockSize);
+  format::encode_challenge(challenge, block.span());
+  return write_block(format::kChallengeBlock, block.span());
+}
+
+Status Area::write(const format::Answer& answer) {
+  AlignedBuffer block(kBlockSize);
+  format::encode_answer(answer, block.span());
+  return write_block(format::kAnswerBlock, block.span());
+}
+
+Status Area::clear_lease() {
+  auto block = AlignedBuffer::zeroed(kBlockSize);
+  return write_block(format::kLeaseBlock, block.span());
+}
+
+Status Area::clear_challenge() {
+  auto block = AlignedBuffer::zeroed(kBlockSize);
+  return write_block(format::kChallengeBlock, block.span());
+}
+
+Status Area::write_block(std::uint64_t block, std::span<std::byte> bytes) {
+  io::IoRequest request;
+  request.kind = io::IoKind::write;
+  request.offset = block << kBlockShift;
+  request.durable = true;
+  request.add(bytes.data(), bytes.size());
+  if (const int error = device_.execute(request))
+    return Error(errc_from_errno(error), fmt::format("{}: cannot write the lease (block {}): {}", device_.name(), block,
+                                                     std::strerror(error)));
+  return {};
+}
+
+}  // namespace varve::lease

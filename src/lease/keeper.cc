@@ -1,0 +1,137 @@
+#include "lease/keeper.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+namespace varve::lease {
+
+std::uint64_t boot_time_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+Status Keeper::start(const Claim& claim, std::uint64_t looked_ns) {
+  {
+    std::lock_guard one(tenure_mutex_);
+    tenure_.emplace(area_, times_, claim.lease(), claim.first_block(), looked_ns, boot_time_ns);
+    publish();
+  }
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return Error(Errc::no_memory, fmt::format("{}: no thread to watch the lease: {}", area_.name(), error.what()));
+  }
+  return {};
+}
+
+Status Keeper::release() {
+  stop();
+  std::lock_guard one(tenure_mutex_);
+  if (!tenure_) return {};
+  const Status given_up = tenure_->give_up();
+  publish();
+  return given_up;
+}
+
+void Keeper::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Keeper::run() {
+  while (wait_for_turn()) look();
+}
+
+bool Keeper::wait_for_turn() {
+  {
+    std::unique_lock lock(mutex_);
+    const auto is_due = [this] { return stopping_ || (!why_lost_.empty() && on_lost_ && !told_); };
+    wake_.wait_for(lock, std::chrono::nanoseconds(times_.look_ns), is_due);
+    if (stopping_) return false;
+    if (why_lost_.empty()) return true;
+  }
+  tell();
+  return true;
+}
+
+void Keeper::tell() {
+  std::lock_guard one(tell_mutex_);
+  std::function<void(const std::string&)> call;
+  std::string why;
+  {
+    std::lock_guard lock(mutex_);
+    if (told_ || !on_lost_) return;
+    told_ = true;
+    call = on_lost_;
+    why = why_lost_;
+  }
+  call(why);
+}
+
+// What cannot be read says nothing about who holds it: whoever can write there could be read.
+void Keeper::look() {
+  std::lock_guard one(tenure_mutex_);
+  if (!tenure_->look() && !std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
+  publish();
+}
+
+void Keeper::publish() {
+  trusted_until_ns_.store(tenure_->trusted_until_ns(), std::memory_order_relaxed);
+  if (tenure_->why_lost().empty() || lost_) return;
+  {
+    std::lock_guard lock(mutex_);
+    why_lost_ = tenure_->why_lost();
+  }
+  lost_.store(true, std::memory_order_release);
+  wake_.notify_all();
+}
+
+bool Keeper::may_write(bool certain) {
+  const auto is_trusted = [this] { return boot_time_ns() < trusted_until_ns_.load(std::memory_order_relaxed); };
+  if (lost_.load(std::memory_order_acquire)) return false;
+  if (!certain && is_trusted()) return true;
+  for (;;) {
+    look();
+    if (lost_.load(std::memory_order_acquire)) return false;
+    if (is_trusted()) return true;
+    std::unique_lock one(tenure_mutex_);
+    const std::uint64_t doubt = tenure_->doubt_ns();
+    one.unlock();
+    if (doubt == 0) return false;  // it cannot be read
+    std::this_thread::sleep_for(std::chrono::nanoseconds(doubt));
+  }
+}
+
+void Keeper::expect_first_block(std::uint32_t crc) {
+  std::lock_guard one(tenure_mutex_);
+  tenure_->expect_first_block(crc);
+}
+
+format::Lease Keeper::lease() const {
+  std::lock_guard one(tenure_mutex_);
+  return tenure_->lease();
+}
+
+std::string Keeper::why_lost() const {
+  std::lock_guard lock(mutex_);
+  return why_lost_;
+}
+
+void Keeper::on_lost(std::function<void(const std::string& why)> lost) {
+  std::lock_guard one(tell_mutex_);
+  std::lock_guard lock(mutex_);
+  on_lost_ = std::move(lost);
+  wake_.notify_all();
+}
+
+}  // namespace varve::lease

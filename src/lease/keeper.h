@@ -1,0 +1,72 @@
+// Holds a lease while its program lives: looks at it every few seconds on a thread of its own, and before writes that must be certain.
+//
+// Lost is final: another holder's lease stands there, or nobody's, or somebody has written a superblock. Nothing may be written from
+// then on, because another history of the same filesystem may have begun.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "lease/tenure.h"
+
+namespace varve::lease {
+
+// Time that also passes while the machine sleeps, in nanoseconds. For Claim::step(), too.
+std::uint64_t boot_time_ns();
+
+// Thread-safe, but for start(), release() and on_lost(), which are called by one thread.
+class Keeper {
+ public:
+  Keeper(Area area, const Times& times) : area_(area), times_(times) {}
+  ~Keeper() { stop(); }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  // Begins to hold what a claim has got by a last step that began at `looked_ns`. Errc::no_memory without a thread for it.
+  Status start(const Claim& claim, std::uint64_t looked_ns);
+  // Ends the holding: the next newcomer need not wait. Only after the last write. A lease that was lost is left to its holder.
+  Status release();
+
+  // Before a write: whether it may be made. Looks again if the last look is too old to be trusted, as after a pause of the
+  // process or the machine, or if it must be certain, as for a superblock.
+  bool may_write(bool certain);
+  // See Tenure.
+  void expect_first_block(std::uint32_t crc);
+  format::Lease lease() const;
+
+  // Why nothing may be written any more; empty while the lease is held.
+  std::string why_lost() const;
+  // Calls `lost` once when the lease is lost, or has been, on the thread that watches it. Waits for a call that goes on: what an
+  // empty function replaces is not called afterwards.
+  void on_lost(std::function<void(const std::string& why)> lost);
+
+ private:
+  void run();
+  bool wait_for_turn();  // false: it is to end
+  void tell();
+  void stop();
+  void look();
+  void publish();  // under tenure_mutex_
+
+  Area area_;
+  const Times times_;
+  std::mutex tell_mutex_;    // held while on_lost_ is called; taken before the others
+  mutable std::mutex tenure_mutex_;  // held during a look; taken before mutex_
+  std::optional<Tenure> tenure_;     // under tenure_mutex_
+  bool warned_ = false;              // under tenure_mutex_
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string why_lost_;                             // under mutex_
+  std::function<void(const std::string&)> on_lost_;  // under mutex_
+  bool stopping_ = false, told_ = false;             // under mutex_
+  std::atomic<bool> lost_{false};
+  std::atomic<std::uint64_t> trusted_until_ns_{0};   // a copy of the tenure's, so that most writes take no lock
+  std::thread thread_;
+};
+
+}  // namespace varve::lease

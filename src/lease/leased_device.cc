@@ -1,0 +1,160 @@
+#include "lease/leased_device.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/buffer.h"
+#include "base/crc32c.h"
+#include "format/layout.h"
+#include "io/exclusive_use.h"
+#include "io/forwarding_queue.h"
+
+namespace varve::lease {
+
+namespace {
+
+constexpr std::uint64_t kLeaseBegin = format::kLeaseBlock << kBlockShift;
+constexpr std::uint64_t kLeaseEnd = (format::kAnswerBlock + 1) << kBlockShift;
+
+bool changes(const io::IoRequest& request) { return request.kind == io::IoKind::write || request.kind == io::IoKind::discard; }
+
+bool covers_lease(const io::IoRequest& request) {
+  return changes(request) && request.offset < kLeaseEnd && request.offset + request.length > kLeaseBegin;
+}
+
+bool is_superblock(const io::IoRequest& request) {
+  if (request.kind != io::IoKind::write || request.iov.empty()) return false;
+  std::uint64_t magic = 0;
+  std::memcpy(&magic, request.iov[0].iov_base, sizeof magic);
+  return request.offset == 0 || (request.length == kBlockSize && magic == format::kSuperMagic);
+}
+
+}  // namespace
+
+class LeasedQueue : public io::ForwardingQueue {
+ public:
+  explicit LeasedQueue(LeasedDevice& device) : ForwardingQueue(device.below_->make_queue()), device_(device) {}
+
+  void submit(io::IoRequest& request) override {
+    if (device_.admits(request)) below().submit(request);
+    else finish_later(request, EBUSY);
+  }
+
+ private:
+  LeasedDevice& device_;
+};
+
+LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
+    : below_(std::move(below)), use_(std::move(use)), times_(times), area_(*below_), keeper_(area_, times_) {}
+
+LeasedDevice::~LeasedDevice() { (void)release().ok(); }
+
+Result<std::unique_ptr<LeasedDevice>> LeasedDevice::hold(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times) {
+  std::unique_ptr<LeasedDevice> device(new LeasedDevice(std::move(below), std::move(use), times));
+  TRY(device->begin());
+  return device;
+}
+
+Result<std::unique_ptr<LeasedDevice>> LeasedDevice::open(const std::string& path, const io::OpenOptions& options, Use use) {
+  return hold(TRY(io::open_device(path, options)), std::move(use));
+}
+
+Status LeasedDevice::begin() {
+  if (!area_.has_room()) return {};
+  const auto found = area_.read();
+  if (!found.ok()) return {};  // its user will meet the error, and say what it means
+  first_block_ = found->first_block;
+  if (!read_only()) return found->lease || found->has_superblock ? claim() : Status();
+  if (!found->lease) return {};
+  const Self self{this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared};
+  if (life_of(*found->lease, self) != Life::alive) return {};
+  return Error(Errc::in_use, fmt::format("{} is in use by {}: stop that first", name(),
+                                         describe(found->lease->process, found->lease->taken)));
+}
+
+Status LeasedDevice::claim() {
+  std::lock_guard one(claim_mutex_);
+  if (claimed_) return {};
+  const auto alone = TRY(io::KernelClaim::take(name(), geometry().is_block_device));
+  const Self self{this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared};
+  Claim claim(area_, self, times_, Clock::system(), Random::system());
+  const bool was_looked_at = TRY(area_.read()).first_block == first_block_;
+  std::uint64_t began = 0;
+  for (bool said = false;;) {
+    began = boot_time_ns();
+    const auto wait = TRY(claim.step(boot_time_ns));
+    if (!wait) break;
+    if (claim.waits_for() && !std::exchange(said, true))
+      spdlog::warn("{}: waiting up to {} s, in case {} still lives", name(),
+                   (claim.waits_for()->promise_ms + times_.margin_ns / 1'000'000) / 1000, describe(claim.waits_for()->process, claim.waits_for()->taken));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(*wait));
+  }
+  TRY(keeper_.start(claim, began));
+  claimed_ = true;
+  if (was_looked_at || claim.first_block() == first_block_) return {};
+  return Error(Errc::in_use, fmt::format("{} has been changed by another program since it was opened: try again", name()));
+}
+
+Status LeasedDevice::release() {
+  std::lock_guard one(claim_mutex_);
+  if (std::exchange(released_, true) || !claimed_) return {};
+  return keeper_.release();
+}
+
+bool LeasedDevice::admits(const io::IoRequest& request) {
+  if (!changes(request) || !area_.has_room()) return true;
+  if (!claimed_) {
+    if (const Status claimed = claim(); !claimed.ok()) {
+      spdlog::error("{}", claimed.error().message());
+      return false;
+    }
+  }
+  const bool is_super = is_superblock(request);
+  if (!keeper_.may_write(is_super)) return false;
+  if (is_super && request.offset == 0) {
+    const std::span block(static_cast<const std::byte*>(request.iov[0].iov_base), kBlockSize);
+    keeper_.expect_first_block(crc32c(block));
+  }
+  return true;
+}
+
+std::unique_ptr<io::IoQueue> LeasedDevice::make_queue() { return std::make_unique<LeasedQueue>(*this); }
+
+int LeasedDevice::execute(io::IoRequest& request) {
+  if (!admits(request)) return request.error = EBUSY;
+  return covers_lease(request) && area_.has_room() ? write_around(request) : below_->execute(request);
+}
+
+// The same request with the lease in its place. Rare and never large: what is wiped before a filesystem is made.
+int LeasedDevice::write_around(io::IoRequest& request) {
+  const std::uint64_t end = request.offset + request.length;
+  io::IoRequest changed;
+  changed.kind = request.kind;
+  changed.durable = request.durable;
+  if (request.kind == io::IoKind::discard) {
+    if (end <= kLeaseEnd) return request.error = 0;  // only a hint
+    changed.offset = kLeaseEnd;
+    changed.length = end - kLeaseEnd;
+    return request.error = below_->execute(changed);
+  }
+  AlignedBuffer bytes(request.length);
+  std::size_t at = 0;
+  for (const iovec& part : request.iov) {
+    std::memcpy(bytes.data() + at, part.iov_base, part.iov_len);
+    at += part.iov_len;
+  }
+  if (request.offset <= kLeaseBegin)
+    format::encode_lease(keeper_.lease(), bytes.span().subspan(kLeaseBegin - request.offset, kBlockSize));
+  changed.offset = request.offset;
+  changed.add(bytes.data(), bytes.size());
+  return request.error = below_->execute(changed);
+}
+
+void LeasedDevice::on_lost(std::function<void(const std::string& why)> lost) { keeper_.on_lost(std::move(lost)); }
+
+}  // namespace varve::lease

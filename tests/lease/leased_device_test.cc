@@ -1,0 +1,165 @@
+// What a device does for the program that uses it: the lease is there while it writes, and nothing is written when it is not.
+#include "lease/leased_device.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <cstring>
+
+#include "base/buffer.h"
+#include "format/make.h"
+#include "io/mem_device.h"
+#include "io/trace_device.h"
+
+namespace varve::lease {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+class LeasedDeviceTest : public testing::Test {
+ protected:
+  LeasedDeviceTest() { write_superblock(1); }
+
+  Result<std::unique_ptr<LeasedDevice>> hold(const Times& times = {}) {
+    return LeasedDevice::hold(std::make_unique<io::TraceDevice>(memory_), {"test", "here"}, times);
+  }
+  void write_superblock(std::uint64_t seed) {
+    SeededRandom random(seed);
+    format::MakeParameters parameters;
+    parameters.device_blocks = memory_.geometry().blocks();
+    AlignedBuffer block(kBlockSize);
+    format::encode_superblock(format::make_filesystem(parameters, random)->super, block.span());
+    memory_.poke(0, block.span());
+  }
+  // As if another program, somewhere else, had taken it.
+  void take_over() {
+    format::Lease lease;
+    lease.holder = 77;
+    lease.process.host = "elsewhere";
+    EXPECT_TRUE(Area(memory_).write(lease).ok());
+  }
+  static Status write(io::BlockDevice& device, std::uint64_t block) {
+    const auto data = AlignedBuffer::zeroed(kBlockSize);
+    return device.write(block << kBlockShift, data.span());
+  }
+
+  io::MemDevice memory_{16 << 20};
+};
+
+TEST_F(LeasedDeviceTest, IsHeldUntilItIsReleased) {
+  auto device = hold();
+  ASSERT_TRUE(device.ok());
+  EXPECT_TRUE(Area(memory_).read()->lease);
+  EXPECT_TRUE(write(**device, 100).ok());
+  EXPECT_TRUE((*device)->release().ok());
+  EXPECT_TRUE(Area(memory_).read()->is_blank);
+  EXPECT_FALSE(write(**device, 100).ok());
+}
+
+TEST_F(LeasedDeviceTest, ASecondUseIsRefusedByName) {
+  const auto first = hold();
+  const auto second = hold();
+  ASSERT_TRUE(second.fails_with(Errc::in_use));
+  EXPECT_NE(second.error().message().find("(test, here)"), std::string::npos) << second.error().message();
+  EXPECT_TRUE(write(**first, 100).ok());
+}
+
+TEST_F(LeasedDeviceTest, AnotherFilesystemsDeviceIsNotTouched) {
+  AlignedBuffer other(4 * kBlockSize), now(4 * kBlockSize);
+  std::memset(other.data(), 0x5A, other.size());
+  memory_.poke(0, other.span());
+  { const auto device = hold(); }
+  memory_.peek(0, now.span());
+  EXPECT_EQ(std::memcmp(now.data(), other.data(), now.size()), 0);
+}
+
+TEST_F(LeasedDeviceTest, WipingTheStartKeepsTheLease) {
+  const auto device = hold();
+  const auto zeros = AlignedBuffer::zeroed(1 << 20);
+  EXPECT_TRUE((*device)->write(0, zeros.span()).ok());
+  const auto found = Area(memory_).read();
+  EXPECT_TRUE(found->lease);
+  EXPECT_FALSE(found->has_superblock);
+  EXPECT_TRUE((*device)->discard(0, 1 << 20).ok());
+  EXPECT_TRUE(Area(memory_).read()->lease);
+  EXPECT_TRUE(write(**device, 100).ok());
+}
+
+TEST_F(LeasedDeviceTest, IsToldWhenItIsLost) {
+  auto device = hold({.promise_ns = 10'000 * kMs, .look_ns = 1 * kMs});
+  std::mutex mutex;
+  std::condition_variable told;
+  std::string why;
+  (*device)->on_lost([&](const std::string& reason) {
+    std::lock_guard lock(mutex);
+    why = reason;
+    told.notify_all();
+  });
+  take_over();
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(told.wait_for(lock, std::chrono::seconds(60), [&] { return !why.empty(); }));
+    EXPECT_NE(why.find("elsewhere"), std::string::npos) << why;
+  }
+  EXPECT_EQ((*device)->refusal(), why);
+  EXPECT_FALSE(write(**device, 100).ok());
+  EXPECT_FALSE((*device)->flush().fails_with(Errc::in_use));
+  EXPECT_TRUE((*device)->release().ok());
+  EXPECT_EQ(Area(memory_).read()->lease->holder, 77U);
+}
+
+TEST_F(LeasedDeviceTest, ASuperblockIsWrittenOnlyAfterALook) {
+  const auto device = hold({.look_ns = 1'000'000 * kMs});
+  take_over();
+  AlignedBuffer block(kBlockSize);
+  memory_.peek(0, block.span());
+  EXPECT_FALSE((*device)->write(0, block.span()).ok());
+  EXPECT_NE((*device)->refusal().find("elsewhere"), std::string::npos);
+}
+
+TEST_F(LeasedDeviceTest, NothingIsWrittenAfterAPauseWithoutALook) {
+  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMs});
+  take_over();
+  EXPECT_FALSE(write(**device, 100).ok());
+}
+
+TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
+  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMs});
+  take_over();
+  const auto queue = (*device)->make_queue();
+  auto data = AlignedBuffer::zeroed(kBlockSize);
+  int error = -1;
+  io::IoRequest request;
+  request.kind = io::IoKind::write;
+  request.offset = 100 << kBlockShift;
+  request.add(data.data(), data.size());
+  request.done = [&](io::IoRequest& done) { error = done.error; };
+  queue->submit(request);
+  while (error < 0) queue->wait(-1);
+  EXPECT_EQ(error, EBUSY);
+}
+
+TEST_F(LeasedDeviceTest, AWriterThatKnowsNoLeasesIsNoticed) {
+  const auto device = hold();
+  write_superblock(2);
+  AlignedBuffer block(kBlockSize);
+  memory_.peek(0, block.span());
+  EXPECT_FALSE((*device)->write(0, block.span()).ok());
+  EXPECT_NE((*device)->refusal().find("takes no notice of leases"), std::string::npos);
+}
+
+TEST_F(LeasedDeviceTest, ItsOwnSuperblocksAreNoSurprise) {
+  const auto device = hold();
+  AlignedBuffer block(kBlockSize);
+  for (std::uint64_t seed = 2; seed < 7; ++seed) {
+    SeededRandom random(seed);
+    format::MakeParameters parameters;
+    parameters.device_blocks = memory_.geometry().blocks();
+    format::encode_superblock(format::make_filesystem(parameters, random)->super, block.span());
+    EXPECT_TRUE((*device)->write(0, block.span()).ok());
+    EXPECT_TRUE((*device)->write((memory_.geometry().blocks() - 1) << kBlockShift, block.span()).ok());
+  }
+}
+
+}  // namespace
+}  // namespace varve::lease
