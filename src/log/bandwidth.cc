@@ -20,8 +20,8 @@ void Bandwidth::started(std::uint64_t bytes, std::uint64_t now) {
 
 void Bandwidth::done(std::uint64_t bytes, std::uint64_t now) {
   std::lock_guard lock(mutex_);
-  busy_ns_ += now - since_;
-  since_ = now;
+  busy_ns_ += now - std::min(now, since_);
+  since_ = std::max(since_, now);
   in_flight_ -= bytes;
   landed_ += bytes;
   if (busy_ns_ >= kWindowNs || landed_ >= kWindowBytes) close_window();

@@ -8,7 +8,7 @@
 
 namespace varve::log {
 
-// Thread-safe. Times are monotonic ns.
+// Thread-safe. Times are monotonic ns; those of several threads may come in another order.
 class Bandwidth {
  public:
   // The bound never leaves [least, most]; it starts at `most`.
