@@ -60,6 +60,7 @@ Status check_ranges(const ChunkHeader& h) {
     return corrupt("chunk: blocks {}+{} are not inside its run {}+{}", h.address, h.total_blocks(), h.run.start,
                    h.run.blocks);
   if (h.next_ino > kMostNextIno) return corrupt("chunk {}: impossible next inode number {}", h.lsn, h.next_ino);
+  if (h.clock > 2 * kMostCount) return corrupt("chunk {}: impossible log clock {}", h.lsn, h.clock);
   if (!h.lsn || h.durable >= h.lsn) return corrupt("chunk {}: says that chunk {} is durable", h.lsn, h.durable);
   return {};
 }

@@ -24,6 +24,7 @@ inline constexpr std::size_t kMaxSymlink = 4095;
 inline constexpr std::size_t kMaxXattrValue = 65536;
 inline constexpr std::uint64_t kInoLimit = 1ULL << 56;           // numbers of inodes are below; nobody lives to use them up
 inline constexpr std::uint64_t kMostNextIno = 2 * kInoLimit;     // what says that the next one is above was not written by Varve
+inline constexpr std::uint64_t kMostCount = 1ULL << 62;          // of serials, chunks and the log clock: from there on nothing is written
 inline constexpr std::uint64_t kMaxFileBlocks = 1ULL << 40;  // 4 PiB
 inline constexpr std::uint64_t kMaxFileBytes = (kMaxFileBlocks << kBlockShift) - 1;
 

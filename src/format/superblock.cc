@@ -266,6 +266,9 @@ Status check_checkpoint(const Superblock& s, bool is_image) {
   if (s.clock_unit == 0) return corrupt("superblock: no clock unit");
   if (s.next_ino <= kRootIno.v || s.next_ino > kMostNextIno)
     return corrupt("superblock: impossible next inode number {}", s.next_ino);
+  if (s.serial.v > 2 * kMostCount) return corrupt("superblock: impossible number {} of a checkpoint", s.serial);
+  if (s.lsn.v > 2 * kMostCount) return corrupt("superblock: impossible number {} of a chunk", s.lsn);
+  if (s.clock > 2 * kMostCount) return corrupt("superblock: impossible log clock {}", s.clock);
   TRY(check_ref(s, s.inode_file, "root of .ifile"));
   TRY(check_ref(s, s.reverse_map, "root of .mfile"));
   TRY(check_ref(s, s.free_map, "root of .ffile"));

@@ -110,6 +110,10 @@ Status Store::load_segments() {
 }
 
 Status Store::start(bool copies_equal) {
+  if (!options_.read_only && std::max({super_.serial.v, super_.lsn.v, super_.clock}) > format::kMostCount)
+    return Error(Errc::out_of_range, fmt::format("{}: its counters are used up (checkpoint {}, chunk {}, log clock {}): mount it "
+                                                 "with -o ro and copy what it holds to a new filesystem",
+                                                 device_.name(), super_.serial, super_.lsn, super_.clock));
   // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26), but only
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {

@@ -276,6 +276,57 @@ TEST(Hostile, numbers_of_inodes_have_an_end) {
   EXPECT_TRUE(mounted.fixture.resolve("/last").ok());
 }
 
+// --- counters -----------------------------------------------------------------------------------------------------------
+
+using Counter = void (*)(format::Superblock&, std::uint64_t);
+constexpr Counter kCounters[] = {[](format::Superblock& s, std::uint64_t value) { s.serial = Serial{value}; },
+                                 [](format::Superblock& s, std::uint64_t value) { s.lsn = Lsn{value}; },
+                                 [](format::Superblock& s, std::uint64_t value) { s.clock = value; }};
+
+TEST(Hostile, counters_do_not_begin_anew) {
+  for (const Counter set : kCounters) {
+    ImageBuilder builder{4096};
+    builder.change_image = [&](format::Superblock& s) { set(s, ~std::uint64_t{0}); };
+    EXPECT_TRUE(Mounted(builder).status.fails_with(Errc::needs_fsck));
+  }
+  Log log;
+  log.next.clock = ~std::uint64_t{0};
+  log.put();
+  Mounted mounted(std::move(log.device), false);
+  ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  EXPECT_LT(mounted.fixture.store().log_clock(), 1'000'000U) << "no chunk of ours";
+}
+
+TEST(Hostile, counters_that_are_used_up_are_read_only) {
+  for (const Counter set : kCounters) {
+    ImageBuilder builder{4096};
+    const Ino file = builder.add_file(kRootIno, "file", 1);
+    builder.change_image = [&](format::Superblock& s) { set(s, format::kMostCount + 1); };
+    EXPECT_TRUE(Mounted(builder).status.fails_with(Errc::out_of_range));
+    Mounted mounted(builder, true);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    EXPECT_TRUE(mounted.fixture.read(file, 0, 1).ok());
+  }
+}
+
+TEST(Hostile, counters_go_on_before_their_end) {
+  for (const Counter set : kCounters) {
+    ImageBuilder builder{4096};
+    const Ino file = builder.add_file(kRootIno, "file", 1);
+    builder.change_image = [&](format::Superblock& s) { set(s, format::kMostCount - 100); };
+    Mounted mounted(builder);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(mounted.fixture.write(file, 0, std::vector<std::byte>(kBlockSize, std::byte(i))).ok());
+      ASSERT_TRUE(mounted.fixture.call([&](Operation& op) { return mounted.fixture.fs().fsync(op, file); }).ok());
+      mounted.fixture.crash();
+      ASSERT_TRUE(mounted.fixture.mount().ok());
+      EXPECT_EQ(mounted.fixture.read(file, 0, 1)->front(), std::byte(i));
+    }
+    ASSERT_TRUE(mounted.fixture.unmount().ok());
+  }
+}
+
 TEST(Hostile, directories_below_each_other_do_not_hold_up_a_rename) {
   for (const bool itself : {false, true}) {
     ImageBuilder builder{4096};
