@@ -1,6 +1,7 @@
 #include "cleaner/workbench.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <spdlog/spdlog.h>
@@ -41,7 +42,16 @@ unsigned Workbench::give_up_heads() {
 void Workbench::survey() {
   facts_.clear();
   const std::uint64_t now = store_.log_clock();
-  const auto unit = static_cast<double>(store_.super().clock_unit);
+  const std::uint64_t clock_unit = store_.super().clock_unit;
+  const auto unit = static_cast<double>(clock_unit);
+  auto age_in_blocks = [&](std::uint32_t stored) {
+    return format::age_of(now / clock_unit, stored) * clock_unit + now % clock_unit;
+  };
+  // Of blocks from both sides of where stored clocks begin anew the mean says nothing; they die, or are moved, in time.
+  auto mean_age = [&](double stored) {
+    const double whole = std::floor(stored);
+    return std::max(static_cast<double>(age_in_blocks(static_cast<std::uint32_t>(whole))) - (stored - whole) * unit, 0.0);
+  };
   const std::uint32_t blocks = store_.segments().geometry().blocks;
   const std::uint64_t settled = store_.view().generation;
   auto since = [&](std::uint64_t clock) { return now - std::min(now, clock); };
@@ -55,13 +65,12 @@ void Workbench::survey() {
     f.blocks = blocks;
     f.group = s.group;
     f.holds_nodes = s.group == format::kGroupNodes;
-    f.age = since(s.youngest * store_.super().clock_unit);
+    f.age = age_in_blocks(s.youngest);
     f.sealed = s.sealed_clock ? since(s.sealed_clock) : f.age;
     f.opened = s.opened_clock ? since(s.opened_clock) : f.sealed;
     if (const double sampled = store_.segments().samples().mean_clock(id); sampled > 0)
-      f.sampled_age = std::max(static_cast<double>(now) - sampled * unit, 1.0);
-    const double mean_clock = static_cast<double>(s.clock_sum) / s.tree_live * unit;
-    f.mean_age = std::max(static_cast<double>(now) - mean_clock, 0.0);
+      f.sampled_age = std::max(mean_age(sampled), 1.0);
+    f.mean_age = mean_age(static_cast<double>(s.clock_sum) / s.tree_live);
     const double living = static_cast<double>(f.live) / std::max(s.tree_live, f.live);
     f.rate_sum = static_cast<double>(s.rate_sum) / 4294967296.0 / unit * living;
     facts_.push_back(f);
@@ -231,8 +240,8 @@ bool Workbench::is_worth_it(const Victims& victims) const {
 // --- moving ---------------------------------------------------------------------------------------------------------------
 
 std::uint8_t Workbench::group_of(const LiveBlock& block, const SegmentFacts& from) const {
-  const std::uint64_t unit = store_.super().clock_unit, now = store_.clock_units(store_.log_clock());
-  return place(placement_, MovedBlock{(now - std::min<std::uint64_t>(now, block.clock)) * unit,
+  const std::uint64_t unit = store_.super().clock_unit;
+  return place(placement_, MovedBlock{format::age_of(store_.log_clock() / unit, block.clock) * unit,
                                       format::decode_interval(block.estimate) * static_cast<double>(unit), from.group});
 }
 

@@ -23,6 +23,12 @@ const std::array<double, 256> kIntervals = [] {
 
 }  // namespace
 
+std::uint32_t age_of(std::uint64_t now, std::uint32_t stored) {
+  constexpr std::uint32_t kMoment = 1u << 20;  // units
+  const std::uint32_t age = static_cast<std::uint32_t>(now) - stored;
+  return age > ~std::uint32_t{0} - kMoment ? 0 : age;
+}
+
 std::uint8_t encode_interval(double units) {
   const double code = 1 + std::round(kStepsPerOctave * std::log2(std::max(units, 1.0)));
   return static_cast<std::uint8_t>(std::min(code, 255.0));

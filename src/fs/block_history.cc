@@ -44,7 +44,7 @@ void place_blocks(Attempt& a, const meta::Inode& inode, std::span<meta::StageBlo
   cleaner::WrittenBlock written;
   for (const meta::StageBlock& block : blocks) {
     if (!block.old.has_data()) continue;
-    interval += std::max(now - std::min(now, block.old.clock), 1u);
+    interval += std::max(format::age_of(now, block.old.clock), 1u);
     ++known;
     if (block.old.estimate) before += format::decode_interval(block.old.estimate), ++estimated;
     if (known == 1) written.group = group_of(store, block.old);

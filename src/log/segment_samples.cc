@@ -16,7 +16,7 @@ void SegmentSamples::keep(std::size_t each) {
 void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t blocks, const std::uint32_t* clock) {
   std::lock_guard lock(mutex_);
   if (reservoirs_.empty()) return;  // not any more
-  if (clock) now_ = std::max(now_, *clock);
+  if (clock) now_ = *clock;
   Reservoir& reservoir = reservoirs_[id.v];
   for (std::uint32_t block = first; block < first + blocks; ++block) {
     if (clock) reservoir.add(block, *clock, random_);

@@ -24,6 +24,20 @@ TEST(Estimate, EveryCodeSurvivesARoundTrip) {
     EXPECT_EQ(encode_interval(decode_interval(static_cast<std::uint8_t>(code))), code);
 }
 
+TEST(Age, GoesOnWhereStoredClocksBeginAnew) {
+  constexpr std::uint64_t kAnew = 1ULL << 32;
+  EXPECT_EQ(age_of(100, 100), 0U);
+  EXPECT_EQ(age_of(105, 100), 5U);
+  EXPECT_EQ(age_of(kAnew + 3, 3), 0U);
+  EXPECT_EQ(age_of(kAnew + 3, 0xFFFF'FFFE), 5U) << "written before";
+  EXPECT_EQ(age_of(7 * kAnew + 1000, 1), 999U);
+}
+
+TEST(Age, OfWhatIsWrittenMeanwhileIsNone) {
+  EXPECT_EQ(age_of(100, 103), 0U);
+  EXPECT_EQ(age_of((1ULL << 32) - 2, 1), 0U);
+}
+
 TEST(Estimate, TheFirstIntervalIsTakenAsItIs) { EXPECT_EQ(next_estimate(0, 4096), encode_interval(4096)); }
 
 TEST(Estimate, ANewIntervalCountsAQuarter) {

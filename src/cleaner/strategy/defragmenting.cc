@@ -10,6 +10,7 @@
 #include "cleaner/file_source.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
+#include "format/estimate.h"
 
 namespace varve::cleaner {
 namespace {
@@ -169,8 +170,11 @@ class Defragmenting final : public Strategy {
       return Moved::no;
     }
     if (!bench.may_spend(part.blocks.size())) return Moved::not_all;
+    const std::uint64_t now = bench.store().log_clock() / bench.store().super().clock_unit;
     const auto youngest = std::max_element(part.blocks.begin(), part.blocks.end(),
-                                           [](const LiveBlock& a, const LiveBlock& b) { return a.clock < b.clock; });
+                                           [now](const LiveBlock& a, const LiveBlock& b) {
+                                             return format::age_of(now, a.clock) > format::age_of(now, b.clock);
+                                           });
     const std::uint8_t group = bench.group_of(*youngest, {});
     for (LiveBlock& block : part.blocks) block.group = group;
     bench.tell(fmt::format("defragmenting inode {}: {} blocks in {} pieces", *file_, part.blocks.size(), fragments));

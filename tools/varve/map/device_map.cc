@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "format/estimate.h"
 #include "format/map_record.h"
 
 namespace varve::tool {
@@ -80,7 +81,7 @@ class MapReader {
     --map_.empty_segments;
     const auto bits = bytes.subspan(format::kSegmentRecordHeaderBytes);
     const std::uint64_t now = super_.clock / super_.clock_unit;
-    const auto age = static_cast<double>((now - std::min<std::uint64_t>(now, record.youngest)) * super_.clock_unit);
+    const auto age = static_cast<double>(format::age_of(now, record.youngest) * super_.clock_unit);
     for (std::uint64_t i = 0; i < super_.segment_blocks; ++i) {
       if (!is_live(bits, i)) continue;
       const std::uint64_t block = segment * super_.segment_blocks + i;
