@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <limits>
 
 #include "base/mix.h"
 
@@ -17,29 +18,30 @@ class SystemClock : public Clock {
   // As coarse as the kernel's own file times: in writeback mode it dates what is written, and a file written after
   // another was made must not look older.
   Timestamp now() override {
-    const std::int64_t coarse = read(CLOCK_REALTIME_COARSE), shown = shown_ns_.load(std::memory_order_relaxed);
-    const std::int64_t ns = shown > coarse && shown <= read(CLOCK_REALTIME) ? shown : coarse;
-    return {ns / kSecond, static_cast<std::uint32_t>(ns % kSecond)};
+    const Timestamp coarse = read(CLOCK_REALTIME_COARSE), shown = from_ns(shown_ns_.load(std::memory_order_relaxed));
+    return shown > coarse && shown <= read(CLOCK_REALTIME) ? shown : coarse;
   }
   // Since 6.13 the kernel's coarse time for files may be a tick ahead of the one that programs can read: not behind the
   // finest stamp that any filesystem has given (multigrain timestamps).
   void not_before(Timestamp shown) override {
-    const std::int64_t fine = read(CLOCK_REALTIME);
-    if (shown.seconds < 0 || shown.seconds > fine / kSecond) return;
-    const std::int64_t ns = shown.seconds * kSecond + shown.nanoseconds;
-    if (ns > read(CLOCK_REALTIME_COARSE) && ns <= fine) shown_ns_.store(ns, std::memory_order_relaxed);
+    if (shown.seconds < 0 || shown.seconds >= kMostSeconds) return;  // a clock that is so far off may lag a tick
+    if (shown > read(CLOCK_REALTIME_COARSE) && shown <= read(CLOCK_REALTIME))
+      shown_ns_.store(shown.seconds * kSecond + shown.nanoseconds, std::memory_order_relaxed);
   }
   std::uint64_t monotonic_ns() override {
-    return static_cast<std::uint64_t>(read(CLOCK_MONOTONIC));
+    const Timestamp time = read(CLOCK_MONOTONIC);
+    return static_cast<std::uint64_t>(time.seconds * kSecond + time.nanoseconds);
   }
 
  private:
   static constexpr std::int64_t kSecond = 1'000'000'000;
-  static std::int64_t read(clockid_t clock) {
+  static constexpr std::int64_t kMostSeconds = std::numeric_limits<std::int64_t>::max() / kSecond;  // in 2262
+  static Timestamp read(clockid_t clock) {
     timespec ts{};
     clock_gettime(clock, &ts);
-    return ts.tv_sec * kSecond + ts.tv_nsec;
+    return {ts.tv_sec, static_cast<std::uint32_t>(ts.tv_nsec)};  // before 1970 as well: nanoseconds count forward
   }
+  static Timestamp from_ns(std::int64_t ns) { return {ns / kSecond, static_cast<std::uint32_t>(ns % kSecond)}; }
   std::atomic<std::int64_t> shown_ns_{0};
 };
 

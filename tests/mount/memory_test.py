@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The daemon in a memory group of its own: where the limit is enough it goes on, where it is not the kernel kills it under load.
+And a daemon that stands still for a while (SIGSTOP), as on a suspended machine. What was synced is there, fsck finds nothing."""
+
+import hashlib
+import threading
+
+from harness import *
+
+STOP_SECONDS = float(os.environ.get("VARVE_STOP_SECONDS", "7"))  # more than what waits to be flushed waits for
+
+
+class Group:
+    """A memory group below that of this process; cgroup v1 or v2."""
+
+    def __init__(self, limit):
+        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        v1 = next((path for _, names, path in lines if "memory" in names.split(",")), None)
+        v2 = next((path for number, _, path in lines if number == "0"), "/")
+        top = Path("/sys/fs/cgroup/memory" if v1 is not None else "/sys/fs/cgroup")
+        own = top / (v1 if v1 is not None else v2).lstrip("/")
+        self.path = (own if own.exists() else top) / f"varve-test-{os.getpid()}-{limit}"
+        self.path.mkdir()
+        try:
+            (self.path / ("memory.limit_in_bytes" if v1 is not None else "memory.max")).write_text(str(limit))
+        except OSError:
+            self.remove()
+            raise
+
+    def add(self, pid):
+        (self.path / "cgroup.procs").write_text(str(pid))
+
+    def remove(self):
+        wait_until(lambda: not (self.path / "cgroup.procs").read_text(), 30, "the group is empty")
+        self.path.rmdir()
+
+
+def kept_files(top, kept, stop):
+    """Files that were synced, by name; ends with the daemon."""
+    number = 0
+    while not stop.is_set():
+        data = random.Random(number).randbytes(20_000 + 7919 * (number % 40))
+        try:
+            with open(top / f"f{number % 200}.new", "wb", buffering=0) as file:
+                file.write(data)
+                os.fsync(file.fileno())
+            kept.pop(f"f{number % 200}", None)  # either, until the directory is synced
+            os.rename(top / f"f{number % 200}.new", top / f"f{number % 200}")
+            fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError:
+            return
+        kept[f"f{number % 200}"] = hashlib.sha256(data).hexdigest()
+        number += 1
+
+
+def noise(top, stop, number):
+    """What fills memory: many names, long files, reads of both; nothing of it is synced."""
+    turn = 0
+    while not stop.is_set():
+        turn += 1
+        folder = top / f"noise{number}.{turn % 3}"
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(exist_ok=True)
+            for i in range(3000):
+                os.close(os.open(folder / f"a name that is not short {i}", os.O_CREAT | os.O_WRONLY))
+                if stop.is_set():
+                    return
+            with open(folder / "long", "wb", buffering=0) as file:
+                for _ in range(40):
+                    file.write(os.urandom(MIB))
+            list(os.scandir(folder))
+        except OSError:
+            if not processes_of(top.parent / "disk.img"):
+                return
+
+
+class Loaded(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("1G")
+        self.image.mount()
+        self.dir = self.image.dir
+        self.stop = threading.Event()
+        self.kept = {}
+
+    def start(self):
+        self.threads = [threading.Thread(target=kept_files, args=(self.dir, self.kept, self.stop), daemon=True)]
+        self.threads += [threading.Thread(target=noise, args=(self.dir, self.stop, n), daemon=True) for n in range(3)]
+        for thread in self.threads:
+            thread.start()
+        wait_until(lambda: len(self.kept) > 10 or not processes_of(self.image.path), 120, "something is synced")
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(120)
+            self.assertFalse(thread.is_alive(), "a caller hangs")
+
+    def check(self):
+        for name, sum_ in self.kept.items():
+            self.assertEqual(hashlib.sha256((self.dir / name).read_bytes()).hexdigest(), sum_, name)
+        self.image.check_all()
+
+
+class MemoryGroup(Loaded):
+    def group(self, limit):
+        try:
+            group = Group(limit)
+        except OSError as error:
+            self.skipTest(f"no memory group is to be had: {error}")
+        self.addCleanup(group.remove)
+        self.addCleanup(clean_up_all)
+        return group
+
+    def test_that_is_enough(self):
+        self.group(420 * MIB).add(self.image.daemon())
+        self.start()
+        time.sleep(15)
+        self.end()
+        self.assertTrue(processes_of(self.image.path), "it lives")
+        self.check()
+
+    def test_that_is_not(self):
+        kills = 0
+        for limit in (96, 64, 40, 24):
+            group = self.group(limit * MIB)
+            group.add(self.image.daemon())
+            self.stop.clear()
+            self.start()
+            end = time.monotonic() + 20
+            while processes_of(self.image.path) and time.monotonic() < end:
+                time.sleep(0.1)
+            killed = not processes_of(self.image.path)
+            kills += killed
+            self.end()
+            if killed:
+                wait_until(lambda: is_unlocked(self.image.path), 30, "the killed daemon's threads are gone")
+                self.image.fsck("--data")
+                self.image.mount()
+            else:
+                self.image.remount()
+            for name, sum_ in self.kept.items():
+                self.assertEqual(hashlib.sha256((self.dir / name).read_bytes()).hexdigest(), sum_, f"{name}, {limit} MiB")
+        self.assertGreater(kills, 0, "no limit was low enough")
+        self.check()
+
+
+class StandingStill(Loaded):
+    def test_under_load(self):
+        self.start()
+        pid = self.image.daemon()
+        for _ in range(2):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(STOP_SECONDS)
+            os.kill(pid, signal.SIGCONT)
+            self.kept.clear()
+            wait_until(lambda: len(self.kept) > 10, 120, "it goes on")
+        self.end()
+        self.assertEqual(self.image.daemon(), pid)
+        self.check()
+
+
+main()
