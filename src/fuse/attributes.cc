@@ -50,9 +50,9 @@ fuse_attr to_fuse_attr(const fs::Attr& attr) {
   return out;
 }
 
-fuse_attr_out to_attr_out(const fs::Attr& attr) {
+fuse_attr_out to_attr_out(const fs::Attr& attr, std::uint64_t valid_seconds) {
   fuse_attr_out out{};
-  out.attr_valid = kForeverSeconds;
+  out.attr_valid = valid_seconds;
   out.attr = to_fuse_attr(attr);
   return out;
 }
@@ -73,9 +73,9 @@ fuse_entry_out no_entry() {
   return out;
 }
 
-wire::StatxOut to_statx(const fs::Attr& attr) {
+wire::StatxOut to_statx(const fs::Attr& attr, std::uint64_t valid_seconds) {
   wire::StatxOut out{};
-  out.attr_valid = kForeverSeconds;
+  out.attr_valid = valid_seconds;
   out.mask = STATX_BASIC_STATS | STATX_BTIME;
   out.blksize = kBlockSize;
   out.attributes = statx_attributes(attr.flags);

@@ -114,7 +114,8 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
                                              [&lifetime](int) { lifetime.unmounted(); });
   mount->server = std::make_unique<Server>(*mount->session, *mount->device, server);
   TRY(mount->session->wait_initialised());
-  mount->point->tune();
+  if (auto limit = mount->point->tune())
+    mount->session->space_watch().limit_with([limit = *std::move(limit)](std::uint64_t bytes) mutable { limit.set(bytes); });
   return mount;
 }
 

@@ -115,13 +115,6 @@ Status run(std::vector<const char*> words) {
   return Error(is_busy ? Errc::busy : Errc::not_permitted, said.empty() ? fmt::format("{} failed", words[0]) : said);
 }
 
-void write_setting(const std::string& file, const char* value) {
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  if (::write(fd, value, std::strlen(value)) < 0) spdlog::debug("{}: not set: {}", file, std::strerror(errno));
-  ::close(fd);
-}
-
 // A mount whose daemon has ended without unmounting.
 bool is_dead(const std::string& directory) {
   struct statfs space {};  // stat(2) would be answered from the kernel's cache
@@ -197,13 +190,12 @@ bool MountPoint::is_connected() const {
   return ::poll(&connection, 1, 0) == 0 || !(connection.revents & POLLERR);
 }
 
-void MountPoint::tune() const {
+std::optional<CacheLimit> MountPoint::tune() const {
   const auto mounted = find_mount(directory_);
-  if (::geteuid() != 0 || !mounted) return;
+  if (::geteuid() != 0 || !mounted) return {};
   const std::string bdi = fmt::format("/sys/class/bdi/{}{}/", mounted->device, mounted->is_fuseblk() ? "-fuseblk" : "");
   write_setting(bdi + "read_ahead_kb", "1024");
-  write_setting(bdi + "strict_limit", "0");
-  write_setting(bdi + "max_ratio", "60");
+  return CacheLimit(bdi);
 }
 
 Status MountPoint::detach(Detach how) const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "fuse/cache_limit.h"
 #include "fuse/mount_options.h"
 
 struct fuse_session;
@@ -43,8 +44,9 @@ class MountPoint {
   bool is_connected() const;  // it is still mounted somewhere, or used
   Status detach(Detach how) const;  // as above, while it is connected. Errc::not_found: not there
   void detach_dead() const;  // when its connection has ended. Like close() for the thread that ends the mount
-  // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter.
-  void tune() const;
+  // Raises the kernel's limits for this mount (readahead, share of dirty pages); root only, failures do not matter. Returns
+  // how to lower the latter.
+  std::optional<CacheLimit> tune() const;
   void close();  // the connection; callers of what is still open get errors from now on
 
  private:

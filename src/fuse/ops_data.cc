@@ -57,13 +57,20 @@ void forget_attributes(Request& r, Ino ino, bool changed) {
 
 void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
                 bool mode_changes) {
-  r.serve([=, &r, keeper = r.keep_message()] {
-            return r.fs().write(r.operation(), r.node(), offset, data, flags, keeper);
-          },
-          [&r, mode_changes](std::size_t bytes) {
-            forget_attributes(r, r.node(), mode_changes);
-            r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0});
-          });
+  r.serve_result([=, &r, keeper = r.keep_message()] {
+                   return r.fs().write(r.operation(), r.node(), offset, data, flags, keeper);
+                 },
+                 [&r, offset, end = offset + data.size(), flags, mode_changes](const Result<std::size_t>& written) {
+                   Session& session = r.session();
+                   if (!written.ok()) {
+                     if (flags.from_cache && written.fails_with(Errc::no_space)) session.lose(r.node(), offset, end);
+                     return r.reply_error(written.error());
+                   }
+                   session.lost_writes().settled(r.node(), offset, end);
+                   session.space_watch().wrote(*written);
+                   forget_attributes(r, r.node(), mode_changes);
+                   r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(*written), 0});
+                 });
 }
 
 void read_range(Request& r, const FileRange& range) {
@@ -139,10 +146,12 @@ Status fallocate(Request& r) {
   const auto mode = TRY(to_mode(in.mode));
   const auto change = [&r, in, mode](fs::WriteFlags flags, bool mode_changes) {
     r.serve_result([=, &r] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length, flags); },
-                   [&r, mode_changes](const Status& done) {
+                   [&r, in, mode_changes](const Status& done) {
                      // The kernel takes a failure to have changed nothing; a part can have been allocated.
                      forget_attributes(r, r.node(), mode_changes || !done.ok());
                      if (!done.ok()) return r.reply_error(done.error());
+                     if (in.mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+                       r.session().lost_writes().settled(r.node(), in.offset, in.offset + in.length);
                      r.serve_change(Change::other, [] { return Status(); }, [&r] { r.reply(); });
                    });
   };
@@ -169,8 +178,13 @@ Status lseek(Request& r) {
   return {};
 }
 
+// The kernel has reported a refusal once at most: no fsync succeeds while what it was about is missing.
 Status fsync(Request& r) {
-  r.serve([&r] { return r.fs().fsync(r.operation(), r.node()); }, [&r] { r.reply(); });
+  r.serve([&r] { return r.fs().fsync(r.operation(), r.node()); },
+          [&r] {
+            if (r.session().lost_writes().lacks(r.node())) return r.reply_error(Errc::no_space);
+            r.reply();
+          });
   return {};
 }
 
@@ -188,6 +202,7 @@ void write_copied(Request& r, const fuse_copy_file_range_in& in, std::span<const
     r.serve_change(
         Change::other, [=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
         [=, &r](std::size_t written) {
+          r.session().lost_writes().settled(target, in.off_out, in.off_out + written);
           forget_attributes(r, target, mode_changes);
           reply_copied(r, written, wide);
         });

@@ -16,7 +16,10 @@ constexpr std::size_t kMaxXattrName = 255;
 constexpr std::string_view kTrusted = "trusted.";
 constexpr std::string_view kCapability = "security.capability";
 
-void reply_attr(Request& r, const fs::Attr& attr) { r.reply_struct(to_attr_out(attr)); }
+// Of a file that lacks something the kernel is to ask again each time.
+std::uint64_t valid_seconds(Request& r) { return r.session().lost_writes().lacks(r.node()) ? 0 : kForeverSeconds; }
+
+void reply_attr(Request& r, const fs::Attr& attr) { r.reply_struct(to_attr_out(attr, valid_seconds(r))); }
 
 // The namespaces that Linux knows; others are refused as every filesystem does.
 Status check_xattr_name(std::string_view name) {
@@ -81,7 +84,15 @@ Status open(Request& r) {
   return {};
 }
 
+// Before each write(2) through its cache to a file that it has no fresh attributes of, the kernel asks for them on behalf of
+// the open file, and then for a capability (ask_for_capability); before a read that reaches the end it does only the first. So
+// a thread that has done both writes, and if something has been refused since, its next write(2) can be made to fail.
 Status getattr(Request& r) {
+  if (r.session().lost_writes().any()) {
+    const auto in = TRY(r.body().take<fuse_getattr_in>());
+    const bool by_open_file = (in.getattr_flags & FUSE_GETATTR_FH) != 0;
+    if (by_open_file && r.session().lost_writes().take_news(r.node(), r.header().pid)) return Errc::no_space;
+  }
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
           [&r](const fs::Attr& attr) { reply_attr(r, attr); });
   return {};
@@ -89,7 +100,7 @@ Status getattr(Request& r) {
 
 Status statx(Request& r) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-          [&r](const fs::Attr& attr) { r.reply_struct(to_statx(attr)); });
+          [&r](const fs::Attr& attr) { r.reply_struct(to_statx(attr, valid_seconds(r))); });
   return {};
 }
 
@@ -98,7 +109,10 @@ Status setattr(Request& r) {
   const auto attempt = [&r, change = to_change(in, r.session().clock().now())] {
     return r.fs().setattr(r.operation(), r.node(), change);
   };
-  const auto finish = [&r](const fs::Attr& attr) { reply_attr(r, attr); };
+  const auto finish = [&r, in](const fs::Attr& attr) {
+    if (in.valid & FATTR_SIZE) r.session().lost_writes().cut(r.node(), in.size);
+    reply_attr(r, attr);
+  };
   if (only_times(in))
     r.serve(attempt, finish);
   else
@@ -115,7 +129,10 @@ Status readlink(Request& r) {
 Status getxattr(Request& r) {
   const auto in = TRY(r.body().take<fuse_getxattr_in>());
   const auto name = TRY(take_xattr_name(r));
-  if (name == kCapability && in.size == 0) return ask_for_capability(r);
+  if (name == kCapability && in.size == 0) {
+    r.session().lost_writes().writes(r.node(), r.header().pid);
+    return ask_for_capability(r);
+  }
   r.serve([&r, name] { return r.fs().getxattr(r.operation(), r.node(), name); },
           [&r, room = in.size](const std::vector<std::byte>& value) { reply_sized(r, value, room); });
   return {};

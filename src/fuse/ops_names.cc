@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include "fs/engine.h"
 #include "fuse/attributes.h"
 #include "fuse/operations.h"
 #include "fuse/request.h"
@@ -37,6 +38,12 @@ Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
   return {};
 }
 
+void forget_references(Request& r, Ino ino, std::uint64_t count) {
+  r.fs().forget(ino, count);
+  LostWrites& lost = r.session().lost_writes();
+  if (lost.any() && r.fs().engine().references().count(ino) == 0) lost.forget(ino);
+}
+
 }  // namespace
 
 Status lookup(Request& r) {
@@ -52,7 +59,7 @@ Status lookup(Request& r) {
 
 Status forget(Request& r) {
   const auto in = r.body().take<fuse_forget_in>();
-  if (in.ok()) r.fs().forget(r.node(), in->nlookup);
+  if (in.ok()) forget_references(r, r.node(), in->nlookup);
   r.end();
   return {};
 }
@@ -62,7 +69,7 @@ Status batch_forget(Request& r) {
   for (std::uint32_t i = 0; in.ok() && i < in->count; ++i) {
     const auto one = r.body().take<fuse_forget_one>();
     if (!one.ok()) break;
-    r.fs().forget(Ino{one->nodeid}, one->nlookup);
+    forget_references(r, Ino{one->nodeid}, one->nlookup);
   }
   r.end();
   return {};

@@ -13,6 +13,7 @@ inline constexpr std::uint32_t kMinorVersion = 39;
 
 inline constexpr std::uint32_t kOpStatx = 52;            // 7.39
 inline constexpr std::uint32_t kOpCopyFileRange64 = 53;  // 7.45
+inline constexpr int kNotifyPrune = 9;                   // 7.45
 inline constexpr std::size_t kOpcodes = 64;              // room in tables
 
 // Replies say "valid for ever": this daemon is the only one that changes the filesystem, and the kernel sees all of it.
@@ -71,6 +72,13 @@ static_assert(sizeof(StatxOut) == 32 + 256);
 struct CopyFileRangeOut {  // reply to COPY_FILE_RANGE_64
   std::uint64_t bytes_copied;
 };
+
+struct NotifyPrune {  // followed by inode numbers
+  std::uint32_t count;
+  std::uint32_t padding;
+  std::uint64_t spare;
+};
+static_assert(sizeof(NotifyPrune) == 16);
 
 struct EntryAndOpen {  // reply to CREATE and TMPFILE
   fuse_entry_out entry;

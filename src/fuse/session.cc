@@ -14,7 +14,7 @@ namespace varve::fuse {
 Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
                  std::function<void(int error)> ended)
     : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport),
-      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes) {}
+      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), space_watch_(fs, transport, lost_writes_) {}
 
 RequestCounters& Session::add_counters() {
   std::lock_guard lock(mutex_);
@@ -46,6 +46,13 @@ Status Session::wait_initialised() {
 }
 
 void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, ino, -1); }
+
+// That it has to ask for the attributes is what brings the next write(2) of the file here (getattr).
+void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end) {
+  lost_writes_.refused(ino, from, end);
+  drop_cached_attributes(ino);
+  space_watch_.look();
+}
 
 void Session::write_back() {
   for (const Ino ino : fs_.referenced()) notify_inval_inode(transport_, ino, 0);

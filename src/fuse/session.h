@@ -16,7 +16,9 @@
 #include "fuse/control_snapshots.h"
 #include "fuse/error_log.h"
 #include "fuse/negotiation.h"
+#include "fuse/lost_writes.h"
 #include "fuse/read_ahead.h"
+#include "fuse/space_watch.h"
 #include "fuse/transport.h"
 
 namespace varve::fuse {
@@ -60,6 +62,8 @@ class Session {
   ControlSnapshots& snapshots() { return snapshots_; }
   CacheFlusher& flusher() { return flusher_; }
   ReadAhead& read_ahead() { return read_ahead_; }
+  LostWrites& lost_writes() { return lost_writes_; }
+  SpaceWatch& space_watch() { return space_watch_; }
   RequestCounters& add_counters();
 
   // INIT: agrees with the kernel, once. What it returns stays valid. When the kernel has the answer, or the error:
@@ -72,6 +76,9 @@ class Session {
 
   // Makes the kernel ask for the attributes of an inode again. Waits for nothing, so any thread may call it.
   void drop_cached_attributes(Ino ino);
+
+  // The kernel had accepted bytes [from, end) of a file, and there is no room for them.
+  void lose(Ino ino, std::uint64_t from, std::uint64_t end);
 
   // Makes the kernel write back what it caches of all files, but not their times, wherever it is mounted. For a thread that
   // serves nobody, while others serve.
@@ -96,6 +103,8 @@ class Session {
   ControlSnapshots snapshots_;
   CacheFlusher flusher_;
   ReadAhead read_ahead_;
+  LostWrites lost_writes_;
+  SpaceWatch space_watch_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -57,4 +57,8 @@ class Transport {
 // from there on (bytes): then this returns when what was dirty there has been written back. Returns 0 or an errno.
 int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset);
 
+// Tells the kernel to forget those of these inodes that nobody has open, with all that it caches of them; waits for writing
+// that is under way there. Returns 0 or an errno; EINVAL where the kernel is older than 6.18 and does not know it.
+int notify_prune(Transport& transport, std::span<const Ino> inodes);
+
 }  // namespace varve::fuse

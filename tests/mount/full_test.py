@@ -3,6 +3,7 @@
 
 import ctypes
 import errno
+import mmap
 
 from harness import *
 
@@ -186,6 +187,146 @@ class Full(MountTest):
         self.image.remount()
         self.assertEqual(set(os.listdir(self.work)), {"data", "attributes", "moved", "sparse", "other"})
         self.room_comes_back()
+
+
+class WritingBack(MountTest):
+    """What the kernel collects (writeback, the default) has been promised before it is refused: how much that can be, who
+    hears of it, and what is left."""
+    size = "64M"
+    # What the kernel may hold back when the first WRITE is refused, and the write under way. Only root can make it less than a
+    # hundredth of what it may hold back of all filesystems.
+    most_in_vain = 24 * MIB if IS_ROOT else 300 * MIB
+
+    def write_until_refused(self, descriptor, piece, most=400 * MIB):
+        """How many bytes were accepted."""
+        accepted = 0
+        while accepted < most:
+            if not succeeds(os.write, descriptor, piece):
+                return accepted
+            accepted += len(piece)
+        self.fail(f"{accepted >> 20} MiB accepted by a filesystem of {self.size}")
+
+    def stored(self, name="file"):
+        return (self.dir / name).stat().st_blocks * 512
+
+    def forgotten(self):
+        requests = self.image.status()["mount"]["requests"]
+        return requests.get("forget", 0) + requests.get("batch_forget", 0)
+
+    def test_a_writer_is_told(self):
+        for size in (MIB, 8192, 100_000):
+            descriptor = os.open(self.dir / "file", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+            accepted = self.write_until_refused(descriptor, b"w" * size)
+            succeeds(os.close, descriptor)
+            self.assertLess(accepted - self.stored(), self.most_in_vain, f"writes of {size}")
+            self.assertGreater(self.stored(), 45 * MIB)
+            os.unlink(self.dir / "file")
+            wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 45 * MIB, 30, "the room comes back")
+
+    def test_appenders_are_told(self):
+        """Each with a descriptor of its own, all to one file."""
+        descriptors = [os.open(self.dir / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY) for _ in range(5)]
+        accepted = refused = 0
+        while refused < len(descriptors) and accepted < 400 * MIB:
+            for descriptor in descriptors:
+                if succeeds(os.write, descriptor, b"line" * 4096):
+                    accepted += 16384
+                else:
+                    refused += 1
+        self.assertEqual(refused, len(descriptors))
+        for descriptor in descriptors:
+            self.assertFalse(succeeds(os.fsync, descriptor))
+            succeeds(os.close, descriptor)
+
+    def test_size_and_content_agree_after_a_copy(self):
+        source = self.image.folder / "source"
+        fill_random(source, 150 * MIB, 3, sync=False)
+        forgotten = self.forgotten()
+        done = command("cp", source, self.dir / "copy", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("No space left", done.stderr)
+        if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 18):
+            wait_until(lambda: self.forgotten() > forgotten, 30, "the kernel forgets what it believed of the copy")
+        else:
+            self.image.remount()
+        size, content = (self.dir / "copy").stat().st_size, (self.dir / "copy").read_bytes()
+        self.assertEqual(size, len(content))
+        self.image.remount()
+        self.assertEqual((self.dir / "copy").stat().st_size, size)
+        self.assertEqual((self.dir / "copy").read_bytes(), content)
+
+    def test_no_fsync_succeeds_while_something_is_missing(self):
+        first = os.open(self.dir / "file", os.O_CREAT | os.O_RDWR)
+        second = os.open(self.dir / "file", os.O_RDWR)
+        os.pwrite(first, b"head" * 1024, 0)
+        os.fsync(first)
+        self.assertFalse(succeeds(os.pwrite, first, b"x" * 100 * MIB, MIB) and succeeds(os.fsync, first))
+        for descriptor in (first, second, first, second):
+            self.assertFalse(succeeds(os.fsync, descriptor))
+            self.assertFalse(succeeds(os.fdatasync, descriptor))
+        third = os.open(self.dir / "file", os.O_RDWR)
+        self.assertFalse(succeeds(os.fsync, third))
+        os.ftruncate(third, 4096)
+        for descriptor in (third, first, second):
+            succeeds(os.fsync, descriptor)  # what the kernel itself still has to report
+            os.fsync(descriptor)
+        self.assertEqual(os.pread(second, 8192, 0), b"head" * 1024)
+        for descriptor in (first, second, third):
+            os.close(descriptor)
+
+    def test_other_files_and_blocks_that_are_there_are_not_harmed(self):
+        fill_random(self.dir / "old", 4 * MIB, 1)
+        with open(self.dir / "reserved", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 4 * MIB)
+        full = os.open(self.dir / "file", os.O_CREAT | os.O_WRONLY)
+        self.write_until_refused(full, b"w" * MIB)
+        for name in ("old", "reserved"):
+            with open(self.dir / name, "r+b", buffering=0) as file:
+                generator = random.Random(2)
+                for _ in range(4):
+                    self.assertEqual(file.write(generator.randbytes(MIB)), MIB)
+                    os.fsync(file.fileno())
+            self.assertTrue(same_random(self.dir / name, 4 * MIB, 2))
+        succeeds(os.close, full)
+
+    def test_a_mapping_is_told_by_msync(self):
+        with open(self.dir / "file", "w+b") as file:
+            file.truncate(100 * MIB)
+            with mmap.mmap(file.fileno(), 100 * MIB) as mapping:
+                for offset in range(0, 100 * MIB, MIB):
+                    mapping[offset:offset + MIB] = b"m" * MIB
+                for _ in range(3):
+                    self.assertFalse(succeeds(mapping.flush))
+            self.assertFalse(succeeds(os.fsync, file.fileno()))
+            file.truncate(0)
+
+    def test_writing_again_makes_up_for_it(self):
+        fill_random(self.dir / "ballast", 30 * MIB)
+        descriptor = os.open(self.dir / "file", os.O_CREAT | os.O_RDWR)
+        self.assertFalse(succeeds(os.pwrite, descriptor, b"x" * 40 * MIB, 0) and succeeds(os.fsync, descriptor))
+        self.assertFalse(succeeds(os.fsync, descriptor))
+        os.unlink(self.dir / "ballast")
+        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 20 * MIB, 30, "the room comes back")
+        self.assertFalse(succeeds(os.fsync, descriptor))  # the kernel does not try again
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        for _ in range(40):
+            if not succeeds(os.write, descriptor, b"y" * MIB):  # it is told of the refusal now
+                self.assertEqual(os.write(descriptor, b"y" * MIB), MIB)
+        succeeds(os.fsync, descriptor)
+        os.fsync(descriptor)
+        self.assertEqual(os.pread(descriptor, 40 * MIB, 0), b"y" * 40 * MIB)
+        os.close(descriptor)
+
+
+class WritingThrough(MountTest):
+    size = "64M"
+    options = "writeback=off"
+
+    def test_nothing_is_accepted_in_vain(self):
+        with open(self.dir / "file", "wb", buffering=0) as file:
+            accepted = until_refused(lambda _: file.write(b"w" * 65536)) * 65536
+            self.assertLess(os.fstat(file.fileno()).st_size - accepted, 65536)
+            os.fsync(file.fileno())
 
 
 if __name__ == "__main__":

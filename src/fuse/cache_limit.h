@@ -1,0 +1,27 @@
+// The kernel's settings for a mount's cache.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace varve::fuse {
+
+// Writes a setting of the kernel's; that it cannot be done does not matter.
+void write_setting(const std::string& file, const std::string& value);
+
+// How much the kernel may hold back of what is written to a mount. Not thread-safe; failures do not matter.
+class CacheLimit {
+ public:
+  // `settings`: folder of the backing device, with a slash. Sets what is normal.
+  explicit CacheLimit(std::string settings);
+  void set(std::uint64_t bytes);  // or what is normal, if that is less
+
+ private:
+  void lift();
+
+  std::string settings_;
+  std::uint64_t normal_ = 0;
+  std::uint64_t set_ = UINT64_MAX;
+};
+
+}  // namespace varve::fuse
