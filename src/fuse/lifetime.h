@@ -1,7 +1,12 @@
 // Why a mount ends: the kernel said so, or a signal did.
+//
+// SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR and SIGXCPU end a mount cleanly. All other signals whose default is to end a process are
+// ignored: a stray SIGALRM or SIGUSR1 must not cost anybody data. A file that has reached RLIMIT_FSIZE is a failed write (EFBIG).
+// Only SIGKILL, and what tells of a broken program (SIGSEGV and the like), end it like a power cut.
 #pragma once
 
 #include <csignal>
+#include <optional>
 
 #include "base/result.h"
 
@@ -13,6 +18,10 @@ enum class End : std::uint8_t { unmounted, signalled, detached };
 class Lifetime {
  public:
   Lifetime();
+  ~Lifetime();
+  Lifetime(const Lifetime&) = delete;
+  Lifetime& operator=(const Lifetime&) = delete;
+
   void unmounted();  // thread-safe
   void detached();   // thread-safe
   End wait();
@@ -22,9 +31,11 @@ class Lifetime {
   bool wait_more(int milliseconds);
 
  private:
-  End wait_for(const sigset_t& signals);
+  // Nothing when the time is over; negative: for ever.
+  std::optional<End> wait_for(bool signals_count, int milliseconds);
 
-  sigset_t signals_, ours_;
+  sigset_t signals_;
+  int unmounted_fd_, detached_fd_;  // counters of the kernel: unlike signals, nobody else can set or hide them
 };
 
 }  // namespace varve::fuse

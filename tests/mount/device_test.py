@@ -237,7 +237,7 @@ class EndedBySignal(OnDevice):
         self.assertTrue(same_random(self.dir / "f", 20 * MIB, 3))
 
     def test_each_signal_ends_it_cleanly(self):
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPWR, signal.SIGXCPU):
             with self.subTest(number.name):
                 daemon = self.begin()
                 daemon.send_signal(number)

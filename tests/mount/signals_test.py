@@ -2,6 +2,8 @@
 """A daemon that is told to end while its mount is used from where its own path does not lead, or while that path leads to
 something else: what has been written is there afterwards, and nothing else is unmounted."""
 
+import resource
+
 from harness import *
 
 SIZE = 3_000_000
@@ -129,6 +131,68 @@ class Signals(unittest.TestCase):
         command("umount", self.dir)
         command("umount", "-l", self.dir)  # what the daemon could not take away
         self.expect_all_of_it()
+
+
+class StraySignals(unittest.TestCase):
+    """What others send by mistake, or limits bring, costs nobody data. Needs no root."""
+
+    def setUp(self):
+        self.image = Image()
+        self.image.mkfs("256M")
+        self.addCleanup(clean_up_all)
+        self.dir = self.image.dir
+        self.image.mount()
+        fill_random(self.dir / "f", 5 * MIB, 3)
+
+    def test_most_end_nothing(self):
+        daemon = self.image.daemon()
+        for number in (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGUSR1, signal.SIGUSR2, signal.SIGIO, signal.SIGPIPE,
+                       signal.SIGXFSZ, signal.SIGSTKFLT, signal.SIGRTMIN, signal.SIGRTMAX):
+            for _ in range(3):
+                os.kill(daemon, number)
+        (self.dir / "g").write_text("still here")
+        self.assertEqual(self.image.daemon(), daemon)
+        self.image.remount()
+        self.assertEqual((self.dir / "g").read_text(), "still here")
+        self.assertTrue(same_random(self.dir / "f", 5 * MIB, 3))
+        self.image.check_all()
+
+    def test_a_stray_signal_hides_no_unmount(self):
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            daemon = self.image.daemon()
+            os.kill(daemon, signal.SIGSTOP)
+            os.kill(daemon, number)
+            leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
+            os.kill(daemon, signal.SIGCONT)
+            self.assertEqual(leaving.wait(timeout=60), 0, leaving.stderr.read())
+            leaving.stderr.close()
+            self.image.mount()
+        self.image.check_all()
+
+    def test_others_end_it_cleanly(self):
+        for number in (signal.SIGQUIT, signal.SIGXCPU, signal.SIGPWR):
+            (self.dir / number.name).write_text("written, never synced")
+            os.kill(self.image.daemon(), number)
+            wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+            self.image.fsck("--data")
+            self.image.mount()
+            self.assertEqual((self.dir / number.name).read_text(), "written, never synced")
+        self.image.check_all()
+
+    def test_a_limit_of_file_sizes_is_a_failed_write(self):
+        resource.prlimit(self.image.daemon(), resource.RLIMIT_FSIZE, (4096, 4096))
+        with open(self.dir / "g", "wb", buffering=0) as file:
+            file.write(b"x" * MIB)
+            with self.assertRaises(OSError):
+                os.fsync(file.fileno())
+        status = json.loads(command(BIN / "varve", "status", "--json", self.dir).stdout)
+        self.assertIn("oo large", json.dumps(status))
+        self.assertTrue(same_random(self.dir / "f", 5 * MIB, 3))
+        self.image.umount(check=False)
+        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+        self.image.mount()
+        self.assertTrue(same_random(self.dir / "f", 5 * MIB, 3))
+        self.image.check_all()
 
 
 if __name__ == "__main__":
