@@ -3,8 +3,8 @@
 // The steps, each at most one read and one write, with waits between them:
 //  1. Look. A living holder ends it. If nothing else can reach the device, and nobody asks, write the lease and go to 4.
 //  2. Write a challenge. Wait: for a holder whose fate is unknown longer than it promises to trust its last look, else a moment.
-//  3. Look again, now and then while it waits. An answer or a new lease ends it; another challenge means another newcomer: begin anew, at another time.
-//     Else write the lease, and wait a moment. If this took long, wait as long as for a holder.
+//  3. Look again, now and then while it waits. An answer or a new lease ends it; another challenge means another newcomer: begin
+//     anew, at another time. Else write the lease, and wait a moment. If this took long, wait as long as for a holder.
 //  4. Look again. The program that finds its own lease, and no challenge but its own, has it. It answers others, and looks again.
 //
 // Of two newcomers who both wait, the one whose challenge was overwritten begins anew, or the later one meets the lease of the

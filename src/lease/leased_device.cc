@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
@@ -91,7 +92,8 @@ Status LeasedDevice::claim() {
     if (!wait) break;
     if (claim.waits_for() && !std::exchange(said, true))
       spdlog::warn("{}: waiting up to {} s, in case {} still lives", name(),
-                   (claim.waits_for()->promise_ms + times_.margin_ns / 1'000'000) / 1000, describe(claim.waits_for()->process, claim.waits_for()->taken));
+                   (claim.waits_for()->promise_ms + times_.margin_ns / 1'000'000) / 1000,
+                   describe(claim.waits_for()->process, claim.waits_for()->taken));
     std::this_thread::sleep_for(std::chrono::nanoseconds(*wait));
   }
   TRY(keeper_.start(claim, began));
