@@ -2,6 +2,7 @@
 // cleaner's business: whoever knows them makes the list (src/fs/file_walk.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/result.h"
@@ -15,6 +16,8 @@ class FileSource {
   virtual ~FileSource() = default;
   // The next regular file; none: that was the last one. Errors end the walk.
   virtual Result<std::optional<Ino>> next() = 0;
+  // Directories so far that could not be read, or not to their end: what stands there only is not among the files.
+  virtual std::uint64_t unreadable_directories() const { return 0; }
 };
 
 }  // namespace varve::cleaner

@@ -44,6 +44,7 @@ struct Task {
 struct FileCounts {
   std::uint64_t seen = 0, moved = 0;
   std::uint64_t unreadable = 0;  // of those seen: where they stand is not known, so they were left alone
+  std::uint64_t unreadable_directories = 0;  // what stands in them was not seen, or not all of it
   std::uint64_t fragments_before = 0, fragments_after = 0;  // of those seen
 };
 

@@ -1,6 +1,7 @@
 #include "fs/file_walk.h"
 
 #include <dirent.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <shared_mutex>
@@ -41,12 +42,19 @@ Result<std::optional<Ino>> FileWalk::next() {
       roots_.pop_front();
       auto type = type_of(root);
       if (type.fails_with(Errc::stale)) continue;  // gone meanwhile
-      if (!type.ok()) return type.error();
+      if (!type.ok()) {
+        if (!leave_out(root, type.error())) return type.error();
+        continue;
+      }
       if (auto file = enter({root, *type})) return file;
       continue;
     }
     Level& level = levels_.back();
-    if (level.ahead.empty() && !level.ended) TRY(read_entries(level));
+    if (level.ahead.empty() && !level.ended)
+      if (const Status read = read_entries(level); !read.ok()) {
+        if (!leave_out(level.directory, read.error())) return read.error();
+        level.ahead.clear();
+      }
     if (level.ahead.empty()) {
       levels_.pop_back();
       continue;
@@ -55,6 +63,17 @@ Result<std::optional<Ino>> FileWalk::next() {
     level.ahead.pop_front();
     if (auto file = enter(entry)) return file;
   }
+}
+
+// False: that is no fault of this directory.
+bool FileWalk::leave_out(Ino directory, const Error& why) {
+  if (!why.is(Errc::io) && !why.is(Errc::corrupt)) return false;
+  if (unreadable_++ == 0) {  // a leaf can hold the names of many
+    spdlog::error("{}: the names in inode {} cannot be read, its files are left out: {}", engine_.store().device().name(), directory,
+                  why.message());
+    engine_.store().note_error(why.code(), {}, directory);
+  }
+  return true;
 }
 
 std::optional<Ino> FileWalk::enter(const Entry& entry) {

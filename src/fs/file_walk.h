@@ -14,11 +14,13 @@ namespace varve::fs {
 class Engine;
 
 // What appears, goes or is renamed during the walk may be met or not; what stays is met. No directory is entered twice, as
-// damaged ones may lead to themselves: that takes about forty bytes of memory for each.
+// damaged ones may lead to themselves: that takes about forty bytes of memory for each. What cannot be read of a directory, or
+// of its inode, is left out and counted; the first one is logged.
 class FileWalk final : public cleaner::FileSource {
  public:
   FileWalk(Engine& engine, const std::vector<Ino>& roots);
   Result<std::optional<Ino>> next() override;
+  std::uint64_t unreadable_directories() const override { return unreadable_; }
 
  private:
   struct Entry {
@@ -32,6 +34,7 @@ class FileWalk final : public cleaner::FileSource {
     bool ended = false;
   };
   Status read_entries(Level& level);
+  bool leave_out(Ino directory, const Error& why);
   Result<std::uint8_t> type_of(Ino ino);
   std::optional<Ino> enter(const Entry& entry);
 
@@ -39,6 +42,7 @@ class FileWalk final : public cleaner::FileSource {
   std::deque<Entry> roots_;
   std::vector<Level> levels_;
   std::unordered_set<Ino> entered_;
+  std::uint64_t unreadable_ = 0;
 };
 
 }  // namespace varve::fs

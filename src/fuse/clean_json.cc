@@ -25,6 +25,7 @@ Json files_json(const cleaner::FileCounts& files) {
   return {{"seen", files.seen},
           {"moved", files.moved},
           {"unreadable", files.unreadable},
+          {"unreadable_directories", files.unreadable_directories},
           {"fragments_before", files.fragments_before},
           {"fragments_after", files.fragments_after}};
 }

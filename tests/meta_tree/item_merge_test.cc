@@ -258,6 +258,44 @@ TEST(ItemMerge, ADamagedNodeIsAnErrorAndTheOldTreeStays) {
   EXPECT_TRUE(inspect(tree.source, tree.root).items == tree.model);
 }
 
+// A leaf, or a node above leaves, of which a merge leaves next to nothing, between bad ones: these stay, and are none of its concern.
+TEST(ItemMerge, ABadNeighbourIsNotTakenAlong) {
+  for (const std::uint8_t level : {0, 1})
+    for (const unsigned bad : {1U, 2U, 3U}) {
+      SCOPED_TRACE(fmt::format("level {}, bad neighbours {}", level, bad));
+      TreeFixture tree;
+      tree.merge(numbered(1, 40000, 60));
+      NodePtr parent = get_root(tree.source, tree.root).value();
+      while (parent->header().level > level + 1U)
+        parent = get_child(tree.source, parent->children()[1], static_cast<std::uint8_t>(parent->header().level - 1)).value();
+      const std::vector<format::ChildRef> children(parent->children().begin(), parent->children().end());
+      ASSERT_GE(children.size(), 3U);
+      const auto before = tree.device.snapshot();
+      for (const std::size_t i : {0, 2})
+        if (bad & (i == 0 ? 1U : 2U)) tree.device.poke(children[i].ref.address.v << kBlockShift, std::array<std::byte, kBlockSize>{});
+      tree.cache.clear();
+
+      Edits edits;
+      edits.ranges[{children[1].first.ino, children[1].first.kind, children[1].first.offset + 1}] = children[2].first;
+      ModelEditor editor(edits);
+      tree.sink.begin();
+      BlockingSource source(tree.cache, tree.device);
+      const auto merged = merge_items(source, tree.root, editor, tree.sink, {});
+      ASSERT_TRUE(merged.ok()) << merged.error().message();
+      for (const std::size_t i : {0, 2}) {
+        const BlockAddr address = children[i].ref.address;
+        if (!(bad & (i == 0 ? 1U : 2U))) continue;
+        EXPECT_FALSE(tree.sink.released.contains(address));
+        std::array<std::byte, kBlockSize> good;
+        before->peek(address.v << kBlockShift, good);
+        tree.device.poke(address.v << kBlockShift, good);
+      }
+      tree.cache.clear();
+      edits.apply_to(tree.model);
+      EXPECT_TRUE(inspect(tree.source, *merged).items == tree.model);
+    }
+}
+
 // A node that is whole, and has the right CRC, but whose keys do not fit in its place.
 TEST(ItemMerge, ANodeWithKeysOutsideItsPlaceIsCorrupt) {
   TreeFixture tree;

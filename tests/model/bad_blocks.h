@@ -156,6 +156,14 @@ class BadBlocks : public ::testing::Test {
     }
     return found;
   }
+  // The first inode that the leaf tells of.
+  Ino first_of(BlockAddr leaf) {
+    AlignedBuffer block(kBlockSize);
+    EXPECT_TRUE(memory_.read(leaf.v << kBlockShift, block.span()).ok());
+    const auto header = format::decode_node_header(block.span());
+    EXPECT_TRUE(header.ok());
+    return header.ok() ? header->first.ino : Ino{};
+  }
   void flip_a_bit(BlockAddr address) {
     AlignedBuffer block(kBlockSize);
     ASSERT_TRUE(memory_.read(address.v << kBlockShift, block.span()).ok());

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "check/check.h"
+#include "check/report.h"
 #include "cleaner/registry.h"
 #include "model/bad_blocks.h"
 #include "support/plugging.h"
@@ -215,6 +217,66 @@ TEST_F(BadBlocks, defragmenting_goes_on_after_a_file_whose_extents_cannot_be_rea
   EXPECT_TRUE(state.reason.find("cannot be read: 1") != state.reason.npos) << state.reason;
   EXPECT_EQ(heard.count(fmt::format("inode {} cannot be defragmented", hot_)), 1U) << heard.text();
   EXPECT_TRUE(pieces() > 0 && pieces() < 4U) << pieces();
+  EXPECT_FALSE(status().read_only) << status().read_only_reason;
+}
+
+// What is left of it is too little for a node of its own, and cannot be put together with its neighbours.
+TEST_F(BadBlocks, a_leaf_that_is_emptied_between_bad_ones) {
+  const std::vector<Ino> files = make_files(800);
+  std::map<Ino, BlockAddr> leaves;
+  for (const BlockAddr address : leaves_between(files[10], files[790])) leaves[first_of(address)] = address;
+  ASSERT_GT(leaves.size(), 4U);
+  const auto left = std::next(leaves.begin()), emptied = std::next(left), right = std::next(emptied);
+  make_unreadable(left->second);
+  make_unreadable(right->second);
+  store().nodes().clear();
+  const auto directory = fixture_.resolve("/d");
+  ASSERT_TRUE(directory.ok());
+  const auto unlink = [&](const std::string& name) {
+    return fixture_.call([&](fs::Operation& op) { return fixture_.fs().unlink(op, *directory, name); }).ok();
+  };
+  unsigned removed = 0;
+  for (int i = 0; i < 800; ++i)
+    if (files[i].v > emptied->first.v + 1 && files[i] < right->first) removed += unlink(fmt::format("{}", i));
+  EXPECT_GT(removed, 5U);
+  EXPECT_TRUE(checkpoint()) << status().read_only_reason;
+  EXPECT_FALSE(status().read_only) << status().read_only_reason;
+  faulty_.heal();
+  for (const Ino file : files) EXPECT_TRUE(fixture_.getattr(file).ok() || (file > emptied->first && file < right->first)) << file.v;
+  ASSERT_TRUE(fixture_.unmount().ok());
+  const auto report = check::check(memory_, {});
+  ASSERT_TRUE(report.ok());
+  for (const check::Problem& problem : report->problems.kept()) ADD_FAILURE() << check::to_line(problem);
+}
+
+// The files behind it have nothing to do with it.
+TEST_F(BadBlocks, defragmenting_goes_on_after_a_directory_that_cannot_be_read) {
+  const auto directory = fixture_.make("/directory", 0040755);
+  ASSERT_TRUE(directory.ok());
+  for (int i = 0; i < 600; ++i) ASSERT_TRUE(fixture_.make(fmt::format("/directory/a-name-of-some-length-{:04}", i), 0100644).ok());
+  const auto last = fixture_.make("/last", 0100644);
+  ASSERT_TRUE(last.ok());
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    ASSERT_TRUE(fixture_.write(last->ino, i * kBlockSize, pattern_bytes(i, 0, kBlockSize)).ok());
+    ASSERT_TRUE(write(i * kPieceBytes, kPieceBytes) && fixture_.seal().ok());
+  }
+  ASSERT_TRUE(fixture_.unmount().ok() && fixture_.mount().ok());  // nothing of it is in memory
+  const auto leaves = leaves_between(Ino{directory->ino.v - 1}, Ino{directory->ino.v + 1});
+  ASSERT_GT(leaves.size(), 3U);
+  for (const BlockAddr leaf : leaves) make_unreadable(leaf);
+  store().nodes().clear();
+  const Listener heard;
+  fs::CleanRequest request;
+  request.strategy = "defragmenting";
+  ASSERT_TRUE(fixture_.fs().start_clean(request).ok());
+  const fs::CleanState state = fixture_.fs().clean_state();
+  EXPECT_EQ(state.phase, fs::CleanState::Phase::finished) << state.reason;
+  EXPECT_EQ(state.files.unreadable_directories, 1U) << state.reason;
+  EXPECT_TRUE(state.reason.find("directories that cannot be read: 1") != state.reason.npos) << state.reason;
+  EXPECT_EQ(heard.count("its files are left out"), 1U) << heard.text();
+  const auto part = cleaner::read_layout(store(), last->ino, 0, 100);
+  ASSERT_TRUE(part.ok());
+  EXPECT_LT(cleaner::count_fragments(part->blocks), 4U) << "the last file was not met";
   EXPECT_FALSE(status().read_only) << status().read_only_reason;
 }
 

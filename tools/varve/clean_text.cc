@@ -68,10 +68,11 @@ class View {
   static std::string files(const Json& json) {
     const Json f = part(json, "files");
     if (f.empty()) return "";
-    const std::uint64_t unreadable = count(f, "unreadable");
-    return line("Files", fmt::format("{} seen, {} moved; {} pieces, {} before{}", count(f, "seen"), count(f, "moved"),
+    const std::uint64_t unreadable = count(f, "unreadable"), directories = count(f, "unreadable_directories");
+    return line("Files", fmt::format("{} seen, {} moved; {} pieces, {} before{}{}", count(f, "seen"), count(f, "moved"),
                                      count(f, "fragments_after"), count(f, "fragments_before"),
-                                     unreadable ? fmt::format("; {} cannot be read", unreadable) : ""));
+                                     unreadable ? fmt::format("; {} cannot be read", unreadable) : "",
+                                     directories ? fmt::format("; {} directories cannot be read", directories) : ""));
   }
 
   const Json& state_;

@@ -54,6 +54,7 @@ class Defragmenting final : public Strategy {
     const std::uint64_t segment = bench.store().segments().geometry().blocks;
     while (bench.task().files && !bench.task().stopped()) {
       auto file = bench.task().files->next();
+      counts.unreadable_directories = bench.task().files->unreadable_directories();
       if (!file.ok() || !*file) break;
       ++counts.seen;
       bool moves = false;
@@ -108,9 +109,12 @@ class Defragmenting final : public Strategy {
       if (total_ >= bench.task().most_moved) break;
       if (!file_) {
         auto next = TRY(bench.task().files->next());
+        TRY(count_directories(bench));
         if (!next) {
           round.finished = true;
           round.why = "all files have been seen";
+          if (counts_.unreadable_directories)
+            round.why += fmt::format("; directories that cannot be read: {}", counts_.unreadable_directories);
           if (counts_.unreadable) round.why += fmt::format("; left alone because they cannot be read: {}", counts_.unreadable);
           return {};
         }
@@ -135,6 +139,14 @@ class Defragmenting final : public Strategy {
     }
     round.why = fmt::format("defragmenting: {} files seen, {} moved", counts_.seen, counts_.moved);
     return {};
+  }
+
+  // Those that cannot be read are left out, unless it is the device that does not answer.
+  Status count_directories(Workbench& bench) {
+    const std::uint64_t unreadable = bench.task().files->unreadable_directories();
+    if (unreadable == counts_.unreadable_directories) return {};
+    counts_.unreadable_directories = unreadable;
+    return bench.mover().device_answers() ? Status() : Status(Error(Errc::io, "directories cannot be read"));
   }
 
   // Its extents cannot be read: the others are none the worse for it, unless it is the device that does not answer.

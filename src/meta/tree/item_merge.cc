@@ -33,6 +33,7 @@ class Merge : private ItemSink {
   Status visit(const NodePtr& node, const Key& lower, const Key& bound);
   Status visit_interior(const Node& node, const Key& lower, const Key& bound);
   Status visit_child(const ChildRef& child, unsigned level, const Key& lower, const Key& bound);
+  Status take_along(const ChildRef& child, unsigned level, const Key& lower, const Key& bound);
   Result<bool> keep_child(const ChildRef& child, unsigned level);
   Status visit_leaf(std::span<const format::ItemRef> items, const Key& lower, const Key& bound);
 
@@ -94,8 +95,10 @@ Status Merge::visit_interior(const Node& node, const Key& lower, const Key& boun
     const Key child_bound = i + 1 < children.size() ? children[i + 1].first : bound;
     const bool must_change =
         has_edit_below(child_bound) || evacuation_.wants(children[i].ref.address, level, child_lower, child_bound);
-    if (must_change || !TRY(keep_child(children[i], level)))
+    if (must_change)
       TRY(visit_child(children[i], level, child_lower, child_bound));
+    else if (!TRY(keep_child(children[i], level)))
+      TRY(take_along(children[i], level, child_lower, child_bound));
   }
   return {};
 }
@@ -113,6 +116,18 @@ Result<bool> Merge::keep_child(const ChildRef& child, unsigned level) {
   if (packer_.is_underfilled(level) || !TRY(packer_.settle(level))) return false;
   TRY(packer_.add_old_child(level + 1, child));
   return true;
+}
+
+// Only because what waits to its left is too little. A bad node stays where it is, and what waits remains little.
+Status Merge::take_along(const ChildRef& child, unsigned level, const Key& lower, const Key& bound) {
+  const auto node = fetch(child, level, lower, bound);
+  if (!node.ok() && is_of_one_node(node.error())) {
+    TRY(packer_.settle_anyway(level));
+    return packer_.add_old_child(level + 1, child);
+  }
+  if (!node.ok()) return node.error();
+  sink_.release(child.ref.address);
+  return visit(*node, lower, bound);
 }
 
 Status Merge::visit_leaf(std::span<const format::ItemRef> items, const Key& lower, const Key& bound) {

@@ -77,15 +77,23 @@ Result<bool> NodePacker::settle(unsigned level) {
   return true;
 }
 
-// Takes apart the old node that stands before what waits at `level`. False if there is none, or if this merge wrote it.
+Status NodePacker::settle_anyway(unsigned level) {
+  for (unsigned below = 0; below <= level; ++below) TRY(flush(below, false));
+  return {};
+}
+
+// Takes apart the old node that stands before what waits at `level`. False if there is none, if this merge wrote it, or if it is
+// bad: then it stays as it is.
 Result<bool> NodePacker::take_left(unsigned level) {
   if (level >= children_.size()) return false;
   auto& above = children(level + 1);
   if (above.empty() && !TRY(take_left(level + 1))) return false;
   if (!above.back().value.is_old) return false;
   const ChildRef child{above.back().key, above.back().value.ref};
-  const NodePtr node = TRY(get_child(source_, child, static_cast<std::uint8_t>(level)));
-  TRY(prepend(level, *node));
+  const auto node = get_child(source_, child, static_cast<std::uint8_t>(level));
+  if (!node.ok() && is_of_one_node(node.error())) return false;
+  if (!node.ok()) return node.error();
+  TRY(prepend(level, **node));
   above.pop_back();
   sink_.release(child.ref.address);
   return true;

@@ -3,7 +3,7 @@
 // Each level has a queue of what is to go into its next nodes; a finished node's reference goes to the queue of the
 // level above. A queue hands out full nodes only while it keeps about another one, so that what is left when it must be
 // emptied (settled), before an old node is kept as it is, can be cut evenly. What then is too little for a node takes
-// the old node to its left apart, whose reference still waits in the queue above.
+// the old node to its left apart, whose reference still waits in the queue above. It stays too little beside bad nodes.
 #pragma once
 
 #include <array>
@@ -16,6 +16,9 @@
 #include "meta/tree/pack_queue.h"
 
 namespace varve::meta {
+
+// It says that one node is bad, not that nothing goes any more.
+inline bool is_of_one_node(const Error& error) { return error.is(Errc::io) || error.is(Errc::corrupt); }
 
 class NodePacker {
  public:
@@ -30,6 +33,8 @@ class NodePacker {
   // Writes everything that waits at `level`; the levels below it must be settled. False: nothing written, for it is too
   // little for a node and there is no old node to its left.
   Result<bool> settle(unsigned level);
+  // The same for `level` and all below, however little it is: its neighbours cannot be read.
+  Status settle_anyway(unsigned level);
   // Writes everything and finds the root.
   Result<TreeRoot> finish();
 
