@@ -28,6 +28,7 @@ enum class Severity : std::uint8_t {
   X(108, count_wrong, error, "a count in the superblock is wrong")                                      \
   X(109, superblock_lost, error, "no superblock is where it should be")                                 \
   X(110, field_wrong, error, "a field of the superblock is impossible")                                 \
+  X(111, superblock_torn, warning, "a superblock copy is torn, as after a crash")                       \
   X(201, needs_recovery, note, "the log must be replayed; what follows is the state of the checkpoint") \
   X(202, log_after_clean, error, "marked clean, but the log goes on")                                   \
   X(203, not_unmounted, note, "was not unmounted, but there is nothing to replay")                      \

@@ -13,30 +13,52 @@ using format::Superblock;
 
 namespace {
 
-Result<Superblock> read_copy(io::BlockDevice& device, std::uint64_t block) {
-  AlignedBuffer buffer(kBlockSize);
-  TRY(io::read_patiently(device, block * kBlockSize, buffer.span()));
-  return format::decode_superblock(buffer.span());
+struct Copy {
+  BlockAddr address;
+  AlignedBuffer bytes = AlignedBuffer::zeroed(kBlockSize);
+  Result<Superblock> super = Errc::corrupt;
+};
+
+Copy read_copy(io::BlockDevice& device, std::uint64_t block) {
+  Copy copy{.address = BlockAddr{block}};
+  const Status read = io::read_patiently(device, block * kBlockSize, copy.bytes.span());
+  copy.super = read.ok() ? format::decode_superblock(copy.bytes.span()) : Result<Superblock>(read.error());
+  return copy;
 }
 
-void complain(ProblemLog& problems, const char* which, BlockAddr address, const Error& error) {
-  problems.add(error.is(Errc::io) ? Code::superblock_unreadable : Code::superblock_damaged, {address, {}},
+// About a copy that is of no use beside a good one.
+void complain(ProblemLog& problems, const char* which, const Copy& bad, const Copy& good) {
+  const Error& error = bad.super.error();
+  const bool torn = error.is(Errc::corrupt) && format::may_be_torn(bad.bytes.span(), good.bytes.span());
+  const Code damage = torn ? Code::superblock_torn : Code::superblock_damaged;
+  problems.add(error.is(Errc::io) ? Code::superblock_unreadable : damage, {bad.address, {}},
                fmt::format("{}: {}", which, error.message()));
 }
 
+// Without a good first copy: where that tells of the second although it is torn, or else at the end of the device.
+Copy find_second(io::BlockDevice& device, const Copy& first) {
+  const std::uint64_t blocks = device.geometry().blocks();
+  const std::uint64_t told = format::told_device_blocks(first.bytes.span());
+  if (told != 0 && told < blocks)
+    if (Copy copy = read_copy(device, told - 1); copy.super.ok() && copy.super->device_blocks == told) return copy;
+  return read_copy(device, blocks - 1);
+}
+
 // The second copy of a filesystem whose first one is good; its place is known exactly.
-Superblock with_first(io::BlockDevice& device, const Superblock& first, ProblemLog& problems) {
+Superblock with_first(io::BlockDevice& device, const Copy& good, ProblemLog& problems) {
+  const Superblock& first = *good.super;
   const BlockAddr place{first.device_blocks - 1};
   if (place.v >= device.geometry().blocks()) {
     problems.add(Code::device_too_small, {},
                  fmt::format("{} blocks instead of {}", device.geometry().blocks(), first.device_blocks));
     return first;
   }
-  const auto second = read_copy(device, place.v);
-  if (!second.ok()) {
-    complain(problems, "the second copy", place, second.error());
+  const Copy copy = read_copy(device, place.v);
+  if (!copy.super.ok()) {
+    complain(problems, "the second copy", copy, good);
     return first;
   }
+  const Result<Superblock>& second = copy.super;
   if (*second == first) return first;
   if (second->identity != first.identity) {
     problems.add(Code::superblock_damaged, {place, {}}, "the second copy: belongs to another filesystem");
@@ -52,23 +74,24 @@ Superblock with_first(io::BlockDevice& device, const Superblock& first, ProblemL
 Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems) {
   if (device.geometry().blocks() < format::kMinDeviceBlocks)
     return Error(Errc::not_varve, fmt::format("{}: too small to be a Varve filesystem", device.name()));
-  const auto first = read_copy(device, 0);
-  if (first.ok()) return with_first(device, *first, problems);
+  const Copy first_copy = read_copy(device, 0);
+  const Result<Superblock>& first = first_copy.super;
+  if (first.ok()) return with_first(device, first_copy, problems);
   if (first.fails_with(Errc::unknown_feature)) return first.error();
   if (!first.fails_with(Errc::io)) {
     const std::string content = io::find_newcomer(device, !first.fails_with(Errc::not_varve));
     if (!content.empty())
       return Error(Errc::not_varve, fmt::format("{} holds {}, not a Varve filesystem", device.name(), content));
   }
-  const BlockAddr place{device.geometry().blocks() - 1};
-  auto second = read_copy(device, place.v);
+  const Copy second_copy = find_second(device, first_copy);
+  const Result<Superblock>& second = second_copy.super;
   if (!second.ok() && first.fails_with(Errc::not_varve) && second.fails_with(Errc::not_varve))
     return Error(Errc::not_varve, fmt::format("{}: not a Varve filesystem", device.name()));
   if (!second.ok())
     return Error(first.error().code(), fmt::format("{}: no usable superblock: {}; at the end: {}", device.name(),
                                                    first.error().message(), second.error().message()));
-  complain(problems, "the first copy", {}, first.error());
-  return std::move(second).value();
+  complain(problems, "the first copy", first_copy, second_copy);
+  return second;
 }
 
 void check_image(Context& context, Claims& claims) {

@@ -12,6 +12,7 @@ namespace {
 
 // Offsets of the fields; docs/format.md has the same table.
 constexpr std::size_t kCrcAt = 8;
+constexpr std::size_t kVersionAt = 12;
 constexpr std::size_t kFeaturesAt = 16;
 constexpr std::size_t kUuidAt = 40;
 constexpr std::size_t kLabelAt = 56;
@@ -19,6 +20,7 @@ constexpr std::size_t kLabelBytes = 64;
 constexpr std::size_t kIdentityAt = kLabelAt + kLabelBytes;
 constexpr std::size_t kMadeAt = 144;
 constexpr std::size_t kDeviceBlocksAt = 160;
+constexpr std::size_t kFlagsAt = 188;
 constexpr std::size_t kSerialAt = 192;
 constexpr std::size_t kChainAt = 232;
 constexpr std::size_t kClockAt = 264;
@@ -37,6 +39,7 @@ static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place o
 static_assert(kEnd <= kNodePayloadBytes, "the image holds only the payload of a node");
 
 constexpr std::uint32_t kFlagClean = 1;
+constexpr std::size_t kSectorBytes = 512;  // what a device writes as a whole
 
 // --- parts that come more than once ------------------------------------------------------------------------------------
 void put_run(Writer& out, const Run& run) {
@@ -327,6 +330,22 @@ void encode_superblock(const Superblock& super, std::span<std::byte> block) {
 }
 
 Result<Superblock> decode_superblock(std::span<const std::byte> block) { return decode(block, false); }
+
+bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> good) {
+  const auto same = [&](std::size_t from, std::size_t to) {
+    return std::ranges::equal(copy.subspan(from, to - from), good.subspan(from, to - from));
+  };
+  const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
+  if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
+  if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kFlagsAt) || !same(kEnd, kBlockSize)) return false;
+  return same(0, kSectorBytes) || !same(kCrcAt, kVersionAt);
+}
+
+std::uint64_t told_device_blocks(std::span<const std::byte> block) {
+  if (Reader(block).u64() != kSuperMagic) return 0;
+  const std::uint64_t blocks = Reader(block.subspan(kDeviceBlocksAt)).u64();
+  return blocks >= kMinDeviceBlocks && blocks <= kMaxAddress ? blocks : 0;
+}
 
 std::uint32_t encode_super_image(const Superblock& super, std::span<std::byte> block, BlockAddr address) {
   Superblock copy = super;

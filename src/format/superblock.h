@@ -124,6 +124,15 @@ void encode_superblock(const Superblock& super, std::span<std::byte> block);
 // above kFormatVersion. Feature bits are not judged here.
 Result<Superblock> decode_superblock(std::span<const std::byte> block);
 
+// Can a crash in the middle of its write have left this copy so, beside another that is good? Any of its sectors (512 bytes)
+// are then of one version of this filesystem's superblock and the others of another one. What no write leaves is damage: other
+// bytes in what mkfs has fixed or in what is always zero, or the CRC of `good` over another first sector.
+bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> good);
+
+// How many blocks a superblock tells of that does not decode: all versions say the same, so that a torn one is right, too. A
+// hint where the other copy may stand, which must then say it as well. 0: no hint.
+std::uint64_t told_device_blocks(std::span<const std::byte> block);
+
 // The image, last node of a checkpoint: a node header (tree super_image, count 0) and the first kNodePayloadBytes of the
 // encoded superblock, in which `image` itself is null because it would hold its own CRC. Returns the block_crc.
 std::uint32_t encode_super_image(const Superblock& super, std::span<std::byte> block, BlockAddr address);

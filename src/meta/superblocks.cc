@@ -12,10 +12,23 @@ namespace varve::meta {
 
 namespace {
 
-Result<format::Superblock> read_copy(io::BlockDevice& device, std::uint64_t block) {
+// `told`: how many blocks it tells of, also if it is torn.
+Result<format::Superblock> read_copy(io::BlockDevice& device, std::uint64_t block, std::uint64_t& told) {
   AlignedBuffer buffer(kBlockSize);
   TRY(io::read_patiently(device, block << kBlockShift, buffer.span()));
+  told = format::told_device_blocks(buffer.span());
   return format::decode_superblock(buffer.span());
+}
+
+// It stands in the last block of the filesystem, which the first copy tells, or else of the device.
+Result<format::Superblock> read_second(io::BlockDevice& device, const Result<format::Superblock>& first, std::uint64_t told) {
+  const std::uint64_t device_blocks = device.geometry().blocks();
+  std::uint64_t unused = 0;
+  if (first.ok() && told > device_blocks) return Errc::corrupt;
+  if (first.ok()) return read_copy(device, told - 1, unused);
+  if (told != 0 && told < device_blocks)
+    if (auto second = read_copy(device, told - 1, unused); second.ok() && second->device_blocks == told) return second;
+  return read_copy(device, device_blocks - 1, unused);
 }
 
 // Block 0 belongs to something else: what is left of an old filesystem behind it does not count.
@@ -34,11 +47,9 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
   if (device_blocks < format::kMinDeviceBlocks)
     return Error(Errc::not_varve, fmt::format("{} ({} bytes) is smaller than any Varve filesystem", device.name(),
                                               device.geometry().size_bytes));
-  Result<format::Superblock> first = read_copy(device, 0);
-  // The second copy stands in the last block of the filesystem, which the first knows; without it, of the device.
-  const std::uint64_t last = first.ok() ? first->device_blocks - 1 : device_blocks - 1;
-  Result<format::Superblock> second =
-      last < device_blocks ? read_copy(device, last) : Result<format::Superblock>(Errc::corrupt);
+  std::uint64_t told = 0;
+  Result<format::Superblock> first = read_copy(device, 0, told);
+  Result<format::Superblock> second = read_second(device, first, told);
 
   if (first.fails_with(Errc::io) && second.fails_with(Errc::io)) return first.error();
   for (const auto* copy : {&first, &second})

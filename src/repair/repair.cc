@@ -49,8 +49,9 @@ class Repair {
 // Damaged file blocks stay: reading them is an error, which is better than a guess.
 bool needs_work(const check::Report& report) {
   const auto data = report.problems.count(Code::data_damaged) + report.problems.count(Code::data_unreadable);
-  // Copies that differ are what a crash leaves; the replay makes them equal.
-  const auto by_replay = report.needs_recovery ? report.problems.count(Code::superblocks_differ) : 0;
+  // Copies that differ, or a torn one, are what a crash leaves; the replay makes them equal.
+  const auto left_by_crash = report.problems.count(Code::superblocks_differ) + report.problems.count(Code::superblock_torn);
+  const auto by_replay = report.needs_recovery ? left_by_crash : 0;
   return report.errors() > data || report.warnings() > by_replay;
 }
 
@@ -194,7 +195,8 @@ const char* remedy_of(Code code) {
   switch (code) {
     case Code::superblock_unreadable:
     case Code::superblock_damaged:
-    case Code::superblocks_differ: return "both copies are written anew";
+    case Code::superblocks_differ:
+    case Code::superblock_torn: return "both copies are written anew";
     case Code::superblock_lost: return "a copy is found by a scan of the device";
     case Code::device_too_small: return "none: bring back the missing part, or salvage";
     case Code::image_wrong: return "a new image is written";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/crc32c.h"
 #include "format/codec.h"
 #include "samples.h"
@@ -72,6 +74,38 @@ TEST(Superblock, EveryFlippedByteIsNoticed) {
     const auto back = decode_superblock(block);
     ASSERT_TRUE(back.fails_with(at < 8 ? Errc::not_varve : Errc::corrupt)) << "byte " << at;
   });
+}
+
+// Any mixture of the sectors of two versions, whichever of them the other copy holds, or an older one.
+TEST(Superblock, ATornOneIsToldFromADamagedOne) {
+  Superblock super = sample_superblock();
+  Block oldest, older, newer;
+  encode_superblock(super, oldest);
+  ++super.serial;
+  ++super.lifetime.mounts;
+  encode_superblock(super, older);
+  super.epoch += 5;
+  ++super.lifetime.mounts;
+  encode_superblock(super, newer);
+  const auto mixed = [](Block front, const Block& back) {
+    std::copy(back.begin() + 512, back.end(), front.begin() + 512);
+    return front;
+  };
+  for (const Block& torn : {mixed(older, newer), mixed(newer, older)})
+    for (const Block& good : {oldest, older, newer}) {
+      EXPECT_TRUE(decode_superblock(torn).fails_with(Errc::corrupt));
+      EXPECT_TRUE(may_be_torn(torn, good));
+      EXPECT_EQ(told_device_blocks(torn), super.device_blocks);
+    }
+  EXPECT_FALSE(may_be_torn(older, newer)) << "it is whole";
+  const auto flipped = [&](std::size_t at) {
+    Block block = newer;
+    block[at] ^= std::byte{4};
+    return may_be_torn(block, newer);
+  };
+  for (const std::size_t at : {0, 12, 121, 165, 187, 300, 511, 1024, 4095}) EXPECT_FALSE(flipped(at)) << at;
+  for (const std::size_t at : {512, 900, 1023}) EXPECT_TRUE(flipped(at)) << at;
+  EXPECT_EQ(told_device_blocks(Block{}), 0U);
 }
 
 TEST(Superblock, OtherBytesAreNotVarve) {

@@ -158,6 +158,22 @@ class Damage(unittest.TestCase):
         self.assertEqual(self.read_all(), 0)
         self.image.umount()
 
+    # What a crash in the middle of its write leaves; "damaged" is what no crash can have made.
+    def test_a_superblock_torn_by_a_crash(self):
+        for number, newer_first in ((0, True), (0, False), (self.last_block, True), (self.last_block, False)):
+            older = self.block(0)
+            self.image.mount()
+            self.assertEqual(self.read_all(), 0)
+            (self.image.dir / "new").write_text("x")
+            self.image.umount()
+            newer = self.block(0)
+            self.assertNotIn("W111", command(BIN / "fsck.varve", "-n", self.image.path).stdout)
+            self.assertNotEqual(older[:512], newer[:512])
+            self.assertNotEqual(older[512:], newer[512:])
+            self.patch(number * BLOCK, newer[:512] + older[512:] if newer_first else older[:512] + newer[512:])
+            found = command(BIN / "fsck.varve", "-n", self.image.path)  # ends with 0
+            self.assertIn("W111", found.stdout)
+
     def test_both_superblocks_destroyed(self):
         for number in (0, self.last_block):
             self.patch(number * BLOCK, bytes(BLOCK))

@@ -220,8 +220,26 @@ void add_entry(Items& items, const Superblock& super, Ino directory, std::uint64
   encode_attributes(attributes, value);
 }
 
+// As if the power had gone in the middle of writing this copy: one of its two sectors is of a later version.
+DamageCase torn_case(std::string name, bool second_copy, std::size_t sector) {
+  return {std::move(name), Code::superblock_torn, with_small([=](const Small& s, io::MemDevice& d) {
+            Superblock newer = s.builder.super();
+            newer.epoch += 77;
+            ++newer.lifetime.mounts;
+            std::array<std::byte, kBlockSize> block;
+            encode_superblock(newer, block);
+            const std::uint64_t at = second_copy ? newer.device_blocks - 1 : 0;
+            std::array<std::byte, kBlockSize> torn;
+            d.peek(at * kBlockSize, torn);
+            std::ranges::copy(std::span(block).subspan(sector * 512, 512), torn.begin() + static_cast<std::ptrdiff_t>(sector * 512));
+            d.poke(at * kBlockSize, torn);
+          })};
+}
+
 std::vector<DamageCase> superblock_cases() {
   return {
+      torn_case("111-torn-a-first", false, 0), torn_case("111-torn-a-second", false, 1),
+      torn_case("111-torn-b-first", true, 0), torn_case("111-torn-b-second", true, 1),
       {"102-superblock-a", Code::superblock_damaged, with_small([](const Small&, io::MemDevice& d) { flip_bit(d, BlockAddr{0}, 4001); })},
       {"102-superblock-b", Code::superblock_damaged,
        with_small([](const Small& s, io::MemDevice& d) { wipe(d, BlockAddr{s.builder.super().device_blocks - 1}); })},

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMilestone = 64;
 constexpr std::size_t kSector = 512;
-constexpr std::array<const char*, 5> kPolicyNames = {"prefix", "lost", "subset", "torn", "scramble"};
+constexpr std::array<const char*, 6> kPolicyNames = {"prefix", "lost", "subset", "torn", "scramble", "halved"};
 
 std::optional<std::uint64_t> parse_number(const std::string& text) {
   std::uint64_t value = 0;
@@ -144,6 +144,13 @@ void CrashDevice::apply(const Event& event, io::MemStore& store) {
   for (std::size_t i = 0; i < event.blocks.size(); ++i) store.set_block(event.first_block + i, event.blocks[i]);
 }
 
+// A superblock has two sectors that say something: one of them comes without the other.
+void CrashDevice::apply_half(const Event& event, io::MemStore& store, bool first) {
+  const auto& bytes = event.blocks.front()->bytes;
+  const std::size_t from = first ? 0 : kSector;
+  store.write(event.first_block * kBlockSize + from, std::span(bytes).subspan(from, first ? kSector : kBlockSize - kSector));
+}
+
 // Either a first part of the sectors, as one disk would leave it, or any of them, as an array of disks may.
 void CrashDevice::apply_torn(const Event& event, io::MemStore& store, SeededRandom& random) {
   const std::size_t sectors = event.blocks.size() * (kBlockSize / kSector);
@@ -202,6 +209,14 @@ std::optional<std::size_t> CrashDevice::write_at_cut(std::size_t position) const
   return found;
 }
 
+std::optional<std::size_t> CrashDevice::superblock_at_cut(std::size_t position) const {
+  const auto found = write_at_cut(position);
+  if (!found) return std::nullopt;
+  const Event& event = journal_[*found];
+  const bool is_place = event.first_block == 0 || event.first_block == geometry_.blocks() - 1;
+  return is_place && event.blocks.size() == 1 ? found : std::nullopt;
+}
+
 std::unique_ptr<io::MemDevice> CrashDevice::image(const Cut& cut) const {
   const std::lock_guard lock(mutex_);
   const std::size_t position = std::min(cut.position, journal_.size());
@@ -226,6 +241,13 @@ std::unique_ptr<io::MemDevice> CrashDevice::image(const Cut& cut) const {
       store = state_at(torn ? std::min(*torn, position) : position);
       if (torn) apply_torn(journal_[*torn], *store, random);
       for (std::size_t i = torn.value_or(position) + 1; i < position; ++i) apply(journal_[i], *store);
+      break;
+    }
+    case CutPolicy::halved: {
+      const auto halved = superblock_at_cut(position);
+      store = state_at(halved ? std::min(*halved, position) : position);
+      if (halved) apply_half(journal_[*halved], *store, cut.seed % 2 == 0);
+      for (std::size_t i = halved.value_or(position) + 1; i < position; ++i) apply(journal_[i], *store);
       break;
     }
     case CutPolicy::scramble: {
@@ -255,11 +277,15 @@ std::vector<Cut> CrashDevice::cuts(const CutPlan& plan) const {
     std::sort(positions.begin(), positions.end());
   }
   std::vector<Cut> cuts;
+  const std::lock_guard lock(mutex_);
   for (const std::size_t i : positions) {
     cuts.push_back({i, CutPolicy::prefix, 0});
     cuts.push_back({i, CutPolicy::lost, 0});
     for (const CutPolicy policy : {CutPolicy::subset, CutPolicy::torn, CutPolicy::scramble})
       for (unsigned variant = 0; variant < plan.seeds; ++variant) cuts.push_back({i, policy, random.next() % 1'000'000});
+    if (!superblock_at_cut(i)) continue;
+    cuts.push_back({i, CutPolicy::halved, 0});
+    cuts.push_back({i, CutPolicy::halved, 1});
   }
   return cuts;
 }

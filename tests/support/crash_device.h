@@ -28,6 +28,7 @@ enum class CutPolicy : std::uint8_t {
   subset,    // of what is not durable, random writes
   torn,      // like prefix, but the write at the cut has only some of its sectors
   scramble,  // each write that is not durable is lost, whole or torn, in random order
+  halved,    // like prefix, but a superblock's write at the cut has only its first sector (even seeds), or all but that one
 };
 
 // Names one image of one journal; print it with a failure, parse it to see the failure again.
@@ -42,7 +43,8 @@ struct Cut {
 std::string to_string(const Cut& cut);  // "position:policy:seed"
 std::optional<Cut> parse_cut(const std::string& text);
 
-// Which cuts to try: every policy at each position from first to last; random positions when those are too many.
+// Which cuts to try: every policy at each position from first to last (halved only where there is a superblock to halve, both
+// ways); random positions when those are too many.
 struct CutPlan {
   std::size_t first = 0;
   std::size_t last = SIZE_MAX;
@@ -98,8 +100,10 @@ class CrashDevice : public io::BlockDevice {
   io::MemStore durable_state_at(std::size_t position) const;
   std::vector<std::size_t> loose_at(std::size_t position) const;
   std::optional<std::size_t> write_at_cut(std::size_t position) const;
+  std::optional<std::size_t> superblock_at_cut(std::size_t position) const;
 
   static void apply(const Event& event, io::MemStore& store);
+  static void apply_half(const Event& event, io::MemStore& store, bool first);
   static void apply_torn(const Event& event, io::MemStore& store, SeededRandom& random);
 
   io::Geometry geometry_;

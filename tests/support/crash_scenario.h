@@ -100,7 +100,7 @@ class Recording {
 };
 
 struct VerifyOptions {
-  bool check = false;         // run the independent checker after recovery
+  bool check = false;         // run the independent checker before and after recovery; before it whenever a superblock is halved
   bool go_on = false;         // use the recovered filesystem: write, remount, compare
   unsigned second_cuts = 0;   // crashes during recovery, each verified in turn
 };

@@ -106,7 +106,7 @@ bool is_image(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   file.read(reinterpret_cast<char*>(block.data()), kBlockSize);
-  return file.good() && format::decode_superblock(block.span()).ok();
+  return file.good() && !format::decode_superblock(block.span()).fails_with(Errc::not_varve);  // it may be torn
 }
 
 }  // namespace

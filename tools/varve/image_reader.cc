@@ -19,9 +19,9 @@ Result<std::unique_ptr<io::BlockDevice>> ImageReader::open_device(const std::str
 Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device, Copy copy) {
   std::uint64_t blocks = device.geometry().blocks();
   if (blocks == 0) return Error(Errc::not_varve, fmt::format("{}: empty", device.name()));
-  if (copy == Copy::second)  // at the end of the filesystem, if the first copy knows that; else of the device
-    if (const auto first = read_superblock(device, Copy::first); first.ok()) blocks = std::min(blocks, first->device_blocks);
   AlignedBuffer block(kBlockSize);
+  if (copy == Copy::second && device.read(0, block.span()).ok())  // at the end of the filesystem, if the first copy, torn or not,
+    if (const auto told = format::told_device_blocks(block.span())) blocks = std::min(blocks, told);  // tells it; else of the device
   TRY(device.read(copy == Copy::first ? 0 : (blocks - 1) << kBlockShift, block.span()));
   auto super = format::decode_superblock(block.span());
   if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", device.name(), super.error().message()));

@@ -8,11 +8,10 @@
 #include <ostream>
 #include <thread>
 
-#include "base/buffer.h"
-#include "format/superblock.h"
 #include "fuse/mount_point.h"
 #include "fuse/mount_table.h"
 #include "io/block_device.h"
+#include "meta/superblocks.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 
@@ -137,10 +136,7 @@ Status check_clean(const Daemon& daemon, std::ostream& err) {
     TRY(in_use(daemon, err));
   if (daemon.read_only) return {};
   if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
-  AlignedBuffer block(kBlockSize);
-  TRY((*device)->read(0, block.span()));
-  const format::Superblock super = TRY(format::decode_superblock(block.span()));
-  return super.clean ? Status() : not_clean(daemon);
+  return TRY(meta::read_superblocks(**device)).best.clean ? Status() : not_clean(daemon);
 }
 
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
