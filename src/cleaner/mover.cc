@@ -13,6 +13,7 @@
 #include "format/map_record.h"
 #include "log/write_cost.h"
 #include "meta/holes.h"
+#include "meta/superblocks.h"
 
 namespace varve::cleaner {
 
@@ -46,6 +47,8 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
     if (!leaf) return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know it", address));
     const auto entry = TRY(format::decode_reverse_entry(
         leaf->records().subspan((address.v % per_leaf) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
+    if (entry.owner == format::Owner::none)  // a checkpoint could not read what stood there
+      return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know whose it is", address));
     if (entry.owner == format::Owner::file_block)
       live.push_back({address, entry.ino, entry.block, entry.clock, entry.crc, entry.estimate});
     else
@@ -127,10 +130,7 @@ void Mover::note_bad(const LiveBlock& block, Errc what) {
 }
 
 bool Mover::device_answers() const {
-  AlignedBuffer block(kBlockSize);
-  for (const std::uint64_t superblock : {std::uint64_t{0}, store_.super().device_blocks - 1})
-    if (store_.device().read(superblock << kBlockShift, block.span()).ok()) return true;
-  return false;
+  return meta::device_answers(store_.device(), store_.super().device_blocks);
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "meta/sealer.h"
+#include "meta/superblocks.h"
 #include "meta/threading.h"
 
 namespace varve::meta {
@@ -92,6 +93,7 @@ Status Checkpoint::merge() {
   }
   reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
   reverse_->defer_leaves();  // blocks in holes may stand in as many leaves
+  reverse_->replace_bad_nodes([this](BlockAddr address, const Error& why) { return lose_owners(address, why); });
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
   ledger_ = std::make_unique<SegmentLedger>(store_.segments_, *free_);
   editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key,
@@ -111,6 +113,16 @@ Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const Bloc
     if (inode->freed || !inode->file) continue;
     for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) TRY(visit(inode->ino, *at));
   }
+  return {};
+}
+
+// Whose the blocks are that live there need only those know who want to move them: they stay where they are, until a repair.
+Status Checkpoint::lose_owners(BlockAddr address, const Error& why) {
+  if (!device_answers(store_.device_, store_.super_.device_blocks)) return why;
+  if (lost_nodes_++ == 0)
+    spdlog::error("{}: a part of the reverse map is lost ({}); what lives there cannot be moved until fsck.varve has been run",
+                  store_.device_.name(), why.message());
+  store_.note_error(why.code(), address, {});
   return {};
 }
 

@@ -29,6 +29,7 @@ class Checkpoint {
     BlockAddr first, end;
     bool contains(BlockAddr address) const { return address >= first && address < end; }
   };
+  Status lose_owners(BlockAddr address, const Error& why);
   Status write_reverse_leaves();
   Status fill_reverse_map(const Lot& lot, std::size_t nodes);
   Status fill_free_map();
@@ -55,6 +56,7 @@ class Checkpoint {
   std::unique_ptr<TreeView> next_;
   SegmentLedger::Changed changed_segments_;
   BlockAddr image_address_;
+  std::uint64_t lost_nodes_ = 0;  // of the reverse map
 };
 
 }  // namespace varve::meta

@@ -1,5 +1,7 @@
 #include "meta/superblocks.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -71,6 +73,12 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
                  fmt::format("{} is smaller ({} blocks) than the filesystem on it ({} blocks): is it cut off?",
                              device.name(), device_blocks, result.best.device_blocks));
   return result;
+}
+
+bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks) {
+  AlignedBuffer block(kBlockSize);
+  return std::ranges::any_of(std::array{std::uint64_t{0}, device_blocks - 1},
+                             [&](std::uint64_t at) { return device.read(at << kBlockShift, block.span()).ok(); });
 }
 
 }  // namespace varve::meta

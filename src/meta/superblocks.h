@@ -16,4 +16,7 @@ struct Superblocks {
 // copy and what to do.
 Result<Superblocks> read_superblocks(io::BlockDevice& device);
 
+// Can either copy still be read, whatever it says? If not, it is the device that fails and not one of its blocks.
+bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks);
+
 }  // namespace varve::meta

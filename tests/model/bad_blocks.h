@@ -136,6 +136,25 @@ class BadBlocks : public ::testing::Test {
     ADD_FAILURE() << "there is none";
     return {};
   }
+  // Leaves of the reverse map that tell of a clean segment and of blocks of the file that stays.
+  std::vector<BlockAddr> reverse_leaves_of_clean_segments() {
+    meta::BlockingSource source(store().nodes(), store().device());
+    const log::SegmentGeometry& geometry = store().segments().geometry();
+    const meta::MapRoot& map = store().view().reverse_map;
+    const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
+    EXPECT_TRUE(layout.ok());
+    std::set<BlockAddr> found;
+    for (const cleaner::LiveBlock& block : layout->blocks) {
+      const std::uint64_t leaf = block.address.v / map.shape.per_leaf();
+      for (std::uint64_t at = leaf * map.shape.per_leaf(); at < (leaf + 1) * map.shape.per_leaf(); ++at) {
+        if (!geometry.contains(BlockAddr{at})) continue;
+        const auto ref = meta::find_map_node(source, map, at, 0);
+        const bool is_clean = store().segments().info(geometry.segment_of(BlockAddr{at})).state == log::SegmentState::clean;
+        if (is_clean && ref.ok() && *ref) found.insert(ref->address);
+      }
+    }
+    return {found.begin(), found.end()};
+  }
   // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
   std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
     std::vector<BlockAddr> found;

@@ -188,6 +188,52 @@ TEST_F(BadBlocks, holes_are_no_destinations_where_the_reverse_map_cannot_be_read
   expect_content({});
 }
 
+// What lives beside the clean segment stays where it is from then on, since nobody knows whose it is; writing goes on.
+TEST_F(BadBlocks, a_clean_segment_is_used_where_the_reverse_map_cannot_be_read) {
+  for (const std::string& strategy : strategies()) {
+    start(strategy);
+    ASSERT_EQ(overwrite(1), "");
+    ASSERT_TRUE(checkpoint());
+    const auto leaves = reverse_leaves_of_clean_segments();
+    ASSERT_FALSE(leaves.empty()) << strategy;
+    for (const BlockAddr leaf : leaves) make_unreadable(leaf);
+    store().nodes().clear();
+    const std::uint64_t errors = status().lifetime.errors;
+    const Listener heard;
+    for (int i = 0; i < 200 && heard.count("a part of the reverse map is lost") == 0; ++i)
+      ASSERT_TRUE(write(i * kPieceBytes, kPieceBytes) && checkpoint()) << strategy << ": " << status().read_only_reason;
+    const bool threaded = strategy.starts_with("threaded");  // fills holes, where the map can be read
+    EXPECT_TRUE(heard.count("a part of the reverse map is lost") > 0 || threaded) << strategy;
+    faulty_.heal();  // as a device does that writes to another place what is written to a bad one
+    EXPECT_EQ(overwrite(3), "") << strategy;
+    EXPECT_TRUE(status().lifetime.errors > errors || threaded) << strategy;
+    ASSERT_FALSE(status().read_only) << strategy << ": " << status().read_only_reason;
+    expect_content({});
+    ASSERT_TRUE(fixture_.unmount().ok()) << strategy;
+    const auto report = check::check(memory_, {});
+    ASSERT_TRUE(report.ok());
+    for (const check::Problem& problem : report->problems.kept())
+      EXPECT_EQ(problem.code, check::Code::reverse_map_wrong) << check::to_line(problem);
+    ASSERT_TRUE(fixture_.mount().ok()) << strategy;
+    EXPECT_EQ(overwrite(2), "") << strategy;
+    expect_content({});
+  }
+}
+
+// Not one block but the device: nothing of the map is given up then.
+TEST_F(BadBlocks, the_reverse_map_is_not_given_up_because_the_device_does_not_answer) {
+  ASSERT_EQ(overwrite(1), "");
+  ASSERT_TRUE(checkpoint());
+  ASSERT_TRUE(write(0, kPieceBytes));
+  store().nodes().clear();
+  const Listener heard;
+  faulty_.add({.kind = io::IoKind::read, .times = Fault::kForEver});
+  EXPECT_FALSE(checkpoint());
+  EXPECT_EQ(heard.count("is lost"), 0U) << heard.text();
+  faulty_.heal();
+  expect_content({});
+}
+
 // A file of which nobody knows where it stands is no reason to leave the others in pieces.
 TEST_F(BadBlocks, defragmenting_goes_on_after_a_file_whose_extents_cannot_be_read) {
   const auto last = fixture_.make("/last", 0100644);

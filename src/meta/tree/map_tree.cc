@@ -135,13 +135,21 @@ const NodeRef& MapEditor::old_ref(const Position& position) const {
   return dirty_.at({static_cast<std::uint8_t>(level + 1), index / kMapFanout}).slots[slot_of(index)];
 }
 
+Result<NodePtr> MapEditor::get_old(const NodeRef& ref, const Position& position) {
+  if (!ref) return NodePtr();
+  auto node = get_node(source_, root_, ref, position.first, position.second);
+  if (node.ok() || !may_lose_ || !is_of_one_node(node.error())) return node;
+  TRY(may_lose_(ref.address, node.error()));
+  return NodePtr();
+}
+
 Status MapEditor::load(const Position& position) {
   const auto [level, index] = position;
   const NodeRef& ref = old_ref(position);
   DirtyNode node;
   node.old_address = ref.address;
   if (level > 0) {
-    const NodePtr old = ref ? TRY(get_node(source_, root_, ref, level, index)) : NodePtr();
+    const NodePtr old = TRY(get_old(ref, position));
     node.slots.assign(kMapFanout, NodeRef{});
     if (old) std::ranges::copy(old->slots(), node.slots.begin());
   } else if (!deferred_) {
@@ -153,7 +161,7 @@ Status MapEditor::load(const Position& position) {
 }
 
 Status MapEditor::load_records(DirtyNode& node, const NodeRef& old, std::uint64_t leaf) {
-  const NodePtr found = old ? TRY(get_node(source_, root_, old, 0, leaf)) : NodePtr();
+  const NodePtr found = TRY(get_old(old, {std::uint8_t{0}, leaf}));
   node.records = AlignedBuffer::zeroed(format::kNodePayloadBytes);
   if (found) std::ranges::copy(found->records(), node.records.data());
   return {};

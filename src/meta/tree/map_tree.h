@@ -65,6 +65,9 @@ class MapEditor {
   std::uint64_t end_of_leaves(std::uint64_t first, std::uint64_t leaves) const;
   Status write_leaves(NodeSink& sink);
 
+  // Old nodes that cannot be read, or are damaged, count as zeros from here on, if `may_lose` agrees.
+  void replace_bad_nodes(std::function<Status(BlockAddr, const Error&)> may_lose) { may_lose_ = std::move(may_lose); }
+
  private:
   struct DirtyNode {
     BlockAddr old_address;
@@ -77,6 +80,7 @@ class MapEditor {
 
   const format::NodeRef& old_ref(const Position& position) const;
   Status touch_level(std::uint8_t level, std::span<const Position> missing);
+  Result<NodePtr> get_old(const format::NodeRef& ref, const Position& position);
   Status load(const Position& position);
   Status load_records(DirtyNode& node, const format::NodeRef& old, std::uint64_t leaf);
   Status load_batch(std::span<const Position> leaves);
@@ -89,6 +93,7 @@ class MapEditor {
   std::vector<Position> unassigned_;
   std::vector<Position> loaded_;  // by load_leaves(), not written yet
   bool deferred_ = false;
+  std::function<Status(BlockAddr, const Error&)> may_lose_;
 };
 
 }  // namespace varve::meta

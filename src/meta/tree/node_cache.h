@@ -76,6 +76,9 @@ class NodeCache {
   std::vector<std::unique_ptr<Shard>> shards_;
 };
 
+// It says that one node is bad, not that nothing goes any more.
+inline bool is_of_one_node(const Error& error) { return error.is(Errc::io) || error.is(Errc::corrupt); }
+
 // Where tree code takes its nodes from. What a miss means is the source's business: a blocking source reads the device;
 // the source of a parked operation notes what is missing and answers Errc::would_block.
 class NodeSource {

@@ -17,9 +17,6 @@
 
 namespace varve::meta {
 
-// It says that one node is bad, not that nothing goes any more.
-inline bool is_of_one_node(const Error& error) { return error.is(Errc::io) || error.is(Errc::corrupt); }
-
 class NodePacker {
  public:
   NodePacker(NodeSource& source, NodeSink& sink, const MergeOptions& options);
