@@ -1,5 +1,7 @@
 #include "cleaner/bad_blocks.h"
 
+#include <algorithm>
+
 #include "cleaner/mover.h"
 
 namespace varve::cleaner {
@@ -50,6 +52,19 @@ bool BadBlocks::still_pins(SegmentId segment, std::span<const LiveBlock> live, c
   at->second.live = info.live();
   at->second.touched = info.touched;
   return true;
+}
+
+BadBlocks::Counts BadBlocks::count(const log::SegmentTable& segments, bool fills_holes) const {
+  Counts counts;
+  for (const auto& [id, segment] : segments_) {
+    const log::SegmentInfo info = segments.info(id);
+    if (segment.pin == Pin::none || info.state == log::SegmentState::clean || info.live() == 0) continue;
+    const std::uint64_t dead = segments.geometry().blocks - std::min(segments.geometry().blocks, info.live());
+    ++counts.segments;
+    counts.garbage += dead;
+    if (segment.pin == Pin::unmapped || !fills_holes) counts.lost_room += dead;
+  }
+  return counts;
 }
 
 }  // namespace varve::cleaner

@@ -37,6 +37,14 @@ class BadBlocks {
   // This lives in it now. False: none of the bad blocks does, so it is a segment like any other again.
   bool still_pins(SegmentId segment, std::span<const LiveBlock> live, const log::SegmentInfo& info);
 
+  struct Counts {
+    std::uint64_t segments = 0;
+    std::uint64_t garbage = 0;    // dead blocks in them
+    std::uint64_t lost_room = 0;  // of these, what nothing can be written to
+  };
+  // What is pinned now, as far as it is known. `fills_holes`: users' blocks may go there.
+  Counts count(const log::SegmentTable& segments, bool fills_holes) const;
+
  private:
   struct Segment {
     std::map<BlockAddr, std::uint32_t> bad;  // with the CRC, which tells it from what comes to the same place later

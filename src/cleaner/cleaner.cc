@@ -129,10 +129,8 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   round.read = store_.counters().cleaned_blocks_read - read;
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
-  const auto [pinned, pinned_garbage] = bench.count_pinned();
-  pinned_segments_ = pinned;
-  pinned_garbage_ = pinned_garbage;
-  if (pinned) round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
+  count_pinned();
+  if (const std::uint64_t pinned = pinned_segments_) round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
   if (round.moved || !round.emptied.empty()) {
     past.emptied = round.emptied.size();
     past.read = round.read;
@@ -158,6 +156,13 @@ void Cleaner::pin_leftovers() {
     if (is_left) bad_.pin(id, info, BadBlocks::Pin::bad_only);
   }
   emptied_.clear();
+}
+
+void Cleaner::count_pinned() {
+  const BadBlocks::Counts counts = bad_.count(store_.segments(), mount_rules().strategy->fills_holes());
+  pinned_segments_ = counts.segments;
+  pinned_garbage_ = counts.garbage;
+  lost_room_ = counts.lost_room;
 }
 
 // Victims that turned out to hold bad blocks are none any more: others take their place, or whoever waits would be told that

@@ -50,6 +50,9 @@ class Cleaner {
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
   std::uint64_t ahead() const;
 
+  // After a checkpoint: what bad blocks pin may have gone.
+  void count_pinned();
+
   // --- by any thread ---
   // From the next round, or the next write, on. Not inside the gate. Errc::invalid: no such policy; nothing has changed.
   Status set_strategy(std::string_view spelling);
@@ -61,9 +64,11 @@ class Cleaner {
   std::string state() const;
   void set_state(std::string state);
   bool works_when_idle() const;
-  // Segments that bad blocks pin, as the last round knew them, and the dead blocks in them, which can only be written as holes.
+  // Segments that bad blocks pin, as the last round knew them, and the dead blocks in them, which can only be written as holes;
+  // of these, those that the strategy of the mount does not write.
   std::uint64_t pinned_segments() const { return pinned_segments_; }
   std::uint64_t pinned_garbage() const { return pinned_garbage_; }
+  std::uint64_t lost_room() const { return lost_room_; }
   History& history() { return history_; }
   std::string explanation() const;  // of the strategy's latest decision; may be empty
   // A new strategy, and new objects for the other names that are given, else those of the mount. Errc::invalid says what
@@ -84,7 +89,7 @@ class Cleaner {
   meta::Store& store_;
   std::uint64_t meanwhile_ = 0;
   BadBlocks bad_;
-  std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0};
+  std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
   std::vector<SegmentId> emptied_;      // by the last round, and…
   std::uint64_t emptied_since_ = 0;     // …the checkpoint before it
   mutable std::mutex mutex_;  // of the four below; they are replaced, never changed

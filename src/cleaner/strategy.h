@@ -96,6 +96,8 @@ class Strategy {
   virtual void end(meta::Store&) {}
   // Does it use idle time? Then it also gets rounds that are neither for room nor told.
   virtual bool works_when_idle() const { return false; }
+  // Do blocks of users go to the holes of used segments, wherever these are, while it is the mount's strategy?
+  virtual bool fills_holes() const { return false; }
   virtual bool goes_by_files() const { return false; }  // else naming files is a mistake
   // What it decided lately, and why: for `varve status`. Any thread.
   virtual std::string explanation() const { return {}; }

@@ -91,14 +91,6 @@ void Workbench::leave_out_pinned() {
   });
 }
 
-Workbench::PinnedCounts Workbench::count_pinned() {
-  if (outdated_) survey();
-  PinnedCounts counts{pinned_.size() + unmapped_.size(), 0};
-  for (const auto* pinned : {&pinned_, &unmapped_})
-    for (const SegmentFacts& segment : *pinned) counts.garbage += segment.dead();
-  return counts;
-}
-
 // Where the bad blocks are not known one by one (the maps could not be read), any change is a reason to try again.
 bool Workbench::is_pinned(const SegmentFacts& segment) {
   const BadBlocks::Pin pin = bad_.pin_of(segment.id);

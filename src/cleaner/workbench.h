@@ -36,11 +36,6 @@ class Workbench {
   // These last: no victims as long as the bad blocks live, but their holes are as good as others. Without those of which the
   // maps cannot be read.
   std::span<const SegmentFacts> pinned() const { return pinned_; }
-  // How many they are now, and how many dead blocks they have.
-  struct PinnedCounts {
-    std::uint64_t segments = 0, garbage = 0;
-  };
-  PinnedCounts count_pinned();
   const SegmentFacts* find(SegmentId id) const;  // null: it is not among them
 
   std::uint64_t garbage() const;  // blocks that are dead in all of them

@@ -194,6 +194,7 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
     moved = clean_round(waited_for, request);
     if (moved) (void)store_->checkpoint(request);
   }
+  if (cleaner_->pinned_segments()) cleaner_->count_pinned();
   if (moved) cleaner_->note_meanwhile(store_->log_clock() - written_before);
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }

@@ -162,7 +162,8 @@ Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
     const std::uint64_t reserve = std::min(capacity, store.reserve_blocks());
     info.total = capacity - reserve;
     const std::uint64_t used = std::min(info.total, store.charged_blocks());
-    info.free = info.available = (info.total - used) - (info.total - used) / 65;  // a block costs its metadata too
+    const std::uint64_t unused = info.total - used, lost = std::min(unused, a.engine().cleaner().lost_room());
+    info.free = info.available = (unused - lost) - (unused - lost) / 65;  // a block costs its metadata too
     info.inodes_free = info.free;
     info.inodes = store.inodes_in_use() + info.inodes_free;
     return info;

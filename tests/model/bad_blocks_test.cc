@@ -326,6 +326,24 @@ TEST_F(BadBlocks, defragmenting_goes_on_after_a_directory_that_cannot_be_read) {
   EXPECT_FALSE(status().read_only) << status().read_only_reason;
 }
 
+// New files fit in what is said to be free, and that comes to nothing when they do not fit any more.
+TEST_F(BadBlocks, what_is_free_leaves_out_what_they_hold) {
+  for (const std::string& strategy : strategies()) {
+    start(strategy);
+    const auto bad = choose(60);
+    for (const auto& [block, address] : bad) flip_a_bit(address);
+    ASSERT_EQ(overwrite(3), "") << strategy;
+    const std::uint64_t promised = fixture_.available_bytes().value();
+    const auto file = fixture_.make("/new", 0100644);
+    ASSERT_TRUE(file.ok());
+    std::uint64_t written = 0;
+    while (written < kDeviceBytes && fixture_.write(file->ino, written, pattern_bytes(1, 0, kPieceBytes)).ok()) written += kPieceBytes;
+    EXPECT_GE(written + kPieceBytes, promised) << strategy;
+    EXPECT_LE(fixture_.available_bytes().value(), 1U << 20) << strategy;
+    EXPECT_GT(written, 4U << 20) << strategy;
+  }
+}
+
 // What was asked for is done as far as it can be, and the report says why not all of it.
 TEST_F(BadBlocks, cleaning_that_is_asked_for_says_what_it_has_left_alone) {
   for (const char* strategy : {"copying", "compacting", "hole-plugging"}) {

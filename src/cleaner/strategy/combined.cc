@@ -18,6 +18,7 @@ class Combined final : public Strategy {
     if (auto made = make_strategy("threaded:when=short"); made.ok()) threading_ = std::move(*made);
   }
   std::string_view name() const override { return "combined"; }
+  bool fills_holes() const override { return true; }
 
   void begin(meta::Store& store) override {
     if (threading_) threading_->begin(store);

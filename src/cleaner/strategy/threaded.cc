@@ -28,6 +28,7 @@ class Threaded final : public Strategy {
  public:
   Threaded(const ThreadedRules& rules, std::unique_ptr<Strategy> cleaning) : rules_(rules), cleaning_(std::move(cleaning)) {}
   std::string_view name() const override { return "threaded"; }
+  bool fills_holes() const override { return true; }
 
   void begin(meta::Store& store) override {
     meta::ThreadingRules threading;
