@@ -205,7 +205,8 @@ FilesystemStatus Filesystem::status() {
   status.node_cache_misses = store.nodes().misses();
   status.inodes_cached = store.inodes().size();
   status.references = engine_->references().inodes();
-  status.memory_limit_bytes = engine_->options().memory_bytes;
+  status.memory_limit_bytes = engine_->options().memory_limit_bytes;
+  if (!status.memory_limit_bytes) status.memory_limit_bytes = engine_->options().memory_bytes;
   std::tie(status.first_error, status.last_error) = store.errors();
   status.scrub = engine_->scrubber().state();
   return status;

@@ -24,7 +24,8 @@ struct Options {
   std::string victims = "decline";     // how the cleaner chooses segments (cleaner/victim_rule.h)
   std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
   Atime atime = Atime::relative;
-  std::size_t memory_bytes = 256u << 20;
+  std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
+  std::size_t memory_limit_bytes = 0;     // of the whole process, to be shown; 0: the same
   std::uint64_t seal_delay_ms = 5000;       // an acknowledged operation is on its way to the device after this
   std::uint64_t checkpoint_records = 1'000'000;
   Clock* clock = &Clock::system();

@@ -7,7 +7,7 @@
 namespace varve::fuse {
 
 BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part)
-    : kept_{64, 16, 8, keep_bytes / kMaxBytes + 1}, memory_(std::move(memory)), part_(part) {
+    : kept_{64, keep_bytes / 2 / kSizes[1], keep_bytes / 2 / kSizes[2], keep_bytes / kMaxBytes}, memory_(std::move(memory)), part_(part) {
   // Giving back needs no memory.
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf) shelves_[shelf].reserve(kept_[shelf]);
   for (std::size_t at = 0; at + kMaxBytes <= part.size(); at += kMaxBytes) large_.push_back(part.data() + at);

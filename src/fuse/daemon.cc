@@ -18,6 +18,7 @@
 #include "fuse/departure.h"
 #include "fuse/device_transport.h"
 #include "fuse/lifetime.h"
+#include "fuse/memory_plan.h"
 #include "fuse/mount_point.h"
 #include "fuse/mount_table.h"
 #include "fuse/server.h"
@@ -67,8 +68,8 @@ Status open_log(const MountOptions& options, bool foreground) {
 
 // A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
 // it can only get before.
-std::shared_ptr<LargeMemory> protect_process(const MountOptions& options) {
-  auto memory = std::make_shared<LargeMemory>(options.server.request_bytes / 2);
+std::shared_ptr<LargeMemory> protect_process(const MountOptions& options, std::size_t large_bytes) {
+  auto memory = std::make_shared<LargeMemory>(large_bytes);
 #ifdef PR_SET_IO_FLUSHER
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
 #endif
@@ -89,8 +90,12 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
 
 Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
+  const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
+  thrift_heap(plan.bound);
   ServerOptions server = options.server;
-  server.memory = protect_process(options);
+  server.threads = plan.threads;
+  server.request_bytes = plan.request_bytes;
+  server.memory = protect_process(options, plan.large_bytes);
   auto mount = std::make_unique<Mount>();
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
   const std::string source = absolute(arguments.source);
@@ -100,6 +105,8 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), {"varve mount", "at " + directory}));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
+  fs_options.memory_bytes = plan.engine_bytes;
+  fs_options.memory_limit_bytes = plan.bound;
   mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));
   mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
 

@@ -36,15 +36,10 @@ Result<std::uint64_t> parse_number(const char* name, Value value, std::uint64_t 
   return number;
 }
 
-constexpr std::size_t kLeastMemory = 16u << 20;
-
 Status set_memory(MountOptions& o, Value value) {
   const auto bytes = parse_size(value);
-  if (!bytes.ok() || *bytes < kLeastMemory)
-    return bad_value("memory", value, "must be a size of at least 16M, as 256M");
-  o.fs.memory_bytes = *bytes;
-  // Requests get an eighth, and enough for the kernel's background requests at their largest.
-  o.server.request_bytes = std::clamp<std::size_t>(*bytes / 8, 16u << 20, 128u << 20);
+  if (!bytes.ok()) return bad_value("memory", value, "must be a size, as 256M");
+  o.memory_bound = *bytes;
   return {};
 }
 

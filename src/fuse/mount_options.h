@@ -18,6 +18,7 @@ struct MountOptions {
   Wishes wishes;
   ServerOptions server;
   DurableChanges durable;
+  std::size_t memory_bound = 0;           // of the whole daemon; 0: as plan_memory() has it
   bool allow_other = false;
   bool lock_memory = false;               // mlockall(2): the daemon is never paged out
   std::string log_file;                   // instead of the system's log

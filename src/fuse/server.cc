@@ -6,11 +6,6 @@
 
 namespace varve::fuse {
 
-namespace {
-// What the next message is read into, data that wait to be written, and the request that is served.
-constexpr std::size_t kLeastPerThread = 3 * BufferPool::kMaxBytes;
-}  // namespace
-
 Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) : session_(session) {
   const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
   const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "fuse/buffer_pool.h"
 #include "fuse/large_memory.h"
 #include "fuse/placement.h"
 #include "fuse/session.h"
@@ -28,6 +29,9 @@ class Worker;
 
 class Server {
  public:
+  // What the next message is read into, data that wait to be written, and the request that is served.
+  static constexpr std::size_t kLeastPerThread = 3 * BufferPool::kMaxBytes;
+
   // Starts the threads. All three must outlive it.
   Server(Session& session, io::BlockDevice& device, const ServerOptions& options);
   ~Server();  // stop()

@@ -191,7 +191,7 @@ class Lifecycle(unittest.TestCase):
 
     def test_any_number_of_threads_serves(self):
         image = self.made()
-        for options in ("threads=64", "memory=16M,threads=16", "memory=16M,threads=64"):
+        for options in ("threads=64", "memory=32M,threads=1", "memory=130M,threads=16", "memory=500M,threads=64"):
             image.mount(options)
             for i in range(50):
                 (self.dir / f"f{i}").write_text(options)

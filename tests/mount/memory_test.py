@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The daemon in a memory group of its own: where the limit is enough it goes on, where it is not the kernel kills it under load.
-And a daemon that stands still for a while (SIGSTOP), as on a suspended machine. What was synced is there, fsck finds nothing."""
+And a daemon that stands still for a while (SIGSTOP), as on a suspended machine. What was synced is there, fsck finds nothing.
+And that memory= bounds all that the daemon takes, whatever it does."""
 
 import hashlib
+import re
 import threading
 
 from harness import *
@@ -105,6 +107,93 @@ class Loaded(unittest.TestCase):
     def check(self):
         for name, sum_ in self.kept.items():
             self.assertEqual(hashlib.sha256((self.dir / name).read_bytes()).hexdigest(), sum_, name)
+        self.image.check_all()
+
+
+class Bound(unittest.TestCase):
+    """The most that the kernel has ever counted for the daemon (VmHWM) stays below memory=."""
+    NAMES = int(os.environ.get("VARVE_MEMORY_NAMES", "40000"))
+
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("1536M")
+        self.dir = self.image.dir
+
+    def most(self):
+        return int(re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.image.daemon()}/status").read_text())[1]) * 1024
+
+    def at_once(self, work, *numbers):
+        threads = [threading.Thread(target=work, args=(self.dir, n)) for n in numbers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def make_names(self, top, number):
+        for i in range(number, self.NAMES, 4):
+            os.close(os.open(f"{top}/d{i % 20}/file number {i}", os.O_CREAT | os.O_WRONLY))
+
+    def write_long(self, top, number):
+        command("dd", "if=/dev/zero", f"of={top}/long{number}", "bs=1M", "count=120")
+
+    def read_long(self, top, number):
+        command("dd", f"if={top}/long{number}", "of=/dev/null", "bs=1M", "iflag=nocache")
+
+    def write_here_and_there(self, top, number):
+        places = random.Random(number)
+        with open(f"{top}/long{number}", "r+b", buffering=0) as file:
+            for _ in range(30_000):
+                file.seek(places.randrange(120 * 256) * 4096)
+                file.write(b"x" * 4096)
+            os.fsync(file.fileno())
+
+    def remove_names(self, top, number):
+        for i in range(number, 20, 4):
+            shutil.rmtree(top / f"d{i}")
+
+    def go_on(self):
+        for i in range(20):
+            (self.dir / f"d{i}").mkdir()
+        steps = [
+            ("creating files", lambda: self.at_once(self.make_names, 0, 1, 2, 3)),
+            ("listing", lambda: command("ls", "-lR", self.dir)),
+            ("streams", lambda: self.at_once(self.write_long, 0, 1, 2)),
+            ("reading", lambda: self.at_once(self.read_long, 0, 1, 2)),
+            ("random writes", lambda: self.at_once(self.write_here_and_there, 0, 1, 2)),
+            ("cleaning", lambda: command(BIN / "varve", "clean", "-s", "compacting", self.dir)),
+            ("removing", lambda: self.at_once(self.remove_names, 0, 1, 2, 3)),
+            ("random writes again", lambda: self.at_once(self.write_here_and_there, 0, 1, 2)),
+        ]
+        for what, step in steps:
+            step()
+            yield what
+        self.image.kill()
+        command("umount", "-l", self.dir)
+        self.image.mount(self.options)
+        yield "replaying"
+
+    def check_bound(self, mib, threads):
+        self.options = f"memory={mib}M" + (f",threads={threads}" if threads else "")
+        self.image.mount(self.options)
+        for what in self.go_on():
+            self.assertLessEqual(self.most(), mib * MIB, f"{self.options}: {what}")
+        self.image.check_all()
+
+    def test_the_least(self):
+        refused = self.image.mount("memory=1M,threads=1", check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        least = int(re.search(r"at least (\d+)M", refused.stdout + (refused.stderr or ""))[1])
+        self.check_bound(least, 1)
+
+    def test_a_small_one(self):
+        self.check_bound(48, 2)
+
+    def test_the_default(self):
+        self.options = ""
+        self.image.mount()
+        for what in self.go_on():
+            self.assertLessEqual(self.most(), 256 * MIB, what)
         self.image.check_all()
 
 

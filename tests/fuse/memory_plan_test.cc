@@ -1,0 +1,58 @@
+#include "fuse/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fuse/server.h"
+
+namespace varve::fuse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kMiB = 1u << 20;
+
+TEST(MemoryPlan, NothingIsSharedOutTwice) {
+  for (const unsigned threads : {1U, 2U, 4U, 16U, 64U})
+    for (std::size_t bound = 1; bound <= 4096; ++bound) {
+      const auto plan = plan_memory(bound * kMiB, threads);
+      if (!plan.ok()) continue;
+      EXPECT_EQ(plan->threads, threads);
+      EXPECT_GE(plan->request_bytes, threads * Server::kLeastPerThread);
+      EXPECT_LE(2 * plan->request_bytes + plan->engine_bytes / 4 * 3 + 16 * kMiB, bound * kMiB) << bound << " MiB, " << threads;
+      EXPECT_GE(plan->engine_bytes, 7 * kMiB);
+      EXPECT_LE(plan->large_bytes, plan->request_bytes);
+    }
+}
+
+TEST(MemoryPlan, MoreIsNeverLess) {
+  std::size_t engine = 0, requests = 0;
+  for (std::size_t bound = 64; bound <= 4096; ++bound) {
+    const auto plan = plan_memory(bound * kMiB, 2);
+    ASSERT_TRUE(plan.ok()) << bound;
+    EXPECT_GE(plan->request_bytes, requests);
+    EXPECT_GE(plan->engine_bytes + kMiB, engine) << bound;
+    requests = plan->request_bytes;
+    engine = plan->engine_bytes;
+  }
+}
+
+TEST(MemoryPlan, WhatItRefusesItSaysTheLeastOf) {
+  for (const unsigned threads : {1U, 3U, 64U}) {
+    const auto refused = plan_memory(kMiB, threads);
+    ASSERT_TRUE(refused.fails_with(Errc::invalid));
+    const std::string text = refused.error().message();
+    const std::size_t least = std::stoul(text.substr(text.find("at least ") + 9));
+    EXPECT_TRUE(plan_memory(least * kMiB, threads).ok()) << text;
+    EXPECT_FALSE(plan_memory((least - 1) * kMiB, threads).ok()) << text;
+  }
+}
+
+TEST(MemoryPlan, ThreadsThatNobodyHasAskedForGiveWay) {
+  EXPECT_EQ(plan_memory(32 * kMiB, 0).value().threads, 1U);
+  EXPECT_GE(plan_memory(0, 0).value().bound, 256 * kMiB);
+  EXPECT_GT(plan_memory(0, 64).value().bound, 256 * kMiB) << "as many as are asked for fit, if no bound is";
+}
+
+}  // namespace
+}  // namespace varve::fuse
