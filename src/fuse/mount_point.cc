@@ -20,6 +20,7 @@
 
 #include "fuse/mount_table.h"
 #include "fuse/pipe_text.h"
+#include "fuse/umount_table.h"
 
 extern char** environ;
 
@@ -161,6 +162,7 @@ Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& reque
   if (::fuse_session_mount(session, request.directory.c_str()) != 0) return mount_error(request.directory);
   const auto found = find_mount(request.directory);
   mounted->device_ = found ? found->device : "";
+  enter_umount_helper(request.source, request.directory);
   return mounted;
 }
 
@@ -173,6 +175,7 @@ void MountPoint::close() {
   ::fuse_session_destroy(session_);
   session_ = nullptr;
   detach_dead();
+  if (device_ && !find_mount(directory_)) drop_umount_helper(directory_);  // what has been mounted there since has its own
 }
 
 int MountPoint::fd() const { return ::fuse_session_fd(session_); }

@@ -131,5 +131,85 @@ class Umount(unittest.TestCase):
         image.check_all()
 
 
+class UmountProgram(unittest.TestCase):
+    """umount(8) where the helper is installed: in a mount namespace of its own, with a /usr/sbin and a /run of its own."""
+
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("needs root: a mount namespace")
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("512M")
+        self.dir = self.image.dir
+        over = self.image.folder / "over"
+        over.mkdir()
+        prepare = f"""
+            mount -t tmpfs tmpfs {over} && mkdir {over}/upper {over}/work &&
+            mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir={over}/upper,workdir={over}/work /usr/sbin &&
+            mount -t tmpfs tmpfs /run && ln -s {BIN}/umount.fuse.varve /usr/sbin/ && echo ready && exec cat"""
+        ways = " || ".join(f"unshare -m --propagation {way} sh -c '{prepare}' 2>/dev/null" for way in ("private", "unchanged"))
+        self.holder = subprocess.Popen(["sh", "-c", ways], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                       start_new_session=True)
+        self.addCleanup(self.holder.stdout.close)
+        self.addCleanup(self.holder.communicate)
+        if self.holder.stdout.readline() != "ready\n":
+            self.skipTest("cannot make a mount namespace with an overlay over /usr/sbin")
+        children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children").read_text().split()
+        self.inside = ["nsenter", "-m", "-r", "-t", children[0] if children else str(self.holder.pid)]
+
+    def run_inside(self, *words, **more):
+        return command(*self.inside, *words, **more)
+
+    def make_much(self):
+        self.run_inside("python3", "-c", "import os, sys\nfor i in range(20_000): os.symlink('x' * 200, f'{sys.argv[1]}/{i}')",
+                        self.dir)
+
+    def is_mounted(self):
+        return str(self.dir) in self.run_inside("cat", "/proc/self/mounts").stdout
+
+    def test_it_waits_for_the_daemon(self):
+        for way in (["umount"], ["umount", "-v"], ["sh", "-c", f"cd {self.dir.parent}; umount {self.dir.name}", "sh"]):
+            self.run_inside(BIN / "varve", "mount", self.image.path, self.dir)
+            self.run_inside("sh", "-c", f"rm -f {self.dir}/*")
+            self.make_much()
+            daemon = self.image.daemon()
+            leaving = subprocess.Popen([*self.inside, *way, *([self.dir] if way[0] == "umount" else [])], stderr=subprocess.PIPE,
+                                       stdout=subprocess.DEVNULL, text=True)
+            self.addCleanup(leaving.kill)
+            wait_until(lambda: not self.is_mounted(), 60, "it is unmounted")
+            os.kill(daemon, signal.SIGSTOP)  # fails if it has ended before: then 20 000 names are too few
+            time.sleep(1)
+            self.assertIsNone(leaving.poll(), f"{way}: has not waited")
+            os.kill(daemon, signal.SIGCONT)
+            self.assertEqual(leaving.communicate(timeout=60)[1], "")
+            self.assertEqual(leaving.returncode, 0)
+            self.assertEqual(processes_of(self.image.path), [])
+            self.assertNotIn(str(self.dir), self.run_inside("cat", "/run/mount/utab").stdout)
+            self.image.fsck("--data")
+
+    def test_nothing_of_ours_is_left_behind(self):
+        self.run_inside(BIN / "varve", "mount", self.image.path, self.dir)
+        self.assertIn("uhelper=fuse.varve", self.run_inside("cat", "/run/mount/utab").stdout)
+        self.run_inside("umount", "-i", self.dir)  # without the helper
+        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon has ended")
+        self.assertNotIn(str(self.dir), self.run_inside("cat", "/run/mount/utab").stdout)
+
+    def test_a_bind_mount_of_a_file(self):
+        self.run_inside(BIN / "varve", "mount", self.image.path, self.dir)
+        self.run_inside("sh", "-c", f"echo kept > {self.dir}/file")
+        bound = self.image.folder / "bound file"
+        bound.write_text("")
+        for way in (["umount"], [BIN / "varve", "umount"]):
+            self.run_inside("mount", "--bind", self.dir / "file", bound)
+            done = self.run_inside(*way, bound)
+            self.assertIn(f"still mounted at {self.dir}", done.stderr)
+        self.run_inside("mount", "--bind", self.dir / "file", bound)
+        self.run_inside("umount", self.dir)
+        self.assertEqual(self.run_inside("cat", bound).stdout, "kept\n")
+        self.run_inside("umount", bound)  # the last one: nobody is left to be asked
+        self.assertEqual(processes_of(self.image.path), [])
+        self.image.fsck("--data")
+
+
 if __name__ == "__main__":
     main()

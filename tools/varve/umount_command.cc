@@ -68,10 +68,16 @@ Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
   return {};
 }
 
-// The kernel keeps even root out of what a user has mounted for himself alone, but lets root unmount it.
+// The kernel keeps even root out of what a user has mounted for himself alone, but lets root unmount it. And a bind mount of a file
+// has nobody to ask: it may be one that waits when it is opened.
 Status ask_or_guess(const fuse::MountEntry& mounted, Daemon& daemon) {
   const Status asked = ask(mounted, daemon);
-  if (!asked.fails_with(Errc::access) || ::geteuid() != 0) return asked;
+  if (asked.fails_with(Errc::not_directory)) {
+    const auto other = fuse::find_other_mount(mounted);
+    if (other && ask(*other, daemon).ok()) return {};
+  } else if (!asked.fails_with(Errc::access) || ::geteuid() != 0) {
+    return asked;
+  }
   daemon.source = mounted.source;
   daemon.read_only = mounted.read_only;
   return {};
