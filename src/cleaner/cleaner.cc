@@ -130,7 +130,8 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
   count_pinned();
-  if (const std::uint64_t pinned = pinned_segments_) round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
+  if (const std::uint64_t pinned = pinned_segments_)
+    round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
   if (round.moved || !round.emptied.empty()) {
     past.emptied = round.emptied.size();
     past.read = round.read;

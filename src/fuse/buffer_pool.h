@@ -56,7 +56,8 @@ class BufferPool {
   static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
   static constexpr std::size_t kMaxBytes = kSizes.back();
 
-  // `keep_bytes`: of the largest size that stay mapped; of the others as many in all. Buffers of that size come from `part` of `memory` first.
+  // `keep_bytes`: of the largest size that stay mapped; of the others as many in all. Buffers of the largest size come from
+  // `part` of `memory` first.
   explicit BufferPool(std::size_t keep_bytes = 4u << 20, std::shared_ptr<LargeMemory> memory = nullptr,
                       std::span<std::byte> part = {});
   ~BufferPool();

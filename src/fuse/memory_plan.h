@@ -15,9 +15,9 @@ struct MemoryPlan {
   std::size_t engine_bytes = 0;   // fs::Options::memory_bytes
 };
 
-// Of `bound` bytes for the whole process, as the kernel counts them (VmHWM); 0: 256 MiB, or what the threads need. `threads`: 0 for one per CPU, at most
-// ServerOptions::kMaxThreads, and fewer where memory is short. Errc::invalid: the bound cannot hold so many; the message says
-// the least that can.
+// Of `bound` bytes for the whole process, as the kernel counts them (VmHWM); 0: 256 MiB, or what the threads need.
+// `threads`: 0 for one per CPU, at most ServerOptions::kMaxThreads, and fewer where memory is short. Errc::invalid: the bound
+// cannot hold so many; the message says the least that can.
 Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads);
 
 // Under a small bound the allocator keeps little of what has been freed. Before any thread is started.
