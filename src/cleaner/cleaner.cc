@@ -10,6 +10,11 @@
 
 namespace varve::cleaner {
 
+namespace {
+// A round for want of room goes on for so long, and so many times as long as settling it takes; then for one segment more.
+constexpr std::uint64_t kShortRoundNs = 200'000'000, kTimesSettling = 3;
+}  // namespace
+
 Result<std::unique_ptr<Cleaner>> Cleaner::make(meta::Store& store, const RuleNames& names) {
   std::unique_ptr<Cleaner> cleaner(new Cleaner(store));
   TRY(cleaner->set_victims(names.victims));
@@ -103,6 +108,12 @@ Round Cleaner::run_round(bool waited_for) {
   task.wanted = ahead() * store_.segments().geometry().blocks;
   task.waited_for = waited_for;
   task.users_meanwhile = meanwhile_;
+  task.late = [this, end = std::uint64_t{0}]() mutable {
+    const std::uint64_t now = store_.clock().monotonic_ns();
+    if (!end) end = now + std::max(kShortRoundNs, kTimesSettling * settling_ns_);
+    return now >= end;
+  };
+  (void)task.late();  // the time begins
   return run_round(task, mount_rules());
 }
 

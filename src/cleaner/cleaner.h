@@ -47,6 +47,10 @@ class Cleaner {
   // So many blocks users wrote from the start of the last round until it was settled: the next one leaves them room.
   void note_meanwhile(std::uint64_t blocks) { meanwhile_ = blocks; }
 
+  // So long the checkpoint took that settled the last round. The next round moves what can be moved in a few times that: those
+  // who wait for room get some soon, and most of the time still goes into moving.
+  void note_settling(std::uint64_t ns) { settling_ns_ = ns; }
+
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
   std::uint64_t ahead() const;
 
@@ -87,7 +91,7 @@ class Cleaner {
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
   meta::Store& store_;
-  std::uint64_t meanwhile_ = 0;
+  std::uint64_t meanwhile_ = 0, settling_ns_ = 0;
   BadBlocks bad_;
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
   std::vector<SegmentId> emptied_;      // by the last round, and…

@@ -78,19 +78,26 @@ Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad) {
     const meta::Gate::Pass pass(store_.gate());
     if (!store_.may_move({})) return Errc::no_space;
   }
-  return in_batches(blocks, &Mover::move_batch);
+  return in_batches(blocks, &Mover::move_batch, false, {});
 }
 
 template <class Item>
-Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>)) {
+Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
+                         const std::function<bool()>& stop) {
   const std::uint64_t began = store_.clock().monotonic_ns();
   write_ns_ = 0;
   bad_ = 0;
   Status status;
-  for (std::size_t at = 0; at < items.size() && status.ok(); at += buffer_)
-    status = (this->*one)(items.subspan(at, std::min(buffer_, items.size() - at)));
+  stopped_ = false;
+  std::size_t at = 0;
+  while (at < items.size() && status.ok() && !stopped_) {
+    const auto batch = items.subspan(at, std::min(small_lots ? plugs_at_once() : buffer_, items.size() - at));
+    status = (this->*one)(batch);
+    at += batch.size();
+    stopped_ = at < items.size() && stop && stop();
+  }
   const std::uint64_t took = store_.clock().monotonic_ns() - began;
-  if (status.ok()) store_.io().write_cost().observe_handling(items.size(), look_up_ns_ + took - write_ns_);
+  if (status.ok()) store_.io().write_cost().observe_handling(at, look_up_ns_ + took - write_ns_);
   look_up_ns_ = 0;
   return status;
 }
@@ -195,9 +202,16 @@ Status Mover::write_batch(std::size_t blocks) {
 
 // --- into holes -------------------------------------------------------------------------------------------------------
 
-Status Mover::plug(std::span<const Plug> plugs) {
+Status Mover::plug(std::span<const Plug> plugs, const std::function<bool()>& stop) {
   beside_bad_ = Sound::moved;
-  return in_batches(plugs, &Mover::plug_batch);
+  return in_batches(plugs, &Mover::plug_batch, true, stop);
+}
+
+// What the device writes in a fifth of a second, here and there; others wait behind it. A few where that is not known.
+std::size_t Mover::plugs_at_once() const {
+  constexpr std::size_t kFew = 2 * log::WriteCost::kPieces;
+  constexpr std::uint64_t kLong = 200'000'000;
+  return std::clamp<std::size_t>(store_.io().write_cost().scattered_within(kLong), std::min(kFew, buffer_), buffer_);
 }
 
 // All of a batch at once: in flight from before a checkpoint could freeze until each is named by a record, or dropped.

@@ -2,6 +2,7 @@
 // move (H34, H35). A bad block, one that cannot be read or is damaged, is not moved; it pins its segment and is reported.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cleaner/bad_blocks.h"
@@ -51,7 +52,9 @@ class Mover {
   Status move(std::span<const LiveBlock> blocks, Sound beside_bad = Sound::moved);
   // Moves them into holes of segments that the caller has opened (SegmentTable::open_holes), whatever their groups; no two
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
-  Status plug(std::span<const Plug> plugs);
+  // In small lots: between these it stops when `stop`, if there is one, says so.
+  Status plug(std::span<const Plug> plugs, const std::function<bool()>& stop = {});
+  bool stopped() const { return stopped_; }  // the last plug, before its end
   // How many blocks of the last move or plug stay where they are because they are bad.
   std::size_t bad() const { return bad_; }
   // Can anything be read? If not, a block that cannot says nothing about itself.
@@ -74,9 +77,11 @@ class Mover {
   // Carries the batch out, which writes so many blocks.
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
-  // Has `one` move a bufferful after the other, and notes what that took beside the writes (log/write_cost.h).
+  std::size_t plugs_at_once() const;
+  // Has `one` move a bufferful after the other, or in lots of plugs_at_once(), and notes what that took beside the writes (log/write_cost.h).
   template <class Item>
-  Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>));
+  Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
+                    const std::function<bool()>& stop);
 
   meta::Store& store_;
   const std::size_t buffer_;
@@ -85,6 +90,7 @@ class Mover {
   BadBlocks* const known_;
   Sound beside_bad_ = Sound::moved;
   std::size_t bad_ = 0;
+  bool stopped_ = false;
   std::uint64_t nodes_beside_ = 0;
   std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
 };

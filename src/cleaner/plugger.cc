@@ -103,7 +103,7 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
   for (const PlugMove& move : done.plan.moves) moves.emplace(move.from, move);
   std::set<SegmentId> written;
   for (const std::size_t number : done.plan.emptied) {
-    if (stop && stop()) return {};
+    if (!written.empty() && stop && stop()) return {};
     std::vector<Plug> plugs;
     for (const LiveBlock& block : intent.live[number]) {
       const PlugMove& move = std::prev(moves.upper_bound(block.address))->second;
@@ -112,10 +112,11 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
     }
     store_.segments().set_being_cleaned(sources[number].id, true);
     store_.plan_evacuation(intent.nodes[number]);
-    const Status plugged = mover_.plug(plugs);
-    if (!plugged.ok() || mover_.bad()) store_.cancel_evacuation(intent.nodes[number]);
+    const Status plugged = mover_.plug(plugs, stop);
+    if (!plugged.ok() || mover_.bad() || mover_.stopped()) store_.cancel_evacuation(intent.nodes[number]);
     TRY(Status(plugged));
     done.destinations = written.size();
+    if (mover_.stopped()) return {};
     if (mover_.bad()) {
       done.pinned.push_back(sources[number].id);
       continue;

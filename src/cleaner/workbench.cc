@@ -78,6 +78,10 @@ void Workbench::survey() {
   leave_out_pinned();
 }
 
+void Workbench::leave_out(std::span<const SegmentId> emptied) {
+  std::erase_if(facts_, [&](const SegmentFacts& segment) { return std::ranges::count(emptied, segment.id) > 0; });
+}
+
 // --- bad blocks -----------------------------------------------------------------------------------------------------------
 
 void Workbench::leave_out_pinned() {
@@ -239,7 +243,7 @@ std::uint8_t Workbench::group_of(const LiveBlock& block, const SegmentFacts& fro
 
 void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group) {
   for (SegmentId victim : victims.ids) {
-    if (task_.stopped()) return;
+    if (task_.ends(!round.emptied.empty())) return;
     const SegmentFacts* segment = find(victim);
     // A plugin may say anything.
     if (!segment || std::find(round.emptied.begin(), round.emptied.end(), victim) != round.emptied.end()) continue;

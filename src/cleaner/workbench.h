@@ -36,6 +36,7 @@ class Workbench {
   // These last: no victims as long as the bad blocks live, but their holes are as good as others. Without those of which the
   // maps cannot be read.
   std::span<const SegmentFacts> pinned() const { return pinned_; }
+  void leave_out(std::span<const SegmentId> emptied);  // they are no victims any more
   const SegmentFacts* find(SegmentId id) const;  // null: it is not among them
 
   std::uint64_t garbage() const;  // blocks that are dead in all of them

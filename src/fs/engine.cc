@@ -172,6 +172,14 @@ bool Engine::cleaning_helps() {
   return options_.cleaner && segments.clean() + segments.reclaimable() <= store_->low_water() + cleaner_->ahead();
 }
 
+// The checkpoint that makes room of what a round has moved.
+Status Engine::settle(const meta::Store::CheckpointRequest& request) {
+  const std::uint64_t began = store_->clock().monotonic_ns();
+  Status status = store_->checkpoint(request);
+  cleaner_->note_settling(store_->clock().monotonic_ns() - began);
+  return status;
+}
+
 // False: there was nothing to move, so no checkpoint is needed for it.
 bool Engine::clean_round(bool waited_for, meta::Store::CheckpointRequest& request) {
   cleaner::Round round = cleaner_->run_round(waited_for);
@@ -188,11 +196,11 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
   const bool pointless = low && !moved && segments.reclaimable() == 0 && (!wanted || !store_->dirty());
   if (pointless) store_->note_pointless_round();
-  else (void)store_->checkpoint(request);
+  else (void)settle(request);
   // The delta may have kept the room that moving needs; now it is merged.
   if (low && !pointless && !moved && cleaning_helps()) {
     moved = clean_round(waited_for, request);
-    if (moved) (void)store_->checkpoint(request);
+    if (moved) (void)settle(request);
   }
   if (cleaner_->pinned_segments()) cleaner_->count_pinned();
   if (moved) cleaner_->note_meanwhile(store_->log_clock() - written_before);

@@ -85,6 +85,7 @@ class Engine {
   std::chrono::nanoseconds clean_job_step();
   bool idle_work_is_left();
   void use_idle_time();
+  Status settle(const meta::Store::CheckpointRequest& request);
   bool clean_round(bool waited_for, meta::Store::CheckpointRequest& request);
   void after();
   enum class Reaper : std::uint8_t { waiting, hurried };  // may it wait for a checkpoint to free memory?

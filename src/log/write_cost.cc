@@ -5,7 +5,8 @@
 namespace varve::log {
 
 // The mean of the first ones, then an exponential one over some thirty.
-void WriteCost::Mean::add(double value) {
+void WriteCost::Mean::add(double value, std::uint64_t took) {
+  spent += took;
   const double weight = 1.0 / static_cast<double>(std::min<std::uint64_t>(++samples, 32));
   ns += weight * (value - ns);
 }
@@ -15,23 +16,23 @@ void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint6
   std::lock_guard lock(mutex_);
   const double per_block = static_cast<double>(ns) / blocks;
   if (blocks >= requests * kMany) {
-    sequential_.add(per_block);
+    sequential_.add(per_block, ns);
     if (++since_scattered_ >= kForgotten) scattered_ = {};
   } else if (requests >= kPieces && blocks <= requests * kFew) {
-    scattered_.add(per_block);
+    scattered_.add(per_block, ns);
     since_scattered_ = 0;
   }
 }
 
 void WriteCost::observe_read(std::uint64_t ns) {
   std::lock_guard lock(mutex_);
-  reads_.add(static_cast<double>(ns));
+  reads_.add(static_cast<double>(ns), 0);
 }
 
 void WriteCost::observe_handling(std::uint64_t blocks, std::uint64_t ns) {
   if (blocks == 0) return;
   std::lock_guard lock(mutex_);
-  handling_.add(static_cast<double>(ns) / static_cast<double>(blocks));
+  handling_.add(static_cast<double>(ns) / static_cast<double>(blocks), 0);
 }
 
 double WriteCost::handling() const {
@@ -42,6 +43,21 @@ double WriteCost::handling() const {
 bool WriteCost::is_measured() const {
   std::lock_guard lock(mutex_);
   return comparable(scattered_);
+}
+
+bool WriteCost::knows_in_row() const {
+  std::lock_guard lock(mutex_);
+  return sequential_.known();
+}
+
+bool WriteCost::knows_scattered() const {
+  std::lock_guard lock(mutex_);
+  return scattered_.known();
+}
+
+std::uint64_t WriteCost::scattered_within(std::uint64_t ns) const {
+  std::lock_guard lock(mutex_);
+  return scattered_.known() ? static_cast<std::uint64_t>(static_cast<double>(ns) / std::max(scattered_.ns, 1.0)) : 0;
 }
 
 bool WriteCost::seeks() const {

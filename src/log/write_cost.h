@@ -31,18 +31,24 @@ class WriteCost {
   // Time for a segment's worth of blocks written few at a time, over that in a row; at least 1.
   double factor() const;
   bool is_measured() const;
+  bool knows_in_row() const;
+  bool knows_scattered() const;
+  // So many blocks, few at a time, are written in about that time; 0: not known.
+  std::uint64_t scattered_within(std::uint64_t ns) const;
   // Has it been seen that reads here and there are slow?
   bool seeks() const;
 
  private:
+  // So many say something, and fewer if they took so long: where writes are that dear nobody waits for more of them.
   static constexpr unsigned kLeastSamples = 8;
+  static constexpr std::uint64_t kLongNs = 100'000'000;
   // So many batches in a row later nobody knows any more what scattered ones would cost: they get another chance.
   static constexpr unsigned kForgotten = 4096;
   struct Mean {  // moving
     double ns = 0;
-    std::uint64_t samples = 0;
-    void add(double value);
-    bool known() const { return samples >= kLeastSamples; }
+    std::uint64_t samples = 0, spent = 0;
+    void add(double value, std::uint64_t took);
+    bool known() const { return samples >= kLeastSamples || spent >= kLongNs; }
   };
   // Can be compared with sequential writes.
   bool comparable(const Mean& mean) const { return mean.known() && sequential_.known() && sequential_.ns > 0; }

@@ -177,6 +177,25 @@ TEST(Decision, always_says_why) {
       }
 }
 
+TEST(Trial, is_made_only_where_it_can_change_the_decision) {
+  Situation s;
+  s.has_plugging = true;
+  s.victims_live = 0.8;
+  s.write_factor = 100;
+  s.knows_in_row = s.knows_scattered = false;
+  EXPECT_EQ(trial_before(s), Trial::copy);
+  s.knows_in_row = true;
+  EXPECT_EQ(trial_before(s), Trial::plug);
+  s.victims_live = 0.1;
+  EXPECT_EQ(trial_before(s), Trial::none) << "copying is cheaper on any device";
+  s.victims_live = 0.8;
+  s.for_room = false;
+  EXPECT_EQ(trial_before(s), Trial::none) << "there is time, and it may be somebody's battery";
+  s.for_room = true;
+  s.has_plugging = false;
+  EXPECT_EQ(trial_before(s), Trial::none);
+}
+
 // --- power ----------------------------------------------------------------------------------------------------------------
 
 class PowerSource : public ::testing::Test {
@@ -262,6 +281,17 @@ TEST(WriteCost, learns_nothing_from_requests_of_middle_size_or_few_of_them) {
     cost.observe(1, 64, 640'000);
   }
   EXPECT_FALSE(cost.is_measured());
+}
+
+TEST(WriteCost, is_known_soon_where_writes_are_dear) {
+  log::WriteCost cost(false);
+  cost.observe(16, 16, 16 * 280'000'000ULL);
+  EXPECT_TRUE(cost.knows_scattered());
+  EXPECT_FALSE(cost.knows_in_row());
+  EXPECT_EQ(cost.scattered_within(2'800'000'000), 10U);
+  cost.observe(1, 64, 64 * 2'000'000ULL);
+  EXPECT_TRUE(cost.is_measured());
+  EXPECT_NEAR(cost.factor(), 140, 1);
 }
 
 TEST(WriteCost, forgets_what_scattered_writes_cost_when_there_are_none_for_long) {

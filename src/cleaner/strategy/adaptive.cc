@@ -1,11 +1,14 @@
 // Adaptive (ScherlFS, section on further work): before each round it looks at how full what could be cleaned is, what scattered
 // writes cost on this device, how much is clean already, whether there is time, and whether the machine runs on its battery;
 // then it chooses a strategy and how far that goes. What it decided, and why, is in the status.
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <mutex>
 
 #include <fmt/format.h>
 
+#include "cleaner/plugger.h"
 #include "cleaner/registry.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/decision.h"
@@ -39,6 +42,14 @@ class Adaptive final : public Strategy {
   }
 
   Round run(Workbench& bench) override {
+    std::vector<SegmentId> emptied = try_out(bench);
+    Round round = run_rest(bench);
+    round.emptied.insert(round.emptied.begin(), emptied.begin(), emptied.end());
+    return round;
+  }
+
+  // As run(), when the device is known as far as it can be.
+  Round run_rest(Workbench& bench) {
     Situation now = situation(bench);
     Round round = run_once(bench, decide(now));
     if (!round.finished || round.moved || !round.emptied.empty() || now.victims_live == 1) return round;
@@ -77,6 +88,52 @@ class Adaptive final : public Strategy {
       case Decision::Kind::defragment: return "defragmenting";
       default: return "copying";
     }
+  }
+
+  // One segment by each strategy of which the cost is only assumed, as far as a moment goes.
+  std::vector<SegmentId> try_out(Workbench& bench) {
+    std::vector<SegmentId> emptied;
+    for (Trial last = Trial::none;;) {
+      const Trial trial = trial_before(situation(bench));
+      if (trial == Trial::none || trial == last) return emptied;
+      last = trial;
+      if (!try_one(bench, trial, emptied)) return emptied;
+    }
+  }
+
+  // False: there was nothing to try it with.
+  static bool try_one(Workbench& bench, Trial trial, std::vector<SegmentId>& emptied) {
+    const auto victims = bench.choose_worthwhile();
+    if (!victims) return false;
+    const auto is_of_files = [&](SegmentId id) {
+      const SegmentFacts* segment = bench.find(id);
+      return segment && !segment->holds_nodes;
+    };
+    const auto chosen = std::ranges::find_if(victims->ids, is_of_files);
+    if (chosen == victims->ids.end()) return false;
+    bench.tell("finding out what writes cost on this device");
+    if (trial == Trial::copy) {
+      Round round;
+      Victims one;
+      one.ids = {*chosen};
+      bench.empty(one, round);
+      note_emptied(bench, round.emptied, emptied);
+      return !round.failure;
+    }
+    std::vector<SegmentFacts> others;
+    std::ranges::copy_if(bench.facts(), std::back_inserter(others), [&](const SegmentFacts& s) { return s.id != *chosen && is_of_files(s.id); });
+    const log::WriteCost& cost = bench.store().io().write_cost();
+    Plugger plugger(bench.store(), bench.mover(), {});
+    const auto done = plugger.run({bench.find(*chosen), 1}, others, [&] { return cost.knows_scattered(); });
+    if (!done.ok()) return false;
+    note_emptied(bench, done->emptied, emptied);
+    for (SegmentId segment : done->pinned) bench.pin(segment);
+    return true;
+  }
+
+  static void note_emptied(Workbench& bench, const std::vector<SegmentId>& fresh, std::vector<SegmentId>& emptied) {
+    emptied.insert(emptied.end(), fresh.begin(), fresh.end());
+    bench.leave_out(fresh);
   }
 
   Round run_once(Workbench& bench, const Decision& decision) {
@@ -150,6 +207,8 @@ class Adaptive final : public Strategy {
     const log::WriteCost& cost = bench.store().io().write_cost();
     s.write_factor = cost.factor();
     s.handling = cost.handling();
+    s.knows_in_row = cost.knows_in_row();
+    s.knows_scattered = cost.knows_scattered();
     s.seeks = cost.seeks();
     s.metadata = bench.metadata_share(victims);
     s.has_plugging = registry().strategies.contains("hole-plugging");

@@ -78,6 +78,14 @@ double plugging_pays_from(double write_factor, double metadata, double handling)
   return std::clamp((write_factor - 1.0) / (std::max(write_factor, 1.0) + metadata + handling), 0.0, 1.0);
 }
 
+// Plugging would pay if scattered writes cost no more than twice as much: a device on which they do is not known before.
+Trial trial_before(const Situation& s) {
+  constexpr double kCheapScattered = 2;
+  const bool is_choice = s.has_plugging && s.victims_live < 1 && s.victims_live > plugging_pays_from(kCheapScattered, s.metadata, s.handling);
+  if (!is_choice || !s.for_room) return Trial::none;
+  return !s.knows_in_row ? Trial::copy : !s.knows_scattered ? Trial::plug : Trial::none;
+}
+
 Decision decide(const Situation& s) {
   if (s.for_room) return s.victims_live < 1 ? copy_or_plug(s, "room is needed") : rest("no segment is worth cleaning");
   return s.told ? when_told(s) : when_idle(s);

@@ -24,6 +24,7 @@ struct Situation {
   double write_factor = 1;  // k
   double metadata = 0;      // m
   double handling = 1;      // c
+  bool knows_in_row = true, knows_scattered = true;  // the two of which k is made have been measured; else it is assumed
   bool seeks = false;       // it has been seen that reading here and there is slow
   bool has_plugging = false;  // there is such a strategy
 };
@@ -38,6 +39,10 @@ struct Decision {
 };
 
 Decision decide(const Situation& situation);
+
+// What must be tried before the device can be judged: k is assumed, and where it might be another, another strategy is better.
+enum class Trial : std::uint8_t { none, copy, plug };
+Trial trial_before(const Situation& situation);
 
 // (k-1)/(k+m+c): the live share from which plugging holes is cheaper than copying.
 double plugging_pays_from(double write_factor, double metadata, double handling);

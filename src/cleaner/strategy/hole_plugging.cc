@@ -114,7 +114,7 @@ class HolePlugging final : public Strategy {
 
   static void plug(Workbench& bench, Plugger& plugger, const Field& field, Round& round) {
     bench.tell(fmt::format("plugging holes with what lives in {} segments", field.sources.size()));
-    auto done = plugger.run(field.sources, field.others, bench.task().stop);
+    auto done = plugger.run(field.sources, field.others, [&] { return bench.task().ends(true); });
     if (!done.ok()) {
       spdlog::warn("hole-plugging: {}", done.error().message());
       round.why = done.error().message();

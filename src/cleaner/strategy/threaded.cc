@@ -54,7 +54,7 @@ class Threaded final : public Strategy {
     meta::Store& store = bench.store();
     const std::uint64_t count = store.segments().geometry().count;
     std::uint64_t moved = 0;
-    for (std::uint64_t i = 0; i < std::min(count, kLookAhead) && moved < kMostMovedAside && !bench.task().stopped(); ++i) {
+    for (std::uint64_t i = 0; i < std::min(count, kLookAhead) && moved < kMostMovedAside && !bench.task().ends(moved > 0); ++i) {
       const SegmentFacts* segment = bench.find(SegmentId{(store.threading().cursor().v + i) % count});
       if (!segment || segment->holds_nodes) continue;
       const auto here = move_aside(bench, *segment);

@@ -1,0 +1,156 @@
+// A device that is not what it says: the adaptive strategy finds out in seconds of the device's time, and writers wait no longer
+// than one round takes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "fs/engine.h"
+#include "io/mem_device.h"
+#include "log/write_cost.h"
+#include "support/fs_fixture.h"
+#include "support/pattern.h"
+#include "support/timed_device.h"
+
+namespace varve::test {
+namespace {
+
+constexpr std::uint64_t kBytes = 256u << 20, kPiece = 2 * kBlockSize;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+// A virtual disk on a slow host: anything takes a while, wherever it is.
+std::uint64_t virtual_disk(const io::IoRequest& request) { return 300'000 + request.length * 5; }
+
+std::uint64_t virtual_disk_of_a_slow_host(const io::IoRequest& request) {
+  return request.kind == io::IoKind::read ? 6'000'000 : virtual_disk(request);  // which tells nothing about its writes
+}
+
+// A cheap card: in a row it is quick, elsewhere it copies an allocation unit; five of them are open at a time.
+class Card {
+ public:
+  std::uint64_t operator()(const io::IoRequest& request) {
+    constexpr std::uint64_t kUnit = 1u << 20, kCopy = 70'000'000;
+    const std::uint64_t transfer = 60'000 + request.length * 66;
+    if (request.kind != io::IoKind::write) return request.kind == io::IoKind::read ? transfer : 60'000;
+    const std::uint64_t end = request.offset + request.length;
+    const auto open = std::ranges::find(ends_, request.offset);
+    if (open != ends_.end()) {
+      *open = end;
+      return transfer;
+    }
+    const auto same = std::ranges::find(ends_, request.offset / kUnit, [](std::uint64_t at) { return (at - 1) / kUnit; });
+    if (same != ends_.end()) ends_.erase(same);
+    if (ends_.size() == 5) ends_.pop_front();
+    ends_.push_back(end);
+    return transfer + (request.offset % kUnit ? kCopy : 0);
+  }
+
+ private:
+  std::deque<std::uint64_t> ends_;
+};
+
+class Disk {
+ public:
+  std::uint64_t operator()(const io::IoRequest& request) {
+    const bool seeks = request.length && request.offset != head_;
+    if (request.length) head_ = request.offset + request.length;
+    return (seeks ? 9'000'000 : 50'000) + request.length * 12;
+  }
+
+ private:
+  std::uint64_t head_ = 0;
+};
+
+struct Judged {
+  double assumed = 0, factor = 0;
+  double seconds = 0;       // of the device's time, from the first cleaning until the cost was known
+  double longest_wait = 0;  // s, of a write
+  double mean_wait = 0;
+  std::string explanation;
+};
+
+// Overwrites here and there with the device 85 % full.
+void judge(bool says_it_rotates, TimedDevice::Model model, Judged& judged) {
+  ManualClock clock;
+  SeededRandom random{5};
+  io::MemDevice memory(kBytes);
+  TimedDevice device(memory, clock, says_it_rotates, std::move(model));
+  ASSERT_TRUE(make_image(memory, {.segment_blocks = 256}).ok());
+  FsFixture fixture(device, test_options(clock, random));
+  ASSERT_TRUE(fixture.mount().ok());
+  const log::WriteCost& cost = fixture.store().io().write_cost();
+  judged.assumed = cost.factor();
+  const auto file = fixture.make("/f", 0100644);
+  ASSERT_TRUE(file.ok());
+  const std::uint64_t room = fixture.available_bytes().value() / 100 * 88 / kPiece;
+  for (std::uint64_t i = 0; i < room; ++i) ASSERT_TRUE(fixture.write(file->ino, i * kPiece, pattern_bytes(1, 0, kPiece)).ok());
+  std::uint64_t began = 0, known = 0, waited = 0, writes = 0, longest = 0;
+  for (std::uint64_t i = 0; i < room; ++i) {
+    const std::uint64_t before = clock.monotonic_ns();
+    ASSERT_TRUE(fixture.write(file->ino, random.next() % room * kPiece, pattern_bytes(1, 0, kPiece)).ok());
+    if (i % 64 == 0) {
+      ASSERT_TRUE(fixture.seal().ok());
+    }
+    const std::uint64_t took = clock.monotonic_ns() - before;
+    if (!began && fixture.fs().status().segments_cleaned) began = before;
+    if (!began) continue;
+    if (!known && cost.is_measured()) known = clock.monotonic_ns();
+    waited += took;
+    longest = std::max(longest, took);
+    ++writes;
+  }
+  ASSERT_GT(began, 0U) << "nothing was cleaned";
+  ASSERT_GT(known, 0U) << "it is still assumed";
+  judged.factor = cost.factor();
+  judged.seconds = static_cast<double>(known - began) / kSecond;
+  judged.longest_wait = static_cast<double>(longest) / kSecond;
+  judged.mean_wait = static_cast<double>(waited) / kSecond / static_cast<double>(writes);
+  judged.explanation = fixture.fs().status().strategy_explanation;
+}
+
+TEST(Judging, a_virtual_disk_that_says_that_it_rotates) {
+  Judged judged;
+  judge(true, virtual_disk, judged);
+  EXPECT_GT(judged.assumed, 50);
+  EXPECT_LT(judged.factor, 15);
+  EXPECT_LT(judged.seconds, 5);
+  EXPECT_LT(judged.longest_wait, 2);
+  EXPECT_TRUE(judged.explanation.starts_with("plugging")) << judged.explanation;
+}
+
+TEST(Judging, a_virtual_disk_on_a_slow_host_that_says_that_it_rotates) {
+  Judged judged;
+  judge(true, virtual_disk_of_a_slow_host, judged);
+  EXPECT_LT(judged.factor, 15);
+  EXPECT_LT(judged.seconds, 10);
+  EXPECT_LT(judged.longest_wait, 5);
+  EXPECT_LT(judged.mean_wait, 0.002);
+}
+
+TEST(Judging, a_cheap_card_that_says_nothing) {
+  Judged judged;
+  judge(false, Card(), judged);
+  EXPECT_LT(judged.assumed, 10);
+  EXPECT_GT(judged.factor, 30);
+  EXPECT_LT(judged.seconds, 15);
+  EXPECT_LT(judged.longest_wait, 8);
+  EXPECT_TRUE(judged.explanation.starts_with("copying")) << judged.explanation;
+}
+
+TEST(Judging, a_disk_that_does_not_say_that_it_rotates) {
+  Judged judged;
+  judge(false, Disk(), judged);
+  EXPECT_GT(judged.factor, 15);
+  EXPECT_LT(judged.longest_wait, 5);
+  EXPECT_TRUE(judged.explanation.starts_with("copying")) << judged.explanation;
+}
+
+TEST(Judging, a_disk_that_does) {
+  Judged judged;
+  judge(true, Disk(), judged);
+  EXPECT_GT(judged.factor, 15);
+  EXPECT_LT(judged.longest_wait, 5);
+}
+
+}  // namespace
+}  // namespace varve::test
