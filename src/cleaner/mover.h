@@ -78,7 +78,8 @@ class Mover {
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
   std::size_t plugs_at_once() const;
-  // Has `one` move a bufferful after the other, or in lots of plugs_at_once(), and notes what that took beside the writes (log/write_cost.h).
+  // Has `one` move a bufferful after the other, or lots of plugs_at_once(), and notes what that took beside the writes
+  // (log/write_cost.h).
   template <class Item>
   Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
                     const std::function<bool()>& stop);

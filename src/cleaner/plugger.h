@@ -31,7 +31,8 @@ class Plugger {
  public:
   Plugger(meta::Store& store, Mover& mover, const PlugRules& rules) : store_(store), mover_(mover), rules_(rules) {}
 
-  // Empties sources, best first, as many as find room in the fullest of the other segments. `stop`: asked when something has been moved, between sources and lots.
+  // Empties sources, best first, as many as find room in the fullest of the other segments. `stop`: asked between sources
+  // and lots, once something has been moved.
   Result<Plugged> run(std::span<const SegmentFacts> sources, std::span<const SegmentFacts> others,
                       const std::function<bool()>& stop = {});
   // Others into whose holes nothing can be written, because a checkpoint could not read their part of the reverse map; as

@@ -121,7 +121,8 @@ class Adaptive final : public Strategy {
       return !round.failure;
     }
     std::vector<SegmentFacts> others;
-    std::ranges::copy_if(bench.facts(), std::back_inserter(others), [&](const SegmentFacts& s) { return s.id != *chosen && is_of_files(s.id); });
+    std::ranges::copy_if(bench.facts(), std::back_inserter(others),
+                         [&](const SegmentFacts& s) { return s.id != *chosen && is_of_files(s.id); });
     const log::WriteCost& cost = bench.store().io().write_cost();
     Plugger plugger(bench.store(), bench.mover(), {});
     const auto done = plugger.run({bench.find(*chosen), 1}, others, [&] { return cost.knows_scattered(); });

@@ -81,7 +81,8 @@ double plugging_pays_from(double write_factor, double metadata, double handling)
 // Plugging would pay if scattered writes cost no more than twice as much: a device on which they do is not known before.
 Trial trial_before(const Situation& s) {
   constexpr double kCheapScattered = 2;
-  const bool is_choice = s.has_plugging && s.victims_live < 1 && s.victims_live > plugging_pays_from(kCheapScattered, s.metadata, s.handling);
+  const double bound = plugging_pays_from(kCheapScattered, s.metadata, s.handling);
+  const bool is_choice = s.has_plugging && s.victims_live < 1 && s.victims_live > bound;
   if (!is_choice || !s.for_room) return Trial::none;
   return !s.knows_in_row ? Trial::copy : !s.knows_scattered ? Trial::plug : Trial::none;
 }
