@@ -4,6 +4,7 @@ is there, at its length, with the names that lead to it."""
 
 import ctypes
 import mmap
+import re
 
 from harness import *
 
@@ -197,6 +198,45 @@ class Durability(unittest.TestCase):
     def lengthened(self, path):
         fd = os.open(path, os.O_WRONLY)
         os.posix_fallocate(fd, 0, MIB)
+
+
+class Sync(unittest.TestCase):
+    """Where sync(2) and syncfs(2) come to Varve, as docs/posix.md says for each kernel: the kernel's request is counted."""
+
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("128M")
+        self.kernel = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
+
+    def comes(self, image, call):
+        def count():
+            return image.status()["mount"]["requests"].get("syncfs", 0)
+        before = count()
+        fd = os.open(image.dir / "f", os.O_CREAT | os.O_WRONLY)
+        os.write(fd, BEFORE)
+        call(fd)
+        os.close(fd)
+        return count() > before
+
+    def look(self, image):
+        return [self.comes(image, lambda fd: os.sync()), self.comes(image, LIBC.syncfs)]
+
+    def test_of_an_image(self):
+        self.image.mount()
+        self.assertEqual(self.look(self.image), [False, False], f"Linux {self.kernel}: the documents are wrong")
+
+    def test_of_a_device(self):
+        done = command("losetup", "-f", "--show", self.image.path, check=False)
+        if not IS_ROOT or done.returncode != 0:
+            self.skipTest("needs root and a loop device")
+        loop = done.stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", loop])
+        self.addCleanup(clean_up_all)
+        device = Image(loop, self.image.folder)
+        device.mount()
+        self.assertEqual(self.look(device), [self.kernel >= (6, 18)] * 2, f"Linux {self.kernel}: the documents are wrong")
+        device.umount()
 
 
 if __name__ == "__main__":
