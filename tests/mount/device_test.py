@@ -195,6 +195,50 @@ class TwoNames(OnDevice):
         self.expect_nothing_lost()
 
 
+class RandomNames(OnDevice):
+    """Two programs at the same time, each by a random name of one image: one of them gets it, and what is written stays."""
+    PAIRS = int(os.environ.get("VARVE_PAIRS", "6"))
+
+    def test_pairs(self):
+        self.image.mkfs(None)
+        seed = random.SystemRandom().randrange(1 << 32)
+        dice = random.Random(seed)
+        other = self.folder / "other"
+        other.mkdir()
+        link = self.folder / "link"
+        os.link(self.file, link)
+        second = command("losetup", "--find", "--show", self.file).stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", second])
+        names = [self.file, link, self.loop, second]
+        written, winners = [], 0
+        for turn in range(self.PAIRS):
+            mounts = [(dice.choice(names), self.dir), (dice.choice(names), other)]
+            apart = ["unshare", "-m", "-p", "-f", "--mount-proc"] if dice.random() < 0.3 else []
+            words = [[BIN / "varve", "mount", *mounts[0]],
+                     dice.choice([[BIN / "varve", "mount", *mounts[1]], [*apart, BIN / "fsck.varve", "-y", "-f", mounts[1][0]]])]
+            about = f"seed {seed}, turn {turn}: {words}"
+            running = []
+            for each in dice.sample(words, 2):
+                running.append(subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+                time.sleep(dice.random() * 0.1)
+            ends = [(process.communicate(timeout=100)[1], process.returncode) for process in running]
+            for said, status in ends:
+                self.assertTrue(status in (0, 1) or "in use" in said, (about, said))
+            there = [directory for directory in (self.dir, other) if mount_line(directory)]
+            self.assertLessEqual(len(there), 1, about)
+            for directory in there:
+                winners += 1
+                (directory / f"f{turn}").write_text(about)
+                written.append((f"f{turn}", about))
+                command(BIN / "varve", "umount", directory)
+            command(BIN / "fsck.varve", "-f", "-n", "--data", dice.choice(names))
+        self.assertGreater(winners, 0)
+        self.image.mount()
+        for name, text in written:
+            self.assertEqual((self.dir / name).read_text(), text)
+        self.image.check_all()
+
+
 class EndedBySignal(OnDevice):
     """The kernel ends an unmount of a device only when the daemon has answered; here the daemon unmounts itself."""
 
