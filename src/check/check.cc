@@ -49,6 +49,7 @@ void compare_all(Context& context, const Claims& claims, Maps& maps, Namespace& 
 void check_trees(Context& context) {
   Claims claims(context.super());
   Namespace names;
+  names.expect(context);
   DataVerifier verifier(context);
   InodePass pass(context, claims, names, context.options.verify_data ? &verifier : nullptr);
   TreeWalk(context, claims, pass).run();
@@ -62,12 +63,27 @@ void check_trees(Context& context) {
   context.report.statistics.node_blocks = claims.live() - claims.data();
 }
 
+Status allow_memory(const CheckOptions& options, const format::Superblock& super) {
+  const std::uint64_t needed = memory_for(super);
+  if (options.memory_bytes == 0 || options.memory_bytes >= needed) return {};
+  constexpr std::uint64_t kMiB = 1u << 20;
+  return Error(Errc::no_memory, fmt::format("the check takes up to {} MiB, for {} inodes and {} blocks: more than the {} MiB allowed",
+                                            (needed + kMiB - 1) / kMiB, super.inodes, super.device_blocks, options.memory_bytes / kMiB));
+}
+
 }  // namespace
+
+std::uint64_t memory_for(const format::Superblock& super) {
+  constexpr std::uint64_t kProcess = 20u << 20, kNamesPerInode = 1;
+  const std::uint64_t blocks = super.device_blocks / 8 + super.device_blocks / 168 * 8 + super.segments * 32;
+  return kProcess + blocks + super.inodes * (sizeof(InodeFacts) + kNamesPerInode * sizeof(NameEdge));
+}
 
 Result<Report> check(io::BlockDevice& device, const CheckOptions& options, Progress* progress) {
   Report report;
   report.super = TRY(choose_superblock(device, report.problems));
   TRY(format::check_features(report.super, format::Intent::read));
+  TRY(allow_memory(options, report.super));
   Context context{device, options, progress, report};
   probe_log(context);
   if (report.super.device_blocks > device.geometry().blocks()) {  // what it refers to is not there

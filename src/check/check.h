@@ -1,7 +1,7 @@
 // The independent checker: a second opinion on a filesystem's bytes. It knows the format and nothing of the engine.
 //
 // Memory: one bit per device block, 32 bytes per segment, 8 bytes per 168 blocks, 40 bytes per inode, 16 bytes per
-// directory entry, and the entries of the largest directory. Reads only. One thread; the device may be shared.
+// directory entry, and the entries of the largest directory (memory_for()). Reads only. One thread; the device may be shared.
 #pragma once
 
 #include <memory>
@@ -21,10 +21,14 @@ class Progress {
 struct CheckOptions {
   bool verify_data = false;      // read all file blocks and compare their checksums
   bool skip_when_clean = false;  // trust a clean superblock
+  std::uint64_t memory_bytes = 0;  // of the whole process; 0: whatever it takes
 };
 
-// Errors only where nothing can be said: Errc::not_varve, Errc::unknown_feature, or no superblock to start from
-// (Errc::corrupt, Errc::io). Everything else is in the report.
+// What a check takes at most where the superblock's counts are right, the process itself included.
+std::uint64_t memory_for(const format::Superblock& super);
+
+// Errors only where nothing can be said: Errc::not_varve, Errc::unknown_feature, no superblock to start from
+// (Errc::corrupt, Errc::io), or less memory than it takes (Errc::no_memory, which says how much). Everything else is in the report.
 Result<Report> check(io::BlockDevice& device, const CheckOptions& options, Progress* progress = nullptr);
 
 }  // namespace varve::check

@@ -23,7 +23,8 @@ void DirectoryIndex::add_entry(Context& context, const format::ItemRef& item, Na
   const std::uint64_t hash = format::name_hash(entry->name, key);
   for (std::uint64_t& word : key) word = ~word;
   entries_.push_back({hash, item.key.offset, format::name_hash(entry->name, key)});
-  names.edges.push_back(NameEdge::make(directory_, entry->ino, entry->type));
+  if (!names.is_full(context)) names.edges.push_back(NameEdge::make(directory_, entry->ino, entry->type));
+  else context.incomplete = true;
   ++context.report.statistics.entries;
 }
 

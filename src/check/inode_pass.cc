@@ -136,7 +136,8 @@ void InodePass::count(const format::Attributes& attributes) {
   facts.nlink = attributes.nlink;
   facts.type = type;
   // Keys out of order were reported; the table must stay sorted all the same.
-  if (names_.inodes.empty() || names_.inodes.back().ino < ino_) names_.inodes.push_back(facts);
+  const bool in_order = names_.inodes.empty() || names_.inodes.back().ino < ino_;
+  if (in_order && !names_.is_full(context_)) names_.inodes.push_back(facts);
   else context_.incomplete = true;
 }
 

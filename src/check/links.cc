@@ -82,6 +82,22 @@ InodeFacts* Namespace::find(Ino ino) {
   return found != inodes.end() && found->ino == ino ? &*found : nullptr;
 }
 
+void Namespace::expect(const Context& context) {
+  const std::uint64_t most = context.super().device_blocks * (kBlockSize / 64);  // an inode takes so much at least
+  const std::uint64_t count = std::min(context.super().inodes, most);
+  inodes.reserve(count);
+  edges.reserve(count);
+}
+
+bool Namespace::is_full(const Context& context) {
+  const std::uint64_t bound = context.options.memory_bytes;
+  const bool grows = inodes.size() == inodes.capacity() || edges.size() == edges.capacity();
+  if (!bound || !grows) return false;
+  // While a table moves to a larger place it is there twice, and half as much again.
+  const std::uint64_t now = inodes.capacity() * sizeof(InodeFacts) + edges.capacity() * sizeof(NameEdge);
+  return memory_for(context.super()) + now * 2 > bound;
+}
+
 void check_links(Context& context, Namespace& names) {
   std::uint64_t done = 0;
   for (const NameEdge& edge : names.edges) {

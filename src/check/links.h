@@ -32,6 +32,10 @@ struct Namespace {
   std::vector<Ino> orphans;  // ascending
 
   InodeFacts* find(Ino ino);
+  // Room for as many as the superblock tells of, as far as such a device can hold them: growing would take twice as much.
+  void expect(const Context& context);
+  // There are so many more that what memory may be taken is taken: the others are not kept, and names are not compared.
+  bool is_full(const Context& context);
 };
 
 void check_links(Context& context, Namespace& names);

@@ -56,7 +56,7 @@ bool needs_work(const check::Report& report) {
 }
 
 Result<check::Report> Repair::look(bool verify_data) {
-  return check::check(device_, {.verify_data = verify_data, .skip_when_clean = false}, progress_);
+  return check::check(device_, {.verify_data = verify_data, .memory_bytes = options_.check_memory}, progress_);
 }
 
 // The chunk that follows the checkpoint is damaged, though later ones show that it had been there.
@@ -157,7 +157,8 @@ Status Repair::round(const check::Report& report) {
 }
 
 Result<Outcome> Repair::run() {
-  const check::CheckOptions first_look{.verify_data = options_.verify_data, .skip_when_clean = options_.skip_when_clean};
+  const check::CheckOptions first_look{.verify_data = options_.verify_data, .skip_when_clean = options_.skip_when_clean,
+                                       .memory_bytes = options_.check_memory};
   auto first = check::check(device_, first_look, progress_);
   check::Report report = first.ok() ? std::move(first).value() : TRY(find_superblock(first.error()));
   outcome_.before = report;
@@ -165,7 +166,7 @@ Result<Outcome> Repair::run() {
     // As the next mount would find it.
     io::OverlayDevice overlay(device_);
     if (recover_(overlay, Tolerance::nothing).ok())
-      outcome_.before = TRY(check::check(overlay, {.verify_data = options_.verify_data, .skip_when_clean = false}, progress_));
+      outcome_.before = TRY(check::check(overlay, {.verify_data = options_.verify_data, .memory_bytes = options_.check_memory}, progress_));
   }
   unsigned rounds = 0;
   const bool hopeless = report.problems.count(Code::device_too_small) > 0;

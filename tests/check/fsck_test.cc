@@ -54,6 +54,35 @@ TEST_F(FsckCommand, CleanIsZero) {
   EXPECT_THAT(out_.str(), testing::HasSubstr("no errors"));
 }
 
+TEST_F(FsckCommand, MemoryThatIsTooLittleIsToldBefore) {
+  ImageBuilder builder;
+  fill(builder);
+  save(builder);
+  EXPECT_EQ(fsck({"--memory", "1M"}), 8);
+  const std::string said = err_.str();
+  const auto at = said.find("takes up to ");
+  ASSERT_NE(at, std::string::npos) << said;
+  const int needed = std::stoi(said.substr(at + 12));
+  EXPECT_EQ(fsck({"--memory", fmt::format("{}M", needed)}), 0) << err_.str();
+  EXPECT_EQ(fsck({"--memory", fmt::format("{}M", needed - 1)}), 8);
+}
+
+// The superblock does not know of more names than inodes: where they do not fit, names are not compared, and that is said.
+TEST_F(FsckCommand, MoreNamesThanFitAreNotCompared) {
+  ImageBuilder builder;
+  const Ino file = builder.add_file(kRootIno, "file", 1);
+  for (int i = 0; i < 30000; ++i) builder.add_link(kRootIno, fmt::format("link {}", i), file);
+  const auto device = builder.build();
+  const std::uint64_t least = memory_for(builder.super());
+  const auto bounded = check(*device, {.memory_bytes = least + (64 << 10)});
+  ASSERT_TRUE(bounded.ok()) << bounded.error().message();
+  EXPECT_EQ(bounded->problems.count(Code::not_compared), 1U);
+  EXPECT_EQ(bounded->errors(), 0U);
+  const auto enough = check(*device, {.memory_bytes = least + (16 << 20)});
+  ASSERT_TRUE(enough.ok());
+  EXPECT_EQ(enough->problems.count(Code::not_compared), 0U);
+}
+
 TEST_F(FsckCommand, ErrorsAreFour) {
   ImageBuilder builder;
   fill(builder);

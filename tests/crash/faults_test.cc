@@ -144,7 +144,7 @@ TEST(Faults, a_failed_read_costs_nothing_that_was_synced) {
     hit += outcome.happened;
     if (!outcome.happened && n > 150) break;
   }
-  EXPECT_GT(hit, 20U);
+  EXPECT_GT(hit, 10U);  // fewer than there are: a checkpoint repeats those of the reverse map
 }
 
 // A discard is advice: if the device does not take it, nobody need know.

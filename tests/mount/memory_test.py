@@ -189,6 +189,27 @@ class Bound(unittest.TestCase):
     def test_a_small_one(self):
         self.check_bound(48, 2)
 
+    def test_the_check(self):
+        self.image.mount()
+        for i in range(20):
+            (self.dir / f"d{i}").mkdir()
+        self.at_once(self.make_names, 0, 1, 2, 3)
+        self.image.umount()
+        refused = command(BIN / "fsck.varve", "-f", "-n", "--memory", "1M", self.image.path, check=False)
+        least = int(re.search(r"takes up to (\d+) MiB", refused.stderr)[1])
+        checking = subprocess.Popen([BIN / "fsck.varve", "-f", "-n", "--data", "--memory", f"{least}M", self.image.path],
+                                    stdout=subprocess.DEVNULL)
+        most = 0
+        while checking.poll() is None:
+            try:
+                most = max(most, int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{checking.pid}/status").read_text())[1]))
+            except (TypeError, OSError):
+                pass  # it is ending
+            time.sleep(0.001)
+        self.assertEqual(checking.returncode, 0)
+        self.assertGreater(most, 0)
+        self.assertLessEqual(most * 1024, least * MIB)
+
     def test_the_default(self):
         self.options = ""
         self.image.mount()

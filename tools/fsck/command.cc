@@ -24,6 +24,7 @@ struct Arguments {
   bool json = false;
   bool search = false;
   std::string undo, undo_apply;
+  std::uint64_t memory = 0;
   ProgressChoice progress;
 };
 
@@ -41,6 +42,8 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--undo-apply", a.undo_apply, "Bring back what this file of --undo holds, and do nothing else")
       ->excludes(nothing)
       ->excludes(yes);
+  app.add_option("--memory", a.memory, "Take no more than this for the check, as 512M; it says how much it takes if that is too little")
+      ->transform(CLI::AsSizeValue(false));
   app.add_flag("-C", a.progress.wanted, "Show progress, on the descriptor whose number may follow; the default on a terminal");
   app.add_flag("--json", a.json, "Print the findings as JSON");
   app.add_option("target", a.path, "Block device or image file")->required();
@@ -95,7 +98,7 @@ struct Run {
 Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
   repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
-                                .skip_when_clean = a.preen && !a.force};
+                                .skip_when_clean = a.preen && !a.force, .check_memory = a.memory};
   if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
   Run run;
   {

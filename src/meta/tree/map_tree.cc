@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "io/patient_read.h"
+
 namespace varve::meta {
 
 using format::kMapFanout;
@@ -138,7 +140,10 @@ const NodeRef& MapEditor::old_ref(const Position& position) const {
 Result<NodePtr> MapEditor::get_old(const NodeRef& ref, const Position& position) {
   if (!ref) return NodePtr();
   auto node = get_node(source_, root_, ref, position.first, position.second);
-  if (node.ok() || !may_lose_ || !is_of_one_node(node.error())) return node;
+  const auto is_bad = [&] { return !node.ok() && may_lose_ && is_of_one_node(node.error()); };
+  for (unsigned again = 1; again < io::kPatientAttempts && is_bad(); ++again)  // errors pass, what is given up does not come back
+    node = get_node(source_, root_, ref, position.first, position.second);
+  if (!is_bad()) return node;
   TRY(may_lose_(ref.address, node.error()));
   return NodePtr();
 }
