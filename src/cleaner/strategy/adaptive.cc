@@ -90,13 +90,17 @@ class Adaptive final : public Strategy {
     }
   }
 
-  // One segment by each strategy of which the cost is only assumed, as far as a moment goes.
+  // One segment by each strategy of which the cost is only assumed, as far as a moment goes. What comes in long pieces only says
+  // nothing about short ones: after some rounds the guess has to do.
   std::vector<SegmentId> try_out(Workbench& bench) {
+    constexpr unsigned kMostTrials = 8;
     std::vector<SegmentId> emptied;
     for (Trial last = Trial::none;;) {
       const Trial trial = trial_before(situation(bench));
-      if (trial == Trial::none || trial == last) return emptied;
+      if (trial == Trial::none) trials_ = 0;
+      if (trial == Trial::none || trial == last || trials_ == kMostTrials) return emptied;
       last = trial;
+      ++trials_;
       if (!try_one(bench, trial, emptied)) return emptied;
     }
   }
@@ -105,27 +109,31 @@ class Adaptive final : public Strategy {
   static bool try_one(Workbench& bench, Trial trial, std::vector<SegmentId>& emptied) {
     const auto victims = bench.choose_worthwhile();
     if (!victims) return false;
-    const auto is_of_files = [&](SegmentId id) {
+    const auto chosen = std::ranges::find_if(victims->ids, [&](SegmentId id) {
       const SegmentFacts* segment = bench.find(id);
       return segment && !segment->holds_nodes;
-    };
-    const auto chosen = std::ranges::find_if(victims->ids, is_of_files);
+    });
     if (chosen == victims->ids.end()) return false;
     bench.tell("finding out what writes cost on this device");
-    if (trial == Trial::copy) {
-      Round round;
-      Victims one;
-      one.ids = {*chosen};
-      bench.empty(one, round);
-      note_emptied(bench, round.emptied, emptied);
-      return !round.failure;
-    }
+    return trial == Trial::copy ? copy_one(bench, *chosen, emptied) : plug_one(bench, *bench.find(*chosen), emptied);
+  }
+
+  static bool copy_one(Workbench& bench, SegmentId victim, std::vector<SegmentId>& emptied) {
+    Round round;
+    Victims one;
+    one.ids = {victim};
+    bench.empty(one, round);
+    note_emptied(bench, round.emptied, emptied);
+    return !round.failure;
+  }
+
+  static bool plug_one(Workbench& bench, const SegmentFacts& victim, std::vector<SegmentId>& emptied) {
     std::vector<SegmentFacts> others;
     std::ranges::copy_if(bench.facts(), std::back_inserter(others),
-                         [&](const SegmentFacts& s) { return s.id != *chosen && is_of_files(s.id); });
+                         [&](const SegmentFacts& s) { return s.id != victim.id && !s.holds_nodes; });
     const log::WriteCost& cost = bench.store().io().write_cost();
     Plugger plugger(bench.store(), bench.mover(), {});
-    const auto done = plugger.run({bench.find(*chosen), 1}, others, [&] { return cost.knows_scattered(); });
+    const auto done = plugger.run({&victim, 1}, others, [&] { return cost.knows_scattered(); });
     if (!done.ok()) return false;
     note_emptied(bench, done->emptied, emptied);
     for (SegmentId segment : done->pinned) bench.pin(segment);
@@ -235,6 +243,7 @@ class Adaptive final : public Strategy {
   }
 
   const std::string power_;
+  unsigned trials_ = 0;  // without a result
   std::array<std::unique_ptr<Strategy>, 5> strategies_;
   mutable std::mutex mutex_;  // of the rest
   Strategy* active_ = nullptr;
