@@ -31,7 +31,7 @@ void enter_umount_helper(const std::string& source, const std::string& directory
   if (::geteuid() != 0) return;
   const std::unique_ptr<libmnt_fs, Release> fs(::mnt_new_fs());
   if (!fs || ::mnt_fs_set_source(fs.get(), source.c_str()) != 0 || ::mnt_fs_set_target(fs.get(), directory.c_str()) != 0 ||
-      ::mnt_fs_set_root(fs.get(), "/") != 0 || ::mnt_fs_set_fstype(fs.get(), "fuse.varve") != 0 ||
+      ::mnt_fs_set_fstype(fs.get(), "fuse.varve") != 0 ||
       ::mnt_fs_set_options(fs.get(), "uhelper=fuse.varve") != 0)
     return;
   change_table(nullptr, fs.get());

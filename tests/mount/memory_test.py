@@ -110,14 +110,18 @@ class Loaded(unittest.TestCase):
         self.image.check_all()
 
 
+def skip_if_sanitized(test):
+    program = (BIN / "varve").read_bytes()
+    if b"__asan_init" in program or b"__tsan_init" in program:
+        test.skipTest("built with a sanitizer, which takes memory of its own")
+
+
 class Bound(unittest.TestCase):
     """The most that the kernel has ever counted for the daemon (VmHWM) stays below memory=."""
     NAMES = int(os.environ.get("VARVE_MEMORY_NAMES", "40000"))
 
     def setUp(self):
-        program = (BIN / "varve").read_bytes()
-        if b"__asan_init" in program or b"__tsan_init" in program:
-            self.skipTest("built with a sanitizer, which takes memory of its own")
+        skip_if_sanitized(self)
         self.image = Image()
         self.addCleanup(clean_up_all)
         self.image.mkfs("1536M")
@@ -222,6 +226,10 @@ class Bound(unittest.TestCase):
 
 
 class MemoryGroup(Loaded):
+    def setUp(self):
+        skip_if_sanitized(self)
+        super().setUp()
+
     def group(self, limit):
         try:
             group = Group(limit)
