@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
@@ -40,12 +41,21 @@ std::string type_of_mount(std::uint64_t id) {
   return "";
 }
 
+// In a chroot the mount that its root is a part of is in no table.
+bool is_local_magic(const std::string& path) {
+  constexpr std::array<std::uint32_t, 7> kLocal = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994, 0x794C7630, 0x2FC12FC1};
+  struct statfs facts {};
+  if (::statfs(path.c_str(), &facts) != 0) return false;
+  return std::ranges::find(kLocal, static_cast<std::uint32_t>(facts.f_type)) != kLocal.end();
+}
+
 bool is_local_file(const Layer& file) {
   struct statx facts {};
   if (::statx(AT_FDCWD, file.name.c_str(), 0, STATX_INO | STATX_MNT_ID, &facts) != 0) return false;
   if (!(facts.stx_mask & STATX_MNT_ID)) return false;
   if (makedev(facts.stx_dev_major, facts.stx_dev_minor) != file.device || facts.stx_ino != file.inode) return false;
-  return std::ranges::find(kLocalTypes, type_of_mount(facts.stx_mnt_id)) != kLocalTypes.end();
+  const std::string type = type_of_mount(facts.stx_mnt_id);
+  return type.empty() ? is_local_magic(file.name) : std::ranges::find(kLocalTypes, type) != kLocalTypes.end();
 }
 
 bool is_local_device(const Layer& device) {
