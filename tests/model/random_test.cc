@@ -131,6 +131,10 @@ TEST(RandomModel, the_log_wraps_with_discard) {
   run_seeds(parameters, profile, 0.06, 500);
 }
 
+TEST(Held, a_directory_is_removed_that_two_hold) {
+  EXPECT_TRUE(good(run_in_world({}, script("mkdir /d 0755; hold %3 /d; hold %2 /d; rmdir /d; release %2; release %3"), 1)));
+}
+
 // What an engineer pastes from a failure: VARVE_SCRIPT='create /f 0644; …'.
 TEST(Repeat, script) {
   const std::string text = setting("VARVE_SCRIPT");

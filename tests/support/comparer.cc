@@ -153,7 +153,8 @@ std::string compare(FsFixture& fixture, const ModelFs& model, const CompareOptio
   std::string text = difference(expected, found, options);
   const bool equal = text.empty();
   each_known(model, found, [&](const SnapshotEntry& entry, const ModelInode& inode) {
-    const bool wrong_bytes = !equal && inode.is_file() && entry.content != inode.content.hash(inode.size);
+    const bool is_first = entry.path == entry.first_path;  // only there the content was read
+    const bool wrong_bytes = !equal && is_first && inode.is_file() && entry.content != inode.content.hash(inode.size);
     std::string more;
     if (wrong_bytes) more = content_difference(fixture, inode);
     if (equal) more = look_closer(fixture, inode);

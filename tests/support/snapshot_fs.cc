@@ -31,8 +31,9 @@ class FsWalk {
     if (is_first) entry.xattrs = TRY(xattrs_of(attr.ino));
     snapshot.entries.push_back(std::move(entry));
     if (!S_ISDIR(attr.mode)) return {};
-    if (!is_first) return Error(Errc::corrupt, "a directory with two names");
-    return visit_children(path, attr.ino);
+    if (is_first) return visit_children(path, attr.ino);
+    if (attr.nlink != 0) return Error(Errc::corrupt, "a directory with two names");
+    return {};  // removed, and held twice
   }
 
   Snapshot snapshot;
