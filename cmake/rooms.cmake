@@ -4,9 +4,15 @@ add_library(varve_options INTERFACE)
 target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>)
 target_link_libraries(varve_options INTERFACE Threads::Threads)
 
+# Several sources at once, unless VARVE_JOINED is off; then each must be complete by itself (the preset fuzz checks that).
+function(varve_join target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${VARVE_JOINED} UNITY_BUILD_BATCH_SIZE 12)
+endfunction()
+
 # varve_library(room source...)
 function(varve_library room)
   add_library(varve_${room} STATIC ${ARGN})
+  varve_join(varve_${room})
   target_include_directories(varve_${room} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(varve_${room} PUBLIC varve_options)
 endfunction()

@@ -1,5 +1,7 @@
 #include "base/errc.h"
 
+#include <cstring>
+
 #include "base/result.h"
 
 namespace varve {
@@ -34,5 +36,7 @@ Errc errc_from_errno(int number) {
 }
 
 std::string Error::message() const { return context_ ? *context_ : std::string(text_of(code_)); }
+
+std::string errno_text() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): of this thread in glibc
 
 }  // namespace varve

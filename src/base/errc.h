@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <string>
 
 namespace varve {
 
@@ -50,5 +51,8 @@ const char* name_of(Errc code);
 const char* text_of(Errc code);
 int errno_of(Errc code);
 Errc errc_from_errno(int number);
+
+// What errno of this thread says, for messages.
+std::string errno_text();
 
 }  // namespace varve

@@ -7,9 +7,9 @@ namespace varve::format {
 
 namespace {
 
-constexpr std::size_t kCrcOffset = 4;
+constexpr std::size_t kChunkCrcAt = 4;
 
-struct RawHeader {
+struct ParsedChunk {
   std::uint32_t crc = 0;
   ChunkHeader header;
 };
@@ -21,11 +21,11 @@ Run read_run(Reader& in) {
   return run;
 }
 
-Result<RawHeader> parse_header(std::span<const std::byte> block) {
+Result<ParsedChunk> parse_chunk(std::span<const std::byte> block) {
   if (block.size() < kBlockSize) return corrupt("chunk: only {} bytes of a block", block.size());
   Reader in(block.first(kChunkHeaderBytes));
   if (in.u32() != kChunkMagic) return corrupt("chunk: no magic");
-  RawHeader raw;
+  ParsedChunk raw;
   raw.crc = in.u32();
   ChunkHeader& h = raw.header;
   h.identity = in.u64();
@@ -96,22 +96,22 @@ std::uint32_t encode_chunk(const ChunkHeader& h, std::span<const std::byte> reco
   to.skip_to(out.size());
   assert(to.ok());
   const std::uint32_t crc = crc32c(out);
-  store32(out, kCrcOffset, crc);
+  store32(out, kChunkCrcAt, crc);
   return crc;
 }
 
 Result<ChunkHeader> peek_chunk(std::span<const std::byte> first_block) {
-  const RawHeader raw = TRY(parse_header(first_block));
+  const ParsedChunk raw = TRY(parse_chunk(first_block));
   TRY(check_ranges(raw.header));
   return raw.header;
 }
 
 Result<Chunk> decode_chunk(std::span<const std::byte> blocks) {
-  const RawHeader raw = TRY(parse_header(blocks));
+  const ParsedChunk raw = TRY(parse_chunk(blocks));
   TRY(check_ranges(raw.header));
   const std::size_t bytes = raw.header.header_blocks * kBlockSize;
   if (blocks.size() < bytes) return corrupt("chunk {}: {} of {} header bytes", raw.header.lsn, blocks.size(), bytes);
-  if (crc_without_field(blocks.first(bytes), kCrcOffset) != raw.crc)
+  if (crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)
     return corrupt("chunk {} at block {}: CRC does not match its bytes", raw.header.lsn, raw.header.address);
   return Chunk{raw.header, raw.crc, blocks.subspan(kChunkHeaderBytes, raw.header.record_bytes)};
 }

@@ -12,7 +12,7 @@ namespace varve::format {
 
 namespace {
 
-constexpr std::uint8_t kUnwritten = 1;
+constexpr std::uint8_t kUnwrittenExtent = 1;
 constexpr std::size_t kExtentHeadBytes = 12;  // flags, address, clock, estimate
 static_assert(kExtentHeadBytes + 4 * kMaxExtentBlocks <= kMaxItemValue);
 
@@ -34,8 +34,8 @@ Result<Extent> decode_unwritten(Reader& in) {
 Result<Extent> decode_extent_head(Reader& in) {
   const std::size_t bytes = in.left();
   const std::uint8_t flags = in.u8();
-  if (!in.ok() || (flags & ~kUnwritten)) return corrupt("extent: unknown flags {:#x}", flags);
-  if (flags & kUnwritten) return decode_unwritten(in);
+  if (!in.ok() || (flags & ~kUnwrittenExtent)) return corrupt("extent: unknown flags {:#x}", flags);
+  if (flags & kUnwrittenExtent) return decode_unwritten(in);
   Extent extent;
   extent.address = BlockAddr{in.u48()};
   extent.clock = in.u32();
@@ -57,7 +57,7 @@ bool is_valid_name(std::string_view name) {
 
 void encode_extent(const Extent& extent, Bytes& out) {
   if (extent.unwritten) {
-    append8(out, kUnwritten);
+    append8(out, kUnwrittenExtent);
     append_varint(out, extent.length);
     return;
   }

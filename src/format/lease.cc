@@ -13,12 +13,12 @@ constexpr std::uint64_t kLeaseMagic = 0x1A4C'5645'5652'4156ULL;      // "VARVEVL
 constexpr std::uint64_t kChallengeMagic = 0x1A43'5645'5652'4156ULL;  // "VARVEVC\x1A"
 constexpr std::uint64_t kAnswerMagic = 0x1A41'5645'5652'4156ULL;     // "VARVEVA\x1A"
 constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kSectorBytes = 512;
-constexpr std::size_t kCrcAt = 8;
+constexpr std::size_t kLeaseBytes = 512;
+constexpr std::size_t kLeaseCrcAt = 8;
 constexpr std::size_t kBodyAt = 16;
 constexpr std::size_t kProcessAt = 96;
 constexpr std::size_t kHostBytes = 64, kProgramBytes = 32, kPlaceBytes = 160;
-static_assert(kProcessAt + 16 + 4 + 4 + 8 + 8 + kHostBytes + kProgramBytes + kPlaceBytes <= kSectorBytes);
+static_assert(kProcessAt + 16 + 4 + 4 + 8 + 8 + kHostBytes + kProgramBytes + kPlaceBytes <= kLeaseBytes);
 
 void put_text(Writer& out, const std::string& text, std::size_t room) {
   const std::size_t end = out.size() + room;
@@ -76,7 +76,7 @@ Timestamp get_time(Reader& in) {
 template <class Body>
 void encode(std::uint64_t magic, const Process& process, std::span<std::byte> block, Body put_body) {
   std::ranges::fill(block, std::byte{0});
-  const auto sector = block.first(kSectorBytes);
+  const auto sector = block.first(kLeaseBytes);
   Writer out(sector);
   out.put(magic);
   out.put(std::uint32_t{0});
@@ -84,15 +84,15 @@ void encode(std::uint64_t magic, const Process& process, std::span<std::byte> bl
   put_body(out);
   out.skip_to(kProcessAt);
   put_process(out, process);
-  store32(sector, kCrcAt, crc_without_field(sector, kCrcAt));
+  store32(sector, kLeaseCrcAt, crc_without_field(sector, kLeaseCrcAt));
 }
 
 bool is_valid(std::uint64_t magic, std::span<const std::byte> block) {
-  const auto sector = block.first(kSectorBytes);
+  const auto sector = block.first(kLeaseBytes);
   Reader in(sector);
   const bool has_magic = in.u64() == magic;
   const std::uint32_t crc = in.u32();
-  return has_magic && in.u32() == kVersion && crc == crc_without_field(sector, kCrcAt);
+  return has_magic && in.u32() == kVersion && crc == crc_without_field(sector, kLeaseCrcAt);
 }
 
 }  // namespace

@@ -7,19 +7,19 @@ namespace varve::format {
 
 namespace {
 
-constexpr std::size_t kCrcOffset = 4;
+constexpr std::size_t kNodeCrcAt = 4;
 
-struct RawHeader {
+struct ParsedNode {
   std::uint32_t crc = 0;
   NodeHeader header;
 };
 
 // Everything but the CRC, which the two public readers treat differently.
-Result<RawHeader> parse_header(std::span<const std::byte> block) {
+Result<ParsedNode> parse_node(std::span<const std::byte> block) {
   if (block.size() < kBlockSize) return corrupt("node: only {} bytes of a block", block.size());
   Reader in(block.first(kNodeHeaderBytes));
   if (in.u32() != kNodeMagic) return corrupt("node: no magic, this is not a tree node");
-  RawHeader raw;
+  ParsedNode raw;
   raw.crc = in.u32();
   NodeHeader& h = raw.header;
   h.identity = in.u64();
@@ -79,13 +79,13 @@ std::uint32_t write_node(std::span<std::byte> block, const NodeHeader& h, std::s
   out.put_bytes(payload);
   out.skip_to(kBlockSize);
   assert(out.ok());
-  store32(block, kCrcOffset, crc32c(block));
+  store32(block, kNodeCrcAt, crc32c(block));
   return block_crc(block);
 }
 
 Result<NodeHeader> decode_node_header(std::span<const std::byte> block) {
-  const RawHeader raw = TRY(parse_header(block));
-  if (crc_without_field(block.first(kBlockSize), kCrcOffset) != raw.crc)
+  const ParsedNode raw = TRY(parse_node(block));
+  if (crc_without_field(block.first(kBlockSize), kNodeCrcAt) != raw.crc)
     return corrupt("node that says block {}: own CRC does not match its bytes", raw.header.address);
   TRY(check_ranges(raw.header));
   return raw.header;
@@ -93,11 +93,11 @@ Result<NodeHeader> decode_node_header(std::span<const std::byte> block) {
 
 Result<NodeHeader> check_node(std::span<const std::byte> block, const NodeExpectation& expected) {
   const char* tree = name_of(expected.tree);
-  const auto parsed = parse_header(block);
+  const auto parsed = parse_node(block);
   if (!parsed.ok()) return corrupt("{} node at block {}: {}", tree, expected.address, parsed.error().message());
   const NodeHeader& h = parsed->header;
   if (block_crc(block) != expected.crc) {
-    const bool whole = crc_without_field(block.first(kBlockSize), kCrcOffset) == parsed->crc;
+    const bool whole = crc_without_field(block.first(kBlockSize), kNodeCrcAt) == parsed->crc;
     return corrupt("{} node at block {}: {}", tree, expected.address,
                    whole ? "an intact node, but not the one referred to" : "CRC does not match its bytes");
   }

@@ -8,7 +8,7 @@ namespace varve::format {
 namespace {
 
 constexpr std::uint8_t kMoved = 1;
-constexpr std::uint8_t kUnwritten = 1;
+constexpr std::uint8_t kUnwrittenRange = 1;
 
 // --- bodies, written -----------------------------------------------------------------------------------------------
 void append_body(const SetAttributes& r, Bytes& out) {
@@ -57,7 +57,7 @@ void append_body(const ClearRange& r, Bytes& out) {
   append_varint(out, r.ino.v);
   append_varint(out, r.from);
   append_varint(out, r.to - r.from);
-  append8(out, r.unwritten ? kUnwritten : 0);
+  append8(out, r.unwritten ? kUnwrittenRange : 0);
 }
 
 // --- bodies, read ----------------------------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ Result<Record> read_clear_range(Reader& in) {
   r.from = in.varint();
   r.to = r.from + in.varint();
   const std::uint8_t flags = in.u8();
-  if (!in.ok() || (flags & ~kUnwritten) || r.to <= r.from) return corrupt("record: bad range of inode {}", r.ino);
-  r.unwritten = flags & kUnwritten;
+  if (!in.ok() || (flags & ~kUnwrittenRange) || r.to <= r.from) return corrupt("record: bad range of inode {}", r.ino);
+  r.unwritten = flags & kUnwrittenRange;
   if (r.unwritten && r.to > kMaxFileBlocks) return corrupt("record: inode {} allocated up to block {}", r.ino, r.to);
   return Record{r};
 }

@@ -39,7 +39,7 @@ static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place o
 static_assert(kEnd <= kNodePayloadBytes, "the image holds only the payload of a node");
 
 constexpr std::uint32_t kFlagClean = 1;
-constexpr std::size_t kSectorBytes = 512;  // what a device writes as a whole
+constexpr std::size_t kDeviceSector = 512;  // what a device writes as a whole
 
 // --- parts that come more than once ------------------------------------------------------------------------------------
 void put_run(Writer& out, const Run& run) {
@@ -338,7 +338,7 @@ bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> goo
   const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
   if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
   if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kFlagsAt) || !same(kEnd, kBlockSize)) return false;
-  return same(0, kSectorBytes) || !same(kCrcAt, kVersionAt);
+  return same(0, kDeviceSector) || !same(kCrcAt, kVersionAt);
 }
 
 std::uint64_t told_device_blocks(std::span<const std::byte> block) {

@@ -14,6 +14,7 @@
 namespace varve::fs {
 
 namespace {
+using Kind = meta::MappedBlock::Kind;
 alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
 }
 
@@ -27,7 +28,6 @@ Status verify_block(Attempt& a, const meta::Inode& inode, std::uint64_t block, c
 
 Result<std::span<const std::byte>> block_bytes(Attempt& a, meta::Inode& inode, std::uint64_t block,
                                                const meta::MappedBlock& mapped) {
-  using Kind = meta::MappedBlock::Kind;
   if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
   if (auto flying = a.store().log().in_flight().find(mapped.address)) {
@@ -50,7 +50,6 @@ namespace {
 constexpr std::uint64_t kRoomForOthers = 4096;  // blocks that operations beside this one may take meanwhile
 
 bool is_fresh(const meta::MappedBlock& old, bool assume_owned) {
-  using Kind = meta::MappedBlock::Kind;
   return old.kind == Kind::hole || (old.kind == Kind::unknown && !assume_owned);
 }
 

@@ -9,12 +9,14 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/errc.h"
+
 namespace varve::fuse {
 
 void write_setting(const std::string& file, const std::string& value) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
-  if (::write(fd, value.data(), value.size()) < 0) spdlog::debug("{}: not set: {}", file, std::strerror(errno));
+  if (::write(fd, value.data(), value.size()) < 0) spdlog::debug("{}: not set: {}", file, errno_text());
   ::close(fd);
 }
 

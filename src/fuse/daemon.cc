@@ -14,6 +14,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/errc.h"
 #include "fuse/background.h"
 #include "fuse/departure.h"
 #include "fuse/device_transport.h"
@@ -73,7 +74,7 @@ std::shared_ptr<LargeMemory> protect_process(const MountOptions& options, std::s
 #ifdef PR_SET_IO_FLUSHER
   ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
 #endif
-  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) spdlog::warn("mlock: {}", std::strerror(errno));
+  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) spdlog::warn("mlock: {}", errno_text());
   return memory;
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/errc.h"
 #include "fuse/mount_point.h"
 
 namespace varve::fuse {
@@ -17,7 +18,7 @@ namespace {
 void write_back(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  if (::syncfs(fd) != 0) spdlog::warn("{}: {}", directory, std::strerror(errno));
+  if (::syncfs(fd) != 0) spdlog::warn("{}: {}", directory, errno_text());
   ::close(fd);
 }
 

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/errc.h"
+
 #ifndef STATX_DIOALIGN
 #define VARVE_NO_DIOALIGN
 #endif
@@ -38,7 +40,7 @@ Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& 
   unsigned logical = 0;
   unsigned physical = 0;
   if (::ioctl(fd, BLKGETSIZE64, &geometry.size_bytes) != 0 || ::ioctl(fd, BLKSSZGET, &logical) != 0)
-    return Error(errc_from_errno(errno), fmt::format("{}: cannot read its size: {}", path, std::strerror(errno)));
+    return Error(errc_from_errno(errno), fmt::format("{}: cannot read its size: {}", path, errno_text()));
   if (logical > kBlockSize)
     return Error(Errc::unsupported,
                  fmt::format("{}: has sectors of {} bytes; at most {} are supported", path, logical, kBlockSize));

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/errc.h"
 #include "io/device_facts.h"
 #include "io/locality.h"
 #include "io/stacking.h"
@@ -43,7 +44,7 @@ Status lock(int fd, const struct stat& status, const std::string& path, bool wri
   if (errno == EWOULDBLOCK || errno == EACCES) return in_use(status, path);
   return Error(Errc::unsupported, fmt::format("{}: cannot be locked against a second use ({}): move it to a filesystem "
                                               "with file locks",
-                                              path, std::strerror(errno)));
+                                              path, errno_text()));
 }
 
 // Varve's own lock on a block device, held by another program.

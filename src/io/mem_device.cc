@@ -11,6 +11,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/errc.h"
 #include "io/poll_queue.h"
 #include "io/request.h"
 
@@ -52,7 +53,7 @@ struct File {
 };
 
 Error file_error(const std::string& path, const char* action) {
-  return Error(errc_from_errno(errno), fmt::format("{}: cannot {}: {}", path, action, std::strerror(errno)));
+  return Error(errc_from_errno(errno), fmt::format("{}: cannot {}: {}", path, action, errno_text()));
 }
 
 bool all_zero(std::span<const std::byte> bytes) {

@@ -16,13 +16,13 @@ namespace varve::log {
 
 namespace {
 
-constexpr std::size_t kWindowBytes = 1u << 20;
+constexpr std::size_t kReadWindow = 1u << 20;
 
 // Sequential reader with read-ahead over a part of the device. Unreadable blocks come back as zeros: whether they matter
 // is decided by what should have stood there (H11).
 class Window {
  public:
-  explicit Window(io::BlockDevice& device) : device_(device), buffer_(kWindowBytes) {}
+  explicit Window(io::BlockDevice& device) : device_(device), buffer_(kReadWindow) {}
 
   // `count` blocks at `address`; valid until the next call.
   std::span<const std::byte> get(BlockAddr address, std::uint32_t count) {

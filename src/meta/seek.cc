@@ -10,7 +10,7 @@ using format::Key;
 
 namespace {
 constexpr std::uint64_t kWindow = 256;   // blocks looked at together
-constexpr unsigned kMostSteps = 256;     // windows and leaves in one attempt: about a millisecond
+constexpr unsigned kStepsAtOnce = 256;     // windows and leaves in one attempt: about a millisecond
 constexpr unsigned kLeavesAhead = 16;
 constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
 }  // namespace
@@ -19,7 +19,7 @@ BlockSeek::BlockSeek(const Inode& inode, const TreeView& view, NodeSource& sourc
     : ino_(inode.ino), segments_(view.segments), layers_(layers_of(inode, view)), cursor_(source, view.inode_file), cursor_for_(kNowhere) {}
 
 Status BlockSeek::step() {
-  if (steps_ == kMostSteps) return Errc::would_block;
+  if (steps_ == kStepsAtOnce) return Errc::would_block;
   ++steps_;
   return {};
 }

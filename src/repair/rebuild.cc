@@ -14,7 +14,7 @@ namespace varve::repair {
 
 namespace {
 
-constexpr std::size_t kCacheBytes = 32 << 20;
+constexpr std::size_t kNodeCacheBytes = 32 << 20;
 
 class Rebuild {
  public:
@@ -102,7 +102,7 @@ void Rebuild::protect_log() {
 
 Status Rebuild::write_tree(const Edits& edits) {
   if (plan_.sound && edits.empty()) return {};
-  meta::NodeCache cache(super_.identity, kCacheBytes);
+  meta::NodeCache cache(super_.identity, kNodeCacheBytes);
   meta::BlockingSource source(cache, device_);
   meta::TreeRoot root{super_.inode_file, super_.inode_file_level};
   if (plan_.sound) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/errc.h"
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
@@ -31,10 +32,10 @@ class UndoQueue : public io::ForwardingQueue {
 
 Result<std::unique_ptr<UndoDevice>> UndoDevice::create(io::BlockDevice& below, const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot create the undo file: {}", path, std::strerror(errno)));
+  if (fd < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot create the undo file: {}", path, errno_text()));
   std::unique_ptr<UndoDevice> device(new UndoDevice(below, fd));
   const auto header = encode_undo_header({below.geometry().blocks(), filesystem_on(below)});
-  if (!device->append(header)) return Error(Errc::io, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (!device->append(header)) return Error(Errc::io, fmt::format("{}: {}", path, errno_text()));
   return device;
 }
 

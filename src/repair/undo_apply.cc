@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/buffer.h"
+#include "base/errc.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
 #include "repair/undo.h"
@@ -51,7 +52,7 @@ Result<bool> UndoReader::read_at(std::uint64_t at, std::span<std::byte> bytes) c
   while (!bytes.empty()) {
     const ssize_t n = ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot be read at byte {}: {}", path_, at, std::strerror(errno)));
+    if (n < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot be read at byte {}: {}", path_, at, errno_text()));
     if (n == 0) return false;
     at += static_cast<std::uint64_t>(n);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
@@ -61,9 +62,9 @@ Result<bool> UndoReader::read_at(std::uint64_t at, std::span<std::byte> bytes) c
 
 Status UndoReader::open() {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", path_, std::strerror(errno)));
+  if (fd_ < 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", path_, errno_text()));
   const off_t end = ::lseek(fd_, 0, SEEK_END);
-  if (end < 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", path_, std::strerror(errno)));
+  if (end < 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", path_, errno_text()));
   size_ = static_cast<std::uint64_t>(end);
   std::array<std::byte, kUndoHeaderBytes> bytes{};
   if (!TRY(read_at(0, bytes))) return Error(Errc::invalid, fmt::format("{}: not an undo file", path_));

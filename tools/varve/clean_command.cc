@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/errc.h"
 #include "cleaner/registry.h"
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
@@ -22,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct CleanArguments {
   fs::CleanRequest request;
   std::uint64_t free_bytes = 0, move_bytes = 0;
   bool all = false, json = false;
@@ -49,7 +50,7 @@ class Interruptible {
   struct sigaction before_[2] {};
 };
 
-Result<Json> work(CleanTarget& target, const Arguments& arguments, IoLayer& io) {
+Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   const std::vector<std::string> paths(arguments.places.begin(), arguments.places.end() - 1);
   TRY(target.start(arguments.request, paths));
@@ -65,17 +66,17 @@ Result<Json> work(CleanTarget& target, const Arguments& arguments, IoLayer& io) 
   return wait_for_end(progress, io);
 }
 
-Result<std::unique_ptr<CleanTarget>> target_of(const Arguments& arguments) {
+Result<std::unique_ptr<CleanTarget>> target_of(const CleanArguments& arguments) {
   const std::string& place = arguments.places.back();
   struct stat status {};
   if (::stat(place.c_str(), &status) != 0)
     return Error(errc_from_errno(errno), errno == ENOTCONN ? fmt::format("{}: its daemon is gone: unmount it, or mount again", place)
-                                                           : fmt::format("{}: {}", place, std::strerror(errno)));
+                                                           : fmt::format("{}: {}", place, errno_text()));
   if (S_ISDIR(status.st_mode)) return mounted_target(place);
   return image_target(place, arguments.request.dry_run);
 }
 
-Status check(Arguments& arguments) {
+Status check(CleanArguments& arguments) {
   if (auto mount = mount_that_holds(arguments.places.back())) arguments.places.push_back(*mount);
   fs::CleanRequest& request = arguments.request;
   if (!request.strategy.empty()) TRY(cleaner::make_strategy(request.strategy));
@@ -86,7 +87,7 @@ Status check(Arguments& arguments) {
   return {};
 }
 
-Status clean(Arguments arguments, IoLayer& io) {
+Status clean(CleanArguments arguments, IoLayer& io) {
   TRY(check(arguments));
   const auto target = TRY(target_of(arguments));
   auto state = work(*target, arguments, io);
@@ -110,7 +111,7 @@ std::string footer() {
 }  // namespace
 
 void declare_clean(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CleanArguments>();
   CLI::App* command = app.add_subcommand("clean", "Rearrange what is live: free space, close holes, make files contiguous");
   command->add_option("places", arguments->places,
                       "Files or directories to begin with (for defragmenting); where it is mounted, or the image: last, and not needed "

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/errc.h"
 #include "base/buffer.h"
 #include "format/superblock.h"
 #include "fs/filesystem.h"
@@ -53,7 +54,7 @@ class Mounted final : public CleanTarget {
 
  private:
   static Error failed(const std::string& path) {
-    return Error(errc_from_errno(errno), fmt::format("{}: {}", path, std::strerror(errno)));
+    return Error(errc_from_errno(errno), fmt::format("{}: {}", path, errno_text()));
   }
   const std::string directory_;
 };

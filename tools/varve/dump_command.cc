@@ -10,7 +10,7 @@ namespace varve::tool {
 
 namespace {
 
-struct Arguments {
+struct DumpArguments {
   std::string what, path, which;
   bool json = false;
 };
@@ -32,7 +32,7 @@ constexpr Kind kKinds[] = {
 };
 constexpr const char* kSuperblock = "superblock";
 
-Result<std::uint64_t> parse_which(const Arguments& arguments, const Kind& kind) {
+Result<std::uint64_t> parse_which(const DumpArguments& arguments, const Kind& kind) {
   if (!kind.which) return 0;
   std::uint64_t number = 0;
   const char* const end = arguments.which.data() + arguments.which.size();
@@ -42,7 +42,7 @@ Result<std::uint64_t> parse_which(const Arguments& arguments, const Kind& kind) 
   return number;
 }
 
-Result<Json> make(const Arguments& arguments) {
+Result<Json> make(const DumpArguments& arguments) {
   if (arguments.what == kSuperblock) return dump_superblocks(arguments.path);
   for (const Kind& kind : kKinds) {
     if (arguments.what != kind.name) continue;
@@ -53,7 +53,7 @@ Result<Json> make(const Arguments& arguments) {
   return Errc::invalid;  // the parser has checked
 }
 
-Status dump(const Arguments& arguments, IoLayer& io) {
+Status dump(const DumpArguments& arguments, IoLayer& io) {
   const Json json = TRY(make(arguments));
   if (arguments.json)
     io.out << json_text(json, 2) << "\n";
@@ -65,7 +65,7 @@ Status dump(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_dump(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DumpArguments>();
   std::vector<std::string> names = {kSuperblock};
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
   CLI::App* command = app.add_subcommand("dump", "Show a structure of an unmounted filesystem");

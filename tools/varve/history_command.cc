@@ -17,14 +17,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct HistoryArguments {
   std::string directory;
   bool json = false;
   bool follow = false;
 };
 
 // Those after `last`, which becomes the number of the latest.
-Status print_new(const Arguments& arguments, std::uint64_t& last, IoLayer& io) {
+Status print_new(const HistoryArguments& arguments, std::uint64_t& last, IoLayer& io) {
   MountClient client = TRY(MountClient::open(arguments.directory));  // anew each time: it must not keep the mount busy
   const Json rounds = TRY(client.history());
   for (const Json& round : rounds) {
@@ -39,7 +39,7 @@ Status print_new(const Arguments& arguments, std::uint64_t& last, IoLayer& io) {
   return {};
 }
 
-Status history(const Arguments& arguments, IoLayer& io) {
+Status history(const HistoryArguments& arguments, IoLayer& io) {
   std::uint64_t last = 0;
   if (!arguments.json) io.out << history_heading();
   do {
@@ -52,7 +52,7 @@ Status history(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_history(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<HistoryArguments>();
   CLI::App* command = app.add_subcommand("history", "How full segments were before each round of cleaning, and what it did");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
   command->add_flag("--json", arguments->json, "For programs: a line for each round");

@@ -28,7 +28,7 @@ constexpr std::size_t kPngRows = 192;
 const std::map<std::string, Aspect> kAspects{
     {"live", Aspect::live}, {"age", Aspect::age}, {"group", Aspect::group}, {"owner", Aspect::owner}};
 
-struct Arguments {
+struct MapArguments {
   std::string path;
   std::string by = "live";
   std::string png;
@@ -78,7 +78,7 @@ std::size_t terminal_columns() {
   return size.ws_col;
 }
 
-bool wants_colours(const Arguments& arguments, IoLayer& io) {
+bool wants_colours(const MapArguments& arguments, IoLayer& io) {
   if (arguments.colour != "auto") return arguments.colour == "always";
   return &io.out == &std::cout && ::isatty(STDOUT_FILENO);
 }
@@ -93,7 +93,7 @@ std::map<Ino, std::string> names_of(const std::vector<Ino>& owners, const std::s
   return names;
 }
 
-Status draw(const Arguments& arguments, IoLayer& io) {
+Status draw(const MapArguments& arguments, IoLayer& io) {
   const Aspect aspect = kAspects.at(arguments.by);
   const Place place = TRY(place_of(arguments.path));
   constexpr std::size_t kMargin = 13;  // what stands before the cells of a line
@@ -115,7 +115,7 @@ Status draw(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_map(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<MapArguments>();
   CLI::App* command = app.add_subcommand("map", "Draw what stands where on the device");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   command->add_option("--by", arguments->by, "What is drawn: the share of live blocks, age, group or owner")

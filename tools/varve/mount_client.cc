@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errc.h"
 #include "base/json_text.h"
 
 namespace varve::tool {
@@ -18,7 +19,7 @@ Result<MountClient> MountClient::open(const std::string& directory) {
   if (fd >= 0) return MountClient(fd, directory);
   if (errno == ENOTCONN)
     return Error(Errc::io, fmt::format("{}: its daemon is gone: unmount it, or mount again", directory));
-  return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, std::strerror(errno)));
+  return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
 }
 
 MountClient::MountClient(MountClient&& other) noexcept
@@ -33,7 +34,7 @@ Error MountClient::error(const char* action) const {
     return Error(Errc::unsupported, fmt::format("{}: not a mounted Varve filesystem", directory_));
   if (errno == EPERM)
     return Error(Errc::not_permitted, fmt::format("{}: {}: only for root (with CAP_SYS_ADMIN) and who mounted it", directory_, action));
-  return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, std::strerror(errno)));
+  return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, errno_text()));
 }
 
 Result<nlohmann::ordered_json> MountClient::status() { return document(fuse::kStatusIoctl, "status"); }

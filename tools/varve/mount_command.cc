@@ -9,7 +9,7 @@ namespace varve::tool {
 
 namespace {
 
-struct Arguments {
+struct MountArguments {
   std::string source, directory;
   std::vector<std::string> options;
   bool foreground = false;
@@ -21,7 +21,7 @@ std::string options_footer() {
   return text + "Those of mount(8) as well: sync, async, dirsync, nosuid, nodev, noexec and their opposites.\n";
 }
 
-Status mount(const Arguments& arguments) {
+Status mount(const MountArguments& arguments) {
   fuse::DaemonArguments daemon{arguments.source, arguments.directory, {}, arguments.foreground};
   daemon.options.allow_other = ::geteuid() == 0;
   for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
@@ -31,7 +31,7 @@ Status mount(const Arguments& arguments) {
 }  // namespace
 
 void declare_mount(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<MountArguments>();
   CLI::App* command = app.add_subcommand("mount", "Mount a device or image; returns when it can be used");
   command->add_option("source", arguments->source, "Block device or image file")->required();
   command->add_option("directory", arguments->directory, "Where to mount it")->required();

@@ -13,8 +13,6 @@ namespace varve::tool {
 
 namespace {
 
-std::string reason() { return std::strerror(errno); }
-
 template <class Function>
 auto call(fs::Filesystem& filesystem, Function&& function) {
   fs::Operation operation(filesystem.engine(), fs::Caller{});
@@ -33,7 +31,7 @@ void copy_xattrs(fs::Filesystem& filesystem, Ino ino, const SalvagedPlace& place
   for (const std::string& name : *names) {
     const auto value = call(filesystem, [&](fs::Operation& op) { return filesystem.getxattr(op, ino, name); });
     if (!value.ok() || !set_xattr(place, name, std::as_bytes(std::span(*value))))
-      report.lose(place.path, fmt::format("extended attribute {}: {}", name, value.ok() ? reason() : value.error().message()));
+      report.lose(place.path, fmt::format("extended attribute {}: {}", name, value.ok() ? errno_text() : value.error().message()));
   }
 }
 
@@ -43,13 +41,13 @@ void copy_xattrs(fs::Filesystem& filesystem, Ino ino, const SalvagedPlace& place
 void copy_attributes(fs::Filesystem& filesystem, const fs::Attr& attr, const SalvagedPlace& place, SalvageReport& report) {
   const char* name = place.name.c_str();
   if (::geteuid() == 0 && ::fchownat(place.directory, name, attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) != 0)
-    report.lose(place.path, "its owner: " + reason());
+    report.lose(place.path, "its owner: " + errno_text());
   copy_xattrs(filesystem, attr.ino, place, report);
   if (!S_ISLNK(attr.mode) && ::fchmodat(place.directory, name, attr.mode & 07777, 0) != 0)
-    report.lose(place.path, "its mode: " + reason());
+    report.lose(place.path, "its mode: " + errno_text());
   auto time = [](const Timestamp& t) { return timespec{static_cast<time_t>(t.seconds), static_cast<long>(t.nanoseconds)}; };
   const timespec times[] = {time(attr.atime), time(attr.mtime)};
-  if (::utimensat(place.directory, name, times, AT_SYMLINK_NOFOLLOW) != 0) report.lose(place.path, "its times: " + reason());
+  if (::utimensat(place.directory, name, times, AT_SYMLINK_NOFOLLOW) != 0) report.lose(place.path, "its times: " + errno_text());
 }
 
 }  // namespace varve::tool

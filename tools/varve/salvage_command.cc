@@ -14,7 +14,7 @@ namespace varve::tool {
 
 namespace {
 
-struct Arguments {
+struct SalvageArguments {
   std::string source, target;
   bool json = false;
 };
@@ -25,14 +25,14 @@ struct Salvaged {
   SalvageReport copy;
 };
 
-Result<Salvaged> salvage(const Arguments& arguments) {
+Result<Salvaged> salvage(const SalvageArguments& arguments) {
   const auto source = TRY(SalvageSource::open(arguments.source));
   Salvaged result{source->repaired(), source->failure(), {}};
   result.copy = TRY(salvage_copy(source->filesystem(), arguments.target));
   return result;
 }
 
-void print_text(const Salvaged& s, const Arguments& arguments, std::ostream& out) {
+void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostream& out) {
   for (const repair::Action& action : s.repair.actions.kept())
     if (repair::safety_of(action.code) == repair::Safety::lossy) out << to_line(action) << "\n";
   if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
@@ -71,7 +71,7 @@ void print_json(const Salvaged& s, std::ostream& out) {
 }  // namespace
 
 void declare_salvage(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SalvageArguments>();
   CLI::App* command = app.add_subcommand("salvage", "Copy out what can still be read of a damaged filesystem");
   command->add_option("source", arguments->source, "Block device or image file; it is only read")->required();
   command->add_option("directory", arguments->target, "Where to; created, or empty")->required();

@@ -46,8 +46,6 @@ class Descriptor {
   int fd_;
 };
 
-std::string reason() { return std::strerror(errno); }
-
 // With these the host's filesystem takes nothing more; others are about one file.
 bool ends_everything(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO; }
 
@@ -157,7 +155,7 @@ Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::strin
   if (::mkdirat(parent, name.c_str(), 0700) != 0) return cannot("cannot be made", path);
   const Descriptor directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.ok()) {
-    report_.lose(path, "cannot be opened: " + reason());
+    report_.lose(path, "cannot be opened: " + errno_text());
     return {};
   }
   ++report_.directories;
@@ -274,7 +272,7 @@ void SalvageReport::lose(std::string path, std::string what) {
 Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target) {
   TRY(prepare(target));
   const Descriptor root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.ok()) return Error(errc_from_errno(errno), fmt::format("{}: {}", target, reason()));
+  if (!root.ok()) return Error(errc_from_errno(errno), fmt::format("{}: {}", target, errno_text()));
   std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large for the host's limits is an error like others
   SalvageReport report;
   Copier copier(filesystem, root.get(), report);
@@ -282,7 +280,7 @@ Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string
   // The source may be given up for the copy: it has to be on the medium.
   if (::syncfs(root.get()) != 0)
     return Error(errc_from_errno(errno), fmt::format("{}: the copies cannot all be written to its device: {}; copy to another one",
-                                                     target, reason()));
+                                                     target, errno_text()));
   return report;
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct ScrubArguments {
   std::string directory;
   std::uint64_t bytes_per_second = scrub::Request::kUsualRate;
   bool restart = false;
@@ -29,12 +29,12 @@ struct Arguments {
 };
 
 // Anew each time: it must not keep the mount busy.
-Result<Json> report(const Arguments& arguments) {
+Result<Json> report(const ScrubArguments& arguments) {
   MountClient client = TRY(MountClient::open(arguments.directory));
   return client.scrub_report();
 }
 
-Status send(const Arguments& arguments) {
+Status send(const ScrubArguments& arguments) {
   MountClient client = TRY(MountClient::open(arguments.directory));
   fuse::ScrubCommand command;
   command.command = arguments.stop ? fuse::ScrubCommand::kStop : fuse::ScrubCommand::kStart;
@@ -43,7 +43,7 @@ Status send(const Arguments& arguments) {
   return client.scrub(command);
 }
 
-Result<Json> wait_for_end(const Arguments& arguments, IoLayer& io) {
+Result<Json> wait_for_end(const ScrubArguments& arguments, IoLayer& io) {
   Progress progress;
   progress.state = [&] { return report(arguments); };
   progress.line = scrub_progress;
@@ -64,7 +64,7 @@ void add_names(Json& report, const std::string& directory) {
         finding["names"] = at->second;
 }
 
-Status scrub(const Arguments& arguments, IoLayer& io) {
+Status scrub(const ScrubArguments& arguments, IoLayer& io) {
   TRY(report(arguments));  // other filesystems may know the ioctl
   if (!arguments.status) TRY(send(arguments));
   Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));
@@ -83,7 +83,7 @@ Status scrub(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_scrub(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ScrubArguments>();
   CLI::App* command = app.add_subcommand("scrub", "Verify everything on the device while it is in use");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
   command->add_option("-r,--rate", arguments->bytes_per_second, "Bytes to read per second, with K, M or G; 0: no limit")

@@ -17,7 +17,7 @@ namespace varve::tool {
 
 namespace {
 
-struct Arguments {
+struct StatusArguments {
   std::string path;
   bool json = false;
   bool watch = false;
@@ -35,7 +35,7 @@ Result<nlohmann::ordered_json> image_status(const std::string& path) {
   return superblock_status(image.super(), path);
 }
 
-Status show(const Arguments& arguments, IoLayer& io) {
+Status show(const StatusArguments& arguments, IoLayer& io) {
   const auto once = [&] {
     return is_directory(arguments.path) ? mount_status(arguments.path) : image_status(arguments.path);
   };
@@ -53,7 +53,7 @@ Status show(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_status(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<StatusArguments>();
   CLI::App* command = app.add_subcommand("status", "What a filesystem knows about itself");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   command->add_flag("--json", arguments->json, "For programs");

@@ -16,7 +16,7 @@ namespace varve::tool {
 
 namespace {
 
-struct Arguments {
+struct TopArguments {
   std::string directory;
   double delay = 1;
   unsigned count = 0;  // 0: until it is ended
@@ -69,7 +69,7 @@ class Screen {
 
 bool on_a_terminal(IoLayer& io) { return &io.out == &std::cout && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO); }
 
-Status watch(const Arguments& arguments, IoLayer& io) {
+Status watch(const TopArguments& arguments, IoLayer& io) {
   using Time = std::chrono::steady_clock;
   nlohmann::ordered_json before;
   Time::time_point then;
@@ -96,7 +96,7 @@ Status watch(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_top(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TopArguments>();
   CLI::App* command = app.add_subcommand("top", "Watch what a mount does: rates, cleaning, write cost");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
   command->add_option("-d,--delay", arguments->delay, "Seconds between two views")->check(CLI::Range(0.1, 3600.0))->capture_default_str();

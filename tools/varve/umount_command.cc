@@ -169,11 +169,11 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
 }  // namespace
 
 void declare_umount(CLI::App& app, Action& chosen) {
-  struct Arguments {
+  struct UmountArguments {
     std::string directory;
     bool lazy = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<UmountArguments>();
   CLI::App* command = app.add_subcommand("umount", "Unmount; returns when the image is complete and clean");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
   command->add_flag("-l,--lazy", arguments->lazy, "Detach now, finish when nobody uses it any more; do not wait");

@@ -62,7 +62,7 @@ Look look_of_group(std::uint8_t group) {
   return spread(1U + group, static_cast<char>(group < 10 ? '0' + group : 'a' + group - 10));
 }
 
-std::string group_name(std::uint8_t group) {
+std::string legend_of_group(std::uint8_t group) {
   if (group == format::kGroupNodes) return "tree nodes";
   if (group == format::kGroupChain) return "chain: chunks and small writes";
   return fmt::format("group {}", group);
@@ -145,7 +145,7 @@ std::vector<LegendLine> Palette::legend(const std::map<Ino, std::string>& names)
   for (const MapCell& cell : map_.cells) seen[cell.group] = true;
   for (unsigned group = 0; group < seen.size(); ++group)
     if (seen[group] && group != kNoGroup)
-      lines.push_back({look_of_group(static_cast<std::uint8_t>(group)), group_name(static_cast<std::uint8_t>(group))});
+      lines.push_back({look_of_group(static_cast<std::uint8_t>(group)), legend_of_group(static_cast<std::uint8_t>(group))});
   return lines;
 }
 
