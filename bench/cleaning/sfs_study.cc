@@ -19,11 +19,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char *kZipf = "zipf-1.0", *kTpcc = "tpcc", *kUniform = "uniform";
-constexpr std::size_t kBins = 20;
+constexpr std::size_t kAgeBins = 20;
 
 struct Outcome {
   double moved = 0, read = 0, other = 0;  // per block written by the workload; other: metadata and headers
-  std::array<double, kBins> shares{};     // of segments without dummies, by utilisation
+  std::array<double, kAgeBins> shares{};     // of segments without dummies, by utilisation
 };
 
 // W_c = (new + read + moved)/new, each as bytes over bandwidth.
@@ -65,7 +65,7 @@ Outcome measure(const SfsSetup& setup, const std::string& workload, double utili
   double counted = 0;
   for (const Utilisation& segment : rig.utilisations()) {
     if (of_dummies.contains(segment.id.v)) continue;
-    outcome.shares[std::min(kBins - 1, static_cast<std::size_t>(segment.live * kBins))] += 1;
+    outcome.shares[std::min(kAgeBins - 1, static_cast<std::size_t>(segment.live * kAgeBins))] += 1;
     ++counted;
   }
   for (double& share : outcome.shares) share /= std::max(counted, 1.0);

@@ -6,6 +6,8 @@
 
 namespace varve {
 
+inline constexpr std::uint64_t kMillisecond = 1'000'000;  // ns
+
 struct Timestamp {
   std::int64_t seconds = 0;
   std::uint32_t nanoseconds = 0;

@@ -15,6 +15,7 @@ namespace varve {
 
 inline constexpr std::size_t kBlockSize = 4096;
 inline constexpr unsigned kBlockShift = 12;
+inline constexpr std::uint64_t kMiB = 1u << 20;  // bytes
 
 constexpr std::uint64_t blocks_for(std::uint64_t bytes) { return (bytes + kBlockSize - 1) >> kBlockShift; }
 constexpr std::uint64_t block_of(std::uint64_t offset) { return offset >> kBlockShift; }

@@ -1,5 +1,6 @@
 #include "check/check.h"
 
+#include "base/types.h"
 #include "check/free_map.h"
 #include "check/inode_pass.h"
 #include "check/log_probe.h"
@@ -66,7 +67,6 @@ void check_trees(Context& context) {
 Status allow_memory(const CheckOptions& options, const format::Superblock& super) {
   const std::uint64_t needed = memory_for(super);
   if (options.memory_bytes == 0 || options.memory_bytes >= needed) return {};
-  constexpr std::uint64_t kMiB = 1u << 20;
   return Error(Errc::no_memory, fmt::format("the check takes up to {} MiB, for {} inodes and {} blocks: more than the {} MiB allowed",
                                             (needed + kMiB - 1) / kMiB, super.inodes, super.device_blocks, options.memory_bytes / kMiB));
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/types.h"
 #include "fuse/placement.h"
 #include "fuse/server.h"
 
@@ -12,7 +13,6 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr std::size_t kMiB = 1u << 20;
 constexpr std::size_t kProcess = 18 * kMiB;       // pages of the program and its libraries, stacks, rings, what the heap wastes
 constexpr std::size_t kLeastForEngine = 8 * kMiB;
 constexpr std::size_t kUsual = 256 * kMiB;

@@ -57,8 +57,8 @@ class MkfsCommand : public testing::Test {
 };
 
 TEST(Mkfs, EverySizeIsClean) {
-  constexpr std::uint64_t kMiB = 256;
-  for (const std::uint64_t blocks : {8 * kMiB, 8 * kMiB + 1, 64 * kMiB - 1, 64 * kMiB, 1000 * kMiB + 77, 64 * 1024 * kMiB})
+  constexpr std::uint64_t kMega = 256;
+  for (const std::uint64_t blocks : {8 * kMega, 8 * kMega + 1, 64 * kMega - 1, 64 * kMega, 1000 * kMega + 77, 64 * 1024 * kMega})
     for (const std::uint32_t segment : {0U, 64U, 512U}) {
       if (segment * 16 > blocks - 300) continue;
       SeededRandom random(blocks);

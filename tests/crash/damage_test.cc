@@ -18,7 +18,7 @@
 namespace varve::test {
 namespace {
 
-constexpr std::uint64_t kSmall = 8u << 20;
+constexpr std::uint64_t kSmallDevice = 8u << 20;
 
 // A recorded script whose last cut is an image with chunks to replay.
 struct Unclean {
@@ -230,7 +230,7 @@ TEST(Hazards, H27_a_superblock_that_was_never_written_is_missed) {
 // A block rots, and its segment is cleaned over and over: its content must never become "valid".
 TEST(Hazards, H35_cleaning_does_not_launder_rotten_blocks) {
   WorldParameters parameters;
-  parameters.bytes = kSmall;
+  parameters.bytes = kSmallDevice;
   World world(parameters);
   ASSERT_TRUE(good(world.start()));
   ASSERT_TRUE(good(run_script(world.steps, script("create /rotten 0644; create /f 0644; create /g 0644"))));

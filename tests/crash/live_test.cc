@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/types.h"
 #include "fs/engine.h"
 #include "log/io_context.h"
 #include "support/crash_scenario.h"
@@ -20,7 +21,6 @@ namespace varve::test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::size_t kMiB = 1u << 20;  // what is sealed without anybody asking
 
 struct Live {
   explicit Live(std::uint64_t seed, const CrashSetup& setup = {})

@@ -7,8 +7,8 @@
 namespace varve::format {
 namespace {
 
-constexpr std::uint64_t kMiB = 256;  // blocks
-constexpr std::uint64_t kGiB = 1024 * kMiB;
+constexpr std::uint64_t kMega = 256;  // blocks
+constexpr std::uint64_t kGiB = 1024 * kMega;
 
 EmptyFilesystem make(std::uint64_t device_blocks, std::uint32_t segment_blocks = 0) {
   SeededRandom random(1);
@@ -24,17 +24,17 @@ bool refused(const MakeParameters& parameters) {
 }
 
 TEST(Make, ChoosesSegmentSizeByDevice) {
-  EXPECT_EQ(auto_segment_blocks(8 * kMiB), 64U);
+  EXPECT_EQ(auto_segment_blocks(8 * kMega), 64U);
   EXPECT_EQ(auto_segment_blocks(kGiB), 128U);  // 1 GiB less 1 MiB: one segment short of 1024 × 1 MiB
   EXPECT_EQ(auto_segment_blocks(64 * kGiB), 2048U);
   EXPECT_EQ(auto_segment_blocks(1024 * kGiB), 2048U);
-  EXPECT_EQ(make(8 * kMiB).super.segments, 31U);
-  EXPECT_EQ(make(8 * kMiB).super.first_segment, BlockAddr{8});
-  EXPECT_EQ(make(64 * kMiB).super.first_segment, BlockAddr{256});
+  EXPECT_EQ(make(8 * kMega).super.segments, 31U);
+  EXPECT_EQ(make(8 * kMega).super.first_segment, BlockAddr{8});
+  EXPECT_EQ(make(64 * kMega).super.first_segment, BlockAddr{256});
 }
 
 TEST(Make, NodesAndSuperblockAreConsistentOnEverySize) {
-  for (const std::uint64_t blocks : {8 * kMiB, 8 * kMiB + 1, 64 * kMiB - 1, 64 * kMiB, 1000 * kMiB + 77, 64 * kGiB,
+  for (const std::uint64_t blocks : {8 * kMega, 8 * kMega + 1, 64 * kMega - 1, 64 * kMega, 1000 * kMega + 77, 64 * kGiB,
                                      1024 * kGiB, 16 * 1024 * kGiB}) {
     const EmptyFilesystem made = make(blocks);
     const Superblock& s = made.super;
@@ -59,7 +59,7 @@ TEST(Make, NodesAndSuperblockAreConsistentOnEverySize) {
 }
 
 TEST(Make, RootIsAnEmptyDirectory) {
-  const EmptyFilesystem made = make(64 * kMiB);
+  const EmptyFilesystem made = make(64 * kMega);
   const auto& leaf = made.nodes.front().bytes;
   const auto items = decode_items(leaf, *decode_node_header(leaf));
   ASSERT_TRUE(items.ok());
@@ -73,7 +73,7 @@ TEST(Make, RootIsAnEmptyDirectory) {
 
 TEST(Make, RandomIdentityHidesNothingOfTheUuid) {
   SeededRandom random(1);
-  const MakeParameters parameters{.device_blocks = 8 * kMiB, .label = {}, .uuid = {1, 2, 3}, .now = {}};
+  const MakeParameters parameters{.device_blocks = 8 * kMega, .label = {}, .uuid = {1, 2, 3}, .now = {}};
   const auto first = make_filesystem(parameters, random);
   const auto second = make_filesystem(parameters, random);
   EXPECT_EQ(first->super.uuid, second->super.uuid);
@@ -83,7 +83,7 @@ TEST(Make, RandomIdentityHidesNothingOfTheUuid) {
 }
 
 TEST(Make, RefusesWhatCannotWork) {
-  const MakeParameters good{.device_blocks = 64 * kMiB, .label = {}, .uuid = {}, .now = {}};
+  const MakeParameters good{.device_blocks = 64 * kMega, .label = {}, .uuid = {}, .now = {}};
   EXPECT_FALSE(refused(good));
   auto with = [&](auto change) {
     MakeParameters parameters = good;

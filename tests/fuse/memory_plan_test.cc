@@ -1,3 +1,4 @@
+#include "base/types.h"
 #include "fuse/memory_plan.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::size_t kMiB = 1u << 20;
 
 TEST(MemoryPlan, NothingIsSharedOutTwice) {
   for (const unsigned threads : {1U, 2U, 4U, 16U, 64U})

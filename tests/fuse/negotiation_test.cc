@@ -84,11 +84,11 @@ TEST(Negotiation, ShortOffersReadAsZeros) {
   EXPECT_FALSE(decode_init(bytes.first(15)).ok());
 }
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> message_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 TEST(MessageReader, NeverReadsBeyondTheEnd) {
   const std::string three("abc");
-  MessageReader reader(bytes_of(three));
+  MessageReader reader(message_of(three));
   EXPECT_TRUE(reader.take<std::uint32_t>().fails_with(Errc::invalid));
   EXPECT_TRUE(reader.take_string().fails_with(Errc::invalid)) << "no NUL";
   EXPECT_TRUE(reader.take_bytes(4).fails_with(Errc::invalid));
@@ -99,15 +99,15 @@ TEST(MessageReader, NeverReadsBeyondTheEnd) {
 
 TEST(MessageReader, NamesAreWhatADirectoryCanHold) {
   const std::string longest(255, 'n'), too_long(256, 'n');
-  EXPECT_EQ(*MessageReader(bytes_of(longest + '\0')).take_name(), longest);
-  EXPECT_TRUE(MessageReader(bytes_of(too_long + '\0')).take_name().fails_with(Errc::name_too_long));
-  EXPECT_TRUE(MessageReader(bytes_of(std::string(1, '\0'))).take_name().fails_with(Errc::invalid));
-  EXPECT_TRUE(MessageReader(bytes_of(std::string("a/b\0", 4))).take_name().fails_with(Errc::invalid));
+  EXPECT_EQ(*MessageReader(message_of(longest + '\0')).take_name(), longest);
+  EXPECT_TRUE(MessageReader(message_of(too_long + '\0')).take_name().fails_with(Errc::name_too_long));
+  EXPECT_TRUE(MessageReader(message_of(std::string(1, '\0'))).take_name().fails_with(Errc::invalid));
+  EXPECT_TRUE(MessageReader(message_of(std::string("a/b\0", 4))).take_name().fails_with(Errc::invalid));
 }
 
 TEST(MessageReader, TakesStringsOneAfterTheOther) {
   const std::string two("from\0to\0", 8);
-  MessageReader reader(bytes_of(two));
+  MessageReader reader(message_of(two));
   EXPECT_EQ(*reader.take_name(), "from");
   EXPECT_EQ(*reader.take_name(), "to");
   EXPECT_TRUE(reader.rest().empty());

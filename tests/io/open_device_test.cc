@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "base/types.h"
 #include "io/backends.h"
 #include "io/block_device.h"
 #include "io/uring_device.h"
@@ -28,7 +29,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 
 void expect_refusal(const std::string& path, const OpenOptions& options, Errc code, const std::string& words) {
   const auto device = open_device(path, options);

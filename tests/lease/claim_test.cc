@@ -16,8 +16,10 @@
 namespace varve::lease {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
-constexpr Times kTimes{.promise_ns = 10'000 * kMs, .margin_ns = 2'000 * kMs, .settle_ns = 1'000 * kMs, .look_ns = 2'000 * kMs};
+constexpr Times kTimes{.promise_ns = 10'000 * kMillisecond,
+                       .margin_ns = 2'000 * kMillisecond,
+                       .settle_ns = 1'000 * kMillisecond,
+                       .look_ns = 2'000 * kMillisecond};
 
 class Program;
 
@@ -129,7 +131,7 @@ std::size_t World::writers() const {
 }
 
 void World::run(std::uint64_t ns) {
-  for (const std::uint64_t end = now + ns; now < end; now += 50 * kMs) {
+  for (const std::uint64_t end = now + ns; now < end; now += 50 * kMillisecond) {
     for (auto& program : programs)
       if (program->is_due()) program->run();
     ASSERT_LE(writers(), 1U);
@@ -147,10 +149,10 @@ TEST(Claim, AFreeDeviceIsTakenAtOnce) {
 TEST(Claim, AHolderThatLivesIsFoundByAsking) {
   World world;
   Program& one = world.add(1, true);
-  world.run(5'000 * kMs);
+  world.run(5'000 * kMillisecond);
   ASSERT_EQ(one.state(), Program::State::holds);
   Program& two = world.add(2, true);
-  world.run(60'000 * kMs);
+  world.run(60'000 * kMillisecond);
   EXPECT_EQ(two.state(), Program::State::refused);
   EXPECT_NE(two.why().find("process 1 "), std::string::npos) << two.why();
   EXPECT_EQ(one.state(), Program::State::holds);
@@ -159,19 +161,19 @@ TEST(Claim, AHolderThatLivesIsFoundByAsking) {
 TEST(Claim, AHolderThatHasGoneIsReplacedWhenItsPromiseIsOver) {
   World world;
   world.add(1, true);
-  world.run(5'000 * kMs);
+  world.run(5'000 * kMillisecond);
   world.programs[0]->die();
   Program& two = world.add(2, true);
   world.run(kTimes.promise_ns);
   EXPECT_EQ(two.state(), Program::State::claims);
-  world.run(10'000 * kMs);
+  world.run(10'000 * kMillisecond);
   EXPECT_EQ(two.state(), Program::State::holds);
 }
 
 TEST(Claim, WhatWasReleasedNeedsNoPatience) {
   World world;
   world.add(1, false);
-  world.run(1'000 * kMs);
+  world.run(1'000 * kMillisecond);
   world.programs[0]->release();
   Program& two = world.add(2, false);
   two.run();
@@ -182,9 +184,9 @@ TEST(Claim, WhatWasReleasedNeedsNoPatience) {
 TEST(Claim, NoTraceOfAskingIsLeftBehind) {
   World world;
   world.add(1, true);
-  world.run(5'000 * kMs);
+  world.run(5'000 * kMillisecond);
   world.add(2, true);
-  world.run(60'000 * kMs);
+  world.run(60'000 * kMillisecond);
   Area area(world.device);
   EXPECT_FALSE(area.read()->challenge);
 }
@@ -195,7 +197,7 @@ TEST(Claim, ADeadNewcomersChallengeDoesNotLast) {
   dead.run();  // leaves a challenge
   dead.die();
   Program& two = world.add(2, false);
-  world.run(20'000 * kMs);
+  world.run(20'000 * kMillisecond);
   EXPECT_EQ(two.state(), Program::State::holds);
   EXPECT_FALSE(Area(world.device).read()->challenge);
 }
@@ -209,7 +211,7 @@ class Play {
 
   void run() {
     for (unsigned step = 0; step < 300 && !testing::Test::HasFatalFailure(); ++step) {
-      pass(upto(8) == 0 ? 15'000 * kMs : 400 * kMs);
+      pass(upto(8) == 0 ? 15'000 * kMillisecond : 400 * kMillisecond);
       if (world_.programs.size() < most_ && upto(10) == 0)
         world_.add(seed_ * 16 + world_.programs.size() + 1, upto(2) == 0);
       run_some();
@@ -225,7 +227,7 @@ class Play {
   void between() {
     if (depth_ == 2) return;
     ++depth_;
-    if (upto(3) == 0) pass(upto(10) ? 450 * kMs : 20'000 * kMs);
+    if (upto(3) == 0) pass(upto(10) ? 450 * kMillisecond : 20'000 * kMillisecond);
     run_some();
     --depth_;
   }

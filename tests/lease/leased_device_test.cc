@@ -14,7 +14,6 @@
 namespace varve::lease {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
 
 class LeasedDeviceTest : public testing::Test {
  protected:
@@ -86,7 +85,7 @@ TEST_F(LeasedDeviceTest, WipingTheStartKeepsTheLease) {
 }
 
 TEST_F(LeasedDeviceTest, IsToldWhenItIsLost) {
-  auto device = hold({.promise_ns = 10'000 * kMs, .look_ns = 1 * kMs});
+  auto device = hold({.promise_ns = 10'000 * kMillisecond, .look_ns = 1 * kMillisecond});
   std::mutex mutex;
   std::condition_variable told;
   std::string why;
@@ -109,7 +108,7 @@ TEST_F(LeasedDeviceTest, IsToldWhenItIsLost) {
 }
 
 TEST_F(LeasedDeviceTest, ASuperblockIsWrittenOnlyAfterALook) {
-  const auto device = hold({.look_ns = 1'000'000 * kMs});
+  const auto device = hold({.look_ns = 1'000'000 * kMillisecond});
   take_over();
   AlignedBuffer block(kBlockSize);
   memory_.peek(0, block.span());
@@ -118,13 +117,13 @@ TEST_F(LeasedDeviceTest, ASuperblockIsWrittenOnlyAfterALook) {
 }
 
 TEST_F(LeasedDeviceTest, NothingIsWrittenAfterAPauseWithoutALook) {
-  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMs});
+  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
   take_over();
   EXPECT_FALSE(write(**device, 100).ok());
 }
 
 TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
-  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMs});
+  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
   take_over();
   const auto queue = (*device)->make_queue();
   auto data = AlignedBuffer::zeroed(kBlockSize);

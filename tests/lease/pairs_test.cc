@@ -25,10 +25,12 @@
 namespace varve::lease {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kImageBytes = 16u << 20;
 constexpr std::uint64_t kPlace = 300 * kBlockSize;  // where the history is written
-constexpr Times kQuick{.promise_ns = 2000 * kMs, .margin_ns = 1000 * kMs, .settle_ns = 4 * kMs, .look_ns = 20 * kMs};
+constexpr Times kQuick{.promise_ns = 2000 * kMillisecond,
+                       .margin_ns = 1000 * kMillisecond,
+                       .settle_ns = 4 * kMillisecond,
+                       .look_ns = 20 * kMillisecond};
 
 enum class End : int { refused, lost, released, crashed, violated, failed };
 
@@ -62,7 +64,7 @@ class User {
   User(std::string path, std::uint64_t seed) : path_(std::move(path)), random_(seed), name_(seed) {}
 
   Told run() {
-    rest(15 * kMs);
+    rest(15 * kMillisecond);
     io::OpenOptions options;
     options.exclusive = random_.next() % 2 == 0;
     auto opened = io::open_device(path_, options);
@@ -78,7 +80,7 @@ class User {
       mine_ = {found->length + 1, name_};
       if (!write_history(*device, mine_).ok()) return {End::lost, writes_};
       ++writes_;
-      rest(2 * kMs);
+      rest(2 * kMillisecond);
     }
     if (random_.next() % 3 == 0) ::_exit(tell({End::crashed, writes_}));
     return {device->release().ok() ? End::released : End::lost, writes_};

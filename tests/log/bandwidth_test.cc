@@ -8,7 +8,6 @@
 namespace varve::log {
 namespace {
 
-constexpr std::uint64_t kMiB = 1u << 20;
 
 // A device that writes one MiB in `ns_per_mib`, kept busy as far as the bound allows.
 void stream(Bandwidth& bandwidth, std::uint64_t mib, std::uint64_t ns_per_mib) {

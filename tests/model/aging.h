@@ -15,8 +15,6 @@ namespace varve::test {
 inline constexpr std::uint64_t kAgedBytes = 48u << 20;
 inline constexpr std::uint64_t kAgedBlocks = kAgedBytes / 100 * 70 / 4096;
 
-inline Step step(std::string_view text) { return *parse_step(text); }
-
 inline WorldParameters world_of(const std::string& victims, const std::string& placement) {
   WorldParameters parameters;
   parameters.bytes = kAgedBytes;

@@ -6,22 +6,16 @@
 #include "check/report.h"
 #include "cleaner/registry.h"
 #include "model/bad_blocks.h"
+#include "model/strategy_names.h"
 #include "support/plugging.h"
 
 namespace varve::test {
 namespace {
 
 std::vector<std::string> strategies() {
-  std::vector<std::string> names;
-  for (const auto& [name, help] : cleaner::registry().strategies.names()) names.push_back(name);
+  std::vector<std::string> names = every_strategy();
   names.push_back("threaded:small=compact");
   return names;
-}
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& parameter) {
-  std::string name = parameter.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-  return name;
 }
 
 class BesideBadBlocks : public BadBlocks, public ::testing::WithParamInterface<std::string> {
@@ -63,7 +57,7 @@ TEST_P(BesideBadBlocks, forty_that_cannot_be_read) {
   expect_room(bad);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BesideBadBlocks, ::testing::ValuesIn(strategies()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, BesideBadBlocks, ::testing::ValuesIn(strategies()), name_of_strategy);
 
 // When it is overwritten, its segment is like any other: nothing of it is remembered.
 TEST_F(BadBlocks, a_segment_is_cleaned_again_when_its_bad_block_is_gone) {

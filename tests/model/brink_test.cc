@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/buffer.h"
+#include "base/types.h"
 #include "cleaner/registry.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
@@ -22,7 +23,6 @@
 namespace varve::test {
 namespace {
 
-constexpr std::uint64_t kMiB = 1u << 20;
 
 std::string text(const Status& status) { return status.ok() ? "" : status.error().message(); }
 

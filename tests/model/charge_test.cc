@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/types.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
@@ -22,7 +23,6 @@ namespace varve::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::uint64_t kMiB = 1u << 20;
 
 Bytes blocks_of(std::uint64_t count, char content) { return Bytes(count * kBlockSize, std::byte(content)); }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/types.h"
 #include "cleaner/workbench.h"
 #include "fs/engine.h"
 #include "meta/holes.h"
@@ -19,10 +20,7 @@
 namespace varve::test {
 namespace {
 
-constexpr std::uint64_t kMiB = 1u << 20;
 constexpr std::uint64_t kFileBytes = 512 * 1024;
-
-Step step(std::string_view text) { return *parse_step(text); }
 
 class Holes : public ::testing::Test {
  protected:

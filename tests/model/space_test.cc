@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/types.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
@@ -13,16 +14,12 @@
 namespace varve::test {
 namespace {
 
-constexpr std::uint64_t kMiB = 1u << 20;
-
 WorldParameters device_of(std::uint64_t bytes, std::uint32_t segment_blocks = 0) {
   WorldParameters parameters;
   parameters.bytes = bytes;
   parameters.image.segment_blocks = segment_blocks;
   return parameters;
 }
-
-Step step(std::string_view text) { return *parse_step(text); }
 
 // Fills the device with files until it refuses; returns how many bytes went in.
 std::uint64_t fill(World& world, int round, std::string& failure) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/types.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
@@ -15,7 +16,6 @@ namespace varve::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::uint64_t kMiB = 1u << 20;
 
 Bytes blocks_of(std::uint64_t count) { return Bytes(count * kBlockSize, std::byte{1}); }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -11,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "cleaner/file_layout.h"
-#include "cleaner/registry.h"
 #include "fs/engine.h"
 #include "model/aging.h"
+#include "model/strategy_names.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
@@ -38,18 +37,6 @@ std::string clean(World& world, const fs::CleanRequest& request) {
   return world.compare_now();
 }
 
-std::vector<std::string> strategies() {
-  std::vector<std::string> names;
-  for (const auto& [name, help] : cleaner::registry().strategies.names()) names.push_back(name);
-  return names;
-}
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& parameter) {
-  std::string name = parameter.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-  return name;
-}
-
 class EveryStrategy : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryStrategy, makes_room_in_the_background) {
@@ -69,7 +56,7 @@ TEST_P(EveryStrategy, makes_room_in_the_background) {
 
 // Random operations, cleaned after every few hundred, everything compared after every clean.
 TEST_P(EveryStrategy, keeps_what_the_model_says_between_random_operations) {
-  const Budget budget(0.5 / static_cast<double>(strategies().size()));
+  const Budget budget(0.5 / static_cast<double>(every_strategy().size()));
   std::uint64_t moved = 0, runs = 0;
   for (std::uint64_t seed = first_seed(); runs == 0 || budget.left(); ++seed, ++runs) {
     WorldParameters parameters;
@@ -125,7 +112,7 @@ TEST_P(EveryStrategy, leaves_users_their_room) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(strategies()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(every_strategy()), name_of_strategy);
 
 // --- compacting -----------------------------------------------------------------------------------------------------------
 
@@ -282,7 +269,7 @@ TEST_F(Asked, a_small_buffer_is_enough_for_files_and_holes) {
 TEST_F(Asked, dry_run_writes_nothing) {
   const auto settled = world.fixture.checkpoint();
   ASSERT_TRUE(settled.ok());
-  for (const std::string& strategy : strategies()) {
+  for (const std::string& strategy : every_strategy()) {
     const auto before = fs().status();
     fs::CleanRequest request = by(strategy);
     request.dry_run = true;
@@ -332,7 +319,7 @@ TEST(Tuning, strategies_change_while_it_is_mounted) {
   ASSERT_TRUE(good(world.start()));
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
-  for (const std::string& strategy : strategies()) {
+  for (const std::string& strategy : every_strategy()) {
     ASSERT_TRUE(world.fixture.fs().tune("strategy", strategy).ok()) << strategy;
     EXPECT_EQ(world.fixture.fs().status().strategy, strategy);
     ASSERT_TRUE(good(aging.write(kAgedBlocks / 3))) << strategy;

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "base/types.h"
 #include "check/checking.h"
 #include "fsck/recovery.h"
 #include "repair/brimful.h"
@@ -17,7 +18,6 @@ namespace {
 
 using namespace varve::test;
 
-constexpr std::uint64_t kMiB = 1 << 20;
 
 // Filled until a write is refused, with a file in many pieces, so that the trees are large; not unmounted if `unclean`.
 std::unique_ptr<io::MemDevice> full_image(bool unclean) {

@@ -1,3 +1,4 @@
+#include "base/types.h"
 #include "scrub/pace.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +8,6 @@ namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kMiB = 1 << 20;
 
 // Reads `steps` times a MiB, each read taking `read_ns`, pausing as told. Returns the time it took.
 std::uint64_t time_of(Pace& pace, std::uint64_t& now, int steps, std::uint64_t read_ns) {

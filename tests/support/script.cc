@@ -184,6 +184,12 @@ Script script(std::string_view text) {
   return std::move(parsed).value();
 }
 
+Step step(std::string_view text) {
+  auto parsed = parse_step(text);
+  if (!parsed.ok()) throw std::invalid_argument(parsed.error().message());
+  return std::move(parsed).value();
+}
+
 bool is_barrier(Verb verb) {
   return verb == Verb::fsync || verb == Verb::sync || verb == Verb::checkpoint || verb == Verb::remount;
 }

@@ -70,6 +70,7 @@ std::string to_string(const Script& script, std::string_view separator = "\n");
 Result<Step> parse_step(std::string_view line);
 Result<Script> parse_script(std::string_view text);  // '#' starts a comment
 Script script(std::string_view text);                // for literals in tests: throws on a mistake
+Step step(std::string_view text);                    // the same, of one
 
 // Steps that change nothing a user can see.
 bool is_neutral(Verb verb);
