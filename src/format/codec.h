@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/types.h"
+#include "format/varint.h"
 
 namespace varve::format {
 
@@ -24,16 +25,6 @@ class Writer {
   void put48(std::uint64_t value) {
     put(static_cast<std::uint32_t>(value));
     put(static_cast<std::uint16_t>(value >> 32));
-  }
-  void put_varint(std::uint64_t value) {  // LEB128, at most 10 bytes
-    while (value >= 0x80) {
-      put(static_cast<std::uint8_t>(value | 0x80));
-      value >>= 7;
-    }
-    put(static_cast<std::uint8_t>(value));
-  }
-  void put_signed(std::int64_t value) {  // zigzag LEB128
-    put_varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
   void put_bytes(std::span<const std::byte> bytes) {
     if (!room(bytes.size()) || bytes.empty()) return;
@@ -86,14 +77,13 @@ class Reader {
   }
   std::uint64_t varint() {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const std::uint8_t byte = u8();
-      if (shift == 63 && byte > 1) break;
-      value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-      if (!(byte & 0x80)) return value;
+    const std::byte* const end = read_varint(in_.data() + at_, in_.data() + in_.size(), value);
+    if (!end || failed_) {
+      failed_ = true;
+      return 0;
     }
-    failed_ = true;
-    return 0;
+    at_ = static_cast<std::size_t>(end - in_.data());
+    return value;
   }
   std::int64_t signed_varint() {
     const std::uint64_t raw = varint();

@@ -148,7 +148,7 @@ void put_geometry(Writer& out, const Superblock& s) {
 void put_checkpoint(Writer& out, const Superblock& s) {
   out.put(s.serial.v);
   out.put(s.epoch);
-  out.put(s.op);
+  out.put(std::uint64_t{0});  // was a number of operations, which nobody counted
   out.put(s.lsn.v);
   out.put(s.chain_crc);
   out.put(s.inode_file_level);
@@ -202,7 +202,7 @@ void get_geometry(Reader& in, Superblock& s) {
 void get_checkpoint(Reader& in, Superblock& s) {
   s.serial = Serial{in.u64()};
   s.epoch = in.u64();
-  s.op = in.u64();
+  in.u64();
   s.lsn = Lsn{in.u64()};
   s.chain_crc = in.u32();
   s.inode_file_level = in.u8();
@@ -381,6 +381,13 @@ Status check_features(const Superblock& super, Intent intent) {
     return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown feature bits {} that forbid writing: mount "
                                                     "it read-only or use a newer Varve", list_bits(ro_compat)));
   return {};
+}
+
+std::string uuid_text(const Uuid& uuid) {
+  std::string text;
+  for (std::size_t i = 0; i < uuid.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+  return text;
 }
 
 }  // namespace varve::format

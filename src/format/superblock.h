@@ -87,7 +87,6 @@ struct Superblock {
   // the checkpoint
   Serial serial;
   std::uint64_t epoch = 0;  // of the chunks to replay
-  std::uint64_t op = 0;     // F: the trees hold the state after operation F
   Lsn lsn;                  // last chunk that is in the trees; replay starts with lsn + 1
   std::uint32_t chain_crc = 0;  // crc field of that chunk's header
   Run chain;                // rest of the chain's run: start = where chunk lsn + 1 stands if it fits
@@ -117,6 +116,8 @@ struct Superblock {
 
   bool operator==(const Superblock&) const = default;
 };
+
+std::string uuid_text(const Uuid& uuid);  // 8-4-4-4-12 hexadecimal digits
 
 void encode_superblock(const Superblock& super, std::span<std::byte> block);
 

@@ -13,15 +13,6 @@ namespace varve::fs {
 
 namespace {
 
-std::string uuid_text(const format::Uuid& u) {
-  std::string text;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += fmt::format("{:02x}", u[i]);
-  }
-  return text;
-}
-
 void fill_segments(FilesystemStatus& status, meta::Store& store) {
   const std::uint32_t blocks = store.segments().geometry().blocks;
   status.segment_blocks = blocks;
@@ -176,7 +167,7 @@ FilesystemStatus Filesystem::status() {
   status.device = store.device().name();
   status.backend = store.device().geometry().backend;
   status.label = store.super().label;
-  status.uuid = uuid_text(store.super().uuid);
+  status.uuid = format::uuid_text(store.super().uuid);
   status.read_only = store.read_only();
   if (status.read_only) status.read_only_reason = store.read_only_reason();
   status.uptime_seconds = (store.clock().monotonic_ns() - engine_->started_ns()) / 1'000'000'000ULL;

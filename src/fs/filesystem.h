@@ -96,7 +96,6 @@ class Filesystem {
   // --- names ---
   // Functions that return an Attr for a name count one kernel reference to it (forget) if Options::count_references.
   Result<Attr> lookup(Operation&, Ino parent, std::string_view name);  // "." and ".." too
-  Result<Attr> lookup_handle(Operation&, Ino ino, std::uint32_t generation);  // Errc::stale
   Result<Attr> make(Operation&, Ino parent, std::string_view name, const NewNode&);  // file, directory, device, symlink
   Result<Attr> make_unnamed(Operation&, Ino parent, const NewNode&);                 // O_TMPFILE
   Result<Attr> link(Operation&, Ino ino, Ino parent, std::string_view name);

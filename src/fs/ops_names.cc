@@ -35,16 +35,6 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
   });
 }
 
-Result<Attr> Filesystem::lookup_handle(Operation& operation, Ino ino, std::uint32_t generation) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
-    if (inode->gone() || inode->attributes.generation != generation) return Errc::stale;
-    if (a.engine().options().count_references) a.engine().references().add(ino, 1);
-    return attr_of(*inode, a.view());
-  });
-}
-
 Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::string_view name) {
   TRY(check_new_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {

@@ -105,13 +105,6 @@ struct Wait {
   Count count;
   Allocation allocation;
   std::uint64_t sought = 0;       // blocks before it need not be looked at again
-
-  bool anything_to_read() const {
-    if (!nodes.empty()) return true;
-    for (const DataRead& read : reads)
-      if (!read.started) return true;
-    return false;
-  }
 };
 
 // Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.

@@ -76,11 +76,6 @@ std::uint64_t OverlayDevice::changed_blocks() const {
   return changed_.size();
 }
 
-void OverlayDevice::revert() {
-  const std::lock_guard lock(mutex_);
-  changed_.clear();
-}
-
 bool OverlayDevice::covers(const IoRequest& request) const {
   const std::lock_guard lock(mutex_);
   bool all = true;

@@ -27,7 +27,6 @@ class OverlayDevice : public BlockDevice {
   int execute(IoRequest& request) override;
 
   std::uint64_t changed_blocks() const;
-  void revert();  // forgets all changes; no request may be in flight
 
  private:
   friend class OverlayQueue;

@@ -150,14 +150,6 @@ void SegmentTable::merged(std::uint64_t frozen_generation,
   }
 }
 
-void SegmentTable::merge_failed(std::uint64_t frozen_generation) {
-  std::lock_guard lock(mutex_);
-  for (SegmentInfo& s : segments_) {
-    s.delta_live[generation_ & 1] += s.delta_live[frozen_generation & 1];
-    s.delta_live[frozen_generation & 1] = 0;
-  }
-}
-
 std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, bool discarding) {
   std::lock_guard lock(mutex_);
   std::vector<SegmentId> freed;

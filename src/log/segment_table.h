@@ -108,7 +108,6 @@ class SegmentTable {
   // The checkpoint's exact counts, once it is merged; drops the frozen estimates.
   void merged(std::uint64_t frozen_generation,
               const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed);
-  void merge_failed(std::uint64_t frozen_generation);  // its estimates join the current ones
   // The checkpoint that froze `generation` is settled: what it emptied becomes clean. Returns the segments freed.
   std::vector<SegmentId> settle(std::uint64_t frozen_generation, bool discarding);
   bool begin_discard(SegmentId id);  // takes a clean segment out of circulation

@@ -31,20 +31,15 @@ class BlockPlace {
   void set_estimate(std::uint8_t estimate) {
     word_ = (word_ & ~(0xFFULL << 48)) | static_cast<std::uint64_t>(estimate) << 48;
   }
-  // The file owned this block before this delta as far as is known: its count does not change with it.
-  bool replaces() const { return word_ & kReplaces; }
-  void set_replaces(bool value) { set(kReplaces, value); }
   // Put here by a cleaner: content and clock are older than the delta.
   bool moved() const { return word_ & kMoved; }
-  void set_moved(bool value) { set(kMoved, value); }
+  void set_moved(bool value) { word_ = value ? word_ | kMoved : word_ & ~kMoved; }
 
  private:
   static constexpr std::uint64_t kAddressMask = (1ULL << 48) - 1;
   static constexpr std::uint64_t kPending = 1ULL << 63;
-  static constexpr std::uint64_t kReplaces = 1ULL << 62;
-  static constexpr std::uint64_t kMoved = 1ULL << 61;
+  static constexpr std::uint64_t kMoved = 1ULL << 62;
   explicit BlockPlace(std::uint64_t word) : word_(word) {}
-  void set(std::uint64_t bit, bool value) { word_ = value ? word_ | bit : word_ & ~bit; }
 
   std::uint64_t word_ = 0;
 };

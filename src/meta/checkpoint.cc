@@ -48,7 +48,6 @@ Status Checkpoint::freeze() {
   super_ = store_.written_super();
   super_.serial = Serial{super_.serial.v + 1};
   super_.epoch = store_.log_.epoch();
-  super_.op = store_.op_.load();
   const log::ChainPosition position = store_.log_.position();
   super_.lsn = position.lsn;
   super_.chain_crc = position.crc;

@@ -36,7 +36,6 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   read_only_ = options.read_only;
   clock_ = super.clock;
   next_ino_ = super.next_ino;
-  op_ = super.op;
   settled_ = super.serial.v;
   node_head_ = super.node_head.rest;
   group_centres_ = super.group_centres;
@@ -198,16 +197,10 @@ Status Store::write_epoch_if_due() {
   return {};
 }
 
-// A, flush, B, flush: whichever write is torn, the other copy has all it needs.
 Status Store::write_superblocks(const format::Superblock& super) {
-  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-  format::encode_superblock(super, block.span());
-  for (std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
-    TRY(device_.write(at << kBlockShift, block.span()));
-    TRY(log_.durability().flush_now());
-    io_.counters().writes += 1;
-    io_.counters().bytes_written += kBlockSize;
-  }
+  TRY(meta::write_superblocks(device_, super, [this] { return log_.durability().flush_now(); }));
+  io_.counters().writes += 2;
+  io_.counters().bytes_written += 2 * kBlockSize;
   std::lock_guard lock(written_super_mutex_);
   written_super_ = super;
   return {};

@@ -222,7 +222,7 @@ class Store {
   format::LifetimeCounters lifetime() const;
   struct Counters {
     std::atomic<std::uint64_t> user_blocks{0}, cleaned_blocks{0}, cleaned_blocks_read{0}, node_blocks{0},
-        segments_cleaned{0}, checkpoints{0}, operations{0},
+        segments_cleaned{0}, checkpoints{0},
         refilled_blocks{0},   // handed out in holes, to users and to the cleaner
         unforeseen_nodes{0};  // written by checkpoints beyond what was reckoned with: none, if headroom.cc is right
   };
@@ -236,7 +236,6 @@ class Store {
 
  private:
   friend class Checkpoint;
-  friend class Replay;
   friend class Sealer;
   friend class Threading;
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
@@ -288,7 +287,7 @@ class Store {
   std::unique_ptr<const TreeView> view_;
   std::unique_ptr<Delta> active_;
   std::unique_ptr<Delta> frozen_;
-  std::atomic<std::uint64_t> clock_{0}, next_ino_{2}, op_{0};
+  std::atomic<std::uint64_t> clock_{0}, next_ino_{2};
 
   std::mutex unsealed_mutex_;
   std::vector<InodeDelta*> unsealed_;

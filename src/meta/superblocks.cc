@@ -81,4 +81,14 @@ bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks) {
                              [&](std::uint64_t at) { return device.read(at << kBlockShift, block.span()).ok(); });
 }
 
+Status write_superblocks(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  format::encode_superblock(super, block.span());
+  for (const std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
+    TRY(device.write(at << kBlockShift, block.span()));
+    TRY(flush());
+  }
+  return {};
+}
+
 }  // namespace varve::meta

@@ -7,6 +7,7 @@
 #include "format/make.h"
 #include "format/record.h"
 #include "log/recovery.h"
+#include "meta/superblocks.h"
 #include "repair/corrector.h"
 #include "repair/map_builder.h"
 
@@ -140,7 +141,7 @@ Status Rebuild::run() {
   TRY(write_image(image));
   TRY(device_.flush());
   if (options_.only_safe) TRY(demand_safe(actions_, device_.name()));
-  TRY(write_superblocks(device_, super_));
+  TRY(meta::write_superblocks(device_, super_, [this] { return device_.flush(); }));
   actions_.add(ActionCode::superblocks_written, {}, fmt::format("checkpoint {}", super_.serial));
   return {};
 }
@@ -150,16 +151,6 @@ Status Rebuild::run() {
 Status rebuild(io::BlockDevice& device, const format::Superblock& super, const RebuildOptions& options, ActionLog& actions,
                check::Progress* progress) {
   return Rebuild(device, super, options, actions, progress).run();
-}
-
-Status write_superblocks(io::BlockDevice& device, const format::Superblock& super) {
-  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-  format::encode_superblock(super, block.span());
-  for (const std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
-    TRY(device.write(at * kBlockSize, block.span()));
-    TRY(device.flush());
-  }
-  return {};
 }
 
 }  // namespace varve::repair

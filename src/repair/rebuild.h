@@ -19,7 +19,4 @@ struct RebuildOptions {
 Status rebuild(io::BlockDevice& device, const format::Superblock& super, const RebuildOptions& options, ActionLog& actions,
                check::Progress* progress);
 
-// A, flush, B, flush.
-Status write_superblocks(io::BlockDevice& device, const format::Superblock& super);
-
 }  // namespace varve::repair

@@ -69,7 +69,6 @@ int UndoDevice::save_run(std::uint64_t first, std::uint64_t blocks) {
   if (const int error = put_record(first, static_cast<std::uint32_t>(blocks), buffer.span())) return error;
   for (std::uint64_t i = 0; i < blocks; ++i) saved_[first + i] = true;
   records_.emplace_back(first, static_cast<std::uint32_t>(blocks));
-  saved_blocks_ += blocks;
   return 0;
 }
 

@@ -28,7 +28,6 @@ class UndoDevice : public io::BlockDevice {
   std::unique_ptr<io::IoQueue> make_queue() override;
   int execute(io::IoRequest& request) override;
 
-  std::uint64_t saved_blocks() const { return saved_blocks_; }
 
   // The repair has ended, well or not: writes the last record. Nothing may be written through this any more.
   Status finish();
@@ -49,7 +48,6 @@ class UndoDevice : public io::BlockDevice {
   // Under mutex_:
   std::vector<bool> saved_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> records_;  // address, blocks
-  std::uint64_t saved_blocks_ = 0;
   std::uint64_t end_ = 0;  // of the file's last whole record
   bool torn_ = false;      // and what stands behind it cannot be taken away
 };

@@ -29,7 +29,7 @@ TEST(Super, CountsAreChecked) {
 }
 
 TEST(Super, ImageMustAgree) {
-  EXPECT_EQ(with_super([](Superblock& s) { ++s.op; }), std::set{Code::image_wrong});
+  EXPECT_EQ(with_super([](Superblock& s) { ++s.group_centres[5]; }), std::set{Code::image_wrong});
   EXPECT_EQ(with_super([](Superblock& s) { s.image.crc ^= 1; }), std::set{Code::image_wrong});
 }
 

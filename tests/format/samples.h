@@ -55,7 +55,6 @@ inline Superblock sample_superblock() {
   s.first_segment = BlockAddr{256};
   s.serial = Serial{9};
   s.epoch = 0xABCDEF;
-  s.op = 77;
   s.lsn = Lsn{12};
   s.chain_crc = 0x12345678;
   s.chain = {BlockAddr{330}, 50};

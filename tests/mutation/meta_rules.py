@@ -3,6 +3,7 @@
 from rule import Edit, Rule
 
 STORE = "src/meta/store.cc"
+SUPERBLOCKS = "src/meta/superblocks.cc"
 SEALER = "src/meta/sealer.cc"
 CHECKPOINT = "src/meta/checkpoint.cc"
 REPLAY = "src/meta/replay.cc"
@@ -98,9 +99,9 @@ RULES = [
          [Edit(SEALER, "format::encode_record(format::ClearRange{delta.ino, range.from, range.to, range.kind",
                "format::encode_record(format::ClearRange{delta.ino, range.from, OFF ? std::min(range.to, range.from + 256) : range.to, range.kind")]),
     Rule("H26-second", "only one superblock is written",
-         [Edit(STORE, "    TRY(device_.write(at << kBlockShift, block.span()));\n    TRY(log_.durability().flush_now());\n",
-               '    if (OFF && at) continue;\n    TRY(device_.write(at << kBlockShift, block.span()));\n'
-               '    if (!mutated("H26-flush") || at) TRY(log_.durability().flush_now());\n')]),
+         [Edit(SUPERBLOCKS, "    TRY(device.write(at << kBlockShift, block.span()));\n    TRY(flush());\n",
+               '    if (OFF && at) continue;\n    TRY(device.write(at << kBlockShift, block.span()));\n'
+               '    if (!mutated("H26-flush") || at) TRY(flush());\n')]),
     Rule("H26-flush", "both superblocks are written before either is flushed", []),
     Rule("H26-equal", "a mount leaves a lost superblock as it is",
          [Edit(STORE, "if (options_.read_only || copies_equal) return {};",
@@ -150,7 +151,7 @@ RULES = [
                "  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));")],
          [("repair_test", "*H46_*")]),
     Rule("H46-mount", "without superblocks a mount takes a device for empty",
-         [Edit("src/meta/superblocks.cc", "    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;",
+         [Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;",
                "    if (OFF) return Error(Errc::not_varve, \"\");\n    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;")]),
     Rule("H49", "the superblock's image is written where the last one stands",
          [Edit(CHECKPOINT, "  image_address_ = TRY(writer_->allocate());\n",

@@ -261,7 +261,7 @@ std::vector<DamageCase> superblock_cases() {
          return cut;
        },
        false},
-      {"105-image", Code::image_wrong, with_super([](Superblock& s) { ++s.op; })},
+      {"105-image", Code::image_wrong, with_super([](Superblock& s) { ++s.group_centres[5]; })},
       {"106-run-not-free", Code::run_not_free, with_image([](Superblock& s) { s.chain = {s.first_segment, 1}; })},
       {"107-runs-overlap", Code::runs_overlap, with_image([](Superblock& s) { s.heads[2].rest = s.next_run; })},
       {"108-counts", Code::count_wrong, with_image([](Superblock& s) { s.data_blocks += 7; })},

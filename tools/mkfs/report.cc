@@ -26,17 +26,10 @@ std::string value_text(const Fact& fact) {
 
 }  // namespace
 
-std::string uuid_text(const format::Uuid& uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i)
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-  return text;
-}
-
 Report report_of(const format::Superblock& s, const std::string& path, bool dry_run) {
   return {dry_run,
           {{"target", "Target", path},
-           {"uuid", "UUID", uuid_text(s.uuid)},
+           {"uuid", "UUID", format::uuid_text(s.uuid)},
            {"label", "Label", s.label},
            {"format_version", "Format version", std::uint64_t{s.version}},
            {"size", "Size", s.device_blocks * kBlockSize, true},

@@ -25,6 +25,4 @@ Report report_of(const format::Superblock& super, const std::string& path, bool 
 std::string to_text(const Report& report);
 std::string to_json(const Report& report);
 
-std::string uuid_text(const format::Uuid& uuid);
-
 }  // namespace varve::mkfs

@@ -15,7 +15,7 @@ std::optional<std::string> varve_in(std::span<const std::byte> block) {
   const auto super = format::decode_superblock(block);
   if (!super.ok()) return super.fails_with(Errc::not_varve) ? std::nullopt : std::optional(std::string("a damaged Varve filesystem"));
   const std::string label = super->label.empty() ? "" : fmt::format(" \"{}\"", super->label);
-  return fmt::format("the Varve filesystem{} with UUID {}", label, uuid_text(super->uuid));
+  return fmt::format("the Varve filesystem{} with UUID {}", label, format::uuid_text(super->uuid));
 }
 
 }  // namespace

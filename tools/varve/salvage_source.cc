@@ -59,7 +59,7 @@ Status SalvageSource::repair_with_more_room() {
   auto before = check::check(full, {});
   const format::Superblock larger = enlarge(TRY(meta::read_superblocks(full)).best);
   enlarged_ = std::make_unique<Layer>(full, larger.device_blocks);
-  TRY(repair::write_superblocks(enlarged_->changed, larger));
+  TRY(meta::write_superblocks(enlarged_->changed, larger, [this] { return enlarged_->changed.flush(); }));
   outcome_ = TRY(repair::repair(enlarged_->changed, recover, {.search = true}));
   if (before.ok()) outcome_.before = std::move(before).value();
   return {};

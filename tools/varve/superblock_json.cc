@@ -25,13 +25,6 @@ double write_cost(const format::LifetimeCounters& counters) {
 
 }  // namespace
 
-std::string uuid_text(const format::Uuid& uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i)
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-  return text;
-}
-
 std::string time_text(const Timestamp& time) { return fmt::format("{}.{:09}", time.seconds, time.nanoseconds); }
 
 Json node_ref_json(const format::NodeRef& ref) {
@@ -47,7 +40,7 @@ Json superblock_json(const format::Superblock& s) {
   return {{"version", s.version},
           {"features",
            {{"compat", s.features.compat}, {"ro_compat", s.features.ro_compat}, {"incompat", s.features.incompat}}},
-          {"uuid", uuid_text(s.uuid)},
+          {"uuid", format::uuid_text(s.uuid)},
           {"label", s.label},
           {"identity", fmt::format("{:016x}", s.identity)},
           {"made", time_text(s.made)},
@@ -57,7 +50,6 @@ Json superblock_json(const format::Superblock& s) {
           {"first_segment", s.first_segment.v},
           {"clean", s.clean},
           {"serial", s.serial.v},
-          {"op", s.op},
           {"lsn", s.lsn.v},
           {"chain_crc", fmt::format("{:08x}", s.chain_crc)},
           {"chain", run_json(s.chain)},
@@ -84,7 +76,7 @@ Json superblock_json(const format::Superblock& s) {
 Json superblock_status(const format::Superblock& s, const std::string& path) {
   return {{"device", path},
           {"label", s.label},
-          {"uuid", uuid_text(s.uuid)},
+          {"uuid", format::uuid_text(s.uuid)},
           {"state", s.clean ? "not mounted, clean" : "not mounted, to be recovered by the next mount"},
           {"clean", s.clean},
           {"space",

@@ -14,7 +14,6 @@ nlohmann::ordered_json superblock_status(const format::Superblock& super, const 
 
 nlohmann::ordered_json node_ref_json(const format::NodeRef& ref);  // null for none
 nlohmann::ordered_json run_json(const format::Run& run);
-std::string uuid_text(const format::Uuid& uuid);
 std::string time_text(const Timestamp& time);
 
 }  // namespace varve::tool

@@ -41,7 +41,7 @@ class NodePacker {
    public:
     explicit ItemValue(std::span<const std::byte> value);
     std::span<const std::byte> span() const { return {long_ ? long_.get() : short_.data(), size_}; }
-    std::size_t coded_bytes() const { return varint_bytes(size_) + size_; }
+    std::size_t coded_bytes() const { return format::varint_bytes(size_) + size_; }
 
    private:
     std::array<std::byte, 40> short_;
@@ -51,7 +51,7 @@ class NodePacker {
   struct ChildValue {
     format::NodeRef ref;
     bool is_old = false;
-    std::size_t coded_bytes() const { return 10 + varint_bytes(ref.blocks); }  // address, CRC, blocks
+    std::size_t coded_bytes() const { return 10 + format::varint_bytes(ref.blocks); }  // address, CRC, blocks
   };
 
   PackQueue<ChildValue>& children(unsigned level);  // of the nodes of `level`, which is above 0

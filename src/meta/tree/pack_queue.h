@@ -10,22 +10,17 @@
 
 #include "format/key.h"
 #include "format/node.h"
+#include "format/varint.h"
 
 namespace varve::meta {
-
-constexpr std::size_t varint_bytes(std::uint64_t value) {
-  std::size_t n = 1;
-  for (; value >= 0x80; value >>= 7) ++n;
-  return n;
-}
 
 // `previous`: in the same node, or null.
 constexpr std::size_t coded_key_bytes(const format::Key* previous, const format::Key& key) {
   const bool same_ino = previous && previous->ino == key.ino;
   const bool same_kind = previous && previous->kind == key.kind;
-  const std::size_t ino = same_ino ? 0 : varint_bytes(previous ? key.ino - previous->ino : key.ino.v);
+  const std::size_t ino = same_ino ? 0 : format::varint_bytes(previous ? key.ino - previous->ino : key.ino.v);
   const std::uint64_t offset = same_ino && same_kind ? key.offset - previous->offset : key.offset;
-  return 1 + ino + (same_kind ? 0 : 1) + varint_bytes(offset);
+  return 1 + ino + (same_kind ? 0 : 1) + format::varint_bytes(offset);
 }
 
 // Value: what an entry carries besides its key; `coded_bytes()` is its size in a node.
