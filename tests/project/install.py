@@ -36,6 +36,7 @@ class Install(unittest.TestCase):
                 self.assertTrue(path.exists(), f"{name} was not installed")
                 if name.split("/")[0] in ("bin", "sbin"):
                     self.assertTrue(os.access(path, os.X_OK), f"{name} cannot be run")
+                    self.assertNotIn(b".debug_info", path.read_bytes(), f"{name} is not stripped")
 
     def options_of(self, *words):
         done = subprocess.run([*words, "--help"], capture_output=True, text=True)
