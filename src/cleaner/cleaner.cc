@@ -31,7 +31,7 @@ Cleaner::~Cleaner() {
 
 Status Cleaner::set_strategy(std::string_view spelling) {
   std::shared_ptr<Strategy> strategy = TRY(make_strategy(spelling));
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::swap(rules_.strategy, strategy);
   strategy_spelling_ = spelling;
   if (strategy) strategy->end(store_);
@@ -41,7 +41,7 @@ Status Cleaner::set_strategy(std::string_view spelling) {
 
 Status Cleaner::set_victims(std::string_view spelling) {
   std::shared_ptr<VictimRule> rule = TRY(VictimRule::make(spelling));
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   rules_.victims = std::move(rule);
   store_.segments().samples().keep(rules_.victims->samples());
   return {};
@@ -59,7 +59,7 @@ Result<std::shared_ptr<Placement>> Cleaner::new_placement(std::string_view spell
 
 Status Cleaner::set_placement(std::string_view spelling) {
   auto placement = TRY(new_placement(spelling));
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::swap(rules_.placement, placement);  // the old one lives until nobody inside the gate can use it
   placement_spelling_ = spelling;
   const meta::Gate::Closure closed(store_.gate());
@@ -68,7 +68,7 @@ Status Cleaner::set_placement(std::string_view spelling) {
 }
 
 Rules Cleaner::mount_rules() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return rules_;
 }
 
@@ -82,17 +82,17 @@ Result<Rules> Cleaner::rules(const RuleNames& names) const {
 }
 
 std::string Cleaner::strategy() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return strategy_spelling_;
 }
 
 std::string Cleaner::victims() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return rules_.victims->spelling();
 }
 
 std::string Cleaner::placement_name() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return placement_spelling_;
 }
 
@@ -211,12 +211,12 @@ Forecast Cleaner::forecast(const Task& task, const Rules& rules) {
 // --- state ----------------------------------------------------------------------------------------------------------------
 
 std::string Cleaner::state() const {
-  std::lock_guard lock(state_mutex_);
+  const Lock lock(state_mutex_);
   return state_;
 }
 
 void Cleaner::set_state(std::string state) {
-  std::lock_guard lock(state_mutex_);
+  const Lock lock(state_mutex_);
   state_ = std::move(state);
 }
 

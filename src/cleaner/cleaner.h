@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "cleaner/bad_blocks.h"
 #include "cleaner/history.h"
 #include "cleaner/placement.h"
@@ -96,11 +96,11 @@ class Cleaner {
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
   std::vector<SegmentId> emptied_;      // by the last round, and…
   std::uint64_t emptied_since_ = 0;     // …the checkpoint before it
-  mutable std::mutex mutex_;  // of the four below; they are replaced, never changed
+  mutable Mutex mutex_;  // of the four below; they are replaced, never changed
   Rules rules_;
   std::string strategy_spelling_, placement_spelling_;
   std::atomic<Placement*> placement_now_{nullptr};
-  mutable std::mutex state_mutex_;
+  mutable Mutex state_mutex_;
   std::string state_ = "idle: enough clean segments";
   History history_;
 };

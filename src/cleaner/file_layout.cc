@@ -1,7 +1,6 @@
 #include "cleaner/file_layout.h"
 
 #include <algorithm>
-#include <shared_mutex>
 
 #include "format/item.h"
 
@@ -15,7 +14,7 @@ void drop_replaced(meta::Store& store, Ino ino, std::vector<LiveBlock>& blocks) 
   const meta::Gate::Pass pass(store.gate());
   const meta::InodePtr inode = store.inodes().find(ino);
   if (!inode) return;
-  std::shared_lock lock(inode->mutex);
+  ReadLock lock(inode->mutex);
   if (inode->gone()) return blocks.clear();
   const meta::Layers layers = meta::layers_of(*inode, store.view());
   std::erase_if(blocks, [&](const LiveBlock& block) { return !still_there(layers, block); });

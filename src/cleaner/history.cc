@@ -14,18 +14,18 @@ Utilisation utilisation_of(const log::SegmentTable& segments) {
 }
 
 void History::keep(std::size_t most) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   most_ = std::min(most, kMost);
   while (rounds_.size() > most_) rounds_.pop_front();
 }
 
 std::size_t History::kept() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return most_;
 }
 
 void History::add(PastRound round) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (most_ == 0) return;
   round.number = next_++;
   if (rounds_.size() == most_) rounds_.pop_front();
@@ -33,7 +33,7 @@ void History::add(PastRound round) {
 }
 
 std::vector<PastRound> History::rounds() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return {rounds_.begin(), rounds_.end()};
 }
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "log/segment_table.h"
 
 namespace varve::cleaner {
@@ -41,7 +41,7 @@ class History {
   std::vector<PastRound> rounds() const;  // in order
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::size_t most_ = kUsual;
   std::uint64_t next_ = 1;
   std::deque<PastRound> rounds_;

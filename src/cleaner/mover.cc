@@ -58,7 +58,7 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
     const meta::Gate::Pass pass(store_.gate());
     const meta::InodePtr inode = store_.inodes().find(block.ino);
     if (!inode) return false;
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     return inode->gone() || !still_there(meta::layers_of(*inode, view), block);
   });
   look_up_ns_ += store_.clock().monotonic_ns() - began;
@@ -259,7 +259,7 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
       if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
       if (store_.reserve_records(kMoveRecordBytes)) {
         const meta::InodePtr inode = store_.inodes().get(block.ino);
-        std::unique_lock lock(inode->mutex);
+        WriteLock lock(inode->mutex);
         if (!inode->gone() && still_there(meta::layers_of(*inode, store_.view()), block))
           store_.stage_move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
         return {};

@@ -16,7 +16,7 @@ namespace varve::cleaner {
 
 template <class Plugin, class... Scale>
 Status PluginTable<Plugin, Scale...>::add(std::string name, std::string help, Factory factory) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (const Entry& entry : entries_)
     if (entry.name.name == name) return Error(Errc::exists, fmt::format("there is a {} '{}' already", kind_, name));
   entries_.push_back({{std::move(name), std::move(help)}, std::move(factory)});
@@ -25,7 +25,7 @@ Status PluginTable<Plugin, Scale...>::add(std::string name, std::string help, Fa
 
 template <class Plugin, class... Scale>
 bool PluginTable<Plugin, Scale...>::contains(std::string_view name) const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name.name == name; });
 }
 
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Plugin>> PluginTable<Plugin, Scale...>::make(std::string_
   Factory factory;
   std::vector<std::string> known;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (const Entry& entry : entries_) {
       known.push_back(entry.name.name);
       if (entry.name.name == parameters.name()) factory = entry.factory;
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Plugin>> PluginTable<Plugin, Scale...>::make(std::string_
 
 template <class Plugin, class... Scale>
 std::vector<PolicyName> PluginTable<Plugin, Scale...>::names() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::vector<PolicyName> names;
   for (const Entry& entry : entries_) names.push_back(entry.name);
   return names;

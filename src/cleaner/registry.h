@@ -3,11 +3,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cleaner/evaluation.h"
 #include "cleaner/placement.h"
 #include "cleaner/selection.h"
@@ -40,7 +40,7 @@ class PluginTable {
     Factory factory;
   };
   const char* const kind_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Entry> entries_;
 };
 

@@ -39,13 +39,13 @@ void OperationSource::prefetch(std::span<const meta::NodeWant> wants) {
 Result<meta::InodePtr> Attempt::inode(Ino ino) {
   meta::InodePtr inode = store_.inodes().get(ino);
   {
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     if (inode->loaded) {
       if (inode->gone()) return Errc::stale;
       return inode;
     }
   }
-  std::unique_lock lock(inode->mutex);
+  WriteLock lock(inode->mutex);
   TRY(meta::load_attributes(*inode, view(), source_));
   if (inode->gone()) return Errc::stale;
   return inode;

@@ -30,7 +30,7 @@ Status CleanJob::start(const CleanRequest& request) {
   auto rules = TRY(engine_.cleaner().rules({request.strategy, request.policy, request.placement}));
   if (!request.roots.empty() && !rules.strategy->goes_by_files())
     return Error(Errc::invalid, fmt::format("{} does not go by files: name none, or another strategy", rules.strategy->name()));
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (ended_) return Error(Errc::busy, "the filesystem is being unmounted");
   if (active_) return Error(Errc::busy, "it is being cleaned already");
   rules_ = std::move(rules);
@@ -48,12 +48,12 @@ Status CleanJob::start(const CleanRequest& request) {
 void CleanJob::stop() { stop_ = true; }
 
 void CleanJob::end() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   ended_ = stop_ = true;
 }
 
 CleanState CleanJob::state() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   CleanState state = state_;
   if (state.phase == CleanState::Phase::running) state.doing = engine_.cleaner().state();
   return state;
@@ -88,7 +88,7 @@ void CleanJob::begin() {
   nodes_at_first_ = store.counters().node_blocks;
   std::vector<Ino> roots;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     roots = state_.request.roots;
     state_.before = state_.now = layout();
     state_.segments = store.segments().geometry().count;
@@ -104,7 +104,7 @@ cleaner::Task CleanJob::task() {
   task.told = true;
   task.files = files_.get();
   task.stop = [this] { return stop_ || engine_.room_is_waited_for(); };  // that comes first
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   task.files_named = !state_.request.roots.empty();
   task.buffer = state_.request.buffer_blocks;
   const std::uint64_t asked = state_.request.free_blocks, freed = state_.freed_blocks();
@@ -126,7 +126,7 @@ void CleanJob::step() {
   if (so_far.request.dry_run) {
     cleaner::Forecast forecast = engine_.cleaner().forecast(task(), rules_);
     {
-      std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       state_.forecast = std::move(forecast);
     }
     return finish(CleanState::Phase::finished, "nothing was written");
@@ -138,7 +138,7 @@ void CleanJob::step() {
   if (round.moved || !round.emptied.empty()) settled = engine_.store().checkpoint({.evacuate = round.emptied});
   const cleaner::FileCounts files = rules_.strategy->files(engine_.store());
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (state_.rounds++ == 0) state_.left_at_first = round.left;
     state_.left = round.left;
     state_.read += round.read;
@@ -165,7 +165,7 @@ void CleanJob::finish(CleanState::Phase phase, std::string reason) {
   if (rules_.strategy && !state().request.dry_run) rules_.strategy->end(engine_.store());
   files_.reset();
   engine_.cleaner().set_state("idle: enough clean segments");
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   rules_ = {};
   state_.phase = phase;
   state_.reason = std::move(reason);

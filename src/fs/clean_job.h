@@ -7,10 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/patience.h"
 
@@ -80,7 +80,7 @@ class CleanJob {
   CleanState::Layout layout() const;
 
   Engine& engine_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   CleanState state_;
   std::atomic<bool> active_{false}, stop_{false};
   bool ended_ = false;

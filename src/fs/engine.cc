@@ -41,7 +41,7 @@ void Engine::start_threads() {
   store_->on_epoch_due([this] { kick(); });
   service_ = std::thread([this] { serve(); });
   {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     changed_.wait(lock, [this] { return service_ready_; });
   }
   maintenance_ = std::thread([this] { maintain(); });
@@ -49,7 +49,7 @@ void Engine::start_threads() {
 
 void Engine::stop_maintenance() {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -60,7 +60,7 @@ void Engine::stop_threads() {
   stop_maintenance();
   service_stop_ = true;
   {
-    std::lock_guard lock(mutex_);  // which keeps the queue: its thread ends it after taking it away
+    const Lock lock(mutex_);  // which keeps the queue: its thread ends it after taking it away
     if (service_queue_) service_queue_->wake();
   }
   if (service_.joinable()) service_.join();
@@ -73,7 +73,7 @@ void Engine::serve() {
   log::ServingScope serving(*queue);
   store_->io().set_service_queue(queue.get());
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     service_queue_ = queue.get();
     service_ready_ = true;
   }
@@ -94,7 +94,7 @@ void Engine::serve() {
   }
   store_->io().set_service_queue(nullptr);
   for (queue->poll(); queue->in_flight();) queue->wait(-1);  // what was handed over before that is carried out
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   service_queue_ = nullptr;
 }
 
@@ -102,7 +102,7 @@ void Engine::serve() {
 
 void Engine::kick() {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     poked_ = true;
     if (service_queue_) service_queue_->wake();
   }
@@ -224,7 +224,7 @@ bool Engine::idle_work_is_left() {
 void Engine::use_idle_time() {
   const std::uint64_t clock = store_->log_clock();
   auto disturbed = [this, clock] {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return stopping_ || poked_ || store_->log_clock() != clock;
   };
   cleaner::Patience patience;
@@ -243,7 +243,7 @@ void Engine::maintain() {
   std::chrono::nanoseconds rest{};  // until the next step of a cleaning job
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
+      Lock lock(mutex_);
       auto due = [this] { return stopping_ || poked_; };
       const bool busy = armed_.load();
       if (clean_job_->is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
@@ -259,7 +259,7 @@ void Engine::maintain() {
     }
     while (work(false)) {
       {
-        std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         if (stopping_) return;
       }
       if (!look_for_space()) break;  // not under the mutex: it passes the gate, and whoever has closed that may kick us
@@ -284,7 +284,7 @@ void Engine::maintain() {
 
 void Engine::reap_later(Ino ino) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     to_reap_.push_back(ino);
   }
   if (options_.background) kick();
@@ -298,7 +298,7 @@ Status Engine::try_reap(Operation& operation, Ino ino, Reaper reaper) {
     auto inode = a.inode(ino);
     if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
     TRY(a.admit({.record_bytes = 64, .frees = true, .reaps = reaper == Reaper::hurried}));
-    std::unique_lock lock((*inode)->mutex);
+    WriteLock lock((*inode)->mutex);
     if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().stage_free(**inode);
     return {};
   });
@@ -313,7 +313,7 @@ void Engine::reap(Ino ino) {
 bool Engine::reap_waiting() {
   std::vector<Ino> inodes, left;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     inodes.swap(to_reap_);
   }
   for (Ino ino : inodes) {
@@ -328,14 +328,14 @@ bool Engine::reap_waiting() {
   }
   if (!left.empty()) {
     space_wanted_ = checkpoint_wanted_ = true;
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     to_reap_.insert(to_reap_.end(), left.begin(), left.end());
   }
   return left.size() < inodes.size();
 }
 
 bool Engine::anything_to_reap() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return !to_reap_.empty();
 }
 

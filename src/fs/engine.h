@@ -3,12 +3,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "cleaner/cleaner.h"
 #include "fs/operation.h"
 #include "fs/options.h"
@@ -58,7 +57,7 @@ class Engine {
 
   bool room_is_waited_for() const { return space_wanted_; }
 
-  std::mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
+  Mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
 
   // Frees an unlinked inode that nothing refers to any more.
   void reap(Ino ino);        // waits: not on the maintenance thread
@@ -101,12 +100,12 @@ class Engine {
   const std::uint64_t started_ns_;
   WaitTimes wait_times_;
 
-  std::mutex rename_mutex_;
+  Mutex rename_mutex_;
   Turn trim_turn_;
   std::thread service_, maintenance_;
   io::IoQueue* service_queue_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   bool stopping_ = false, service_ready_ = false, poked_ = false;
   std::atomic<bool> service_stop_{false};
   std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false}, holes_asked_{false};

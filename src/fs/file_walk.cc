@@ -4,8 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
-#include <shared_mutex>
-
 #include "fs/engine.h"
 
 namespace varve::fs {
@@ -89,7 +87,7 @@ std::optional<Ino> FileWalk::enter(const Entry& entry) {
 Result<std::uint8_t> FileWalk::type_of(Ino ino) {
   return look(engine_, [&](Attempt& a) -> Result<std::uint8_t> {
     const meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     return static_cast<std::uint8_t>((inode->attributes.mode & S_IFMT) >> 12);
   });
 }
@@ -101,7 +99,7 @@ Status FileWalk::read_entries(Level& level) {
     found.clear();
     cookie = level.cookie;
     const meta::InodePtr directory = TRY(a.directory(level.directory));
-    std::shared_lock lock(directory->mutex);
+    ReadLock lock(directory->mutex);
     return meta::scan_entries(*directory, a.view(), a.source(), level.cookie,
                               [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view) -> Result<bool> {
                                 found.push_back({ino, type});

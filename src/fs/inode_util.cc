@@ -71,7 +71,7 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
     meta::Store& store = a.store();
     if (store.changes_fill_memory()) return {};  // whoever reads does not wait for that
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     if (inode->gone() || store.read_only()) return {};
     const meta::Claim claim{.record_bytes = kAttributesRecordBytes, .places = 2, .item_bytes = kAttributesRecordBytes};
     const auto room = store.admit(claim);

@@ -1,9 +1,7 @@
 #include "fs/operation.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <unordered_set>
@@ -212,23 +210,23 @@ void Operation::resume(io::IoQueue& queue, std::function<void()> ready) {
 }
 
 void Operation::block() {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  Condition changed;
   bool ready = false;
   const bool space = wait_->for_space;
   auto resumption = std::make_shared<Resumption>([&](bool) {
-    std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     ready = true;
     changed.notify_all();
   });
   begin_wait(engine_, *wait_, resumption);
   resumption->done(true);
   auto is_ready = [&] {
-    std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     return ready;
   };
   if (engine_.store().io().background()) {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     changed.wait(lock, [&] { return ready; });
   }
   while (!is_ready()) {

@@ -231,7 +231,7 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
   for (int i = 0; i < kWindowsPerTurn && !done; ++i) {
     TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
       meta::InodePtr inode = TRY(a.inode(ino));
-      std::unique_lock lock(inode->mutex);
+      WriteLock lock(inode->mutex);
       TRY(must_be_file(*inode));
       TRY(may_extend(*inode));
       const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
@@ -255,7 +255,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
@@ -275,7 +275,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
     WriteRange range(a, *inode, offset, data, keeper);
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     if (data.empty()) return std::size_t{0};
     // Cached writes need not come in order, so only direct ones can be told from appending.
@@ -319,7 +319,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     return allocate(*engine_, operation, ino, mode, offset, length, flags);
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     TRY(may_alter(*inode));
     const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
@@ -337,7 +337,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
 Result<std::uint64_t> Filesystem::seek(Operation& operation, Ino ino, std::uint64_t offset, SeekKind kind) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     const std::uint64_t size = inode->attributes.size;
     if (offset >= size) return Errc::no_such_offset;

@@ -21,7 +21,7 @@ Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
 Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     return attr_of(*inode, a.view());
   });
@@ -31,7 +31,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
   if (change.size && *change.size > format::kMaxFileBytes) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (change.size && is_directory(*inode)) return Errc::is_directory;
     if (change.size && !is_regular(*inode)) return Errc::invalid;
@@ -72,7 +72,7 @@ Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::string> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!S_ISLNK(inode->attributes.mode)) return Errc::invalid;
     touch = atime_is_due(a.engine().options(), *inode, a.now());
@@ -98,7 +98,7 @@ Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino in
   TRY(check_xattr_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::byte>> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
@@ -110,7 +110,7 @@ Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino in
 Result<std::vector<std::string>> Filesystem::listxattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::string>> {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::shared_lock lock(inode->mutex);
+    ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     std::vector<std::string> names;
     for (format::Xattr& x : TRY(meta::load_xattrs(*inode, a.view(), a.source()))) names.push_back(std::move(x.name));
@@ -130,7 +130,7 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
   }
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
     const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
@@ -155,7 +155,7 @@ Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view n
   TRY(check_xattr_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr inode = TRY(a.inode(ino));
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
     const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));

@@ -63,7 +63,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
   if (node.symlink.size() > format::kMaxSymlink) return Errc::name_too_long;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     meta::InodePtr directory = TRY(a.directory(parent));
-    std::unique_lock lock(directory->mutex);
+    WriteLock lock(directory->mutex);
     if (directory->gone() || directory->attributes.nlink == 0) return Errc::not_found;
     if (TRY(find_name(a, *directory, name))) return Errc::exists;
     if (S_ISDIR(node.mode) && directory->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
@@ -73,7 +73,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
                  .inodes = 1 + blocks_for(node.symlink.size())}));
     const Timestamp now = a.now();
     meta::InodePtr inode = a.store().create_inode();
-    std::unique_lock inode_lock(inode->mutex);
+    WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, now);
     stage_acls(a, *inode, std::move(inherited));
     if (S_ISLNK(node.mode)) a.store().stage_symlink(*inode, node.symlink);
@@ -90,13 +90,13 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
 Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const NewNode& node) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     meta::InodePtr directory = TRY(a.directory(parent));
-    std::shared_lock lock(directory->mutex);
+    ReadLock lock(directory->mutex);
     if (directory->gone()) return Errc::not_found;
     TRY(may_extend(*directory));
     Inheritance inherited = TRY(inherit(a, *directory, node));
     TRY(a.admit({.record_bytes = 512 + inherited.bytes(), .inodes = 1}));
     meta::InodePtr inode = a.store().create_inode();
-    std::unique_lock inode_lock(inode->mutex);
+    WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, a.now());
     stage_acls(a, *inode, std::move(inherited));
     inode->attributes.nlink = 0;

@@ -12,7 +12,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
     meta::InodePtr directory = name == "." ? TRY(a.inode(parent)) : TRY(a.directory(parent));
     Ino ino;
     {
-      std::shared_lock lock(directory->mutex);
+      ReadLock lock(directory->mutex);
       if (name == ".") {
         ino = parent;
       } else if (name == "..") {
@@ -26,7 +26,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
     auto inode = a.inode(ino);
     if (inode.fails_with(Errc::stale)) return Errc::not_found;  // unlinked since
     if (!inode.ok()) return inode.error();
-    std::shared_lock lock((*inode)->mutex);
+    ReadLock lock((*inode)->mutex);
     if ((*inode)->gone()) return Errc::not_found;
     // The kernel asks by "." for what it does not hold, so an inode without a name is about to go.
     if (name == "." && (*inode)->attributes.nlink == 0) return Errc::stale;
@@ -72,7 +72,7 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     meta::InodePtr directory = TRY(a.directory(parent));
     std::optional<meta::FoundEntry> found;
     {
-      std::shared_lock lock(directory->mutex);
+      ReadLock lock(directory->mutex);
       found = TRY(find_name(a, *directory, name));
     }
     if (!found) return Errc::not_found;
@@ -176,7 +176,7 @@ Status add_attributes(Attempt& a, std::vector<ListedEntry>& entries) {
       continue;
     }
     if (!inode.ok()) continue;
-    std::shared_lock lock((*inode)->mutex);
+    ReadLock lock((*inode)->mutex);
     if (!(*inode)->gone()) entry.attr = attr_of(**inode, a.view());
   }
   if (blocked) return Errc::would_block;
@@ -192,7 +192,7 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
   TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
     meta::InodePtr directory = TRY(a.directory(directory_ino));
     {
-      std::shared_lock lock(directory->mutex);
+      ReadLock lock(directory->mutex);
       entries = TRY(list(a, *directory, cookie));
       touch = atime_is_due(a.engine().options(), *directory, a.now());
     }
@@ -208,7 +208,7 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
 Result<std::uint64_t> Filesystem::last_cookie(Operation& operation, Ino directory_ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
     meta::InodePtr directory = TRY(a.directory(directory_ino));
-    std::shared_lock lock(directory->mutex);
+    ReadLock lock(directory->mutex);
     return directory->attributes.next_cookie - 1;
   });
 }

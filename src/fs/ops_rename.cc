@@ -21,7 +21,7 @@ class Rename {
 
   Status run() {
     // Only moves of directories between directories can make a loop; one at a time keeps the way to the root still.
-    std::unique_lock<std::mutex> still(a_.engine().rename_mutex());
+    Lock still(a_.engine().rename_mutex());
     TRY(find_inodes());
     if (args_.from_parent != args_.to_parent) TRY(check_loops());
     const InodeLocks locks{from_dir_.get(), to_dir_.get(), source_.get(), target_.get()};
@@ -44,7 +44,7 @@ class Rename {
     return meta::find_entry(directory, a_.view(), a_.source(), a_.store().hash_key(), name);
   }
   Result<std::optional<meta::FoundEntry>> find_locked(meta::Inode& directory, std::string_view name) {
-    std::shared_lock lock(directory.mutex);
+    ReadLock lock(directory.mutex);
     return find(directory, name);
   }
 
@@ -87,7 +87,7 @@ class Rename {
       if (at == mark) return Error(Errc::corrupt, fmt::format("directory {} lies below itself; run fsck.varve", at));
       if (std::has_single_bit(steps + 1)) mark = at;
       meta::InodePtr inode = TRY(a_.inode(at));
-      std::shared_lock lock(inode->mutex);
+      ReadLock lock(inode->mutex);
       at = inode->attributes.parent;
       if (!at) return false;
     }
@@ -172,7 +172,7 @@ class Rename {
 
   void leave_whiteout(Timestamp now) {
     meta::InodePtr whiteout = a_.store().create_inode();
-    std::unique_lock lock(whiteout->mutex);
+    WriteLock lock(whiteout->mutex);
     whiteout->attributes.mode = S_IFCHR;
     whiteout->attributes.nlink = 1;
     whiteout->attributes.uid = a_.operation().caller().uid;

@@ -86,13 +86,13 @@ void References::Shard::append_to(std::vector<Ino>& all) const {
 
 void References::add(Ino ino, std::uint64_t count) {
   Shard& shard = shard_of(ino);
-  std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   shard.set(ino.v, shard.count(ino.v) + count);
 }
 
 std::uint64_t References::drop(Ino ino, std::uint64_t count) {
   Shard& shard = shard_of(ino);
-  std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   const std::uint64_t held = shard.count(ino.v), left = held - std::min(count, held);
   shard.set(ino.v, left);
   return left;
@@ -100,14 +100,14 @@ std::uint64_t References::drop(Ino ino, std::uint64_t count) {
 
 std::uint64_t References::count(Ino ino) const {
   const Shard& shard = shard_of(ino);
-  std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   return shard.count(ino.v);
 }
 
 std::uint64_t References::inodes() const {
   std::uint64_t sum = 0;
   for (const Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     sum += shard.inodes();
   }
   return sum;
@@ -116,7 +116,7 @@ std::uint64_t References::inodes() const {
 std::vector<Ino> References::all() const {
   std::vector<Ino> all;
   for (const Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     shard.append_to(all);
   }
   return all;
@@ -125,24 +125,24 @@ std::vector<Ino> References::all() const {
 std::uint64_t References::bytes() const {
   std::uint64_t sum = 0;
   for (const Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     sum += shard.bytes();
   }
   return sum;
 }
 
 void References::add_orphan(Ino ino) {
-  std::lock_guard lock(orphans_mutex_);
+  const Lock lock(orphans_mutex_);
   orphans_.insert(ino);
 }
 
 bool References::take_orphan(Ino ino) {
-  std::lock_guard lock(orphans_mutex_);
+  const Lock lock(orphans_mutex_);
   return orphans_.erase(ino) != 0;
 }
 
 std::vector<Ino> References::take_orphans() {
-  std::lock_guard lock(orphans_mutex_);
+  const Lock lock(orphans_mutex_);
   std::vector<Ino> all(orphans_.begin(), orphans_.end());
   orphans_.clear();
   return all;

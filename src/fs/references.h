@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/types.h"
 
 namespace varve::fs {
@@ -56,7 +56,7 @@ class References {
     void append_to(std::vector<Ino>& all) const;
     std::uint64_t bytes() const { return slots_.capacity() * sizeof(Slot); }
 
-    mutable std::mutex mutex;
+    mutable Mutex mutex;
 
    private:
     std::size_t home_of(std::uint64_t ino) const;
@@ -77,7 +77,7 @@ class References {
   const Shard& shard_of(Ino ino) const { return shards_[ino.v % kShards]; }
 
   Shard shards_[kShards];
-  std::mutex orphans_mutex_;
+  Mutex orphans_mutex_;
   std::unordered_set<Ino> orphans_;
 };
 

@@ -5,7 +5,7 @@
 namespace varve::fs {
 
 bool Turn::take() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return !std::exchange(taken_, true);
 }
 
@@ -13,7 +13,7 @@ bool Turn::take() {
 void Turn::give_back() {
   std::vector<std::function<void()>> waiting;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     taken_ = false;
     waiting.swap(waiting_);
   }
@@ -22,7 +22,7 @@ void Turn::give_back() {
 
 void Turn::when_free(std::function<void()> ready) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (taken_) {
       waiting_.push_back(std::move(ready));
       return;

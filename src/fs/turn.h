@@ -2,8 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace varve::fs {
 
@@ -15,7 +16,7 @@ class Turn {
   void when_free(std::function<void()> ready);
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   bool taken_ = false;
   std::vector<std::function<void()>> waiting_;
 };

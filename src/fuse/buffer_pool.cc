@@ -24,7 +24,7 @@ Lease BufferPool::take(std::size_t bytes) {
   if (shelf == kSizes.size()) throw std::bad_alloc();
   std::byte* data = nullptr;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto& free = kSizes[shelf] == kMaxBytes && !large_.empty() ? large_ : shelves_[shelf];
     if (!free.empty()) {
       data = free.back();
@@ -43,7 +43,7 @@ Lease BufferPool::take(std::size_t bytes) {
 void BufferPool::give_back(std::byte* data, unsigned shelf) {
   bool keep = false;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto& free = is_large(data) ? large_ : shelves_[shelf];
     keep = &free == &large_ || free.size() < kept_[shelf];
     if (keep) free.push_back(data);
@@ -55,7 +55,7 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
 }
 
 bool BufferPool::when_below(std::size_t bytes, std::function<void()> call) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (leased_bytes() <= bytes) return false;
   call_below_ = bytes;
   call_ = std::move(call);
@@ -63,7 +63,7 @@ bool BufferPool::when_below(std::size_t bytes, std::function<void()> call) {
 }
 
 void BufferPool::forget_call() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   call_ = nullptr;
 }
 

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/types.h"
 #include "fuse/large_memory.h"
 #include "log/payload.h"
@@ -86,7 +86,7 @@ class BufferPool {
   const std::shared_ptr<LargeMemory> memory_;
   const std::span<std::byte> part_;
   std::atomic<std::size_t> leased_bytes_{0};
-  std::mutex mutex_;
+  Mutex mutex_;
   // Under mutex_:
   std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
   std::vector<std::byte*> large_;  // free ones of part_

@@ -9,7 +9,7 @@ namespace varve::fuse {
 
 void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> done) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!stopping_) {
       jobs_.push_back({ino, offset, std::move(done)});
       changed_.notify_one();
@@ -21,7 +21,7 @@ void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> do
 
 void CacheFlusher::stop() {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
     changed_.notify_one();
   }
@@ -30,7 +30,7 @@ void CacheFlusher::stop() {
 
 void CacheFlusher::run() {
   ::pthread_setname_np(::pthread_self(), "varve-flush");
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;

@@ -1,12 +1,11 @@
 // Makes the kernel write back what it caches of a file before the filesystem answers a question about its content.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/types.h"
 #include "fuse/transport.h"
 
@@ -38,8 +37,8 @@ class CacheFlusher {  // thread-safe
   void drop_cache(const Job& job);
 
   Transport& transport_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::deque<Job> jobs_;
   bool stopping_ = false;
   std::thread thread_;

@@ -21,7 +21,7 @@ StatusPage cut(std::uint64_t name, const std::string& text, std::uint32_t offset
 }  // namespace
 
 StatusPage ControlSnapshots::add(std::string text) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::uint64_t name = next_name_++;
   StatusPage first = cut(name, text, 0);
   if (text.size() > sizeof first.text) snapshots_.push_back({name, std::move(text)});
@@ -30,7 +30,7 @@ StatusPage ControlSnapshots::add(std::string text) {
 }
 
 Result<StatusPage> ControlSnapshots::page(std::uint64_t snapshot, std::uint32_t offset) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (const Snapshot& kept : snapshots_)
     if (kept.name == snapshot) return cut(kept.name, kept.text, offset);
   return Errc::no_attribute;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "fuse/control.h"
 
@@ -22,7 +22,7 @@ class ControlSnapshots {  // thread-safe; keeps the last few
     std::uint64_t name;
     std::string text;
   };
-  std::mutex mutex_;
+  Mutex mutex_;
   std::uint64_t next_name_ = 1;
   std::deque<Snapshot> snapshots_;
 };

@@ -200,19 +200,19 @@ class DevicePort : public Port {
 }  // namespace
 
 void Readers::add_away(io::IoQueue& queue) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   away_.push_back(&queue);
   away_count_.store(away_.size(), std::memory_order_relaxed);
 }
 
 void Readers::remove_away(io::IoQueue& queue) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::erase(away_, &queue);
   away_count_.store(away_.size(), std::memory_order_relaxed);
 }
 
 void Readers::rouse() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (io::IoQueue* queue : away_) queue->wake();
   away_.clear();
   away_count_.store(0, std::memory_order_relaxed);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fuse/transport.h"
 
 namespace varve::fuse {
@@ -28,7 +28,7 @@ class Readers {
  private:
   static constexpr std::uint64_t kLargeWhile = 20'000'000;  // ns
   std::atomic<std::uint64_t> messages_{0}, large_until_{0};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<io::IoQueue*> away_;
   std::atomic<std::size_t> away_count_{0};
 };

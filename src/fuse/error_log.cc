@@ -26,7 +26,7 @@ bool is_worth_logging(Errc code) {
 void ErrorLog::note(const Error& error, const char* operation, Ino ino) {
   if (!is_worth_logging(error.code())) return;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (seen_.size() >= kMaxInodes || !seen_.insert(ino).second) return;
   }
   spdlog::error("{} of inode {}: {}", operation, ino, error.message());

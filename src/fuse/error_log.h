@@ -1,9 +1,9 @@
 // Errors that users of the mount run into and somebody should know of: logged once per inode.
 #pragma once
 
-#include <mutex>
 #include <unordered_set>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 
@@ -16,7 +16,7 @@ class ErrorLog {  // thread-safe
   void note(const Error& error, const char* operation, Ino ino);
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unordered_set<Ino> seen_;  // bounded
 };
 

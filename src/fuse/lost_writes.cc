@@ -38,7 +38,7 @@ void LostWrites::remove(File& file, std::uint64_t from, std::uint64_t end) {
 }
 
 void LostWrites::refused(Ino ino, std::uint64_t from, std::uint64_t end) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   File& file = files_[ino];
   count();
   add(file, from, end);
@@ -47,7 +47,7 @@ void LostWrites::refused(Ino ino, std::uint64_t from, std::uint64_t end) {
 
 void LostWrites::settled(Ino ino, std::uint64_t from, std::uint64_t end) {
   if (!any() || from >= end) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = files_.find(ino);
   if (found == files_.end()) return;
   remove(found->second, from, end);
@@ -57,19 +57,19 @@ void LostWrites::settled(Ino ino, std::uint64_t from, std::uint64_t end) {
 
 void LostWrites::forget(Ino ino) {
   if (!any()) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   files_.erase(ino);
   count();
 }
 
 bool LostWrites::lacks(Ino ino) const {
   if (!any()) return false;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return files_.contains(ino);
 }
 
 std::vector<Ino> LostWrites::files(std::size_t most) const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::vector<Ino> some;
   for (auto at = files_.begin(); at != files_.end() && some.size() < most; ++at) some.push_back(at->first);
   return some;
@@ -77,7 +77,7 @@ std::vector<Ino> LostWrites::files(std::size_t most) const {
 
 void LostWrites::writes(Ino ino, std::uint32_t thread) {
   if (!any()) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = files_.find(ino);
   if (found == files_.end()) return;
   auto& told = found->second.told;
@@ -87,7 +87,7 @@ void LostWrites::writes(Ino ino, std::uint32_t thread) {
 
 bool LostWrites::take_news(Ino ino, std::uint32_t thread) {
   if (!any()) return false;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = files_.find(ino);
   if (found == files_.end()) return false;
   const auto known = found->second.told.find(thread);

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/types.h"
 
 namespace varve::fuse {
@@ -43,7 +43,7 @@ class LostWrites {  // thread-safe
   static void remove(File& file, std::uint64_t from, std::uint64_t end);
   void count() { files_lacking_.store(files_.size(), std::memory_order_relaxed); }
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<Ino, File> files_;
   std::atomic<std::size_t> files_lacking_{0};
 };

@@ -29,7 +29,7 @@ void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void
   if (got_ == 0) useless();
   std::function<void()> ready;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     done_ = true;
     ready = std::move(ready_);
   }
@@ -38,14 +38,14 @@ void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void
 
 void AheadPiece::give_up() {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (done_) return;
   }
   finish(Errc::no_memory, [] {});
 }
 
 bool AheadPiece::when_done(std::function<void()> ready) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (done_) return false;
   ready_ = std::move(ready);
   return true;
@@ -59,7 +59,7 @@ std::optional<std::span<const std::byte>> AheadPiece::content(std::size_t bytes)
 // --- all of them ----------------------------------------------------------------------------------------------------------
 
 AheadPiecePtr ReadAhead::claim(const FileRange& range) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto at = pieces_.find({range.ino.v, range.offset});
   if (at == pieces_.end()) return nullptr;
   AheadPiecePtr piece = at->second.piece;
@@ -71,7 +71,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
   std::vector<AheadPiecePtr> fresh;
   const std::uint64_t now = clock_.monotonic_ns();
   const std::size_t size = BufferPool::size_for(range.bytes);
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   expire([&](const FileRange& piece) { return piece.ino == range.ino && piece.end() + kWindow <= range.offset; });
   if (streams_.size() > kMaxStreams) streams_.clear();
   Stream& stream = streams_[range.ino.v];
@@ -114,12 +114,12 @@ bool ReadAhead::goes_on(Stream& stream, const FileRange& range) {
 }
 
 void ReadAhead::drop(const FileRange& range) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (auto at = pieces_.find({range.ino.v, range.offset}); at != pieces_.end()) remove(at);
 }
 
 void ReadAhead::expire() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   expire([](const FileRange&) { return false; });
 }
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "fs/filesystem.h"
 #include "fuse/buffer_pool.h"
 
@@ -56,7 +56,7 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
   std::uint64_t version_ = 0;         // of the content
   std::size_t got_ = 0;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   // Under mutex_:
   bool done_ = false;
   std::function<void()> ready_;
@@ -104,7 +104,7 @@ class ReadAhead {
   fs::Filesystem& fs_;
   Clock& clock_;
   const std::size_t max_bytes_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // Under mutex_:
   Pieces pieces_;
   std::size_t bytes_ = 0;  // of their buffers

@@ -17,13 +17,13 @@ Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings setti
       read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), space_watch_(fs, transport, lost_writes_) {}
 
 RequestCounters& Session::add_counters() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   counters_.push_back(std::make_unique<RequestCounters>());
   return *counters_.back();
 }
 
 Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (agreement_) return Error(Errc::invalid, "the kernel began the same mount twice");
   agreement_ = negotiate(offer, settings_.wishes);
   if (!agreement_->ok()) return agreement_->error();
@@ -32,13 +32,13 @@ Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
 }
 
 void Session::initialised() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   is_initialised_ = true;
   changed_.notify_all();
 }
 
 Status Session::wait_initialised() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   changed_.wait(lock, [this] { return is_initialised_ || has_ended_; });
   if (!is_initialised_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
   if (!agreement_->ok()) return agreement_->error();
@@ -60,7 +60,7 @@ void Session::write_back() {
 
 void Session::destroy_requested(std::uint64_t unique) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     destroy_unique_ = unique;
   }
   end(0);
@@ -69,7 +69,7 @@ void Session::destroy_requested(std::uint64_t unique) {
 void Session::answer_destroy(int error) {
   std::optional<std::uint64_t> unique;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     unique.swap(destroy_unique_);
   }
   if (!unique) return;
@@ -80,7 +80,7 @@ void Session::answer_destroy(int error) {
 
 void Session::end(int error) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (has_ended_) return;
     has_ended_ = true;
     changed_.notify_all();
@@ -99,7 +99,7 @@ std::string Session::status_json() {
     mount["protocol"] = fmt::format("{}.{}", agreed->reply.major, agreed->reply.minor);
     mount["features"] = agreed->feature_names();
   }
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   mount["threads"] = counters_.size();
   auto& requests = mount["requests"] = nlohmann::ordered_json::object();
   for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode) {

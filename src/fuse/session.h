@@ -3,14 +3,13 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fs/filesystem.h"
 #include "fuse/cache_flusher.h"
 #include "fuse/control_snapshots.h"
@@ -106,8 +105,8 @@ class Session {
   LostWrites lost_writes_;
   SpaceWatch space_watch_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::vector<std::unique_ptr<RequestCounters>> counters_;
   std::optional<Result<Agreement>> agreement_;
   std::optional<std::uint64_t> destroy_unique_;

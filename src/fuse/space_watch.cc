@@ -18,21 +18,21 @@ constexpr std::size_t kMostPruned = 256;
 
 void SpaceWatch::limit_with(std::function<void(std::uint64_t bytes)> limit) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     limit_ = std::move(limit);
   }
   look();
 }
 
 void SpaceWatch::look() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   asked_ = true;
   changed_.notify_one();
 }
 
 void SpaceWatch::stop() {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
     changed_.notify_one();
   }
@@ -41,7 +41,7 @@ void SpaceWatch::stop() {
 
 void SpaceWatch::run() {
   ::pthread_setname_np(::pthread_self(), "varve-space");
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   while (!stopping_) {
     if (lost_.any() && can_prune_)
       changed_.wait_for(lock, kPruneEvery, [this] { return stopping_ || asked_; });

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "fs/filesystem.h"
 #include "fuse/lost_writes.h"
 #include "fuse/transport.h"
@@ -42,8 +41,8 @@ class SpaceWatch {  // thread-safe
   const LostWrites& lost_;
   std::atomic<std::uint64_t> unseen_{0}, patience_{UINT64_MAX};  // bytes
   bool can_prune_ = true;  // of the thread
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::function<void(std::uint64_t)> limit_;
   bool asked_ = false, stopping_ = false;
   std::thread thread_;

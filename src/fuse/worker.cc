@@ -24,7 +24,7 @@ Worker::~Worker() {
 }
 
 void Worker::ask_to_stop() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   asked_to_stop_ = true;
   if (published_queue_) published_queue_->post([this] { stopping_ = true; });
 }
@@ -34,7 +34,7 @@ void Worker::join() {
 }
 
 void Worker::publish(io::IoQueue* queue) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   published_queue_ = queue;
   if (asked_to_stop_) stopping_ = true;
 }

@@ -1,13 +1,12 @@
 // One serving thread.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fuse/request.h"
 #include "fuse/server.h"
 #include "fuse/transport.h"
@@ -41,7 +40,7 @@ class Worker : private MessageSink {
   RequestCounters& counters_;
   const std::size_t request_bytes_;
 
-  std::mutex mutex_;  // guards published_queue_, through which others reach the thread
+  Mutex mutex_;  // guards published_queue_, through which others reach the thread
   io::IoQueue* published_queue_ = nullptr;
   bool asked_to_stop_ = false;
 

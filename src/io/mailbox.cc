@@ -21,7 +21,7 @@ Mailbox::~Mailbox() { ::close(fd_); }
 // Signals under the lock: once the owner has seen the task, this thread no longer touches the mailbox, so the task
 // itself may be the reason to destroy it.
 void Mailbox::post(std::function<void()> task) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   tasks_.push_back(std::move(task));
   has_tasks_.store(true);
   signal();
@@ -52,7 +52,7 @@ unsigned Mailbox::run() {
   if (!has_tasks()) return 0;
   std::vector<std::function<void()>> tasks;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     tasks.swap(tasks_);
     has_tasks_.store(false);
   }

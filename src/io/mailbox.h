@@ -6,8 +6,9 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace varve::io {
 
@@ -39,7 +40,7 @@ class Mailbox {
   std::atomic<bool> signalled_{false};
   std::atomic<bool> woken_{false};
   std::atomic<bool> has_tasks_{false};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::function<void()>> tasks_;  // under mutex_
 };
 

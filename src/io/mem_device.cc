@@ -113,25 +113,25 @@ std::unique_ptr<MemDevice> MemDevice::snapshot() const {
 }
 
 MemStore MemDevice::store() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return store_;
 }
 
 std::unique_ptr<IoQueue> MemDevice::make_queue() { return std::make_unique<MemQueue>(*this); }
 
 void MemDevice::peek(std::uint64_t offset, std::span<std::byte> out) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   store_.read(offset, out);
 }
 
 void MemDevice::poke(std::uint64_t offset, std::span<const std::byte> data) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   store_.write(offset, data);
 }
 
 int MemDevice::execute(IoRequest& request) {
   if (const int error = check_request(request, geometry_, read_only_)) return error;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::uint64_t offset = request.offset;
   switch (request.kind) {
     case IoKind::read:

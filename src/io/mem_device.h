@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
+#include "base/mutex.h"
 #include "io/block_device.h"
 #include "io/mem_store.h"
 
@@ -47,7 +47,7 @@ class MemDevice : public BlockDevice {
   Geometry geometry_;
   std::string name_;
   bool read_only_ = false;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   MemStore store_;  // under mutex_
 };
 

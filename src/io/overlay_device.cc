@@ -72,19 +72,19 @@ int OverlayDevice::execute(IoRequest& request) {
 }
 
 std::uint64_t OverlayDevice::changed_blocks() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return changed_.size();
 }
 
 bool OverlayDevice::covers(const IoRequest& request) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   bool all = true;
   for_each_block(request, [&](std::uint64_t block, std::byte*) { all = all && changed_.contains(block); });
   return all;
 }
 
 void OverlayDevice::change(const IoRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (request.kind == IoKind::discard) {
     for (std::uint64_t i = 0; i < block_of(request.length); ++i) changed_[block_of(request.offset) + i] = nullptr;
     return;
@@ -95,7 +95,7 @@ void OverlayDevice::change(const IoRequest& request) {
 }
 
 void OverlayDevice::patch(const IoRequest& request) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for_each_block(request, [&](std::uint64_t block, std::byte* bytes) {
     const auto found = changed_.find(block);
     if (found == changed_.end()) return;

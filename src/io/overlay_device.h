@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "io/block_device.h"
 #include "io/mem_store.h"
 
@@ -39,7 +39,7 @@ class OverlayDevice : public BlockDevice {
   std::unique_ptr<BlockDevice> owned_;
   BlockDevice& below_;
   Geometry geometry_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<std::uint64_t, MemStore::BlockPtr> changed_;  // by block; null: zeros. Under mutex_
 };
 

@@ -1,7 +1,6 @@
 #include "io/thread_device.h"
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "io/first_exception.h"
@@ -59,14 +58,14 @@ class ThreadQueue : public PollQueue, private CompletionSink {
   // Called by the pool's threads. Signals under the lock, so that the owner cannot see the last request and destroy the
   // queue while this thread still needs it.
   void finished(IoRequest& request) override {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     completed_.push_back(&request);
     has_completed_.store(true, std::memory_order_release);
     mailbox_.signal();
   }
 
   std::vector<IoRequest*> take_completed() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     has_completed_.store(false, std::memory_order_relaxed);
     return std::exchange(completed_, {});
   }
@@ -84,7 +83,7 @@ class ThreadQueue : public PollQueue, private CompletionSink {
   std::size_t in_flight_ = 0;
   std::size_t in_pool_ = 0;
   std::atomic<bool> has_completed_{false};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<IoRequest*> completed_;  // under mutex_
 };
 

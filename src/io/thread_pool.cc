@@ -29,7 +29,7 @@ class SignalsBlocked {
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -37,7 +37,7 @@ ThreadPool::~ThreadPool() {
 }
 
 bool ThreadPool::add(std::span<IoRequest* const> requests, CompletionSink& sink) {
-  const std::lock_guard lock(mutex_);  // until the end: what is taken back, no thread has seen
+  const Lock lock(mutex_);  // until the end: what is taken back, no thread has seen
   const std::size_t before = jobs_.size();
   try {
     for (IoRequest* request : requests) jobs_.push_back(Job{request, &sink});
@@ -68,7 +68,7 @@ void ThreadPool::start_threads() {
 
 void ThreadPool::work() {
   pthread_setname_np(pthread_self(), "varve-io");
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   for (;;) {
     ++idle_;
     changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });

@@ -1,13 +1,12 @@
 // Threads that carry out requests with blocking system calls.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "io/block_device.h"
 
 namespace varve::io {
@@ -42,8 +41,8 @@ class ThreadPool {
 
   FdDevice& device_;
   const unsigned max_threads_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   // Under mutex_:
   std::deque<Job> jobs_;
   std::vector<std::thread> threads_;

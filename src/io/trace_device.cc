@@ -38,12 +38,12 @@ void TraceWriter::operator()(const TraceEvent& event) {
   static constexpr char kOps[] = {'R', 'W', 'F', 'D'};  // by IoKind
   const std::string line = fmt::format("{} {} {} {} {}\n", event.time_ns, kOps[static_cast<std::size_t>(event.kind)],
                                        event.offset, event.length, event.durable ? 'S' : '-');
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   out_ << line;
 }
 
 void TraceWriter::mark(const std::string& text) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   out_ << '#' << text << '\n';
 }
 

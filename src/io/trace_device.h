@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <ostream>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "io/block_device.h"
 
 namespace varve::io {
@@ -55,7 +55,7 @@ class TraceWriter {
 
  private:
   std::ostream& out_;
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 class TraceDevice : public BlockDevice {

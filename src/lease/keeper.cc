@@ -18,7 +18,7 @@ std::uint64_t boot_time_ns() {
 
 Status Keeper::start(const Claim& claim, std::uint64_t looked_ns) {
   {
-    std::lock_guard one(tenure_mutex_);
+    const Lock one(tenure_mutex_);
     tenure_.emplace(area_, times_, claim.lease(), claim.first_block(), looked_ns, boot_time_ns);
     publish();
   }
@@ -32,7 +32,7 @@ Status Keeper::start(const Claim& claim, std::uint64_t looked_ns) {
 
 Status Keeper::release() {
   stop();
-  std::lock_guard one(tenure_mutex_);
+  const Lock one(tenure_mutex_);
   if (!tenure_) return {};
   const Status given_up = tenure_->give_up();
   publish();
@@ -41,7 +41,7 @@ Status Keeper::release() {
 
 void Keeper::stop() {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -54,7 +54,7 @@ void Keeper::run() {
 
 bool Keeper::wait_for_turn() {
   {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     const auto is_due = [this] { return stopping_ || (!why_lost_.empty() && on_lost_ && !told_); };
     wake_.wait_for(lock, std::chrono::nanoseconds(times_.look_ns), is_due);
     if (stopping_) return false;
@@ -65,11 +65,11 @@ bool Keeper::wait_for_turn() {
 }
 
 void Keeper::tell() {
-  std::lock_guard one(tell_mutex_);
+  const Lock one(tell_mutex_);
   std::function<void(const std::string&)> call;
   std::string why;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (told_ || !on_lost_) return;
     told_ = true;
     call = on_lost_;
@@ -80,7 +80,7 @@ void Keeper::tell() {
 
 // What cannot be read says nothing about who holds it: whoever can write there could be read.
 void Keeper::look() {
-  std::lock_guard one(tenure_mutex_);
+  const Lock one(tenure_mutex_);
   if (!tenure_->look() && !std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
   publish();
 }
@@ -89,7 +89,7 @@ void Keeper::publish() {
   trusted_until_ns_.store(tenure_->trusted_until_ns(), std::memory_order_relaxed);
   if (tenure_->why_lost().empty() || lost_) return;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     why_lost_ = tenure_->why_lost();
   }
   lost_.store(true, std::memory_order_release);
@@ -104,7 +104,7 @@ bool Keeper::may_write(bool certain) {
     look();
     if (lost_.load(std::memory_order_acquire)) return false;
     if (is_trusted()) return true;
-    std::unique_lock one(tenure_mutex_);
+    Lock one(tenure_mutex_);
     const std::uint64_t doubt = tenure_->doubt_ns();
     one.unlock();
     if (doubt == 0) return false;  // it cannot be read
@@ -113,23 +113,23 @@ bool Keeper::may_write(bool certain) {
 }
 
 void Keeper::expect_first_block(std::uint32_t crc) {
-  std::lock_guard one(tenure_mutex_);
+  const Lock one(tenure_mutex_);
   tenure_->expect_first_block(crc);
 }
 
 format::Lease Keeper::lease() const {
-  std::lock_guard one(tenure_mutex_);
+  const Lock one(tenure_mutex_);
   return tenure_->lease();
 }
 
 std::string Keeper::why_lost() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return why_lost_;
 }
 
 void Keeper::on_lost(std::function<void(const std::string& why)> lost) {
-  std::lock_guard one(tell_mutex_);
-  std::lock_guard lock(mutex_);
+  const Lock one(tell_mutex_);
+  const Lock lock(mutex_);
   on_lost_ = std::move(lost);
   wake_.notify_all();
 }

@@ -5,13 +5,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "lease/tenure.h"
 
 namespace varve::lease {
@@ -55,12 +54,12 @@ class Keeper {
 
   Area area_;
   const Times times_;
-  std::mutex tell_mutex_;    // held while on_lost_ is called; taken before the others
-  mutable std::mutex tenure_mutex_;  // held during a look; taken before mutex_
+  Mutex tell_mutex_;    // held while on_lost_ is called; taken before the others
+  mutable Mutex tenure_mutex_;  // held during a look; taken before mutex_
   std::optional<Tenure> tenure_;     // under tenure_mutex_
   bool warned_ = false;              // under tenure_mutex_
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  mutable Mutex mutex_;
+  Condition wake_;
   std::string why_lost_;                             // under mutex_
   std::function<void(const std::string&)> on_lost_;  // under mutex_
   bool stopping_ = false, told_ = false;             // under mutex_

@@ -79,7 +79,7 @@ Status LeasedDevice::begin() {
 }
 
 Status LeasedDevice::claim() {
-  std::lock_guard one(claim_mutex_);
+  const Lock one(claim_mutex_);
   if (claimed_) return {};
   const auto alone = TRY(io::KernelClaim::take(name(), geometry().is_block_device));
   const Self self{this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared};
@@ -103,7 +103,7 @@ Status LeasedDevice::claim() {
 }
 
 Status LeasedDevice::release() {
-  std::lock_guard one(claim_mutex_);
+  const Lock one(claim_mutex_);
   if (std::exchange(released_, true) || !claimed_) return {};
   return keeper_.release();
 }

@@ -7,9 +7,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "io/block_device.h"
 #include "lease/keeper.h"
 
@@ -55,7 +55,7 @@ class LeasedDevice : public io::BlockDevice {
   const Use use_;
   const Times times_;
   Area area_;
-  std::mutex claim_mutex_;
+  Mutex claim_mutex_;
   std::atomic<bool> claimed_{false};
   bool released_ = false;         // under claim_mutex_
   std::uint32_t first_block_ = 0; // as it was when the device was opened

@@ -12,14 +12,14 @@ constexpr double kSmoothing = 0.25;  // share of a new measurement
 }  // namespace
 
 void Bandwidth::started(std::uint64_t bytes, std::uint64_t now) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (in_flight_ == 0) since_ = now;
   in_flight_ += bytes;
   peak_ = std::max(peak_, in_flight_);
 }
 
 void Bandwidth::done(std::uint64_t bytes, std::uint64_t now) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   busy_ns_ += now - std::min(now, since_);
   since_ = std::max(since_, now);
   in_flight_ -= bytes;

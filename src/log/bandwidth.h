@@ -4,7 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace varve::log {
 
@@ -24,7 +25,7 @@ class Bandwidth {
 
   const std::uint64_t least_, most_;
   std::atomic<std::uint64_t> limit_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // Under mutex_:
   std::uint64_t in_flight_ = 0, peak_ = 0;
   std::uint64_t landed_ = 0;  // bytes in this window

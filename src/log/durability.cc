@@ -11,7 +11,7 @@
 namespace varve::log {
 
 void Durability::start(Lsn last) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   written_ = last;
   set_durable(last);
 }
@@ -29,7 +29,7 @@ void Durability::forget_unawaited(Lsn last) {
 void Durability::note_oldest_unawaited() { unawaited_since_ns_ = unawaited_.empty() ? 0 : unawaited_.front().second; }
 
 std::uint64_t Durability::payload_started() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   payload_.insert(next_ticket_);
   ++writes_;
   return next_ticket_++;
@@ -37,14 +37,14 @@ std::uint64_t Durability::payload_started() {
 
 void Durability::payload_done(std::uint64_t ticket, int error) {
   if (error) fail(Error(Errc::io, fmt::format("writing data to {} failed: {}", io_.device().name(), std::strerror(error))));
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   payload_.erase(ticket);
   advance();
   start_flush_if_wanted(lock);
 }
 
 bool Durability::chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const bool alone = nothing_in_flight() && flushed_ == writes_ && written_ == durable_;
   chunks_.emplace(lsn, Chunk{next_ticket_, commit && alone});
   unawaited_.emplace_back(lsn, since_ns);
@@ -54,20 +54,20 @@ bool Durability::chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns) {
 }
 
 void Durability::note_write() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   ++writes_;
 }
 
 void Durability::chunk_done(Lsn lsn, int error) {
   if (error)
     fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
   advance();
   go_on(lock);
 }
 
-void Durability::go_on(std::unique_lock<std::mutex>& lock) {
+void Durability::go_on(Lock& lock) {
   const Waiters ready = take_ready();
   io::FirstException thrown;
   thrown.run([&] { start_flush_if_wanted(lock); });
@@ -106,7 +106,7 @@ Durability::Flush Durability::begin_flush() {
   return {written_, nothing_in_flight() ? writes_ : 0};
 }
 
-void Durability::start_flush_if_wanted(std::unique_lock<std::mutex>& lock) {
+void Durability::start_flush_if_wanted(Lock& lock) {
   if (flushing_ || queued_ || failure_ || waiters_.empty() || written_ <= durable_) return;
   if (waiters_.begin()->first > written_) return;
   const Flush flush = begin_flush();
@@ -129,7 +129,7 @@ int Durability::flush_here() {
 
 void Durability::flush_done(const Flush& flush, int error) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   flushing_ = false;
   turn_.notify_all();
   if (failure_) return;
@@ -139,7 +139,7 @@ void Durability::flush_done(const Flush& flush, int error) {
 }
 
 Status Durability::flush_now() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   ++queued_;
   while (flushing_ && !failure_) {
     if (io_.background()) {
@@ -160,12 +160,12 @@ Status Durability::flush_now() {
 }
 
 Lsn Durability::durable() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return durable_;
 }
 
 void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (failure_) {
     const Error error = *failure_;
     lock.unlock();
@@ -183,14 +183,14 @@ void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready) {
 }
 
 std::optional<Error> Durability::failure() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return failure_;
 }
 
 void Durability::fail(Error error) {
   Waiters waiters;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (failure_) return;
     failure_ = error;
     waiters.swap(waiters_);

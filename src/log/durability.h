@@ -8,15 +8,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "log/io_context.h"
 
@@ -76,14 +75,14 @@ class Durability {
     std::uint64_t writes;
   };
   Flush begin_flush();  // with mutex_ held
-  void start_flush_if_wanted(std::unique_lock<std::mutex>& lock);
+  void start_flush_if_wanted(Lock& lock);
   void flush_done(const Flush& flush, int error);
   int flush_here();
-  void go_on(std::unique_lock<std::mutex>& lock);  // with what others wait for
+  void go_on(Lock& lock);  // with what others wait for
   static void tell(const Waiters& waiters, const Status& status);
 
   IoContext& io_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::uint64_t next_ticket_ = 1;
   std::set<std::uint64_t> payload_;  // in flight
   std::map<Lsn, Chunk> chunks_;      // not yet written
@@ -92,7 +91,7 @@ class Durability {
   std::uint64_t flushed_ = 0;  // so many of the first of them are durable
   bool flushing_ = false;
   unsigned queued_ = 0;  // who waits in flush_now() goes first, or fsyncs by many callers would keep a checkpoint waiting
-  std::condition_variable turn_;  // flushing_ or failure_ has changed
+  Condition turn_;  // flushing_ or failure_ has changed
   Waiters waiters_;
   std::deque<std::pair<Lsn, std::uint64_t>> unawaited_;  // with since_ns, by LSN
   std::atomic<std::uint64_t> unawaited_since_ns_{0};     // of the first; read without the mutex

@@ -25,7 +25,7 @@ IoContext::~IoContext() {
 }
 
 void IoContext::set_service_queue(io::IoQueue* queue) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   service_queue_ = queue;
 }
 
@@ -76,7 +76,7 @@ void IoContext::start(std::unique_ptr<io::IoRequest> request, std::function<void
 }
 
 bool IoContext::post_to_service(io::IoRequest& request) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!service_queue_) return false;
   service_queue_->post([queue = service_queue_, &request] { queue->submit(request); });
   return true;

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_set>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "io/block_device.h"
 
@@ -66,7 +66,7 @@ class IoContext {
 
   io::BlockDevice& device_;
   const bool background_;
-  std::mutex mutex_;  // guards service_queue_ against the end of its thread
+  Mutex mutex_;  // guards service_queue_ against the end of its thread
   io::IoQueue* service_queue_ = nullptr;
   std::unique_ptr<io::IoQueue> inline_queue_;
   std::unordered_set<io::IoRequest*> inline_flights_;

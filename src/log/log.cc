@@ -48,7 +48,7 @@ Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& c
 void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) {
   chain_ = position;
   epoch_ = epoch;
-  std::lock_guard lock(held_mutex_);
+  const Lock lock(held_mutex_);
   epoch_on_disk_ = epoch_on_disk;
   durability_.start(position.lsn);
 }
@@ -212,7 +212,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
 void Log::submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
   bool ask = false;
   {
-    std::lock_guard lock(held_mutex_);
+    const Lock lock(held_mutex_);
     if (!epoch_on_disk_ || given_up_) {
       held_.push_back({std::move(request), std::move(done)});
       ask = !epoch_asked_ && !given_up_;
@@ -226,7 +226,7 @@ void Log::submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<voi
 void Log::give_up() {
   std::vector<HeldChunk> held;
   {
-    std::lock_guard lock(held_mutex_);
+    const Lock lock(held_mutex_);
     given_up_ = true;
     held.swap(held_);
   }
@@ -236,7 +236,7 @@ void Log::give_up() {
 void Log::epoch_written() noexcept {
   std::vector<HeldChunk> held;
   {
-    std::lock_guard lock(held_mutex_);
+    const Lock lock(held_mutex_);
     epoch_on_disk_ = true;
     if (!given_up_) held.swap(held_);
   }
@@ -254,7 +254,7 @@ void Log::landed(std::uint64_t bytes, Note&& note_durability) {
   bandwidth_.done(bytes, clock_.monotonic_ns());
   std::vector<std::function<void()>> ready;
   {
-    std::lock_guard lock(room_mutex_);
+    const Lock lock(room_mutex_);
     if (!is_full()) ready.swap(room_waiters_);
   }
   io::FirstException thrown;
@@ -265,7 +265,7 @@ void Log::landed(std::uint64_t bytes, Note&& note_durability) {
 
 void Log::when_room(std::function<void()> ready) {
   {
-    std::lock_guard lock(room_mutex_);
+    const Lock lock(room_mutex_);
     if (is_full()) {
       room_waiters_.push_back(std::move(ready));
       return;

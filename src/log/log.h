@@ -7,11 +7,11 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "format/superblock.h"
 #include "log/bandwidth.h"
 #include "log/durability.h"
@@ -132,7 +132,7 @@ class Log {
   InFlightTable in_flight_;
   Durability durability_;
 
-  std::mutex held_mutex_;
+  Mutex held_mutex_;
   bool epoch_on_disk_ = false;
   bool epoch_asked_ = false;
   bool given_up_ = false;
@@ -140,7 +140,7 @@ class Log {
   std::function<void()> epoch_wanted_;
 
   std::atomic<std::uint64_t> bytes_in_flight_{0};
-  std::mutex room_mutex_;
+  Mutex room_mutex_;
   std::vector<std::function<void()>> room_waiters_;
   Clock& clock_;
   Bandwidth bandwidth_;

@@ -3,13 +3,13 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <unordered_map>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include "base/buffer.h"
+#include "base/mutex.h"
 #include "base/types.h"
 
 namespace varve::log {
@@ -47,19 +47,19 @@ class InFlightTable {
  public:
   void add(BlockAddr address, PayloadPtr block) {
     Shard& shard = shard_of(address);
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     shard.blocks[address.v] = std::move(block);
     count_.fetch_add(1, std::memory_order_release);
   }
   void remove(BlockAddr address) {
     Shard& shard = shard_of(address);
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     count_.fetch_sub(shard.blocks.erase(address.v), std::memory_order_release);
   }
   PayloadPtr find(BlockAddr address) const {
     if (!count_.load(std::memory_order_acquire)) return nullptr;
     const Shard& shard = shard_of(address);
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     auto found = shard.blocks.find(address.v);
     return found == shard.blocks.end() ? nullptr : found->second;
   }
@@ -67,7 +67,7 @@ class InFlightTable {
 
  private:
   struct Shard {
-    mutable std::mutex mutex;
+    mutable Mutex mutex;
     std::unordered_map<std::uint64_t, PayloadPtr> blocks;
   };
   Shard& shard_of(BlockAddr a) { return shards_[(a.v >> 4) % shards_.size()]; }

@@ -5,7 +5,7 @@
 namespace varve::log {
 
 void SegmentSamples::keep(std::size_t each) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (each == each_) return;
   reservoirs_.clear();
   reservoirs_.shrink_to_fit();
@@ -14,7 +14,7 @@ void SegmentSamples::keep(std::size_t each) {
 }
 
 void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t blocks, const std::uint32_t* clock) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (reservoirs_.empty()) return;  // not any more
   if (clock) now_ = *clock;
   Reservoir& reservoir = reservoirs_[id.v];
@@ -26,13 +26,13 @@ void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t block
 
 void SegmentSamples::emptied(SegmentId id) {
   if (!is_kept()) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!reservoirs_.empty()) reservoirs_[id.v].clear();
 }
 
 double SegmentSamples::mean_clock(SegmentId id) const {
   if (!is_kept()) return 0;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return reservoirs_.empty() ? 0 : reservoirs_[id.v].mean_clock();
 }
 

@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/types.h"
 #include "log/reservoir.h"
 
@@ -38,7 +38,7 @@ class SegmentSamples {
 
   const std::uint64_t segments_;
   std::atomic<std::size_t> each_{0};
-  mutable std::mutex mutex_;  // of all below
+  mutable Mutex mutex_;  // of all below
   std::vector<Reservoir> reservoirs_;
   std::uint32_t now_ = 0;
   SeededRandom random_{1};

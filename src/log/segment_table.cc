@@ -25,7 +25,7 @@ void SegmentTable::set_open(SegmentId id, std::uint8_t group) {
 
 void SegmentTable::occupy(SegmentId id) {
   if (id.v >= geometry_.count) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   SegmentInfo& s = segments_[id.v];
   if (s.state == SegmentState::clean) s.state = SegmentState::used;
   s.touched = generation_;
@@ -38,7 +38,7 @@ void SegmentTable::finish_loading() {
 }
 
 std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t clock) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::uint64_t first = lowest_wanted_ ? 0 : cursor_;
   for (std::uint64_t step = 0; step < segments_.size(); ++step) {
     const std::uint64_t at = (first + step) % segments_.size();
@@ -59,7 +59,7 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
 }
 
 void SegmentTable::prefer_lowest(bool wanted) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (wanted) ++lowest_wanted_;
   else if (lowest_wanted_) --lowest_wanted_;
 }
@@ -72,7 +72,7 @@ std::optional<SegmentId> SegmentTable::take_promised(std::uint8_t group) {
 }
 
 void SegmentTable::close(SegmentId id, std::uint64_t clock) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   SegmentInfo& s = segments_[id.v];
   if (s.state == SegmentState::open) s.sealed_clock = clock;  // holes are few beside what filled it then
   s.state = SegmentState::used;
@@ -85,7 +85,7 @@ bool SegmentTable::has_holes(const SegmentInfo& s, std::uint64_t settled) const 
 }
 
 bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!has_holes(segments_[id.v], settled)) return false;
   segments_[id.v].state = SegmentState::refilling;
   return true;
@@ -93,13 +93,13 @@ bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
 
 void SegmentTable::touch(BlockAddr address) {
   if (!geometry_.contains(address)) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   segments_[geometry_.segment_of(address).v].touched = generation_;
 }
 
 void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock) {
   if (!geometry_.contains(address)) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const SegmentId id = geometry_.segment_of(address);
   samples_.written(id, geometry_.index_of(address), blocks, clock);
   SegmentInfo& s = segments_[id.v];
@@ -111,35 +111,35 @@ void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32
 
 void SegmentTable::sub_live(BlockAddr address, std::uint32_t blocks) {
   if (!geometry_.contains(address)) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const SegmentId id = geometry_.segment_of(address);
   samples_.died(id, geometry_.index_of(address), blocks);
   segments_[id.v].delta_live[generation_ & 1] -= static_cast<std::int32_t>(blocks);
 }
 
 void SegmentTable::add_in_flight(BlockAddr address, std::uint32_t blocks) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   segments_[geometry_.segment_of(address).v].in_flight += blocks;
 }
 
 void SegmentTable::sub_in_flight(BlockAddr address, std::uint32_t blocks) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   segments_[geometry_.segment_of(address).v].in_flight -= blocks;
 }
 
 void SegmentTable::set_being_cleaned(SegmentId id, bool value) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   segments_[id.v].being_cleaned = value;
 }
 
 std::uint64_t SegmentTable::freeze() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return generation_++;
 }
 
 void SegmentTable::merged(std::uint64_t frozen_generation,
                           const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (SegmentInfo& s : segments_) s.delta_live[frozen_generation & 1] = 0;
   for (const auto& [id, record] : changed) {
     SegmentInfo& s = segments_[id.v];
@@ -151,7 +151,7 @@ void SegmentTable::merged(std::uint64_t frozen_generation,
 }
 
 std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, bool discarding) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::vector<SegmentId> freed;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     SegmentInfo& s = segments_[i];
@@ -167,7 +167,7 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
 }
 
 bool SegmentTable::begin_discard(SegmentId id) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (segments_[id.v].state != SegmentState::clean) return false;
   segments_[id.v].state = SegmentState::discarding;
   clean_.fetch_sub(1, std::memory_order_relaxed);
@@ -176,7 +176,7 @@ bool SegmentTable::begin_discard(SegmentId id) {
 }
 
 void SegmentTable::discarded(SegmentId id) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (segments_[id.v].state != SegmentState::discarding) return;
   segments_[id.v].state = SegmentState::clean;
   clean_.fetch_add(1, std::memory_order_relaxed);
@@ -185,17 +185,17 @@ void SegmentTable::discarded(SegmentId id) {
 
 SegmentInfo SegmentTable::info(SegmentId id) const {
   if (id.v >= geometry_.count) return {};
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return segments_[id.v];
 }
 
 void SegmentTable::for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit) const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (std::size_t i = 0; i < segments_.size(); ++i) visit(SegmentId{i}, segments_[i]);
 }
 
 std::uint64_t SegmentTable::reclaimable() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::uint64_t count = 0;
   for (const SegmentInfo& s : segments_)
     count += s.state == SegmentState::used && s.live() == 0 && s.in_flight == 0;

@@ -9,10 +9,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/types.h"
 #include "format/chunk.h"
 #include "format/map_record.h"
@@ -122,7 +122,7 @@ class SegmentTable {
 
  private:
   const SegmentGeometry geometry_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<SegmentInfo> segments_;
   SegmentSamples samples_;
   std::atomic<std::uint64_t> clean_{0}, promised_{0}, discarding_{0};

@@ -13,7 +13,7 @@ void WriteCost::Mean::add(double value, std::uint64_t took) {
 
 void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns) {
   if (requests == 0) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const double per_block = static_cast<double>(ns) / blocks;
   if (blocks >= requests * kMany) {
     sequential_.add(per_block, ns);
@@ -25,43 +25,43 @@ void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint6
 }
 
 void WriteCost::observe_read(std::uint64_t ns) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   reads_.add(static_cast<double>(ns), 0);
 }
 
 void WriteCost::observe_handling(std::uint64_t blocks, std::uint64_t ns) {
   if (blocks == 0) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   handling_.add(static_cast<double>(ns) / static_cast<double>(blocks), 0);
 }
 
 double WriteCost::handling() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return comparable(handling_) ? handling_.ns / sequential_.ns : kUsualHandling;
 }
 
 bool WriteCost::is_measured() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return comparable(scattered_);
 }
 
 bool WriteCost::knows_in_row() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return sequential_.known();
 }
 
 bool WriteCost::knows_scattered() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return scattered_.known();
 }
 
 std::uint64_t WriteCost::scattered_within(std::uint64_t ns) const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return scattered_.known() ? static_cast<std::uint64_t>(static_cast<double>(ns) / std::max(scattered_.ns, 1.0)) : 0;
 }
 
 bool WriteCost::seeks() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return reads_.known() && reads_.ns > kSeekNs;
 }
 
@@ -71,7 +71,7 @@ double WriteCost::assumed() const {
 }
 
 double WriteCost::factor() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return comparable(scattered_) ? std::max(1.0, scattered_.ns / sequential_.ns) : assumed();
 }
 

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace varve::log {
 
@@ -55,7 +56,7 @@ class WriteCost {
   double assumed() const;
 
   const bool rotational_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Mean scattered_, sequential_, handling_;  // per block
   Mean reads_;                   // per batch
   unsigned since_scattered_ = 0;  // sequential batches

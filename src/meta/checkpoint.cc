@@ -1,8 +1,6 @@
 #include "meta/checkpoint.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -257,16 +255,16 @@ Status Checkpoint::write_image() {
 
 Status Checkpoint::commit() {
   // Everything that the trees name is on the device: payload and chunks up to lsn_, and the nodes.
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  Condition changed;
   std::optional<Status> durable;
   store_.log_.durability().when_durable(lsn_, [&](Status status) {
-    std::lock_guard lock(mutex);
+    const Lock lock(mutex);
     durable = std::move(status);
     changed.notify_all();
   });
   for (;;) {
-    std::unique_lock lock(mutex);
+    Lock lock(mutex);
     if (durable) break;
     if (store_.io_.background()) {
       changed.wait(lock);
@@ -303,7 +301,7 @@ void Checkpoint::detach_inodes() {
   for (const auto& delta : store_.frozen_->inodes()) {
     InodePtr inode = store_.inodes_.find(delta->ino);
     if (!inode) continue;
-    std::unique_lock lock(inode->mutex);
+    WriteLock lock(inode->mutex);
     InodeDelta** layer = inode->frozen == delta.get() ? &inode->frozen
                          : inode->active == delta.get() ? &inode->active
                                                         : nullptr;

@@ -30,7 +30,7 @@ InodeDelta& Delta::add(Ino ino) {
   auto fresh = std::make_unique<InodeDelta>(ino);
   fresh->generation = generation_;
   InodeDelta& delta = *fresh;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   inodes_.push_back(std::move(fresh));
   return delta;
 }

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "format/item.h"
 #include "format/record.h"
 #include "log/payload.h"
@@ -146,7 +146,7 @@ class Delta {
 
  private:
   const std::uint64_t generation_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<InodeDelta>> inodes_;
   std::atomic<std::uint64_t> records_{0}, bytes_{0}, places_{0}, item_bytes_{0};
   std::set<SegmentId> scattered_;

@@ -10,7 +10,7 @@ constexpr unsigned kRest = kMostSteps / 8;
 
 InodePtr InodeTable::get(Ino ino) {
   Shard& shard = shards_[ino.v % kShards];
-  std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   auto found = shard.inodes.find(ino);
   if (found != shard.inodes.end()) {
     found->second->recent.store(true, std::memory_order_relaxed);
@@ -25,7 +25,7 @@ InodePtr InodeTable::get(Ino ino) {
 
 InodePtr InodeTable::find(Ino ino) {
   Shard& shard = shards_[ino.v % kShards];
-  std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   auto found = shard.inodes.find(ino);
   return found == shard.inodes.end() ? nullptr : found->second;
 }
@@ -56,7 +56,7 @@ void InodeTable::evict(Shard& shard) {
 std::size_t InodeTable::size() const {
   std::size_t count = 0;
   for (const Shard& shard : shards_) {
-    std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     count += shard.inodes.size();
   }
   return count;

@@ -3,14 +3,13 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
-#include "base/spinning_mutex.h"
+#include "base/mutex.h"
 #include "format/item.h"
 #include "meta/delta.h"
 
@@ -62,7 +61,7 @@ class InodeTable {
  private:
   static constexpr std::size_t kShards = 16;
   struct Shard {
-    mutable std::mutex mutex;
+    mutable Mutex mutex;
     std::unordered_map<Ino, InodePtr> inodes;
     std::vector<Inode*> ring;  // the same ones
     std::size_t hand = 0;      // where in it the search for something to drop goes on

@@ -58,7 +58,7 @@ InodeDelta& Store::stage(Inode& inode, bool created) noexcept {
   InodeDelta& delta = active_delta(inode, created);
   if (delta.in_unsealed) return delta;
   delta.in_unsealed = true;
-  std::lock_guard lock(unsealed_mutex_);
+  const Lock lock(unsealed_mutex_);
   unsealed_.push_back(&delta);
   if (!unsealed_since_ns_) unsealed_since_ns_ = std::max<std::uint64_t>(1, options_.clock->monotonic_ns());
   return delta;
@@ -66,7 +66,7 @@ InodeDelta& Store::stage(Inode& inode, bool created) noexcept {
 
 InodePtr Store::create_inode() noexcept {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
-  std::unique_lock lock(inode->mutex);
+  WriteLock lock(inode->mutex);
   inode->loaded = true;
   inode->missing = false;  // as it was found by whoever asked for the number too early (a handle can say any)
   inode->attributes = {};
@@ -124,7 +124,7 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   active_->count(blocks.size(), blocks.size() * kBlockBytes);
   active_->burden(places, blocks.size() * kItemBytes + places * kItemBytes);
   unsealed_payload_bytes_.fetch_add(blocks.size() << kBlockShift, std::memory_order_relaxed);
-  std::lock_guard lock(unsealed_mutex_);
+  const Lock lock(unsealed_mutex_);
   for (StageBlock& staged : blocks) unsealed_payload_.push_back(std::move(staged.data));
 }
 

@@ -178,7 +178,7 @@ std::uint64_t Store::unawaited_since_ns() {
 }
 
 Status Store::write_epoch() {
-  std::lock_guard one(checkpoint_mutex_);
+  const Lock one(checkpoint_mutex_);
   return write_epoch_if_due();
 }
 
@@ -201,13 +201,13 @@ Status Store::write_superblocks(const format::Superblock& super) {
   TRY(meta::write_superblocks(device_, super, [this] { return log_.durability().flush_now(); }));
   io_.counters().writes += 2;
   io_.counters().bytes_written += 2 * kBlockSize;
-  std::lock_guard lock(written_super_mutex_);
+  const Lock lock(written_super_mutex_);
   written_super_ = super;
   return {};
 }
 
 format::Superblock Store::written_super() const {
-  std::lock_guard lock(written_super_mutex_);
+  const Lock lock(written_super_mutex_);
   return written_super_;
 }
 
@@ -216,7 +216,7 @@ format::Superblock Store::written_super() const {
 Status Store::checkpoint(const CheckpointRequest& request) {
   Status status;
   {
-    std::lock_guard one(checkpoint_mutex_);
+    const Lock one(checkpoint_mutex_);
     if (read_only()) return Error(Errc::read_only, read_only_reason());
     checkpoint_running_ = true;
     status = Checkpoint(*this, request).run();
@@ -231,7 +231,7 @@ Status Store::checkpoint(const CheckpointRequest& request) {
 void Store::wake_waiters() {
   std::vector<std::function<void()>> waiters;
   {
-    std::lock_guard lock(waiters_mutex_);
+    const Lock lock(waiters_mutex_);
     waiters.swap(settled_waiters_);
   }
   io::call_for_all(waiters, [](auto& ready) { ready(); });
@@ -239,7 +239,7 @@ void Store::wake_waiters() {
 
 void Store::when_settled(std::function<void()> ready) {
   {
-    std::lock_guard lock(waiters_mutex_);
+    const Lock lock(waiters_mutex_);
     if (read_only_reason_.empty()) {
       settled_waiters_.push_back(std::move(ready));
       return;
@@ -271,7 +271,7 @@ void Store::go_read_only(const Error& failure) {
   const std::string refusal = device_.refusal();  // the cause, of which this failure may be only the first sign
   const Error why = refusal.empty() ? failure : Error(failure.code(), refusal);
   {
-    std::lock_guard lock(waiters_mutex_);
+    const Lock lock(waiters_mutex_);
     if (!read_only_reason_.empty()) return;
     read_only_reason_ = why.message();
   }
@@ -284,13 +284,13 @@ void Store::go_read_only(const Error& failure) {
 }
 
 std::string Store::read_only_reason() const {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   return !read_only_reason_.empty() ? read_only_reason_
                                     : fmt::format("{} is mounted read-only", device_.name());
 }
 
 void Store::note_error(Errc code, BlockAddr address, Ino ino) {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   const format::ErrorEvent event{options_.clock->now(), static_cast<std::uint32_t>(code), address, ino};
   if (!first_error_.when.seconds) first_error_ = event;
   last_error_ = event;
@@ -298,37 +298,37 @@ void Store::note_error(Errc code, BlockAddr address, Ino ino) {
 }
 
 std::pair<format::ErrorEvent, format::ErrorEvent> Store::errors() const {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   return {first_error_, last_error_};
 }
 
 void Store::set_group_centres(const GroupCentres& centres) {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   group_centres_ = centres;
 }
 
 Store::GroupCentres Store::group_centres() const {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   return group_centres_;
 }
 
 void Store::set_scrub_mark(const format::ScrubMark& mark) {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   scrub_mark_ = mark;
 }
 
 format::ScrubMark Store::scrub_mark() const {
-  std::lock_guard lock(waiters_mutex_);
+  const Lock lock(waiters_mutex_);
   return scrub_mark_;
 }
 
 format::LifetimeCounters Store::lifetime() const {
   format::LifetimeCounters sum = super_at_mount_;
   {
-    std::lock_guard lock(waiters_mutex_);
+    const Lock lock(waiters_mutex_);
     sum.errors += errors_;
   }
-  std::lock_guard lock(written_super_mutex_);
+  const Lock lock(written_super_mutex_);
   sum.mounts = written_super_.lifetime.mounts;
   sum.recoveries = written_super_.lifetime.recoveries;
   sum.checkpoints = written_super_.lifetime.checkpoints;

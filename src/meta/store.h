@@ -7,13 +7,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "format/superblock.h"
 #include "log/log.h"
 #include "log/recovery.h"
@@ -274,7 +274,7 @@ class Store {
   io::BlockDevice& device_;
   const StoreOptions options_;
   const format::Superblock super_;  // as found
-  mutable std::mutex written_super_mutex_;
+  mutable Mutex written_super_mutex_;
   format::Superblock written_super_;
   log::IoContext io_;
   log::SegmentTable segments_;
@@ -289,7 +289,7 @@ class Store {
   std::unique_ptr<Delta> frozen_;
   std::atomic<std::uint64_t> clock_{0}, next_ino_{2};
 
-  std::mutex unsealed_mutex_;
+  Mutex unsealed_mutex_;
   std::vector<InodeDelta*> unsealed_;
   std::vector<PendingPtr> unsealed_payload_;
   std::atomic<std::size_t> reserved_records_{0};
@@ -302,7 +302,7 @@ class Store {
   std::atomic<std::uint64_t> usual_nodes_{0};      // blocks that the last checkpoint wrote
   std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
 
-  std::mutex checkpoint_mutex_;  // for whoever writes superblocks, and first looks what is in them
+  Mutex checkpoint_mutex_;  // for whoever writes superblocks, and first looks what is in them
   std::atomic<bool> checkpoint_running_{false}, epoch_due_{false}, read_only_{false};
   std::function<void()> epoch_due_call_;
   std::atomic<std::uint64_t> settled_{0}, pointless_rounds_{0};
@@ -310,7 +310,7 @@ class Store {
   std::atomic<std::uint64_t> log_blocks_at_checkpoint_{0};
   std::uint64_t replayed_chunks_ = 0;
 
-  mutable std::mutex waiters_mutex_;
+  mutable Mutex waiters_mutex_;
   std::vector<std::function<void()>> settled_waiters_;
   std::string read_only_reason_;
   format::LifetimeCounters super_at_mount_;

@@ -13,14 +13,14 @@ constexpr std::uint64_t kNever = ~0ULL;
 }  // namespace
 
 void Threading::begin(const void* who, const ThreadingRules& rules) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::erase_if(rules_, [&](const auto& entry) { return entry.first == who; });
   rules_.emplace_back(who, rules);
   apply();
 }
 
 void Threading::end(const void* who) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::erase_if(rules_, [&](const auto& entry) { return entry.first == who; });
   apply();
 }
@@ -33,7 +33,7 @@ void Threading::apply() {
 }
 
 ThreadingRules Threading::rules() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return rules_.empty() ? ThreadingRules{} : rules_.back().second;
 }
 

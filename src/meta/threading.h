@@ -8,11 +8,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "format/chunk.h"
@@ -71,7 +71,7 @@ class Threading {
   bool feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room);
 
   Store& store_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::pair<const void*, ThreadingRules>> rules_;
   std::atomic<bool> on_{false};
   std::atomic<std::uint64_t> below_{0};

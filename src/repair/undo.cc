@@ -50,7 +50,7 @@ int UndoDevice::execute(io::IoRequest& request) {
 
 int UndoDevice::save(const io::IoRequest& request) {
   if (request.kind != io::IoKind::write && request.kind != io::IoKind::discard) return 0;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::uint64_t first = block_of(request.offset), end = first + block_of(request.length);
   if (end > saved_.size()) return 0;  // the device below will refuse it
   for (std::uint64_t at = first; at < end;) {
@@ -95,7 +95,7 @@ bool UndoDevice::append(std::span<const std::byte> bytes) {
 }
 
 Status UndoDevice::finish() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   AlignedBuffer buffer(kMostUndoBlocks * kBlockSize);
   std::uint32_t crc = 0;
   for (const auto& [first, blocks] : records_) {

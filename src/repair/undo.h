@@ -8,10 +8,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "io/block_device.h"
 
 namespace varve::repair {
@@ -28,7 +28,6 @@ class UndoDevice : public io::BlockDevice {
   std::unique_ptr<io::IoQueue> make_queue() override;
   int execute(io::IoRequest& request) override;
 
-
   // The repair has ended, well or not: writes the last record. Nothing may be written through this any more.
   Status finish();
 
@@ -44,7 +43,7 @@ class UndoDevice : public io::BlockDevice {
 
   io::BlockDevice& below_;
   const int fd_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // Under mutex_:
   std::vector<bool> saved_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> records_;  // address, blocks

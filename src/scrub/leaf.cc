@@ -78,7 +78,7 @@ bool Walk::is_superseded(const Block& block) {
   const meta::Gate::Pass pass(store_.gate());
   const meta::InodePtr inode = store_.inodes().find(block.ino);
   if (!inode) return false;
-  std::shared_lock lock(inode->mutex);
+  ReadLock lock(inode->mutex);
   if (inode->gone()) return true;
   meta::MappedBlock mapped;
   meta::resolve_in_deltas(meta::layers_of(*inode, store_.view()), block.file_block, {&mapped, 1});

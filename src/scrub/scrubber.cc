@@ -57,7 +57,7 @@ Scrubber::Scrubber(meta::Store& store, std::function<void()> save)
 }
 
 Status Scrubber::start(const Request& request) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (ended_) return Error(Errc::busy, "the filesystem is being unmounted");
   if (active_) {
     if (stop_) return Error(Errc::busy, "the scrub before has not stopped yet");
@@ -95,7 +95,7 @@ Status Scrubber::start_thread() {
 }
 
 void Scrubber::stop() {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   stop_ = true;
   changed_.notify_all();
 }
@@ -103,7 +103,7 @@ void Scrubber::stop() {
 void Scrubber::end() {
   std::thread thread;
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stop_ = ended_ = true;
     changed_.notify_all();
     thread.swap(thread_);
@@ -113,7 +113,7 @@ void Scrubber::end() {
 
 State Scrubber::state() const {
   State state = [&] {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return state_;
   }();
   const meta::Gate::Pass pass(store_.gate());
@@ -124,7 +124,7 @@ State Scrubber::state() const {
 // --- the thread -------------------------------------------------------------------------------------------------------------
 
 Position Scrubber::position() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return {mark_.tree, mark_.next};
 }
 
@@ -148,7 +148,7 @@ void Scrubber::run() {
     }
     std::uint64_t pause = 0;
     {
-      std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       pause = pace_.pause_ns(now, step.blocks << kBlockShift);
     }
     if (!wait(pause)) return finish(State::Phase::stopped, {});
@@ -156,21 +156,21 @@ void Scrubber::run() {
 }
 
 bool Scrubber::wait(std::uint64_t ns) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return stop_; });
   return !stop_;
 }
 
 void Scrubber::take(const Finding& finding) {
   spdlog::error("{}: scrub: {}", store_.device().name(), to_text(finding));
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   ++state_.errors;
   ++mark_.errors;
   if (state_.findings.size() < kMaxFindings) state_.findings.push_back(finding);
 }
 
 void Scrubber::note(const Position& position, const Walk::Step& step) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   mark_.tree = position.tree;
   mark_.next = position.next;
   mark_.blocks += step.blocks;
@@ -180,7 +180,7 @@ void Scrubber::note(const Position& position, const Walk::Step& step) {
 
 void Scrubber::finish(State::Phase phase, std::string reason) {
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (phase == State::Phase::finished) {
       mark_.finished = state_.finished = store_.clock().now().seconds;
       mark_.tree = format::TreeId::inode_file;

@@ -2,12 +2,11 @@
 // started, stopped and asked, and that goes on after a remount where it was.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "scrub/pace.h"
 #include "scrub/state.h"
 #include "scrub/walk.h"
@@ -47,8 +46,8 @@ class Scrubber {
   meta::Store& store_;
   const BlockAddr second_superblock_;
   const std::function<void()> save_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  Condition changed_;
   State state_;
   format::ScrubMark mark_;
   Pace pace_{0};

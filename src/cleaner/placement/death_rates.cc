@@ -46,7 +46,7 @@ void DeathRates::forget(std::uint64_t clock) {
 }
 
 void DeathRates::written(const WrittenBlock& block) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (block.interval != kUnknown)
     cells_[bin(block.previous_estimate)][bin(static_cast<double>(block.interval))].deaths += block.blocks;
   for (std::uint64_t key = block.key; key < block.key + block.blocks; ++key) {
@@ -59,7 +59,7 @@ void DeathRates::written(const WrittenBlock& block) {
 }
 
 void DeathRates::sweep(std::uint64_t clock) {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   forget(clock);
   for (auto& [key, block] : sample_)
     if (clock > block.counted) count_life(block, clock);
@@ -72,12 +72,12 @@ double DeathRates::weigh(const Cell& cell, double assumed_interval) const {
 }
 
 double DeathRates::rate(double estimate, double age) const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return weigh(cells_[bin(estimate)][bin(age)], std::max(estimate, age));
 }
 
 double DeathRates::rate_when_new(double estimate) const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto& row = cells_[bin(estimate)];
   Cell sum;
   for (unsigned age = 0; age <= bin(estimate); ++age) {

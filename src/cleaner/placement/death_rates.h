@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "cleaner/placement.h"
 
 namespace varve::cleaner {
@@ -47,7 +47,7 @@ class DeathRates {
 
   const double memory_;
   const std::size_t most_sampled_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::array<std::array<Cell, kBins>, kBins> cells_{};  // [estimate][age]
   std::unordered_map<std::uint64_t, Sampled> sample_;
   unsigned one_in_ = 1;  // power of two

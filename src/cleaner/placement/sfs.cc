@@ -2,7 +2,6 @@
 // every clean. Where SFS counts writes per block, the block's estimate stands for writes over age; group 0 is the hottest.
 // quantiser=equi-height and equi-width are there for comparison; they mean what the paper means by them.
 #include <algorithm>
-#include <mutex>
 
 #include "cleaner/hotness.h"
 #include "cleaner/placement/builtin.h"
@@ -23,15 +22,15 @@ class Sfs final : public Placement {
   void observe(std::span<const SegmentFacts> segments, std::uint64_t) override {
     std::vector<double> hotness;
     for (const SegmentFacts& s : segments) hotness.push_back(hotness_of(s));
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     centres_ = quantise(kind_, hotness, groups_, centres_);
   }
   std::vector<double> learned() const override {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return centres_;
   }
   void restore(std::span<const double> learned) override {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     centres_.clear();
     for (double centre : learned)
       if (centre > 0 && centres_.size() < groups_) centres_.push_back(centre);
@@ -43,14 +42,14 @@ class Sfs final : public Placement {
   std::uint8_t group_of(double interval) const {
     const auto coldest = static_cast<std::uint8_t>(groups_ - 1);
     if (interval <= 0) return coldest;
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (centres_.empty()) return coldest;
     return static_cast<std::uint8_t>(coldest - nearest(centres_, 1 / interval));
   }
 
   const unsigned groups_;
   const Quantiser kind_;
-  mutable std::mutex mutex_;  // held for a few comparisons
+  mutable Mutex mutex_;  // held for a few comparisons
   std::vector<double> centres_;
 };
 

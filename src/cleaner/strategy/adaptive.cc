@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -29,12 +28,12 @@ class Adaptive final : public Strategy {
   bool goes_by_files() const override { return true; }
 
   void begin(meta::Store&) override {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     ended_ = false;
   }
   void end(meta::Store& store) override {
     {
-      std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       ended_ = true;  // a round may be on its way: from now on it begins nothing
     }
     switch_to(nullptr, store);
@@ -76,7 +75,7 @@ class Adaptive final : public Strategy {
   }
 
   std::string explanation() const override {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return explanation_;
   }
 
@@ -166,7 +165,7 @@ class Adaptive final : public Strategy {
 
   // Some strategies change where the log writes while they are in use.
   void switch_to(Strategy* strategy, meta::Store& store) {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (strategy == active_ || (strategy && ended_)) return;
     if (active_) active_->end(store);
     active_ = strategy;
@@ -181,7 +180,7 @@ class Adaptive final : public Strategy {
     rules.least_run = 1;
     rules.below = store.low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
     rules.most_piece = kMostPiece;
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (wanted == threads_ || (wanted && ended_)) return;
     threads_ = wanted;
     if (wanted) store.threading().begin(this, rules);
@@ -238,14 +237,14 @@ class Adaptive final : public Strategy {
   }
 
   void explain(const std::string& why) {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     explanation_ = why;
   }
 
   const std::string power_;
   unsigned trials_ = 0;  // without a result
   std::array<std::unique_ptr<Strategy>, 5> strategies_;
-  mutable std::mutex mutex_;  // of the rest
+  mutable Mutex mutex_;  // of the rest
   Strategy* active_ = nullptr;
   bool ended_ = false, threads_ = false;
   std::string explanation_;

@@ -1,7 +1,6 @@
 #include "meta/tree/node_cache.h"
 
 #include <algorithm>
-#include <mutex>
 #include <unordered_map>
 
 #include <boost/intrusive/list.hpp>
@@ -57,7 +56,7 @@ struct NodeCache::Shard {
   };
   static constexpr std::size_t kEntryOverhead = sizeof(Entry) + 6 * sizeof(void*);  // with hash table and allocator
 
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   std::unordered_map<BlockAddr, Entry> entries;
   boost::intrusive::list<Entry> clock;
   std::size_t bytes = 0;
@@ -114,7 +113,7 @@ NodeCache::Shard& NodeCache::shard_of(BlockAddr address) const {
 
 NodePtr NodeCache::find(const NodeWant& want) {
   Shard& shard = shard_of(want.ref.address);
-  const std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   const auto at = shard.entries.find(want.ref.address);
   if (at != shard.entries.end()) {
     const auto& header = at->second.node->header();
@@ -142,7 +141,7 @@ Result<NodePtr> NodeCache::insert(const NodeWant& want, AlignedBuffer block) {
 void NodeCache::insert(NodePtr node, std::uint32_t crc) {
   std::vector<NodePtr> freed;  // before the lock, so that it is destroyed after it
   Shard& shard = shard_of(node->header().address);
-  const std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   freed.push_back(shard.remove(node->header().address));
   shard.add(std::move(node), crc);
   shard.shrink(shard_bytes_max_, freed);
@@ -151,14 +150,14 @@ void NodeCache::insert(NodePtr node, std::uint32_t crc) {
 void NodeCache::erase(BlockAddr address) {
   NodePtr freed;
   Shard& shard = shard_of(address);
-  const std::lock_guard lock(shard.mutex);
+  const Lock lock(shard.mutex);
   freed = shard.remove(address);
 }
 
 void NodeCache::clear() {
   for (const auto& shard : shards_) {
     std::vector<NodePtr> freed;
-    const std::lock_guard lock(shard->mutex);
+    const Lock lock(shard->mutex);
     for (auto& [address, entry] : shard->entries) entry.recent = false;
     shard->shrink(0, freed);
   }
@@ -167,7 +166,7 @@ void NodeCache::clear() {
 std::size_t NodeCache::bytes() const {
   std::size_t sum = 0;
   for (const auto& shard : shards_) {
-    const std::lock_guard lock(shard->mutex);
+    const Lock lock(shard->mutex);
     sum += shard->bytes;
   }
   return sum;
@@ -176,7 +175,7 @@ std::size_t NodeCache::bytes() const {
 std::uint64_t NodeCache::hits() const {
   std::uint64_t sum = 0;
   for (const auto& shard : shards_) {
-    const std::lock_guard lock(shard->mutex);
+    const Lock lock(shard->mutex);
     sum += shard->hits;
   }
   return sum;
@@ -185,7 +184,7 @@ std::uint64_t NodeCache::hits() const {
 std::uint64_t NodeCache::misses() const {
   std::uint64_t sum = 0;
   for (const auto& shard : shards_) {
-    const std::lock_guard lock(shard->mutex);
+    const Lock lock(shard->mutex);
     sum += shard->misses;
   }
   return sum;
