@@ -1,7 +1,8 @@
 # One static library per room of src/; target_link_libraries in each room's list is the layering of docs/design.md.
 
 add_library(varve_options INTERFACE)
-target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>)
+target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>
+                       $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 target_link_libraries(varve_options INTERFACE Threads::Threads)
 
 # Several sources at once, unless VARVE_JOINED is off; then each must be complete by itself (the preset fuzz checks that).

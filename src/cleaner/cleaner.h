@@ -97,11 +97,11 @@ class Cleaner {
   std::vector<SegmentId> emptied_;      // by the last round, and…
   std::uint64_t emptied_since_ = 0;     // …the checkpoint before it
   mutable Mutex mutex_;  // of the four below; they are replaced, never changed
-  Rules rules_;
-  std::string strategy_spelling_, placement_spelling_;
+  Rules rules_ GUARDED_BY(mutex_);
+  std::string strategy_spelling_ GUARDED_BY(mutex_), placement_spelling_ GUARDED_BY(mutex_);
   std::atomic<Placement*> placement_now_{nullptr};
   mutable Mutex state_mutex_;
-  std::string state_ = "idle: enough clean segments";
+  std::string state_ GUARDED_BY(state_mutex_) = "idle: enough clean segments";
   History history_;
 };
 

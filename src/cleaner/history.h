@@ -42,9 +42,9 @@ class History {
 
  private:
   mutable Mutex mutex_;
-  std::size_t most_ = kUsual;
-  std::uint64_t next_ = 1;
-  std::deque<PastRound> rounds_;
+  std::size_t most_ GUARDED_BY(mutex_) = kUsual;
+  std::uint64_t next_ GUARDED_BY(mutex_) = 1;
+  std::deque<PastRound> rounds_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::cleaner

@@ -41,7 +41,7 @@ class PluginTable {
   };
   const char* const kind_;
   mutable Mutex mutex_;
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_ GUARDED_BY(mutex_);
 };
 
 struct Registry {

@@ -81,9 +81,9 @@ class CleanJob {
 
   Engine& engine_;
   mutable Mutex mutex_;
-  CleanState state_;
+  CleanState state_ GUARDED_BY(mutex_);
   std::atomic<bool> active_{false}, stop_{false};
-  bool ended_ = false;
+  bool ended_ GUARDED_BY(mutex_) = false;
 
   // Of the one that runs; the stepping thread's.
   cleaner::Rules rules_;

@@ -42,7 +42,7 @@ void Engine::start_threads() {
   service_ = std::thread([this] { serve(); });
   {
     Lock lock(mutex_);
-    changed_.wait(lock, [this] { return service_ready_; });
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return service_ready_; });
   }
   maintenance_ = std::thread([this] { maintain(); });
 }
@@ -244,7 +244,7 @@ void Engine::maintain() {
   for (;;) {
     {
       Lock lock(mutex_);
-      auto due = [this] { return stopping_ || poked_; };
+      auto due = [this]() REQUIRES(mutex_) { return stopping_ || poked_; };
       const bool busy = armed_.load();
       if (clean_job_->is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
       else if (busy) changed_.wait_for(lock, pause, due);

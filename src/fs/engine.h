@@ -106,14 +106,14 @@ class Engine {
   io::IoQueue* service_queue_ = nullptr;
   Mutex mutex_;
   Condition changed_;
-  bool stopping_ = false, service_ready_ = false, poked_ = false;
+  bool stopping_ GUARDED_BY(mutex_) = false, service_ready_ GUARDED_BY(mutex_) = false, poked_ GUARDED_BY(mutex_) = false;
   std::atomic<bool> service_stop_{false};
   std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false}, holes_asked_{false};
   std::atomic<std::uint64_t> last_operation_ns_{0};
   std::uint64_t seen_operations_ = 0;
-  std::uint64_t tidied_at_ = 0;     // log clock when there was nothing left to do in idle time
+  std::uint64_t tidied_at_ = 0;  // log clock when there was nothing left to do in idle time
   std::uint64_t futile_until_ = 0;  // log clock before which looking for space again is pointless
-  std::vector<Ino> to_reap_;  // under mutex_
+  std::vector<Ino> to_reap_ GUARDED_BY(mutex_);
 };
 
 // One try of one operation: passes the gate, finds inodes, takes locks, asks for admission.

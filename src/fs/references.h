@@ -78,7 +78,7 @@ class References {
 
   Shard shards_[kShards];
   Mutex orphans_mutex_;
-  std::unordered_set<Ino> orphans_;
+  std::unordered_set<Ino> orphans_ GUARDED_BY(orphans_mutex_);
 };
 
 }  // namespace varve::fs

@@ -17,8 +17,8 @@ class Turn {
 
  private:
   Mutex mutex_;
-  bool taken_ = false;
-  std::vector<std::function<void()>> waiting_;
+  bool taken_ GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::fs

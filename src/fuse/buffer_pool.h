@@ -89,9 +89,9 @@ class BufferPool {
   Mutex mutex_;
   // Under mutex_:
   std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
-  std::vector<std::byte*> large_;  // free ones of part_
-  std::size_t call_below_ = 0;
-  std::function<void()> call_;
+  std::vector<std::byte*> large_ GUARDED_BY(mutex_);  // free ones of part_
+  std::size_t call_below_ GUARDED_BY(mutex_) = 0;
+  std::function<void()> call_ GUARDED_BY(mutex_);
 };
 
 // A received message whose data the filesystem goes on using, so that they are not copied.

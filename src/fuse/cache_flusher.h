@@ -39,8 +39,8 @@ class CacheFlusher {  // thread-safe
   Transport& transport_;
   Mutex mutex_;
   Condition changed_;
-  std::deque<Job> jobs_;
-  bool stopping_ = false;
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

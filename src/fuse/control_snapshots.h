@@ -23,8 +23,8 @@ class ControlSnapshots {  // thread-safe; keeps the last few
     std::string text;
   };
   Mutex mutex_;
-  std::uint64_t next_name_ = 1;
-  std::deque<Snapshot> snapshots_;
+  std::uint64_t next_name_ GUARDED_BY(mutex_) = 1;
+  std::deque<Snapshot> snapshots_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::fuse

@@ -29,7 +29,7 @@ class Readers {
   static constexpr std::uint64_t kLargeWhile = 20'000'000;  // ns
   std::atomic<std::uint64_t> messages_{0}, large_until_{0};
   Mutex mutex_;
-  std::vector<io::IoQueue*> away_;
+  std::vector<io::IoQueue*> away_ GUARDED_BY(mutex_);
   std::atomic<std::size_t> away_count_{0};
 };
 

@@ -17,7 +17,7 @@ class ErrorLog {  // thread-safe
 
  private:
   Mutex mutex_;
-  std::unordered_set<Ino> seen_;  // bounded
+  std::unordered_set<Ino> seen_ GUARDED_BY(mutex_);  // bounded
 };
 
 }  // namespace varve::fuse

@@ -41,10 +41,10 @@ class LostWrites {  // thread-safe
 
   static void add(File& file, std::uint64_t from, std::uint64_t end);
   static void remove(File& file, std::uint64_t from, std::uint64_t end);
-  void count() { files_lacking_.store(files_.size(), std::memory_order_relaxed); }
+  void count() REQUIRES(mutex_) { files_lacking_.store(files_.size(), std::memory_order_relaxed); }
 
   mutable Mutex mutex_;
-  std::unordered_map<Ino, File> files_;
+  std::unordered_map<Ino, File> files_ GUARDED_BY(mutex_);
   std::atomic<std::size_t> files_lacking_{0};
 };
 

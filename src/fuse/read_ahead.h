@@ -58,8 +58,8 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
 
   Mutex mutex_;
   // Under mutex_:
-  bool done_ = false;
-  std::function<void()> ready_;
+  bool done_ GUARDED_BY(mutex_) = false;
+  std::function<void()> ready_ GUARDED_BY(mutex_);
 };
 using AheadPiecePtr = std::shared_ptr<AheadPiece>;
 
@@ -98,17 +98,17 @@ class ReadAhead {
 
   bool goes_on(Stream& stream, const FileRange& range);
   template <class Passed>
-  void expire(Passed&& passed);
-  Pieces::iterator remove(Pieces::iterator at);
+  void expire(Passed&& passed) REQUIRES(mutex_);
+  Pieces::iterator remove(Pieces::iterator at) REQUIRES(mutex_);
 
   fs::Filesystem& fs_;
   Clock& clock_;
   const std::size_t max_bytes_;
   Mutex mutex_;
   // Under mutex_:
-  Pieces pieces_;
-  std::size_t bytes_ = 0;  // of their buffers
-  std::unordered_map<std::uint64_t, Stream> streams_;
+  Pieces pieces_ GUARDED_BY(mutex_);
+  std::size_t bytes_ GUARDED_BY(mutex_) = 0;  // of their buffers
+  std::unordered_map<std::uint64_t, Stream> streams_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::fuse

@@ -39,7 +39,7 @@ void Session::initialised() {
 
 Status Session::wait_initialised() {
   Lock lock(mutex_);
-  changed_.wait(lock, [this] { return is_initialised_ || has_ended_; });
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return is_initialised_ || has_ended_; });
   if (!is_initialised_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
   if (!agreement_->ok()) return agreement_->error();
   return {};

@@ -107,11 +107,11 @@ class Session {
 
   Mutex mutex_;
   Condition changed_;
-  std::vector<std::unique_ptr<RequestCounters>> counters_;
-  std::optional<Result<Agreement>> agreement_;
-  std::optional<std::uint64_t> destroy_unique_;
-  bool is_initialised_ = false;
-  bool has_ended_ = false;
+  std::vector<std::unique_ptr<RequestCounters>> counters_ GUARDED_BY(mutex_);
+  std::optional<Result<Agreement>> agreement_ GUARDED_BY(mutex_);
+  std::optional<std::uint64_t> destroy_unique_ GUARDED_BY(mutex_);
+  bool is_initialised_ GUARDED_BY(mutex_) = false;
+  bool has_ended_ GUARDED_BY(mutex_) = false;
   std::atomic<const Agreement*> agreed_{nullptr};
 };
 

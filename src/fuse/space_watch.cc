@@ -44,14 +44,15 @@ void SpaceWatch::run() {
   Lock lock(mutex_);
   while (!stopping_) {
     if (lost_.any() && can_prune_)
-      changed_.wait_for(lock, kPruneEvery, [this] { return stopping_ || asked_; });
+      changed_.wait_for(lock, kPruneEvery, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
     else
-      changed_.wait(lock, [this] { return stopping_ || asked_; });
+      changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
     asked_ = false;
     if (stopping_) return;
+    const auto limit = limit_;
     lock.unlock();
     try {
-      if (limit_) set_limit(limit_);
+      if (limit) set_limit(limit);
       if (can_prune_ && lost_.any()) prune();
     } catch (const std::exception& error) {  // no memory: a later look makes up for it
       spdlog::warn("what the kernel holds back could not be limited: {}", error.what());

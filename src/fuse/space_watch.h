@@ -43,8 +43,8 @@ class SpaceWatch {  // thread-safe
   bool can_prune_ = true;  // of the thread
   Mutex mutex_;
   Condition changed_;
-  std::function<void(std::uint64_t)> limit_;
-  bool asked_ = false, stopping_ = false;
+  std::function<void(std::uint64_t)> limit_ GUARDED_BY(mutex_);
+  bool asked_ GUARDED_BY(mutex_) = false, stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

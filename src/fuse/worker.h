@@ -41,8 +41,8 @@ class Worker : private MessageSink {
   const std::size_t request_bytes_;
 
   Mutex mutex_;  // guards published_queue_, through which others reach the thread
-  io::IoQueue* published_queue_ = nullptr;
-  bool asked_to_stop_ = false;
+  io::IoQueue* published_queue_ GUARDED_BY(mutex_) = nullptr;
+  bool asked_to_stop_ GUARDED_BY(mutex_) = false;
 
   // The thread's own.
   std::shared_ptr<BufferPool> pool_;  // shared with the payload that is still under way

@@ -41,7 +41,7 @@ class Mailbox {
   std::atomic<bool> woken_{false};
   std::atomic<bool> has_tasks_{false};
   Mutex mutex_;
-  std::vector<std::function<void()>> tasks_;  // under mutex_
+  std::vector<std::function<void()>> tasks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::io

@@ -83,7 +83,7 @@ Result<std::unique_ptr<MemDevice>> MemDevice::load(const std::string& path) {
     if (got <= 0) return file_error(path, "read");
     const auto bytes = std::min<std::uint64_t>(static_cast<std::uint64_t>(got), device->geometry_.size_bytes - offset);
     const std::span<const std::byte> piece(buffer.data(), bytes);
-    if (!all_zero(piece)) device->store_.write(offset, piece);
+    if (!all_zero(piece)) device->poke(offset, piece);
     offset += bytes;
   }
   return device;

@@ -48,7 +48,7 @@ class MemDevice : public BlockDevice {
   std::string name_;
   bool read_only_ = false;
   mutable Mutex mutex_;
-  MemStore store_;  // under mutex_
+  MemStore store_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::io

@@ -9,9 +9,9 @@ namespace varve::io {
 
 namespace {
 
-// Calls visit(block, bytes) for every block of a request's buffers.
+// Calls visit(block, bytes) for every block of a request's buffers. What `visit` requires is held by the caller.
 template <class Visit>
-void for_each_block(const IoRequest& request, Visit visit) {
+void for_each_block(const IoRequest& request, Visit visit) NO_THREAD_SAFETY_ANALYSIS {
   std::uint64_t block = block_of(request.offset);
   for (const iovec& part : request.iov)
     for (std::size_t at = 0; at < part.iov_len; at += kBlockSize)
@@ -79,7 +79,7 @@ std::uint64_t OverlayDevice::changed_blocks() const {
 bool OverlayDevice::covers(const IoRequest& request) const {
   const Lock lock(mutex_);
   bool all = true;
-  for_each_block(request, [&](std::uint64_t block, std::byte*) { all = all && changed_.contains(block); });
+  for_each_block(request, [&](std::uint64_t block, std::byte*) REQUIRES(mutex_) { all = all && changed_.contains(block); });
   return all;
 }
 
@@ -89,14 +89,14 @@ void OverlayDevice::change(const IoRequest& request) {
     for (std::uint64_t i = 0; i < block_of(request.length); ++i) changed_[block_of(request.offset) + i] = nullptr;
     return;
   }
-  for_each_block(request, [&](std::uint64_t block, std::byte* bytes) {
+  for_each_block(request, [&](std::uint64_t block, std::byte* bytes) REQUIRES(mutex_) {
     changed_[block] = MemStore::make_block(std::span<const std::byte, kBlockSize>(bytes, kBlockSize));
   });
 }
 
 void OverlayDevice::patch(const IoRequest& request) const {
   const Lock lock(mutex_);
-  for_each_block(request, [&](std::uint64_t block, std::byte* bytes) {
+  for_each_block(request, [&](std::uint64_t block, std::byte* bytes) REQUIRES(mutex_) {
     const auto found = changed_.find(block);
     if (found == changed_.end()) return;
     if (found->second) {

@@ -40,7 +40,7 @@ class OverlayDevice : public BlockDevice {
   BlockDevice& below_;
   Geometry geometry_;
   mutable Mutex mutex_;
-  std::unordered_map<std::uint64_t, MemStore::BlockPtr> changed_;  // by block; null: zeros. Under mutex_
+  std::unordered_map<std::uint64_t, MemStore::BlockPtr> changed_ GUARDED_BY(mutex_);  // by block; null: zeros.
 };
 
 }  // namespace varve::io

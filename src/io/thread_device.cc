@@ -84,7 +84,7 @@ class ThreadQueue : public PollQueue, private CompletionSink {
   std::size_t in_pool_ = 0;
   std::atomic<bool> has_completed_{false};
   Mutex mutex_;
-  std::vector<IoRequest*> completed_;  // under mutex_
+  std::vector<IoRequest*> completed_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ void ThreadPool::work() {
   Lock lock(mutex_);
   for (;;) {
     ++idle_;
-    changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || !jobs_.empty(); });
     --idle_;
     if (jobs_.empty()) return;
     const Job job = jobs_.front();

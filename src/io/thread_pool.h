@@ -36,7 +36,7 @@ class ThreadPool {
     CompletionSink* sink;
   };
 
-  void start_threads();
+  void start_threads() REQUIRES(mutex_);
   void work();
 
   FdDevice& device_;
@@ -44,10 +44,10 @@ class ThreadPool {
   Mutex mutex_;
   Condition changed_;
   // Under mutex_:
-  std::deque<Job> jobs_;
-  std::vector<std::thread> threads_;
-  unsigned idle_ = 0;
-  bool stopping_ = false;
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ GUARDED_BY(mutex_);
+  unsigned idle_ GUARDED_BY(mutex_) = 0;
+  bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace varve::io

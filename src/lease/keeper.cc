@@ -55,7 +55,7 @@ void Keeper::run() {
 bool Keeper::wait_for_turn() {
   {
     Lock lock(mutex_);
-    const auto is_due = [this] { return stopping_ || (!why_lost_.empty() && on_lost_ && !told_); };
+    const auto is_due = [this]() REQUIRES(mutex_) { return stopping_ || (!why_lost_.empty() && on_lost_ && !told_); };
     wake_.wait_for(lock, std::chrono::nanoseconds(times_.look_ns), is_due);
     if (stopping_) return false;
     if (why_lost_.empty()) return true;

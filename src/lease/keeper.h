@@ -50,19 +50,19 @@ class Keeper {
   void tell();
   void stop();
   void look();
-  void publish();  // under tenure_mutex_
+  void publish() REQUIRES(tenure_mutex_);
 
   Area area_;
   const Times times_;
   Mutex tell_mutex_;    // held while on_lost_ is called; taken before the others
   mutable Mutex tenure_mutex_;  // held during a look; taken before mutex_
-  std::optional<Tenure> tenure_;     // under tenure_mutex_
-  bool warned_ = false;              // under tenure_mutex_
+  std::optional<Tenure> tenure_ GUARDED_BY(tenure_mutex_);
+  bool warned_ GUARDED_BY(tenure_mutex_) = false;
   mutable Mutex mutex_;
   Condition wake_;
-  std::string why_lost_;                             // under mutex_
-  std::function<void(const std::string&)> on_lost_;  // under mutex_
-  bool stopping_ = false, told_ = false;             // under mutex_
+  std::string why_lost_ GUARDED_BY(mutex_);
+  std::function<void(const std::string&)> on_lost_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false, told_ GUARDED_BY(mutex_) = false;
   std::atomic<bool> lost_{false};
   std::atomic<std::uint64_t> trusted_until_ns_{0};   // a copy of the tenure's, so that most writes take no lock
   std::thread thread_;

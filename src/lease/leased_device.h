@@ -57,8 +57,8 @@ class LeasedDevice : public io::BlockDevice {
   Area area_;
   Mutex claim_mutex_;
   std::atomic<bool> claimed_{false};
-  bool released_ = false;         // under claim_mutex_
-  std::uint32_t first_block_ = 0; // as it was when the device was opened
+  bool released_ GUARDED_BY(claim_mutex_) = false;
+  std::uint32_t first_block_ = 0;  // as it was when the device was opened
   Keeper keeper_;
 };
 

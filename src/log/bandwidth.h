@@ -21,16 +21,16 @@ class Bandwidth {
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }  // bytes in flight
 
  private:
-  void close_window();
+  void close_window() REQUIRES(mutex_);
 
   const std::uint64_t least_, most_;
   std::atomic<std::uint64_t> limit_;
   Mutex mutex_;
   // Under mutex_:
-  std::uint64_t in_flight_ = 0, peak_ = 0;
-  std::uint64_t landed_ = 0;  // bytes in this window
-  std::uint64_t busy_ns_ = 0, since_ = 0;
-  double rate_ = 0;  // bytes per ns, smoothed; 0: not known yet
+  std::uint64_t in_flight_ GUARDED_BY(mutex_) = 0, peak_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t landed_ GUARDED_BY(mutex_) = 0;  // bytes in this window
+  std::uint64_t busy_ns_ GUARDED_BY(mutex_) = 0, since_ GUARDED_BY(mutex_) = 0;
+  double rate_ GUARDED_BY(mutex_) = 0;  // bytes per ns, smoothed; 0: not known yet
 };
 
 }  // namespace varve::log

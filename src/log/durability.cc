@@ -70,7 +70,7 @@ void Durability::chunk_done(Lsn lsn, int error) {
 void Durability::go_on(Lock& lock) {
   const Waiters ready = take_ready();
   io::FirstException thrown;
-  thrown.run([&] { start_flush_if_wanted(lock); });
+  thrown.run([&]() NO_THREAD_SAFETY_ANALYSIS { start_flush_if_wanted(lock); });
   if (lock.owns_lock()) lock.unlock();
   thrown.run([&] { tell(ready, {}); });
   thrown.rethrow();

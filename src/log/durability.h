@@ -62,41 +62,42 @@ class Durability {
   };
   using Waiters = std::multimap<Lsn, std::function<void(Status)>>;
 
-  // With mutex_ held:
-  void advance();
-  bool nothing_in_flight() const { return payload_.empty() && chunks_.empty(); }
-  Waiters take_ready();  // needs no memory
-  void set_durable(Lsn lsn);
-  void forget_unawaited(Lsn last);  // and all before it
-  void note_oldest_unawaited();
+  void advance() REQUIRES(mutex_);
+  bool nothing_in_flight() const REQUIRES(mutex_) { return payload_.empty() && chunks_.empty(); }
+  Waiters take_ready() REQUIRES(mutex_);  // needs no memory
+  void set_durable(Lsn lsn) REQUIRES(mutex_);
+  void forget_unawaited(Lsn last) REQUIRES(mutex_);  // and all before it
+  void note_oldest_unawaited() REQUIRES(mutex_);
 
   struct Flush {  // what it will have made durable
     Lsn chunks;
     std::uint64_t writes;
   };
-  Flush begin_flush();  // with mutex_ held
-  void start_flush_if_wanted(Lock& lock);
+  Flush begin_flush() REQUIRES(mutex_);
+  // These two let go of the lock, which the analysis cannot see.
+  void start_flush_if_wanted(Lock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void flush_done(const Flush& flush, int error);
   int flush_here();
-  void go_on(Lock& lock);  // with what others wait for
+  void go_on(Lock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // with what others wait for
   static void tell(const Waiters& waiters, const Status& status);
 
   IoContext& io_;
   mutable Mutex mutex_;
-  std::uint64_t next_ticket_ = 1;
-  std::set<std::uint64_t> payload_;  // in flight
-  std::map<Lsn, Chunk> chunks_;      // not yet written
-  Lsn written_, durable_;
-  std::uint64_t writes_ = 0;   // started
-  std::uint64_t flushed_ = 0;  // so many of the first of them are durable
-  bool flushing_ = false;
-  unsigned queued_ = 0;  // who waits in flush_now() goes first, or fsyncs by many callers would keep a checkpoint waiting
+  std::uint64_t next_ticket_ GUARDED_BY(mutex_) = 1;
+  std::set<std::uint64_t> payload_ GUARDED_BY(mutex_);  // in flight
+  std::map<Lsn, Chunk> chunks_ GUARDED_BY(mutex_);  // not yet written
+  Lsn written_ GUARDED_BY(mutex_), durable_ GUARDED_BY(mutex_);
+  std::uint64_t writes_ GUARDED_BY(mutex_) = 0;  // started
+  std::uint64_t flushed_ GUARDED_BY(mutex_) = 0;  // so many of the first of them are durable
+  bool flushing_ GUARDED_BY(mutex_) = false;
+  // Threads in flush_now(). They go first, or fsyncs by many callers would keep a checkpoint waiting.
+  unsigned queued_ GUARDED_BY(mutex_) = 0;
   Condition turn_;  // flushing_ or failure_ has changed
-  Waiters waiters_;
-  std::deque<std::pair<Lsn, std::uint64_t>> unawaited_;  // with since_ns, by LSN
+  Waiters waiters_ GUARDED_BY(mutex_);
+  std::deque<std::pair<Lsn, std::uint64_t>> unawaited_ GUARDED_BY(mutex_);  // with since_ns, by LSN
   std::atomic<std::uint64_t> unawaited_since_ns_{0};     // of the first; read without the mutex
-  std::optional<Error> failure_;
-  std::function<void(const Error&)> failure_handler_;
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
+  std::function<void(const Error&)> failure_handler_;  // set before there are other threads
 };
 
 }  // namespace varve::log

@@ -67,7 +67,7 @@ class IoContext {
   io::BlockDevice& device_;
   const bool background_;
   Mutex mutex_;  // guards service_queue_ against the end of its thread
-  io::IoQueue* service_queue_ = nullptr;
+  io::IoQueue* service_queue_ GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<io::IoQueue> inline_queue_;
   std::unordered_set<io::IoRequest*> inline_flights_;
   IoCounters counters_;

@@ -133,15 +133,15 @@ class Log {
   Durability durability_;
 
   Mutex held_mutex_;
-  bool epoch_on_disk_ = false;
-  bool epoch_asked_ = false;
-  bool given_up_ = false;
-  std::vector<HeldChunk> held_;
-  std::function<void()> epoch_wanted_;
+  bool epoch_on_disk_ GUARDED_BY(held_mutex_) = false;
+  bool epoch_asked_ GUARDED_BY(held_mutex_) = false;
+  bool given_up_ GUARDED_BY(held_mutex_) = false;
+  std::vector<HeldChunk> held_ GUARDED_BY(held_mutex_);
+  std::function<void()> epoch_wanted_;  // set before there are other threads
 
   std::atomic<std::uint64_t> bytes_in_flight_{0};
   Mutex room_mutex_;
-  std::vector<std::function<void()>> room_waiters_;
+  std::vector<std::function<void()>> room_waiters_ GUARDED_BY(room_mutex_);
   Clock& clock_;
   Bandwidth bandwidth_;
 

@@ -68,7 +68,7 @@ class InFlightTable {
  private:
   struct Shard {
     mutable Mutex mutex;
-    std::unordered_map<std::uint64_t, PayloadPtr> blocks;
+    std::unordered_map<std::uint64_t, PayloadPtr> blocks GUARDED_BY(mutex);
   };
   Shard& shard_of(BlockAddr a) { return shards_[(a.v >> 4) % shards_.size()]; }
   const Shard& shard_of(BlockAddr a) const { return shards_[(a.v >> 4) % shards_.size()]; }

@@ -39,9 +39,9 @@ class SegmentSamples {
   const std::uint64_t segments_;
   std::atomic<std::size_t> each_{0};
   mutable Mutex mutex_;  // of all below
-  std::vector<Reservoir> reservoirs_;
-  std::uint32_t now_ = 0;
-  SeededRandom random_{1};
+  std::vector<Reservoir> reservoirs_ GUARDED_BY(mutex_);
+  std::uint32_t now_ GUARDED_BY(mutex_) = 0;
+  SeededRandom random_ GUARDED_BY(mutex_){1};
 };
 
 }  // namespace varve::log

@@ -7,6 +7,7 @@ namespace varve::log {
 SegmentTable::SegmentTable(SegmentGeometry geometry) : geometry_(geometry), segments_(geometry.count), samples_(geometry.count) {}
 
 void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
+  const Lock lock(mutex_);
   SegmentInfo& s = segments_[id.v];
   s.tree_live = record.live;
   s.group = record.group;
@@ -18,6 +19,7 @@ void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
 }
 
 void SegmentTable::set_open(SegmentId id, std::uint8_t group) {
+  const Lock lock(mutex_);
   segments_[id.v].state = SegmentState::open;
   segments_[id.v].group = group;
   segments_[id.v].touched = generation_;
@@ -32,6 +34,7 @@ void SegmentTable::occupy(SegmentId id) {
 }
 
 void SegmentTable::finish_loading() {
+  const Lock lock(mutex_);
   std::uint64_t clean = 0;
   for (const SegmentInfo& s : segments_) clean += s.state == SegmentState::clean;
   clean_ = clean;

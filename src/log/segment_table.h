@@ -123,12 +123,12 @@ class SegmentTable {
  private:
   const SegmentGeometry geometry_;
   mutable Mutex mutex_;
-  std::vector<SegmentInfo> segments_;
+  std::vector<SegmentInfo> segments_ GUARDED_BY(mutex_);
   SegmentSamples samples_;
   std::atomic<std::uint64_t> clean_{0}, promised_{0}, discarding_{0};
-  std::uint64_t generation_ = 1;
-  unsigned lowest_wanted_ = 0;
-  std::uint64_t cursor_ = 0;  // where the search for a clean segment goes on
+  std::atomic<std::uint64_t> generation_{1};  // changed under mutex_
+  unsigned lowest_wanted_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t cursor_ GUARDED_BY(mutex_) = 0;  // where the search for a clean segment goes on
 };
 
 }  // namespace varve::log

@@ -52,14 +52,14 @@ class WriteCost {
     bool known() const { return samples >= kLeastSamples || spent >= kLongNs; }
   };
   // Can be compared with sequential writes.
-  bool comparable(const Mean& mean) const { return mean.known() && sequential_.known() && sequential_.ns > 0; }
-  double assumed() const;
+  bool comparable(const Mean& mean) const REQUIRES(mutex_) { return mean.known() && sequential_.known() && sequential_.ns > 0; }
+  double assumed() const REQUIRES(mutex_);
 
   const bool rotational_;
   mutable Mutex mutex_;
-  Mean scattered_, sequential_, handling_;  // per block
-  Mean reads_;                   // per batch
-  unsigned since_scattered_ = 0;  // sequential batches
+  Mean scattered_ GUARDED_BY(mutex_), sequential_ GUARDED_BY(mutex_), handling_ GUARDED_BY(mutex_);  // per block
+  Mean reads_ GUARDED_BY(mutex_);  // per batch
+  unsigned since_scattered_ GUARDED_BY(mutex_) = 0;  // sequential batches
 };
 
 }  // namespace varve::log

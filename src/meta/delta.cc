@@ -36,6 +36,7 @@ InodeDelta& Delta::add(Ino ino) {
 }
 
 void Delta::sort() {
+  const Lock lock(mutex_);
   std::sort(inodes_.begin(), inodes_.end(), [](const auto& a, const auto& b) { return a->ino < b->ino; });
 }
 

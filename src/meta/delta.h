@@ -147,9 +147,9 @@ class Delta {
  private:
   const std::uint64_t generation_;
   Mutex mutex_;
-  std::vector<std::unique_ptr<InodeDelta>> inodes_;
+  std::vector<std::unique_ptr<InodeDelta>> inodes_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> records_{0}, bytes_{0}, places_{0}, item_bytes_{0};
-  std::set<SegmentId> scattered_;
+  std::set<SegmentId> scattered_;  // changed with the gate closed
 };
 
 }  // namespace varve::meta

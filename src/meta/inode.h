@@ -62,12 +62,12 @@ class InodeTable {
   static constexpr std::size_t kShards = 16;
   struct Shard {
     mutable Mutex mutex;
-    std::unordered_map<Ino, InodePtr> inodes;
-    std::vector<Inode*> ring;  // the same ones
-    std::size_t hand = 0;      // where in it the search for something to drop goes on
-    unsigned rest = 0;     // insertions before it is worth searching again
+    std::unordered_map<Ino, InodePtr> inodes GUARDED_BY(mutex);
+    std::vector<Inode*> ring GUARDED_BY(mutex);  // the same ones
+    std::size_t hand GUARDED_BY(mutex) = 0;  // where in it the search for something to drop goes on
+    unsigned rest GUARDED_BY(mutex) = 0;  // insertions before it is worth searching again
   };
-  void evict(Shard& shard);
+  void evict(Shard& shard) REQUIRES(shard.mutex);
 
   std::size_t shard_max_;
   Shard shards_[kShards];

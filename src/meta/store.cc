@@ -151,7 +151,10 @@ Status Store::start(bool copies_equal) {
   log_.durability().on_failure([this](const Error& error) { go_read_only(error); });
   if (options_.read_only || super_.clean) return {};
   spdlog::info("{}: recovered {} chunks of the log", device_.name(), replayed_chunks_);
-  ++written_super_.lifetime.recoveries;
+  {
+    const Lock lock(written_super_mutex_);
+    ++written_super_.lifetime.recoveries;
+  }
   return checkpoint({});
 }
 

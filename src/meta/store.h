@@ -275,7 +275,7 @@ class Store {
   const StoreOptions options_;
   const format::Superblock super_;  // as found
   mutable Mutex written_super_mutex_;
-  format::Superblock written_super_;
+  format::Superblock written_super_ GUARDED_BY(written_super_mutex_);
   log::IoContext io_;
   log::SegmentTable segments_;
   log::Log log_;
@@ -290,12 +290,12 @@ class Store {
   std::atomic<std::uint64_t> clock_{0}, next_ino_{2};
 
   Mutex unsealed_mutex_;
-  std::vector<InodeDelta*> unsealed_;
-  std::vector<PendingPtr> unsealed_payload_;
+  std::vector<InodeDelta*> unsealed_;  // under unsealed_mutex_ inside the gate; the thread that has closed it is alone
+  std::vector<PendingPtr> unsealed_payload_;  // the same
   std::atomic<std::size_t> reserved_records_{0};
   std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0};  // not yet staged
-  std::uint64_t users_reserve_ = 0;                // segments that users leave clean, at least
-  std::uint64_t frozen_nodes_ = 0;                 // what the running checkpoint writes, at most
+  std::uint64_t users_reserve_ = 0;  // segments that users leave clean, at least
+  std::uint64_t frozen_nodes_ = 0;  // what the running checkpoint writes, at most
   std::atomic<std::uint64_t> emptied_{0};          // segments, by cleaning, since the last checkpoint
   std::atomic<std::uint64_t> planned_evacuation_{0};  // nodes
   std::atomic<bool> evacuation_was_cut_{false};
@@ -306,18 +306,18 @@ class Store {
   std::atomic<bool> checkpoint_running_{false}, epoch_due_{false}, read_only_{false};
   std::function<void()> epoch_due_call_;
   std::atomic<std::uint64_t> settled_{0}, pointless_rounds_{0};
-  format::Run node_head_;
+  format::Run node_head_;  // changed with the gate closed
   std::atomic<std::uint64_t> log_blocks_at_checkpoint_{0};
   std::uint64_t replayed_chunks_ = 0;
 
   mutable Mutex waiters_mutex_;
-  std::vector<std::function<void()>> settled_waiters_;
-  std::string read_only_reason_;
+  std::vector<std::function<void()>> settled_waiters_ GUARDED_BY(waiters_mutex_);
+  std::string read_only_reason_ GUARDED_BY(waiters_mutex_);
   format::LifetimeCounters super_at_mount_;
-  format::ErrorEvent first_error_, last_error_;
-  format::ScrubMark scrub_mark_;
-  GroupCentres group_centres_;
-  std::uint64_t errors_ = 0;
+  format::ErrorEvent first_error_ GUARDED_BY(waiters_mutex_), last_error_ GUARDED_BY(waiters_mutex_);
+  format::ScrubMark scrub_mark_ GUARDED_BY(waiters_mutex_);
+  GroupCentres group_centres_ GUARDED_BY(waiters_mutex_);
+  std::uint64_t errors_ GUARDED_BY(waiters_mutex_) = 0;
   Counters counters_;
 };
 

@@ -61,7 +61,7 @@ class Threading {
   std::uint64_t stale_blocks() const;
   std::uint64_t wanted_blocks() const;
   std::uint64_t most_segments() const;
-  void apply();
+  void apply() REQUIRES(mutex_);
   ThreadingRules rules() const;
   struct Fill {
     std::vector<format::Run> holes;
@@ -72,12 +72,12 @@ class Threading {
 
   Store& store_;
   mutable Mutex mutex_;
-  std::vector<std::pair<const void*, ThreadingRules>> rules_;
+  std::vector<std::pair<const void*, ThreadingRules>> rules_ GUARDED_BY(mutex_);
   std::atomic<bool> on_{false};
   std::atomic<std::uint64_t> below_{0};
   std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
-  SegmentId cursor_;
+  SegmentId cursor_;  // of the thread of feed()
   std::unordered_map<SegmentId, std::uint64_t> left_out_;  // of those that were opened; changed with the gate closed
   // Of which the reverse map could not be read, and how they looked then (touched, live): not again before that has changed.
   std::unordered_map<SegmentId, std::pair<std::uint64_t, std::uint32_t>> unmapped_;

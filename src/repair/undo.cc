@@ -35,6 +35,7 @@ Result<std::unique_ptr<UndoDevice>> UndoDevice::create(io::BlockDevice& below, c
   if (fd < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot create the undo file: {}", path, errno_text()));
   std::unique_ptr<UndoDevice> device(new UndoDevice(below, fd));
   const auto header = encode_undo_header({below.geometry().blocks(), filesystem_on(below)});
+  const Lock lock(device->mutex_);
   if (!device->append(header)) return Error(Errc::io, fmt::format("{}: {}", path, errno_text()));
   return device;
 }

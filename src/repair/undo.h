@@ -36,19 +36,19 @@ class UndoDevice : public io::BlockDevice {
   UndoDevice(io::BlockDevice& below, int fd) : below_(below), fd_(fd), saved_(below.geometry().blocks()) {}
 
   int save(const io::IoRequest& request);  // 0 or an errno
-  int save_run(std::uint64_t first, std::uint64_t blocks);
+  int save_run(std::uint64_t first, std::uint64_t blocks) REQUIRES(mutex_);
   // After an error the file is what it was before; or it has no end, ever.
-  int put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload);
-  bool append(std::span<const std::byte> bytes);
+  int put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload) REQUIRES(mutex_);
+  bool append(std::span<const std::byte> bytes) REQUIRES(mutex_);
 
   io::BlockDevice& below_;
   const int fd_;
   Mutex mutex_;
   // Under mutex_:
-  std::vector<bool> saved_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> records_;  // address, blocks
-  std::uint64_t end_ = 0;  // of the file's last whole record
-  bool torn_ = false;      // and what stands behind it cannot be taken away
+  std::vector<bool> saved_ GUARDED_BY(mutex_);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> records_ GUARDED_BY(mutex_);  // address, blocks
+  std::uint64_t end_ GUARDED_BY(mutex_) = 0;  // of the file's last whole record
+  bool torn_ GUARDED_BY(mutex_) = false;  // and what stands behind it cannot be taken away
 };
 
 struct UndoResult {

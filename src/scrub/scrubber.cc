@@ -157,7 +157,7 @@ void Scrubber::run() {
 
 bool Scrubber::wait(std::uint64_t ns) {
   Lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return stop_; });
+  changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this]() REQUIRES(mutex_) { return stop_; });
   return !stop_;
 }
 
@@ -179,6 +179,7 @@ void Scrubber::note(const Position& position, const Walk::Step& step) {
 }
 
 void Scrubber::finish(State::Phase phase, std::string reason) {
+  format::ScrubMark mark;
   {
     const Lock lock(mutex_);
     if (phase == State::Phase::finished) {
@@ -190,9 +191,9 @@ void Scrubber::finish(State::Phase phase, std::string reason) {
     state_.phase = phase;
     state_.reason = std::move(reason);
     active_ = false;
+    mark = mark_;
   }
-  spdlog::info("{}: scrub {} after {} blocks, {} errors", store_.device().name(), name_of(phase), mark_.blocks,
-               mark_.errors);
+  spdlog::info("{}: scrub {} after {} blocks, {} errors", store_.device().name(), name_of(phase), mark.blocks, mark.errors);
   save_();
 }
 

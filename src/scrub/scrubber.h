@@ -48,10 +48,11 @@ class Scrubber {
   const std::function<void()> save_;
   mutable Mutex mutex_;
   Condition changed_;
-  State state_;
-  format::ScrubMark mark_;
-  Pace pace_{0};
-  bool stop_ = false, ended_ = false, active_ = false;  // active_: the thread has not come to its end
+  State state_ GUARDED_BY(mutex_);
+  format::ScrubMark mark_ GUARDED_BY(mutex_);
+  Pace pace_ GUARDED_BY(mutex_){0};
+  bool stop_ GUARDED_BY(mutex_) = false, ended_ GUARDED_BY(mutex_) = false;
+  bool active_ GUARDED_BY(mutex_) = false;  // the thread has not come to its end
   std::thread thread_;
 };
 

@@ -33,7 +33,7 @@ void DeathRates::count_life(Sampled& block, std::uint64_t until) {
 
 void DeathRates::thin_out() {
   one_in_ *= 2;
-  std::erase_if(sample_, [&](const auto& entry) { return mix64(entry.first) & (one_in_ - 1); });
+  std::erase_if(sample_, [mask = one_in_ - 1](const auto& entry) { return mix64(entry.first) & mask; });
 }
 
 void DeathRates::forget(std::uint64_t clock) {

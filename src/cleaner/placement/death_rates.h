@@ -40,18 +40,18 @@ class DeathRates {
     unsigned row = 0;
   };
   static unsigned bin(double value);
-  void count_life(Sampled& block, std::uint64_t until);
-  void forget(std::uint64_t clock);
-  void thin_out();
+  void count_life(Sampled& block, std::uint64_t until) REQUIRES(mutex_);
+  void forget(std::uint64_t clock) REQUIRES(mutex_);
+  void thin_out() REQUIRES(mutex_);
   double weigh(const Cell& cell, double assumed_interval) const;
 
   const double memory_;
   const std::size_t most_sampled_;
   mutable Mutex mutex_;
-  std::array<std::array<Cell, kBins>, kBins> cells_{};  // [estimate][age]
-  std::unordered_map<std::uint64_t, Sampled> sample_;
-  unsigned one_in_ = 1;  // power of two
-  std::uint64_t decayed_ = 0;
+  std::array<std::array<Cell, kBins>, kBins> cells_ GUARDED_BY(mutex_){};  // [estimate][age]
+  std::unordered_map<std::uint64_t, Sampled> sample_ GUARDED_BY(mutex_);
+  unsigned one_in_ GUARDED_BY(mutex_) = 1;  // power of two
+  std::uint64_t decayed_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace varve::cleaner

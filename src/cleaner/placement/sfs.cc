@@ -50,7 +50,7 @@ class Sfs final : public Placement {
   const unsigned groups_;
   const Quantiser kind_;
   mutable Mutex mutex_;  // held for a few comparisons
-  std::vector<double> centres_;
+  std::vector<double> centres_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

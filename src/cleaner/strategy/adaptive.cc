@@ -245,9 +245,9 @@ class Adaptive final : public Strategy {
   unsigned trials_ = 0;  // without a result
   std::array<std::unique_ptr<Strategy>, 5> strategies_;
   mutable Mutex mutex_;  // of the rest
-  Strategy* active_ = nullptr;
-  bool ended_ = false, threads_ = false;
-  std::string explanation_;
+  Strategy* active_ GUARDED_BY(mutex_) = nullptr;
+  bool ended_ GUARDED_BY(mutex_) = false, threads_ GUARDED_BY(mutex_) = false;
+  std::string explanation_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -57,16 +57,16 @@ struct NodeCache::Shard {
   static constexpr std::size_t kEntryOverhead = sizeof(Entry) + 6 * sizeof(void*);  // with hash table and allocator
 
   mutable Mutex mutex;
-  std::unordered_map<BlockAddr, Entry> entries;
-  boost::intrusive::list<Entry> clock;
-  std::size_t bytes = 0;
-  std::uint64_t hits = 0;
-  std::uint64_t misses = 0;
+  std::unordered_map<BlockAddr, Entry> entries GUARDED_BY(mutex);
+  boost::intrusive::list<Entry> clock GUARDED_BY(mutex);
+  std::size_t bytes GUARDED_BY(mutex) = 0;
+  std::uint64_t hits GUARDED_BY(mutex) = 0;
+  std::uint64_t misses GUARDED_BY(mutex) = 0;
 
   ~Shard() { clock.clear(); }
 
   // Hands the node out so that its memory is returned outside the lock.
-  NodePtr remove(BlockAddr address) {
+  NodePtr remove(BlockAddr address) REQUIRES(mutex) {
     const auto at = entries.find(address);
     if (at == entries.end()) return nullptr;
     Entry& entry = at->second;
@@ -77,7 +77,7 @@ struct NodeCache::Shard {
     return node;
   }
 
-  void add(NodePtr node, std::uint32_t crc) {
+  void add(NodePtr node, std::uint32_t crc) REQUIRES(mutex) {
     Entry& entry = entries[node->header().address];
     entry.bytes = node->memory() + kEntryOverhead;
     entry.node = std::move(node);
@@ -86,7 +86,7 @@ struct NodeCache::Shard {
     clock.push_back(entry);
   }
 
-  void shrink(std::size_t bytes_max, std::vector<NodePtr>& evicted) {
+  void shrink(std::size_t bytes_max, std::vector<NodePtr>& evicted) REQUIRES(mutex) {
     while (bytes > bytes_max && !clock.empty()) {
       Entry& entry = clock.front();
       if (entry.recent) {
