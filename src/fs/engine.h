@@ -57,7 +57,7 @@ class Engine {
 
   bool room_is_waited_for() const { return space_wanted_; }
 
-  Mutex& rename_mutex() { return rename_mutex_; }  // keeps the tree of directories still; inside the gate
+  Mutex& rename_mutex() { return rename_mutex_; }  // for moves of directories between directories; inside the gate
 
   // Frees an unlinked inode that nothing refers to any more.
   void reap(Ino ino);        // waits: not on the maintenance thread

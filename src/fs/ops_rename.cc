@@ -1,5 +1,6 @@
 // Rename, with all its cases.
 #include <bit>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -20,10 +21,13 @@ class Rename {
   Rename(Attempt& attempt, const RenameArgs& args) : a_(attempt), args_(args) {}
 
   Status run() {
-    // Only moves of directories between directories can make a loop; one at a time keeps the way to the root still.
-    Lock still(a_.engine().rename_mutex());
     TRY(find_inodes());
-    if (args_.from_parent != args_.to_parent) TRY(check_loops());
+    std::optional<Lock> still;
+    if (gets_another_parent()) {
+      // Only these can make a loop: one at a time keeps the way to the root as it is while it is looked at.
+      still.emplace(a_.engine().rename_mutex());
+      TRY(check_loops());
+    }
     const InodeLocks locks{from_dir_.get(), to_dir_.get(), source_.get(), target_.get()};
     TRY(check_again());
     if (target_ && target_ == source_) return {};  // two names of one file: POSIX says to do nothing
@@ -38,6 +42,10 @@ class Rename {
   }
 
  private:
+  // A directory does: the source, or what stands at the target.
+  bool gets_another_parent() const {
+    return args_.from_parent != args_.to_parent && (is_directory(*source_) || (target_ && is_directory(*target_)));
+  }
   bool exchange() const { return args_.flags & kRenameExchange; }
 
   Result<std::optional<meta::FoundEntry>> find(const meta::Inode& directory, std::string_view name) {

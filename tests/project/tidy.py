@@ -116,6 +116,19 @@ class Tidy(unittest.TestCase):
                     if pattern.match(f"<{match[2]}") and match[1] == "<" and room not in rooms:
                         self.note(path, number, f"{match[2]} belongs in {', '.join(sorted(rooms)) or 'tools'} only")
 
+    def test_every_lock_has_its_place(self):
+        locks = (ROOT / "docs/design.md").read_text().split("## Locks\n")[1].split("\n## ")[0]
+        for path in files("src"):
+            if path.suffix not in CODE or name(path) == "src/base/mutex.h":
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if not re.search(r"\b(Spinning)?Mutex \w+;|\bstd::(shared_|recursive_)?mutex \w+;", without_comments(line)):
+                    continue
+                if f"`{name(path).removeprefix('src/')}`" not in locks:
+                    self.note(path, number, "a lock that docs/design.md, \"Locks\", does not name")
+                if "std::" in line and name(path) != "src/meta/gate.h":
+                    self.note(path, number, "use base/mutex.h, which the compiler checks")
+
     def test_algorithms_are_included(self):
         """Other headers bring them along with some compilers only."""
         for path in files("src", "tools", "tests", "bench", "examples"):
