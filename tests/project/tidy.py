@@ -116,6 +116,18 @@ class Tidy(unittest.TestCase):
                     if pattern.match(f"<{match[2]}") and match[1] == "<" and room not in rooms:
                         self.note(path, number, f"{match[2]} belongs in {', '.join(sorted(rooms)) or 'tools'} only")
 
+    def test_every_room_introduces_itself(self):
+        design = (ROOT / "docs/design.md").read_text()
+        for room, uses in ROOMS.items():
+            path = ROOT / "src" / room / "README.md"
+            lines = path.read_text().splitlines() if path.exists() else []
+            if len(lines) < 6 or len(lines) >= 40:
+                self.note(path, len(lines), "a README of 6 to 39 lines: what the room is for, what it may use, where to begin")
+            elif lines[4] != f"May use: {', '.join(uses) or 'nothing'}.":
+                self.note(path, 5, f"may use: {', '.join(uses)}")
+            elif f"| [{room}](../src/{room}/README.md) | {lines[2]} |" not in design:
+                self.note(path, 3, "docs/design.md, \"Rooms\", says something else")
+
     def test_every_lock_has_its_place(self):
         locks = (ROOT / "docs/design.md").read_text().split("## Locks\n")[1].split("\n## ")[0]
         for path in files("src"):
