@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/tour.md.   docs/images/drawings.py [DIRECTORY]: writes the SVG files there, or beside itself.
+"""Draws the pictures of docs/tour.md and README.md.
+
+  docs/images/drawings.py [DIRECTORY]     writes the SVG files there, or beside itself
 
 A picture is a list of shapes on a grid of 10 units; the texts below are the source, the SVG files are made from them.
 """
@@ -51,8 +53,8 @@ class Picture:
         return self
 
     def svg(self):
-        head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
-                f'height="{self.height}" role="img">')
+        head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" '
+                f'height="{self.height:g}" role="img">')
         return "\n".join([head, *self.parts, "</svg>"]) + "\n"
 
 
@@ -135,7 +137,19 @@ def crash():
     return p
 
 
-PICTURES = {"tour-device": device, "tour-write": write, "tour-checkpoint": checkpoint, "tour-cleaning": clean, "tour-crash": crash}
+def top():
+    """What `varve top` has printed: top.txt, as it looks in a terminal."""
+    lines = (Path(__file__).parent / "top.txt").read_text().splitlines()
+    p = Picture(max(map(len, lines)) * 0.73 + 3, len(lines) * 1.7 + 3, "varve top on a busy image")
+    p.parts = [p.parts[0], "<style>text { font: 12px monospace; fill: #ddd; white-space: pre; }</style>",
+               f'<rect width="{p.width:g}" height="{p.height:g}" rx="6" fill="#1e2430"/>']
+    for i, line in enumerate(lines):
+        if line:
+            p.parts.append(f'<text x="15" y="{25 + i * 17}" xml:space="preserve">{escape(line)}</text>')
+    return p
+
+
+PICTURES = {"top": top, "tour-device": device, "tour-write": write, "tour-checkpoint": checkpoint, "tour-cleaning": clean, "tour-crash": crash}
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
