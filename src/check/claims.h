@@ -1,4 +1,4 @@
-// Who owns which block: collected from the trees, then compared with `.ffile` and `.mfile`.
+// The owner of each block: collected from the trees, then compared with `.ffile` and `.mfile`.
 //
 // The owners themselves would take 24 bytes per block. Instead each leaf of `.mfile` (168 blocks) has the sum of the
 // hashes of its expected entries; where sums differ, a second walk with a recorder finds the blocks.

@@ -70,7 +70,7 @@ void FreeMapCheck::check_counters(std::uint64_t segment, const format::SegmentRe
   if (record.rate_sum > claimed.rate_sum) complain("sum of rates", record.rate_sum, claimed.rate_sum);
   if (record.youngest > context_.super().clock / context_.super().clock_unit)
     complain("youngest clock", record.youngest, claimed.youngest);
-  // Blocks die without telling who is the youngest now: an upper bound is enough for cleaning policies.
+  // Blocks die without telling which is the youngest now: an upper bound is enough for cleaning policies.
   if (record.youngest < claimed.youngest) complain("youngest clock", record.youngest, claimed.youngest);
 }
 

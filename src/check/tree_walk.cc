@@ -40,7 +40,7 @@ void TreeWalk::check_range(const FetchedNode& node, const Key& first, const Key&
                              range.upper.ino));
 }
 
-// Who looks for something there goes by the parent's key and expects to find it.
+// A search goes by the parent's key and expects to find it there.
 void TreeWalk::check_first(const FetchedNode& node, const Key& key, const Range& range) {
   const Key& first = node.header.first;
   if (first != key && first >= range.lower && first < range.upper)  // what is beyond has been said

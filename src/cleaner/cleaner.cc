@@ -177,7 +177,7 @@ void Cleaner::count_pinned() {
   lost_room_ = counts.lost_room;
 }
 
-// Victims that turned out to hold bad blocks are none any more: others take their place, or whoever waits would be told that
+// Victims that turned out to hold bad blocks are none any more: others take their place, or operations that wait would be told that
 // nothing can be gained.
 Round Cleaner::run_fruitfully(Strategy& strategy, Workbench& bench) {
   constexpr int kMostTurns = 8;

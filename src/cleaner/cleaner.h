@@ -48,7 +48,7 @@ class Cleaner {
   void note_meanwhile(std::uint64_t blocks) { meanwhile_ = blocks; }
 
   // So long the checkpoint took that settled the last round. The next round moves what can be moved in a few times that: those
-  // who wait for room get some soon, and most of the time still goes into moving.
+  // that wait for room get some soon, and most of the time still goes into moving.
   void note_settling(std::uint64_t ns) { settling_ns_ = ns; }
 
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.

@@ -38,7 +38,7 @@ struct Task {
   FileSource* files = nullptr;        // for strategies that go by files; null: none are known
   std::function<bool()> stop;         // asked between segments or files: end the round early; empty: never
   bool stopped() const { return stop && stop(); }
-  std::function<bool()> late;         // whoever waits has waited long enough for a part of it; empty: never
+  std::function<bool()> late;         // operations have waited long enough for a part of it; empty: never
   bool ends(bool has_gained) const { return stopped() || (has_gained && late && late()); }
 };
 

@@ -271,7 +271,7 @@ Result<bool> Workbench::empty_segment(const SegmentFacts& segment, const GroupOf
   const std::uint64_t nodes = mover_.nodes_beside();
   for (LiveBlock& block : *live) block.group = group ? group(block, segment) : group_of(block, segment);
   const Sound beside = beside_bad();
-  // Before room for them is looked for, so that users who come meanwhile leave it.
+  // Before room for them is looked for, so that operations that come meanwhile leave it.
   store_.plan_evacuation(nodes);
   const Status moved = mover_.move(*live, beside);
   if (!moved.ok() || mover_.bad()) store_.cancel_evacuation(nodes);

@@ -29,7 +29,7 @@ std::vector<std::uint64_t> nodes_for(const MapShape& shape, std::uint64_t first,
   return counts;
 }
 
-// Who stands in each block of segment 0, in the order in which the nodes are written.
+// The owner of each block of segment 0, in the order in which the nodes are written.
 std::vector<ReverseEntry> plan_nodes(const Superblock& super) {
   const MapShape reverse = reverse_map_shape(super.device_blocks);
   const MapShape free = free_map_shape(super.segments, super.segment_blocks);

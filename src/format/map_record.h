@@ -9,7 +9,7 @@
 
 namespace varve::format {
 
-// --- .mfile: who owns a block. Meaningful only where `.ffile` says the block is live -----------------------------------
+// --- .mfile: the owner of a block. Meaningful only where `.ffile` says the block is live -----------------------------------
 enum class Owner : std::uint8_t { none = 0, file_block = 1, node = 2, super_image = 3 };
 
 // 24 bytes: owner u8, then of a file block: estimate u8, ino u64, block u48, clock u32, crc u32; of a node: tree u8,

@@ -1,5 +1,5 @@
 // Tree nodes: the only metadata blocks besides superblocks and chunk headers. One 4 KiB block each, bare in the log,
-// never overwritten. A node identifies itself; whoever refers to it holds its address and CRC.
+// never overwritten. A node identifies itself; a reference to it holds its address and CRC.
 //
 // Two families share the header: the inode file (a B+tree of items with variable length) and the maps `.mfile` and
 // `.ffile` (arrays of fixed-size records under a radix tree of fixed fan-out).

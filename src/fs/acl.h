@@ -1,4 +1,4 @@
-// POSIX ACLs and the mode bits that mirror them. The kernel checks permissions (it knows the ACL); whoever stores one
+// POSIX ACLs and the mode bits that mirror them. The kernel checks permissions (it knows the ACL); the one that stores one
 // keeps mode and ACL in step, and hands default ACLs of directories down.
 #pragma once
 

@@ -111,7 +111,7 @@ Status Attempt::admit(const Need& need) {
   return {};
 }
 
-// There are several wake-ups in a round, and one in which others could write was not in vain: who waits may be next. Nor is
+// There are several wake-ups in a round, and one in which others could write was not in vain: the waiting one may be next. Nor is
 // one while segments are being discarded, which are as good as clean.
 void Attempt::count_fruitless_rounds() {
   Wait& wait = operation_.wait();

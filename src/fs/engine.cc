@@ -207,7 +207,7 @@ void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   if (low && segments.clean() <= clean_before) futile_until_ = store_->log_clock() + 4 * segments.geometry().blocks;
 }
 
-// A step of what somebody asked for; then a rest of the same length if others were at work meanwhile, who need the device.
+// A step of a cleaning job; then a rest of the same length if operations came meanwhile, which need the device.
 std::chrono::nanoseconds Engine::clean_job_step() {
   const std::uint64_t began = store_->clock().monotonic_ns(), written = store_->log_clock();
   clean_job_->step();
@@ -262,7 +262,7 @@ void Engine::maintain() {
         const Lock lock(mutex_);
         if (stopping_) return;
       }
-      if (!look_for_space()) break;  // not under the mutex: it passes the gate, and whoever has closed that may kick us
+      if (!look_for_space()) break;  // not under the mutex: it passes the gate, and the thread that has closed that may kick us
     }
     const std::uint64_t now = store_->clock().monotonic_ns();
     const std::uint64_t operations = store_->log().chunks() + store_->delta_records();

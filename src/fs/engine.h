@@ -48,7 +48,7 @@ class Engine {
   template <class F>
   auto attempt(Operation& operation, F&& f);
 
-  // Wakes whoever looks after seals, checkpoints and space.
+  // Wakes the threads that look after seals, checkpoints and space.
   void kick();
   // Does due background work on the calling thread; for mounts without threads. False: there was nothing to do.
   bool work(bool space_wanted);

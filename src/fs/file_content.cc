@@ -65,7 +65,7 @@ Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t 
   if (std::ranges::any_of(result.old, is_unknown)) {
     const std::uint64_t owned = meta::block_count(inode, a.view());
     if (!a.store().can_charge(count + kRoomForOthers, 0)) {
-      // What might be refused for want of room has a right to the truth, and so have those who were promised some: what
+      // What might be refused for want of room has a right to the truth, and so have operations that were promised some: what
       // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
       TRY(meta::resolve_blocks(inode, a.view(), a.source(), first, result.old));
     } else {

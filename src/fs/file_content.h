@@ -40,7 +40,7 @@ class BlockBuilder {
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer_;
 };
 
-// Bytes [from, to) of one block, which are to become zeros. Only looking may have to wait: who looks at several before it
+// Bytes [from, to) of one block, which are to become zeros. Only looking may have to wait: a caller that looks at several before it
 // zeros one changes all of them or nothing.
 struct PartToZero {
   std::uint64_t from = 0, to = 0;

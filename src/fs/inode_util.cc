@@ -69,7 +69,7 @@ bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp no
 void touch_atime(Engine& engine, Operation& operation, Ino ino) {
   (void)engine.attempt(operation, [&](Attempt& a) -> Status {
     meta::Store& store = a.store();
-    if (store.changes_fill_memory()) return {};  // whoever reads does not wait for that
+    if (store.changes_fill_memory()) return {};  // a reader does not wait for that
     meta::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone() || store.read_only()) return {};

@@ -24,7 +24,7 @@ class References {
   std::vector<Ino> all() const;  // those inodes
   std::uint64_t bytes() const;  // memory it takes for them
 
-  // Unlinked inodes that are still referred to. Whoever takes one out frees it.
+  // Unlinked inodes that are still referred to. The thread that takes one out frees it.
   void add_orphan(Ino ino);
   bool take_orphan(Ino ino);
   std::vector<Ino> take_orphans();

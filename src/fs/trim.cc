@@ -57,7 +57,7 @@ Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, st
   return trim.trimmed;
 }
 
-// The gate is closed so that nobody is let in meanwhile who counts on what is taken here. False: there is none to take.
+// The gate is closed so that no operation is let in meanwhile that counts on what is taken here. False: there is none to take.
 bool Engine::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes) {
   log::SegmentTable& segments = store_->segments();
   const meta::Gate::Closure closed(store_->gate());

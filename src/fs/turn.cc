@@ -9,7 +9,7 @@ bool Turn::take() {
   return !std::exchange(taken_, true);
 }
 
-// All are called: whoever comes first may find that nothing is left to do for him.
+// All are called: the first may find that nothing is left for it to do.
 void Turn::give_back() {
   std::vector<std::function<void()>> waiting;
   {

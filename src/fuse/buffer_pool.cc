@@ -48,7 +48,7 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
     keep = &free == &large_ || free.size() < kept_[shelf];
     if (keep) free.push_back(data);
     leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
-    // Under the lock: whoever takes the call back may destroy what it uses.
+    // Under the lock: the thread that takes the call back may destroy what it uses.
     if (call_ && leased_bytes() <= call_below_) std::exchange(call_, nullptr)();
   }
   if (!keep) ::munmap(data, kSizes[shelf]);

@@ -138,7 +138,7 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
 // Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
 // written meanwhile should not be lost either, unless a second signal says that there is no time.
 void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
-  spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms who uses it gets errors",
+  spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms its users get errors",
                point.directory(), kPatienceMs);
   try {
     session.write_back();
@@ -167,7 +167,7 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
   if (end == End::signalled)
     departure = depart(*mount.point, *mount.session, lifetime);
   else if (!mount.point->is_connected())  // nobody serves any more: one that is alive is closed before it is detached
-    mount.point->detach_dead();  // whoever aborts a connection leaves a dead mount
+    mount.point->detach_dead();  // an aborted connection leaves a dead mount
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
   if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());

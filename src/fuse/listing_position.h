@@ -16,7 +16,7 @@ struct ListingPosition {
   // A `last` of more than 17 bits comes back rounded up, always to the same; cookies beyond 40 bits have no end.
   std::uint64_t encode() const;
   // None: such a position was never handed out. No number below the greatest one that names an entry means an end, so that
-  // who seeks to anywhere finds something, as in other filesystems.
+  // a program that seeks to anywhere finds something, as in other filesystems.
   static std::optional<ListingPosition> decode(std::uint64_t bits);
   bool at_end() const { return cookie >= last; }
 };

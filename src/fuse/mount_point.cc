@@ -78,7 +78,7 @@ Status clear_stale(const std::string& directory) {
   return {};
 }
 
-// Until whoever writes there has ended; without the line's end.
+// Until the process that writes there has ended; without the line's end.
 std::string read_all(int fd) {
   std::string text;
   while (read_some(fd, text)) {

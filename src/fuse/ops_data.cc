@@ -29,7 +29,7 @@ Result<fs::FallocateMode> to_mode(std::uint32_t mode) {
   }
 }
 
-// Calls change(flags, mode_changes) with what somebody without CAP_FSETID takes away from the file that he changes. The
+// Calls change(flags, mode_changes) with what a caller without CAP_FSETID takes away from the file that it changes. The
 // kernel goes on showing the mode it has cached: where that is no longer true, it has to be told.
 template <class Change>
 void change_unprivileged(Request& r, Ino ino, Change change) {

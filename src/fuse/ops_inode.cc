@@ -44,7 +44,7 @@ void reply_sized(Request& r, std::span<const std::byte> bytes, std::size_t room)
 }
 
 // Before the first write(2) to a file that it has fresh attributes of, the kernel asks whether there is a capability,
-// and removes it. It knows nothing of immutable files and no OPEN tells us who writes; so of them it hears that there is
+// and removes it. It knows nothing of immutable files and no OPEN names the writer; so of them it hears that there is
 // one, and since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
 Status ask_for_capability(Request& r) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },

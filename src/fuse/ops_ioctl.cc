@@ -47,7 +47,7 @@ void reply_number(Request& r, std::uint64_t number, std::uint32_t room) {
   reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
 }
 
-// Newer kernels check themselves who may. The kernel does not learn that a file wants its writes synchronous, and keeps
+// Newer kernels check the permission themselves. The kernel does not learn that a file wants its writes synchronous, and keeps
 // them in its cache: so nobody is promised that any more, but files that have it from before may keep it.
 Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags) {
   constexpr std::uint32_t kRootOnly = FS_IMMUTABLE_FL | FS_APPEND_FL;
@@ -64,7 +64,7 @@ void apply_flags(Request& r, std::uint32_t flags) {
   r.serve_change(
       Change::other, [&r, change] { return r.fs().setattr(r.operation(), r.node(), change); },
       [&r](const fs::Attr&) {
-        r.session().drop_cached_attributes(r.node());  // also makes it ask again who may write (ops_inode.cc)
+        r.session().drop_cached_attributes(r.node());  // also makes it ask again for the right to write (ops_inode.cc)
         reply_ioctl(r, {});
       });
 }
@@ -210,7 +210,7 @@ Status scrub(Request& r) {
 }
 
 // What a 32-bit program asks before Linux 5.13. Since then the kernel translates these two itself; but a 64-bit program's it hands
-// on without looking who may and whether the mount is read-only: to that there is no answer, as on other filesystems.
+// on without looking at rights and whether the mount is read-only: to that there is no answer, as on other filesystems.
 std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
   if (in.flags & FUSE_IOCTL_COMPAT) {
     if (in.cmd == FS_IOC32_GETFLAGS) return FS_IOC_GETFLAGS;

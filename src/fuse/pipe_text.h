@@ -5,7 +5,7 @@
 
 namespace varve::fuse {
 
-// Waits, and appends what has come. False: whoever writes there has ended, or it cannot be read.
+// Waits, and appends what has come. False: the process that writes there has ended, or it cannot be read.
 bool read_some(int fd, std::string& text);
 
 }  // namespace varve::fuse

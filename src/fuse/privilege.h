@@ -1,4 +1,4 @@
-// What a caller may do beyond what the message says of him, which is user, group and number.
+// What a caller may do beyond what the message says of it, which is user, group and number.
 #pragma once
 
 #include <cstdint>

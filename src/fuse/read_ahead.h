@@ -77,7 +77,7 @@ class ReadAhead {
 
   // The piece with all of this range, the caller's from now on; null if there is none.
   AheadPiecePtr claim(const FileRange& range);
-  // The kernel has asked for this range: the pieces to start now, by start(), since whoever claims one waits for it.
+  // The kernel has asked for this range: the pieces to start now, by start(), since the request that claims one waits for it.
   std::vector<AheadPiecePtr> follow(const FileRange& range);
   // On the thread of `queue`. A piece that there is no memory to start is dropped and done.
   void start(const AheadPiecePtr& piece, io::IoQueue& queue, const std::shared_ptr<BufferPool>& pool);

@@ -71,7 +71,7 @@ class Request {
   // Calls it; what it lacked is answered, if nothing has been yet. The queue's callbacks are nobody's to catch from.
   template <class Action>
   void guarded(Action&& action);
-  // Who keeps the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
+  // The owner of the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
   log::PayloadBufferPtr keep_message();
   // Page-aligned bytes for the reply, kept until it is sent.
   std::span<std::byte> reply_space(std::size_t bytes);

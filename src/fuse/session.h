@@ -83,13 +83,13 @@ class Session {
   // serves nobody, while others serve.
   void write_back();
 
-  // DESTROY wants an answer after everything has been written: whoever ends the mount sends it by answer_destroy().
+  // DESTROY wants an answer after everything has been written: the code that ends the mount sends it by answer_destroy().
   void destroy_requested(std::uint64_t unique);
   void answer_destroy(int error);
   void end(int error);
 
   std::string status_json();
-  // May this caller ask for things that cost others something (trim, checkpoint)? Who runs the daemon, and root; of root's
+  // May this caller ask for things that cost others something (trim, checkpoint)? The user of the daemon may, and root; of root's
   // daemon an administrator, as elsewhere.
   static bool may_control(const fuse_in_header& caller);
 

@@ -24,7 +24,7 @@ class MessageSink {
   // Before a message is taken from the kernel: gets what receiving it needs. Throws std::bad_alloc; then it stays there.
   virtual void prepare() = 0;
   // A message that has arrived, header first; its payload, if it is a WRITE, is page-aligned. It is valid during the
-  // call; whoever needs it longer moves `storage` away.
+  // call; a request that needs it longer moves `storage` away.
   virtual void receive(std::span<const std::byte> message, Lease& storage) = 0;
   // The last call: unmounted (`error` 0), aborted from outside (ECONNABORTED: the mount may still be there, dead), or
   // broken (another errno).

@@ -118,7 +118,7 @@ Status check_below(const Stack& mine, bool writable) {
   return {};
 }
 
-// Loop devices that stand on the same bytes. Sure is only who is the only one.
+// Loop devices that stand on the same bytes. Only the only one is sure.
 Result<Certainty> check_beside(const Stack& mine, bool writable) {
   const std::string& path = mine.layers.front().name;
   Certainty certainty = Certainty::alone;

@@ -1,4 +1,4 @@
-// Reading for those who take what cannot be read for lost: errors pass, as when a path fails over or a sector is weak, and
+// Reading for callers that take what cannot be read for lost: errors pass, as when a path fails over or a sector is weak, and
 // what is given up does not come back.
 #pragma once
 

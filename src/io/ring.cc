@@ -32,7 +32,7 @@ constexpr unsigned kFlagSets[] = {
 constexpr unsigned kNeededFeatures = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
 
 // The memory of one ring may be that of another which has gone. liburing maps it by system calls of its own, which the thread
-// sanitizer does not see: it is told that who takes memory comes after all who have returned some.
+// sanitizer does not see: it is told that a thread that takes memory comes after all that have returned some.
 #ifdef __SANITIZE_THREAD__
 char memory_of_rings;
 void note_memory_returned() { __tsan_release(&memory_of_rings); }

@@ -46,7 +46,7 @@ class ThreadQueue : public PollQueue, private CompletionSink {
   }
 
  private:
-  // Without a thread for it, whoever waits does it.
+  // Without a thread for it, the waiting thread does it.
   void carry_out() {
     for (; !held_back_.empty(); held_back_.pop_back(), ++in_pool_) {
       IoRequest& request = *held_back_.back();

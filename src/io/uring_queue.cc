@@ -211,7 +211,7 @@ bool UringQueue::prepare(Operation& operation) {
   return true;
 }
 
-// Without a thread for it, whoever waits does it.
+// Without a thread for it, the waiting thread does it.
 void UringQueue::hand_to_pool(IoRequest& request) {
   IoRequest* const job = &request;
   if (!device_.pool().add({&job, 1}, *this)) {

@@ -1,4 +1,4 @@
-// The first blocks of a device as those see them who hold or want its lease.
+// The first blocks of a device as a program sees them that holds or wants its lease.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,7 @@ void Keeper::tell() {
   call(why);
 }
 
-// What cannot be read says nothing about who holds it: whoever can write there could be read.
+// A block that cannot be read says nothing about the holder: where something can be written it could be read.
 void Keeper::look() {
   const Lock one(tenure_mutex_);
   if (!tenure_->look() && !std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());

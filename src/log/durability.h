@@ -1,4 +1,4 @@
-// When is what durable: completions of chunks and payload, shared flushes, and who waits for them.
+// When is what durable: completions of chunks and payload, shared flushes, and what waits for them.
 //
 // A chunk counts as written when its own write, every payload write started before it was sealed, and all earlier chunks
 // have completed. It is durable when a flush that was started after that has returned (H6), or, if nothing else was
@@ -37,7 +37,7 @@ class Durability {
   void note_write();
   void chunk_done(Lsn lsn, int error);
 
-  // Flushes for the caller, who has written something else (trees, superblocks). Blocks, so not for threads that serve a
+  // Flushes for the caller, which has written something else (trees, superblocks). Blocks, so not for threads that serve a
   // queue; a failure is everybody's.
   Status flush_now();
 
@@ -51,7 +51,7 @@ class Durability {
   void when_durable(Lsn lsn, std::function<void(Status)> ready);
   std::optional<Error> failure() const;
   void fail(Error error);
-  // Called once, outside locks, at the first failure. Of those who are called here none is left out because another has thrown.
+  // Called once, outside locks, at the first failure. No waiter is left out because another has thrown.
   void on_failure(std::function<void(const Error&)> handler) { failure_handler_ = std::move(handler); }
 
  private:

@@ -2,7 +2,7 @@
 //
 // A serving thread polls its queue all the time, so I/O started there completes there without a hand-over. Any other
 // thread gives its requests to the service queue, whose thread the engine runs. Without threads (deterministic tests)
-// there is one inline queue, which whoever waits polls.
+// there is one inline queue, which the waiting thread polls.
 #pragma once
 
 #include <atomic>
@@ -53,7 +53,7 @@ class IoContext {
   unsigned pump();
   // The same until nothing is in flight any more: discards, which nobody else waits for.
   void drain();
-  // Blocks the caller until `finished()`; polls the inline queue, or waits for `notify()`.
+  // Only without background threads.
   io::IoQueue& inline_queue();
 
   WriteCost& write_cost() { return *write_cost_; }

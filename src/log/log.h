@@ -86,10 +86,10 @@ class Log {
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
   void epoch_written() noexcept;  // what it lacks memory for would be waited for, for ever
-  // No chunk is written any more: those that are held end with an error, so that who waits for less in flight goes on. Who
-  // waits is told by this call, never by write_chunk(), which holds the gate closed: to be repeated after that.
+  // No chunk is written any more. Those that are held end with an error, so that operations that wait for less in flight go on.
+  // They are told by this call, never by write_chunk(), which holds the gate closed: to be repeated after that.
   void give_up();
-  // A new epoch that the next chunks carry; the caller has it in the superblocks already (after a recovery).
+  // What the next chunks carry.
   std::uint64_t epoch() const { return epoch_; }
 
   ChainPosition position() const { return chain_; }
@@ -115,7 +115,7 @@ class Log {
   };
   void submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done);
   void launched(std::uint64_t bytes);
-  // note_durability(): Durability's part, which must hear of it whatever happens to those who wait for room.
+  // note_durability(): Durability's part, which must hear of it whatever happens to operations that wait for room.
   template <class Note>
   void landed(std::uint64_t bytes, Note&& note_durability);
   bool advance_run();

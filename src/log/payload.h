@@ -1,4 +1,4 @@
-// Bytes on their way to the device, shared between whoever produced them, the write, and readers who come meanwhile.
+// Bytes on their way to the device, shared between the operation that made them, the write, and readers that come meanwhile.
 #pragma once
 
 #include <array>

@@ -69,7 +69,7 @@ void SegmentTable::prefer_lowest(bool wanted) {
 
 std::optional<SegmentId> SegmentTable::take_promised(std::uint8_t group) {
   auto id = take(group);
-  // In this order: who looks in between sees too little room rather than too much.
+  // In this order: a thread that looks in between sees too little room rather than too much.
   if (id && promised()) promised_.fetch_sub(1, std::memory_order_relaxed);
   return id;
 }

@@ -1,4 +1,4 @@
-// All segments in memory: what is in them, and which may be handed out. Who may have the last ones is decided where
+// All segments in memory: what is in them, and which may be handed out. What the last ones are kept for is decided where
 // operations are let in (meta/store.h).
 //
 // A block may be written again only if it is not live in the settled checkpoint, not live now, and was not handed out
@@ -63,7 +63,7 @@ struct SegmentGeometry {
   bool contains(BlockAddr start, std::uint64_t length) const { return contains(start) && contains(start + (length - 1)); }
 };
 
-// Thread-safe. What is outside the segments is ignored, and has nothing in it: a last line, whoever reads addresses checks them.
+// Thread-safe. What is outside the segments is ignored, and has nothing in it: a last line: addresses are checked where they are read.
 class SegmentTable {
  public:
   explicit SegmentTable(SegmentGeometry geometry);

@@ -113,7 +113,7 @@ Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const Bloc
   return {};
 }
 
-// Whose the blocks are that live there need only those know who want to move them: they stay where they are, until a repair.
+// The owners of the blocks that live there matter only to a cleaner that wants to move them: they stay where they are, until a repair.
 Status Checkpoint::lose_owners(BlockAddr address, const Error& why) {
   if (!device_answers(store_.device_, store_.super_.device_blocks)) return why;
   if (lost_nodes_++ == 0)

@@ -35,7 +35,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   // Likewise, of what may have taken blocks from the file.
   std::uint64_t cleared_version() const { return cleared_version_; }
   void change_cleared() { cleared_version_ = next_version_.fetch_add(1) + 1; }
-  mutable std::atomic<bool> no_xattrs{false};  // known to have none; whoever makes a name asks its directory
+  mutable std::atomic<bool> no_xattrs{false};  // known to have none; an operation that makes a name asks its directory
 
   bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
   // Second chance for eviction; only what is asked for again gets one, so that a walk over everything drops what it has

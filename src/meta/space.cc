@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kForRecovery = 1;
 // A seal may finish the chain's run; the run after that is announced in advance.
 constexpr std::uint64_t kForChain = 1;
-// Segments that who comes first leaves to who comes last: users to deletes, deletes to the cleaner, which needs some to
+// Segments that each leaves to the next: users to deletes, deletes to the cleaner, which needs some to
 // move a victim, and for the checkpoint after, when all that deletes could take has been taken.
 constexpr std::uint64_t kForFreeing = 2, kForCleaner = 3;
 

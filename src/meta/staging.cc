@@ -68,7 +68,7 @@ InodePtr Store::create_inode() noexcept {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   WriteLock lock(inode->mutex);
   inode->loaded = true;
-  inode->missing = false;  // as it was found by whoever asked for the number too early (a handle can say any)
+  inode->missing = false;  // as a request found it that came too early (a handle can name any number)
   inode->attributes = {};
   stage(*inode, true).created = true;
   active_->inode_change.fetch_add(1, std::memory_order_relaxed);

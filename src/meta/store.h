@@ -197,7 +197,7 @@ class Store {
     emptied_.fetch_add(1, std::memory_order_relaxed);
     ++counters_.segments_cleaned;
   }
-  // Tree nodes in a segment that is being emptied, for the next checkpoint to rewrite: nobody is let in from now on who would
+  // Tree nodes in a segment that is being emptied, for the next checkpoint to rewrite: no operation is let in from now on that would
   // take the segments for that. The freeze takes over what has been planned.
   void plan_evacuation(std::uint64_t nodes) { planned_evacuation_ += nodes; }
   void cancel_evacuation(std::uint64_t nodes);
@@ -210,7 +210,7 @@ class Store {
   // Calls `ready` after the next checkpoint has settled, or was found to be pointless with no discards in flight.
   void when_settled(std::function<void()> ready);
   void wake_waiters();
-  // For want of space: nothing is to be released. Who waits is told when the last segment that is being discarded has come.
+  // For want of space: nothing is to be released. Waiters are told when the last segment that is being discarded has come.
   void note_pointless_round() {
     ++pointless_rounds_;
     if (!segments_.discarding()) wake_waiters();
@@ -302,7 +302,7 @@ class Store {
   std::atomic<std::uint64_t> usual_nodes_{0};      // blocks that the last checkpoint wrote
   std::atomic<std::uint64_t> unsealed_payload_bytes_{0}, unsealed_since_ns_{0};
 
-  Mutex checkpoint_mutex_;  // for whoever writes superblocks, and first looks what is in them
+  Mutex checkpoint_mutex_;  // for a thread that writes superblocks, and first looks what is in them
   std::atomic<bool> checkpoint_running_{false}, epoch_due_{false}, read_only_{false};
   std::function<void()> epoch_due_call_;
   std::atomic<std::uint64_t> settled_{0}, pointless_rounds_{0};

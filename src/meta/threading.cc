@@ -12,16 +12,16 @@ constexpr std::uint64_t kReady = (4u << 20) >> kBlockShift;  // blocks: some sea
 constexpr std::uint64_t kNever = ~0ULL;
 }  // namespace
 
-void Threading::begin(const void* who, const ThreadingRules& rules) {
+void Threading::begin(const void* owner, const ThreadingRules& rules) {
   const Lock lock(mutex_);
-  std::erase_if(rules_, [&](const auto& entry) { return entry.first == who; });
-  rules_.emplace_back(who, rules);
+  std::erase_if(rules_, [&](const auto& entry) { return entry.first == owner; });
+  rules_.emplace_back(owner, rules);
   apply();
 }
 
-void Threading::end(const void* who) {
+void Threading::end(const void* owner) {
   const Lock lock(mutex_);
-  std::erase_if(rules_, [&](const auto& entry) { return entry.first == who; });
+  std::erase_if(rules_, [&](const auto& entry) { return entry.first == owner; });
   apply();
 }
 
@@ -114,7 +114,7 @@ Threading::Fill Threading::holes_to_fill(SegmentId segment, std::uint32_t least_
   if (const auto at = unmapped_.find(segment); at != unmapped_.end() && at->second == looks) return {};
   BlockingSource source(store_.nodes_, store_.device_);
   auto holes = holes_of(source, view, segments.geometry(), segment);
-  if (!holes.ok()) return {};  // whoever needs that map will say so
+  if (!holes.ok()) return {};  // an operation that needs that map will say so
   Fill fill;
   for (const format::Run& hole : *holes) {
     if (hole.blocks < least_run) fill.left_out += hole.blocks;

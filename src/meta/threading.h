@@ -34,10 +34,10 @@ class Threading {
  public:
   explicit Threading(Store& store) : store_(store) {}
 
-  // Who came last says by which rules; with nobody left it ends. The holes that are ready by then are still used, until
+  // The owner that came last sets the rules; when no owner is left it ends. The holes that are ready by then are still used, until
   // the next checkpoint freezes: operations may have been let in because there are these.
-  void begin(const void* who, const ThreadingRules& rules);
-  void end(const void* who);
+  void begin(const void* owner, const ThreadingRules& rules);
+  void end(const void* owner);
 
   // Inside the gate.
   std::uint32_t most_piece() const { return most_piece_.load(std::memory_order_relaxed); }

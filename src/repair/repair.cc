@@ -141,7 +141,7 @@ Status Repair::replay(const check::Report& report) {
   return rebuild_trees(report, false);
 }
 
-// Who does not know all the rules spoils what they are about.
+// A program that does not know all the rules spoils what they are about.
 Status Repair::allow_writing(const format::Superblock& super, const std::string& state) const {
   const Status known = format::check_features(super, format::Intent::write);
   if (known.ok()) return {};

@@ -17,7 +17,7 @@ enum class Tolerance : std::uint8_t {
   log_damage,   // the log counts up to the first damaged chunk
 };
 
-// What the next mount would do first: replays the log and unmounts. Supplied by whoever has the engine at hand.
+// What the next mount would do first: replays the log and unmounts. Supplied by a caller that has the engine at hand.
 using Recover = std::function<Status(io::BlockDevice&, Tolerance)>;
 
 struct RepairOptions {

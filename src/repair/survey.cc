@@ -58,7 +58,7 @@ void FactCollector::inode(CleanInode inode) {
   }
 }
 
-// Who claims the disputed blocks.
+// The claims to the disputed blocks.
 class DisputeCollector : public InodeConsumer {
  public:
   struct Claim {

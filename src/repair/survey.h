@@ -1,4 +1,4 @@
-// The passes over the inode file that change nothing: who is there, who leads where, who claims which block.
+// The passes over the inode file that change nothing: which inodes there are, where their names lead, which blocks they claim.
 #pragma once
 
 #include "repair/facts.h"

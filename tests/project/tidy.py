@@ -182,6 +182,15 @@ class Tidy(unittest.TestCase):
                     if re.search(pattern, line):
                         self.note(path, number, f"{why}: {line.strip()[:100]}")
 
+    def test_threads_and_operations_have_names(self):
+        """Plain English: "which" for things; a thread, an operation or a caller instead of "who"."""
+        words = re.compile(r"(?i)\b(whoever|whom|who|he|him|his)\b")
+        for path in files("src", "tools"):
+            if path.suffix in CODE:
+                for number, line in enumerate(path.read_text().splitlines(), 1):
+                    if words.search(re.sub("user who|and who mounted", "", line)):
+                        self.note(path, number, f"who is that? {line.strip()[:100]}")
+
     def test_no_large_or_binary_files(self):
         for path in files("src", "tools", "tests", "bench", "docs", "cmake", "packaging"):
             if "images" in path.parts or "corpus" in path.parts:

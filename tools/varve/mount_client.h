@@ -38,7 +38,7 @@ class MountClient {
   std::string directory_;
 };
 
-// Opened, asked and closed: who watches a mount must not keep it busy between two looks.
+// Opened, asked and closed: a tool that watches a mount must not keep it busy between two looks.
 Result<nlohmann::ordered_json> mount_status(const std::string& directory);
 
 }  // namespace varve::tool

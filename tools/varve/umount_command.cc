@@ -22,7 +22,7 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr int kPatienceMs = 5000;  // then it says what it is waiting for
 constexpr int kLooksAfterEnd = 100;  // an ended daemon's last I/O may hold the image for a moment
-constexpr int kLooksInTheDark = 3000;  // who holds the image may be anybody, and hold it for ever
+constexpr int kLooksInTheDark = 3000;  // any process may hold the image, and hold it for ever
 
 // Only the name: an update may have replaced the file meanwhile, and then the link says so behind it.
 std::string program_of(const std::string& process) {
@@ -106,7 +106,7 @@ void wait_for_end(const Daemon& daemon, std::ostream& err) {
   (void)ends_within(daemon, -1);
 }
 
-// Opens when nobody holds the image any more; Errc::in_use when somebody does who came after the daemon.
+// Opens when no process holds the image any more; Errc::in_use when one does that came after the daemon.
 Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, std::ostream& err) {
   for (int looks = 0;; ++looks) {
     auto device = io::open_device(daemon.source, {.access = io::Access::read_only});

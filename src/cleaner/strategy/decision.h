@@ -3,7 +3,7 @@
 // Per freed segment, in units of one sequential segment write, copying costs (1+m+c)·u/(1-u) and hole-plugging (k+m+c)·u, with u the
 // live share of the victims, k what scattered writes cost against sequential ones, m the nodes that come of each block
 // that is moved, and c what handling it costs beside writing it: plugging wins if u > (k-1)/(k+m+c) (after Matthews et
-// al. 1997, who have no c and read whole segments; worked out in docs/cleaning.md).
+// al. 1997, where there is no c and whole segments are read; worked out in docs/cleaning.md).
 #pragma once
 
 #include <cstdint>

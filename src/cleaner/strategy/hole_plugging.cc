@@ -79,7 +79,7 @@ class HolePlugging final : public Strategy {
         field.nodes.gain += segment->dead();
       }
       if (segment->holds_nodes || field.sources.size() == most || live + segment->live > Workbench::kMaxLivePerRound) continue;
-      // Whoever asks for all there is would else get no destination.
+      // A round that asks for all there is would else get no destination.
       const std::uint64_t others = holes - std::min<std::uint64_t>(holes, segment->dead());
       if (static_cast<double>(live + segment->live) * rules_.choice > static_cast<double>(others)) continue;
       holes = others;
