@@ -22,7 +22,7 @@ class Threads : public ::testing::TestWithParam<io::test::Backend> {};
 // The queue of the service thread ends with that thread, which whoever unmounts wakes for its end: for the thread sanitizer.
 TEST_P(Threads, EndWhileTheyAreWoken) {
   const auto opened = io::test::open_backend(GetParam(), 64u << 20);
-  if (!opened.device) return;
+  if (!opened.device) GTEST_SKIP() << "no " << io::test::name_of(GetParam()) << " here";
   ASSERT_TRUE(make_image(*opened.device, {}).ok());
   ManualClock clock;
   SeededRandom random(1);
@@ -60,7 +60,7 @@ TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
   EXPECT_TRUE(fixture_.unmount().ok());
 }
 
-// The first chunk wants its epoch in the superblocks. Whoever writes that takes his time, and another makes a checkpoint
+// The first chunk wants its epoch in the superblocks. The thread that writes them takes its time, and another makes a checkpoint
 // meanwhile: the older superblock must not replace the newer one.
 TEST(Superblocks, AreWrittenByOneAtATime) {
   io::MemDevice memory(64u << 20);

@@ -423,9 +423,9 @@ TEST_P(Contract, QueueThrownAwayWithRequestsInFlight) {
 }
 
 TEST(TinyQueue, DepthOfOne) {
-  for (const Backend backend : {Backend::uring, Backend::threads}) {
+  for (const Backend backend : {Backend::threads, Backend::uring}) {
     const Opened opened = open_backend(backend, 1 << 20, 1);
-    if (!opened.device) return;
+    if (!opened.device) GTEST_SKIP() << "no " << name_of(backend) << " here";
     const auto queue = opened.device->make_queue();
     Batch batch;
     for (std::uint64_t i = 0; i < 100; ++i) batch.write(i, i);

@@ -59,10 +59,6 @@ class Charge : public ::testing::Test {
     const meta::Gate::Pass pass(store().gate());
     return store().charged_blocks();
   }
-  bool has_estimates() {
-    const meta::Gate::Pass pass(store().gate());
-    return store().has_estimates();
-  }
   bool can_charge(std::uint64_t blocks) {
     const meta::Gate::Pass pass(store().gate());
     return store().can_charge(blocks, 0);
@@ -165,8 +161,7 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
 
   device.hold(true);
   std::thread checkpoint([&] { expect_checkpoint(); });
-  while (!has_estimates() || !store().checkpoint_running()) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // frozen
+  device.wait_until_caught();  // by then it has frozen and merged
   for (std::uint64_t at = 0; at < kDense && can_charge(kRoom); at += kMiB / 4) {
     store().nodes().clear();
     ASSERT_TRUE(fixture_->write(dense, at, blocks_of(64, 'y')).ok());

@@ -24,6 +24,8 @@ class StallingDevice : public io::BlockDevice {
   int execute(io::IoRequest& request) override {
     if (which_(request)) {
       std::unique_lock lock(mutex_);
+      caught_ = caught_ || held_;
+      changed_.notify_all();
       changed_.wait(lock, [&] { return !held_; });
       if (error_) return error_;
     }
@@ -33,7 +35,13 @@ class StallingDevice : public io::BlockDevice {
   void hold(bool held) {
     const std::lock_guard lock(mutex_);
     held_ = held;
+    caught_ = caught_ && held;
     changed_.notify_all();
+  }
+  // Until a request is being held.
+  void wait_until_caught() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return caught_; });
   }
 
  private:
@@ -42,7 +50,7 @@ class StallingDevice : public io::BlockDevice {
   const int error_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;
+  bool held_ = false, caught_ = false;
 };
 
 }  // namespace varve::test
