@@ -126,7 +126,7 @@ bool Rig::clean(std::uint64_t wanted, std::vector<double>& victims) {
 }
 
 Counts Rig::counts() {
-  meta::Store& store = engine().store();
+  store::Store& store = engine().store();
   return {store.counters().user_blocks, store.log().payload_blocks(), store.counters().cleaned_blocks,
           store.counters().cleaned_blocks_read, store.counters().node_blocks, store.log().header_blocks(),
           store.counters().refilled_blocks, store.counters().segments_cleaned};
@@ -160,7 +160,7 @@ std::uint64_t Rig::blocks_for(double utilisation) {
 }
 
 double Rig::written_space() {
-  meta::Store& store = engine().store();
+  store::Store& store = engine().store();
   std::uint64_t held = 0;
   store.segments().for_each([&](SegmentId, const log::SegmentInfo& s) {
     const bool in_use = s.state == log::SegmentState::used || log::is_open(s.state);

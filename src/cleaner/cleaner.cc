@@ -6,7 +6,7 @@
 
 #include "cleaner/learned_state.h"
 #include "cleaner/workbench.h"
-#include "meta/threading.h"
+#include "store/hole_feeder.h"
 
 namespace varve::cleaner {
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kShortRoundNs = 200'000'000, kTimesSettling = 3;
 }  // namespace
 
-Result<std::unique_ptr<Cleaner>> Cleaner::make(meta::Store& store, const RuleNames& names) {
+Result<std::unique_ptr<Cleaner>> Cleaner::make(store::Store& store, const RuleNames& names) {
   std::unique_ptr<Cleaner> cleaner(new Cleaner(store));
   TRY(cleaner->set_victims(names.victims));
   TRY(cleaner->set_placement(names.placement));
@@ -62,7 +62,7 @@ Status Cleaner::set_placement(std::string_view spelling) {
   const Lock lock(mutex_);
   std::swap(rules_.placement, placement);  // the old one lives until nobody inside the gate can use it
   placement_spelling_ = spelling;
-  const meta::Gate::Closure closed(store_.gate());
+  const store::Gate::Closure closed(store_.gate());
   placement_now_ = rules_.placement.get();
   return {};
 }
@@ -128,7 +128,7 @@ Round Cleaner::run_idle_round(std::function<bool()> stop) {
 Round Cleaner::run_round(const Task& task, const Rules& rules) {
   const std::uint64_t now = store_.log_clock();
   give_up_heads(store_, now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
-  if (task.waited_for) store_.threading().give_up_stale();
+  if (task.waited_for) store_.hole_feeder().give_up_stale();
   pin_leftovers();
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);

@@ -13,7 +13,7 @@
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
-#include "meta/store.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 
@@ -33,7 +33,7 @@ struct Rules {
 class Cleaner {
  public:
   // Errc::invalid: no such policy or strategy.
-  static Result<std::unique_ptr<Cleaner>> make(meta::Store& store, const RuleNames& names);
+  static Result<std::unique_ptr<Cleaner>> make(store::Store& store, const RuleNames& names);
   ~Cleaner();
 
   // One round; the caller makes the checkpoint that Round asks for, which frees what was emptied.
@@ -83,14 +83,14 @@ class Cleaner {
   const Placement& placement() const { return *placement_now_.load(std::memory_order_acquire); }
 
  private:
-  explicit Cleaner(meta::Store& store) : store_(store) {}
+  explicit Cleaner(store::Store& store) : store_(store) {}
   Rules mount_rules() const;
   static Round run_fruitfully(Strategy& strategy, Workbench& bench);
   void pin_leftovers();
   PastRound before(const Task& task, const Rules& rules) const;  // what the history notes of a round that begins
   Result<std::shared_ptr<Placement>> new_placement(std::string_view spelling) const;
 
-  meta::Store& store_;
+  store::Store& store_;
   std::uint64_t meanwhile_ = 0, settling_ns_ = 0;
   BadBlocks bad_;
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};

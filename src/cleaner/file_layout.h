@@ -17,7 +17,7 @@ struct FilePart {
 };
 
 // From file block `from` on, at most `most` blocks that stand on the device.
-Result<FilePart> read_layout(meta::Store& store, Ino ino, std::uint64_t from, std::size_t most);
+Result<FilePart> read_layout(store::Store& store, Ino ino, std::uint64_t from, std::size_t most);
 
 // Pieces of consecutive blocks, in the file and on the device. A hole in the file does not make two of one.
 std::uint64_t count_fragments(std::span<const LiveBlock> blocks);

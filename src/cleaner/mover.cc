@@ -12,8 +12,8 @@
 #include "base/crc32c.h"
 #include "format/map_record.h"
 #include "log/write_cost.h"
-#include "meta/holes.h"
-#include "meta/superblocks.h"
+#include "store/holes.h"
+#include "store/superblocks.h"
 
 namespace varve::cleaner {
 
@@ -27,7 +27,7 @@ std::vector<BlockAddr> addresses_of(std::span<const LiveBlock> blocks) {
 
 }  // namespace
 
-Mover::Mover(meta::Store& store, std::size_t buffer, BadBlocks* known)
+Mover::Mover(store::Store& store, std::size_t buffer, BadBlocks* known)
     : store_(store), buffer_(buffer), source_(store.nodes(), store.device()), batch_(store.device()), known_(known) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
@@ -35,15 +35,15 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   std::vector<LiveBlock> live;
   nodes_beside_ = 0;
   const auto& geometry = store_.segments().geometry();
-  const meta::TreeView& view = store_.view();
-  const auto bits = TRY(meta::live_bits(source_, view, geometry, segment));
+  const store::TreeView& view = store_.view();
+  const auto bits = TRY(store::live_bits(source_, view, geometry, segment));
   const format::Run whole{geometry.start_of(segment), geometry.blocks};
-  TRY(meta::check_reverse_map(source_, view, {&whole, 1}));
+  TRY(store::check_reverse_map(source_, view, {&whole, 1}));
   const std::uint64_t per_leaf = view.reverse_map.shape.per_leaf();
   for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
     if (!bits[i]) continue;
     const BlockAddr address = geometry.start_of(segment) + i;
-    const auto leaf = TRY(meta::find_map_leaf(source_, view.reverse_map, address.v));
+    const auto leaf = TRY(store::find_map_leaf(source_, view.reverse_map, address.v));
     if (!leaf) return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know it", address));
     const auto entry = TRY(format::decode_reverse_entry(
         leaf->records().subspan((address.v % per_leaf) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
@@ -55,27 +55,27 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       ++nodes_beside_;
   }
   std::erase_if(live, [&](const LiveBlock& block) {
-    const meta::Gate::Pass pass(store_.gate());
-    const meta::InodePtr inode = store_.inodes().find(block.ino);
+    const store::Gate::Pass pass(store_.gate());
+    const store::InodePtr inode = store_.inodes().find(block.ino);
     if (!inode) return false;
     ReadLock lock(inode->mutex);
-    return inode->gone() || !still_there(meta::layers_of(*inode, view), block);
+    return inode->gone() || !still_there(store::layers_of(*inode, view), block);
   });
   look_up_ns_ += store_.clock().monotonic_ns() - began;
   return live;
 }
 
-bool still_there(const meta::Layers& layers, const LiveBlock& block) {
-  meta::MappedBlock mapped;
-  meta::resolve_in_deltas(layers, block.block, {&mapped, 1});
-  return mapped.kind == meta::MappedBlock::Kind::unknown ||
-         (mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
+bool still_there(const store::Layers& layers, const LiveBlock& block) {
+  store::MappedBlock mapped;
+  store::resolve_in_deltas(layers, block.block, {&mapped, 1});
+  return mapped.kind == store::MappedBlock::Kind::unknown ||
+         (mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
 Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad) {
   beside_bad_ = beside_bad;
   {
-    const meta::Gate::Pass pass(store_.gate());
+    const store::Gate::Pass pass(store_.gate());
     if (!store_.may_move({})) return Errc::no_space;
   }
   return in_batches(blocks, &Mover::move_batch, false, {});
@@ -137,7 +137,7 @@ void Mover::note_bad(const LiveBlock& block, Errc what) {
 }
 
 bool Mover::device_answers() const {
-  return meta::device_answers(store_.device(), store_.super().device_blocks);
+  return store::device_answers(store_.device(), store_.super().device_blocks);
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.
@@ -159,7 +159,7 @@ Status Mover::move_batch(std::span<const LiveBlock> blocks) {
 Status Mover::write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next) {
   format::Run run;
   {
-    const meta::Gate::Closure closed(store_.gate());
+    const store::Gate::Closure closed(store_.gate());
     const auto wanted = static_cast<std::uint32_t>(blocks.size());
     const unsigned group = store_.head_for(blocks[0].block->group);
     if (store_.may_move({.blocks = wanted, .places = wanted, .group = group})) run = store_.log().allocate(group, wanted);
@@ -218,7 +218,7 @@ std::size_t Mover::plugs_at_once() const {
 Status Mover::hand_out(std::span<const Plug> plugs) {
   std::set<SegmentId> refilled;
   for (const Plug& plug : plugs) refilled.insert(store_.segments().geometry().segment_of(plug.to));
-  const meta::Gate::Closure closed(store_.gate());
+  const store::Gate::Closure closed(store_.gate());
   if (!store_.may_move({.blocks = plugs.size(), .places = plugs.size(), .refilled = refilled.size()}))
     return Error(Errc::no_space, "no clean segment left for what a checkpoint must write after cleaning");
   for (const Plug& plug : plugs) store_.hand_out_hole({plug.to, 1});
@@ -255,12 +255,12 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
   constexpr std::size_t kMoveRecordBytes = 48;
   for (;;) {
     {
-      const meta::Gate::Pass pass(store_.gate());
+      const store::Gate::Pass pass(store_.gate());
       if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
       if (store_.reserve_records(kMoveRecordBytes)) {
-        const meta::InodePtr inode = store_.inodes().get(block.ino);
+        const store::InodePtr inode = store_.inodes().get(block.ino);
         WriteLock lock(inode->mutex);
-        if (!inode->gone() && still_there(meta::layers_of(*inode, store_.view()), block))
+        if (!inode->gone() && still_there(store::layers_of(*inode, store_.view()), block))
           store_.stage_move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
         return {};
       }

@@ -7,7 +7,7 @@
 
 #include "cleaner/bad_blocks.h"
 #include "cleaner/sparse_read.h"
-#include "meta/store.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 
@@ -23,7 +23,7 @@ struct LiveBlock {
 };
 
 // Or do these say that it has been replaced, removed or moved since?
-bool still_there(const meta::Layers& layers, const LiveBlock& block);
+bool still_there(const store::Layers& layers, const LiveBlock& block);
 
 // A block and the hole that it goes to.
 struct Plug {
@@ -39,7 +39,7 @@ class Mover {
   static constexpr std::size_t kUsualBuffer = 1024;  // blocks
 
   // `buffer`: blocks in memory at one time. `known`: bad blocks that need not be reported again.
-  explicit Mover(meta::Store& store, std::size_t buffer = kUsualBuffer, BadBlocks* known = nullptr);
+  explicit Mover(store::Store& store, std::size_t buffer = kUsualBuffer, BadBlocks* known = nullptr);
 
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced. An error
   // also where only the part of the reverse map that has nothing live cannot be read: nothing new must come there.
@@ -84,9 +84,9 @@ class Mover {
   Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
                     const std::function<bool()>& stop);
 
-  meta::Store& store_;
+  store::Store& store_;
   const std::size_t buffer_;
-  meta::BlockingSource source_;
+  store::BlockingSource source_;
   io::Batch batch_;
   BadBlocks* const known_;
   Sound beside_bad_ = Sound::moved;

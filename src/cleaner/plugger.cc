@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "meta/holes.h"
+#include "store/holes.h"
 
 namespace varve::cleaner {
 
@@ -37,21 +37,21 @@ std::span<const SegmentFacts* const> Plugger::destinations(std::span<const Segme
 }
 
 Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t wanted, bool open, Intent& intent) {
-  const meta::TreeView& view = store_.view();
+  const store::TreeView& view = store_.view();
   log::SegmentTable& segments = store_.segments();
   std::vector<const SegmentFacts*> fullest;
   for (const SegmentFacts& segment : others)
     if (segments.has_holes(segments.info(segment.id), view.generation)) fullest.push_back(&segment);
   std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
-  meta::BlockingSource source(store_.nodes(), store_.device());
+  store::BlockingSource source(store_.nodes(), store_.device());
   unmapped_.clear();
   for (const SegmentFacts* segment : destinations(fullest, room)) {
-    const auto found = meta::holes_of(source, view, segments.geometry(), segment->id);
+    const auto found = store::holes_of(source, view, segments.geometry(), segment->id);
     if (!found.ok()) continue;  // others have holes, too
     const auto& holes = *found;
     if (holes.empty()) continue;
-    if (!meta::check_reverse_map(source, view, holes).ok()) {
+    if (!store::check_reverse_map(source, view, holes).ok()) {
       unmapped_.push_back(*segment);
       continue;
     }

@@ -29,7 +29,7 @@ struct Plugged {
 // For the thread that runs checkpoints.
 class Plugger {
  public:
-  Plugger(meta::Store& store, Mover& mover, const PlugRules& rules) : store_(store), mover_(mover), rules_(rules) {}
+  Plugger(store::Store& store, Mover& mover, const PlugRules& rules) : store_(store), mover_(mover), rules_(rules) {}
 
   // Empties sources, best first, as many as find room in the fullest of the other segments. `stop`: asked between sources
   // and lots, once something has been moved.
@@ -56,7 +56,7 @@ class Plugger {
                    Plugged& done);
   void close(const Intent& intent);
 
-  meta::Store& store_;
+  store::Store& store_;
   Mover& mover_;
   const PlugRules rules_;
   std::vector<SegmentFacts> unmapped_;

@@ -16,7 +16,7 @@
 #include "base/types.h"
 #include "cleaner/parameters.h"
 
-namespace varve::meta {
+namespace varve::store {
 class Store;
 }
 
@@ -88,14 +88,14 @@ class Strategy {
   // any two writes leaves each block either where it was or where it went.
   virtual Round run(Workbench& bench) = 0;
   // Since the object was made; asked after the checkpoint that followed a round.
-  virtual FileCounts files(meta::Store&) { return {}; }
+  virtual FileCounts files(store::Store&) { return {}; }
   // Writes nothing.
   virtual Forecast forecast(Workbench& bench) const = 0;
 
   // It becomes the strategy of a mount, or of a task, or is not any more; any thread, outside the gate. For strategies that
   // change where the log writes. A task may run a second object of the mount's strategy: what is switched is counted.
-  virtual void begin(meta::Store&) {}
-  virtual void end(meta::Store&) {}
+  virtual void begin(store::Store&) {}
+  virtual void end(store::Store&) {}
   // Does it use idle time? Then it also gets rounds that are neither for room nor told.
   virtual bool works_when_idle() const { return false; }
   // Do blocks of users go to the holes of used segments, wherever these are, while it is the mount's strategy?

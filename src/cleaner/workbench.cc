@@ -10,7 +10,7 @@
 
 namespace varve::cleaner {
 
-Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
+Workbench::Workbench(store::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
                      std::function<void(std::string)> tell)
     : store_(store), rule_(rule), placement_(placement), bad_(bad), task_(task), tell_(std::move(tell)),
       mover_(store, task.buffer ? task.buffer : Mover::kUsualBuffer, &bad) {
@@ -22,12 +22,12 @@ Workbench::Workbench(meta::Store& store, VictimRule& rule, Placement& placement,
   if (auto greedy = VictimRule::make("greedy"); greedy.ok()) greedy_ = std::move(*greedy);
 }
 
-std::uint64_t segments_ahead(meta::Store& store) {
+std::uint64_t segments_ahead(store::Store& store) {
   return std::max<std::uint64_t>(8, store.segments().geometry().count / 32);
 }
 
-unsigned give_up_heads(meta::Store& store, std::uint64_t before) {
-  const meta::Gate::Closure closed(store.gate());
+unsigned give_up_heads(store::Store& store, std::uint64_t before) {
+  const store::Gate::Closure closed(store.gate());
   return store.log().give_up_heads(before);
 }
 
@@ -148,7 +148,7 @@ std::uint64_t Workbench::garbage() const {
 // --- choice ---------------------------------------------------------------------------------------------------------------
 
 bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
-  const meta::Gate::Pass pass(store_.gate());
+  const store::Gate::Pass pass(store_.gate());
   // Most blocks have a neighbour that moves with them; if not, the mover stops when the room is used up.
   return store_.may_move({blocks, blocks / 4, nodes, 0});
 }

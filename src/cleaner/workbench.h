@@ -12,7 +12,7 @@
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
-#include "meta/store.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 
@@ -22,10 +22,10 @@ class Workbench {
   static constexpr double kMaxUtilisation = 0.985;          // fuller segments gain too little to be worth their metadata
 
   // `bad`: what former rounds found. `tell` takes what the round does, for `varve status`.
-  Workbench(meta::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
+  Workbench(store::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
             std::function<void(std::string)> tell);
 
-  meta::Store& store() { return store_; }
+  store::Store& store() { return store_; }
   Mover& mover() { return mover_; }
   const Task& task() const { return task_; }
   void tell(std::string what) { tell_(std::move(what)); }
@@ -90,7 +90,7 @@ class Workbench {
   Victims choose_from_range(const SelectionLimits& limits);
   Result<bool> empty_segment(const SegmentFacts& segment, const GroupOf& group);  // false: it is pinned
 
-  meta::Store& store_;
+  store::Store& store_;
   VictimRule& rule_;
   Placement& placement_;
   BadBlocks& bad_;
@@ -108,9 +108,9 @@ class Workbench {
 };
 
 // How many more clean segments than the low water the cleaner aims at.
-std::uint64_t segments_ahead(meta::Store& store);
+std::uint64_t segments_ahead(store::Store& store);
 
 // Closes heads of groups other than 0 at which nothing was written since `before` (Log::give_up_heads).
-unsigned give_up_heads(meta::Store& store, std::uint64_t before);
+unsigned give_up_heads(store::Store& store, std::uint64_t before);
 
 }  // namespace varve::cleaner

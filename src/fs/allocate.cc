@@ -17,7 +17,7 @@ using Holes = std::vector<Hole>;
 
 // Asks for all the space, so that what cannot become whole is not begun. Not where others change the file meanwhile: windows
 // ask for themselves.
-Status look_for_space(Attempt& a, const meta::Inode& inode, Allocation& all) {
+Status look_for_space(Attempt& a, const store::Inode& inode, Allocation& all) {
   if (inode.content_version() == all.version) {
     TRY(count_some(a, inode, all.so_far, all.to));
     const std::uint64_t missing = all.to - all.from - all.so_far.owned;
@@ -28,21 +28,21 @@ Status look_for_space(Attempt& a, const meta::Inode& inode, Allocation& all) {
 }
 
 // Whether a long window is one hole, or none, as far as few steps tell: any number of changes can lie in it.
-Result<bool> is_uniform(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
+Result<bool> is_uniform(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
   constexpr std::uint64_t kMostSteps = 16;
-  meta::OwnedSoFar so_far{from, 0};
-  const Status counted = meta::count_owned_on(inode, a.view(), a.source(), so_far, to, kMostSteps);
+  store::OwnedSoFar so_far{from, 0};
+  const Status counted = store::count_owned_on(inode, a.view(), a.source(), so_far, to, kMostSteps);
   if (counted.fails_with(Errc::would_block) && a.wait().nodes.empty()) return false;
   TRY(counted);
   if (so_far.owned == 0) holes.push_back({from, to});
   return so_far.owned == 0 || so_far.owned == to - from;
 }
 
-Status find_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
+Status find_holes(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
   constexpr unsigned kLeavesAhead = 8;
-  std::vector<meta::MappedBlock> mapped(to - from);
-  TRY(meta::resolve_blocks(inode, a.view(), a.source(), from, mapped, kLeavesAhead));
-  const auto is_hole = [](const meta::MappedBlock& block) { return block.kind == meta::MappedBlock::Kind::hole; };
+  std::vector<store::MappedBlock> mapped(to - from);
+  TRY(store::resolve_blocks(inode, a.view(), a.source(), from, mapped, kLeavesAhead));
+  const auto is_hole = [](const store::MappedBlock& block) { return block.kind == store::MappedBlock::Kind::hole; };
   for (auto at = mapped.begin(); (at = std::find_if(at, mapped.end(), is_hole)) != mapped.end();) {
     const auto end = std::find_if_not(at, mapped.end(), is_hole);
     holes.push_back({from + static_cast<std::uint64_t>(at - mapped.begin()), from + static_cast<std::uint64_t>(end - mapped.begin())});
@@ -53,7 +53,7 @@ Status find_holes(Attempt& a, const meta::Inode& inode, std::uint64_t from, std:
 
 }  // namespace
 
-Result<bool> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+Result<bool> allocate_some(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {
   Allocation& all = a.wait().allocation;
   if (all.from != from || all.to != to)
     all = {from, to, inode.content_version(), {from, 0}, to - from <= kWindowBlocks, from, to - from};
@@ -70,7 +70,7 @@ Result<bool> allocate_some(Attempt& a, meta::Inode& inode, std::uint64_t from, s
   for (const Hole& hole : holes) missing += hole.to - hole.from;
   TRY(a.admit({.record_bytes = 40 * holes.size() + 512, .blocks = missing, .places = 2 * holes.size() + 16}));
   for (const Hole& hole : holes)
-    a.store().stage_clear(inode, hole.from, hole.to, meta::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
+    a.store().stage_clear(inode, hole.from, hole.to, store::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
   all.next = end;
   const bool uniform = missing == 0 || missing == end - begin;
   all.window = uniform ? 2 * (end - begin) : kWindowBlocks;

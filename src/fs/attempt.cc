@@ -9,15 +9,15 @@ namespace varve::fs {
 
 // --- nodes for an attempt ---------------------------------------------------------------------------------------------
 
-meta::NodePtr OperationSource::find(const meta::NodeWant& want) {
+store::NodePtr OperationSource::find(const store::NodeWant& want) {
   // What stood there when the operation began may have been replaced while it waited (H30).
   auto pinned = wait_.pins.find(want.ref.address.v);
   if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc) return pinned->second.second;
   return store_.nodes().find(want);
 }
 
-Result<meta::NodePtr> OperationSource::get(const meta::NodeWant& want) {
-  if (meta::NodePtr node = find(want)) return node;
+Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
+  if (store::NodePtr node = find(want)) return node;
   auto found = wait_.failed_nodes.find(want.ref.address.v);
   if (found != wait_.failed_nodes.end() && found->second.crc == want.ref.crc) {
     FailedNode& failed = found->second;
@@ -29,15 +29,15 @@ Result<meta::NodePtr> OperationSource::get(const meta::NodeWant& want) {
   return Errc::would_block;
 }
 
-void OperationSource::prefetch(std::span<const meta::NodeWant> wants) {
-  for (const meta::NodeWant& want : wants)
+void OperationSource::prefetch(std::span<const store::NodeWant> wants) {
+  for (const store::NodeWant& want : wants)
     if (!find(want) && !wait_.failed_nodes.contains(want.ref.address.v)) wait_.nodes.push_back(want);
 }
 
 // --- attempt ------------------------------------------------------------------------------------------------------------
 
-Result<meta::InodePtr> Attempt::inode(Ino ino) {
-  meta::InodePtr inode = store_.inodes().get(ino);
+Result<store::InodePtr> Attempt::inode(Ino ino) {
+  store::InodePtr inode = store_.inodes().get(ino);
   {
     ReadLock lock(inode->mutex);
     if (inode->loaded) {
@@ -46,19 +46,19 @@ Result<meta::InodePtr> Attempt::inode(Ino ino) {
     }
   }
   WriteLock lock(inode->mutex);
-  TRY(meta::load_attributes(*inode, view(), source_));
+  TRY(store::load_attributes(*inode, view(), source_));
   if (inode->gone()) return Errc::stale;
   return inode;
 }
 
-Result<meta::InodePtr> Attempt::directory(Ino ino) {
-  meta::InodePtr inode = TRY(this->inode(ino));
+Result<store::InodePtr> Attempt::directory(Ino ino) {
+  store::InodePtr inode = TRY(this->inode(ino));
   if ((inode->attributes.mode & 0170000) != 0040000) return Errc::not_directory;  // the type never changes
   return inode;
 }
 
 Attempt::~Attempt() {
-  for (const meta::Claim& claim : claims_) store_.withdraw(claim);
+  for (const store::Claim& claim : claims_) store_.withdraw(claim);
 }
 
 // The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact. What has been written over
@@ -92,14 +92,14 @@ Status Attempt::admit(const Need& need) {
     wait.for_room = true;
     return Errc::would_block;
   }
-  const meta::Claim claim{need.record_bytes, need.payload, need.places, need.record_bytes + need.item_bytes,
+  const store::Claim claim{need.record_bytes, need.payload, need.places, need.record_bytes + need.item_bytes,
                           need.frees};
   const auto room = store_.admit(claim);
-  if (room == meta::Store::Room::chunk_full) {
+  if (room == store::Store::Room::chunk_full) {
     wait.retry = Retry::with_seal;
     return Errc::would_block;
   }
-  if (room == meta::Store::Room::no_segment) {
+  if (room == store::Store::Room::no_segment) {
     count_fruitless_rounds();
     wait.for_space = true;
     // What needs no new space fails only if nothing at all can be reclaimed any more.
@@ -149,11 +149,11 @@ Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32
 
 // --- locks ----------------------------------------------------------------------------------------------------------------
 
-InodeLocks::InodeLocks(std::initializer_list<meta::Inode*> inodes) {
-  for (meta::Inode* inode : inodes)
+InodeLocks::InodeLocks(std::initializer_list<store::Inode*> inodes) {
+  for (store::Inode* inode : inodes)
     if (inode && std::find(inodes_.begin(), inodes_.end(), inode) == inodes_.end()) inodes_.push_back(inode);
   std::sort(inodes_.begin(), inodes_.end(), [](auto* a, auto* b) { return a->ino < b->ino; });
-  for (meta::Inode* inode : inodes_) inode->mutex.lock();
+  for (store::Inode* inode : inodes_) inode->mutex.lock();
 }
 
 InodeLocks::~InodeLocks() {

@@ -8,41 +8,41 @@ namespace varve::fs {
 
 namespace {
 
-using Kind = meta::MappedBlock::Kind;
+using Kind = store::MappedBlock::Kind;
 
-class CachedNodes : public meta::NodeSource {
+class CachedNodes : public store::NodeSource {
  public:
-  explicit CachedNodes(meta::NodeCache& cache) : cache_(cache) {}
-  Result<meta::NodePtr> get(const meta::NodeWant& want) override {
-    if (meta::NodePtr node = cache_.find(want)) return node;
+  explicit CachedNodes(store::NodeCache& cache) : cache_(cache) {}
+  Result<store::NodePtr> get(const store::NodeWant& want) override {
+    if (store::NodePtr node = cache_.find(want)) return node;
     return Errc::would_block;
   }
-  void prefetch(std::span<const meta::NodeWant>) override {}
+  void prefetch(std::span<const store::NodeWant>) override {}
 
  private:
-  meta::NodeCache& cache_;
+  store::NodeCache& cache_;
 };
 
-std::uint8_t group_of(meta::Store& store, const meta::MappedBlock& old) {
+std::uint8_t group_of(store::Store& store, const store::MappedBlock& old) {
   if (old.kind == Kind::pending) return old.pending->group;
   return store.segments().info(store.segments().geometry().segment_of(old.address)).group;
 }
 
 }  // namespace
 
-void look_up_cached(Attempt& a, const meta::Inode& inode, std::uint64_t first, Ownership& owned) {
+void look_up_cached(Attempt& a, const store::Inode& inode, std::uint64_t first, Ownership& owned) {
   CachedNodes source(a.store().nodes());
-  static_cast<void>(meta::resolve_in_tree(inode.ino, a.view(), source, first, owned.old));  // as far as it comes
+  static_cast<void>(store::resolve_in_tree(inode.ino, a.view(), source, first, owned.old));  // as far as it comes
 }
 
-void place_blocks(Attempt& a, const meta::Inode& inode, std::span<meta::StageBlock> blocks, std::uint64_t clock) {
-  meta::Store& store = a.store();
+void place_blocks(Attempt& a, const store::Inode& inode, std::span<store::StageBlock> blocks, std::uint64_t clock) {
+  store::Store& store = a.store();
   const std::uint32_t now = store.clock_units(clock);
   const auto unit = static_cast<double>(store.super().clock_unit);
   double interval = 0, before = 0;
   unsigned known = 0, estimated = 0;
   cleaner::WrittenBlock written;
-  for (const meta::StageBlock& block : blocks) {
+  for (const store::StageBlock& block : blocks) {
     if (!block.old.has_data()) continue;
     interval += std::max(format::age_of(now, block.old.clock), 1u);
     ++known;
@@ -62,7 +62,7 @@ void place_blocks(Attempt& a, const meta::Inode& inode, std::span<meta::StageBlo
   written.blocks = static_cast<std::uint32_t>(blocks.size());
   written.clock = clock;
   const std::uint8_t group = cleaner::place(a.engine().cleaner().placement(), written);
-  for (meta::StageBlock& block : blocks) {
+  for (store::StageBlock& block : blocks) {
     block.estimate = estimate;
     block.data->group = group;
   }

@@ -81,7 +81,7 @@ CleanState::Layout CleanJob::layout() const {
 }
 
 void CleanJob::begin() {
-  meta::Store& store = engine_.store();
+  store::Store& store = engine_.store();
   begun_ = true;
   patience_ = {};
   started_ns_ = store.clock().monotonic_ns();

@@ -7,7 +7,7 @@
 
 #include "cleaner/patience.h"
 #include "fs/clean_job.h"
-#include "meta/threading.h"
+#include "store/hole_feeder.h"
 #include "scrub/scrubber.h"
 
 namespace varve::fs {
@@ -20,7 +20,7 @@ constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 }
 
-Engine::Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options)
+Engine::Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options)
     : store_(std::move(store)),
       options_(options),
       cleaner_(std::move(cleaner)),
@@ -85,7 +85,7 @@ void Engine::serve() {
     if (const std::uint64_t since = store_->unawaited_since_ns(); since && !store_->read_only()) {
       const std::uint64_t now = store_->clock().monotonic_ns();
       if (now >= since + delay_ns) {
-        if (auto lsn = store_->seal(meta::Store::Seal::commit); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
+        if (auto lsn = store_->seal(store::Store::Seal::commit); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
         continue;
       }
       timeout = std::min<std::int64_t>(1'000'000'000, static_cast<std::int64_t>(since + delay_ns - now));
@@ -118,7 +118,7 @@ void Engine::request_checkpoint(bool space) {
 // After each successful operation. Costs one relaxed load while the threads are awake anyway.
 void Engine::after() {
   if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal();
-  if (store_->threading().is_hungry() && !holes_asked_.exchange(true)) options_.background ? kick() : (void)feed_holes();
+  if (store_->hole_feeder().is_hungry() && !holes_asked_.exchange(true)) options_.background ? kick() : (void)feed_holes();
   if (!armed_.load(std::memory_order_relaxed) && store_->unawaited_since_ns() && !armed_.exchange(true)) kick();
   if (!options_.background && (checkpoint_is_due() || look_for_space())) work(false);
 }
@@ -158,7 +158,7 @@ bool Engine::work(bool space_wanted) {
 
 bool Engine::feed_holes() {
   holes_asked_ = false;
-  if (!store_->threading().is_hungry() || !store_->threading().feed()) return false;
+  if (!store_->hole_feeder().is_hungry() || !store_->hole_feeder().feed()) return false;
   store_->wake_waiters();  // holes let operations in that no clean segment would
   return true;
 }
@@ -173,7 +173,7 @@ bool Engine::cleaning_helps() {
 }
 
 // The checkpoint that makes room of what a round has moved.
-Status Engine::settle(const meta::Store::CheckpointRequest& request) {
+Status Engine::settle(const store::Store::CheckpointRequest& request) {
   const std::uint64_t began = store_->clock().monotonic_ns();
   Status status = store_->checkpoint(request);
   cleaner_->note_settling(store_->clock().monotonic_ns() - began);
@@ -181,7 +181,7 @@ Status Engine::settle(const meta::Store::CheckpointRequest& request) {
 }
 
 // False: there was nothing to move, so no checkpoint is needed for it.
-bool Engine::clean_round(bool waited_for, meta::Store::CheckpointRequest& request) {
+bool Engine::clean_round(bool waited_for, store::Store::CheckpointRequest& request) {
   cleaner::Round round = cleaner_->run_round(waited_for);
   request.evacuate = std::move(round.emptied);
   return round.moved || !request.evacuate.empty();
@@ -189,7 +189,7 @@ bool Engine::clean_round(bool waited_for, meta::Store::CheckpointRequest& reques
 
 void Engine::clean_and_checkpoint(bool low, bool waited_for) {
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
-  meta::Store::CheckpointRequest request;
+  store::Store::CheckpointRequest request;
   const auto& segments = store_->segments();
   const std::uint64_t clean_before = segments.clean(), written_before = store_->log_clock();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
@@ -350,7 +350,7 @@ Status Engine::reap_orphans() {
   TRY(block_on(operation, [&] {
     orphans.clear();
     return attempt(operation, [&](Attempt& a) -> Status {
-      meta::Cursor cursor(a.source(), a.view().inode_file);
+      store::Cursor cursor(a.source(), a.view().inode_file);
       TRY(cursor.seek({format::kOrphanIno, format::ItemKind::orphan, 0}));
       for (; cursor.valid() && cursor.key().ino == format::kOrphanIno; TRY(cursor.next()))
         orphans.push_back(Ino{cursor.key().offset});

@@ -15,7 +15,7 @@
 #include "fs/turn.h"
 #include "fs/wait.h"
 #include "fs/wait_times.h"
-#include "meta/store.h"
+#include "store/store.h"
 
 namespace varve::scrub {
 class Scrubber;
@@ -28,10 +28,10 @@ class CleanJob;
 
 class Engine {
  public:
-  Engine(std::unique_ptr<meta::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options);
+  Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options);
   ~Engine();
 
-  meta::Store& store() { return *store_; }
+  store::Store& store() { return *store_; }
   const Options& options() const { return options_; }
   References& references() { return references_; }
   cleaner::Cleaner& cleaner() { return *cleaner_; }
@@ -84,14 +84,14 @@ class Engine {
   std::chrono::nanoseconds clean_job_step();
   bool idle_work_is_left();
   void use_idle_time();
-  Status settle(const meta::Store::CheckpointRequest& request);
-  bool clean_round(bool waited_for, meta::Store::CheckpointRequest& request);
+  Status settle(const store::Store::CheckpointRequest& request);
+  bool clean_round(bool waited_for, store::Store::CheckpointRequest& request);
   void after();
   enum class Reaper : std::uint8_t { waiting, hurried };  // may it wait for a checkpoint to free memory?
   Status try_reap(Operation& operation, Ino ino, Reaper reaper);
   bool take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes);
 
-  std::unique_ptr<meta::Store> store_;
+  std::unique_ptr<store::Store> store_;
   const Options options_;
   References references_;
   std::unique_ptr<cleaner::Cleaner> cleaner_;
@@ -130,15 +130,15 @@ class Attempt {
   Attempt& operator=(const Attempt&) = delete;
 
   Engine& engine() { return engine_; }
-  meta::Store& store() { return store_; }
+  store::Store& store() { return store_; }
   Operation& operation() { return operation_; }
   Wait& wait() { return operation_.wait(); }
   OperationSource& source() { return source_; }
-  const meta::TreeView& view() const { return store_.view(); }
+  const store::TreeView& view() const { return store_.view(); }
 
   // The inode with its attributes; Errc::stale if there is none. Takes its lock for a moment.
-  Result<meta::InodePtr> inode(Ino ino);
-  Result<meta::InodePtr> directory(Ino ino);  // Errc::not_directory
+  Result<store::InodePtr> inode(Ino ino);
+  Result<store::InodePtr> directory(Ino ino);  // Errc::not_directory
 
   // May the operation change something of this size? Errc::read_only, no_space; would_block: wait, or seal first.
   struct Need {
@@ -164,23 +164,23 @@ class Attempt {
   void count_fruitless_rounds();
 
   Engine& engine_;
-  meta::Store& store_;
+  store::Store& store_;
   Operation& operation_;
-  meta::Gate::Pass pass_;
+  store::Gate::Pass pass_;
   OperationSource source_;
-  boost::container::small_vector<meta::Claim, 1> claims_;  // withdrawn before the gate is left
+  boost::container::small_vector<store::Claim, 1> claims_;  // withdrawn before the gate is left
 };
 
 // Exclusive locks of several inodes, taken in ascending order, duplicates once.
 class InodeLocks {
  public:
-  explicit InodeLocks(std::initializer_list<meta::Inode*> inodes);
+  explicit InodeLocks(std::initializer_list<store::Inode*> inodes);
   ~InodeLocks();
   InodeLocks(const InodeLocks&) = delete;
   InodeLocks& operator=(const InodeLocks&) = delete;
 
  private:
-  boost::container::small_vector<meta::Inode*, 6> inodes_;
+  boost::container::small_vector<store::Inode*, 6> inodes_;
 };
 
 template <class F>

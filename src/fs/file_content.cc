@@ -14,11 +14,11 @@
 namespace varve::fs {
 
 namespace {
-using Kind = meta::MappedBlock::Kind;
+using Kind = store::MappedBlock::Kind;
 alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
 }
 
-Status verify_block(Attempt& a, const meta::Inode& inode, std::uint64_t block, const meta::MappedBlock& mapped,
+Status verify_block(Attempt& a, const store::Inode& inode, std::uint64_t block, const store::MappedBlock& mapped,
                     std::span<const std::byte> bytes) {
   if (crc32c(bytes) == mapped.crc) return {};
   a.store().note_error(Errc::corrupt, mapped.address, inode.ino);
@@ -26,8 +26,8 @@ Status verify_block(Attempt& a, const meta::Inode& inode, std::uint64_t block, c
                                           mapped.address, a.store().device().name()));
 }
 
-Result<std::span<const std::byte>> block_bytes(Attempt& a, meta::Inode& inode, std::uint64_t block,
-                                               const meta::MappedBlock& mapped) {
+Result<std::span<const std::byte>> block_bytes(Attempt& a, store::Inode& inode, std::uint64_t block,
+                                               const store::MappedBlock& mapped) {
   if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
   if (auto flying = a.store().log().in_flight().find(mapped.address)) {
@@ -49,29 +49,29 @@ namespace {
 
 constexpr std::uint64_t kRoomForOthers = 4096;  // blocks that operations beside this one may take meanwhile
 
-bool is_fresh(const meta::MappedBlock& old, bool assume_owned) {
+bool is_fresh(const store::MappedBlock& old, bool assume_owned) {
   return old.kind == Kind::hole || (old.kind == Kind::unknown && !assume_owned);
 }
 
 }  // namespace
 
-Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t first, std::size_t count) {
+Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t first, std::size_t count) {
   Ownership result;
   result.old.resize(count);
-  const meta::Layers layers = meta::layers_of(inode, a.view());
-  meta::resolve_in_deltas(layers, first, result.old);
+  const store::Layers layers = store::layers_of(inode, a.view());
+  store::resolve_in_deltas(layers, first, result.old);
   const std::uint64_t end_block = blocks_for(inode.attributes.size);
-  const auto is_unknown = [](const meta::MappedBlock& old) { return old.kind == meta::MappedBlock::Kind::unknown; };
+  const auto is_unknown = [](const store::MappedBlock& old) { return old.kind == store::MappedBlock::Kind::unknown; };
   if (std::ranges::any_of(result.old, is_unknown)) {
-    const std::uint64_t owned = meta::block_count(inode, a.view());
+    const std::uint64_t owned = store::block_count(inode, a.view());
     if (!a.store().can_charge(count + kRoomForOthers, 0)) {
       // What might be refused for want of room has a right to the truth, and so have operations that were promised some: what
       // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
-      TRY(meta::resolve_blocks(inode, a.view(), a.source(), first, result.old));
+      TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.old));
     } else {
       for (std::size_t i = 0; i < count; ++i)
         if (is_unknown(result.old[i]) && first + i >= end_block && owned <= end_block)
-          result.old[i].kind = meta::MappedBlock::Kind::hole;
+          result.old[i].kind = store::MappedBlock::Kind::hole;
       result.assume_owned = end_block && owned >= end_block;
     }
   }
@@ -80,34 +80,34 @@ Result<Ownership> ownership(Attempt& a, const meta::Inode& inode, std::uint64_t 
   return result;
 }
 
-meta::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
-  meta::PendingPtr block(new meta::PendingBlock(std::move(keeper), bytes));
+store::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
+  store::PendingPtr block(new store::PendingBlock(std::move(keeper), bytes));
   block->crc = crc32c({bytes, kBlockSize});
   return block;
 }
 
-Result<PartToZero> look_at_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+Result<PartToZero> look_at_part(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {
   if (from >= to || from >= inode.attributes.size) return PartToZero{};
   const std::uint64_t block = block_of(from);
-  meta::MappedBlock mapped;
-  TRY(meta::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
+  store::MappedBlock mapped;
+  TRY(store::resolve_blocks(inode, a.view(), a.source(), block, {&mapped, 1}));
   if (!mapped.has_data()) return PartToZero{};
   const auto bytes = TRY(block_bytes(a, inode, block, mapped));
   return PartToZero{from, to, mapped, bytes};
 }
 
-void zero(Attempt& a, meta::Inode& inode, const PartToZero& part) {
+void zero(Attempt& a, store::Inode& inode, const PartToZero& part) {
   if (part.bytes.empty()) return;
   BlockBuilder builder(1);
   std::memcpy(builder.data(0), part.bytes.data(), kBlockSize);
   std::memset(builder.data(0) + part.from % kBlockSize, 0, part.to - part.from);
-  meta::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
+  store::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
   const std::uint64_t clock = a.store().advance_clock(1);
   place_blocks(a, inode, {&staged, 1}, clock);
   a.store().stage_blocks(inode, {&staged, 1}, a.store().clock_units(clock));
 }
 
-Status zero_part(Attempt& a, meta::Inode& inode, std::uint64_t from, std::uint64_t to) {
+Status zero_part(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {
   zero(a, inode, TRY(look_at_part(a, inode, from, to)));
   return {};
 }

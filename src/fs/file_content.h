@@ -10,31 +10,31 @@ namespace varve::fs {
 
 // The bytes of one mapped block, verified; zeros for holes. The span lives as long as the operation or until the inode's
 // lock is released, whichever is shorter.
-Result<std::span<const std::byte>> block_bytes(Attempt& attempt, meta::Inode& inode, std::uint64_t block,
-                                               const meta::MappedBlock& mapped);
+Result<std::span<const std::byte>> block_bytes(Attempt& attempt, store::Inode& inode, std::uint64_t block,
+                                               const store::MappedBlock& mapped);
 
 // Says whether `bytes` are what the mapping promises; reports it if not.
-Status verify_block(Attempt& attempt, const meta::Inode& inode, std::uint64_t block, const meta::MappedBlock& mapped,
+Status verify_block(Attempt& attempt, const store::Inode& inode, std::uint64_t block, const store::MappedBlock& mapped,
                     std::span<const std::byte> bytes);
 
 // What a write needs to know of blocks [first, first + count): whether they are owned. Reads no tree as long as the
 // file's counts tell, or there is room enough to take those it does not know for holes.
 struct Ownership {
-  std::vector<meta::MappedBlock> old;
+  std::vector<store::MappedBlock> old;
   bool assume_owned = false;  // for those that stay unknown
   std::uint64_t fresh = 0;    // of them, may need new space
 };
-Result<Ownership> ownership(Attempt& attempt, const meta::Inode& inode, std::uint64_t first, std::size_t count);
+Result<Ownership> ownership(Attempt& attempt, const store::Inode& inode, std::uint64_t first, std::size_t count);
 
 // A block of content that is kept by `keeper` and does not change any more.
-meta::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes);
+store::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes);
 
 // New blocks of content: data(i) takes the 4096 bytes.
 class BlockBuilder {
  public:
   explicit BlockBuilder(std::size_t blocks) : buffer_(new log::OwnPayloadBuffer(blocks)) {}
   std::byte* data(std::size_t index) { return buffer_->block(index); }
-  meta::PendingPtr finish(std::size_t index) { return make_pending(buffer_, buffer_->block(index)); }
+  store::PendingPtr finish(std::size_t index) { return make_pending(buffer_, buffer_->block(index)); }
 
  private:
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer_;
@@ -44,12 +44,12 @@ class BlockBuilder {
 // zeros one changes all of them or nothing.
 struct PartToZero {
   std::uint64_t from = 0, to = 0;
-  meta::MappedBlock mapped;
+  store::MappedBlock mapped;
   std::span<const std::byte> bytes;  // of the whole block; none: there are only zeros
 };
-Result<PartToZero> look_at_part(Attempt& attempt, meta::Inode& inode, std::uint64_t from, std::uint64_t to);
-void zero(Attempt& attempt, meta::Inode& inode, const PartToZero& part);  // after having been admitted
+Result<PartToZero> look_at_part(Attempt& attempt, store::Inode& inode, std::uint64_t from, std::uint64_t to);
+void zero(Attempt& attempt, store::Inode& inode, const PartToZero& part);  // after having been admitted
 // Both.
-Status zero_part(Attempt& attempt, meta::Inode& inode, std::uint64_t from, std::uint64_t to);
+Status zero_part(Attempt& attempt, store::Inode& inode, std::uint64_t from, std::uint64_t to);
 
 }  // namespace varve::fs

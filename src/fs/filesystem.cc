@@ -13,7 +13,7 @@ namespace varve::fs {
 
 namespace {
 
-void fill_segments(FilesystemStatus& status, meta::Store& store) {
+void fill_segments(FilesystemStatus& status, store::Store& store) {
   const std::uint32_t blocks = store.segments().geometry().blocks;
   status.segment_blocks = blocks;
   status.segments.total = store.segments().geometry().count;
@@ -48,7 +48,7 @@ void fill_segments(FilesystemStatus& status, meta::Store& store) {
   status.garbage_blocks = used_blocks - std::min(used_blocks, live_in_used);
 }
 
-void fill_log(FilesystemStatus& status, meta::Store& store) {
+void fill_log(FilesystemStatus& status, store::Store& store) {
   status.lsn = store.log().position().lsn.v;
   status.durable_lsn = store.log().durability().durable().v;
   status.chunks = store.log().chunks();
@@ -65,7 +65,7 @@ double cost(std::uint64_t user, std::uint64_t rest) {
   return user ? static_cast<double>(user + rest) / static_cast<double>(user) : 0;
 }
 
-void fill_traffic(FilesystemStatus& status, meta::Store& store) {
+void fill_traffic(FilesystemStatus& status, store::Store& store) {
   const auto& io = store.io().counters();
   const auto& counters = store.counters();
   status.user_blocks_written = counters.user_blocks;
@@ -95,7 +95,7 @@ Filesystem::Filesystem(std::unique_ptr<Engine> engine) : engine_(std::move(engin
 Filesystem::~Filesystem() = default;
 
 Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, const Options& options) {
-  meta::StoreOptions store_options;
+  store::StoreOptions store_options;
   store_options.read_only = options.read_only;
   store_options.no_recovery = options.no_recovery;
   store_options.accept_log_damage = options.accept_log_damage;
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   TRY(cleaner::VictimRule::make(options.victims));  // before anything is recovered or written
   TRY(cleaner::make_placement(options.placement, {}));
   TRY(cleaner::make_strategy(options.strategy));
-  auto store = TRY(meta::Store::open(device, store_options));
+  auto store = TRY(store::Store::open(device, store_options));
   auto made = TRY(cleaner::Cleaner::make(*store, {options.strategy, options.victims, options.placement}));
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
   engine->start_threads();
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
 }
 
 Status Filesystem::unmount() {
-  meta::Store& store = engine_->store();
+  store::Store& store = engine_->store();
   Status status;
   engine_->scrubber().end();
   engine_->clean_job().end();
@@ -147,7 +147,7 @@ Status Filesystem::unmount() {
 
 Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<SpaceInfo> {
-    meta::Store& store = a.store();
+    store::Store& store = a.store();
     SpaceInfo info;
     const std::uint64_t capacity = store.capacity_blocks();
     const std::uint64_t reserve = std::min(capacity, store.reserve_blocks());
@@ -162,7 +162,7 @@ Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
 }
 
 FilesystemStatus Filesystem::status() {
-  meta::Store& store = engine_->store();
+  store::Store& store = engine_->store();
   FilesystemStatus status;
   status.device = store.device().name();
   status.backend = store.device().geometry().backend;
@@ -174,7 +174,7 @@ FilesystemStatus Filesystem::status() {
   status.device_blocks = store.super().device_blocks;
   status.reserve_blocks = store.reserve_blocks();
   {
-    const meta::Gate::Pass pass(store.gate());
+    const store::Gate::Pass pass(store.gate());
     status.charged_blocks = store.charged_blocks();
     status.delta_bytes = store.change_bytes();
     fill_log(status, store);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kAttributesRecordBytes = 256;
 }
 
-Attr attr_of(const meta::Inode& inode, const meta::TreeView& view) {
+Attr attr_of(const store::Inode& inode, const store::TreeView& view) {
   const format::Attributes& a = inode.attributes;
   Attr attr;
   attr.ino = inode.ino;
@@ -22,7 +22,7 @@ Attr attr_of(const meta::Inode& inode, const meta::TreeView& view) {
   attr.rdev = a.rdev;
   attr.flags = a.flags;
   attr.size = S_ISDIR(a.mode) ? a.entries * 32 : a.size;
-  attr.blocks = meta::block_count(inode, view);
+  attr.blocks = store::block_count(inode, view);
   attr.atime = a.atime;
   attr.mtime = a.mtime;
   attr.ctime = a.ctime;
@@ -30,15 +30,15 @@ Attr attr_of(const meta::Inode& inode, const meta::TreeView& view) {
   return attr;
 }
 
-void drop_suid(meta::Inode& inode, bool any_sgid) {
+void drop_suid(store::Inode& inode, bool any_sgid) {
   std::uint32_t& mode = inode.attributes.mode;
   if (S_ISDIR(mode)) return;
   mode &= ~static_cast<std::uint32_t>(S_ISUID);
   if (any_sgid || (mode & S_IXGRP)) mode &= ~static_cast<std::uint32_t>(S_ISGID);
 }
 
-void release_unlinked(Attempt& attempt, meta::Inode& inode) {
-  meta::Store& store = attempt.store();
+void release_unlinked(Attempt& attempt, store::Inode& inode) {
+  store::Store& store = attempt.store();
   References& references = attempt.engine().references();
   if (attempt.engine().options().count_references && references.count(inode.ino)) {
     store.stage_attributes(inode);
@@ -58,7 +58,7 @@ Status check_new_name(std::string_view name) {
   return {};
 }
 
-bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp now) {
+bool atime_is_due(const Options& options, const store::Inode& inode, Timestamp now) {
   constexpr std::int64_t kDaySeconds = 24 * 60 * 60;
   const format::Attributes& a = inode.attributes;
   if (options.atime == Atime::never || options.read_only || (a.flags & FS_NOATIME_FL)) return false;
@@ -68,18 +68,18 @@ bool atime_is_due(const Options& options, const meta::Inode& inode, Timestamp no
 
 void touch_atime(Engine& engine, Operation& operation, Ino ino) {
   (void)engine.attempt(operation, [&](Attempt& a) -> Status {
-    meta::Store& store = a.store();
+    store::Store& store = a.store();
     if (store.changes_fill_memory()) return {};  // a reader does not wait for that
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone() || store.read_only()) return {};
-    const meta::Claim claim{.record_bytes = kAttributesRecordBytes, .places = 2, .item_bytes = kAttributesRecordBytes};
+    const store::Claim claim{.record_bytes = kAttributesRecordBytes, .places = 2, .item_bytes = kAttributesRecordBytes};
     const auto room = store.admit(claim);
-    if (room == meta::Store::Room::chunk_full) {
+    if (room == store::Store::Room::chunk_full) {
       a.wait().retry = Retry::with_seal;
       return Errc::would_block;
     }
-    if (room == meta::Store::Room::no_segment) return {};
+    if (room == store::Store::Room::no_segment) return {};
     inode->attributes.atime = a.now();
     store.stage_attributes(*inode);
     store.withdraw(claim);
@@ -99,36 +99,36 @@ std::size_t xattr_bytes(const std::vector<format::Xattr>& xattrs, const format::
   return bytes;
 }
 
-Result<std::size_t> set_with_capability(Attempt& attempt, const meta::Inode& inode) {
-  const auto xattrs = TRY(meta::load_xattrs(inode, attempt.view(), attempt.source()));
+Result<std::size_t> set_with_capability(Attempt& attempt, const store::Inode& inode) {
+  const auto xattrs = TRY(store::load_xattrs(inode, attempt.view(), attempt.source()));
   return find_xattr(xattrs, kCapability) ? xattr_bytes(xattrs, nullptr) : 0;
 }
 
-Result<Privileges> Privileges::look(Attempt& attempt, const meta::Inode& inode, const WriteFlags& flags) {
+Result<Privileges> Privileges::look(Attempt& attempt, const store::Inode& inode, const WriteFlags& flags) {
   Privileges found(flags);
   if (flags.drop_privileges) found.set_with_capability_ = TRY(set_with_capability(attempt, inode));
   return found;
 }
 
-void Privileges::drop(Attempt& attempt, meta::Inode& inode) const {
+void Privileges::drop(Attempt& attempt, store::Inode& inode) const {
   if (!flags_.drop_privileges) return;
   drop_suid(inode, flags_.drop_sgid);
   if (set_with_capability_) attempt.store().stage_xattr(inode, kCapability, std::nullopt, set_with_capability_);
 }
 
-Status may_alter(const meta::Inode& inode) {
+Status may_alter(const store::Inode& inode) {
   if (inode.attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) return Errc::not_permitted;
   return {};
 }
 
-Status may_extend(const meta::Inode& directory) {
+Status may_extend(const store::Inode& directory) {
   if (directory.attributes.flags & FS_IMMUTABLE_FL) return Errc::not_permitted;
   // Nobody gets there but with an image made for it.
   if (directory.attributes.next_cookie >= format::kCookieLimit) return Errc::no_space;
   return {};
 }
 
-Status may_remove_name(const meta::Inode& directory, const meta::Inode& inode) {
+Status may_remove_name(const store::Inode& directory, const store::Inode& inode) {
   TRY(may_alter(directory));
   return may_alter(inode);
 }

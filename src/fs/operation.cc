@@ -93,7 +93,7 @@ class Beginning {
   void trim();
   void log();
   void checkpoint();
-  void read_node(const meta::NodeWant& want);
+  void read_node(const store::NodeWant& want);
   void read_data(DataRead& read);
 
   Engine& engine_;
@@ -101,8 +101,8 @@ class Beginning {
   const ResumptionPtr& resumption_;
 };
 
-void take_node(Engine& engine, Wait& wait, const meta::NodeWant& want, AlignedBuffer& block, int error) {
-  Result<meta::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
+void take_node(Engine& engine, Wait& wait, const store::NodeWant& want, AlignedBuffer& block, int error) {
+  Result<store::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
   if (!error) node = engine.store().nodes().insert(want, std::move(block));
   if (node.ok()) {
     wait.pins[want.ref.address.v] = {want.ref.crc, *node};
@@ -111,7 +111,7 @@ void take_node(Engine& engine, Wait& wait, const meta::NodeWant& want, AlignedBu
   }
 }
 
-void Beginning::read_node(const meta::NodeWant& want) {
+void Beginning::read_node(const store::NodeWant& want) {
   auto block = std::make_shared<AlignedBuffer>(kBlockSize);
   auto request = std::make_unique<io::IoRequest>();
   request->kind = io::IoKind::read;
@@ -130,13 +130,13 @@ void Beginning::read_node(const meta::NodeWant& want) {
 }
 
 void Beginning::nodes() {
-  std::vector<meta::NodeWant> nodes;
+  std::vector<store::NodeWant> nodes;
   nodes.swap(wait_.nodes);
   std::unordered_set<std::uint64_t> seen;
-  std::erase_if(nodes, [&](const meta::NodeWant& want) { return !seen.insert(want.ref.address.v).second; });
+  std::erase_if(nodes, [&](const store::NodeWant& want) { return !seen.insert(want.ref.address.v).second; });
   // Of a former view, if they are there: let go of them now, before another thread may bring the first of the new ones.
-  for (const meta::NodeWant& want : nodes) wait_.pins.erase(want.ref.address.v);
-  for (const meta::NodeWant& want : nodes) read_node(want);
+  for (const store::NodeWant& want : nodes) wait_.pins.erase(want.ref.address.v);
+  for (const store::NodeWant& want : nodes) read_node(want);
 }
 
 void Beginning::read_data(DataRead& read) {

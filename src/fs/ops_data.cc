@@ -6,17 +6,17 @@
 #include "fs/block_history.h"
 #include "fs/count.h"
 #include "fs/file_content.h"
-#include "meta/seek.h"
+#include "store/seek.h"
 
 namespace varve::fs {
 
 namespace {
 
-using Kind = meta::MappedBlock::Kind;
+using Kind = store::MappedBlock::Kind;
 
 constexpr std::uint64_t kMaxWriteBytes = 1u << 20;
 
-Status must_be_file(const meta::Inode& inode) {
+Status must_be_file(const store::Inode& inode) {
   if (inode.gone()) return Errc::stale;
   if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
   return {};
@@ -27,12 +27,12 @@ Status must_be_file(const meta::Inode& inode) {
 // One run of blocks, consecutive on the device, of the part of a file that is read.
 class ReadRange {
  public:
-  ReadRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<std::byte> out)
+  ReadRange(Attempt& attempt, store::Inode& inode, std::uint64_t offset, std::span<std::byte> out)
       : a_(attempt), inode_(inode), offset_(offset), out_(out), first_(block_of(offset)) {}
 
   Status run() {
     mapped_.resize(block_of(offset_ + out_.size() - 1) - first_ + 1);
-    TRY(meta::resolve_blocks(inode_, a_.view(), a_.source(), first_, mapped_));
+    TRY(store::resolve_blocks(inode_, a_.view(), a_.source(), first_, mapped_));
     bool blocked = false;
     for (std::size_t i = 0; i < mapped_.size();) {
       const std::size_t end = end_of_run(i);
@@ -104,11 +104,11 @@ class ReadRange {
   }
 
   Attempt& a_;
-  meta::Inode& inode_;
+  store::Inode& inode_;
   const std::uint64_t offset_;
   const std::span<std::byte> out_;
   const std::uint64_t first_;
-  std::vector<meta::MappedBlock> mapped_;
+  std::vector<store::MappedBlock> mapped_;
 };
 
 // --- write ---------------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class ReadRange {
 class WriteRange {
  public:
   // Prepares whole blocks, while the inode is not locked: copies and checksums take time that others would wait.
-  WriteRange(Attempt& attempt, meta::Inode& inode, std::uint64_t offset, std::span<const std::byte> data,
+  WriteRange(Attempt& attempt, store::Inode& inode, std::uint64_t offset, std::span<const std::byte> data,
              const log::PayloadBufferPtr& keeper)
       : a_(attempt), inode_(inode), offset_(offset), data_(data), first_(block_of(offset)),
         count_(blocks_for(offset + data.size()) - first_), ready_(offset % kBlockSize ? 0 : data.size() >> kBlockShift),
@@ -149,10 +149,10 @@ class WriteRange {
  private:
   Result<std::span<const std::byte>> old_bytes(std::size_t i, Ownership& owned) {
     const std::uint64_t start = (first_ + i) << kBlockShift;
-    meta::MappedBlock& mapped = owned.old[i];
+    store::MappedBlock& mapped = owned.old[i];
     if (start >= inode_.attributes.size) return std::span<const std::byte>();  // nothing before the end: zeros
     if (mapped.kind == Kind::unknown) {
-      TRY(meta::resolve_blocks(inode_, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
+      TRY(store::resolve_blocks(inode_, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
     }
     return block_bytes(a_, inode_, first_ + i, mapped);
   }
@@ -184,17 +184,17 @@ class WriteRange {
   }
 
   Attempt& a_;
-  meta::Inode& inode_;
+  store::Inode& inode_;
   const std::uint64_t offset_;
   const std::span<const std::byte> data_;
   const std::uint64_t first_;
   const std::size_t count_, ready_;
-  std::vector<meta::StageBlock> staged_;
+  std::vector<store::StageBlock> staged_;
 };
 
 // --- fallocate -------------------------------------------------------------------------------------------------------------
 
-Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges) {
+Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges) {
   privileges.drop(a, inode);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
     inode.attributes.size = std::max(inode.attributes.size, end);
@@ -205,20 +205,20 @@ Status finish_fallocate(Attempt& a, meta::Inode& inode, FallocateMode mode, std:
 }
 
 // Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
-Status clear_range(Attempt& a, meta::Inode& inode, std::uint64_t offset, std::uint64_t length, meta::Cleared kind) {
+Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::uint64_t length, store::Cleared kind) {
   const std::uint64_t end = offset + length;
   const std::uint64_t from = blocks_for(offset), to = block_of(end);
   std::uint64_t owned = 0;
   if (from < to) owned = TRY(count_in_steps(a, inode, from, to));
-  const std::uint64_t wanted = kind == meta::Cleared::unwritten && from < to ? to - from - owned : 0;
-  TRY(a.admit({.record_bytes = 2048, .blocks = wanted, .frees = kind == meta::Cleared::hole}));
+  const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
+  TRY(a.admit({.record_bytes = 2048, .blocks = wanted, .frees = kind == store::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
   const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
   const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
   zero(a, inode, head);
   zero(a, inode, tail);
   if (from >= to) return {};
-  const auto change = kind == meta::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
+  const auto change = kind == store::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
                                                        : -static_cast<std::int64_t>(owned);
   a.store().stage_clear(inode, from, to, kind, change);
   return {};
@@ -230,7 +230,7 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
   bool done = false;
   for (int i = 0; i < kWindowsPerTurn && !done; ++i) {
     TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
-      meta::InodePtr inode = TRY(a.inode(ino));
+      store::InodePtr inode = TRY(a.inode(ino));
       WriteLock lock(inode->mutex);
       TRY(must_be_file(*inode));
       TRY(may_extend(*inode));
@@ -246,7 +246,7 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
 }  // namespace
 
 std::uint64_t Filesystem::content_version(Ino ino) const {
-  const meta::InodePtr inode = engine_->store().inodes().find(ino);
+  const store::InodePtr inode = engine_->store().inodes().find(ino);
   return inode ? inode->content_version() : 0;
 }
 
@@ -254,7 +254,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
                                      const ReadOptions& options) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
@@ -273,7 +273,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   if (data.size() > kMaxWriteBytes) return Errc::invalid;
   if (offset > format::kMaxFileBytes || data.size() > format::kMaxFileBytes - offset) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     WriteRange range(a, *inode, offset, data, keeper);
     WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));
@@ -291,7 +291,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   });
 }
 
-Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need need) {
+Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, Attempt::Need need) {
   if (size > inode.attributes.size) {
     TRY(a.admit(need));
     inode.attributes.size = size;
@@ -299,14 +299,14 @@ Status resize(Attempt& a, meta::Inode& inode, std::uint64_t size, Attempt::Need 
     return {};
   }
   const std::uint64_t first = blocks_for(size);
-  const std::uint64_t owned = first == 0 ? meta::block_count(inode, a.view())
+  const std::uint64_t owned = first == 0 ? store::block_count(inode, a.view())
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
   if (size == inode.attributes.size && !owned && !a.wait().count.given_up()) return a.admit(need);
   need.record_bytes += 256;
   TRY(a.admit(need));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
   if (first == 0) a.store().stage_emptying(inode);
-  else a.store().stage_clear(inode, first, format::kMaxFileBlocks, meta::Cleared::hole, -static_cast<std::int64_t>(owned));
+  else a.store().stage_clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;
   return {};
 }
@@ -318,7 +318,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
   if (mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size)
     return allocate(*engine_, operation, ino, mode, offset, length, flags);
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     TRY(may_alter(*inode));
@@ -326,9 +326,9 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
     switch (mode) {
       case FallocateMode::allocate:
       case FallocateMode::allocate_keep_size: break;
-      case FallocateMode::punch_hole: TRY(clear_range(a, *inode, offset, length, meta::Cleared::hole)); break;
+      case FallocateMode::punch_hole: TRY(clear_range(a, *inode, offset, length, store::Cleared::hole)); break;
       case FallocateMode::zero_range:
-      case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, meta::Cleared::unwritten)); break;
+      case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, store::Cleared::unwritten)); break;
     }
     return finish_fallocate(a, *inode, mode, offset + length, privileges);
   });
@@ -336,14 +336,14 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
 
 Result<std::uint64_t> Filesystem::seek(Operation& operation, Ino ino, std::uint64_t offset, SeekKind kind) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     const std::uint64_t size = inode->attributes.size;
     if (offset >= size) return Errc::no_such_offset;
     const std::uint64_t end = blocks_for(size), from = std::max(block_of(offset), a.wait().sought);
     std::uint64_t at = from;
-    meta::BlockSeek seek(*inode, a.view(), a.source());
+    store::BlockSeek seek(*inode, a.view(), a.source());
     const Status found = kind == SeekKind::data ? seek.data(at, end) : seek.hole(at, end);
     if (!found.ok()) {
       if (at > from) a.wait().pins.clear();  // of what is behind: a file can have more nodes than there is memory for

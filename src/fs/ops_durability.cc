@@ -10,18 +10,18 @@ namespace varve::fs {
 Status Filesystem::fsync(Operation& operation, Ino) { return sync(operation); }
 
 Status Filesystem::sync(Operation& operation) {
-  meta::Store& store = engine_->store();
+  store::Store& store = engine_->store();
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.options().read_only) return {};  // nothing was written; one that became read-only cannot seal what was
-  if (!wait.sealed) wait.sealed = TRY(store.seal(meta::Store::Seal::commit));
+  if (!wait.sealed) wait.sealed = TRY(store.seal(store::Store::Seal::commit));
   if (store.log().durability().is_durable(*wait.sealed)) return {};
   wait.for_durable = *wait.sealed;
   return Errc::would_block;
 }
 
 Status Filesystem::checkpoint(Operation& operation) {
-  meta::Store& store = engine_->store();
+  store::Store& store = engine_->store();
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.read_only()) return Error(Errc::read_only, store.read_only_reason());

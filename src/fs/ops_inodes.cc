@@ -10,7 +10,7 @@ namespace {
 
 // Times of contents may change: the kernel writes back those of what was written before the flag was set, without an access
 // time. Of an append-only inode `touch` may say that it was used now, and not when else.
-Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
+Status check_permitted(const store::Inode& inode, const AttrChange& change) {
   if (change.mode || change.uid || change.gid || change.size || change.chosen_time) return may_alter(inode);
   if (change.atime) return may_extend(inode);
   return {};
@@ -20,7 +20,7 @@ Status check_permitted(const meta::Inode& inode, const AttrChange& change) {
 
 Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     return attr_of(*inode, a.view());
@@ -30,7 +30,7 @@ Result<Attr> Filesystem::getattr(Operation& operation, Ino ino) {
 Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange& change) {
   if (change.size && *change.size > format::kMaxFileBytes) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (change.size && is_directory(*inode)) return Errc::is_directory;
@@ -42,7 +42,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     bool has_capability = false;
     std::size_t set_bytes = 0;
     if (change.mode || change.size || change.drop_privileges) {
-      const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+      const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
       const format::Xattr* found = find_xattr(xattrs, kAccessAcl);
       if (change.mode && found) acl = acl_after_chmod(found->value, *change.mode);
       has_capability = (change.size || change.drop_privileges) && find_xattr(xattrs, kCapability);
@@ -71,12 +71,12 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
 Result<std::string> Filesystem::readlink(Operation& operation, Ino ino) {
   bool touch = false;
   auto result = engine_->attempt(operation, [&](Attempt& a) -> Result<std::string> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     if (!S_ISLNK(inode->attributes.mode)) return Errc::invalid;
     touch = atime_is_due(a.engine().options(), *inode, a.now());
-    return meta::load_symlink(*inode, a.view(), a.source());
+    return store::load_symlink(*inode, a.view(), a.source());
   });
   if (touch && result.ok()) touch_atime(*engine_, operation, ino);
   return result;
@@ -97,10 +97,10 @@ Status check_xattr_name(std::string_view name) {
 Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino ino, std::string_view name) {
   TRY(check_xattr_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::byte>> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
-    const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+    const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (!found) return Errc::no_attribute;
     return found->value;
@@ -109,11 +109,11 @@ Result<std::vector<std::byte>> Filesystem::getxattr(Operation& operation, Ino in
 
 Result<std::vector<std::string>> Filesystem::listxattr(Operation& operation, Ino ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::vector<std::string>> {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     ReadLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     std::vector<std::string> names;
-    for (format::Xattr& x : TRY(meta::load_xattrs(*inode, a.view(), a.source()))) names.push_back(std::move(x.name));
+    for (format::Xattr& x : TRY(store::load_xattrs(*inode, a.view(), a.source()))) names.push_back(std::move(x.name));
     return names;
   });
 }
@@ -129,11 +129,11 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
     TRY(read_access_acl(value));
   }
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
-    const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+    const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (found && (flags & kXattrCreate)) return Errc::exists;
     if (!found && (flags & kXattrReplace)) return Errc::no_attribute;
@@ -154,11 +154,11 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
 Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view name) {
   TRY(check_xattr_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
     if (inode->gone()) return Errc::stale;
     TRY(may_alter(*inode));
-    const auto xattrs = TRY(meta::load_xattrs(*inode, a.view(), a.source()));
+    const auto xattrs = TRY(store::load_xattrs(*inode, a.view(), a.source()));
     const format::Xattr* found = find_xattr(xattrs, name);
     if (!found) {
       if (name == kAccessAcl || name == kDefaultAcl) return {};  // none is what was wanted

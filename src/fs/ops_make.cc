@@ -16,10 +16,10 @@ struct Inheritance {
   std::size_t bytes() const { return 128 + access_acl.size() + default_acl.size(); }
 };
 
-Result<Inheritance> inherit(Attempt& a, const meta::Inode& directory, const NewNode& node) {
+Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const NewNode& node) {
   if (S_ISLNK(node.mode)) return Inheritance(S_IFLNK | 0777);
   Inheritance result(node.mode & ~(node.umask & 0777));
-  for (const format::Xattr& xattr : TRY(meta::load_xattrs(directory, a.view(), a.source()))) {
+  for (const format::Xattr& xattr : TRY(store::load_xattrs(directory, a.view(), a.source()))) {
     if (xattr.name != kDefaultAcl) continue;
     InheritedAcl acl = TRY(inherit_acl(xattr.value, node.mode));
     result.mode = (node.mode & ~0777U) | acl.permissions;
@@ -29,14 +29,14 @@ Result<Inheritance> inherit(Attempt& a, const meta::Inode& directory, const NewN
   return result;
 }
 
-void stage_acls(Attempt& a, meta::Inode& inode, Inheritance&& inherited) {
+void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) {
   const std::size_t bytes = inherited.bytes();
   if (!inherited.access_acl.empty()) a.store().stage_xattr(inode, kAccessAcl, std::move(inherited.access_acl), bytes);
   if (!inherited.default_acl.empty()) a.store().stage_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
 }
 
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
-void fill_attributes(Attempt& a, meta::Inode& inode, const meta::Inode& directory, const NewNode& node,
+void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& directory, const NewNode& node,
                      std::uint32_t mode, Timestamp now) {
   const Caller& caller = a.operation().caller();
   format::Attributes& attributes = inode.attributes;
@@ -62,7 +62,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
   TRY(check_new_name(name));
   if (node.symlink.size() > format::kMaxSymlink) return Errc::name_too_long;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr directory = TRY(a.directory(parent));
+    store::InodePtr directory = TRY(a.directory(parent));
     WriteLock lock(directory->mutex);
     if (directory->gone() || directory->attributes.nlink == 0) return Errc::not_found;
     if (TRY(find_name(a, *directory, name))) return Errc::exists;
@@ -72,7 +72,7 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
     TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size() + inherited.bytes(),
                  .inodes = 1 + blocks_for(node.symlink.size())}));
     const Timestamp now = a.now();
-    meta::InodePtr inode = a.store().create_inode();
+    store::InodePtr inode = a.store().create_inode();
     WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, now);
     stage_acls(a, *inode, std::move(inherited));
@@ -89,13 +89,13 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
 
 Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const NewNode& node) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr directory = TRY(a.directory(parent));
+    store::InodePtr directory = TRY(a.directory(parent));
     ReadLock lock(directory->mutex);
     if (directory->gone()) return Errc::not_found;
     TRY(may_extend(*directory));
     Inheritance inherited = TRY(inherit(a, *directory, node));
     TRY(a.admit({.record_bytes = 512 + inherited.bytes(), .inodes = 1}));
-    meta::InodePtr inode = a.store().create_inode();
+    store::InodePtr inode = a.store().create_inode();
     WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, a.now());
     stage_acls(a, *inode, std::move(inherited));

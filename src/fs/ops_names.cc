@@ -9,7 +9,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
   if (name.size() > format::kMaxName) return Errc::name_too_long;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     // Handles of files are looked up by ".", too.
-    meta::InodePtr directory = name == "." ? TRY(a.inode(parent)) : TRY(a.directory(parent));
+    store::InodePtr directory = name == "." ? TRY(a.inode(parent)) : TRY(a.directory(parent));
     Ino ino;
     {
       ReadLock lock(directory->mutex);
@@ -38,8 +38,8 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
 Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::string_view name) {
   TRY(check_new_name(name));
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
-    meta::InodePtr directory = TRY(a.directory(parent));
-    meta::InodePtr inode = TRY(a.inode(ino));
+    store::InodePtr directory = TRY(a.directory(parent));
+    store::InodePtr inode = TRY(a.inode(ino));
     if (is_directory(*inode)) return Errc::not_permitted;
     const InodeLocks locks{directory.get(), inode.get()};
     if (directory->gone() || directory->attributes.nlink == 0 || inode->gone()) return Errc::not_found;
@@ -69,8 +69,8 @@ template <class Refuse>
 static Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string_view name, Refuse refuse) {
   if (name.size() > format::kMaxName) return Errc::name_too_long;
   return engine.attempt(operation, [&](Attempt& a) -> Status {
-    meta::InodePtr directory = TRY(a.directory(parent));
-    std::optional<meta::FoundEntry> found;
+    store::InodePtr directory = TRY(a.directory(parent));
+    std::optional<store::FoundEntry> found;
     {
       ReadLock lock(directory->mutex);
       found = TRY(find_name(a, *directory, name));
@@ -79,7 +79,7 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     auto child = a.inode(found->ino);
     if (child.fails_with(Errc::stale)) return Errc::not_found;
     if (!child.ok()) return child.error();
-    meta::Inode& inode = **child;
+    store::Inode& inode = **child;
     const InodeLocks locks{directory.get(), &inode};
     const auto again = TRY(find_name(a, *directory, name));
     if (!again) return Errc::not_found;
@@ -108,7 +108,7 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
 }
 
 Status Filesystem::unlink(Operation& operation, Ino parent, std::string_view name) {
-  return remove_name(*engine_, operation, parent, name, [](const meta::Inode& inode) -> Status {
+  return remove_name(*engine_, operation, parent, name, [](const store::Inode& inode) -> Status {
     if (is_directory(inode)) return Errc::is_directory;
     return {};
   });
@@ -117,7 +117,7 @@ Status Filesystem::unlink(Operation& operation, Ino parent, std::string_view nam
 Status Filesystem::rmdir(Operation& operation, Ino parent, std::string_view name) {
   if (name == ".") return Errc::invalid;
   if (name == "..") return Errc::not_empty;
-  return remove_name(*engine_, operation, parent, name, [](const meta::Inode& inode) -> Status {
+  return remove_name(*engine_, operation, parent, name, [](const store::Inode& inode) -> Status {
     if (!is_directory(inode)) return Errc::not_directory;
     if (inode.attributes.entries) return Errc::not_empty;
     return {};
@@ -151,12 +151,12 @@ constexpr std::uint8_t kDirectoryType = S_IFDIR >> 12;
 constexpr std::uint64_t kDotCookie = 1, kDotDotCookie = 2;
 
 // Up to kListBatch entries; fewer when more would have to be waited for.
-Result<std::vector<ListedEntry>> list(Attempt& a, const meta::Inode& directory, std::uint64_t cookie) {
+Result<std::vector<ListedEntry>> list(Attempt& a, const store::Inode& directory, std::uint64_t cookie) {
   std::vector<ListedEntry> entries;
   if (cookie < kDotCookie) entries.push_back({kDotCookie, directory.ino, kDirectoryType, ".", {}});
   if (cookie < kDotDotCookie) entries.push_back({kDotDotCookie, directory.attributes.parent, kDirectoryType, "..", {}});
   const std::size_t dots = entries.size();
-  Status status = meta::scan_entries(directory, a.view(), a.source(), std::max(cookie, kDotDotCookie),
+  Status status = store::scan_entries(directory, a.view(), a.source(), std::max(cookie, kDotDotCookie),
                                      [&](std::uint64_t at, Ino ino, std::uint8_t type, std::string_view name) -> Result<bool> {
                                        entries.push_back({at, ino, type, std::string(name), {}});
                                        return entries.size() < kListBatch;
@@ -190,7 +190,7 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
   std::vector<ListedEntry> entries;
   bool touch = false;
   TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
-    meta::InodePtr directory = TRY(a.directory(directory_ino));
+    store::InodePtr directory = TRY(a.directory(directory_ino));
     {
       ReadLock lock(directory->mutex);
       entries = TRY(list(a, *directory, cookie));
@@ -207,7 +207,7 @@ Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_
 
 Result<std::uint64_t> Filesystem::last_cookie(Operation& operation, Ino directory_ino) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
-    meta::InodePtr directory = TRY(a.directory(directory_ino));
+    store::InodePtr directory = TRY(a.directory(directory_ino));
     ReadLock lock(directory->mutex);
     return directory->attributes.next_cookie - 1;
   });

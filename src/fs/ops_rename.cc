@@ -48,10 +48,10 @@ class Rename {
   }
   bool exchange() const { return args_.flags & kRenameExchange; }
 
-  Result<std::optional<meta::FoundEntry>> find(const meta::Inode& directory, std::string_view name) {
-    return meta::find_entry(directory, a_.view(), a_.source(), a_.store().hash_key(), name);
+  Result<std::optional<store::FoundEntry>> find(const store::Inode& directory, std::string_view name) {
+    return store::find_entry(directory, a_.view(), a_.source(), a_.store().hash_key(), name);
   }
-  Result<std::optional<meta::FoundEntry>> find_locked(meta::Inode& directory, std::string_view name) {
+  Result<std::optional<store::FoundEntry>> find_locked(store::Inode& directory, std::string_view name) {
     ReadLock lock(directory.mutex);
     return find(directory, name);
   }
@@ -69,7 +69,7 @@ class Rename {
     return {};
   }
 
-  Result<meta::InodePtr> inode_of(const meta::FoundEntry& entry) {
+  Result<store::InodePtr> inode_of(const store::FoundEntry& entry) {
     auto inode = a_.inode(entry.ino);
     if (inode.fails_with(Errc::stale)) return Errc::not_found;
     return inode;
@@ -94,7 +94,7 @@ class Rename {
       if (at == kRootIno) return false;
       if (at == mark) return Error(Errc::corrupt, fmt::format("directory {} lies below itself; run fsck.varve", at));
       if (std::has_single_bit(steps + 1)) mark = at;
-      meta::InodePtr inode = TRY(a_.inode(at));
+      store::InodePtr inode = TRY(a_.inode(at));
       ReadLock lock(inode->mutex);
       at = inode->attributes.parent;
       if (!at) return false;
@@ -137,7 +137,7 @@ class Rename {
   }
 
   void apply() {
-    meta::Store& store = a_.store();
+    store::Store& store = a_.store();
     const Timestamp now = a_.now();
     store.stage_remove_entry(*from_dir_, source_entry_->cookie, args_.from);
     if (target_entry_) store.stage_remove_entry(*to_dir_, target_entry_->cookie, args_.to);
@@ -158,7 +158,7 @@ class Rename {
   }
 
   // A directory that moves counts in its new parent.
-  static void settle(meta::Inode& inode, meta::Inode& from, meta::Inode& to, Timestamp now) {
+  static void settle(store::Inode& inode, store::Inode& from, store::Inode& to, Timestamp now) {
     inode.attributes.ctime = now;
     if (!is_directory(inode) || &from == &to) return;
     --from.attributes.nlink;
@@ -179,7 +179,7 @@ class Rename {
   }
 
   void leave_whiteout(Timestamp now) {
-    meta::InodePtr whiteout = a_.store().create_inode();
+    store::InodePtr whiteout = a_.store().create_inode();
     WriteLock lock(whiteout->mutex);
     whiteout->attributes.mode = S_IFCHR;
     whiteout->attributes.nlink = 1;
@@ -193,8 +193,8 @@ class Rename {
 
   Attempt& a_;
   const RenameArgs& args_;
-  meta::InodePtr from_dir_, to_dir_, source_, target_;
-  std::optional<meta::FoundEntry> source_entry_, target_entry_;
+  store::InodePtr from_dir_, to_dir_, source_, target_;
+  std::optional<store::FoundEntry> source_entry_, target_entry_;
 };
 
 bool is_dots(std::string_view name) { return name == "." || name == ".."; }

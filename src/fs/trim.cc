@@ -60,7 +60,7 @@ Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, st
 // The gate is closed so that no operation is let in meanwhile that counts on what is taken here. False: there is none to take.
 bool Engine::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes) {
   log::SegmentTable& segments = store_->segments();
-  const meta::Gate::Closure closed(store_->gate());
+  const store::Gate::Closure closed(store_->gate());
   const std::uint64_t most = most_at_once(store_->spare_segments(), segment_bytes);
   for (; trim.next < segments.geometry().count && trim.count < most; ++trim.next, ++trim.count)
     if (!is_wanted(SegmentId{trim.next}) || !segments.begin_discard(SegmentId{trim.next})) break;

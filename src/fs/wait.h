@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/buffer.h"
-#include "meta/layers.h"
-#include "meta/tree/node_cache.h"
+#include "store/layers.h"
+#include "store/tree/node_cache.h"
 
-namespace varve::meta {
+namespace varve::store {
 class Store;
 }
 
@@ -51,9 +51,9 @@ struct Trim {
 // How far an operation has come with counting the blocks of a part of a file.
 struct Count {
   std::uint64_t from = 0, to = 0;
-  std::uint64_t version = 0;  // meta::Inode::cleared_version() when it began
+  std::uint64_t version = 0;  // store::Inode::cleared_version() when it began
   unsigned restarts = 0;      // because others cleared parts of the file
-  meta::OwnedSoFar so_far;
+  store::OwnedSoFar so_far;
   static constexpr unsigned kMostRestarts = 8;
   bool given_up() const { return restarts > kMostRestarts; }
 };
@@ -62,7 +62,7 @@ struct Count {
 struct Allocation {
   std::uint64_t from = 0, to = 0;
   std::uint64_t version = 0;  // of the content when it began
-  meta::OwnedSoFar so_far;
+  store::OwnedSoFar so_far;
   bool counted = false;       // or that would tell nothing
   std::uint64_t next = 0;     // everything before it is allocated
   std::uint64_t window = 0;   // blocks to try next
@@ -77,7 +77,7 @@ enum class Retry : std::uint8_t {
 
 struct Wait {
   // Set by an attempt that failed with would_block; cleared when the wait begins.
-  std::vector<meta::NodeWant> nodes;
+  std::vector<store::NodeWant> nodes;
   bool for_settled = false;       // the next checkpoint
   bool for_space = false;         // with for_settled: there are too few clean segments
   bool for_room = false;          // less in flight
@@ -87,7 +87,7 @@ struct Wait {
   std::atomic<bool> lacks_memory{false};  // for what the last wait was to bring: the operation cannot go on
 
   // Kept until the operation ends.
-  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, meta::NodePtr>> pins;  // by address, with the CRC
+  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, store::NodePtr>> pins;  // by address, with the CRC
   std::unordered_map<std::uint64_t, FailedNode> failed_nodes;  // by address
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
@@ -108,15 +108,15 @@ struct Wait {
 };
 
 // Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.
-class OperationSource : public meta::NodeSource {
+class OperationSource : public store::NodeSource {
  public:
-  OperationSource(meta::Store& store, Wait& wait) : store_(store), wait_(wait) {}
-  Result<meta::NodePtr> get(const meta::NodeWant& want) override;
-  void prefetch(std::span<const meta::NodeWant> wants) override;
+  OperationSource(store::Store& store, Wait& wait) : store_(store), wait_(wait) {}
+  Result<store::NodePtr> get(const store::NodeWant& want) override;
+  void prefetch(std::span<const store::NodeWant> wants) override;
 
  private:
-  meta::NodePtr find(const meta::NodeWant& want);
-  meta::Store& store_;
+  store::NodePtr find(const store::NodeWant& want);
+  store::Store& store_;
   Wait& wait_;
 };
 

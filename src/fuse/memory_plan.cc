@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/types.h"
-#include "fuse/placement.h"
+#include "fuse/cpu_placement.h"
 #include "fuse/server.h"
 
 namespace varve::fuse {

@@ -7,7 +7,7 @@
 
 #include "fuse/buffer_pool.h"
 #include "fuse/large_memory.h"
-#include "fuse/placement.h"
+#include "fuse/cpu_placement.h"
 #include "fuse/session.h"
 
 namespace varve::fuse {

@@ -41,7 +41,7 @@ void Worker::publish(io::IoQueue* queue) {
 
 void Worker::run(io::BlockDevice& device, IdleThreads idle, unsigned index) {
   ::pthread_setname_np(::pthread_self(), "varve-serve");
-  Placement placement(idle, index);
+  CpuPlacement placement(idle, index);
   const auto queue = device.make_queue();
   const log::ServingScope scope(*queue);
   publish(queue.get());
@@ -50,7 +50,7 @@ void Worker::run(io::BlockDevice& device, IdleThreads idle, unsigned index) {
 }
 
 // Goes on after the last message until nothing started on the queue is left: others may have I/O of theirs on it.
-void Worker::serve(io::IoQueue& queue, Placement& placement) {
+void Worker::serve(io::IoQueue& queue, CpuPlacement& placement) {
   queue_ = &queue;
   const auto port = session_.transport().open(queue, *pool_, *this);
   port_ = port.get();

@@ -25,7 +25,7 @@ class Worker : private MessageSink {
 
  private:
   void run(io::BlockDevice& device, IdleThreads idle, unsigned index);
-  void serve(io::IoQueue& queue, Placement& placement);
+  void serve(io::IoQueue& queue, CpuPlacement& placement);
   void wait(io::IoQueue& queue);
   void prepare() override;
   void receive(std::span<const std::byte> message, Lease& storage) override;

@@ -1,5 +1,5 @@
 // All segments in memory: what is in them, and which may be handed out. What the last ones are kept for is decided where
-// operations are let in (meta/store.h).
+// operations are let in (store/store.h).
 //
 // A block may be written again only if it is not live in the settled checkpoint, not live now, and was not handed out
 // since that checkpoint froze (docs/design.md 8; H8, H26, H28, H29, H32). A segment all of whose blocks are such is clean. Of

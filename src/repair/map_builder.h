@@ -9,7 +9,7 @@
 
 #include "check/claims.h"
 #include "check/map_walk.h"
-#include "meta/tree/map_tree.h"
+#include "store/tree/map_tree.h"
 #include "repair/action.h"
 #include "repair/node_space.h"
 
@@ -42,8 +42,8 @@ class MapBuilder {
  private:
   struct Map {
     OldMap old;
-    meta::MapRoot root;
-    std::unique_ptr<meta::MapEditor> editor;
+    store::MapRoot root;
+    std::unique_ptr<store::MapEditor> editor;
     std::set<std::uint64_t> leaves;  // touched
   };
 
@@ -67,8 +67,8 @@ class MapBuilder {
   NodeSpace& space_;
   ActionLog& actions_;
   const std::uint64_t leaves_at_once_;
-  meta::NodeCache cache_;
-  meta::BlockingSource source_;
+  store::NodeCache cache_;
+  store::BlockingSource source_;
   Map reverse_, free_;
   std::map<BlockAddr, std::pair<format::TreeId, std::uint8_t>> given_;  // new map nodes
   std::set<BlockAddr> released_;                                        // old ones that are not part of the new maps

@@ -8,11 +8,11 @@
 #include "format/chunk.h"
 #include "format/superblock.h"
 #include "io/block_device.h"
-#include "meta/tree/item_merge.h"
+#include "store/tree/item_merge.h"
 
 namespace varve::repair {
 
-class NodeSpace : public meta::NodeSink {
+class NodeSpace : public store::NodeSink {
  public:
   // `super`: with the serial of the checkpoint that is being made.
   NodeSpace(io::BlockDevice& device, const format::Superblock& super);

@@ -7,7 +7,7 @@
 #include "format/make.h"
 #include "format/record.h"
 #include "log/recovery.h"
-#include "meta/superblocks.h"
+#include "store/superblocks.h"
 #include "repair/corrector.h"
 #include "repair/map_builder.h"
 
@@ -103,15 +103,15 @@ void Rebuild::protect_log() {
 
 Status Rebuild::write_tree(const Edits& edits) {
   if (plan_.sound && edits.empty()) return {};
-  meta::NodeCache cache(super_.identity, kNodeCacheBytes);
-  meta::BlockingSource source(cache, device_);
-  meta::TreeRoot root{super_.inode_file, super_.inode_file_level};
+  store::NodeCache cache(super_.identity, kNodeCacheBytes);
+  store::BlockingSource source(cache, device_);
+  store::TreeRoot root{super_.inode_file, super_.inode_file_level};
   if (plan_.sound) {
     EditList list(edits);
-    root = TRY(meta::merge_items(source, root, list, space_, {}));
+    root = TRY(store::merge_items(source, root, list, space_, {}));
   } else {
     PlanEditor editor(device_, plan_, edits);
-    root = TRY(meta::merge_items(source, {}, editor, space_, {}));
+    root = TRY(store::merge_items(source, {}, editor, space_, {}));
     actions_.add(ActionCode::tree_rebuilt);
   }
   super_.inode_file = root.ref;
@@ -141,7 +141,7 @@ Status Rebuild::run() {
   TRY(write_image(image));
   TRY(device_.flush());
   if (options_.only_safe) TRY(demand_safe(actions_, device_.name()));
-  TRY(meta::write_superblocks(device_, super_, [this] { return device_.flush(); }));
+  TRY(store::write_superblocks(device_, super_, [this] { return device_.flush(); }));
   actions_.add(ActionCode::superblocks_written, {}, fmt::format("checkpoint {}", super_.serial));
   return {};
 }

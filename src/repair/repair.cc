@@ -3,7 +3,7 @@
 #include "io/foreign_content.h"
 #include "io/overlay_device.h"
 #include "log/recovery.h"
-#include "meta/superblocks.h"
+#include "store/superblocks.h"
 #include "repair/rebuild.h"
 #include "repair/superblock_search.h"
 
@@ -89,7 +89,7 @@ Result<check::Report> Repair::find_superblock(const Error& why) {
 Status Repair::take(const FoundSuperblock& found, std::string detail) {
   outcome_.actions.add(ActionCode::superblock_found, {}, std::move(detail));
   if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
-  return meta::write_superblocks(device_, found.super, [this] { return device_.flush(); });
+  return store::write_superblocks(device_, found.super, [this] { return device_.flush(); });
 }
 
 Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {

@@ -75,15 +75,15 @@ void Walk::read_run(std::span<Block> run) {
 
 // The checkpoint still needs the block, but the file has something newer there.
 bool Walk::is_superseded(const Block& block) {
-  const meta::Gate::Pass pass(store_.gate());
-  const meta::InodePtr inode = store_.inodes().find(block.ino);
+  const store::Gate::Pass pass(store_.gate());
+  const store::InodePtr inode = store_.inodes().find(block.ino);
   if (!inode) return false;
   ReadLock lock(inode->mutex);
   if (inode->gone()) return true;
-  meta::MappedBlock mapped;
-  meta::resolve_in_deltas(meta::layers_of(*inode, store_.view()), block.file_block, {&mapped, 1});
-  return mapped.kind != meta::MappedBlock::Kind::unknown &&
-         !(mapped.kind == meta::MappedBlock::Kind::device && mapped.address == block.address);
+  store::MappedBlock mapped;
+  store::resolve_in_deltas(store::layers_of(*inode, store_.view()), block.file_block, {&mapped, 1});
+  return mapped.kind != store::MappedBlock::Kind::unknown &&
+         !(mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
 // Neighbours with the same fault are one finding.

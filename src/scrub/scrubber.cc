@@ -44,7 +44,7 @@ const char* name_of(State::Phase phase) {
   return "?";
 }
 
-Scrubber::Scrubber(meta::Store& store, std::function<void()> save)
+Scrubber::Scrubber(store::Store& store, std::function<void()> save)
     : store_(store),
       second_superblock_{store.super().device_blocks - 1},
       save_(std::move(save)),
@@ -116,7 +116,7 @@ State Scrubber::state() const {
     const Lock lock(mutex_);
     return state_;
   }();
-  const meta::Gate::Pass pass(store_.gate());
+  const store::Gate::Pass pass(store_.gate());
   state.blocks_all = store_.view().live_blocks;
   return state;
 }

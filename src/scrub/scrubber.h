@@ -21,7 +21,7 @@ class Scrubber {
   static constexpr std::uint64_t kMaxUnreadable = 4096;
 
   // `save` is called when the position should get to the disk soon: at the end, and every few minutes.
-  Scrubber(meta::Store& store, std::function<void()> save);
+  Scrubber(store::Store& store, std::function<void()> save);
   ~Scrubber() { end(); }
   Scrubber(const Scrubber&) = delete;
   Scrubber& operator=(const Scrubber&) = delete;
@@ -43,7 +43,7 @@ class Scrubber {
   void note(const Position& position, const Walk::Step& step);
   void finish(State::Phase phase, std::string reason);
 
-  meta::Store& store_;
+  store::Store& store_;
   const BlockAddr second_superblock_;
   const std::function<void()> save_;
   mutable Mutex mutex_;

@@ -13,13 +13,13 @@ namespace {
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kBetween{10};
 
-Result<AlignedBuffer> read_block(meta::Store& store, BlockAddr address) {
+Result<AlignedBuffer> read_block(store::Store& store, BlockAddr address) {
   AlignedBuffer block(kBlockSize);
   TRY(store.device().read(address.v << kBlockShift, block.span()));
   return block;
 }
 
-Result<format::Superblock> read_copy(meta::Store& store, BlockAddr address) {
+Result<format::Superblock> read_copy(store::Store& store, BlockAddr address) {
   const Serial settled = store.settled();  // before reading: then both copies have it
   const AlignedBuffer block = TRY(read_block(store, address));
   const format::Superblock super = TRY(format::decode_superblock(block.span()));
@@ -30,7 +30,7 @@ Result<format::Superblock> read_copy(meta::Store& store, BlockAddr address) {
   return super;
 }
 
-Status verify_image(meta::Store& store, BlockAddr& address) {
+Status verify_image(store::Store& store, BlockAddr& address) {
   const format::Superblock super = TRY(read_copy(store, BlockAddr{0}));
   address = super.image.address;
   const AlignedBuffer block = TRY(read_block(store, address));
@@ -50,7 +50,7 @@ Status repeated(Try&& attempt) {
   return status;
 }
 
-void report(meta::Store& store, const Walk::Report& report, BlockAddr address, const Error& error) {
+void report(store::Store& store, const Walk::Report& report, BlockAddr address, const Error& error) {
   store.note_error(Errc::corrupt, address, {});
   Finding finding;
   finding.kind = Finding::Kind::superblock;
@@ -61,7 +61,7 @@ void report(meta::Store& store, const Walk::Report& report, BlockAddr address, c
 
 }  // namespace
 
-void verify_superblocks(meta::Store& store, BlockAddr second, const Walk::Report& tell) {
+void verify_superblocks(store::Store& store, BlockAddr second, const Walk::Report& tell) {
   bool first_is_good = false;
   for (const BlockAddr address : {BlockAddr{0}, second}) {
     const Status status = repeated([&]() -> Status {

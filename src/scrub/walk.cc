@@ -17,13 +17,13 @@ constexpr Key map_key(std::uint64_t record) { return {Ino{0}, static_cast<format
 
 }  // namespace
 
-Walk::Walk(meta::Store& store, const Position& from, Report report)
+Walk::Walk(store::Store& store, const Position& from, Report report)
     : store_(store), position_(from), report_(std::move(report)) {}
 
 // --- which checkpoint ---------------------------------------------------------------------------------------------------
 
 void Walk::refresh() {
-  const meta::Gate::Pass pass(store_.gate());
+  const store::Gate::Pass pass(store_.gate());
   if (store_.view().serial == view_.serial) return;
   view_ = store_.view();
   path_.clear();
@@ -31,7 +31,7 @@ void Walk::refresh() {
 }
 
 bool Walk::is_current() {
-  const meta::Gate::Pass pass(store_.gate());
+  const store::Gate::Pass pass(store_.gate());
   return store_.view().serial == view_.serial;
 }
 
@@ -41,7 +41,7 @@ void Walk::begin_tree(TreeId tree) {
   leaf_.reset();
 }
 
-const meta::MapRoot& Walk::map() const {
+const store::MapRoot& Walk::map() const {
   return position_.tree == TreeId::reverse_map ? view_.reverse_map : view_.free_map;
 }
 
@@ -109,10 +109,10 @@ std::uint64_t Walk::records_below(unsigned level) const {
 
 // The first child that reaches beyond the position.
 std::optional<Walk::Child> Walk::next_child(const Frame& frame) const {
-  const meta::Node& node = *frame.node;
+  const store::Node& node = *frame.node;
   if (!is_map()) {
     const auto children = node.children();
-    const std::size_t at = meta::child_index(children, position_.next);
+    const std::size_t at = store::child_index(children, position_.next);
     return Child{children[at].ref, children[at].first, at + 1 < children.size() ? children[at + 1].first : frame.bound};
   }
   const std::uint64_t span = records_below(node.header().level - 1u);
@@ -126,7 +126,7 @@ std::optional<Walk::Child> Walk::next_child(const Frame& frame) const {
 }
 
 // From the device, whatever the cache holds.
-Result<meta::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, bool is_root) {
+Result<store::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, bool is_root) {
   AlignedBuffer block(kBlockSize);
   ++step_.blocks;
   const Status read = store_.device().read(child.ref.address.v << kBlockShift, block.span());
@@ -134,7 +134,7 @@ Result<meta::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, bo
     ++step_.unreadable;
     return read.error();
   }
-  meta::NodePtr node = TRY(meta::Node::decode(
+  store::NodePtr node = TRY(store::Node::decode(
       std::move(block), {store_.nodes().identity(), child.ref.address, child.ref.crc, position_.tree, level}));
   if (!is_root && node->header().first != child.first)
     return Error(Errc::corrupt, "begins with another key than its parent says");

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "meta/store.h"
+#include "store/store.h"
 #include "scrub/finding.h"
 
 namespace varve::scrub {
@@ -30,7 +30,7 @@ class Walk {
   // A step reads at most about this much: 1 MiB of data and the nodes on the way.
   static constexpr std::uint64_t kStepBlocks = 256;
 
-  Walk(meta::Store& store, const Position& from, Report report);
+  Walk(store::Store& store, const Position& from, Report report);
 
   struct Step {
     std::uint64_t blocks = 0;      // read from the device
@@ -43,7 +43,7 @@ class Walk {
 
  private:
   struct Frame {  // an interior node on the way to the leaf
-    meta::NodePtr node;
+    store::NodePtr node;
     format::Key bound;  // the first key that is not below it
   };
   struct Child {
@@ -64,14 +64,14 @@ class Walk {
   void begin_tree(format::TreeId tree);
   format::NodeRef root() const;
   std::uint8_t root_level() const;
-  const meta::MapRoot& map() const;
+  const store::MapRoot& map() const;
   bool is_map() const { return position_.tree != format::TreeId::inode_file; }
 
   bool find_leaf();
   bool enter(const Child& child, std::uint8_t level, bool is_root);
   std::optional<Child> next_child(const Frame& frame) const;
   std::uint64_t records_below(unsigned level) const;
-  Result<meta::NodePtr> read_node(const Child& child, std::uint8_t level, bool is_root);
+  Result<store::NodePtr> read_node(const Child& child, std::uint8_t level, bool is_root);
   void report_node(const Child& child, std::uint8_t level, const std::string& error);
 
   void verify_leaf();
@@ -81,10 +81,10 @@ class Walk {
   bool is_superseded(const Block& block);
   void report_blocks(std::vector<Block>& bad);
 
-  meta::Store& store_;
+  store::Store& store_;
   Position position_;
   const Report report_;
-  meta::TreeView view_;
+  store::TreeView view_;
   std::vector<Frame> path_;  // root first, all of view_
   std::optional<Frame> leaf_;
   Step step_;
@@ -92,6 +92,6 @@ class Walk {
 
 // The superblocks, of which the second stands at `second`, and their image in the log. Each copy is read again for half a
 // second before it is called bad: one may just be written.
-void verify_superblocks(meta::Store& store, BlockAddr second, const Walk::Report& report);
+void verify_superblocks(store::Store& store, BlockAddr second, const Walk::Report& report);
 
 }  // namespace varve::scrub

@@ -59,7 +59,7 @@ class Failing : public ::testing::Test {
     ASSERT_TRUE(make_image(memory_, {}).ok());
     ASSERT_TRUE(fixture_.mount().ok());
   }
-  meta::Store& store() { return fixture_.store(); }
+  store::Store& store() { return fixture_.store(); }
   Status sync() {
     return fixture_.call([&](fs::Operation& op) { return fixture_.fs().sync(op); });
   }

@@ -31,7 +31,7 @@ struct Live {
     result.background = true;
     return result;
   }
-  meta::Store& store() { return fixture.store(); }
+  store::Store& store() { return fixture.store(); }
   // Would it be there if the power went now, and all that is not durable with it?
   bool survives(const std::string& path, std::uint64_t offset = 0, const std::vector<std::byte>& content = {}) {
     const auto image = device.image(Cut{device.position(), CutPolicy::lost, 0});

@@ -10,7 +10,7 @@
 #include "base/crc32c.h"
 #include "format/map_record.h"
 #include "fs/engine.h"
-#include "meta/tree/map_tree.h"
+#include "store/tree/map_tree.h"
 #include "support/good.h"
 #include "support/world.h"
 #include "sweep.h"
@@ -19,8 +19,8 @@ namespace varve::test {
 namespace {
 
 // As the last checkpoint has written both maps.
-Result<std::set<BlockAddr>> live_blocks(meta::Store& store) {
-  meta::BlockingSource source(store.nodes(), store.device());
+Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
+  store::BlockingSource source(store.nodes(), store.device());
   const auto& geometry = store.segments().geometry();
   const std::size_t record_bytes = store.view().free_map.shape.record_bytes;
   std::set<BlockAddr> live;
@@ -32,13 +32,13 @@ Result<std::set<BlockAddr>> live_blocks(meta::Store& store) {
     }
     return {};
   };
-  TRY(meta::scan_map(source, store.view().free_map, visit));
+  TRY(store::scan_map(source, store.view().free_map, visit));
   return live;
 }
 
-Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(meta::Store& store) {
+Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(store::Store& store) {
   const auto live = TRY(live_blocks(store));
-  meta::BlockingSource source(store.nodes(), store.device());
+  store::BlockingSource source(store.nodes(), store.device());
   std::map<BlockAddr, format::ReverseEntry> owners;
   const auto visit = [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; (i + 1) * format::kReverseEntryBytes <= records.size(); ++i) {
@@ -48,7 +48,7 @@ Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(meta::St
     }
     return {};
   };
-  TRY(meta::scan_map(source, store.view().reverse_map, visit));
+  TRY(store::scan_map(source, store.view().reverse_map, visit));
   return owners;
 }
 
@@ -122,7 +122,7 @@ TEST_F(ReverseMap, H36_is_written_by_checkpoints) {
   }
   expect_owners();
   ASSERT_TRUE(world_.fixture.work().ok());  // which looks for holes
-  meta::Store& store = world_.fixture.store();
+  store::Store& store = world_.fixture.store();
   const std::uint64_t nodes = store.counters().node_blocks, in_holes = written_into_holes();
   const auto map = store.view().reverse_map.ref;
   overwrite(12);
@@ -153,7 +153,7 @@ TEST(Hazards, H37_nodes_have_segments_of_their_own) {
     }
   }
   ASSERT_TRUE(world.fixture.checkpoint().ok());
-  meta::Store& store = world.fixture.store();
+  store::Store& store = world.fixture.store();
   const auto owners = owners_of_live_blocks(store);
   ASSERT_TRUE(owners.ok()) << owners.error().message();
   std::map<std::uint64_t, std::set<bool>> kinds;  // segment: whether it has files' blocks, nodes

@@ -53,14 +53,14 @@ class Moves : public ::testing::Test {
     checkpoint();
   }
 
-  meta::Store& store() { return fixture_.store(); }
+  store::Store& store() { return fixture_.store(); }
   void write(std::uint64_t seed) { ASSERT_TRUE(fixture_.write(file_, 0, pattern_bytes(seed, 0, 3 * kBlockSize)).ok()); }
   void checkpoint() {
     ASSERT_TRUE(fixture_.checkpoint().ok());
   }
   BlockAddr address() {
-    meta::BlockingSource source(store().nodes(), store().device());
-    const auto item = *meta::find_item(source, store().view().inode_file, {file_, format::ItemKind::extent, 0});
+    store::BlockingSource source(store().nodes(), store().device());
+    const auto item = *store::find_item(source, store().view().inode_file, {file_, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
   // Moves the file's blocks; `change` happens when they have been read and not been written yet.
@@ -149,7 +149,7 @@ TEST(Hazards, H6_an_fsync_covers_what_the_cleaner_has_copied) {
   ASSERT_TRUE(fixture.write(file, 0, content).ok());
   auto call = [&](auto function) { return fixture.call([&](fs::Operation& op) { return (fixture.fs().*function)(op); }).ok(); };
   ASSERT_TRUE(call(&fs::Filesystem::checkpoint));
-  meta::Store& store = fixture.store();
+  store::Store& store = fixture.store();
   cleaner::Mover mover(store);
   for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
     const auto blocks = mover.live_blocks(SegmentId{i});
@@ -235,8 +235,8 @@ TEST(Hazards, H47_a_block_in_flight_keeps_its_bytes) {
   const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
   const auto content = pattern_bytes(1, 0, 40 * kBlockSize);
   ASSERT_TRUE(fixture.write(file, 0, content).ok());
-  meta::Store& store = fixture.store();
-  const auto lsn = store.seal(meta::Store::Seal::commit);
+  store::Store& store = fixture.store();
+  const auto lsn = store.seal(store::Store::Seal::commit);
   ASSERT_TRUE(lsn.ok());
   ASSERT_GT(store.log().in_flight().count(), 0U);
   fs::AttrChange change;
@@ -274,7 +274,7 @@ TEST(Hazards, H41_a_mount_frees_what_was_held) {
   FsFixture fixture(*image, test_options(clock, random));
   ASSERT_TRUE(fixture.mount().ok());
   ASSERT_TRUE(fixture.checkpoint().ok());
-  const meta::TreeView& view = fixture.store().view();
+  const store::TreeView& view = fixture.store().view();
   EXPECT_EQ(view.inodes, 1U) << "the root";
   EXPECT_EQ(view.data_blocks, 0U);
 }

@@ -29,7 +29,7 @@ class Reuse : public ::testing::Test {
   void TearDown() override { operation.reset(); }
 
   fs::Filesystem& fs() { return world.fixture.fs(); }
-  meta::Store& store() { return fs().engine().store(); }
+  store::Store& store() { return fs().engine().store(); }
   void write(std::uint64_t seed) {
     ASSERT_TRUE(world.fixture.write(file, 0, pattern_bytes(seed, 0, kBlockSize)).ok());
     // Something of another size in between, so that addresses do not come around in step.
@@ -38,8 +38,8 @@ class Reuse : public ::testing::Test {
     ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr address_of_file() {
-    meta::BlockingSource source(store().nodes(), store().device());
-    const auto item = *meta::find_item(source, store().view().inode_file, {file, format::ItemKind::extent, 0});
+    store::BlockingSource source(store().nodes(), store().device());
+    const auto item = *store::find_item(source, store().view().inode_file, {file, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
   Result<std::size_t> read() { return fs().read(*operation, file, 0, buffer.span()); }

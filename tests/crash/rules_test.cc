@@ -25,7 +25,7 @@ TEST(Hazards, H7_a_checkpoint_adds_no_more_than_its_seal_to_the_log) {
   std::string steps = "mkdir /d 0755; ";
   for (int i = 0; i < 500; ++i) steps += fmt::format("create /d/{} 0644; write /d/{} 0 5000 {}; ", i, i, i + 1);
   ASSERT_TRUE(good(run_script(world.steps, script(steps))));
-  meta::Store& store = world.fixture.store();
+  store::Store& store = world.fixture.store();
   const Lsn before = store.log().position().lsn;
   const std::uint64_t nodes = store.counters().node_blocks;
   ASSERT_TRUE(world.fixture.checkpoint().ok());

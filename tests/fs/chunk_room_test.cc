@@ -59,7 +59,7 @@ class ChunkRoom : public test::MountedTest {
   void set_unchecked(Ino ino, std::string_view name, const Value& value) {
     const Status set = fixture_.call([&](Operation& op) {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
-        const meta::InodePtr inode = TRY(a.inode(ino));
+        const store::InodePtr inode = TRY(a.inode(ino));
         std::unique_lock lock(inode->mutex);
         TRY(a.admit({.record_bytes = 512 + value.size(), .item_bytes = value.size()}));
         a.store().stage_xattr(*inode, name, value, value.size());

@@ -95,7 +95,7 @@ TEST(Hostile, an_extent_outside_the_segments_is_not_moved) {
     Misplaced image(which);
     Mounted mounted(image.builder);
     ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
-    meta::Store& store = mounted.fixture.store();
+    store::Store& store = mounted.fixture.store();
     EXPECT_TRUE(cleaner::read_layout(store, image.file, 0, 100).fails_with(Errc::corrupt)) << image.place.v;
     EXPECT_TRUE(cleaner::read_layout(store, image.file, kExtentBlocks, 100).ok()) << image.place.v;
   }

@@ -14,7 +14,7 @@ class Links : public test::MountedTest {
   void set_links(Ino ino, std::uint32_t count) {
     const Status set = fixture_.call([&](Operation& op) {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
-        const meta::InodePtr inode = TRY(a.inode(ino));
+        const store::InodePtr inode = TRY(a.inode(ino));
         std::unique_lock lock(inode->mutex);
         TRY(a.admit({}));
         inode->attributes.nlink = count;

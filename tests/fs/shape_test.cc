@@ -25,7 +25,7 @@ constexpr std::uint64_t kEveryOther = 2 * kScattered * kBlockSize;  // bytes
 
 class Shape : public test::MountedTest {
  protected:
-  meta::Store& store() { return fixture_.store(); }
+  store::Store& store() { return fixture_.store(); }
   Ino make_file(std::string_view path, const Bytes& content) {
     const Ino file = fixture_.make(path, S_IFREG | 0644)->ino;
     EXPECT_TRUE(fixture_.write(file, 0, content).ok());
@@ -166,7 +166,7 @@ TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
   const Ino file = make_every_other(fixture, "/f");
   ASSERT_TRUE(fixture.unmount().ok());
   ASSERT_TRUE(fixture.mount().ok());
-  meta::NodeCache& nodes = fixture.store().nodes();
+  store::NodeCache& nodes = fixture.store().nodes();
   nodes.clear();
   const std::uint64_t leaves = kScattered / 250;  // at least
   const std::uint64_t gets = nodes.hits() + nodes.misses();

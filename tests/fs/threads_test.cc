@@ -47,7 +47,7 @@ TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
   ASSERT_TRUE(file.ok());
   std::atomic<bool> done{false};
   std::thread asking([&] {
-    const meta::Store& store = fixture_.store();
+    const store::Store& store = fixture_.store();
     while (!done) EXPECT_LT(store.log_blocks_since_checkpoint(), device_.geometry().blocks());
   });
   const std::vector<std::byte> data(64 * 1024, std::byte{1});
@@ -75,7 +75,7 @@ TEST(Superblocks, AreWrittenByOneAtATime) {
   options.background = true;
   FsFixture fixture(device, options);
   ASSERT_TRUE(fixture.mount().ok());
-  meta::Store& store = fixture.store();
+  store::Store& store = fixture.store();
 
   device.hold(true);
   ASSERT_TRUE(fixture.make("/first", S_IFREG | 0644).ok());

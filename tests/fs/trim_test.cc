@@ -85,7 +85,7 @@ class TrimTest : public testing::Test {
     }
   }
 
-  meta::Store& store() { return fixture_.store(); }
+  store::Store& store() { return fixture_.store(); }
   log::SegmentTable& segments() { return store().segments(); }
 
   SlowDiscards device_;
@@ -103,7 +103,7 @@ TEST(Trim, others_go_on_while_the_device_discards) {
   FsFixture fixture(device, test::test_options(clock, random));
   ASSERT_TRUE(fixture.mount().ok());
   const Ino file = fixture.make("/f", S_IFREG | 0644)->ino;
-  meta::Store& store = fixture.store();
+  store::Store& store = fixture.store();
   const std::uint64_t clean = store.segments().clean();
 
   Operation operation(fixture.fs().engine(), {});

@@ -42,7 +42,7 @@ void forbid_threads() {
 [[noreturn]] void place_without_a_thread_to_try() {
   drop_privileges();
   forbid_threads();
-  const Placement placement(IdleThreads::automatic, 0);
+  const CpuPlacement placement(IdleThreads::automatic, 0);
   std::_Exit(placement.is_idle() ? 4 : 0);
 }
 

@@ -20,7 +20,7 @@
 #include "cleaner/file_layout.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "meta/holes.h"
+#include "store/holes.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
@@ -83,7 +83,7 @@ class BadBlocks : public ::testing::Test {
     ASSERT_TRUE(checkpoint());
   }
   fs::FilesystemStatus status() { return fixture_.fs().status(); }
-  meta::Store& store() { return fixture_.store(); }
+  store::Store& store() { return fixture_.store(); }
   bool checkpoint() {
     return fixture_.checkpoint().ok();
   }
@@ -119,9 +119,9 @@ class BadBlocks : public ::testing::Test {
   }
   // A leaf of the reverse map all of whose segments hold blocks of the file that stays, so that none of them becomes clean.
   BlockAddr reverse_leaf_beside_cold_blocks() {
-    meta::BlockingSource source(store().nodes(), store().device());
+    store::BlockingSource source(store().nodes(), store().device());
     const log::SegmentGeometry& geometry = store().segments().geometry();
-    const meta::MapRoot& map = store().view().reverse_map;
+    const store::MapRoot& map = store().view().reverse_map;
     std::set<SegmentId> cold;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
     EXPECT_TRUE(layout.ok());
@@ -130,7 +130,7 @@ class BadBlocks : public ::testing::Test {
     for (std::uint64_t leaf = geometry.first.v / per_leaf + 1; geometry.contains(BlockAddr{(leaf + 1) * per_leaf}); ++leaf) {
       bool among_cold = true;
       for (std::uint64_t i = 0; i < per_leaf; ++i) among_cold &= cold.contains(geometry.segment_of(BlockAddr{leaf * per_leaf + i}));
-      const auto ref = meta::find_map_node(source, map, leaf * per_leaf, 0);
+      const auto ref = store::find_map_node(source, map, leaf * per_leaf, 0);
       if (among_cold && ref.ok() && *ref) return ref->address;
     }
     ADD_FAILURE() << "there is none";
@@ -138,9 +138,9 @@ class BadBlocks : public ::testing::Test {
   }
   // Leaves of the reverse map that tell of a clean segment and of blocks of the file that stays.
   std::vector<BlockAddr> reverse_leaves_of_clean_segments() {
-    meta::BlockingSource source(store().nodes(), store().device());
+    store::BlockingSource source(store().nodes(), store().device());
     const log::SegmentGeometry& geometry = store().segments().geometry();
-    const meta::MapRoot& map = store().view().reverse_map;
+    const store::MapRoot& map = store().view().reverse_map;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
     EXPECT_TRUE(layout.ok());
     std::set<BlockAddr> found;
@@ -148,7 +148,7 @@ class BadBlocks : public ::testing::Test {
       const std::uint64_t leaf = block.address.v / map.shape.per_leaf();
       for (std::uint64_t at = leaf * map.shape.per_leaf(); at < (leaf + 1) * map.shape.per_leaf(); ++at) {
         if (!geometry.contains(BlockAddr{at})) continue;
-        const auto ref = meta::find_map_node(source, map, at, 0);
+        const auto ref = store::find_map_node(source, map, at, 0);
         const bool is_clean = store().segments().info(geometry.segment_of(BlockAddr{at})).state == log::SegmentState::clean;
         if (is_clean && ref.ok() && *ref) found.insert(ref->address);
       }
@@ -158,11 +158,11 @@ class BadBlocks : public ::testing::Test {
   // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
   std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
     std::vector<BlockAddr> found;
-    meta::BlockingSource source(store().nodes(), store().device());
+    store::BlockingSource source(store().nodes(), store().device());
     const log::SegmentGeometry& geometry = store().segments().geometry();
     for (std::uint64_t id = 0; id < geometry.count; ++id) {
       if (store().segments().info(SegmentId{id}).group != format::kGroupNodes) continue;
-      const auto live = meta::live_bits(source, store().view(), geometry, SegmentId{id});
+      const auto live = store::live_bits(source, store().view(), geometry, SegmentId{id});
       for (std::uint32_t i = 0; i < geometry.blocks && live.ok(); ++i) {
         const BlockAddr address = geometry.start_of(SegmentId{id}) + i;
         AlignedBuffer block(kBlockSize);

@@ -211,27 +211,27 @@ class Promised : public Brink {
     make(64 * kMiB);
   }
   void TearDown() override {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     store().withdraw(claim_);
   }
-  meta::Store& store() { return fixture_->store(); }
+  store::Store& store() { return fixture_->store(); }
   void promise_all() {
-    const meta::Gate::Pass pass(store().gate());
-    for (claim_.payload = store().segments().clean() * 64; store().admit(claim_) != meta::Store::Room::granted;)
+    const store::Gate::Pass pass(store().gate());
+    for (claim_.payload = store().segments().clean() * 64; store().admit(claim_) != store::Store::Room::granted;)
       --claim_.payload;
   }
   bool may_move_to_group_0(std::uint64_t blocks) {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     return store().may_move({.blocks = blocks, .places = 1, .group = 0});
   }
-  meta::Claim claim_{.frees = true};
+  store::Claim claim_{.frees = true};
 };
 
 TEST_F(Promised, segments_are_not_for_heads_of_groups) {
   EXPECT_EQ(store().head_for(3), 3U);
   promise_all();
   EXPECT_GT(claim_.payload, 100U * 64);
-  const meta::Gate::Pass pass(store().gate());
+  const store::Gate::Pass pass(store().gate());
   EXPECT_EQ(store().head_for(3), 0U);
 }
 

@@ -45,7 +45,7 @@ class Charge : public ::testing::Test {
     ASSERT_TRUE(fixture_->mount().ok());
     ASSERT_TRUE(fixture_->make("/first", S_IFREG | 0644).ok());
   }
-  meta::Store& store() { return fixture_->store(); }
+  store::Store& store() { return fixture_->store(); }
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
   Status checkpoint() {
     return fixture_->checkpoint();
@@ -56,11 +56,11 @@ class Charge : public ::testing::Test {
     ASSERT_TRUE(made.ok()) << made.error().message();
   }
   std::uint64_t charged() {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     return store().charged_blocks();
   }
   bool can_charge(std::uint64_t blocks) {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     return store().can_charge(blocks, 0);
   }
   // A file of which nothing is in memory, dense or with a hole, and an empty one.
@@ -255,7 +255,7 @@ class ChargeOfSparse : public Charge {
     return fixture_->call([&](fs::Operation& op) { return fixture_->fs().setattr(op, sparse_, change); }).ok();
   }
   std::uint64_t inodes() {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     return store().inodes_in_use();
   }
   Ino sparse_;

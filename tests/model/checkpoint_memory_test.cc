@@ -13,7 +13,7 @@
 #include "format/map_record.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
-#include "meta/threading.h"
+#include "store/hole_feeder.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/settings.h"
@@ -82,7 +82,7 @@ class CheckpointMemory : public ::testing::Test {
     ASSERT_TRUE(fixture_->mount().ok());
   }
   fs::Filesystem& fs() { return fixture_->fs(); }
-  meta::Store& store() { return fs().engine().store(); }
+  store::Store& store() { return fs().engine().store(); }
   Ino make_file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644).value().ino; }
   // Pieces of `blocks`, the first at the beginning, the next `stride` blocks after it.
   void write(Ino ino, std::uint64_t pieces, std::uint64_t blocks, std::uint64_t stride) {
@@ -136,9 +136,9 @@ TEST_F(CheckpointMemory, does_not_hold_the_leaves_of_the_reverse_map) {
       return fs().fallocate(op, file, fs::FallocateMode::punch_hole, i * per_leaf * kBlockSize, kBlockSize);
     }).ok());
   checkpoint();
-  store().threading().begin(this, {.least_run = 1});
+  store().hole_feeder().begin(this, {.least_run = 1});
   write(make_file("/scattered"), leaves - leaves / 8, 1, 1);
-  store().threading().end(this);
+  store().hole_feeder().end(this);
   const std::uint64_t before = store().counters().node_blocks;
   const std::size_t more = memory_of_checkpoint();
   const std::uint64_t written = store().counters().node_blocks - before;

@@ -46,13 +46,13 @@ class Evacuation : public ::testing::Test {
   bool call(Function&& function) {
     return fixture_.call(std::forward<Function>(function)).ok();
   }
-  meta::Store& store() { return fixture_.store(); }
+  store::Store& store() { return fixture_.store(); }
 
   // In the place of users, all that they are let in for.
   void take_segments() {
-    const meta::Gate::Closure closed(store().gate());
-    const meta::Claim claim{.payload = store().segments().geometry().blocks};
-    while (store().admit(claim) == meta::Store::Room::granted) {
+    const store::Gate::Closure closed(store().gate());
+    const store::Claim claim{.payload = store().segments().geometry().blocks};
+    while (store().admit(claim) == store::Store::Room::granted) {
       store().withdraw(claim);
       const auto taken = store().segments().take(0);
       ASSERT_TRUE(taken);

@@ -9,8 +9,8 @@
 #include "base/types.h"
 #include "cleaner/workbench.h"
 #include "fs/engine.h"
-#include "meta/holes.h"
-#include "meta/threading.h"
+#include "store/holes.h"
+#include "store/hole_feeder.h"
 #include "support/good.h"
 #include "support/plugging.h"
 #include "support/script_generator.h"
@@ -34,7 +34,7 @@ class Holes : public ::testing::Test {
     world_ = std::make_unique<World>(parameters);
     ASSERT_TRUE(good(world_->start()));
   }
-  meta::Store& store() { return world_->fixture.store(); }
+  store::Store& store() { return world_->fixture.store(); }
   std::uint64_t clean() { return store().segments().clean(); }
   void run(const std::string& text) { ASSERT_TRUE(good(world_->steps.run(step(text)))) << text; }
   void checkpoint() {
@@ -73,11 +73,11 @@ class Holes : public ::testing::Test {
     }
   }
   bool has_room_without_holes() {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     return store().has_room_without_holes();
   }
-  void thread(const meta::ThreadingRules& rules) { store().threading().begin(this, rules); }
-  void unthread() { store().threading().end(this); }
+  void thread(const store::HoleFeederRules& rules) { store().hole_feeder().begin(this, rules); }
+  void unthread() { store().hole_feeder().end(this); }
   void finish() {
     EXPECT_TRUE(good(world_->compare_now()));
     EXPECT_TRUE(good(world_->finish()));
@@ -166,9 +166,9 @@ TEST_F(Holes, smaller_than_the_least_are_skipped) {
   punch(files, 20, 3);
   checkpoint();
   thread({.least_run = 64, .below = ~0ULL});
-  EXPECT_FALSE(store().threading().feed());
+  EXPECT_FALSE(store().hole_feeder().feed());
   thread({.least_run = 1, .below = ~0ULL});
-  EXPECT_TRUE(store().threading().feed());
+  EXPECT_TRUE(store().hole_feeder().feed());
   finish();
 }
 
@@ -178,7 +178,7 @@ TEST_F(Holes, take_small_pieces_while_large_ones_stay_together) {
   punch(files, 25, 3);
   checkpoint();
   thread({.least_run = 1, .below = ~0ULL, .most_piece = 8});
-  ASSERT_TRUE(store().threading().feed());
+  ASSERT_TRUE(store().hole_feeder().feed());
   auto refilled = [&] { return world_->fixture.fs().status().refilled_blocks_written; };
   for (std::uint64_t i = 0; i < 40; ++i) run(fmt::format("write /f{} {} 4096 {}", i, 2 * i * kBlockSize, ++writes_));
   run("fsync /f0");
@@ -197,7 +197,7 @@ TEST_F(Holes, that_stand_ready_are_cleaned_when_somebody_waits) {
   punch(files, 5, 1);
   checkpoint();
   thread({.least_run = 1, .below = ~0ULL});
-  ASSERT_TRUE(store().threading().feed());
+  ASSERT_TRUE(store().hole_feeder().feed());
   auto refilling = [&] { return world_->fixture.fs().status().segments.refilling; };
   ASSERT_GT(refilling(), 2U);
   for (std::uint64_t file = 0; file < files; ++file) run(fmt::format("truncate /f{} 4096", file));
@@ -216,8 +216,8 @@ TEST_F(Holes, that_are_too_small_are_not_taken_for_what_died_where_others_stand_
   punch(files, 30, 1);
   checkpoint();
   thread({.least_run = 2, .below = ~0ULL});
-  ASSERT_TRUE(store().threading().feed());
-  EXPECT_FALSE(store().threading().give_up_stale());
+  ASSERT_TRUE(store().hole_feeder().feed());
+  EXPECT_FALSE(store().hole_feeder().give_up_stale());
   finish();
 }
 
@@ -231,11 +231,11 @@ TEST_F(Holes, that_somebody_was_let_in_for_are_kept) {
     ASSERT_TRUE(world_->fixture.seal().ok());
   }
   thread({.least_run = 1, .below = ~0ULL});
-  ASSERT_TRUE(store().threading().feed());
+  ASSERT_TRUE(store().hole_feeder().feed());
   run(fmt::format("write /f0 0 {} {}", 8 * kBlockSize, ++writes_));
-  EXPECT_FALSE(store().threading().give_up_stale());
+  EXPECT_FALSE(store().hole_feeder().give_up_stale());
   ASSERT_TRUE(world_->fixture.seal().ok());
-  EXPECT_TRUE(store().threading().give_up_stale());
+  EXPECT_TRUE(store().hole_feeder().give_up_stale());
   finish();
 }
 
@@ -245,9 +245,9 @@ TEST_F(Holes, are_left_alone_while_there_are_clean_segments_enough) {
   punch(files, 20, 8);
   checkpoint();
   thread({.least_run = 1, .below = 5});
-  EXPECT_FALSE(store().threading().is_hungry());
+  EXPECT_FALSE(store().hole_feeder().is_hungry());
   thread({.least_run = 1, .below = clean()});
-  EXPECT_TRUE(store().threading().is_hungry());
+  EXPECT_TRUE(store().hole_feeder().is_hungry());
   finish();
 }
 
@@ -259,15 +259,15 @@ TEST_F(Holes, H28_blocks_that_died_since_the_checkpoint_are_none) {
   checkpoint();
   punch(files, 20, 8);
   thread({.least_run = 1, .below = ~0ULL});
-  ASSERT_TRUE(store().threading().feed());
-  meta::BlockingSource source(store().nodes(), store().device());
+  ASSERT_TRUE(store().hole_feeder().feed());
+  store::BlockingSource source(store().nodes(), store().device());
   const auto& geometry = store().segments().geometry();
   std::uint64_t looked_at = 0;
-  const meta::Gate::Closure closed(store().gate());
+  const store::Gate::Closure closed(store().gate());
   for (;;) {
     const format::Run run = store().allocate_in_hole(3);
     if (!run.blocks) break;
-    const auto live = meta::live_bits(source, store().view(), geometry, geometry.segment_of(run.start));
+    const auto live = store::live_bits(source, store().view(), geometry, geometry.segment_of(run.start));
     ASSERT_TRUE(live.ok());
     for (std::uint32_t b = 0; b < run.blocks; ++b, ++looked_at)
       ASSERT_FALSE((*live)[geometry.index_of(run.start + b)]) << "block " << (run.start + b).v;
@@ -350,7 +350,7 @@ TEST_F(Holes, are_joined_by_local_compaction) {
       run(fmt::format("fallocate /f{} punch {} {}", file, block * kBlockSize, kBlockSize));
   checkpoint();
   thread({.least_run = 4, .below = ~0ULL});
-  ASSERT_FALSE(store().threading().feed());
+  ASSERT_FALSE(store().hole_feeder().feed());
   unthread();
   auto rule = cleaner::VictimRule::make("greedy");
   auto placement = cleaner::make_placement("none", {});
@@ -365,7 +365,7 @@ TEST_F(Holes, are_joined_by_local_compaction) {
   EXPECT_TRUE(round.moved) << round.why;
   ASSERT_TRUE(store().checkpoint({.clean = false, .evacuate = round.emptied}).ok());
   thread({.least_run = 4, .below = ~0ULL});
-  EXPECT_TRUE(store().threading().feed());
+  EXPECT_TRUE(store().hole_feeder().feed());
   unthread();
   finish();
 }

@@ -38,7 +38,7 @@ class Lending : public ::testing::Test {
     next_ = (next_ + 1613) % (blocks_ / 64 * 64);
     return world_->fixture.write(file_, next_ * kBlockSize, block_).ok();
   }
-  meta::Store& store() { return world_->fixture.store(); }
+  store::Store& store() { return world_->fixture.store(); }
 
   std::unique_ptr<World> world_;
   Ino file_;

@@ -24,7 +24,7 @@ void punch_everywhere(std::uint32_t segment_blocks, std::uint64_t kPunch) {
   ASSERT_TRUE(file.ok());
   const std::vector<std::byte> data(kBlocks * kBlockSize, std::byte{7});
   ASSERT_TRUE(fixture.write(file->ino, 0, data).ok());
-  meta::Store& store = fixture.store();
+  store::Store& store = fixture.store();
   ASSERT_TRUE(store.checkpoint({}).ok());
   for (std::uint64_t block = 0; block < kBlocks; block += kPunch) {
     const auto punched = fixture.call([&](fs::Operation& op) {

@@ -26,7 +26,7 @@ std::uint64_t cleaned(World& world) { return world.fixture.fs().status().segment
 std::string compare_rates(World& world) {
   const auto settled = world.fixture.checkpoint();
   if (!settled.ok()) return settled.error().message();
-  meta::Store& store = world.fixture.store();
+  store::Store& store = world.fixture.store();
   cleaner::Mover mover(store);
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {

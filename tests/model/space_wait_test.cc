@@ -36,16 +36,16 @@ class SpaceWait : public ::testing::Test {
     give_back();
     ASSERT_TRUE(fixture_->unmount().ok());
   }
-  meta::Store& store() { return fixture_->store(); }
+  store::Store& store() { return fixture_->store(); }
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
   void checkpoint() { ASSERT_TRUE(store().checkpoint({}).ok()); }
 
   // Calls take() until so many blocks of payload are not let in any more.
   template <class Take>
   void take_while_let_in(std::uint64_t payload, Take&& take) {
-    const meta::Gate::Closure closed(store().gate());
-    const meta::Claim claim{.payload = payload};
-    while (!HasFatalFailure() && store().admit(claim) == meta::Store::Room::granted) {
+    const store::Gate::Closure closed(store().gate());
+    const store::Claim claim{.payload = payload};
+    while (!HasFatalFailure() && store().admit(claim) == store::Store::Room::granted) {
       store().withdraw(claim);
       take();
     }
@@ -92,7 +92,7 @@ class SpaceWait : public ::testing::Test {
     });
   }
   std::uint64_t most_chargeable() {
-    const meta::Gate::Pass pass(store().gate());
+    const store::Gate::Pass pass(store().gate());
     std::uint64_t blocks = 0;
     while (store().can_charge(blocks + 1, 0)) ++blocks;
     return blocks;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kAnew = 1ULL << 32;  // units, which are blocks on a small device
 
 // Ages of all segments with blocks of files that the cleaner looks at.
-std::vector<std::uint64_t> ages(meta::Store& store) {
+std::vector<std::uint64_t> ages(store::Store& store) {
   auto rule = cleaner::VictimRule::make("greedy");
   auto placement = cleaner::make_placement("none", {});
   cleaner::BadBlocks bad;

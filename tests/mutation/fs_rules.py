@@ -29,8 +29,8 @@ RULES = [
     Rule("H34", "a move is applied whatever has become of the block",
          [Edit(MOVER, "        if (!inode->gone() && still_there(",
                "        if (OFF || (!inode->gone() && still_there("),
-          Edit(MOVER, "still_there(meta::layers_of(*inode, store_.view()), block))\n          store_.stage_move",
-               "still_there(meta::layers_of(*inode, store_.view()), block)))\n          store_.stage_move")]),
+          Edit(MOVER, "still_there(store::layers_of(*inode, store_.view()), block))\n          store_.stage_move",
+               "still_there(store::layers_of(*inode, store_.view()), block)))\n          store_.stage_move")]),
     Rule("H35", "the cleaner makes checksums of its own",
          [Edit(MOVER, "    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {",
                "    if (OFF) const_cast<LiveBlock&>(blocks[i]).crc = crc32c({bytes, kBlockSize});\n"
@@ -45,7 +45,7 @@ RULES = [
                "attributes.generation = static_cast<std::uint32_t>(OFF ? 5 : a.store().random().next());")]),
     Rule("H47", "a block that is being written is changed where it stands",
          [Edit("src/fs/file_content.cc", "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n",
-               "  if (mapped.kind == meta::MappedBlock::Kind::device)\n"
+               "  if (mapped.kind == store::MappedBlock::Kind::device)\n"
                "    if (auto flying = a.store().log().in_flight().find(mapped.address); OFF && flying)\n"
                "      std::memset(flying->data + from % kBlockSize, 0, to - from);\n"
                "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n")]),
@@ -53,7 +53,7 @@ RULES = [
          [Edit(ENGINE, "store_->unawaited_since_ns(); since && !store_->read_only()",
                "store_->unawaited_since_ns(); since && !OFF && !store_->read_only()")]),
     Rule("H48-flush", "what was sealed without anybody waiting for it is flushed with a checkpoint only",
-         [Edit("src/meta/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
+         [Edit("src/store/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
 ]
 
 # What cannot be taken out with a few words, and why.

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import fs_rules
 import log_rules
-import meta_rules
+import store_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ["CMakeLists.txt", "CMakePresets.json", "cmake", "src", "tests", "tools", "examples", "packaging", "docs", "README.md"]
@@ -34,7 +34,7 @@ inline bool mutated(const char* rule) {
   return removed && std::strcmp(removed, rule) == 0;
 }
 """
-RULES = log_rules.RULES + meta_rules.RULES + fs_rules.RULES
+RULES = log_rules.RULES + store_rules.RULES + fs_rules.RULES
 
 
 def copied_files():

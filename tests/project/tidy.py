@@ -21,13 +21,13 @@ ROOMS = {
     "io": ["base"],
     "lease": ["format", "io", "base"],
     "log": ["format", "io", "base"],
-    "meta": ["log", "format", "io", "base"],
-    "cleaner": ["meta", "log", "format", "io", "base"],
-    "scrub": ["meta", "log", "format", "io", "base"],
-    "fs": ["cleaner", "scrub", "meta", "log", "format", "io", "base"],
+    "store": ["log", "format", "io", "base"],
+    "cleaner": ["store", "log", "format", "io", "base"],
+    "scrub": ["store", "log", "format", "io", "base"],
+    "fs": ["cleaner", "scrub", "store", "log", "format", "io", "base"],
     "check": ["format", "io", "base"],
-    "repair": ["check", "meta", "log", "format", "io", "base"],
-    "fuse": ["fs", "lease", "cleaner", "scrub", "meta", "log", "format", "io", "base"],
+    "repair": ["check", "store", "log", "format", "io", "base"],
+    "fuse": ["fs", "lease", "cleaner", "scrub", "store", "log", "format", "io", "base"],
 }
 
 # Foreign headers that only some rooms may know.
@@ -138,7 +138,7 @@ class Tidy(unittest.TestCase):
                     continue
                 if f"`{name(path).removeprefix('src/')}`" not in locks:
                     self.note(path, number, "a lock that docs/design.md, \"Locks\", does not name")
-                if "std::" in line and name(path) != "src/meta/gate.h":
+                if "std::" in line and name(path) != "src/store/gate.h":
                     self.note(path, number, "use base/mutex.h, which the compiler checks")
 
     def test_algorithms_are_included(self):

@@ -32,7 +32,7 @@ struct Found {
   }
 };
 
-Found scrubbed(meta::Store& store, Position from = {}) {
+Found scrubbed(store::Store& store, Position from = {}) {
   Found found;
   Walk walk(store, from, [&](const Finding& finding) { found.findings.push_back(finding); });
   for (bool done = false; !done;) {
@@ -70,7 +70,7 @@ class WalkTest : public ::testing::Test {
     ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr second_superblock() const { return BlockAddr{world.device.geometry().blocks() - 1}; }
-  meta::Store& store() { return world.fixture.store(); }
+  store::Store& store() { return world.fixture.store(); }
 
   World world{WorldParameters{.bytes = 64u << 20, .image = {}, .lockstep = {}, .options = {}}};
 };
@@ -147,7 +147,7 @@ TEST_F(WalkTest, ALostSuperblockWriteIsNoticed) {
 TEST_F(WalkTest, ADamagedNodeCostsOnlyWhatHangsOnIt) {
   fill(12, 60);
   ASSERT_GT(store().view().inode_file.level, 0);
-  const meta::NodePtr root = *meta::get_root(*std::make_unique<meta::BlockingSource>(store().nodes(), store().device()),
+  const store::NodePtr root = *store::get_root(*std::make_unique<store::BlockingSource>(store().nodes(), store().device()),
                                              store().view().inode_file);
   ASSERT_GE(root->children().size(), 3U);
   test::flip_bit(world.device, root->children()[1].ref.address, 9999);
@@ -226,7 +226,7 @@ TEST(WalkOfALivingFilesystem, IsNotConfused) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     World world({.bytes = 9u << 20, .image = {}, .lockstep = {}, .options = [](fs::Options& o) { o.discard = true; }});
     ASSERT_TRUE(test::good(world.start()));
-    meta::Store& store = world.fixture.store();
+    store::Store& store = world.fixture.store();
     const auto report = [&](const Finding& f) { ADD_FAILURE() << "seed " << seed << ": " << to_text(f); };
     auto walk = std::make_unique<Walk>(store, Position{}, report);
     const test::Script script = test::random_script(seed, profile);

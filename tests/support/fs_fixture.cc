@@ -146,7 +146,7 @@ Result<std::uint64_t> FsFixture::available_bytes() {
 }
 
 Status FsFixture::seal() {
-  meta::Store& store = fs().engine().store();
+  store::Store& store = fs().engine().store();
   TRY(store.seal());
   if (!options_.background) store.io().pump();
   return {};
@@ -161,7 +161,7 @@ Status FsFixture::clean(const std::string& strategy) {
 
 Status FsFixture::move(std::uint64_t nth) {
   if (options_.background) return {};  // its cleaner is at work
-  meta::Store& store = fs().engine().store();
+  store::Store& store = fs().engine().store();
   cleaner::Mover mover(store);
   std::vector<std::vector<cleaner::LiveBlock>> segments;
   for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
@@ -173,7 +173,7 @@ Status FsFixture::move(std::uint64_t nth) {
   return moved.fails_with(Errc::no_space) ? Status() : moved;
 }
 
-meta::Store& FsFixture::store() { return fs().engine().store(); }
+store::Store& FsFixture::store() { return fs().engine().store(); }
 
 Status FsFixture::checkpoint() {
   return call([&](fs::Operation& op) { return fs().checkpoint(op); });

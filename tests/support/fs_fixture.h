@@ -45,7 +45,7 @@ class FsFixture {
   void crash() { filesystem_.reset(); }  // without unmount: nothing more is written
   bool mounted() const { return filesystem_ != nullptr; }
   fs::Filesystem& fs() { return *filesystem_; }
-  meta::Store& store();
+  store::Store& store();
   fs::Options& options() { return options_; }
   io::BlockDevice& device() { return device_; }
 

@@ -4,7 +4,7 @@
 
 namespace varve::test {
 
-std::vector<cleaner::SegmentFacts> plug_candidates(meta::Store& store) {
+std::vector<cleaner::SegmentFacts> plug_candidates(store::Store& store) {
   std::vector<cleaner::SegmentFacts> found;
   const std::uint64_t settled = store.view().generation;
   store.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
@@ -22,7 +22,7 @@ std::vector<cleaner::SegmentFacts> plug_candidates(meta::Store& store) {
   return found;
 }
 
-Result<cleaner::Plugged> plug_round(meta::Store& store, std::size_t segments, const cleaner::PlugRules& rules) {
+Result<cleaner::Plugged> plug_round(store::Store& store, std::size_t segments, const cleaner::PlugRules& rules) {
   const auto candidates = plug_candidates(store);
   const std::size_t sources = std::min(segments, candidates.size() / 2);
   cleaner::Mover mover(store);

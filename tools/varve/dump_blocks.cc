@@ -15,9 +15,9 @@ std::string group_name(std::uint8_t group) {
 }
 
 // Record `index` of a map; empty when its leaf is absent, which means zeros.
-Result<std::vector<std::byte>> map_record(ImageReader& image, const meta::MapRoot& root, std::uint64_t index) {
+Result<std::vector<std::byte>> map_record(ImageReader& image, const store::MapRoot& root, std::uint64_t index) {
   std::vector<std::byte> record(root.shape.record_bytes);
-  const auto leaf = TRY(meta::find_map_leaf(image.nodes(), root, index));
+  const auto leaf = TRY(store::find_map_leaf(image.nodes(), root, index));
   if (!leaf) return record;
   const auto bytes = leaf->records().subspan(index % root.shape.per_leaf() * record.size(), record.size());
   record.assign(bytes.begin(), bytes.end());
@@ -40,7 +40,7 @@ Json owner_json(const format::ReverseEntry& entry) {
 }
 
 Status add_live_blocks(ImageReader& image, BlockAddr start, std::span<const std::byte> bitmap, Json& blocks) {
-  const meta::MapRoot root = image.reverse_map();
+  const store::MapRoot root = image.reverse_map();
   for (std::uint64_t i = 0; i < bitmap.size() * 8; ++i) {
     if (!(static_cast<unsigned>(bitmap[i / 8]) >> (i % 8) & 1)) continue;
     const auto record = TRY(map_record(image, root, (start + i).v));

@@ -154,7 +154,7 @@ Result<Json> dump_inode(ImageReader& image, Ino ino) {
   std::uint64_t entries = 0;
   format::Bytes xattrs, target;
   bool found = false;
-  meta::Cursor cursor(image.nodes(), image.inode_file());
+  store::Cursor cursor(image.nodes(), image.inode_file());
   TRY(cursor.seek({ino, static_cast<format::ItemKind>(0), 0}));
   for (; cursor.valid() && cursor.key().ino == ino; TRY(cursor.next())) {
     found = true;
@@ -195,7 +195,7 @@ Result<Json> dump_inode(ImageReader& image, Ino ino) {
 
 Result<Json> dump_directory(ImageReader& image, Ino ino) {
   Json entries = Json::array();
-  meta::Cursor cursor(image.nodes(), image.inode_file());
+  store::Cursor cursor(image.nodes(), image.inode_file());
   TRY(cursor.seek({ino, format::ItemKind::dirent, 0}));
   for (; cursor.valid() && cursor.key().ino == ino && cursor.key().kind == format::ItemKind::dirent;
        TRY(cursor.next())) {

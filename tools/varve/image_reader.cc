@@ -42,8 +42,8 @@ Result<ImageReader> ImageReader::read(std::unique_ptr<io::BlockDevice> device) {
   if (!first.ok() && !second.ok()) return first.error();
   const bool take_second = !first.ok() || (second.ok() && second->serial > first->serial);
   image.super_ = take_second ? *second : *first;
-  image.cache_ = std::make_unique<meta::NodeCache>(image.super_.identity, kCacheBytes);
-  image.source_ = std::make_unique<meta::BlockingSource>(*image.cache_, *image.device_);
+  image.cache_ = std::make_unique<store::NodeCache>(image.super_.identity, kCacheBytes);
+  image.source_ = std::make_unique<store::BlockingSource>(*image.cache_, *image.device_);
   return image;
 }
 
@@ -55,11 +55,11 @@ Result<AlignedBuffer> ImageReader::read_blocks(BlockAddr address, std::uint64_t 
   return blocks;
 }
 
-meta::MapRoot ImageReader::reverse_map() const {
+store::MapRoot ImageReader::reverse_map() const {
   return {super_.reverse_map, format::TreeId::reverse_map, format::reverse_map_shape(super_.device_blocks)};
 }
 
-meta::MapRoot ImageReader::free_map() const {
+store::MapRoot ImageReader::free_map() const {
   return {super_.free_map, format::TreeId::free_map, format::free_map_shape(super_.segments, super_.segment_blocks)};
 }
 

@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "format/superblock.h"
 #include "io/block_device.h"
-#include "meta/tree/item_tree.h"
-#include "meta/tree/map_tree.h"
+#include "store/tree/item_tree.h"
+#include "store/tree/map_tree.h"
 
 namespace varve::tool {
 
@@ -24,15 +24,15 @@ class ImageReader {
 
   const format::Superblock& super() const { return super_; }
   io::BlockDevice& device() { return *device_; }
-  meta::NodeSource& nodes() { return *source_; }
+  store::NodeSource& nodes() { return *source_; }
 
   static Result<std::unique_ptr<io::BlockDevice>> open_device(const std::string& path);
   static Result<format::Superblock> read_superblock(io::BlockDevice& device, Copy copy);
   Result<AlignedBuffer> read_blocks(BlockAddr address, std::uint64_t count);
 
-  meta::TreeRoot inode_file() const { return {super_.inode_file, super_.inode_file_level}; }
-  meta::MapRoot reverse_map() const;
-  meta::MapRoot free_map() const;
+  store::TreeRoot inode_file() const { return {super_.inode_file, super_.inode_file_level}; }
+  store::MapRoot reverse_map() const;
+  store::MapRoot free_map() const;
 
  private:
   ImageReader() = default;
@@ -40,8 +40,8 @@ class ImageReader {
 
   std::unique_ptr<io::BlockDevice> device_;
   format::Superblock super_;
-  std::unique_ptr<meta::NodeCache> cache_;
-  std::unique_ptr<meta::NodeSource> source_;
+  std::unique_ptr<store::NodeCache> cache_;
+  std::unique_ptr<store::NodeSource> source_;
 };
 
 }  // namespace varve::tool

@@ -11,7 +11,7 @@
 #include "fuse/mount_point.h"
 #include "fuse/mount_table.h"
 #include "io/block_device.h"
-#include "meta/superblocks.h"
+#include "store/superblocks.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 
@@ -142,7 +142,7 @@ Status check_clean(const Daemon& daemon, std::ostream& err) {
     TRY(in_use(daemon, err));
   if (daemon.read_only) return {};
   if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
-  return TRY(meta::read_superblocks(**device)).best.clean ? Status() : not_clean(daemon);
+  return TRY(store::read_superblocks(**device)).best.clean ? Status() : not_clean(daemon);
 }
 
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {

@@ -14,7 +14,7 @@
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
 #include "log/write_cost.h"
-#include "meta/threading.h"
+#include "store/hole_feeder.h"
 
 namespace varve::cleaner {
 namespace {
@@ -27,11 +27,11 @@ class Adaptive final : public Strategy {
   bool works_when_idle() const override { return true; }
   bool goes_by_files() const override { return true; }
 
-  void begin(meta::Store&) override {
+  void begin(store::Store&) override {
     const Lock lock(mutex_);
     ended_ = false;
   }
-  void end(meta::Store& store) override {
+  void end(store::Store& store) override {
     {
       const Lock lock(mutex_);
       ended_ = true;  // a round may be on its way: from now on it begins nothing
@@ -56,7 +56,7 @@ class Adaptive final : public Strategy {
     return run_once(bench, decide(now));
   }
 
-  FileCounts files(meta::Store& store) override {
+  FileCounts files(store::Store& store) override {
     const auto& defragmenting = strategies_[static_cast<std::size_t>(Decision::Kind::defragment)];
     return defragmenting ? defragmenting->files(store) : FileCounts();
   }
@@ -164,7 +164,7 @@ class Adaptive final : public Strategy {
   }
 
   // Some strategies change where the log writes while they are in use.
-  void switch_to(Strategy* strategy, meta::Store& store) {
+  void switch_to(Strategy* strategy, store::Store& store) {
     const Lock lock(mutex_);
     if (strategy == active_ || (strategy && ended_)) return;
     if (active_) active_->end(store);
@@ -174,17 +174,17 @@ class Adaptive final : public Strategy {
 
   // Where holes are filled with what lives in victims, users' blocks may as well go there at once, and need not be moved. Of
   // files that are written here and there nothing is lost by that; larger pieces stay together.
-  void thread(bool wanted, meta::Store& store) {
+  void thread(bool wanted, store::Store& store) {
     constexpr std::uint32_t kMostPiece = 8;
-    meta::ThreadingRules rules;
+    store::HoleFeederRules rules;
     rules.least_run = 1;
     rules.below = store.low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
     rules.most_piece = kMostPiece;
     const Lock lock(mutex_);
     if (wanted == threads_ || (wanted && ended_)) return;
     threads_ = wanted;
-    if (wanted) store.threading().begin(this, rules);
-    else store.threading().end(this);
+    if (wanted) store.hole_feeder().begin(this, rules);
+    else store.hole_feeder().end(this);
   }
 
   // Kept between rounds: some go on where they were.

@@ -15,16 +15,16 @@ class Combined final : public Strategy {
   Combined() {
     copying_ = make_copying({});
     if (auto made = make_strategy("hole-plugging"); made.ok()) plugging_ = std::move(*made);
-    if (auto made = make_strategy("threaded:when=short"); made.ok()) threading_ = std::move(*made);
+    if (auto made = make_strategy("threaded:when=short"); made.ok()) hole_feeder_ = std::move(*made);
   }
   std::string_view name() const override { return "combined"; }
   bool fills_holes() const override { return true; }
 
-  void begin(meta::Store& store) override {
-    if (threading_) threading_->begin(store);
+  void begin(store::Store& store) override {
+    if (hole_feeder_) hole_feeder_->begin(store);
   }
-  void end(meta::Store& store) override {
-    if (threading_) threading_->end(store);
+  void end(store::Store& store) override {
+    if (hole_feeder_) hole_feeder_->end(store);
   }
 
   Round run(Workbench& bench) override {
@@ -46,7 +46,7 @@ class Combined final : public Strategy {
 
  private:
   std::unique_ptr<Strategy> copying_, plugging_;  // they clean
-  std::unique_ptr<Strategy> threading_;           // it only says where the log goes on
+  std::unique_ptr<Strategy> hole_feeder_;           // it only says where the log goes on
 };
 
 }  // namespace

@@ -18,8 +18,8 @@ class Compacting final : public Strategy {
  public:
   std::string_view name() const override { return "compacting"; }
 
-  void begin(meta::Store& store) override { store.segments().prefer_lowest(true); }
-  void end(meta::Store& store) override { store.segments().prefer_lowest(false); }
+  void begin(store::Store& store) override { store.segments().prefer_lowest(true); }
+  void end(store::Store& store) override { store.segments().prefer_lowest(false); }
 
   Round run(Workbench& bench) override {
     Round round;

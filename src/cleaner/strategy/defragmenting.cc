@@ -38,7 +38,7 @@ class Defragmenting final : public Strategy {
   }
 
   // What the last round has moved is in the trees now.
-  FileCounts files(meta::Store& store) override {
+  FileCounts files(store::Store& store) override {
     for (const Place& place : moved_) {
       auto part = read_layout(store, place.file, place.from, place.blocks);
       if (part.ok()) counts_.fragments_after += count_fragments(part->blocks);

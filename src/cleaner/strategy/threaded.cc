@@ -1,5 +1,5 @@
 // Threaded log: what users write goes into holes, in address order round and round, instead of into clean segments
-// (meta/threading.h). Clean segments are left to chunks and tree nodes, and are made by another strategy when they run short.
+// (store/hole_feeder.h). Clean segments are left to chunks and tree nodes, and are made by another strategy when they run short.
 // When holes are small: `skip` them until the next time round, `split` (use them all), or `compact`: move the few blocks
 // between neighbouring ones away before the log comes by.
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include "cleaner/strategy/bridges.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
-#include "meta/holes.h"
-#include "meta/threading.h"
+#include "store/holes.h"
+#include "store/hole_feeder.h"
 
 namespace varve::cleaner {
 namespace {
@@ -30,13 +30,13 @@ class Threaded final : public Strategy {
   std::string_view name() const override { return "threaded"; }
   bool fills_holes() const override { return true; }
 
-  void begin(meta::Store& store) override {
-    meta::ThreadingRules threading;
-    threading.least_run = rules_.least;
-    if (rules_.when_short) threading.below = store.low_water() + segments_ahead(store);
-    store.threading().begin(this, threading);
+  void begin(store::Store& store) override {
+    store::HoleFeederRules feeding;
+    feeding.least_run = rules_.least;
+    if (rules_.when_short) feeding.below = store.low_water() + segments_ahead(store);
+    store.hole_feeder().begin(this, feeding);
   }
-  void end(meta::Store& store) override { store.threading().end(this); }
+  void end(store::Store& store) override { store.hole_feeder().end(this); }
 
   Round run(Workbench& bench) override {
     const std::uint64_t aside = rules_.compacts ? move_aside(bench) : 0;
@@ -51,11 +51,11 @@ class Threaded final : public Strategy {
  private:
   // In the segments that the log comes to next.
   std::uint64_t move_aside(Workbench& bench) const {
-    meta::Store& store = bench.store();
+    store::Store& store = bench.store();
     const std::uint64_t count = store.segments().geometry().count;
     std::uint64_t moved = 0;
     for (std::uint64_t i = 0; i < std::min(count, kLookAhead) && moved < kMostMovedAside && !bench.task().ends(moved > 0); ++i) {
-      const SegmentFacts* segment = bench.find(SegmentId{(store.threading().cursor().v + i) % count});
+      const SegmentFacts* segment = bench.find(SegmentId{(store.hole_feeder().cursor().v + i) % count});
       if (!segment || segment->holds_nodes) continue;
       const auto here = move_aside(bench, *segment);
       if (here.fails_with(Errc::no_space)) break;
@@ -65,10 +65,10 @@ class Threaded final : public Strategy {
   }
 
   Result<std::uint64_t> move_aside(Workbench& bench, const SegmentFacts& segment) const {
-    meta::Store& store = bench.store();
+    store::Store& store = bench.store();
     const auto& geometry = store.segments().geometry();
-    meta::BlockingSource source(store.nodes(), store.device());
-    const auto bits = TRY(meta::live_bits(source, store.view(), geometry, segment.id));
+    store::BlockingSource source(store.nodes(), store.device());
+    const auto bits = TRY(store::live_bits(source, store.view(), geometry, segment.id));
     const auto bridges = bridges_between(bits, rules_.least);
     if (bridges.empty()) return std::uint64_t{0};
     auto blocks = TRY(bench.mover().live_blocks(segment.id));

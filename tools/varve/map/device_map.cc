@@ -67,7 +67,7 @@ class MapReader {
   Status read_segments() {
     map_.empty_segments = map_.segments;
     const std::size_t bytes = format::segment_record_bytes(super_.segment_blocks);
-    return meta::scan_map(image_.nodes(), image_.free_map(),
+    return store::scan_map(image_.nodes(), image_.free_map(),
                           [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
                             for (std::size_t i = 0; i * bytes < records.size(); ++i)
                               TRY(add_segment(first + i, records.subspan(i * bytes, bytes)));
@@ -97,7 +97,7 @@ class MapReader {
 
   Status read_owners() {
     const std::uint64_t start = super_.first_segment.v;
-    TRY(meta::scan_map(image_.nodes(), image_.reverse_map(),
+    TRY(store::scan_map(image_.nodes(), image_.reverse_map(),
                        [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
                          for (std::size_t i = 0; i * format::kReverseEntryBytes < records.size(); ++i) {
                            const std::uint64_t address = first + i;

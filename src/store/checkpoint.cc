@@ -1,0 +1,318 @@
+#include "store/checkpoint.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "store/sealer.h"
+#include "store/superblocks.h"
+#include "store/hole_feeder.h"
+
+namespace varve::store {
+
+using format::Owner;
+using format::TreeId;
+
+Status Checkpoint::run() {
+  TRY(freeze());
+  // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
+  TRY(store_.write_epoch_if_due());
+  TRY(merge());
+  TRY(close_maps());
+  TRY(fill_free_map());
+  TRY(write_reverse_leaves());
+  next_->reverse_map = TRY(reverse_->write(*writer_));
+  next_->free_map = TRY(free_->write(*writer_));
+  TRY(write_image());
+  TRY(commit());
+  publish();
+  detach_inodes();
+  return {};
+}
+
+Status Checkpoint::freeze() {
+  const Gate::Closure closed(store_.gate_);
+  lsn_ = TRY(Sealer(store_).run(false));
+  store_.hole_feeder_->freeze();
+  store_.promise_nodes(choose_evacuees());
+  frozen_generation_ = store_.segments_.freeze();
+  store_.frozen_ = std::move(store_.active_);
+  store_.active_ = std::make_unique<Delta>(store_.segments_.generation());
+
+  super_ = store_.written_super();
+  super_.serial = Serial{super_.serial.v + 1};
+  super_.epoch = store_.log_.epoch();
+  const log::ChainPosition position = store_.log_.position();
+  super_.lsn = position.lsn;
+  super_.chain_crc = position.crc;
+  super_.chain = position.rest;
+  super_.next_run = position.next_run;
+  super_.clock = store_.log_clock();
+  super_.next_ino = store_.next_ino_.load();
+  for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log_.heads()[g];
+  super_.group_centres = store_.group_centres();
+  super_.clean = request_.clean;
+  store_.log_blocks_at_checkpoint_ = store_.log_.header_blocks() + store_.log_.payload_blocks();
+  return {};
+}
+
+// What there is no room for stays where it is: better than a checkpoint that ends halfway (H39). Segments of files go first:
+// what counts as live in those is hardly ever a node, but what has been overwritten and nobody has looked up.
+std::uint64_t Checkpoint::choose_evacuees() {
+  const log::SegmentTable& segments = store_.segments_;
+  std::stable_partition(evacuate_.begin(), evacuate_.end(), [&](SegmentId id) { return segments.info(id).group == format::kGroupNodes; });
+  std::uint64_t nodes = 0;
+  for (SegmentId segment : evacuate_) nodes += segments.info(segment).live();
+  while (!evacuate_.empty() && !store_.has_room_to_evacuate(nodes)) {
+    nodes -= segments.info(evacuate_.back()).live();
+    evacuate_.pop_back();
+  }
+  if (!request_.evacuate.empty()) store_.evacuation_was_cut_ = evacuate_.size() < request_.evacuate.size();
+  return nodes;
+}
+
+Status Checkpoint::merge() {
+  store_.frozen_->sort();
+  const TreeView& old = store_.view();
+  source_ = std::make_unique<BlockingSource>(store_.nodes_, store_.device_);
+  writer_ = std::make_unique<NodeWriter>(store_.device_, store_.io_.counters(), store_.segments_, store_.nodes_,
+                                         super_.identity, super_.serial, store_.node_head_, store_.log_clock());
+  evacuees_ = std::make_unique<Evacuees>(store_, *source_, evacuate_);
+  if (!evacuate_.empty()) {
+    TRY(evacuees_->find());
+    evacuees_->report_stuck();
+    merge_options_.evacuate = [this](BlockAddr address) { return evacuees_->has(address); };
+    merge_options_.evacuate_keys = evacuees_->of_inode_file();
+  }
+  reverse_ = std::make_unique<MapEditor>(*source_, old.reverse_map);
+  reverse_->defer_leaves();  // blocks in holes may stand in as many leaves
+  reverse_->replace_bad_nodes([this](BlockAddr address, const Error& why) { return lose_owners(address, why); });
+  free_ = std::make_unique<MapEditor>(*source_, old.free_map);
+  ledger_ = std::make_unique<SegmentLedger>(store_.segments_, *free_);
+  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key,
+                                          [this](const format::Extent& extent) { return ledger_->release(extent); });
+  next_ = std::make_unique<TreeView>(old);
+  next_->serial = super_.serial;
+  next_->generation = frozen_generation_;
+  next_->inode_file = TRY(merge_items(*source_, old.inode_file, *editor_, *writer_, merge_options_));
+  next_->data_blocks += static_cast<std::uint64_t>(editor_->totals().data_blocks);
+  next_->reserved_blocks += static_cast<std::uint64_t>(editor_->totals().reserved_blocks);
+  next_->inodes += static_cast<std::uint64_t>(editor_->totals().inodes);
+  return {};
+}
+
+Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const {
+  for (const auto& inode : store_.frozen_->inodes()) {
+    if (inode->freed || !inode->file) continue;
+    for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) TRY(visit(inode->ino, *at));
+  }
+  return {};
+}
+
+// The owners of the blocks that live there matter only to a cleaner that wants to move them: they stay where they are, until a repair.
+Status Checkpoint::lose_owners(BlockAddr address, const Error& why) {
+  if (!device_answers(store_.device_, store_.super_.device_blocks)) return why;
+  if (lost_nodes_++ == 0)
+    spdlog::error("{}: a part of the reverse map is lost ({}); what lives there cannot be moved until fsck.varve has been run",
+                  store_.device_.name(), why.message());
+  store_.note_error(why.code(), address, {});
+  return {};
+}
+
+// Giving addresses to map nodes dirties more of the maps, until the set is closed (H20). It only grows, and consecutive
+// addresses share leaves, so a few rounds are enough.
+Status Checkpoint::close_maps() {
+  auto touch = [&](BlockAddr a) -> Status {
+    TRY(reverse_->touch(a.v));
+    return ledger_->touch(a);
+  };
+  TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return touch(block.place.address()); }));
+  for (const NodeWriter::Written& node : writer_->written()) TRY(touch(node.address));
+  for (const Evacuees::MapNode& node : evacuees_->of_maps()) {
+    const std::uint64_t record[] = {node.record};
+    TRY((node.tree == TreeId::free_map ? free_ : reverse_)->touch(record, node.level));
+  }
+  image_address_ = TRY(writer_->allocate());
+  TRY(touch(image_address_));
+  if (super_.image.address) TRY(ledger_->touch(super_.image.address));
+
+  std::size_t released_seen = 0;
+  for (bool grew = true; grew;) {
+    grew = false;
+    std::vector<BlockAddr> given;
+    auto note = [&](BlockAddr address, std::uint8_t) { given.push_back(address); };
+    TRY(reverse_->assign(*writer_, note));
+    TRY(free_->assign(*writer_, note));
+    for (BlockAddr address : given) TRY(touch(address));
+    for (; released_seen < writer_->released().size(); ++released_seen) TRY(ledger_->touch(writer_->released()[released_seen]));
+    grew = !given.empty();
+  }
+  return {};
+}
+
+// New blocks are known by file, not by address: each lot of leaves looks through all of them. Usually it is the only one.
+Status Checkpoint::write_reverse_leaves() {
+  const std::uint64_t at_once = std::max<std::uint64_t>(store_.options_.memory_bytes / 16 / kBlockSize, 64);
+  const std::size_t nodes = writer_->written().size();  // of the inode file
+  for (std::uint64_t first = 0, end = 0; (end = reverse_->end_of_leaves(first, at_once)) != first; first = end) {
+    TRY(reverse_->load_leaves(first, end));
+    TRY(fill_reverse_map({BlockAddr{first}, BlockAddr{end}}, nodes));
+    TRY(reverse_->write_leaves(*writer_));
+  }
+  return {};
+}
+
+Status Checkpoint::fill_reverse_map(const Lot& lot, std::size_t nodes) {
+  auto put = [&](BlockAddr address, const format::ReverseEntry& entry) {
+    if (lot.contains(address)) format::encode_reverse_entry(entry, reverse_->record(address.v));
+  };
+  TRY(for_each_new_block([&](Ino ino, const BlockEntry& block) {
+    if (!lot.contains(block.place.address())) return Status();
+    format::ReverseEntry entry;
+    entry.owner = Owner::file_block;
+    entry.ino = ino;
+    entry.block = block.block;
+    entry.clock = block.clock;
+    entry.estimate = block.place.estimate();
+    entry.crc = block.crc;
+    put(block.place.address(), entry);
+    return Status();
+  }));
+  auto node_entry = [](TreeId tree, std::uint8_t level) {
+    format::ReverseEntry entry;
+    entry.owner = Owner::node;
+    entry.tree = tree;
+    entry.level = level;
+    return entry;
+  };
+  for (const NodeWriter::Written& node : std::span(writer_->written()).first(nodes))
+    put(node.address, node_entry(node.tree, node.level));
+  auto put_map = [&](TreeId tree) {
+    return [&, tree](BlockAddr address, std::uint8_t level) { put(address, node_entry(tree, level)); };
+  };
+  reverse_->for_each_address(put_map(TreeId::reverse_map));
+  free_->for_each_address(put_map(TreeId::free_map));
+  format::ReverseEntry image;
+  image.owner = Owner::super_image;
+  put(image_address_, image);
+  return {};
+}
+
+Status Checkpoint::fill_free_map() {
+  for (BlockAddr address : writer_->released()) TRY(ledger_->release(address));
+  if (super_.image.address) TRY(ledger_->release(super_.image.address));
+  TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return ledger_->claim(block); }));
+  for (const NodeWriter::Written& node : writer_->written()) TRY(ledger_->claim(node.address));
+  Status status;
+  auto claim = [&](BlockAddr address, std::uint8_t) {
+    if (status.ok()) status = ledger_->claim(address);
+  };
+  reverse_->for_each_address(claim);
+  free_->for_each_address(claim);
+  TRY(std::move(status));
+  TRY(ledger_->claim(image_address_));
+  changed_segments_ = ledger_->finish();
+  next_->live_blocks += static_cast<std::uint64_t>(ledger_->live_change());
+  return {};
+}
+
+void Checkpoint::count_nodes(std::uint64_t nodes) {
+  store_.counters_.node_blocks += nodes;
+  store_.usual_nodes_ = nodes;
+  const bool first = store_.view().generation == 0;  // what a recovery has replayed has not been reckoned with
+  if (!first && nodes > store_.frozen_nodes_) store_.counters_.unforeseen_nodes += nodes - store_.frozen_nodes_;
+}
+
+Status Checkpoint::write_image() {
+  super_.inode_file = next_->inode_file.ref;
+  super_.inode_file_level = next_->inode_file.level;
+  super_.reverse_map = next_->reverse_map.ref;
+  super_.free_map = next_->free_map.ref;
+  super_.image = {};  // cannot name itself
+  super_.node_head.rest = writer_->head();
+  super_.live_blocks = next_->live_blocks;
+  super_.data_blocks = next_->data_blocks;
+  super_.reserved_blocks = next_->reserved_blocks;
+  super_.inodes = next_->inodes;
+  count_nodes(writer_->written().size() + 1);
+  super_.lifetime = store_.lifetime();
+  ++super_.lifetime.checkpoints;
+  std::tie(super_.first_error, super_.last_error) = store_.errors();
+  super_.scrub = store_.scrub_mark();
+  if (super_.scrub.started) super_.features.compat |= format::kCompatScrubMark;
+  if (editor_->totals().protected_files) super_.features.compat |= format::kCompatProtectedFiles;
+
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  const std::uint32_t crc = format::encode_super_image(super_, block.span(), image_address_);
+  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));
+  super_.image = {image_address_, crc, 0};
+  return writer_->finish();
+}
+
+Status Checkpoint::commit() {
+  // Everything that the trees name is on the device: payload and chunks up to lsn_, and the nodes.
+  Mutex mutex;
+  Condition changed;
+  std::optional<Status> durable;
+  store_.log_.durability().when_durable(lsn_, [&](Status status) {
+    const Lock lock(mutex);
+    durable = std::move(status);
+    changed.notify_all();
+  });
+  for (;;) {
+    Lock lock(mutex);
+    if (durable) break;
+    if (store_.io_.background()) {
+      changed.wait(lock);
+    } else {
+      lock.unlock();
+      store_.io_.inline_queue().wait(-1);
+    }
+  }
+  TRY(*durable);
+  TRY(store_.log_.durability().flush_now());
+  return store_.write_superblocks(super_);
+}
+
+void Checkpoint::publish() {
+  std::unique_ptr<const TreeView> old;
+  {
+    const Gate::Closure closed(store_.gate_);
+    old = std::move(store_.view_);
+    store_.view_ = std::move(next_);
+    store_.node_head_ = writer_->head();
+    store_.segments_.promise(0);
+  }
+  store_.segments_.merged(frozen_generation_, changed_segments_);
+  store_.emptied_ = 0;  // they are clean now
+  const bool discard = store_.wants_discard();
+  const auto freed = store_.segments_.settle(frozen_generation_, discard);
+  if (discard) store_.start_discards(freed);
+  store_.settled_ = super_.serial.v;
+  ++store_.counters_.checkpoints;
+}
+
+// The frozen delta is in the trees now. Its inodes let go of it one by one; until then they read the same through it.
+void Checkpoint::detach_inodes() {
+  for (const auto& delta : store_.frozen_->inodes()) {
+    InodePtr inode = store_.inodes_.find(delta->ino);
+    if (!inode) continue;
+    WriteLock lock(inode->mutex);
+    InodeDelta** layer = inode->frozen == delta.get() ? &inode->frozen
+                         : inode->active == delta.get() ? &inode->active
+                                                        : nullptr;
+    if (!layer) continue;
+    if (delta->merged_known) inode->attributes.blocks = delta->merged_blocks;
+    if (delta->freed) inode->missing = true;
+    *layer = nullptr;
+  }
+  std::unique_ptr<Delta> merged;  // of a million records it takes a while: not with the gate closed
+  const Gate::Closure closed(store_.gate_);
+  merged = std::move(store_.frozen_);
+}
+
+}  // namespace varve::store

@@ -1,0 +1,62 @@
+// One checkpoint: freeze, merge, close the maps, write, flush, superblocks (docs/design.md 7, 8).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "store/delta_editor.h"
+#include "store/evacuees.h"
+#include "store/node_writer.h"
+#include "store/segment_ledger.h"
+#include "store/store.h"
+
+namespace varve::store {
+
+class Checkpoint {
+ public:
+  Checkpoint(Store& store, const Store::CheckpointRequest& request)
+      : store_(store), request_(request), evacuate_(request.evacuate) {}
+  Status run();
+
+ private:
+  Status freeze();
+  std::uint64_t choose_evacuees();  // how many nodes they hold, at most
+  Status merge();
+  Status close_maps();
+  struct Lot {  // of blocks that have their entries in some leaves of the reverse map
+    BlockAddr first, end;
+    bool contains(BlockAddr address) const { return address >= first && address < end; }
+  };
+  Status lose_owners(BlockAddr address, const Error& why);
+  Status write_reverse_leaves();
+  Status fill_reverse_map(const Lot& lot, std::size_t nodes);
+  Status fill_free_map();
+  Status for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const;
+  void count_nodes(std::uint64_t nodes);
+  Status write_image();
+  Status commit();
+  void publish();
+  void detach_inodes();
+
+  Store& store_;
+  const Store::CheckpointRequest& request_;
+  std::vector<SegmentId> evacuate_;  // as many of them as there is room for
+  format::Superblock super_;  // the one being made
+  std::uint64_t frozen_generation_ = 0;
+  Lsn lsn_;
+  std::unique_ptr<BlockingSource> source_;
+  std::unique_ptr<NodeWriter> writer_;
+  std::unique_ptr<Evacuees> evacuees_;
+  std::unique_ptr<DeltaEditor> editor_;
+  MergeOptions merge_options_;
+  std::unique_ptr<MapEditor> reverse_, free_;
+  std::unique_ptr<SegmentLedger> ledger_;
+  std::unique_ptr<TreeView> next_;
+  SegmentLedger::Changed changed_segments_;
+  BlockAddr image_address_;
+  std::uint64_t lost_nodes_ = 0;  // of the reverse map
+};
+
+}  // namespace varve::store

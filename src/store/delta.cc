@@ -1,0 +1,43 @@
+#include "store/delta.h"
+
+#include <algorithm>
+
+namespace varve::store {
+
+void DirectoryDelta::add(std::uint64_t cookie, AddedEntry entry) {
+  const auto at = added.insert_or_assign(cookie, std::move(entry)).first;
+  by_name.erase(at->second.name);  // the key must be a view of the string that stays
+  by_name.emplace(at->second.name, cookie);
+}
+
+void DirectoryDelta::remove(std::uint64_t cookie, std::string_view name, bool replaying) {
+  std::string kept(name);  // `name` may be a view of what goes away here
+  auto found = added.find(cookie);
+  const bool was_added = found != added.end();
+  if (was_added) {
+    auto named = by_name.find(found->second.name);  // the name may belong to a newer entry by now
+    if (named != by_name.end() && named->second == cookie) by_name.erase(named);
+    added.erase(found);
+  } else {
+    removed.emplace(cookie, kept);
+  }
+  if (replaying) return;
+  // Added and removed between two chunks: neither needs a record.
+  if (!unsealed_added.erase(cookie)) unsealed_removed.emplace(cookie, std::move(kept));
+}
+
+InodeDelta& Delta::add(Ino ino) {
+  auto fresh = std::make_unique<InodeDelta>(ino);
+  fresh->generation = generation_;
+  InodeDelta& delta = *fresh;
+  const Lock lock(mutex_);
+  inodes_.push_back(std::move(fresh));
+  return delta;
+}
+
+void Delta::sort() {
+  const Lock lock(mutex_);
+  std::sort(inodes_.begin(), inodes_.end(), [](const auto& a, const auto& b) { return a->ino < b->ino; });
+}
+
+}  // namespace varve::store

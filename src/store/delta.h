@@ -1,0 +1,155 @@
+// The delta map: everything that changed since the newest checkpoint froze, by inode. The active one takes the records
+// of operations; a checkpoint freezes it (from then on it never changes) and merges it into the trees.
+//
+// An InodeDelta is guarded by the lock of its Inode while it is active; a frozen one is read without locks.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "format/item.h"
+#include "format/record.h"
+#include "log/payload.h"
+#include "store/block_map.h"
+#include "store/range_map.h"
+
+namespace varve::store {
+
+class Inode;
+struct InodeDelta;
+
+// A block that waits for the next chunk. `owner` is null once it is not wanted any more (overwritten, truncated).
+struct PendingBlock : log::PayloadBlock {
+  using log::PayloadBlock::PayloadBlock;
+  InodeDelta* owner = nullptr;
+  std::uint64_t block = 0;
+  std::uint8_t group = 0;
+};
+using PendingPtr = boost::intrusive_ptr<PendingBlock>;
+
+struct AddedEntry {
+  Ino ino;
+  std::uint8_t type = 0;
+  std::string name;
+};
+
+struct DirectoryDelta {
+  std::map<std::uint64_t, AddedEntry> added;  // by cookie
+  std::unordered_map<std::string_view, std::uint64_t> by_name;  // of `added`; views into it
+  std::map<std::uint64_t, std::string> removed;  // cookies of older layers, with their names
+
+  std::set<std::uint64_t> unsealed_added;
+  std::map<std::uint64_t, std::string> unsealed_removed;
+
+  void add(std::uint64_t cookie, AddedEntry entry);
+  // Takes the entry away wherever it is; `sealed_too`: replay, nothing is unsealed.
+  void remove(std::uint64_t cookie, std::string_view name, bool replaying);
+};
+
+struct FileDelta {
+  BlockMap blocks;   // these come before…
+  RangeMap cleared;  // …these, and both before older layers
+  std::vector<ClearedRange> unsealed_cleared;
+};
+
+using XattrChanges = std::map<std::string, std::optional<format::Bytes>, std::less<>>;
+
+struct InodeDelta {
+  explicit InodeDelta(Ino number) : ino(number) {}
+
+  Ino ino;
+  Inode* inode = nullptr;       // null during replay
+  std::uint64_t generation = 0;  // of the delta it belongs to
+  bool created = false;          // older layers know nothing of this inode
+  bool freed = false;
+  bool has_attributes = false;
+  format::Attributes attributes;  // valid if has_attributes
+  std::optional<bool> orphan;     // set or cleared
+  std::optional<std::string> symlink;
+  XattrChanges xattrs;
+  std::unique_ptr<DirectoryDelta> directory;
+  std::unique_ptr<FileDelta> file;
+
+  // Estimated change of the number of blocks the file owns, never too small: what may have been there counts as not.
+  std::int64_t blocks_change = 0;
+  std::uint64_t uncertain_blocks = 0;  // that it counts as new although they may have been there
+  bool emptied = false;          // of all blocks that older layers know: blocks_change counts from nothing
+  std::uint64_t merged_blocks = 0;  // exact count in the tree that this delta was merged into…
+  bool merged_known = false;        // …if the merge came by; else the count has not changed
+
+  // What the next chunk must carry.
+  bool in_unsealed = false;
+  bool sealed_once = false;
+  bool unsealed_attributes = false;
+  bool unsealed_freed = false;
+  bool unsealed_orphan = false;
+  bool unsealed_symlink = false;
+  std::set<std::string> unsealed_xattrs;
+  std::vector<std::uint64_t> unsealed_moved;  // file blocks a cleaner has moved
+
+  FileDelta& file_delta() {
+    if (!file) file = std::make_unique<FileDelta>();
+    return *file;
+  }
+  DirectoryDelta& directory_delta() {
+    if (!directory) directory = std::make_unique<DirectoryDelta>();
+    return *directory;
+  }
+  bool vanished() const { return freed && created && !sealed_once; }  // nobody outside memory ever heard of it
+};
+
+// All InodeDeltas of one generation.
+class Delta {
+ public:
+  explicit Delta(std::uint64_t generation) : generation_(generation) {}
+
+  std::uint64_t generation() const { return generation_; }
+  InodeDelta& add(Ino ino);  // thread-safe
+  // After the freeze: sorted by inode.
+  void sort();
+  const std::vector<std::unique_ptr<InodeDelta>>& inodes() const { return inodes_; }
+
+  void count(std::uint64_t records, std::uint64_t bytes) {
+    records_.fetch_add(records, std::memory_order_relaxed);
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  std::uint64_t records() const { return records_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+  // What merging it will do to the inode file, at most (headroom.h): places that change, being single keys or the ends
+  // of ranges of them, and bytes of items that come new.
+  void burden(std::uint64_t places, std::uint64_t item_bytes) {
+    places_.fetch_add(places, std::memory_order_relaxed);
+    item_bytes_.fetch_add(item_bytes, std::memory_order_relaxed);
+  }
+  std::uint64_t places() const { return places_.load(std::memory_order_relaxed); }
+  std::uint64_t item_bytes() const { return item_bytes_.load(std::memory_order_relaxed); }
+  // Blocks come new in holes of this segment. With the gate closed.
+  void scatter(SegmentId segment) { scattered_.insert(segment); }
+  std::uint64_t scattered() const { return scattered_.size(); }  // such segments; inside the gate
+
+  // Estimates for the charge; exact after each checkpoint.
+  std::atomic<std::int64_t> data_change{0};    // file blocks
+  std::atomic<std::uint64_t> uncertain{0};       // by how much it may be too high, at most: nobody has looked up what was there
+  std::atomic<std::uint64_t> assumed{0};         // that were written as if they replaced others, which nobody has looked up
+  std::atomic<std::int64_t> reserved_change{0};  // unwritten blocks
+  std::atomic<std::int64_t> inode_change{0};
+  std::atomic<std::uint64_t> blob_bytes{0};        // of symlinks and extended attributes, whatever they replace
+
+ private:
+  const std::uint64_t generation_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<InodeDelta>> inodes_ GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> records_{0}, bytes_{0}, places_{0}, item_bytes_{0};
+  std::set<SegmentId> scattered_;  // changed with the gate closed
+};
+
+}  // namespace varve::store

@@ -1,0 +1,294 @@
+#include "store/delta_editor.h"
+
+#include <linux/fs.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "store/extent_merge.h"
+
+namespace varve::store {
+
+using format::ItemKind;
+using format::ItemRef;
+using format::Key;
+
+namespace {
+constexpr std::uint64_t kNoLimit = ~0ULL;
+constexpr std::size_t kPiece = format::kMaxItemValue;
+}  // namespace
+
+DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released)
+    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), released_(std::move(released)), preview_(frozen, hash_key) {
+  for (const auto& inode : frozen_.inodes())
+    if (inode->orphan && !inode->vanished()) orphans_.emplace_back(inode->ino, *inode->orphan && !inode->freed);
+    else if (inode->freed && !inode->created) orphans_.emplace_back(inode->ino, false);
+  enter_inode();
+}
+
+void DeltaEditor::enter_inode() {
+  inode_ = nullptr;
+  for (; inode_at_ < frozen_.inodes().size(); ++inode_at_) {
+    InodeDelta& next = *frozen_.inodes()[inode_at_];
+    next.merged_known = false;
+    if (next.freed && next.created) continue;  // the tree never knew it
+    inode_ = &next;
+    break;
+  }
+  if (!inode_) return;
+  block_change_ = 0;
+  freed_from_ = Key{inode_->ino, ItemKind::extent, 0};
+  if (inode_->freed) return;
+  block_at_ = 0;
+  extents_done_ = !inode_->file;
+  entries_.clear();
+  hashes_.clear();
+  entry_at_ = hash_at_ = 0;
+  if (inode_->directory) {
+    for (const auto& [cookie, entry] : inode_->directory->added) {
+      entries_.push_back({cookie, &entry});
+      hashes_.push_back({format::name_hash(entry.name, hash_key_), cookie, true});
+    }
+    for (const auto& [cookie, name] : inode_->directory->removed) {
+      entries_.push_back({cookie, nullptr});
+      hashes_.push_back({format::name_hash(name, hash_key_), cookie, false});
+    }
+    std::sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a.cookie < b.cookie; });
+    std::sort(hashes_.begin(), hashes_.end());
+  }
+  xattr_piece_ = symlink_piece_ = 0;
+  xattr_done_ = inode_->xattrs.empty();
+  xattr_loaded_ = false;
+  symlink_done_ = !inode_->symlink;
+  symlink_blob_.clear();
+  if (inode_->symlink) {
+    const auto bytes = std::as_bytes(std::span(inode_->symlink->data(), inode_->symlink->size()));
+    symlink_blob_.assign(bytes.begin(), bytes.end());
+  }
+  attributes_done_ = !inode_->has_attributes && !inode_->file;
+}
+
+std::optional<Key> DeltaEditor::inode_key() const {
+  const Ino ino = inode_->ino;
+  if (inode_->freed) return freed_from_;
+  if (!extents_done_)
+    if (auto block = next_change(*inode_->file, block_at_)) return Key{ino, ItemKind::extent, *block};
+  if (entry_at_ < entries_.size()) return Key{ino, ItemKind::dirent, entries_[entry_at_].cookie};
+  if (hash_at_ < hashes_.size()) return Key{ino, ItemKind::name_hash, hashes_[hash_at_].hash};
+  if (!xattr_done_) return Key{ino, ItemKind::xattr, xattr_piece_};
+  if (!symlink_done_) return Key{ino, ItemKind::symlink, symlink_piece_};
+  // Moved blocks change nothing in the attributes.
+  if (!attributes_done_ && (inode_->has_attributes || block_change_)) return Key{ino, ItemKind::attributes, 0};
+  return std::nullopt;
+}
+
+std::optional<Key> DeltaEditor::next_key() {
+  std::optional<Key> next;
+  if (orphan_at_ < orphans_.size()) {
+    next = Key{format::kOrphanIno, ItemKind::orphan, orphans_[orphan_at_].first.v};
+  } else {
+    while (inode_ && !(next = inode_key())) {
+      ++inode_at_;
+      enter_inode();
+    }
+  }
+  return next;
+}
+
+Status DeltaEditor::edit(Items old_items, const Key& bound, ItemSink& out) {
+  std::size_t at = 0;
+  for (;;) {
+    const auto key = next_key();
+    if (!key || *key >= bound) break;
+    const bool whole_inode = orphan_at_ >= orphans_.size() && inode_ && inode_->freed;
+    const Key group{key->ino, whole_inode ? ItemKind::extent : key->kind, 0};
+    const Key group_end = whole_inode ? Key{key->ino, ItemKind::attributes, kNoLimit} : Key{key->ino, key->kind, kNoLimit};
+    for (; at < old_items.size() && old_items[at].key < group; ++at)
+      TRY(out.put(old_items[at].key, old_items[at].value));
+    const std::size_t begin = at;
+    while (at < old_items.size() && old_items[at].key <= group_end) ++at;
+    const Items members = old_items.subspan(begin, at - begin);
+    if (whole_inode) {
+      for (const ItemRef& item : members) TRY(release_item(item));
+      if (bound > group_end) {
+        ++inode_at_;
+        enter_inode();
+      } else {
+        freed_from_ = bound;
+      }
+      continue;
+    }
+    const bool open_end = bound.ino == key->ino && bound.kind == key->kind;
+    TRY(edit_group(*key, members, open_end ? bound.offset - 1 : kNoLimit, out));
+  }
+  for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
+  return {};
+}
+
+Status DeltaEditor::edit_group(const Key& key, Items old_items, std::uint64_t last, ItemSink& out) {
+  switch (key.kind) {
+    case ItemKind::orphan: return edit_orphans(old_items, last, out);
+    case ItemKind::extent: return edit_extents(old_items, last, out);
+    case ItemKind::dirent: return edit_entries(old_items, last, out);
+    case ItemKind::name_hash: return edit_hashes(old_items, last, out);
+    case ItemKind::xattr:
+    case ItemKind::symlink: return edit_blob(key.kind, old_items, last, out);
+    case ItemKind::attributes: return edit_attributes(old_items, out);
+  }
+  return Errc::corrupt;
+}
+
+Status DeltaEditor::edit_orphans(Items old_items, std::uint64_t last, ItemSink& out) {
+  std::size_t at = 0;
+  for (; orphan_at_ < orphans_.size() && orphans_[orphan_at_].first.v <= last; ++orphan_at_) {
+    const auto [ino, set] = orphans_[orphan_at_];
+    for (; at < old_items.size() && old_items[at].key.offset < ino.v; ++at)
+      TRY(out.put(old_items[at].key, old_items[at].value));
+    if (at < old_items.size() && old_items[at].key.offset == ino.v) ++at;
+    if (set) TRY(out.put(Key{format::kOrphanIno, ItemKind::orphan, ino.v}, {}));
+  }
+  for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
+  return {};
+}
+
+Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, ItemSink& out) {
+  const std::uint64_t limit = last == kNoLimit ? kNoLimit : last + 1;  // no file has a block there
+  std::vector<PlacedExtent> old_extents;
+  old_extents.reserve(old_items.size());
+  for (const ItemRef& item : old_items)
+    old_extents.emplace_back(item.key.offset, TRY(format::decode_extent(item.value)));
+  const ExtentMerge merge = merge_extents(old_extents, *inode_->file, block_at_, limit);
+  for (const auto& [first, extent] : merge.replaced) {
+    block_change_ -= static_cast<std::int64_t>(extent.length);
+    TRY(release(extent));
+  }
+  block_change_ += static_cast<std::int64_t>(merge.added + merge.added_unwritten);
+  totals_.data_blocks += static_cast<std::int64_t>(merge.added);
+  totals_.reserved_blocks += static_cast<std::int64_t>(merge.added_unwritten);
+  format::Bytes value;
+  for (const auto& [first, extent] : merge.extents) {
+    value.clear();
+    format::encode_extent(extent, value);
+    TRY(out.put(Key{inode_->ino, ItemKind::extent, first}, value));
+  }
+  block_at_ = limit;
+  extents_done_ = limit == kNoLimit;
+  return {};
+}
+
+Status DeltaEditor::edit_entries(Items old_items, std::uint64_t last, ItemSink& out) {
+  std::size_t at = 0;
+  format::Bytes value;
+  for (; entry_at_ < entries_.size() && entries_[entry_at_].cookie <= last; ++entry_at_) {
+    const EntryEdit& edit = entries_[entry_at_];
+    for (; at < old_items.size() && old_items[at].key.offset < edit.cookie; ++at)
+      TRY(out.put(old_items[at].key, old_items[at].value));
+    if (at < old_items.size() && old_items[at].key.offset == edit.cookie) ++at;
+    if (!edit.entry) continue;
+    value.clear();
+    format::encode_dirent({edit.entry->ino, edit.entry->type, edit.entry->name}, value);
+    TRY(out.put(Key{inode_->ino, ItemKind::dirent, edit.cookie}, value));
+  }
+  for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
+  return {};
+}
+
+Status DeltaEditor::edit_hashes(Items old_items, std::uint64_t last, ItemSink& out) {
+  std::size_t at = 0;
+  format::Bytes value;
+  while (hash_at_ < hashes_.size() && hashes_[hash_at_].hash <= last) {
+    const std::uint64_t hash = hashes_[hash_at_].hash;
+    for (; at < old_items.size() && old_items[at].key.offset < hash; ++at)
+      TRY(out.put(old_items[at].key, old_items[at].value));
+    std::vector<std::uint64_t> cookies;
+    if (at < old_items.size() && old_items[at].key.offset == hash)
+      cookies = TRY(format::decode_cookies(old_items[at++].value));
+    for (; hash_at_ < hashes_.size() && hashes_[hash_at_].hash == hash; ++hash_at_) {
+      std::erase(cookies, hashes_[hash_at_].cookie);
+      if (hashes_[hash_at_].add) cookies.push_back(hashes_[hash_at_].cookie);
+    }
+    if (cookies.empty()) continue;
+    value.clear();
+    format::encode_cookies(cookies, value);
+    TRY(out.put(Key{inode_->ino, ItemKind::name_hash, hash}, value));
+  }
+  for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
+  return {};
+}
+
+Status DeltaEditor::load_xattr_blob() {
+  xattr_blob_.clear();
+  xattr_loaded_ = true;
+  std::vector<format::Xattr> xattrs;
+  if (!inode_->created) {
+    const format::Bytes old = TRY(load_blob(old_, source_, inode_->ino, ItemKind::xattr));
+    if (!old.empty()) xattrs = TRY(format::decode_xattrs(old));
+  }
+  std::map<std::string, format::Bytes> merged;
+  for (format::Xattr& x : xattrs) merged[x.name] = std::move(x.value);
+  for (const auto& [name, value] : inode_->xattrs)
+    if (value) merged[name] = *value;
+    else merged.erase(name);
+  xattrs.clear();
+  for (auto& [name, value] : merged) xattrs.push_back({name, std::move(value)});
+  if (!xattrs.empty()) format::encode_xattrs(xattrs, xattr_blob_);
+  return {};
+}
+
+// All old pieces go, the new ones come: `last` may be between them.
+Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t last, ItemSink& out) {
+  if (kind == ItemKind::xattr && !xattr_loaded_) TRY(load_xattr_blob());
+  const format::Bytes& blob = kind == ItemKind::xattr ? xattr_blob_ : symlink_blob_;
+  std::uint64_t& piece = kind == ItemKind::xattr ? xattr_piece_ : symlink_piece_;
+  bool& done = kind == ItemKind::xattr ? xattr_done_ : symlink_done_;
+  for (; piece <= last && piece * kPiece < blob.size(); ++piece) {
+    const auto part = std::span(blob).subspan(piece * kPiece, std::min(kPiece, blob.size() - piece * kPiece));
+    TRY(out.put(Key{inode_->ino, kind, piece}, part));
+  }
+  if (last == kNoLimit) done = true;
+  else piece = last + 1;
+  return {};
+}
+
+Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
+  format::Attributes attributes;
+  std::uint64_t old_blocks = 0;
+  if (!old_items.empty()) {
+    attributes = TRY(format::decode_attributes(old_items[0].value));
+    old_blocks = attributes.blocks;
+  } else {
+    if (!inode_->has_attributes)
+      return Error(Errc::corrupt, fmt::format("inode {} has changes, but does not exist", inode_->ino));
+    ++totals_.inodes;
+  }
+  if (inode_->has_attributes) attributes = inode_->attributes;
+  if (attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) totals_.protected_files = true;
+  attributes.blocks = static_cast<std::uint64_t>(static_cast<std::int64_t>(old_blocks) + block_change_);
+  inode_->merged_blocks = attributes.blocks;
+  inode_->merged_known = true;
+  format::Bytes value;
+  format::encode_attributes(attributes, value);
+  attributes_done_ = true;
+  return out.put(Key{inode_->ino, ItemKind::attributes, 0}, value);
+}
+
+Status DeltaEditor::release_item(const ItemRef& item) {
+  if (item.key.kind == ItemKind::attributes) --totals_.inodes;
+  if (item.key.kind != ItemKind::extent) return {};
+  return release(TRY(format::decode_extent(item.value)));
+}
+
+Status DeltaEditor::release(const format::Extent& extent) {
+  if (extent.unwritten) {
+    totals_.reserved_blocks -= static_cast<std::int64_t>(extent.length);
+    return {};
+  }
+  if (!old_.segments.contains(extent.address, extent.length))
+    return Error(Errc::corrupt, fmt::format("inode {} has blocks {}+{}, which are in no segment; run fsck.varve", inode_->ino,
+                                            extent.address, extent.length));
+  totals_.data_blocks -= static_cast<std::int64_t>(extent.length);
+  return released_(extent);
+}
+
+}  // namespace varve::store

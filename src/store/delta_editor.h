@@ -1,0 +1,93 @@
+// Turns a frozen delta into edits of the inode file, in key order.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "store/delta.h"
+#include "store/edit_preview.h"
+#include "store/layers.h"
+#include "store/tree/item_merge.h"
+
+namespace varve::store {
+
+struct EditTotals {  // by this merge; numbers are changes
+  std::int64_t data_blocks = 0;
+  std::int64_t reserved_blocks = 0;
+  std::int64_t inodes = 0;
+  bool protected_files = false;  // among what was written: immutable or append-only
+};
+
+class DeltaEditor : public ItemEditor {
+ public:
+  // Blocks of the device that lose their owner. They are not kept: there may be as many as the device has blocks.
+  using Released = std::function<Status(const format::Extent&)>;
+
+  // `source` reads the old tree (whole attribute sets).
+  DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released);
+
+  std::optional<format::Key> next_key() override;
+  Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) override;
+
+  std::optional<format::Key> peek_key(const format::Key& from) override { return preview_.next(from); }
+
+  const EditTotals& totals() const { return totals_; }
+
+ private:
+  struct HashEdit {
+    std::uint64_t hash = 0;
+    std::uint64_t cookie = 0;
+    bool add = false;
+    auto operator<=>(const HashEdit&) const = default;
+  };
+  struct EntryEdit {
+    std::uint64_t cookie = 0;
+    const AddedEntry* entry = nullptr;  // null: removed
+  };
+  using Items = std::span<const format::ItemRef>;
+
+  void enter_inode();
+  std::optional<format::Key> inode_key() const;
+  // Of the items of one kind, up to the offset `last`: no limit is above the highest key.
+  Status edit_group(const format::Key& key, Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_orphans(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_extents(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_entries(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_hashes(Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t last, ItemSink& out);
+  Status edit_attributes(Items old_items, ItemSink& out);
+  Status release_item(const format::ItemRef& item);
+  Status release(const format::Extent& extent);
+  Status load_xattr_blob();
+
+  Delta& frozen_;
+  const TreeView& old_;
+  NodeSource& source_;
+  const HashKey hash_key_;
+  const Released released_;
+
+  EditPreview preview_;
+  std::vector<std::pair<Ino, bool>> orphans_;
+  std::size_t orphan_at_ = 0;
+
+  std::size_t inode_at_ = 0;
+  InodeDelta* inode_ = nullptr;  // current
+  format::Key freed_from_;       // of a freed inode: how far its items are gone
+  std::uint64_t block_at_ = 0;   // extents below are done
+  bool extents_done_ = true;
+  std::vector<EntryEdit> entries_;
+  std::size_t entry_at_ = 0;
+  std::vector<HashEdit> hashes_;
+  std::size_t hash_at_ = 0;
+  std::uint64_t xattr_piece_ = 0, symlink_piece_ = 0;
+  bool xattr_done_ = true, symlink_done_ = true, attributes_done_ = true;
+  bool xattr_loaded_ = false;
+  format::Bytes xattr_blob_, symlink_blob_;
+  std::int64_t block_change_ = 0;  // exact, of the current inode
+
+  EditTotals totals_;
+};
+
+}  // namespace varve::store

@@ -1,0 +1,48 @@
+// The tree nodes that stand in segments to be emptied: a checkpoint rewrites them, so that they end up elsewhere.
+//
+// Nobody else may need them: they may be in memory, or of files that nobody asks for. So a node that cannot be read, or is not
+// the one that its tree refers to (where a write was lost an older one stands, sound in itself), is reported and stays.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "store/store.h"
+
+namespace varve::store {
+
+// For the thread that runs checkpoints; of the view in force.
+class Evacuees {
+ public:
+  Evacuees(Store& store, NodeSource& source, std::span<const SegmentId> segments)
+      : store_(store), source_(source), segments_(segments) {}
+
+  // The reverse map says which blocks are nodes, a node says where in its tree it is.
+  Status find();
+  // Does a node that is there have to go?
+  bool has(BlockAddr address) const;
+
+  const std::vector<NodePlace>& of_inode_file() const { return of_inode_file_; }  // ascending
+  struct MapNode {
+    format::TreeId tree = format::TreeId::reverse_map;
+    std::uint64_t record = 0;  // its first one
+    std::uint8_t level = 0;
+  };
+  const std::vector<MapNode>& of_maps() const { return of_maps_; }
+  void report_stuck() const;
+
+ private:
+  Status look_at(BlockAddr address);
+  Result<format::NodeHeader> read(BlockAddr address, format::TreeId tree) const;
+  Result<format::NodeRef> reference_to(const format::NodeHeader& header) const;
+
+  Store& store_;
+  NodeSource& source_;
+  const std::span<const SegmentId> segments_;
+  std::vector<NodePlace> of_inode_file_;
+  std::vector<MapNode> of_maps_;
+  std::map<BlockAddr, Error> stuck_;
+};
+
+}  // namespace varve::store

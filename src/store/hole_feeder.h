@@ -1,0 +1,86 @@
+// Threaded heads: finds used segments whose holes users' payload goes into, in address order, wrapping round, skipping what
+// is live (a threaded log: Rosenblum and Ousterhout 1992, 3.2; ScherlFS). The chain and tree nodes stay in clean segments:
+// a chunk must find room for its header wherever the log goes on, nodes must die together.
+//
+// begin() and end() may be called by any thread; feed() by the one that runs checkpoints; the others by anyone, but for what
+// says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "format/chunk.h"
+
+namespace varve::store {
+
+class Store;
+
+struct HoleFeederRules {
+  std::uint32_t least_run = 4;     // blocks; smaller holes are skipped until the next round through the device
+  // Only while there are no more clean segments than this: whole ones first, holes when they run short.
+  std::uint64_t below = ~0ULL;
+  // Pieces of a file that are longer than this stay in one piece: they go to heads, as long as there would be room for
+  // them without holes.
+  std::uint32_t most_piece = ~0U;
+};
+
+class HoleFeeder {
+ public:
+  explicit HoleFeeder(Store& store) : store_(store) {}
+
+  // The owner that came last sets the rules; when no owner is left it ends. The holes that are ready by then are still used, until
+  // the next checkpoint freezes: operations may have been let in because there are these.
+  void begin(const void* owner, const HoleFeederRules& rules);
+  void end(const void* owner);
+
+  // Inside the gate.
+  std::uint32_t most_piece() const { return most_piece_.load(std::memory_order_relaxed); }
+
+  // Are there so few holes ready that feed() should be called?
+  bool is_hungry() const;
+  // Opens segments until enough holes are ready for the heads. Returns whether there are more than before. When it finds
+  // none it is not hungry again before the next checkpoint has settled: only that makes new ones.
+  bool feed();
+  // Where feed() goes on: strategies that make room there look ahead of it. For the thread of feed().
+  SegmentId cursor() const { return cursor_; }
+  // With the gate closed and all payload sealed, before the next generation: what is written to one segment belongs to one
+  // checkpoint, which has reckoned with its part of the reverse map (headroom.h).
+  void freeze();
+  // Closes all segments with holes that stand ready if a segment's worth of blocks has died in them since they were opened,
+  // which neither heads nor the cleaner can have before. Unless somebody may have been let in because of these holes.
+  // Returns whether it did. Not inside the gate.
+  bool give_up_stale();
+
+ private:
+  std::uint64_t stale_blocks() const;
+  std::uint64_t wanted_blocks() const;
+  std::uint64_t most_segments() const;
+  void apply() REQUIRES(mutex_);
+  HoleFeederRules rules() const;
+  struct Fill {
+    std::vector<format::Run> holes;
+    std::uint64_t left_out = 0;  // blocks, in holes that are too small
+  };
+  Fill holes_to_fill(SegmentId segment, std::uint32_t least_run);
+  bool feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room);
+
+  Store& store_;
+  mutable Mutex mutex_;
+  std::vector<std::pair<const void*, HoleFeederRules>> rules_ GUARDED_BY(mutex_);
+  std::atomic<bool> on_{false};
+  std::atomic<std::uint64_t> below_{0};
+  std::atomic<std::uint32_t> most_piece_{~0U};
+  std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
+  SegmentId cursor_;  // of the thread of feed()
+  std::unordered_map<SegmentId, std::uint64_t> left_out_;  // of those that were opened; changed with the gate closed
+  // Of which the reverse map could not be read, and how they looked then (touched, live): not again before that has changed.
+  std::unordered_map<SegmentId, std::pair<std::uint64_t, std::uint32_t>> unmapped_;
+};
+
+}  // namespace varve::store

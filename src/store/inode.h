@@ -1,0 +1,76 @@
+// Inodes in memory: the newest attributes, and the layers of change above the trees.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include "base/mutex.h"
+#include "format/item.h"
+#include "store/delta.h"
+
+namespace varve::store {
+
+// Locks are taken in ascending order of inode number. A pinned inode (one with deltas) stays in the table.
+class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_counter> {
+ public:
+  explicit Inode(Ino number) : ino(number) {}
+
+  const Ino ino;
+  SpinningMutex mutex;  // guards everything below
+
+  bool loaded = false;  // attributes are known
+  bool missing = false;  // loaded, and there is no such inode
+  format::Attributes attributes;  // newest; `blocks` as of the tree below the oldest layer
+  InodeDelta* active = nullptr;
+  InodeDelta* frozen = nullptr;
+  // Of the file's bytes and size: another number, never used before, whenever they may have changed, and in every new
+  // object. May be read without the lock.
+  std::uint64_t content_version() const { return content_version_.load(std::memory_order_acquire); }
+  void change_content() { content_version_.store(next_version_.fetch_add(1) + 1, std::memory_order_release); }
+  // Likewise, of what may have taken blocks from the file.
+  std::uint64_t cleared_version() const { return cleared_version_; }
+  void change_cleared() { cleared_version_ = next_version_.fetch_add(1) + 1; }
+  mutable std::atomic<bool> no_xattrs{false};  // known to have none; an operation that makes a name asks its directory
+
+  bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
+  // Second chance for eviction; only what is asked for again gets one, so that a walk over everything drops what it has
+  // just seen and not what others use.
+  std::atomic<bool> recent{false};
+
+ private:
+  static inline std::atomic<std::uint64_t> next_version_{0};
+  std::atomic<std::uint64_t> content_version_{next_version_.fetch_add(1) + 1};
+  std::uint64_t cleared_version_ = next_version_.fetch_add(1) + 1;
+};
+using InodePtr = boost::intrusive_ptr<Inode>;
+
+// Thread-safe, sharded. Clean inodes beyond the bound are dropped.
+class InodeTable {
+ public:
+  explicit InodeTable(std::size_t max_inodes) : shard_max_(max_inodes / kShards + 1) {}
+
+  InodePtr get(Ino ino);  // created unloaded if it is not there
+  InodePtr find(Ino ino);
+  std::size_t size() const;
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  struct Shard {
+    mutable Mutex mutex;
+    std::unordered_map<Ino, InodePtr> inodes GUARDED_BY(mutex);
+    std::vector<Inode*> ring GUARDED_BY(mutex);  // the same ones
+    std::size_t hand GUARDED_BY(mutex) = 0;  // where in it the search for something to drop goes on
+    unsigned rest GUARDED_BY(mutex) = 0;  // insertions before it is worth searching again
+  };
+  void evict(Shard& shard) REQUIRES(shard.mutex);
+
+  std::size_t shard_max_;
+  Shard shards_[kShards];
+};
+
+}  // namespace varve::store

@@ -1,0 +1,67 @@
+// Takes a checkpoint's nodes to the metadata head: consecutive blocks, written in large pieces, a few in flight.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/buffer.h"
+#include "format/chunk.h"
+#include "log/io_context.h"
+#include "log/segment_table.h"
+#include "store/tree/item_merge.h"
+#include "store/tree/node_cache.h"
+
+namespace varve::store {
+
+class NodeWriter : public NodeSink {
+ public:
+  NodeWriter(io::BlockDevice& device, log::IoCounters& counters, log::SegmentTable& segments, NodeCache& cache,
+             std::uint64_t identity, Serial serial, format::Run head, std::uint64_t clock);
+
+  std::uint64_t identity() const override { return identity_; }
+  Serial serial() const override { return serial_; }
+  Result<BlockAddr> allocate() override;
+  Status write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc, format::TreeId tree,
+               std::uint8_t level) override;
+  void release(BlockAddr address) override { released_.push_back(address); }
+
+  Status finish();  // everything written (not flushed)
+
+  const format::Run& head() const { return head_; }
+  const std::vector<BlockAddr>& released() const { return released_; }
+  struct Written {
+    BlockAddr address;
+    format::TreeId tree;
+    std::uint8_t level;
+  };
+  const std::vector<Written>& written() const { return written_; }
+
+ private:
+  static constexpr std::size_t kPieceBlocks = 64;
+  static constexpr std::size_t kPiecesInFlight = 4;
+  struct Piece {
+    AlignedBuffer memory{kPieceBlocks * kBlockSize};
+    io::IoRequest request;
+    BlockAddr start;
+    std::size_t blocks = 0;
+  };
+  Status submit_piece();
+  Status wait_below(std::size_t in_flight);
+
+  io::BlockDevice& device_;
+  log::IoCounters& counters_;
+  log::SegmentTable& segments_;
+  NodeCache& cache_;
+  const std::uint64_t identity_;
+  const Serial serial_;
+  format::Run head_;
+  const std::uint64_t clock_;
+  std::unique_ptr<io::IoQueue> queue_;
+  std::unique_ptr<Piece> piece_;
+  int error_ = 0;
+  std::vector<BlockAddr> released_;
+  std::vector<Written> written_;
+};
+
+}  // namespace varve::store

@@ -1,0 +1,226 @@
+#include "store/sealer.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "store/hole_feeder.h"
+
+namespace varve::store {
+
+namespace {
+
+// A group with this much waiting writes at its head; less rides in the chunk. That spares a write where somebody waits
+// for the chunk, but mixes the groups: else even a single block goes where it belongs.
+constexpr std::size_t kHeadBlocks = 16, kHeadBlocksUnhurried = 1;
+
+// Stands for an address that is not known yet when the length of the records is measured.
+constexpr BlockAddr kAnyAddress{(1ULL << 48) - 1};
+
+BlockEntry& entry_of(const PendingBlock& block) { return *block.owner->file->blocks.find(block.block); }
+
+}  // namespace
+
+void Sealer::collect() {
+  groups_.resize(format::kMaxGroups);
+  for (PendingPtr& block : store_.unsealed_payload_)
+    if (block->owner) groups_[block->group].push_back(std::move(block));
+  store_.unsealed_payload_.clear();
+  for (Payload& blocks : groups_)
+    std::sort(blocks.begin(), blocks.end(), [](const PendingPtr& a, const PendingPtr& b) {
+      return std::pair(a->owner->ino, a->block) < std::pair(b->owner->ino, b->block);
+    });
+}
+
+void Sealer::settle_address(PendingBlock& block, BlockAddr address) {
+  BlockEntry& entry = entry_of(block);
+  const std::uint8_t estimate = entry.place.estimate();
+  entry.place = BlockPlace::at(address);
+  entry.place.set_estimate(estimate);
+  store_.segments_.add_live(address, 1, entry.clock);
+}
+
+// What comes first of `blocks` and stands in one piece in its file.
+std::size_t Sealer::piece_of(std::span<const PendingPtr> blocks) {
+  std::size_t end = 1;
+  while (end < blocks.size() && blocks[end]->owner == blocks[0]->owner && blocks[end]->block == blocks[0]->block + end) ++end;
+  return end;
+}
+
+// What users may write was decided when their operation was let in; the seal itself must succeed.
+format::Run Sealer::allocate(unsigned group, std::span<const PendingPtr> blocks) {
+  auto wanted = static_cast<std::uint32_t>(blocks.size());
+  const std::uint32_t most = store_.hole_feeder().most_piece();
+  if (store_.log_.holes().blocks() && most < wanted) {
+    const auto piece = static_cast<std::uint32_t>(piece_of(blocks));
+    if (piece > most && store_.has_room_without_holes()) {
+      if (const format::Run run = store_.log_.allocate(store_.head_for(group), piece); run.blocks) return run;
+    }
+    wanted = piece;
+  }
+  if (const format::Run run = store_.allocate_in_hole(wanted); run.blocks) return run;
+  return store_.log_.allocate(store_.head_for(group), static_cast<std::uint32_t>(blocks.size()));
+}
+
+bool Sealer::place_group(unsigned group, Payload& blocks) {
+  for (std::size_t at = 0; at < blocks.size();) {
+    const format::Run run = allocate(group, std::span(blocks).subspan(at));
+    if (!run.blocks) {
+      blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(at));
+      return false;
+    }
+    std::vector<log::PayloadPtr> part(blocks.begin() + static_cast<std::ptrdiff_t>(at),
+                                      blocks.begin() + static_cast<std::ptrdiff_t>(at + run.blocks));
+    store_.log_.write_payload(run, part);
+    for (std::uint32_t i = 0; i < run.blocks; ++i) {
+      settle_address(*blocks[at + i], run.start + i);
+      placed_.push_back(blocks[at + i]);
+    }
+    at += run.blocks;
+  }
+  blocks.clear();
+  return true;
+}
+
+void Sealer::write_to_heads(bool commit) {
+  const std::size_t inline_max = store_.segments_.geometry().blocks / 4;
+  const std::size_t least = commit ? kHeadBlocks : kHeadBlocksUnhurried;
+  for (unsigned group = 0; group < groups_.size(); ++group) {
+    Payload& blocks = groups_[group];
+    if (blocks.empty()) continue;
+    const bool rides = blocks.size() < least && inline_.size() + blocks.size() <= inline_max;
+    if (rides || !place_group(group, blocks)) inline_.insert(inline_.end(), blocks.begin(), blocks.end());
+  }
+}
+
+void Sealer::encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) const {
+  auto address_of = [&](std::size_t i) {
+    return with_addresses ? entry_of(*payload[i]).place.address() : kAnyAddress;
+  };
+  for (std::size_t begin = 0; begin < payload.size();) {
+    const PendingBlock& first = *payload[begin];
+    const BlockEntry& first_entry = entry_of(first);
+    format::MapBlocks map;
+    map.ino = first.owner->ino;
+    map.first = first.block;
+    map.address = address_of(begin);
+    map.clock = first_entry.clock;
+    map.estimate = first_entry.place.estimate();
+    std::size_t end = begin;
+    for (; end < payload.size() && end - begin < format::kMaxExtentBlocks; ++end) {
+      const PendingBlock& block = *payload[end];
+      const BlockEntry& entry = entry_of(block);
+      if (block.owner != first.owner || block.block != first.block + (end - begin) || entry.clock != map.clock ||
+          entry.place.estimate() != map.estimate)
+        break;
+      if (with_addresses && address_of(end) != map.address + (end - begin)) break;
+      map.crcs.push_back(entry.crc);
+    }
+    format::encode_record(map, out);
+    begin = end;
+  }
+}
+
+void Sealer::encode_moves(InodeDelta& delta) {
+  for (std::uint64_t block : delta.unsealed_moved) {
+    const BlockEntry* entry = delta.file ? delta.file->blocks.find(block) : nullptr;
+    if (!entry || !entry->place.moved() || entry->place.is_pending()) continue;  // written or cleared since
+    format::MapBlocks map;
+    map.ino = delta.ino;
+    map.first = block;
+    map.address = entry->place.address();
+    map.clock = entry->clock;
+    map.estimate = entry->place.estimate();
+    map.moved = true;
+    map.crcs = {entry->crc};
+    format::encode_record(map, records_);
+  }
+}
+
+void Sealer::encode_inode(InodeDelta& delta) {
+  if (delta.vanished()) return;
+  delta.sealed_once = true;
+  if (delta.freed) {
+    if (delta.unsealed_freed) format::encode_record(format::FreeInode{delta.ino}, records_);
+    return;
+  }
+  if (delta.unsealed_attributes) {
+    format::SetAttributes set{delta.ino, delta.attributes};
+    set.attributes.blocks = 0;
+    format::encode_record(set, records_);
+  }
+  if (delta.unsealed_symlink && delta.symlink) format::encode_record(format::SetSymlink{delta.ino, *delta.symlink}, records_);
+  if (delta.unsealed_orphan) {
+    if (*delta.orphan) format::encode_record(format::SetOrphan{delta.ino}, records_);
+    else format::encode_record(format::ClearOrphan{delta.ino}, records_);
+  }
+  for (const std::string& name : delta.unsealed_xattrs) {
+    const auto& value = delta.xattrs.at(name);
+    if (value) format::encode_record(format::SetXattr{delta.ino, name, *value}, records_);
+    else format::encode_record(format::DeleteXattr{delta.ino, name}, records_);
+  }
+  if (delta.directory) {
+    for (const auto& [cookie, name] : delta.directory->unsealed_removed)
+      format::encode_record(format::DeleteDirent{delta.ino, cookie, name}, records_);
+    for (std::uint64_t cookie : delta.directory->unsealed_added) {
+      const AddedEntry& entry = delta.directory->added.at(cookie);
+      format::encode_record(format::SetDirent{delta.ino, cookie, {entry.ino, entry.type, entry.name}}, records_);
+    }
+  }
+  if (!delta.file) return;
+  for (const ClearedRange& range : delta.file->unsealed_cleared)
+    format::encode_record(format::ClearRange{delta.ino, range.from, range.to, range.kind == Cleared::unwritten}, records_);
+  encode_moves(delta);
+}
+
+void Sealer::clear_marks() {
+  for (InodeDelta* delta : store_.unsealed_) {
+    delta->in_unsealed = false;
+    delta->unsealed_attributes = delta->unsealed_freed = delta->unsealed_orphan = delta->unsealed_symlink = false;
+    delta->unsealed_xattrs.clear();
+    delta->unsealed_moved.clear();
+    if (delta->directory) {
+      delta->directory->unsealed_added.clear();
+      delta->directory->unsealed_removed.clear();
+    }
+    if (delta->file) delta->file->unsealed_cleared.clear();
+  }
+  store_.unsealed_.clear();
+  store_.reserved_records_ = 0;
+  store_.unsealed_payload_bytes_ = 0;
+  store_.unsealed_since_ns_ = 0;
+}
+
+Status Sealer::write_chunk(Lsn& lsn, bool commit) {
+  for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
+  // Cleared ranges come before maps of the same file: encode_inode has put them.
+  encode_maps(placed_, records_, true);
+  format::Bytes measured = records_;
+  encode_maps(inline_, measured, false);
+  assert(measured.size() <= store_.reserved_records_);  // what each operation said when it was let in
+  const auto header_blocks = format::chunk_header_blocks(measured.size());
+  const log::ChunkPlace place =
+      TRY(store_.log_.place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size())));
+  for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
+  encode_maps(inline_, records_, true);
+  std::vector<log::PayloadPtr> payload(inline_.begin(), inline_.end());
+  lsn = store_.log_.write_chunk(place, records_, payload,
+                                {store_.log_clock(), store_.next_ino_.load(), store_.settled()},
+                                {commit, store_.unsealed_since_ns_.load()});
+  return {};
+}
+
+Result<Lsn> Sealer::run(bool commit) noexcept {
+  Lsn lsn = store_.log_.position().lsn;
+  if (store_.unsealed_.empty()) {
+    store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else
+    return lsn;
+  }
+  store_.log_.clock_hint = store_.log_clock();
+  collect();
+  write_to_heads(commit);
+  if (Status status = write_chunk(lsn, commit); !status.ok()) return status.error();
+  clear_marks();
+  return lsn;
+}
+
+}  // namespace varve::store

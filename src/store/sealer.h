@@ -1,0 +1,39 @@
+// Builds one chunk from everything that waits: gives payload its addresses, encodes the net effect as records.
+// Used with the gate closed.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "store/store.h"
+
+namespace varve::store {
+
+class Sealer {
+ public:
+  explicit Sealer(Store& store) : store_(store) {}
+  // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
+  Result<Lsn> run(bool commit) noexcept;
+
+ private:
+  using Payload = std::vector<PendingPtr>;
+
+  void collect();
+  void write_to_heads(bool commit);
+  static std::size_t piece_of(std::span<const PendingPtr> blocks);
+  format::Run allocate(unsigned group, std::span<const PendingPtr> blocks);
+  bool place_group(unsigned group, Payload& blocks);
+  void settle_address(PendingBlock& block, BlockAddr address);
+  Status write_chunk(Lsn& lsn, bool commit);
+  void encode_inode(InodeDelta& delta);
+  void encode_moves(InodeDelta& delta);
+  void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) const;
+  void clear_marks();
+
+  Store& store_;
+  std::vector<Payload> groups_;  // by temperature
+  Payload inline_, placed_;      // placed_: has its address
+  format::Bytes records_;
+};
+
+}  // namespace varve::store

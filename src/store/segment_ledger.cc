@@ -1,0 +1,83 @@
+#include "store/segment_ledger.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "format/estimate.h"
+
+namespace varve::store {
+
+Result<SegmentLedger::Page*> SegmentLedger::page_of(SegmentId id) {
+  if (const auto at = pages_.find(id); at != pages_.end()) return &at->second;
+  TRY(map_.touch(id.v));
+  const auto bytes = map_.record(id.v);
+  const Page page{TRY(format::decode_segment_record(bytes)), bytes.subspan(format::kSegmentRecordHeaderBytes)};
+  return &pages_.emplace(id, page).first->second;
+}
+
+Status SegmentLedger::flip(Page& page, BlockAddr address, bool live) {
+  const std::uint32_t index = geometry_.index_of(address);
+  std::byte& bits = page.bits[index / 8];
+  const auto bit = std::byte{static_cast<unsigned char>(1u << (index % 8))};
+  if (((bits & bit) != std::byte{}) == live)
+    return Error(Errc::corrupt, fmt::format("block {} is {} in the free-region map although it {}; run fsck.varve", address,
+                                            live ? "taken" : "free", live ? "was handed out" : "is owned"));
+  bits ^= bit;
+  page.record.live += live ? 1 : -1;
+  live_change_ += live ? 1 : -1;
+  return {};
+}
+
+Result<SegmentLedger::Page*> SegmentLedger::change(BlockAddr address, bool live) {
+  Page* const page = TRY(page_of(geometry_.segment_of(address)));
+  TRY(flip(*page, address, live));
+  return page;
+}
+
+Status SegmentLedger::release(const format::Extent& extent) {
+  for (std::uint64_t done = 0; done < extent.length;) {  // it may go on in the next segment
+    const BlockAddr start = extent.address + done;
+    const std::uint64_t blocks = std::min<std::uint64_t>(extent.length - done, geometry_.blocks - geometry_.index_of(start));
+    Page& page = *TRY(page_of(geometry_.segment_of(start)));
+    for (std::uint64_t i = 0; i < blocks; ++i) TRY(flip(page, start + i, false));
+    page.record.clock_sum -= blocks * extent.clock;
+    // It may never have been counted.
+    page.record.rate_sum -= std::min(page.record.rate_sum, blocks * format::rate_of(extent.estimate));
+    done += blocks;
+  }
+  return {};
+}
+
+Status SegmentLedger::release(BlockAddr node) {
+  TRY(change(node, false));
+  return {};
+}
+
+Status SegmentLedger::claim(BlockAddr node) {
+  TRY(change(node, true));
+  return {};
+}
+
+Status SegmentLedger::claim(const BlockEntry& block) {
+  format::SegmentRecord& record = TRY(change(block.place.address(), true))->record;
+  record.clock_sum += block.clock;
+  record.rate_sum += format::rate_of(block.place.estimate());
+  record.youngest = std::max(record.youngest, block.clock);
+  return {};
+}
+
+SegmentLedger::Changed SegmentLedger::finish() {
+  Changed changed;
+  changed.reserve(pages_.size());
+  for (auto& [id, page] : pages_) {
+    format::SegmentRecord& record = page.record;
+    record.group = segments_.info(id).group;
+    if (!record.live) record.youngest = 0, record.clock_sum = record.rate_sum = 0;
+    format::encode_segment_record(record, map_.record(id.v));
+    changed.emplace_back(id, record);
+  }
+  return changed;
+}
+
+}  // namespace varve::store

@@ -1,0 +1,56 @@
+// What a checkpoint changes in the free-region map, entered block by block.
+//
+// Blocks that lose their owner are entered as soon as the merge finds them: a file that is removed may have any number of extents,
+// and what is kept here grows only with the segments they are in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "format/item.h"
+#include "format/map_record.h"
+#include "log/segment_table.h"
+#include "store/block_map.h"
+#include "store/tree/map_tree.h"
+
+namespace varve::store {
+
+class SegmentLedger {
+ public:
+  // Both outlive it; the records are written by finish(), and must not be written to the device before.
+  SegmentLedger(const log::SegmentTable& segments, MapEditor& map) : segments_(segments), geometry_(segments.geometry()), map_(map) {}
+
+  // The segment of this block is going to change. Before the maps are closed.
+  Status touch(BlockAddr address) { return map_.touch(geometry_.segment_of(address).v); }
+
+  // Nothing is released after something was claimed. Errc::corrupt: the map had it so already.
+  Status release(const format::Extent& extent);  // blocks of a file, inside the segments; touches them
+  Status release(BlockAddr node);
+  Status claim(BlockAddr node);
+  Status claim(const BlockEntry& block);
+
+  std::int64_t live_change() const { return live_change_; }
+
+  using Changed = std::vector<std::pair<SegmentId, format::SegmentRecord>>;
+  Changed finish();
+
+ private:
+  struct Page {
+    format::SegmentRecord record;
+    std::span<std::byte> bits;  // in the map
+  };
+  Result<Page*> page_of(SegmentId id);
+  Status flip(Page& page, BlockAddr address, bool live);
+  Result<Page*> change(BlockAddr address, bool live);
+
+  const log::SegmentTable& segments_;
+  const log::SegmentGeometry& geometry_;
+  MapEditor& map_;
+  std::map<SegmentId, Page> pages_;
+  std::int64_t live_change_ = 0;
+};
+
+}  // namespace varve::store

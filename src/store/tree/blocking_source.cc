@@ -1,0 +1,163 @@
+// A source of nodes that reads the device and waits for it.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "store/tree/node_cache.h"
+
+namespace varve::store {
+
+namespace {
+
+constexpr unsigned kRunsInFlight = 64;
+constexpr std::size_t kRunBlocks = 64;  // adjacent nodes read by one request: 256 KiB
+
+bool fits(const NodePtr& node, std::uint32_t crc, const NodeWant& want) {
+  return crc == want.ref.crc && node->header().tree == want.tree && node->header().level == want.level;
+}
+
+void sort_by_address(std::vector<NodeWant>& wants) {
+  std::ranges::sort(wants, {}, [](const NodeWant& want) { return want.ref.address; });
+  const auto is_same = [](const NodeWant& a, const NodeWant& b) { return a.ref.address == b.ref.address; };
+  wants.erase(std::unique(wants.begin(), wants.end(), is_same), wants.end());
+}
+
+// How many of the wants, sorted by address, one request can read.
+std::size_t run_length(std::span<const NodeWant> wants) {
+  std::size_t n = 1;
+  while (n < wants.size() && n < kRunBlocks && wants[n].ref.address == wants[0].ref.address + n) ++n;
+  return n;
+}
+
+}  // namespace
+
+struct BlockingSource::Run {
+  io::IoRequest request;
+  std::span<const NodeWant> wants;  // adjacent
+  std::vector<AlignedBuffer> blocks;
+  bool finished = false;
+};
+
+BlockingSource::BlockingSource(NodeCache& cache, io::BlockDevice& device, bool cache_reads)
+    : cache_(cache),
+      device_(device),
+      cache_reads_(cache_reads),
+      pins_(format::kMaxTreeLevel + 1) {}
+
+io::IoQueue& BlockingSource::queue() {
+  if (!queue_) queue_ = device_.make_queue();
+  return *queue_;
+}
+
+Result<NodePtr> BlockingSource::get(const NodeWant& want) {
+  if (NodePtr node = take_pinned(want)) return node;
+  if (NodePtr node = cache_.find(want)) return node;
+  return load(want);
+}
+
+void BlockingSource::prefetch(std::span<const NodeWant> wants) {
+  std::vector<Pins> pins(pins_.size());
+  std::vector<bool> renewed(pins_.size());
+  std::vector<NodeWant> missing;
+  for (const NodeWant& want : wants) {
+    if (want.level >= pins_.size() || !is_on_device(want)) continue;
+    renewed[want.level] = true;
+    NodePtr node = take_pinned(want);
+    if (!node) node = cache_.find(want);
+    if (node) pins[want.level][want.ref.address] = {std::move(node), want.ref.crc};
+    else missing.push_back(want);
+  }
+  for (std::size_t level = 0; level < pins_.size(); ++level)
+    if (renewed[level]) pins_[level].clear();  // before reading, so that old and new are not held together
+  sort_by_address(missing);
+  read_all(missing, pins);
+  for (std::size_t level = 0; level < pins_.size(); ++level)
+    if (renewed[level]) pins_[level] = std::move(pins[level]);
+}
+
+NodePtr BlockingSource::take_pinned(const NodeWant& want) {
+  if (want.level >= pins_.size()) return nullptr;
+  Pins& pins = pins_[want.level];
+  const auto at = pins.find(want.ref.address);
+  if (at == pins.end() || !fits(at->second.node, at->second.crc, want)) return nullptr;
+  NodePtr node = std::move(at->second.node);
+  pins.erase(at);
+  return node;
+}
+
+bool BlockingSource::is_on_device(const NodeWant& want) const {
+  return want.ref.address && want.ref.address.v < device_.geometry().blocks();
+}
+
+Result<NodePtr> BlockingSource::accept(const NodeWant& want, AlignedBuffer block) {
+  const format::NodeExpectation expected{.identity = cache_.identity(),
+                                         .address = want.ref.address,
+                                         .crc = want.ref.crc,
+                                         .tree = want.tree,
+                                         .level = want.level};
+  auto node = cache_reads_ ? cache_.insert(want, std::move(block)) : Node::decode(std::move(block), expected);
+  if (!node.ok()) return Error(node.error().code(), fmt::format("{}: {}", device_.name(), node.error().message()));
+  return node;
+}
+
+Result<NodePtr> BlockingSource::load(const NodeWant& want) {
+  if (!is_on_device(want))
+    return Error(Errc::corrupt, fmt::format("{}: {} has a node of level {} at block {}, which is not on the device",
+                                            device_.name(), name_of(want.tree), want.level, want.ref.address));
+  unsigned in_flight = 0;
+  const auto run = start_run({&want, 1}, in_flight);
+  while (in_flight > 0) queue().wait(-1);
+  if (const int error = run->request.error)
+    return Error(errc_from_errno(error),
+                 fmt::format("{}: reading a node of {}, level {}, at block {}: {}", device_.name(), name_of(want.tree),
+                             want.level, want.ref.address, std::strerror(error)));
+  return accept(want, std::move(run->blocks.front()));
+}
+
+void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins) {
+  std::vector<std::unique_ptr<Run>> runs;
+  unsigned in_flight = 0;
+  while (!wants.empty() || !runs.empty()) {
+    while (!wants.empty() && runs.size() < kRunsInFlight) {
+      const std::size_t n = run_length(wants);
+      runs.push_back(start_run(wants.first(n), in_flight));
+      wants = wants.subspan(n);
+    }
+    queue().wait(-1);
+    // Decoding here overlaps with the requests still in flight.
+    std::erase_if(runs, [&](const std::unique_ptr<Run>& run) {
+      if (run->finished) finish_run(*run, pins);
+      return run->finished;
+    });
+  }
+}
+
+std::unique_ptr<BlockingSource::Run> BlockingSource::start_run(std::span<const NodeWant> wants, unsigned& in_flight) {
+  auto run = std::make_unique<Run>();
+  run->wants = wants;
+  run->request.kind = io::IoKind::read;
+  run->request.offset = wants.front().ref.address.v << kBlockShift;
+  for (std::size_t i = 0; i < wants.size(); ++i) {
+    run->blocks.emplace_back(kBlockSize);
+    run->request.add(run->blocks.back().data(), kBlockSize);
+  }
+  run->request.done = [r = run.get(), &in_flight](io::IoRequest&) {
+    r->finished = true;
+    --in_flight;
+  };
+  ++in_flight;
+  queue().submit(run->request);
+  return run;
+}
+
+void BlockingSource::finish_run(Run& run, std::vector<Pins>& pins) {
+  if (run.request.error) return;
+  for (std::size_t i = 0; i < run.wants.size(); ++i) {
+    const NodeWant& want = run.wants[i];
+    auto node = accept(want, std::move(run.blocks[i]));
+    if (node.ok()) pins[want.level][want.ref.address] = {std::move(*node), want.ref.crc};
+  }
+}
+
+}  // namespace varve::store

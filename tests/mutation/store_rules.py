@@ -1,0 +1,162 @@
+"""Rules of sealing, checkpoints, replay and mounting (src/store, src/io)."""
+
+from rule import Edit, Rule
+
+STORE = "src/store/store.cc"
+SUPERBLOCKS = "src/store/superblocks.cc"
+SEALER = "src/store/sealer.cc"
+CHECKPOINT = "src/store/checkpoint.cc"
+REPLAY = "src/store/replay.cc"
+SPACE = "src/store/space.cc"
+
+# A seal that leaves something behind, which rides in the next one.
+LEAVE_BEHIND = """
+  std::vector<InodeDelta*> later;
+  std::vector<PendingPtr> later_payload;
+  if (MUST_LEAVE && unsealed_.size() > 1) {
+    std::erase_if(unsealed_, [&](InodeDelta* delta) {
+      if (!(WHICH)) return false;
+      later.push_back(delta);
+      return true;
+    });
+    auto stays = [&](const PendingPtr& block) { return std::find(later.begin(), later.end(), block->owner) != later.end(); };
+    for (const PendingPtr& block : unsealed_payload_)
+      if (stays(block)) later_payload.push_back(block);
+    std::erase_if(unsealed_payload_, stays);
+  }
+"""
+
+
+def leave_behind(name, when, which):
+    return LEAVE_BEHIND.replace("MUST_LEAVE", f'mutated("{name}") && {when}').replace("WHICH", which).replace(
+        "later", "later_" + name.lower())
+
+
+def bring_back(name):
+    later = "later_" + name.lower()
+    return f"""
+    unsealed_.insert(unsealed_.end(), {later}.begin(), {later}.end());
+    unsealed_payload_.insert(unsealed_payload_.end(), {later}_payload.begin(), {later}_payload.end());
+    if (!{later}.empty()) unsealed_since_ns_ = 1;
+"""
+
+
+SEAL = "    lsn = Sealer(*this).run(purpose == Seal::commit);\n"
+
+RULES = [
+    Rule("H1", "what was changed first waits while later changes are sealed",
+         [Edit(STORE, SEAL,
+               leave_behind("H1", "purpose != Seal::commit", "delta == unsealed_.front()") +
+               leave_behind("H2", "purpose != Seal::commit", "!delta->file") +
+               leave_behind("H4", "true", "delta == unsealed_.front()") + SEAL +
+               bring_back("H1") + bring_back("H2") + bring_back("H4"))]),
+    Rule("H2", "content is sealed without the names and attributes that were changed in between", []),
+    Rule("H3", "the records of an operation are spread over two chunks",
+         [Edit(SEALER, "for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);\n",
+               """for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
+  if (OFF && !records_.empty()) {
+    const log::ChunkPlace first = TRY(store_.log_.place_chunk(format::chunk_header_blocks(records_.size()), 0));
+    store_.log_.write_chunk(first, records_, {}, {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, {});
+    records_.clear();
+  }
+""")]),
+    Rule("H4", "a commit leaves behind what was changed first", []),
+    Rule("H5", "maps are applied before the clears of their chunk",
+         [Edit(REPLAY, "  occupy(chunk.header.address);\n  return format::decode_records(chunk.records,",
+               """  occupy(chunk.header.address);
+  if (OFF) {
+    for (const bool maps : {true, false})
+      TRY(format::decode_records(chunk.records, [&](const format::Record& record) -> Status {
+        return std::holds_alternative<format::MapBlocks>(record) == maps ? apply_record(record) : Status{};
+      }));
+    return {};
+  }
+  return format::decode_records(chunk.records,""")]),
+    Rule("H16", "the mount after a replay goes on with the old epoch",
+         [Edit(STORE, "log_.start(position, options_.random->next(), true);",
+               "log_.start(position, OFF ? super_.epoch : options_.random->next(), true);")]),
+    Rule("H17-random", "a mount of a clean image goes on with the old epoch",
+         [Edit(STORE, "super_.chain_crc}, options_.random->next(), false);",
+               "super_.chain_crc}, OFF ? super_.epoch : options_.random->next(), false);")]),
+    Rule("H17-order", "chunks are written and no superblock says which epoch is theirs",
+         [Edit("src/log/log.cc", "    if (!epoch_on_disk_ || given_up_) {\n", "    if ((!epoch_on_disk_ && !OFF) || given_up_) {\n")]),
+    Rule("H19", "a checkpoint says that the log before its barrier is yet to be replayed",
+         [Edit(CHECKPOINT, "  lsn_ = TRY(Sealer(store_).run(false));\n",
+               "  const log::ChainPosition unsealed = store_.log_.position();\n  lsn_ = TRY(Sealer(store_).run(false));\n"),
+          Edit(CHECKPOINT, "const log::ChainPosition position = store_.log_.position();",
+               "const log::ChainPosition position = OFF ? unsealed : store_.log_.position();")]),
+    Rule("H19-flush", "superblocks are written before the nodes are flushed",
+         [Edit(CHECKPOINT, "  TRY(store_.log_.durability().flush_now());\n",
+               '  if (!OFF) TRY(mutated("H15-turns") ? store_.device_.flush() : store_.log_.durability().flush_now());\n')]),
+    Rule("H20", "addresses given to map nodes are not entered in the maps",
+         [Edit(CHECKPOINT, "for (BlockAddr address : given) TRY(touch(address));",
+               "if (!OFF)\n      for (BlockAddr address : given) TRY(touch(address));"),
+          Edit(CHECKPOINT, "    grew = !given.empty();\n", "    grew = !given.empty() && !OFF;\n")]),
+    Rule("H21", "nodes that were replaced are not freed",
+         [Edit(CHECKPOINT, "for (BlockAddr address : writer_->released()) TRY(ledger_->release(address));",
+               "for (BlockAddr address : writer_->released())\n    if (!OFF) TRY(ledger_->release(address));")]),
+    Rule("H24", "a cleared range is recorded up to 1 MiB",
+         [Edit(SEALER, "format::encode_record(format::ClearRange{delta.ino, range.from, range.to, range.kind",
+               "format::encode_record(format::ClearRange{delta.ino, range.from, OFF ? std::min(range.to, range.from + 256) : range.to, range.kind")]),
+    Rule("H26-second", "only one superblock is written",
+         [Edit(SUPERBLOCKS, "    TRY(device.write(at << kBlockShift, block.span()));\n    TRY(flush());\n",
+               '    if (OFF && at) continue;\n    TRY(device.write(at << kBlockShift, block.span()));\n'
+               '    if (!mutated("H26-flush") || at) TRY(flush());\n')]),
+    Rule("H26-flush", "both superblocks are written before either is flushed", []),
+    Rule("H26-equal", "a mount leaves a lost superblock as it is",
+         [Edit(STORE, "if (options_.read_only || copies_equal) return {};",
+               "if (options_.read_only || copies_equal || OFF) return {};")]),
+    Rule("H28-replay", "a recovery may write where the log stands that it replays",
+         [Edit(REPLAY, "void Replay::occupy(BlockAddr address) {\n",
+               "void Replay::occupy(BlockAddr address) {\n  if (OFF) return;\n")]),
+    Rule("H36", "a checkpoint does not enter the owners of new blocks in the reverse map",
+         [Edit(CHECKPOINT, "    entry.crc = block.crc;\n    put(block.place.address(), entry);\n",
+               "    entry.crc = block.crc;\n    if (!OFF) put(block.place.address(), entry);\n")]),
+    Rule("H37-head", "nodes are written at a head of file data",
+         [Edit(CHECKPOINT, "  store_.hole_feeder_->freeze();\n",
+               """  for (unsigned group = 0; group < format::kMaxGroups && OFF; ++group) {
+    if (!store_.log_.heads()[group].blocks) continue;
+    store_.node_head_ = store_.log_.heads()[group];
+    store_.log_.set_head(group, {});
+    break;
+  }
+  store_.hole_feeder_->freeze();
+""")]),
+    Rule("H38", "there is no charge: what fits into clean segments is let in",
+         [Edit(SPACE, "  if (reserve >= capacity || (inodes", "  if (OFF) return true;\n  if (reserve >= capacity || (inodes")],
+         [("model_test", "*H38_*")]),
+    Rule("H39-users", "users may take the segments that checkpoints and the cleaner need",
+         [Edit(SPACE, "  if (segments_.clean() >= (claim.frees ? kept", "  if (OFF || segments_.clean() >= (claim.frees ? kept")],
+         [("model_test", "*H39_*:Brink.*")]),
+    Rule("H39-cleaner", "the cleaner may take the segments that checkpoints need",
+         [Edit(SPACE, "bool Store::may_move(const Moves& moves) const {\n",
+               "bool Store::may_move(const Moves& moves) const {\n  if (OFF) return true;\n")],
+         [("model_test", "*H39_*:Brink.*:*H40_*")]),
+    Rule("H43", "a replay gives entries cookies of its own",
+         [Edit(REPLAY, "inode(r.directory).directory_delta().add(r.cookie,",
+               "inode(r.directory).directory_delta().add(r.cookie + (OFF ? 1000 : 0),")]),
+    Rule("H44", "a read-only mount recovers like any other",
+         [Edit(STORE, "  read_only_ = options.read_only;\n", "  read_only_ = options.read_only && !OFF;\n"),
+          Edit(STORE, "  if (options_.read_only || super_.clean) return {};\n",
+               '  if ((options_.read_only && !OFF) || super_.clean) return {};\n')]),
+    Rule("H45", "an overlay passes writes on",
+         [Edit("src/io/overlay_device.cc",
+               "    if (request.kind != IoKind::flush) device_.change(request);\n    finish_later(request, 0);",
+               "    if (request.kind != IoKind::flush) device_.change(request);\n"
+               "    if (OFF) return forward(request, [this](IoRequest& done) { pass_up(done); });\n    finish_later(request, 0);"),
+          Edit("src/io/overlay_device.cc", "    change(request);\n    return 0;\n", "    change(request);\n    if (OFF) return below_.execute(request);\n    return 0;\n")]),
+    Rule("H46-image", "no image of the superblock is written among the nodes",
+         [Edit(CHECKPOINT, "  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));",
+               "  if (OFF) std::fill(block.span().begin(), block.span().end(), std::byte{});\n"
+               "  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));")],
+         [("repair_test", "*H46_*")]),
+    Rule("H46-mount", "without superblocks a mount takes a device for empty",
+         [Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;",
+               "    if (OFF) return Error(Errc::not_varve, \"\");\n    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;")]),
+    Rule("H49", "the superblock's image is written where the last one stands",
+         [Edit(CHECKPOINT, "  image_address_ = TRY(writer_->allocate());\n",
+               "  image_address_ = OFF && super_.image.address ? super_.image.address : TRY(writer_->allocate());\n")]),
+    Rule("H50", "heads go on after a crash where the checkpoint has left them",
+         [Edit(STORE, "  if (super_.clean) {\n    open_run(super_.chain",
+               "  if (super_.clean || OFF) {\n    open_run(super_.chain")]),
+]

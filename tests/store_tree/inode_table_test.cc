@@ -1,0 +1,52 @@
+// The bound on inodes in memory, with the ways in which mounts go through many of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "store/inode.h"
+
+namespace varve::store {
+namespace {
+
+class InodeTableTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kMost = 32'000, kMany = 1'000'000;
+
+  // As a name that is looked up and then worked with.
+  InodePtr use_twice() {
+    const Ino ino{++next_};
+    table_.get(ino);
+    InodePtr inode = table_.get(ino);
+    most_ = std::max(most_, next_ % 1000 ? 0 : table_.size());
+    return inode;
+  }
+
+  InodeTable table_{kMost};
+  std::uint64_t next_ = 0;
+  std::size_t most_ = 0;
+};
+
+TEST_F(InodeTableTest, AWalkKeepsTheBound) {
+  while (next_ < kMany) use_twice();
+  EXPECT_LE(most_, kMost * 9 / 8);
+}
+
+// Names that come or go: the inodes of those have changes, and stay until a checkpoint has taken them.
+TEST_F(InodeTableTest, ChangesThatCheckpointsTakeAddNoMoreThanTheyAre) {
+  constexpr std::uint64_t kChanged = 40'000;
+  std::vector<Inode*> changed, frozen;
+  InodeDelta delta{Ino{}};
+  while (next_ < kMany) {
+    changed.push_back(use_twice().get());
+    changed.back()->active = &delta;
+    if (changed.size() == kChanged / 4)  // while so many have come, a checkpoint has merged the former ones
+      for (Inode* inode : std::exchange(frozen, {})) inode->active = nullptr;
+    if (changed.size() == kChanged) frozen.swap(changed);
+  }
+  EXPECT_LE(most_, kMost + 2 * kChanged);
+}
+
+}  // namespace
+}  // namespace varve::store
