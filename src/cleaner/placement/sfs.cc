@@ -3,6 +3,7 @@
 // quantiser=equi-height and equi-width are there for comparison; they mean what the paper means by them.
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "cleaner/hotness.h"
 #include "cleaner/placement/builtin.h"
 #include "cleaner/placement/quantisation.h"

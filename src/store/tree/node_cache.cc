@@ -5,6 +5,8 @@
 
 #include <boost/intrusive/list.hpp>
 
+#include "base/mutex.h"
+
 namespace varve::store {
 
 namespace {
