@@ -231,8 +231,11 @@ class Passthrough(Filesystem):
 class Varve(Filesystem):
     name = "varve"
 
+    def tools(self):
+        return self.options.varve_bin
+
     def check(self):
-        self.bin = Path(self.options.varve_bin)
+        self.bin = Path(self.tools())
         for tool in ("mkfs.varve", "varve"):
             if not (self.bin / tool).exists():
                 raise Missing(f"{self.bin / tool} is not built (cmake --preset release && cmake --build --preset release)")
@@ -252,4 +255,13 @@ class Varve(Filesystem):
         return json.loads(run(self.bin / "varve", "status", "--json", self.mount_point))
 
 
-ALL = [Ext4, Fuse2fs, Passthrough, Varve]
+class Before(Varve):
+    """Another build of Varve: what a change does to its speed."""
+
+    name = "before"
+
+    def tools(self):
+        return self.options.before_bin or "(no --before-bin)"
+
+
+ALL = [Ext4, Fuse2fs, Passthrough, Before, Varve]

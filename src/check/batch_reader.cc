@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "io/lent_reactor.h"
 #include "io/patient_read.h"
 
 namespace varve::check {
@@ -19,6 +20,7 @@ void BatchReader::read_again(ReadPiece& piece) {
 }
 
 void BatchReader::read(std::span<ReadPiece> pieces) {
+  const io::LentReactor reactor;
   for (; !pieces.empty(); pieces = pieces.subspan(std::min(pieces.size(), kMostInFlight))) {
     const auto batch = pieces.first(std::min(pieces.size(), kMostInFlight));
     std::vector<io::IoRequest> requests(batch.size());
@@ -32,9 +34,9 @@ void BatchReader::read(std::span<ReadPiece> pieces) {
         piece.error = finished.error;
         --open;
       };
-      queue_->submit(request);
+      device_.submit(*reactor, request);
     }
-    while (open > 0) queue_->wait(-1);
+    while (open > 0) reactor->wait(-1);
     for (ReadPiece& piece : batch) read_again(piece);
   }
 }

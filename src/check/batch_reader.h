@@ -1,7 +1,6 @@
 // Many reads at once: metadata is scattered, and a device answers 256 requests in little more time than one.
 #pragma once
 
-#include <memory>
 #include <span>
 
 #include "io/block_device.h"
@@ -16,7 +15,7 @@ struct ReadPiece {
 
 class BatchReader {
  public:
-  explicit BatchReader(io::BlockDevice& device) : device_(device), queue_(device.make_queue()) {}
+  explicit BatchReader(io::BlockDevice& device) : device_(device) {}
 
   // Returns when all are done. Single blocks that failed have then been read again, alone (io/patient_read.h).
   void read(std::span<ReadPiece> pieces);
@@ -25,7 +24,6 @@ class BatchReader {
   void read_again(ReadPiece& piece);
 
   io::BlockDevice& device_;
-  std::unique_ptr<io::IoQueue> queue_;
 };
 
 }  // namespace varve::check

@@ -106,8 +106,6 @@ Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const Liv
   const std::uint64_t began = store_.clock().monotonic_ns();
   if (Status status = read.run(batch_); !status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
   store_.io().write_cost().observe_read(store_.clock().monotonic_ns() - began);
-  store_.io().counters().reads += read.requests();
-  store_.io().counters().bytes_read += read.bytes();
   store_.counters().cleaned_blocks_read += blocks.size();
   std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -194,8 +192,6 @@ Status Mover::write_batch(std::size_t blocks) {
   TRY(status);
   store_.log().durability().note_write();
   store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
-  store_.io().counters().writes += requests;
-  store_.io().counters().bytes_written += blocks * kBlockSize;
   store_.counters().cleaned_blocks += blocks;
   return {};
 }

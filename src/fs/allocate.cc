@@ -54,7 +54,7 @@ Status find_holes(Attempt& a, const store::Inode& inode, std::uint64_t from, std
 }  // namespace
 
 Result<bool> allocate_some(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  Allocation& all = a.wait().allocation;
+  Allocation& all = a.wait().made_steps().allocation;
   if (all.from != from || all.to != to)
     all = {from, to, inode.content_version(), {from, 0}, to - from <= kWindowBlocks, from, to - from};
   if (!all.counted) {

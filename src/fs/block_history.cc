@@ -32,7 +32,7 @@ std::uint8_t group_of(store::Store& store, const store::MappedBlock& old) {
 
 void look_up_cached(Attempt& a, const store::Inode& inode, std::uint64_t first, Ownership& owned) {
   CachedNodes source(a.store().nodes());
-  static_cast<void>(store::resolve_in_tree(inode.ino, a.view(), source, first, owned.old));  // as far as it comes
+  static_cast<void>(store::resolve_in_tree(inode.ino, a.view(), source, first, owned.all_old()));  // as far as it comes
 }
 
 void place_blocks(Attempt& a, const store::Inode& inode, std::span<store::StageBlock> blocks, std::uint64_t clock) {

@@ -13,7 +13,7 @@ Status count_some(Attempt& a, const store::Inode& inode, store::OwnedSoFar& so_f
 // What others write meanwhile into the part that has been counted only adds to it. What they clear there does not, so it is counted
 // anew; but not for ever, and not all in one attempt, which in a cold file would begin anew with each node that is missing.
 Result<std::uint64_t> count_in_steps(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to) {
-  Count& count = a.wait().count;
+  Count& count = a.wait().made_steps().count;
   if (count.from != from || count.to != to) count = {from, to, inode.cleared_version(), 0, {from, 0}};
   if (count.version != inode.cleared_version() && !count.given_up()) {
     count.version = inode.cleared_version();

@@ -59,22 +59,16 @@ void Engine::stop_maintenance() {
 void Engine::stop_threads() {
   stop_maintenance();
   service_stop_ = true;
-  {
-    const Lock lock(mutex_);  // which keeps the queue: its thread ends it after taking it away
-    if (service_queue_) service_queue_->wake();
-  }
+  store_->io().wake_service();
   if (service_.joinable()) service_.join();
 }
 
-// --- service: I/O of threads that poll no queue, and the seal timer -------------------------------------------------------
+// --- service: I/O of threads that have no reactor, and the seal timer -------------------------------------------------------
 
 void Engine::serve() {
-  auto queue = store_->device().make_queue();
-  log::ServingScope serving(*queue);
-  store_->io().set_service_queue(queue.get());
+  io::Reactor& reactor = store_->io().open_service();
   {
     const Lock lock(mutex_);
-    service_queue_ = queue.get();
     service_ready_ = true;
   }
   changed_.notify_all();
@@ -85,17 +79,17 @@ void Engine::serve() {
     if (const std::uint64_t since = store_->unawaited_since_ns(); since && !store_->read_only()) {
       const std::uint64_t now = store_->clock().monotonic_ns();
       if (now >= since + delay_ns) {
-        if (auto lsn = store_->seal(store::Store::Seal::commit); lsn.ok()) store_->log().durability().when_durable(*lsn, [](Status) {});
+        if (auto lsn = store_->seal(store::Store::Seal::commit, &reactor); lsn.ok())
+          store_->log().durability().when_durable(*lsn, [](Status) {}, &reactor);
         continue;
       }
       timeout = std::min<std::int64_t>(1'000'000'000, static_cast<std::int64_t>(since + delay_ns - now));
     }
-    queue->wait(timeout);
+    reactor.wait(timeout);
   }
-  store_->io().set_service_queue(nullptr);
-  for (queue->poll(); queue->in_flight();) queue->wait(-1);  // what was handed over before that is carried out
-  const Lock lock(mutex_);
-  service_queue_ = nullptr;
+  store_->io().end_service();
+  for (reactor.poll(); reactor.in_flight();) reactor.wait(-1);  // what was handed over before that is carried out
+  store_->io().close_service();
 }
 
 // --- maintenance --------------------------------------------------------------------------------------------------------------
@@ -104,8 +98,8 @@ void Engine::kick() {
   {
     const Lock lock(mutex_);
     poked_ = true;
-    if (service_queue_) service_queue_->wake();
   }
+  if (options_.background) store_->io().wake_service();
   changed_.notify_all();
 }
 
@@ -116,8 +110,8 @@ void Engine::request_checkpoint(bool space) {
 }
 
 // After each successful operation. Costs one relaxed load while the threads are awake anyway.
-void Engine::after() {
-  if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal();
+void Engine::after(io::Reactor* reactor) {
+  if (store_->unsealed_payload_bytes() >= seal_threshold()) (void)store_->seal(store::Store::Seal::append, reactor);
   if (store_->hole_feeder().is_hungry() && !holes_asked_.exchange(true)) options_.background ? kick() : (void)feed_holes();
   if (!armed_.load(std::memory_order_relaxed) && store_->unawaited_since_ns() && !armed_.exchange(true)) kick();
   if (!options_.background && (checkpoint_is_due() || look_for_space())) work(false);

@@ -66,7 +66,7 @@ class Engine {
   bool reap_waiting();       // those; false: none could be freed yet
   bool anything_to_reap();
   Result<std::uint64_t> trim(Operation& operation, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
-  void start_discard(Trim& trim, std::function<void()> came);  // of what that waits for
+  void start_discard(Trim& trim, io::Reactor* reactor, std::function<void()> came);  // of what that waits for
   Turn& trim_turn() { return trim_turn_; }
   Status reap_orphans();  // at mount and unmount
 
@@ -86,7 +86,7 @@ class Engine {
   void use_idle_time();
   Status settle(const store::Store::CheckpointRequest& request);
   bool clean_round(bool waited_for, store::Store::CheckpointRequest& request);
-  void after();
+  void after(io::Reactor* reactor);
   enum class Reaper : std::uint8_t { waiting, hurried };  // may it wait for a checkpoint to free memory?
   Status try_reap(Operation& operation, Ino ino, Reaper reaper);
   bool take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes);
@@ -103,7 +103,6 @@ class Engine {
   Mutex rename_mutex_;
   Turn trim_turn_;
   std::thread service_, maintenance_;
-  io::IoQueue* service_queue_ = nullptr;
   Mutex mutex_;
   Condition changed_;
   bool stopping_ GUARDED_BY(mutex_) = false, service_ready_ GUARDED_BY(mutex_) = false, poked_ GUARDED_BY(mutex_) = false;
@@ -193,10 +192,11 @@ auto Engine::attempt(Operation& operation, F&& f) {
     Wait& wait = operation.wait();
     if (const Retry retry = std::exchange(wait.retry, Retry::no); retry != Retry::no) {
       if (retry == Retry::at_once) continue;
-      if (auto sealed = store_->seal(); !sealed.ok()) return decltype(result)(sealed.error());
+      const auto sealed = store_->seal(store::Store::Seal::append, operation.reactor());
+      if (!sealed.ok()) return decltype(result)(sealed.error());
       continue;
     }
-    if (result.ok()) after();
+    if (result.ok()) after(operation.reactor());
     return result;
   }
 }

@@ -59,7 +59,7 @@ Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t
   Ownership result;
   result.old.resize(count);
   const store::Layers layers = store::layers_of(inode, a.view());
-  store::resolve_in_deltas(layers, first, result.old);
+  store::resolve_in_deltas(layers, first, result.all_old());
   const std::uint64_t end_block = blocks_for(inode.attributes.size);
   const auto is_unknown = [](const store::MappedBlock& old) { return old.kind == store::MappedBlock::Kind::unknown; };
   if (std::ranges::any_of(result.old, is_unknown)) {
@@ -67,7 +67,7 @@ Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t
     if (!a.store().can_charge(count + kRoomForOthers, 0)) {
       // What might be refused for want of room has a right to the truth, and so have operations that were promised some: what
       // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
-      TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.old));
+      TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else {
       for (std::size_t i = 0; i < count; ++i)
         if (is_unknown(result.old[i]) && first + i >= end_block && owned <= end_block)

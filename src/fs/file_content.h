@@ -20,7 +20,8 @@ Status verify_block(Attempt& attempt, const store::Inode& inode, std::uint64_t b
 // What a write needs to know of blocks [first, first + count): whether they are owned. Reads no tree as long as the
 // file's counts tell, or there is room enough to take those it does not know for holes.
 struct Ownership {
-  std::vector<store::MappedBlock> old;
+  boost::container::small_vector<store::MappedBlock, 4> old;
+  std::span<store::MappedBlock> all_old() { return {old.data(), old.size()}; }
   bool assume_owned = false;  // for those that stay unknown
   std::uint64_t fresh = 0;    // of them, may need new space
 };

@@ -52,7 +52,7 @@ void fill_log(FilesystemStatus& status, store::Store& store) {
   status.lsn = store.log().position().lsn.v;
   status.durable_lsn = store.log().durability().durable().v;
   status.chunks = store.log().chunks();
-  status.flushes = store.io().counters().flushes;
+  status.flushes = store.io().counts().flushes();
   status.pending_bytes = store.unsealed_payload_bytes() + store.log().bytes_in_flight();
   status.log_bytes_since_checkpoint = store.log_blocks_since_checkpoint() << kBlockShift;
   status.serial = store.settled().v;
@@ -66,7 +66,7 @@ double cost(std::uint64_t user, std::uint64_t rest) {
 }
 
 void fill_traffic(FilesystemStatus& status, store::Store& store) {
-  const auto& io = store.io().counters();
+  const io::TraceCounts io = store.io().counts();
   const auto& counters = store.counters();
   status.user_blocks_written = counters.user_blocks;
   status.data_blocks_written = store.log().payload_blocks();
@@ -76,10 +76,10 @@ void fill_traffic(FilesystemStatus& status, store::Store& store) {
   status.refilled_blocks_written = counters.refilled_blocks;
   status.cleaned_blocks_read = counters.cleaned_blocks_read;
   status.segments_cleaned = counters.segments_cleaned;
-  status.device_bytes_written = io.bytes_written;
-  status.device_bytes_read = io.bytes_read;
-  status.device_writes = io.writes;
-  status.device_reads = io.reads;
+  status.device_bytes_written = io[io::IoKind::write].bytes;
+  status.device_bytes_read = io[io::IoKind::read].bytes;
+  status.device_writes = io[io::IoKind::write].requests;
+  status.device_reads = io[io::IoKind::read].requests;
   status.lifetime = store.lifetime();
   status.write_cost = cost(status.user_blocks_written, status.cleaned_blocks_written + status.node_blocks_written +
                                                            status.chain_blocks_written);

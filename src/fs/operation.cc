@@ -1,7 +1,7 @@
 #include "fs/operation.h"
 
-#include <atomic>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <unordered_set>
@@ -13,59 +13,10 @@ namespace varve::fs {
 
 namespace {
 
-// Counts what an operation still waits for, and calls back when the last of it has come.
-class Resumption {
- public:
-  // `deliver(inside)`: inside = still within the call that began to wait.
-  explicit Resumption(std::function<void(bool inside)> deliver) : deliver_(std::move(deliver)) {}
-
-  void add() { outstanding_.fetch_add(1); }
-  void done(bool inside = false) {
-    if (outstanding_.fetch_sub(1) == 1) deliver_(inside);
-  }
-
- private:
-  std::atomic<int> outstanding_{1};  // the call that begins to wait
-  std::function<void(bool)> deliver_;
-};
-using ResumptionPtr = std::shared_ptr<Resumption>;
-
-// One of the things that are waited for; copies are of the same one. There is time to be counted until it has come.
-class Awaited {
- public:
-  Awaited(Engine& engine, std::optional<WaitCause> cause, const ResumptionPtr& resumption)
-      : state_(std::make_shared<State>(engine, cause, engine.store().clock().monotonic_ns(), resumption)) {
-    resumption->add();
-  }
-  void came() const {
-    if (state_->is_over.exchange(true)) return;
-    Engine& engine = state_->engine;
-    if (state_->cause) engine.wait_times().add(*state_->cause, engine.store().clock().monotonic_ns() - state_->since);
-    state_->resumption->done();
-  }
-  // It could not be asked for.
-  void give_up() const {
-    if (!state_->is_over.exchange(true)) state_->resumption->done();
-  }
-
- private:
-  struct State {
-    State(Engine& its_engine, std::optional<WaitCause> its_cause, std::uint64_t begun, ResumptionPtr its_resumption)
-        : engine(its_engine), cause(its_cause), since(begun), resumption(std::move(its_resumption)) {}
-    Engine& engine;
-    const std::optional<WaitCause> cause;
-    const std::uint64_t since;
-    const ResumptionPtr resumption;
-    std::atomic<bool> is_over{false};
-  };
-  std::shared_ptr<State> state_;
-};
-
-// Begins one wait of an operation.
+// Asks for what one wait of an operation is about.
 class Beginning {
  public:
-  Beginning(Engine& engine, Wait& wait, const ResumptionPtr& resumption)
-      : engine_(engine), wait_(wait), resumption_(resumption) {}
+  Beginning(Engine& engine, Wait& wait, io::Reactor* reactor) : engine_(engine), wait_(wait), reactor_(reactor) {}
 
   void everything() {
     nodes();
@@ -76,18 +27,6 @@ class Beginning {
   }
 
  private:
-  // Calls start(awaited), which must not have begun anything if it throws.
-  template <class Start>
-  void await(std::optional<WaitCause> cause, Start&& start) {
-    const Awaited awaited(engine_, cause, resumption_);
-    try {
-      start(awaited);
-    } catch (...) {
-      awaited.give_up();
-      throw;
-    }
-  }
-
   void nodes();
   void data();
   void trim();
@@ -98,35 +37,48 @@ class Beginning {
 
   Engine& engine_;
   Wait& wait_;
-  const ResumptionPtr& resumption_;
+  io::Reactor* const reactor_;
 };
 
-void take_node(Engine& engine, Wait& wait, const store::NodeWant& want, AlignedBuffer& block, int error) {
+struct NodeRead : io::IoRequest {
+  Engine* engine;
+  Wait* wait;
+  store::NodeWant want;
+  AlignedBuffer block{kBlockSize};
+};
+
+void take_node(NodeRead& read) {
+  const store::NodeWant& want = read.want;
   Result<store::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
-  if (!error) node = engine.store().nodes().insert(want, std::move(block));
+  if (!read.error) node = read.engine->store().nodes().insert(want, std::move(read.block));
   if (node.ok()) {
-    wait.pins[want.ref.address.v] = {want.ref.crc, *node};
+    read.wait->pins[want.ref.address.v] = {want.ref.crc, *node};
   } else {
-    wait.failed_nodes.insert_or_assign(want.ref.address.v, FailedNode{want.ref.crc, node.error()});
+    read.wait->failed_nodes.insert_or_assign(want.ref.address.v, FailedNode{want.ref.crc, node.error()});
   }
 }
 
+void node_came(io::IoRequest& request) {
+  const std::unique_ptr<NodeRead> read(static_cast<NodeRead*>(&request));
+  try {
+    take_node(*read);
+  } catch (const std::bad_alloc&) {
+    read->wait->lacks_memory = true;
+  }
+  read->wait->waiter.came(WaitCause::node);
+}
+
 void Beginning::read_node(const store::NodeWant& want) {
-  auto block = std::make_shared<AlignedBuffer>(kBlockSize);
-  auto request = std::make_unique<io::IoRequest>();
-  request->kind = io::IoKind::read;
-  request->offset = want.ref.address.v << kBlockShift;
-  request->add(block->data(), kBlockSize);
-  await(WaitCause::node, [&](const Awaited& awaited) {
-    engine_.store().io().start(std::move(request), [&engine = engine_, &wait = wait_, want, block, awaited](int error) {
-      try {
-        take_node(engine, wait, want, *block, error);
-      } catch (const std::bad_alloc&) {
-        wait.lacks_memory = true;
-      }
-      awaited.came();
-    });
-  });
+  auto read = std::make_unique<NodeRead>();
+  read->engine = &engine_;
+  read->wait = &wait_;
+  read->want = want;
+  read->offset = want.ref.address.v << kBlockShift;
+  read->add(read->block.data(), kBlockSize);
+  read->done = node_came;
+  read->abandoned = [](io::IoRequest& request) { delete static_cast<NodeRead*>(&request); };
+  wait_.waiter.await([&] { engine_.store().io().start(*read, reactor_); });
+  (void)read.release();
 }
 
 void Beginning::nodes() {
@@ -140,18 +92,18 @@ void Beginning::nodes() {
 }
 
 void Beginning::read_data(DataRead& read) {
-  auto request = std::make_unique<io::IoRequest>();
-  request->kind = io::IoKind::read;
-  request->offset = read.address.v << kBlockShift;
-  request->add(read.target, std::size_t{read.blocks} * kBlockSize);
+  read.request.offset = read.address.v << kBlockShift;
+  read.request.length = 0;
+  read.request.iov.clear();
+  read.request.add(read.target, std::size_t{read.blocks} * kBlockSize);
+  read.waiter = &wait_.waiter;
+  read.request.done = [&read](io::IoRequest& request) {
+    read.error = request.error;
+    read.done = true;
+    read.waiter->came(WaitCause::data);
+  };
   read.started = true;
-  await(WaitCause::data, [&](const Awaited& awaited) {
-    engine_.store().io().start(std::move(request), [&read, awaited](int error) {
-      read.error = error;
-      read.done = true;
-      awaited.came();
-    });
-  });
+  wait_.waiter.await([&] { engine_.store().io().start(read.request, reactor_); });
 }
 
 void Beginning::data() {
@@ -160,82 +112,67 @@ void Beginning::data() {
 }
 
 void Beginning::trim() {
-  if (wait_.trim.count && !wait_.trim.started)
-    await({}, [&](const Awaited& awaited) { engine_.start_discard(wait_.trim, [awaited] { awaited.came(); }); });
-  if (std::exchange(wait_.trim.for_turn, false))
-    await({}, [&](const Awaited& awaited) { engine_.trim_turn().when_free([awaited] { awaited.came(); }); });
+  if (!wait_.steps) return;
+  Trim& trim = wait_.steps->trim;
+  Waiter* const waiter = &wait_.waiter;
+  const auto came = [waiter] { waiter->came({}); };
+  if (trim.count && !trim.started) waiter->await([&] { engine_.start_discard(trim, reactor_, came); });
+  if (std::exchange(trim.for_turn, false)) waiter->await([&] { engine_.trim_turn().when_free(came); });
 }
 
 void Beginning::log() {
+  Waiter* const waiter = &wait_.waiter;
+  log::Log& log = engine_.store().log();
   if (const auto lsn = std::exchange(wait_.for_durable, std::nullopt)) {
-    await(WaitCause::durable, [&](const Awaited& awaited) {
-      engine_.store().log().durability().when_durable(*lsn, [awaited](Status) { awaited.came(); });
-    });
+    const auto came = [waiter](const Status&) { waiter->came(WaitCause::durable); };
+    waiter->await([&] { log.durability().when_durable(*lsn, came, reactor_); });
   }
   if (std::exchange(wait_.for_room, false))
-    await(WaitCause::in_flight, [&](const Awaited& awaited) { engine_.store().log().when_room([awaited] { awaited.came(); }); });
+    waiter->await([&] { log.when_room([waiter] { waiter->came(WaitCause::in_flight); }); });
 }
 
 void Beginning::checkpoint() {
   if (!std::exchange(wait_.for_settled, false)) return;
-  await(wait_.for_space ? WaitCause::space : WaitCause::memory,
-        [&](const Awaited& awaited) { engine_.store().when_settled([awaited] { awaited.came(); }); });
+  Waiter* const waiter = &wait_.waiter;
+  const WaitCause cause = wait_.for_space ? WaitCause::space : WaitCause::memory;
+  waiter->await([&] { engine_.store().when_settled([waiter, cause] { waiter->came(cause); }); });
   engine_.request_checkpoint(std::exchange(wait_.for_space, false));
 }
 
 // What has been started writes to the operation and its buffers: so nothing is thrown, but noted for when that has come.
-void begin_wait(Engine& engine, Wait& wait, const ResumptionPtr& resumption) {
+void ask_for_all(Engine& engine, Wait& wait, io::Reactor* reactor) {
   try {
-    Beginning(engine, wait, resumption).everything();
+    Beginning(engine, wait, reactor).everything();
   } catch (const std::exception&) {
     wait.lacks_memory = true;
   }
+  wait.waiter.all_asked_for();
 }
 
 }  // namespace
 
-Operation::Operation(Engine& engine, Caller caller)
-    : engine_(engine), caller_(caller), wait_(std::make_unique<Wait>()) {}
+Operation::Operation(Engine& engine, Caller caller, io::Reactor* reactor)
+    : engine_(engine), caller_(caller), reactor_(reactor), wait_(engine) {}
 
 Operation::~Operation() = default;
 
-void Operation::resume(io::IoQueue& queue, std::function<void()> ready) {
-  auto shared = std::make_shared<std::function<void()>>(std::move(ready));
-  auto resumption = std::make_shared<Resumption>([&queue, shared](bool inside) {
-    if (!inside && log::ServingScope::current() == &queue) (*shared)();
-    else queue.post([shared] { (*shared)(); });
-  });
-  begin_wait(engine_, *wait_, resumption);
-  resumption->done(true);
+void Operation::resume(std::function<void()> ready) {
+  wait_.waiter.begin(reactor_, std::move(ready));
+  ask_for_all(engine_, wait_, reactor_);
 }
 
 void Operation::block() {
-  Mutex mutex;
-  Condition changed;
-  bool ready = false;
-  const bool space = wait_->for_space;
-  auto resumption = std::make_shared<Resumption>([&](bool) {
-    const Lock lock(mutex);
-    ready = true;
-    changed.notify_all();
-  });
-  begin_wait(engine_, *wait_, resumption);
-  resumption->done(true);
-  auto is_ready = [&] {
-    const Lock lock(mutex);
-    return ready;
-  };
-  if (engine_.store().io().background()) {
-    Lock lock(mutex);
-    changed.wait(lock, [&] { return ready; });
-  }
-  while (!is_ready()) {
+  const bool space = wait_.for_space;
+  wait_.waiter.begin(nullptr, {});
+  ask_for_all(engine_, wait_, nullptr);
+  if (engine_.store().io().background()) wait_.waiter.block();
+  while (!wait_.waiter.is_over()) {
     if (engine_.store().io().pump()) continue;
     engine_.work(space);
   }
   if (lacks_memory()) throw std::bad_alloc();
 }
 
-bool Operation::lacks_memory() const { return wait_->lacks_memory; }
+bool Operation::lacks_memory() const { return wait_.lacks_memory; }
 
 }  // namespace varve::fs

@@ -15,7 +15,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "io/block_device.h"
+#include "fs/wait.h"
+#include "io/reactor.h"
 
 namespace varve::fs {
 
@@ -27,22 +28,22 @@ struct Caller {
 };
 
 class Engine;
-struct Wait;
 
 class Operation {
  public:
-  Operation(Engine& engine, Caller caller);
+  // `reactor`: of the thread that serves it, which goes on polling it; null for a thread that blocks.
+  Operation(Engine& engine, Caller caller, io::Reactor* reactor = nullptr);
   ~Operation();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
   const Caller& caller() const { return caller_; }
-  Wait& wait() { return *wait_; }
+  io::Reactor* reactor() const { return reactor_; }
+  Wait& wait() { return wait_; }
 
-  // After Errc::would_block: calls `ready` once, on the thread of `queue`, when the call should be repeated. Never calls
-  // it before returning. `queue` is the queue of the calling thread, which must go on polling it. If it throws, nothing is
-  // under way for this operation, and `ready` is never called.
-  void resume(io::IoQueue& queue, std::function<void()> ready);
+  // After Errc::would_block: calls `ready` once, on the reactor's thread, when the call should be repeated. Never calls it
+  // before returning. If it throws, nothing is under way for this operation, and `ready` is never called.
+  void resume(std::function<void()> ready);
   // After Errc::would_block: blocks the calling thread until the call should be repeated. Throws std::bad_alloc only when
   // nothing is under way any more.
   void block();
@@ -52,7 +53,8 @@ class Operation {
  private:
   Engine& engine_;
   Caller caller_;
-  std::unique_ptr<Wait> wait_;
+  io::Reactor* const reactor_;
+  Wait wait_;
 };
 
 // Calls attempt() (which returns a Result) until it has an answer; for threads that may block.
@@ -76,24 +78,45 @@ auto guarded(const Operation& operation, Attempt& attempt) -> decltype(attempt()
   }
 }
 
-// Calls attempt() until it has an answer and then finish(result), without ever blocking; for threads that serve a queue.
+// An operation that run() has begun, with what to do and what comes after it.
+template <class Attempt, class Finish>
+struct Run {
+  Operation& operation;
+  Attempt attempt;
+  Finish finish;
+};
+
+// One attempt; owns `run` until its end.
+template <class Attempt, class Finish>
+void go_on(Run<Attempt, Finish>* run) {
+  std::unique_ptr<Run<Attempt, Finish>> owned(run);
+  auto result = guarded(run->operation, run->attempt);
+  if (result.fails_with(Errc::would_block)) {
+    try {
+      run->operation.resume([run] { go_on(run); });
+      (void)owned.release();
+      return;
+    } catch (const std::bad_alloc&) {
+      result = decltype(result)(Errc::no_memory);
+    }
+  }
+  run->finish(std::move(result));
+}
+
+// Calls attempt() until it has an answer and then finish(result), without ever blocking; for operations with a reactor.
 // `attempt` and `finish` must keep what they use alive (the operation, the request's message). finish may run before
 // this returns; it is called in any case, and when nothing is under way for the operation.
 template <class Attempt, class Finish>
-void run(io::IoQueue& queue, Operation& operation, Attempt attempt, Finish finish) {
+void run(Operation& operation, Attempt attempt, Finish finish) {
   auto result = guarded(operation, attempt);
-  if (!result.fails_with(Errc::would_block)) {
-    finish(std::move(result));
-    return;
-  }
-  std::shared_ptr<std::pair<Attempt, Finish>> kept;
+  if (!result.fails_with(Errc::would_block)) return finish(std::move(result));
+  Run<Attempt, Finish>* waiting = nullptr;
   try {
-    kept = std::make_shared<std::pair<Attempt, Finish>>(std::move(attempt), std::move(finish));
-    operation.resume(queue, [&queue, &operation, kept] {
-      run(queue, operation, std::move(kept->first), std::move(kept->second));
-    });
+    waiting = new Run<Attempt, Finish>{operation, std::move(attempt), std::move(finish)};
+    operation.resume([waiting] { go_on(waiting); });
   } catch (const std::bad_alloc&) {
-    (kept ? kept->second : finish)(decltype(result)(Errc::no_memory));
+    const std::unique_ptr<Run<Attempt, Finish>> owned(waiting);
+    (waiting ? waiting->finish : finish)(decltype(result)(Errc::no_memory));
   }
 }
 

@@ -173,9 +173,10 @@ class WriteRange {
       staged_[i].old = owned.old[i];
       staged_[i].assume_owned = owned.assume_owned;
     }
-    place_blocks(a_, inode_, staged_, clock);
+    const std::span<store::StageBlock> staged(staged_.data(), staged_.size());
+    place_blocks(a_, inode_, staged, clock);
     a_.store().counters().user_blocks += count_;
-    a_.store().stage_blocks(inode_, staged_, a_.store().clock_units(clock));
+    a_.store().stage_blocks(inode_, staged, a_.store().clock_units(clock));
   }
 
   static void start_block(std::byte* block, std::span<const std::byte> old) {
@@ -189,7 +190,7 @@ class WriteRange {
   const std::span<const std::byte> data_;
   const std::uint64_t first_;
   const std::size_t count_, ready_;
-  std::vector<store::StageBlock> staged_;
+  boost::container::small_vector<store::StageBlock, 4> staged_;
 };
 
 // --- fallocate -------------------------------------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, Attempt::Need
   const std::uint64_t first = blocks_for(size);
   const std::uint64_t owned = first == 0 ? store::block_count(inode, a.view())
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
-  if (size == inode.attributes.size && !owned && !a.wait().count.given_up()) return a.admit(need);
+  if (size == inode.attributes.size && !owned && !(a.wait().steps && a.wait().steps->count.given_up())) return a.admit(need);
   need.record_bytes += 256;
   TRY(a.admit(need));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));

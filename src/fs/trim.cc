@@ -37,7 +37,7 @@ Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, st
   if (start >= device.size_bytes || length < kBlockSize || minimum > segment_bytes) return Errc::invalid;
   if (!device.supports_discard)
     return Error(Errc::unsupported, "the device does not support discard");
-  Trim& trim = operation.wait().trim;
+  Trim& trim = operation.wait().made_steps().trim;
   TRY(account(trim, segment_bytes));
   const auto is_wanted = [&](SegmentId segment) {
     const std::uint64_t offset = geometry.start_of(segment).v << kBlockShift;
@@ -68,7 +68,7 @@ bool Engine::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& i
 }
 
 // They are out of circulation while their discard is in flight (H31).
-void Engine::start_discard(Trim& trim, std::function<void()> came) {
+void Engine::start_discard(Trim& trim, io::Reactor* reactor, std::function<void()> came) {
   const auto& geometry = store_->segments().geometry();
   const SegmentId first{trim.next - trim.count};
   trim.started = true;
@@ -83,7 +83,15 @@ void Engine::start_discard(Trim& trim, std::function<void()> came) {
     request->kind = io::IoKind::discard;
     request->offset = geometry.start_of(first).v << kBlockShift;
     request->length = trim.count * geometry.blocks << kBlockShift;
-    store_->io().start(std::move(request), done);
+    request->done = [done](io::IoRequest& finished) {
+      const auto call = done;  // goes with the request
+      const int error = finished.error;
+      delete &finished;
+      call(error);
+    };
+    request->abandoned = [](io::IoRequest& finished) { delete &finished; };
+    store_->io().start(*request, reactor);
+    (void)request.release();
   } catch (const std::bad_alloc&) {  // others wait for the turn, and for the segments
     done(ENOMEM);
   }

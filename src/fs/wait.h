@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/buffer.h"
+#include "fs/waiter.h"
 #include "store/layers.h"
 #include "store/tree/node_cache.h"
 
@@ -34,6 +36,8 @@ struct DataRead {
   AlignedBuffer own;
   bool started = false, done = false;
   int error = 0;
+  io::IoRequest request;
+  Waiter* waiter = nullptr;
 
   std::span<const std::byte> bytes() const { return {target, std::size_t{blocks} * kBlockSize}; }
 };
@@ -68,6 +72,13 @@ struct Allocation {
   std::uint64_t window = 0;   // blocks to try next
 };
 
+// How far an operation has come that takes many attempts. Others have none.
+struct Steps {
+  Trim trim;
+  Count count;
+  Allocation allocation;
+};
+
 // What an attempt that failed with would_block, but need not wait for anything, asks for.
 enum class Retry : std::uint8_t {
   no,
@@ -76,6 +87,10 @@ enum class Retry : std::uint8_t {
 };
 
 struct Wait {
+  explicit Wait(Engine& engine) : waiter(engine) {}
+
+  Waiter waiter;
+
   // Set by an attempt that failed with would_block; cleared when the wait begins.
   std::vector<store::NodeWant> nodes;
   bool for_settled = false;       // the next checkpoint
@@ -101,9 +116,11 @@ struct Wait {
   std::optional<SpaceRound> round;  // the last one that was looked at
   std::optional<Serial> exact;    // checkpoint that makes the charge exact
   unsigned recounts = 0;          // how often it was another one, for what had been written over meanwhile
-  Trim trim;
-  Count count;
-  Allocation allocation;
+  std::unique_ptr<Steps> steps;
+  Steps& made_steps() {
+    if (!steps) steps = std::make_unique<Steps>();
+    return *steps;
+  }
   std::uint64_t sought = 0;       // blocks before it need not be looked at again
 };
 

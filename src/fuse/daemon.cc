@@ -120,7 +120,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   settings.wishes.ask_opens = mount->fs->may_have_protected_files();
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
                                              [&lifetime](int) { lifetime.unmounted(); });
-  mount->server = std::make_unique<Server>(*mount->session, *mount->device, server);
+  mount->server = std::make_unique<Server>(*mount->session, server);
   TRY(mount->session->wait_initialised());
   if (auto limit = mount->point->tune())
     mount->session->space_watch().limit_with([limit = *std::move(limit)](std::uint64_t bytes) mutable { limit.set(bytes); });

@@ -17,7 +17,7 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr std::size_t kBatch = 64;  // messages before completions of the queue get their turn
+constexpr std::size_t kBatch = 64;  // messages before completions of the reactor get their turn
 constexpr std::size_t kMessageOffset = BufferPool::kPage - kWriteHeaderBytes;
 constexpr std::uint64_t kWindow = 16;           // messages after which a port looks at its share of them
 constexpr std::uint64_t kFairShare = 4;         // a quarter
@@ -42,15 +42,15 @@ bool means_end(int error) {
 // another CPU, and its thread should look again.
 class DevicePort : public Port {
  public:
-  DevicePort(int fd, io::IoQueue& queue, BufferPool& pool, MessageSink& sink, Readers& readers)
-      : fd_(fd), queue_(queue), pool_(pool), sink_(sink), readers_(readers) {
+  DevicePort(int fd, io::Reactor& reactor, BufferPool& pool, MessageSink& sink, Readers& readers)
+      : fd_(fd), reactor_(reactor), pool_(pool), sink_(sink), readers_(readers) {
     resume();
   }
   ~DevicePort() override { pause(); }
 
   void pause() override {
     if (away_until_) be_back();
-    if (watching_) queue_.unwatch(fd_);
+    if (watching_) reactor_.unwatch(fd_);
     watching_ = false;
   }
 
@@ -72,13 +72,13 @@ class DevicePort : public Port {
   void drain() {
     std::size_t taken = 0;
     while (taken < kBatch && watching_ && receive()) {
-      if (++taken % kStartEvery != 0 || queue_.in_flight() == 0) continue;
-      queue_.kick();
-      if (readers_.any_away() && queue_.in_flight() > kStartEvery) readers_.rouse();
+      if (++taken % kStartEvery != 0 || reactor_.in_flight() == 0) continue;
+      reactor_.kick();
+      if (readers_.any_away() && reactor_.in_flight() > kStartEvery) readers_.rouse();
     }
     taken_ += taken;
     if (taken != 1) alone_ = 0;
-    if (taken == 1 && queue_.in_flight() == 0 && ++alone_ >= kAlone && readers_.any_away()) {
+    if (taken == 1 && reactor_.in_flight() == 0 && ++alone_ >= kAlone && readers_.any_away()) {
       alone_ = 0;
       readers_.rouse();
     }
@@ -97,10 +97,10 @@ class DevicePort : public Port {
   }
 
   void look_away() {
-    queue_.unwatch(fd_);
+    reactor_.unwatch(fd_);
     away_until_ = Clock::system().monotonic_ns() + away_ns_;
     away_ns_ = std::min(2 * away_ns_, kLongAway);
-    readers_.add_away(queue_);
+    readers_.add_away(reactor_);
   }
 
   void look_again() {
@@ -110,12 +110,12 @@ class DevicePort : public Port {
 
   void be_back() {
     away_until_ = 0;
-    readers_.remove_away(queue_);
+    readers_.remove_away(reactor_);
     start_window();
   }
 
   void watch() {
-    queue_.watch(fd_, [this] { drain(); });
+    reactor_.watch(fd_, [this] { drain(); });
   }
 
   // False when there is nothing more to read now.
@@ -182,7 +182,7 @@ class DevicePort : public Port {
   }
 
   const int fd_;
-  io::IoQueue& queue_;
+  io::Reactor& reactor_;
   BufferPool& pool_;
   MessageSink& sink_;
   Readers& readers_;
@@ -199,21 +199,21 @@ class DevicePort : public Port {
 
 }  // namespace
 
-void Readers::add_away(io::IoQueue& queue) {
+void Readers::add_away(io::Reactor& reactor) {
   const Lock lock(mutex_);
-  away_.push_back(&queue);
+  away_.push_back(&reactor);
   away_count_.store(away_.size(), std::memory_order_relaxed);
 }
 
-void Readers::remove_away(io::IoQueue& queue) {
+void Readers::remove_away(io::Reactor& reactor) {
   const Lock lock(mutex_);
-  std::erase(away_, &queue);
+  std::erase(away_, &reactor);
   away_count_.store(away_.size(), std::memory_order_relaxed);
 }
 
 void Readers::rouse() {
   const Lock lock(mutex_);
-  for (io::IoQueue* queue : away_) queue->wake();
+  for (io::Reactor* reactor : away_) reactor->wake();
   away_.clear();
   away_count_.store(0, std::memory_order_relaxed);
 }
@@ -223,8 +223,8 @@ DeviceTransport::DeviceTransport(int fd) : fd_(fd) {
   ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-std::unique_ptr<Port> DeviceTransport::open(io::IoQueue& queue, BufferPool& pool, MessageSink& sink) {
-  return std::make_unique<DevicePort>(fd_, queue, pool, sink, readers_);
+std::unique_ptr<Port> DeviceTransport::open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) {
+  return std::make_unique<DevicePort>(fd_, reactor, pool, sink, readers_);
 }
 
 int DeviceTransport::reply(std::span<const iovec> parts) {

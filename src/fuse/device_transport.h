@@ -17,8 +17,8 @@ class Readers {
   void count_message() { messages_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t messages() const { return messages_.load(std::memory_order_relaxed); }
 
-  void add_away(io::IoQueue& queue);
-  void remove_away(io::IoQueue& queue);
+  void add_away(io::Reactor& reactor);
+  void remove_away(io::Reactor& reactor);
   bool any_away() const { return away_count_.load(std::memory_order_relaxed) > 0; }
   void rouse();  // all that are away look again
   // Large transfers: for a while all keep looking, so that one thread copies while another one takes the next message.
@@ -29,14 +29,14 @@ class Readers {
   static constexpr std::uint64_t kLargeWhile = 20'000'000;  // ns
   std::atomic<std::uint64_t> messages_{0}, large_until_{0};
   Mutex mutex_;
-  std::vector<io::IoQueue*> away_ GUARDED_BY(mutex_);
+  std::vector<io::Reactor*> away_ GUARDED_BY(mutex_);
   std::atomic<std::size_t> away_count_{0};
 };
 
 class DeviceTransport : public Transport {
  public:
   explicit DeviceTransport(int fd);  // makes it non-blocking; does not close it
-  std::unique_ptr<Port> open(io::IoQueue& queue, BufferPool& pool, MessageSink& sink) override;
+  std::unique_ptr<Port> open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) override;
   int reply(std::span<const iovec> parts) override;
 
  private:

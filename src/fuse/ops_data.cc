@@ -96,11 +96,11 @@ void read_claimed(Request& r, const FileRange& range, const AheadPiecePtr& piece
 void read_stream(Request& r, const FileRange& range) {
   // The request may be over before the pieces are started.
   ReadAhead& ahead = r.session().read_ahead();
-  io::IoQueue& queue = r.queue();
+  io::Reactor& reactor = r.reactor();
   const auto pool = r.pool();
-  const auto pieces = ahead.follow(range);
+  const auto pieces = ahead.follow(range, reactor);
   r.guarded([&] { read_claimed(r, range, ahead.claim(range)); });
-  for (const auto& piece : pieces) ahead.start(piece, queue, pool);
+  for (const auto& piece : pieces) ahead.start(piece, pool);
 }
 
 void seek(Request& r, std::uint64_t offset, fs::SeekKind kind) {

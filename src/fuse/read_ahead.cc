@@ -12,10 +12,10 @@ constexpr unsigned kSureAfter = 2;  // requests that follow each other
 
 // --- a piece --------------------------------------------------------------------------------------------------------------
 
-void AheadPiece::start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless) {
+void AheadPiece::start(std::shared_ptr<BufferPool> pool, std::function<void()> useless) {
   pool_ = std::move(pool);
   fs::run(
-      queue, operation_,
+      operation_,
       [this]() -> Result<std::size_t> {
         if (!memory_) memory_ = pool_->take(range_.bytes);
         return fs_.read(operation_, range_.ino, range_.offset, {memory_.data(), range_.bytes},
@@ -67,7 +67,7 @@ AheadPiecePtr ReadAhead::claim(const FileRange& range) {
   return piece->range().bytes >= range.bytes ? piece : nullptr;
 }
 
-std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
+std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor& reactor) {
   std::vector<AheadPiecePtr> fresh;
   const std::uint64_t now = clock_.monotonic_ns();
   const std::size_t size = BufferPool::size_for(range.bytes);
@@ -83,7 +83,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
     if (pieces_.contains({next.ino.v, next.offset})) continue;
     try {
       fresh.reserve(fresh.size() + 1);
-      const auto piece = std::make_shared<AheadPiece>(fs_, next);
+      const auto piece = std::make_shared<AheadPiece>(fs_, next, reactor);
       pieces_.try_emplace({next.ino.v, next.offset}, Waiting{piece, now});
       fresh.push_back(piece);
     } catch (const std::bad_alloc&) {
@@ -94,9 +94,9 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range) {
   return fresh;
 }
 
-void ReadAhead::start(const AheadPiecePtr& piece, io::IoQueue& queue, const std::shared_ptr<BufferPool>& pool) {
+void ReadAhead::start(const AheadPiecePtr& piece, const std::shared_ptr<BufferPool>& pool) {
   try {
-    piece->start(queue, pool, [this, range = piece->range()] { drop(range); });
+    piece->start(pool, [this, range = piece->range()] { drop(range); });
   } catch (const std::bad_alloc&) {
     drop(piece->range());
     piece->give_up();

@@ -33,10 +33,11 @@ struct FileRange {
 // A range that is read ahead. Thread-safe after start().
 class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
  public:
-  AheadPiece(fs::Filesystem& fs, const FileRange& range) : fs_(fs), range_(range), operation_(fs.engine(), {}) {}
+  AheadPiece(fs::Filesystem& fs, const FileRange& range, io::Reactor& reactor)
+      : fs_(fs), range_(range), operation_(fs.engine(), {}, &reactor) {}
 
-  // Begins to read, on the thread of `queue`; calls `useless` when it found nothing.
-  void start(io::IoQueue& queue, std::shared_ptr<BufferPool> pool, std::function<void()> useless);
+  // Begins to read, by the reactor's thread; calls `useless` when it found nothing.
+  void start(std::shared_ptr<BufferPool> pool, std::function<void()> useless);
   void give_up();  // instead: it is done, with nothing
   // Calls `ready` when content() may be asked, on the thread that reads. False: it may be asked now.
   bool when_done(std::function<void()> ready);
@@ -78,9 +79,9 @@ class ReadAhead {
   // The piece with all of this range, the caller's from now on; null if there is none.
   AheadPiecePtr claim(const FileRange& range);
   // The kernel has asked for this range: the pieces to start now, by start(), since the request that claims one waits for it.
-  std::vector<AheadPiecePtr> follow(const FileRange& range);
-  // On the thread of `queue`. A piece that there is no memory to start is dropped and done.
-  void start(const AheadPiecePtr& piece, io::IoQueue& queue, const std::shared_ptr<BufferPool>& pool);
+  std::vector<AheadPiecePtr> follow(const FileRange& range, io::Reactor& reactor);
+  // On the thread of the reactor. A piece that there is no memory to start is dropped and done.
+  void start(const AheadPiecePtr& piece, const std::shared_ptr<BufferPool>& pool);
   void drop(const FileRange& range);
   void expire();  // the pieces that have waited too long; follow() does so, too
 

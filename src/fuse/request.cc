@@ -40,7 +40,7 @@ void Request::start_operation() {
   auto free = operations_.begin();
   while (free != operations_.end() && *free) ++free;
   assert(free != operations_.end());
-  free->emplace(fs().engine(), fs::Caller{header_.uid, header_.gid, header_.pid, umask_});
+  free->emplace(fs().engine(), fs::Caller{header_.uid, header_.gid, header_.pid, umask_}, &host_.reactor);
   operation_ = &**free;
 }
 
@@ -78,7 +78,7 @@ void Request::send(int error, std::span<const std::byte> first, std::span<const 
   for (const auto part : {first, second})
     if (!part.empty()) parts[count++] = {const_cast<std::byte*>(part.data()), part.size()};
   // The kernel takes a while to end the writeback of so many pages: what has been started meanwhile should be under way.
-  if (header_.len >= kKeptBytes) host_.queue.kick();
+  if (header_.len >= kKeptBytes) host_.reactor.kick();
   end();
   if (const int failure = session().transport().reply({parts.data(), count}))
     spdlog::error("reply to {} of inode {} refused: {}", opcode_name(header_.opcode), node(), std::strerror(failure));

@@ -24,7 +24,7 @@ class Request;
 // What a request needs of the thread that serves it.
 struct RequestHost {
   Session& session;
-  io::IoQueue& queue;
+  io::Reactor& reactor;
   const std::shared_ptr<BufferPool>& pool;
   std::vector<Request*>& finished;  // those to recycle
 };
@@ -62,13 +62,13 @@ class Request {
   template <class Attempt, class Finish>
   void serve_result(Attempt attempt, Finish finish);
   // Of the serving thread; valid beyond the request.
-  io::IoQueue& queue() { return host_.queue; }
+  io::Reactor& reactor() { return host_.reactor; }
   const std::shared_ptr<BufferPool>& pool() { return host_.pool; }
   // Thread-safe: runs `task` on the serving thread.
   void post(std::function<void()> task) {
-    host_.queue.post([this, task = std::move(task)] { guarded(task); });
+    host_.reactor.post([this, task = std::move(task)] { guarded(task); });
   }
-  // Calls it; what it lacked is answered, if nothing has been yet. The queue's callbacks are nobody's to catch from.
+  // Calls it; what it lacked is answered, if nothing has been yet. The reactor's callbacks are nobody's to catch from.
   template <class Action>
   void guarded(Action&& action);
   // The owner of the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
@@ -123,7 +123,7 @@ void Request::guarded(Action&& action) {
 template <class Attempt, class Finish>
 void Request::serve_result(Attempt attempt, Finish finish) {
   start_operation();
-  fs::run(host_.queue, *operation_, std::move(attempt), [this, finish = std::move(finish)](decltype(attempt()) result) mutable {
+  fs::run(*operation_, std::move(attempt), [this, finish = std::move(finish)](decltype(attempt()) result) mutable {
     guarded([&] { finish(std::move(result)); });
   });
 }

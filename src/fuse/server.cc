@@ -6,14 +6,14 @@
 
 namespace varve::fuse {
 
-Server::Server(Session& session, io::BlockDevice& device, const ServerOptions& options) : session_(session) {
+Server::Server(Session& session, const ServerOptions& options) : session_(session) {
   const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
   const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();
   const std::size_t share = memory.size() / threads / kBlockSize * kBlockSize;
   const std::size_t request_bytes = std::max(options.request_bytes / threads, kLeastPerThread);
   for (unsigned i = 0; i < threads; ++i)
     workers_.push_back(
-        std::make_unique<Worker>(session, device, options, i, request_bytes, memory.subspan(i * share, share)));
+        std::make_unique<Worker>(session, options, i, request_bytes, memory.subspan(i * share, share)));
 }
 
 Server::~Server() { stop(); }

@@ -33,7 +33,7 @@ class Server {
   static constexpr std::size_t kLeastPerThread = 3 * BufferPool::kMaxBytes;
 
   // Starts the threads. All three must outlive it.
-  Server(Session& session, io::BlockDevice& device, const ServerOptions& options);
+  Server(Session& session, const ServerOptions& options);
   ~Server();  // stop()
 
   // Takes no more messages, finishes the requests under way, ends the threads.

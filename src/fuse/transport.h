@@ -13,7 +13,7 @@
 
 #include "base/types.h"
 #include "fuse/buffer_pool.h"
-#include "io/block_device.h"
+#include "io/reactor.h"
 
 namespace varve::fuse {
 
@@ -45,8 +45,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Delivers messages to `sink` from queue.poll()/wait(). All four must outlive the port.
-  virtual std::unique_ptr<Port> open(io::IoQueue& queue, BufferPool& pool, MessageSink& sink) = 0;
+  // Delivers messages to `sink` from reactor.poll()/wait(). All four must outlive the port.
+  virtual std::unique_ptr<Port> open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) = 0;
 
   // Thread-safe. `parts` begins with a fuse_out_header whose `len` covers all of them. Returns 0 or an errno; a request
   // that the kernel has given up meanwhile is no error.

@@ -6,17 +6,16 @@
 #include <cstring>
 
 #include "fuse/opcodes.h"
-#include "log/io_context.h"
 
 namespace varve::fuse {
 
-Worker::Worker(Session& session, io::BlockDevice& device, const ServerOptions& options, unsigned index,
+Worker::Worker(Session& session, const ServerOptions& options, unsigned index,
                std::size_t request_bytes, std::span<std::byte> memory)
     : session_(session),
       counters_(session.add_counters()),
       request_bytes_(request_bytes),
       pool_(std::make_shared<BufferPool>(request_bytes / 4, options.memory, memory)),
-      thread_([this, &device, idle = options.idle_threads, index] { run(device, idle, index); }) {}
+      thread_([this, idle = options.idle_threads, index] { run(idle, index); }) {}
 
 Worker::~Worker() {
   ask_to_stop();
@@ -26,39 +25,38 @@ Worker::~Worker() {
 void Worker::ask_to_stop() {
   const Lock lock(mutex_);
   asked_to_stop_ = true;
-  if (published_queue_) published_queue_->post([this] { stopping_ = true; });
+  if (published_reactor_) published_reactor_->post([this] { stopping_ = true; });
 }
 
 void Worker::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Worker::publish(io::IoQueue* queue) {
+void Worker::publish(io::Reactor* reactor) {
   const Lock lock(mutex_);
-  published_queue_ = queue;
+  published_reactor_ = reactor;
   if (asked_to_stop_) stopping_ = true;
 }
 
-void Worker::run(io::BlockDevice& device, IdleThreads idle, unsigned index) {
+void Worker::run(IdleThreads idle, unsigned index) {
   ::pthread_setname_np(::pthread_self(), "varve-serve");
   CpuPlacement placement(idle, index);
-  const auto queue = device.make_queue();
-  const log::ServingScope scope(*queue);
-  publish(queue.get());
-  serve(*queue, placement);
+  const auto reactor = io::Reactor::make();
+  publish(reactor.get());
+  serve(*reactor, placement);
   publish(nullptr);
 }
 
-// Goes on after the last message until nothing started on the queue is left: others may have I/O of theirs on it.
-void Worker::serve(io::IoQueue& queue, CpuPlacement& placement) {
-  queue_ = &queue;
-  const auto port = session_.transport().open(queue, *pool_, *this);
+// Goes on after the last message until nothing started on the reactor is left: others wait for I/O of theirs on it.
+void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
+  reactor_ = &reactor;
+  const auto port = session_.transport().open(reactor, *pool_, *this);
   port_ = port.get();
-  while (!stopping_ || active_ > 0 || queue.in_flight() > 0) {
+  while (!stopping_ || active_ > 0 || reactor.in_flight() > 0) {
     if (stopping_) port_->pause();
-    queue.may_spin(placement.is_idle());
-    const bool holding = active_ > 0 || queue.in_flight() > 0;
-    wait(queue);
+    reactor.may_spin(placement.is_idle());
+    const bool holding = active_ > 0 || reactor.in_flight() > 0;
+    wait(reactor);
     placement.woken(holding);
     recycle_finished();
   }
@@ -66,10 +64,10 @@ void Worker::serve(io::IoQueue& queue, CpuPlacement& placement) {
 }
 
 // Requests catch what they lack (Request::guarded), but taking messages and completions needs memory, too.
-void Worker::wait(io::IoQueue& queue) {
+void Worker::wait(io::Reactor& reactor) {
   try {
     limit_intake();
-    queue.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
+    reactor.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
   } catch (const std::bad_alloc&) {
     spdlog::critical("out of memory: a request may stay without an answer");
   } catch (const std::system_error& error) {
@@ -109,7 +107,7 @@ void Worker::prepare() {
   if (!free_.empty()) return;
   finished_.reserve(requests_.size() + 1);  // ending one needs no memory
   free_.reserve(requests_.size() + 1);
-  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *queue_, pool_, finished_}));
+  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *reactor_, pool_, finished_}));
   free_.push_back(requests_.back().get());
 }
 
@@ -132,7 +130,7 @@ void Worker::recycle_finished() {
 void Worker::limit_intake() {
   if (paused_) session_.read_ahead().expire();  // no request that comes could
   bool too_much = pool_->leased_bytes() > request_bytes_;
-  if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [queue = queue_] { queue->wake(); });
+  if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [reactor = reactor_] { reactor->wake(); });
   if (too_much == paused_ || stopping_) return;
   if (too_much)
     port_->pause();

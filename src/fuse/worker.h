@@ -16,7 +16,7 @@ namespace varve::fuse {
 class Worker : private MessageSink {
  public:
   // Starts the thread; `index` says which CPU is its own.
-  Worker(Session& session, io::BlockDevice& device, const ServerOptions& options, unsigned index,
+  Worker(Session& session, const ServerOptions& options, unsigned index,
          std::size_t request_bytes, std::span<std::byte> memory);
   ~Worker() override;
 
@@ -24,9 +24,9 @@ class Worker : private MessageSink {
   void join();
 
  private:
-  void run(io::BlockDevice& device, IdleThreads idle, unsigned index);
-  void serve(io::IoQueue& queue, CpuPlacement& placement);
-  void wait(io::IoQueue& queue);
+  void run(IdleThreads idle, unsigned index);
+  void serve(io::Reactor& reactor, CpuPlacement& placement);
+  void wait(io::Reactor& reactor);
   void prepare() override;
   void receive(std::span<const std::byte> message, Lease& storage) override;
   void disconnected(int error) override;
@@ -34,19 +34,19 @@ class Worker : private MessageSink {
   Request& free_request();
   void recycle_finished();
   void limit_intake();
-  void publish(io::IoQueue* queue);
+  void publish(io::Reactor* reactor);
 
   Session& session_;
   RequestCounters& counters_;
   const std::size_t request_bytes_;
 
-  Mutex mutex_;  // guards published_queue_, through which others reach the thread
-  io::IoQueue* published_queue_ GUARDED_BY(mutex_) = nullptr;
+  Mutex mutex_;  // guards published_reactor_, through which others reach the thread
+  io::Reactor* published_reactor_ GUARDED_BY(mutex_) = nullptr;
   bool asked_to_stop_ GUARDED_BY(mutex_) = false;
 
   // The thread's own.
   std::shared_ptr<BufferPool> pool_;  // shared with the payload that is still under way
-  io::IoQueue* queue_ = nullptr;
+  io::Reactor* reactor_ = nullptr;
   Port* port_ = nullptr;
   bool stopping_ = false;
   bool paused_ = false;

@@ -1,6 +1,7 @@
 #include "io/batch.h"
 
-#include "io/request.h"
+#include "io/lent_reactor.h"
+#include "io/transfer.h"
 
 namespace varve::io {
 
@@ -11,8 +12,7 @@ IoRequest& Batch::add(IoKind kind, std::uint64_t offset) {
   return request;
 }
 
-bool Batch::fits(const IoRequest& request, std::uint64_t bytes_in_flight) const {
-  const std::size_t in_flight = queue_->in_flight();
+bool Batch::fits(const IoRequest& request, std::size_t in_flight, std::uint64_t bytes_in_flight) const {
   const std::size_t most = device_.geometry().rotational ? kMostRotational : kMostRequests;
   return in_flight == 0 || (in_flight < most && bytes_in_flight + request.length <= kMostBytes);
 }
@@ -22,15 +22,15 @@ Status Batch::run() {
     requests_.front().error = device_.execute(requests_.front());
     return outcome_of(0);
   }
-  if (!queue_) queue_ = device_.make_queue();
+  const LentReactor reactor;
   std::uint64_t bytes = 0;
   for (IoRequest& request : requests_) {
-    while (!fits(request, bytes)) queue_->wait(-1);
+    while (!fits(request, reactor->in_flight(), bytes)) reactor->wait(-1);
     bytes += request.length;
     request.done = [&bytes](IoRequest& done) { bytes -= done.length; };
-    queue_->submit(request);
+    device_.submit(*reactor, request);
   }
-  while (queue_->in_flight() > 0) queue_->wait(-1);
+  while (reactor->in_flight() > 0) reactor->wait(-1);
   for (std::size_t i = 0; i < requests_.size(); ++i) TRY(outcome_of(i));
   return {};
 }

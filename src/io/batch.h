@@ -3,14 +3,13 @@
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <span>
 
 #include "io/block_device.h"
 
 namespace varve::io {
 
-// Used by one thread. Its queue is made by the first run and kept for the following ones.
+// Used by one thread.
 class Batch {
  public:
   static constexpr std::uint64_t kMostBytes = 256 << 10;   // on their way at a time, if more than one request is
@@ -30,10 +29,9 @@ class Batch {
   void clear() { requests_.clear(); }          // for the next
 
  private:
-  bool fits(const IoRequest& request, std::uint64_t bytes_in_flight) const;
+  bool fits(const IoRequest& request, std::size_t in_flight, std::uint64_t bytes_in_flight) const;
 
   BlockDevice& device_;
-  std::unique_ptr<IoQueue> queue_;
   std::deque<IoRequest> requests_;  // does not move them
 };
 

@@ -3,7 +3,8 @@
 #include <cstring>
 
 #include "base/buffer.h"
-#include "io/request.h"
+#include "io/lent_reactor.h"
+#include "io/transfer.h"
 
 namespace varve::io {
 
@@ -14,12 +15,12 @@ bool usable_directly(const void* data) { return reinterpret_cast<std::uintptr_t>
 }  // namespace
 
 int BlockDevice::execute(IoRequest& request) {
-  const auto queue = make_queue();
+  const LentReactor reactor;
   bool finished = false;
   std::function<void(IoRequest&)> before = std::move(request.done);
   request.done = [&finished](IoRequest&) { finished = true; };
-  queue->submit(request);
-  while (!finished) queue->wait(-1);
+  submit(*reactor, request);
+  while (!finished) reactor->wait(-1);
   request.done = std::move(before);
   return request.error;
 }

@@ -8,41 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <vector>
 
 #include "base/errc.h"
-#include "io/poll_queue.h"
-#include "io/request.h"
+#include "io/reactor.h"
+#include "io/transfer.h"
 
 namespace varve::io {
 
 namespace {
-
-class MemQueue : public PollQueue {
- public:
-  explicit MemQueue(MemDevice& device) : device_(device) {}
-
-  void submit(IoRequest& request) override { pending_.push_back(&request); }
-  void kick() override {}
-  std::size_t in_flight() const override { return pending_.size(); }
-
- protected:
-  // Only what was submitted before: a callback that submits again must not keep us here for ever.
-  unsigned reap() override {
-    unsigned ran = 0;
-    for (std::size_t left = pending_.size(); left > 0 && !pending_.empty(); --left, ++ran) {
-      IoRequest& request = *pending_.front();
-      pending_.pop_front();
-      complete(request, device_.execute(request));
-    }
-    return ran;
-  }
-
- private:
-  MemDevice& device_;
-  std::deque<IoRequest*> pending_;
-};
 
 // Closes the descriptor of load() and save().
 struct File {
@@ -117,7 +91,13 @@ MemStore MemDevice::store() const {
   return store_;
 }
 
-std::unique_ptr<IoQueue> MemDevice::make_queue() { return std::make_unique<MemQueue>(*this); }
+void MemDevice::submit(Reactor& reactor, IoRequest& request) {
+  const auto carry_out = [](void* context, IoRequest& due, std::uint64_t) {
+    due.error = static_cast<MemDevice*>(context)->execute(due);
+  };
+  request.intercept(carry_out, this);
+  reactor.finish_later(request, 0);
+}
 
 void MemDevice::peek(std::uint64_t offset, std::span<std::byte> out) const {
   const Lock lock(mutex_);

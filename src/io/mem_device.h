@@ -1,7 +1,7 @@
 // A device in memory: for tests, simulations and dry runs.
 //
 // Sparse and copy-on-write: snapshot() costs a pointer per 512 KiB of device. Requests are executed and completed
-// inside poll() and wait() of their queue in the order of submission, so single-threaded use is deterministic.
+// inside poll() and wait() of the reactor in the order of submission, so single-threaded use is deterministic.
 // Everything is "durable" at once; what a crash may do to unflushed writes is CrashDevice's business (tests/support).
 // Thread-safe, snapshot() included.
 #pragma once
@@ -34,7 +34,7 @@ class MemDevice : public BlockDevice {
   const Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return name_; }
   bool read_only() const override { return read_only_; }
-  std::unique_ptr<IoQueue> make_queue() override;
+  void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
 
   void set_read_only(bool read_only) { read_only_ = read_only; }  // before the device is shared

@@ -17,8 +17,8 @@
 #include "io/block_device.h"
 #include "io/device_facts.h"
 #include "io/exclusive_use.h"
-#include "io/thread_device.h"
-#include "io/uring_device.h"
+#include "io/file_device.h"
+#include "io/reactor.h"
 
 namespace varve::io {
 
@@ -122,7 +122,6 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
   OpenFile file;
   file.name = path;
   file.read_only = options.access == Access::read_only;
-  file.queue_depth = std::max(options.queue_depth, 1U);
   TRY(open_descriptor(file, options.buffered || environment_says("VARVE_IO_BUFFERED", "1")));
   if (::fstat(file.fd, &status) != 0) return open_error(path, !file.read_only);
   TRY(check_kind(status, path));  // again: the name may have changed hands
@@ -140,15 +139,10 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
 
 Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options) {
   OpenFile file = TRY(open_file(path, options));
-  std::unique_ptr<BlockDevice> device;
   const bool use_threads = options.force_threads || environment_says("VARVE_IO", "threads");
-  const int ring_error = use_threads ? 0 : UringDevice::probe();
+  const int ring_error = use_threads ? 0 : Reactor::probe_ring();
   if (ring_error) spdlog::info("{}: no io_uring here ({}): threads do the I/O", path, std::strerror(ring_error));
-  if (use_threads || ring_error) {
-    device = std::make_unique<ThreadDevice>(std::move(file));
-  } else {
-    device = std::make_unique<UringDevice>(std::move(file));
-  }
+  std::unique_ptr<BlockDevice> device = std::make_unique<FileDevice>(std::move(file), !use_threads && !ring_error);
   if (!device->geometry().direct) spdlog::debug("{}: through the page cache", path);
   return device;
 }

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "io/forwarding_queue.h"
-#include "io/request.h"
+#include "io/reactor.h"
+#include "io/transfer.h"
 
 namespace varve::io {
 
@@ -20,33 +20,6 @@ void for_each_block(const IoRequest& request, Visit visit) NO_THREAD_SAFETY_ANAL
 
 }  // namespace
 
-class OverlayQueue : public ForwardingQueue {
- public:
-  explicit OverlayQueue(OverlayDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-
-  void submit(IoRequest& request) override {
-    if (const int error = check_request(request, device_.geometry(), false)) return finish_later(request, error);
-    if (request.kind == IoKind::read) return read(request);
-    if (request.kind != IoKind::flush) device_.change(request);
-    finish_later(request, 0);
-  }
-
- private:
-  // A block below may be unreadable: it is not even asked where the overlay has all.
-  void read(IoRequest& request) {
-    if (device_.covers(request)) {
-      device_.patch(request);
-      return finish_later(request, 0);
-    }
-    forward(request, [this](IoRequest& finished) {
-      if (!finished.error) device_.patch(finished);
-      pass_up(finished);
-    });
-  }
-
-  OverlayDevice& device_;
-};
-
 OverlayDevice::OverlayDevice(std::unique_ptr<BlockDevice> below)
     : owned_(std::move(below)), below_(*owned_), geometry_(below_.geometry()) {
   geometry_.supports_discard = true;
@@ -56,7 +29,25 @@ OverlayDevice::OverlayDevice(BlockDevice& below) : below_(below), geometry_(belo
   geometry_.supports_discard = true;
 }
 
-std::unique_ptr<IoQueue> OverlayDevice::make_queue() { return std::make_unique<OverlayQueue>(*this); }
+void OverlayDevice::submit(Reactor& reactor, IoRequest& request) {
+  if (const int error = check_request(request, geometry_, false)) return reactor.finish_later(request, error);
+  if (request.kind == IoKind::read) return submit_read(reactor, request);
+  if (request.kind != IoKind::flush) change(request);
+  reactor.finish_later(request, 0);
+}
+
+// A block below may be unreadable: it is not even asked where the overlay has all.
+void OverlayDevice::submit_read(Reactor& reactor, IoRequest& request) {
+  if (covers(request)) {
+    patch(request);
+    return reactor.finish_later(request, 0);
+  }
+  const auto completed = [](void* context, IoRequest& done, std::uint64_t) {
+    if (!done.error) static_cast<const OverlayDevice*>(context)->patch(done);
+  };
+  request.intercept(completed, this);
+  below_.submit(reactor, request);
+}
 
 int OverlayDevice::execute(IoRequest& request) {
   if (const int error = check_request(request, geometry_, false)) return error;

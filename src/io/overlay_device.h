@@ -23,14 +23,13 @@ class OverlayDevice : public BlockDevice {
   const Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return false; }  // whatever the device below is
-  std::unique_ptr<IoQueue> make_queue() override;
+  void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
 
   std::uint64_t changed_blocks() const;
 
  private:
-  friend class OverlayQueue;
-
+  void submit_read(Reactor& reactor, IoRequest& request);
   // These look at whole requests, under the lock.
   bool covers(const IoRequest& request) const;
   void change(const IoRequest& request);

@@ -1,62 +1,84 @@
-// What every backend checks and does with a request in the same way.
+// One request to a device, with everything that it needs on its way: nothing is allocated for it.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <boost/container/small_vector.hpp>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/slist.hpp>
 #include <cstdint>
-#include <string>
+#include <functional>
 
-#include "io/block_device.h"
+#include "base/types.h"
+
+struct io_uring_sqe;
 
 namespace varve::io {
 
-// 0, or the errno with which a request that breaks the contract completes: EINVAL for bad alignment, EROFS for changes
-// to a read-only device, EOPNOTSUPP for a discard that the device cannot do.
-int check_request(const IoRequest& request, const Geometry& geometry, bool read_only);
+class BlockDevice;
+class Reactor;
 
-// Calls `done` with the result set.
-inline void complete(IoRequest& request, int error) {
-  request.error = error;
-  if (request.done) request.done(request);
-}
+enum class IoKind : std::uint8_t { read, write, flush, discard };
 
-const char* name_of(IoKind kind);
+inline constexpr std::size_t kMaxIov = 1024;
 
-// What became of a completed request, in words that name the device and the range.
-Status outcome_of(const BlockDevice& device, const IoRequest& request);
+// Something that the ring of a reactor carries out (Reactor::submit). It belongs to its user and stays where it is until
+// complete() has returned true.
+struct RingEntry : boost::intrusive::slist_base_hook<> {
+  struct Calls {
+    void (*prepare)(RingEntry& entry, io_uring_sqe& to);  // fills everything but user_data
+    bool (*complete)(RingEntry& entry, int result);       // false: prepare() and carry it out again
+  };
+  const Calls* calls = nullptr;
+};
 
-// Follows a read or write that the system may carry out in parts.
-class Transfer {
- public:
-  enum class Next : std::uint8_t { finished, again, failed };
+// Owned by the submitter; it and its buffers stay untouched from submit() until `done` is called.
+struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
+  IoKind kind = IoKind::read;
+  bool durable = false;                          // write: completes when it is on the medium
+  std::uint64_t offset = 0;                      // bytes; read, write, discard
+  std::uint64_t length = 0;                      // bytes; for discard; sum of iov for read and write
+  boost::container::small_vector<iovec, 2> iov;  // read, write; at most kMaxIov entries
+  int error = 0;                                 // out: 0 or a positive errno
+  std::function<void(IoRequest&)> done;          // called once, inside poll() or wait() of the reactor
+  void (*abandoned)(IoRequest&) = nullptr;       // called instead, if the reactor ends before
 
-  void start(IoRequest& request) {
-    request_ = &request;
-    done_ = 0;
-    retries_ = 0;
-    rest_.clear();
+  void add(void* data, std::size_t bytes) {
+    iov.push_back(iovec{data, bytes});
+    length += bytes;
   }
-  IoRequest& request() const { return *request_; }
 
-  // What is left to do.
-  std::uint64_t offset() const { return request_->offset + done_; }
-  const iovec* iov() const { return rest_.empty() ? request_->iov.data() : rest_.data(); }
-  unsigned iov_count() const { return static_cast<unsigned>(rest_.empty() ? request_->iov.size() : rest_.size()); }
+  // For the reactor and the device that carries it out.
+  BlockDevice* carrier = nullptr;
 
-  // Takes the result of a system call, a count of bytes or -errno, and says how to go on; error() is set when failed.
-  Next advance(std::int64_t result);
-  int error() const { return error_; }
+  // The one that it was submitted to last; null: it never was.
+  Reactor* reactor() const { return reactor_; }
+
+  // --- for devices that stand on others ---
+  // after(context, request, note) is called when the device below has completed it, before what was set earlier and
+  // `done`. It may change `error`.
+  using After = void (*)(void* context, IoRequest& request, std::uint64_t note);
+  void intercept(After after, void* context, std::uint64_t note = 0) { interceptors_.push_back({after, context, note}); }
 
  private:
-  Next retry(int error);
-  void skip_to_done();
+  friend class Reactor;
+  friend class Transfer;
+  struct Interceptor {
+    After after;
+    void* context;
+    std::uint64_t note;
+  };
+  struct Progress {  // of what the system carries out in parts
+    std::uint64_t done = 0;
+    unsigned retries = 0;
+    boost::container::small_vector<iovec, 2> rest;  // when done > 0
+  };
 
-  IoRequest* request_ = nullptr;
-  std::uint64_t done_ = 0;
-  unsigned retries_ = 0;
-  int error_ = 0;
-  boost::container::small_vector<iovec, 2> rest_;  // when done_ > 0
+  void complete(int result);
+
+  Reactor* reactor_ = nullptr;
+  boost::container::small_vector<Interceptor, 2> interceptors_;
+  Progress progress_;
 };
 
 }  // namespace varve::io

@@ -4,8 +4,9 @@
 
 #include <csignal>
 #include <exception>
+#include <new>
 
-#include "io/fd_device.h"
+#include "io/reactor.h"
 
 namespace varve::io {
 
@@ -36,34 +37,26 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool ThreadPool::add(std::span<IoRequest* const> requests, CompletionSink& sink) {
+bool ThreadPool::add(IoRequest& request) {
   const Lock lock(mutex_);  // until the end: what is taken back, no thread has seen
-  const std::size_t before = jobs_.size();
   try {
-    for (IoRequest* request : requests) jobs_.push_back(Job{request, &sink});
-    start_threads();
-  } catch (const std::exception&) {
-    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(before), jobs_.end());
+    jobs_.push_back(&request);
+  } catch (const std::bad_alloc&) {
     return false;
   }
-  if (requests.size() == 1) {
-    changed_.notify_one();
-  } else {
-    changed_.notify_all();
+  try {
+    if (idle_ < jobs_.size() && threads_.size() < max_threads_) start_thread();
+  } catch (const std::exception&) {
+    if (threads_.empty()) jobs_.pop_back();  // else fewer threads do
+    if (threads_.empty()) return false;
   }
+  changed_.notify_one();
   return true;
 }
 
-void ThreadPool::start_threads() {
+void ThreadPool::start_thread() {
   const SignalsBlocked guard;
-  for (std::size_t free = idle_; free < jobs_.size() && threads_.size() < max_threads_; ++free) {
-    try {
-      threads_.emplace_back([this] { work(); });
-    } catch (const std::exception&) {
-      if (threads_.empty()) throw;
-      break;  // fewer threads do
-    }
-  }
+  threads_.emplace_back([this] { work(); });
 }
 
 void ThreadPool::work() {
@@ -74,11 +67,10 @@ void ThreadPool::work() {
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || !jobs_.empty(); });
     --idle_;
     if (jobs_.empty()) return;
-    const Job job = jobs_.front();
+    IoRequest& request = *jobs_.front();
     jobs_.pop_front();
     lock.unlock();
-    job.request->error = device_.execute(*job.request);
-    job.sink->finished(*job.request);
+    request.reactor()->finish_from_elsewhere(request, device_.execute(request));
     lock.lock();
   }
 }

@@ -2,30 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-
-#include "io/forwarding_queue.h"
+#include <numeric>
 
 namespace varve::io {
 
-class TraceQueue : public ForwardingQueue {
- public:
-  explicit TraceQueue(TraceDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-
-  void submit(IoRequest& request) override {
-    const std::uint64_t start = device_.clock_.monotonic_ns();
-    device_.submitted(request, start);
-    forward(request, [this, start](IoRequest& finished) {
-      device_.finished(finished, device_.clock_.monotonic_ns() - start);
-      pass_up(finished);
-    });
-  }
-
- private:
-  TraceDevice& device_;
-};
-
 std::uint64_t IoCounts::quantile_ns(double share) const {
-  const double wanted = share * static_cast<double>(requests);
+  const double wanted = share * static_cast<double>(std::accumulate(latency.begin(), latency.end(), std::uint64_t{0}));
   std::uint64_t seen = 0;
   for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
     seen += latency[bucket];
@@ -57,7 +39,16 @@ TraceDevice::TraceDevice(std::unique_ptr<BlockDevice> below, Listener listener, 
 TraceDevice::TraceDevice(BlockDevice& below, Listener listener, Clock& clock)
     : below_(below), listener_(std::move(listener)), clock_(clock), start_ns_(clock.monotonic_ns()) {}
 
-std::unique_ptr<IoQueue> TraceDevice::make_queue() { return std::make_unique<TraceQueue>(*this); }
+void TraceDevice::submit(Reactor& reactor, IoRequest& request) {
+  const std::uint64_t start = clock_.monotonic_ns();
+  submitted(request, start);
+  const auto completed = [](void* context, IoRequest& done, std::uint64_t since) {
+    auto& self = *static_cast<TraceDevice*>(context);
+    self.finished(done, self.clock_.monotonic_ns() - since);
+  };
+  request.intercept(completed, this, start);
+  below_.submit(reactor, request);
+}
 
 int TraceDevice::execute(IoRequest& request) {
   const std::uint64_t start = clock_.monotonic_ns();
@@ -68,6 +59,9 @@ int TraceDevice::execute(IoRequest& request) {
 }
 
 void TraceDevice::submitted(const IoRequest& request, std::uint64_t now_ns) {
+  Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
+  cell.requests.fetch_add(1, std::memory_order_relaxed);
+  if (request.durable) cell.durable.fetch_add(1, std::memory_order_relaxed);
   if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length, request.durable});
 }
 
@@ -77,7 +71,6 @@ void TraceDevice::finished(const IoRequest& request, std::uint64_t took_ns) {
     counter.fetch_add(amount, std::memory_order_relaxed);
   };
   const std::size_t bucket = std::bit_width(std::max<std::uint64_t>(took_ns, 1)) - 1;
-  add(cell.requests, 1);
   add(cell.bytes, request.error ? 0 : request.length);
   add(cell.errors, request.error ? 1 : 0);
   add(cell.total_ns, took_ns);
@@ -92,6 +85,7 @@ TraceCounts TraceDevice::counts() const {
     out.requests = cell.requests;
     out.bytes = cell.bytes;
     out.errors = cell.errors;
+    out.durable = cell.durable;
     out.total_ns = cell.total_ns;
     for (std::size_t i = 0; i < IoCounts::kBuckets; ++i) out.latency[i] = cell.latency[i];
   }
@@ -100,7 +94,7 @@ TraceCounts TraceDevice::counts() const {
 
 void TraceDevice::reset() {
   for (Cell& cell : cells_) {
-    cell.requests = cell.bytes = cell.errors = cell.total_ns = 0;
+    cell.requests = cell.bytes = cell.errors = cell.durable = cell.total_ns = 0;
     for (auto& bucket : cell.latency) bucket = 0;
   }
 }

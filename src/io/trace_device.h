@@ -15,7 +15,7 @@
 
 namespace varve::io {
 
-// Counters of one kind of request.
+// Counters of one kind of request: requests and durable ones when they are submitted, the rest when they have completed.
 struct IoCounts {
   // Bucket i counts latencies of [2^i, 2^(i+1)) ns; the first also takes less, the last more.
   static constexpr std::size_t kBuckets = 40;
@@ -23,6 +23,7 @@ struct IoCounts {
   std::uint64_t requests = 0;
   std::uint64_t bytes = 0;
   std::uint64_t errors = 0;
+  std::uint64_t durable = 0;  // writes
   std::uint64_t total_ns = 0;
   std::array<std::uint64_t, kBuckets> latency{};
 
@@ -35,6 +36,7 @@ struct TraceCounts {
 
   const IoCounts& operator[](IoKind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
   IoCounts& operator[](IoKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+  std::uint64_t flushes() const { return (*this)[IoKind::flush].requests + (*this)[IoKind::write].durable; }
 };
 
 struct TraceEvent {
@@ -60,7 +62,7 @@ class TraceWriter {
 
 class TraceDevice : public BlockDevice {
  public:
-  // Called at each submission, by the submitting thread; events of different queues may come out of order by a little.
+  // Called at each submission, by the submitting thread; events of different threads may come out of order by a little.
   using Listener = std::function<void(const TraceEvent&)>;
 
   // Keeps the device below, or only borrows it (it must then outlive this one).
@@ -70,16 +72,16 @@ class TraceDevice : public BlockDevice {
   const Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<IoQueue> make_queue() override;
+  std::string refusal() const override { return below_.refusal(); }
+  void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
 
   TraceCounts counts() const;
   void reset();
 
  private:
-  friend class TraceQueue;
   struct Cell {
-    std::atomic<std::uint64_t> requests, bytes, errors, total_ns;
+    std::atomic<std::uint64_t> requests, bytes, errors, durable, total_ns;
     std::array<std::atomic<std::uint64_t>, IoCounts::kBuckets> latency;
   };
 

@@ -13,7 +13,7 @@
 #include "base/crc32c.h"
 #include "format/layout.h"
 #include "io/exclusive_use.h"
-#include "io/forwarding_queue.h"
+#include "io/reactor.h"
 
 namespace varve::lease {
 
@@ -36,19 +36,6 @@ bool is_superblock(const io::IoRequest& request) {
 }
 
 }  // namespace
-
-class LeasedQueue : public io::ForwardingQueue {
- public:
-  explicit LeasedQueue(LeasedDevice& device) : ForwardingQueue(device.below_->make_queue()), device_(device) {}
-
-  void submit(io::IoRequest& request) override {
-    if (device_.admits(request)) below().submit(request);
-    else finish_later(request, EBUSY);
-  }
-
- private:
-  LeasedDevice& device_;
-};
 
 LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
     : below_(std::move(below)), use_(std::move(use)), times_(times), area_(*below_), keeper_(area_, times_) {}
@@ -125,7 +112,10 @@ bool LeasedDevice::admits(const io::IoRequest& request) {
   return true;
 }
 
-std::unique_ptr<io::IoQueue> LeasedDevice::make_queue() { return std::make_unique<LeasedQueue>(*this); }
+void LeasedDevice::submit(io::Reactor& reactor, io::IoRequest& request) {
+  if (admits(request)) below_->submit(reactor, request);
+  else reactor.finish_later(request, EBUSY);
+}
 
 int LeasedDevice::execute(io::IoRequest& request) {
   if (!admits(request)) return request.error = EBUSY;

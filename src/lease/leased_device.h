@@ -38,13 +38,11 @@ class LeasedDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return below_->geometry(); }
   const std::string& name() const override { return below_->name(); }
   bool read_only() const override { return below_->read_only(); }
-  std::unique_ptr<io::IoQueue> make_queue() override;
+  void submit(io::Reactor& reactor, io::IoRequest& request) override;
   std::string refusal() const override { return keeper_.why_lost(); }
   int execute(io::IoRequest& request) override;
 
  private:
-  friend class LeasedQueue;
-
   LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times);
   Status begin();
   Status claim();

@@ -10,6 +10,16 @@
 
 namespace varve::log {
 
+Durability::Durability(IoContext& io) : io_(io) {
+  flush_request_.kind = io::IoKind::flush;
+  flush_request_.done = [this](io::IoRequest& request) { flush_done(flush_, request.error, request.reactor()); };
+}
+
+Durability::~Durability() {
+  const Lock lock(mutex_);
+  if (flushing_) io_.abandon();
+}
+
 void Durability::start(Lsn last) {
   const Lock lock(mutex_);
   written_ = last;
@@ -35,12 +45,12 @@ std::uint64_t Durability::payload_started() {
   return next_ticket_++;
 }
 
-void Durability::payload_done(std::uint64_t ticket, int error) {
+void Durability::payload_done(std::uint64_t ticket, int error, io::Reactor* reactor) {
   if (error) fail(Error(Errc::io, fmt::format("writing data to {} failed: {}", io_.device().name(), std::strerror(error))));
   Lock lock(mutex_);
   payload_.erase(ticket);
   advance();
-  start_flush_if_wanted(lock);
+  start_flush_if_wanted(lock, reactor);
 }
 
 bool Durability::chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns) {
@@ -58,19 +68,19 @@ void Durability::note_write() {
   ++writes_;
 }
 
-void Durability::chunk_done(Lsn lsn, int error) {
+void Durability::chunk_done(Lsn lsn, int error, io::Reactor* reactor) {
   if (error)
     fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
   Lock lock(mutex_);
   if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
   advance();
-  go_on(lock);
+  go_on(lock, reactor);
 }
 
-void Durability::go_on(Lock& lock) {
+void Durability::go_on(Lock& lock, io::Reactor* reactor) {
   const Waiters ready = take_ready();
   io::FirstException thrown;
-  thrown.run([&]() NO_THREAD_SAFETY_ANALYSIS { start_flush_if_wanted(lock); });
+  thrown.run([&]() NO_THREAD_SAFETY_ANALYSIS { start_flush_if_wanted(lock, reactor); });
   if (lock.owns_lock()) lock.unlock();
   thrown.run([&] { tell(ready, {}); });
   thrown.rethrow();
@@ -106,28 +116,21 @@ Durability::Flush Durability::begin_flush() {
   return {written_, nothing_in_flight() ? writes_ : 0};
 }
 
-void Durability::start_flush_if_wanted(Lock& lock) {
+void Durability::start_flush_if_wanted(Lock& lock, io::Reactor* reactor) {
   if (flushing_ || queued_ || failure_ || waiters_.empty() || written_ <= durable_) return;
   if (waiters_.begin()->first > written_) return;
-  const Flush flush = begin_flush();
+  flush_ = begin_flush();
   lock.unlock();
-  try {
-    auto request = std::make_unique<io::IoRequest>();
-    request->kind = io::IoKind::flush;
-    io_.start(std::move(request), [this, flush](int error) { flush_done(flush, error); });
-  } catch (const std::bad_alloc&) {  // others wait for it already, and would for ever: so here and now, which needs no memory
-    flush_done(flush, flush_here());
-  }
+  io_.start(flush_request_, reactor);
 }
 
 int Durability::flush_here() {
   io::IoRequest request;
   request.kind = io::IoKind::flush;
-  ++io_.counters().flushes;
   return io_.device().execute(request);
 }
 
-void Durability::flush_done(const Flush& flush, int error) {
+void Durability::flush_done(const Flush& flush, int error, io::Reactor* reactor) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
   Lock lock(mutex_);
   flushing_ = false;
@@ -135,7 +138,7 @@ void Durability::flush_done(const Flush& flush, int error) {
   if (failure_) return;
   set_durable(flush.chunks);
   flushed_ = std::max(flushed_, flush.writes);
-  go_on(lock);
+  go_on(lock, reactor);
 }
 
 Status Durability::flush_now() {
@@ -146,7 +149,7 @@ Status Durability::flush_now() {
       turn_.wait(lock);
     } else {
       lock.unlock();
-      io_.inline_queue().wait(-1);
+      io_.wait();
       lock.lock();
     }
   }
@@ -154,7 +157,7 @@ Status Durability::flush_now() {
   if (failure_) return *failure_;
   const Flush flush = begin_flush();
   lock.unlock();
-  flush_done(flush, flush_here());
+  flush_done(flush, flush_here(), nullptr);
   if (auto failed = failure()) return *failed;
   return {};
 }
@@ -164,7 +167,7 @@ Lsn Durability::durable() const {
   return durable_;
 }
 
-void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready) {
+void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready, io::Reactor* reactor) {
   Lock lock(mutex_);
   if (failure_) {
     const Error error = *failure_;
@@ -179,7 +182,7 @@ void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready) {
   }
   waiters_.emplace(lsn, std::move(ready));
   forget_unawaited(lsn);
-  start_flush_if_wanted(lock);
+  start_flush_if_wanted(lock, reactor);
 }
 
 std::optional<Error> Durability::failure() const {

@@ -24,18 +24,20 @@ namespace varve::log {
 // Thread-safe.
 class Durability {
  public:
-  explicit Durability(IoContext& io) : io_(io) {}
+  explicit Durability(IoContext& io);
+  ~Durability();  // a flush in flight is given up
 
   void start(Lsn last);  // everything up to `last` is durable already
 
   std::uint64_t payload_started();
-  void payload_done(std::uint64_t ticket, int error);
+  // `reactor` here and below: of the calling thread, or null; a flush that is due then goes there.
+  void payload_done(std::uint64_t ticket, int error, io::Reactor* reactor = nullptr);
   // `commit`: somebody waits for it. `since_ns`: when the oldest of what it holds was acknowledged. True: its write should be a
   // durable one.
   bool chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns);
   // Something that records may name has been written by others: by the cleaner. Call it before there are such records.
   void note_write();
-  void chunk_done(Lsn lsn, int error);
+  void chunk_done(Lsn lsn, int error, io::Reactor* reactor = nullptr);
 
   // Flushes for the caller, which has written something else (trees, superblocks). Blocks, so not for threads that serve a
   // queue; a failure is everybody's.
@@ -48,7 +50,7 @@ class Durability {
   std::uint64_t unawaited_since_ns() const { return unawaited_since_ns_; }
   // Calls `ready` once `lsn` is durable, or with the error that makes this impossible; starts a flush when one is
   // needed. May call it at once.
-  void when_durable(Lsn lsn, std::function<void(Status)> ready);
+  void when_durable(Lsn lsn, std::function<void(Status)> ready, io::Reactor* reactor = nullptr);
   std::optional<Error> failure() const;
   void fail(Error error);
   // Called once, outside locks, at the first failure. No waiter is left out because another has thrown.
@@ -75,10 +77,10 @@ class Durability {
   };
   Flush begin_flush() REQUIRES(mutex_);
   // These two let go of the lock, which the analysis cannot see.
-  void start_flush_if_wanted(Lock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
-  void flush_done(const Flush& flush, int error);
+  void start_flush_if_wanted(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  void flush_done(const Flush& flush, int error, io::Reactor* reactor);
   int flush_here();
-  void go_on(Lock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // with what others wait for
+  void go_on(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // with what others wait for
   static void tell(const Waiters& waiters, const Status& status);
 
   IoContext& io_;
@@ -90,6 +92,8 @@ class Durability {
   std::uint64_t writes_ GUARDED_BY(mutex_) = 0;  // started
   std::uint64_t flushed_ GUARDED_BY(mutex_) = 0;  // so many of the first of them are durable
   bool flushing_ GUARDED_BY(mutex_) = false;
+  io::IoRequest flush_request_;  // of the thread that has set flushing_
+  Flush flush_;                  // the same
   // Threads in flush_now(). They go first, or fsyncs by many callers would keep a checkpoint waiting.
   unsigned queued_ GUARDED_BY(mutex_) = 0;
   Condition turn_;  // flushing_ or failure_ has changed

@@ -1,77 +1,61 @@
-// Chooses the queue that carries the engine's own I/O (chunks, payload, flushes), and counts it.
+// The engine's I/O: its device, with every request counted, and the reactor of threads that have none of their own.
 //
-// A serving thread polls its queue all the time, so I/O started there completes there without a hand-over. Any other
-// thread gives its requests to the service queue, whose thread the engine runs. Without threads (deterministic tests)
-// there is one inline queue, which the waiting thread polls.
+// A serving thread submits to its own reactor, so I/O started there completes there without a hand-over. All others give theirs
+// to the service reactor. The engine's service thread runs that one; without threads (deterministic tests) the waiting thread does.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
-#include <unordered_set>
 
 #include "base/mutex.h"
-#include "base/result.h"
-#include "io/block_device.h"
+#include "io/reactor.h"
+#include "io/trace_device.h"
 
 namespace varve::log {
 
 class WriteCost;
 
-struct IoCounters {
-  std::atomic<std::uint64_t> bytes_written{0}, bytes_read{0}, writes{0}, reads{0}, flushes{0}, discards{0};
-};
-
-// While it lives, this thread's engine I/O goes to `queue`, which the thread promises to poll.
-class ServingScope {
- public:
-  explicit ServingScope(io::IoQueue& queue);
-  ~ServingScope();
-  static io::IoQueue* current();
-
- private:
-  io::IoQueue* former_;
-};
-
 class IoContext {
  public:
+  // `device` must outlive this.
   IoContext(io::BlockDevice& device, bool background);
-  // What is still in flight on the inline queue is given up, as after a crash: nobody hears of it any more.
   ~IoContext();
 
   io::BlockDevice& device() { return device_; }
+  io::TraceCounts counts() const { return device_.counts(); }
   bool background() const { return background_; }
 
-  // The thread that runs the service loop; it must create and poll the queue itself.
-  void set_service_queue(io::IoQueue* queue);
+  // With background threads: the service reactor is made, run and ended by one thread. After end_service() it takes no more
+  // requests, but carries out those that it has; after close_service() it is gone.
+  io::Reactor& open_service();
+  void end_service();
+  void close_service();
+  void wake_service();
 
-  // Starts one request; `done(error)` runs on the queue it went to (errno or 0), or at once with ECANCELED when the service
-  // has ended. Thread-safe. The buffers must live until then. If it throws, nothing has been started.
-  void start(std::unique_ptr<io::IoRequest> request, std::function<void(int error)> done);
+  // Starts a request. `reactor`: of the calling thread, null if it has none. Completes with ECANCELED, maybe at once, when
+  // there is no service. Thread-safe.
+  void start(io::IoRequest& request, io::Reactor* reactor = nullptr);
 
-  // Without background threads: completes what the inline queue has. Returns how much it completed.
+  // Without background threads: completes what the service reactor has. Returns how much it completed.
   unsigned pump();
+  // The same, and sleeps until there is something.
+  void wait();
   // The same until nothing is in flight any more: discards, which nobody else waits for.
   void drain();
-  // Only without background threads.
-  io::IoQueue& inline_queue();
+  // What is in flight on the service reactor is given up, as after a crash, and so is the reactor. By the last thread.
+  void abandon() { close_service(); }
 
   WriteCost& write_cost() { return *write_cost_; }
-  IoCounters& counters() { return counters_; }
-  const IoCounters& counters() const { return counters_; }
 
  private:
-  void count(const io::IoRequest& request);
-  bool post_to_service(io::IoRequest& request);  // false: there is none any more
+  bool hand_to_service(io::IoRequest& request);
 
-  io::BlockDevice& device_;
+  io::TraceDevice device_;
   const bool background_;
-  Mutex mutex_;  // guards service_queue_ against the end of its thread
-  io::IoQueue* service_queue_ GUARDED_BY(mutex_) = nullptr;
-  std::unique_ptr<io::IoQueue> inline_queue_;
-  std::unordered_set<io::IoRequest*> inline_flights_;
-  IoCounters counters_;
   const std::unique_ptr<WriteCost> write_cost_;
+  Mutex mutex_;  // a request is handed over before the end, or not at all
+  std::unique_ptr<io::Reactor> service_ GUARDED_BY(mutex_);
+  io::Reactor* own_ = nullptr;  // without threads: the same
+  bool ended_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace varve::log

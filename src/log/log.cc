@@ -1,6 +1,7 @@
 #include "log/log.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -13,11 +14,13 @@ namespace varve::log {
 namespace {
 
 std::uint32_t payload_crc_of(std::span<const PayloadPtr> payload) {
-  std::vector<std::byte> crcs(payload.size() * 4);
-  for (std::size_t i = 0; i < payload.size(); ++i)
-    for (unsigned byte = 0; byte < 4; ++byte)
-      crcs[i * 4 + byte] = static_cast<std::byte>(payload[i]->crc >> (8 * byte));
-  return crc32c(crcs);
+  std::uint32_t crc = 0;
+  for (const PayloadPtr& block : payload) {
+    std::array<std::byte, 4> bytes;
+    for (unsigned byte = 0; byte < 4; ++byte) bytes[byte] = static_cast<std::byte>(block->crc >> (8 * byte));
+    crc = crc32c(bytes, crc);
+  }
+  return crc;
 }
 
 // Neighbours in memory become one entry.
@@ -37,6 +40,19 @@ void add_block(io::IoRequest& request, std::byte* data) {
 
 constexpr std::uint64_t kLeastInFlight = 1u << 20;
 
+// A write of payload, or of a chunk, with all that it needs until it is done.
+struct Log::Write : io::IoRequest {
+  explicit Write(Log& its_log) : log(its_log) {}
+  bool is_chunk() const { return static_cast<bool>(header); }
+
+  Log& log;
+  AlignedBuffer header;
+  Lsn lsn;                   // of a chunk
+  std::uint64_t ticket = 0;  // of payload
+  BlockAddr payload_at;
+  boost::container::small_vector<PayloadPtr, 4> payload;
+};
+
 Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight)
     : io_(io),
       segments_(segments),
@@ -44,6 +60,8 @@ Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& c
       durability_(io),
       clock_(clock),
       bandwidth_(kLeastInFlight, std::max(most_in_flight, kLeastInFlight)) {}
+
+Log::~Log() = default;
 
 void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) {
   chain_ = position;
@@ -107,28 +125,51 @@ void Log::close_finished_holes() {
 
 // --- writing ----------------------------------------------------------------------------------------------------------
 
-void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks) {
+std::unique_ptr<Log::Write> Log::new_write(BlockAddr at) {
+  auto write = std::make_unique<Write>(*this);
+  write->kind = io::IoKind::write;
+  write->offset = at.v << kBlockShift;
+  write->done = [](io::IoRequest& request) {
+    auto& finished = static_cast<Write&>(request);
+    finished.log.written(finished);
+  };
+  write->abandoned = [](io::IoRequest& request) { delete static_cast<Write*>(&request); };
+  return write;
+}
+
+void Log::add_payload(Write& write, BlockAddr at, std::span<const PayloadPtr> blocks) {
+  write.payload_at = at;
+  for (const PayloadPtr& block : blocks) {
+    if (write.iov.size() == io::kMaxIov) break;
+    in_flight_.add(at + write.payload.size(), block);
+    write.payload.push_back(block);
+    add_block(write, block->data);
+  }
+}
+
+void Log::start(std::unique_ptr<Write> write, io::Reactor* reactor) {
+  io_.start(*write, reactor);
+  (void)write.release();  // written() has it
+}
+
+void Log::written(Write& write) {
+  const std::unique_ptr<Write> owned(&write);
+  for (std::size_t i = 0; i < write.payload.size(); ++i) in_flight_.remove(write.payload_at + i);
+  landed(write.length, [&] {
+    if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
+    else durability_.payload_done(write.ticket, write.error, write.reactor());
+  });
+}
+
+void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor) {
   for (std::size_t begin = 0; begin < blocks.size();) {
-    auto request = std::make_unique<io::IoRequest>();
-    request->kind = io::IoKind::write;
-    request->offset = (run.start + begin).v << kBlockShift;
-    std::vector<PayloadPtr> keep;
-    while (begin + keep.size() < blocks.size() && request->iov.size() < io::kMaxIov) {
-      const PayloadPtr& block = blocks[begin + keep.size()];
-      add_block(*request, block->data);
-      in_flight_.add(run.start + begin + keep.size(), block);
-      keep.push_back(block);
-    }
-    const BlockAddr address = run.start + begin;
-    begin += keep.size();
-    const std::uint64_t bytes = request->length;
-    launched(bytes);
-    payload_blocks_written_.fetch_add(keep.size(), std::memory_order_relaxed);
-    const std::uint64_t ticket = durability_.payload_started();
-    io_.start(std::move(request), [this, ticket, address, bytes, keep = std::move(keep)](int error) {
-      for (std::size_t i = 0; i < keep.size(); ++i) in_flight_.remove(address + i);
-      landed(bytes, [&] { durability_.payload_done(ticket, error); });
-    });
+    auto write = new_write(run.start + begin);
+    add_payload(*write, run.start + begin, blocks.subspan(begin));
+    begin += write->payload.size();
+    launched(write->length);
+    payload_blocks_written_.fetch_add(write->payload.size(), std::memory_order_relaxed);
+    write->ticket = durability_.payload_started();
+    start(std::move(write), reactor);
   }
 }
 
@@ -159,7 +200,7 @@ Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t p
 }
 
 Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                     const ChunkStamp& stamp, const Urgency& urgency) {
+                     const ChunkStamp& stamp, const Urgency& urgency, io::Reactor* reactor) {
   format::ChunkHeader header;
   header.identity = identity_;
   header.epoch = epoch_;
@@ -177,8 +218,11 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   header.next_ino = stamp.next_ino;
   header.payload_crc = payload_crc_of(payload);
 
-  auto buffer = std::make_shared<AlignedBuffer>(place.header_blocks * kBlockSize);
-  chain_.crc = format::encode_chunk(header, records, buffer->span());
+  auto chunk = new_write(place.address);
+  chunk->header = AlignedBuffer(place.header_blocks * kBlockSize);
+  chunk->lsn = header.lsn;
+  chunk->add(chunk->header.data(), chunk->header.size());
+  chain_.crc = format::encode_chunk(header, records, chunk->header.span());
   chain_.lsn = header.lsn;
   const std::uint32_t total = header.total_blocks();
   segments_.touch(place.address);
@@ -186,61 +230,51 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   chain_.rest.blocks -= total;
   if (!chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(place.address), clock_hint);
 
-  auto request = std::make_unique<io::IoRequest>();
-  request->kind = io::IoKind::write;
-  request->offset = place.address.v << kBlockShift;
-  request->add(buffer->data(), buffer->size());
-  for (std::size_t i = 0; i < payload.size(); ++i) {
-    add_block(*request, payload[i]->data);
-    in_flight_.add(place.payload() + i, payload[i]);
-  }
-  const std::uint64_t bytes = request->length;
-  launched(bytes);
+  add_payload(*chunk, place.payload(), payload);
+  launched(chunk->length);
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
   payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
-  request->durable = durability_.chunk_started(header.lsn, urgency.commit, urgency.since_ns);
-  submit_chunk(std::move(request),
-               [this, lsn = header.lsn, at = place.payload(), bytes, buffer,
-                keep = std::vector<PayloadPtr>(payload.begin(), payload.end())](int error) {
-                 for (std::size_t i = 0; i < keep.size(); ++i) in_flight_.remove(at + i);
-                 landed(bytes, [&] { durability_.chunk_done(lsn, error); });
-               });
+  chunk->durable = durability_.chunk_started(header.lsn, urgency.commit, urgency.since_ns);
+  submit_chunk(std::move(chunk), reactor);
   return header.lsn;
 }
 
-void Log::submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done) {
+void Log::submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor) {
   bool ask = false;
   {
     const Lock lock(held_mutex_);
     if (!epoch_on_disk_ || given_up_) {
-      held_.push_back({std::move(request), std::move(done)});
+      held_.push_back(std::move(chunk));
       ask = !epoch_asked_ && !given_up_;
       epoch_asked_ |= ask;
     }
   }
-  if (request) io_.start(std::move(request), std::move(done));
+  if (chunk) start(std::move(chunk), reactor);
   if (ask && epoch_wanted_) epoch_wanted_();
 }
 
 void Log::give_up() {
-  std::vector<HeldChunk> held;
+  std::vector<std::unique_ptr<Write>> held;
   {
     const Lock lock(held_mutex_);
     given_up_ = true;
     held.swap(held_);
   }
-  io::call_for_all(held, [](HeldChunk& chunk) { chunk.done(ECANCELED); });
+  io::call_for_all(held, [this](std::unique_ptr<Write>& chunk) {
+    chunk->error = ECANCELED;
+    written(*chunk.release());
+  });
 }
 
 void Log::epoch_written() noexcept {
-  std::vector<HeldChunk> held;
+  std::vector<std::unique_ptr<Write>> held;
   {
     const Lock lock(held_mutex_);
     epoch_on_disk_ = true;
     if (!given_up_) held.swap(held_);
   }
-  for (HeldChunk& chunk : held) io_.start(std::move(chunk.request), std::move(chunk.done));
+  for (auto& chunk : held) start(std::move(chunk), nullptr);
 }
 
 void Log::launched(std::uint64_t bytes) {

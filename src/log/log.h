@@ -53,6 +53,7 @@ class Log {
  public:
   // `most_in_flight`: bytes, whatever the device can do.
   Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight);
+  ~Log();
 
   // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
   void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk);
@@ -74,14 +75,15 @@ class Log {
   void give_up_begun_holes();
   void give_up_holes();
   const HolePool& holes() const { return holes_; }
-  // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done.
-  void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks);
+  // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done. `reactor` here and
+  // below: of the calling thread, or null (IoContext::start).
+  void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor);
 
   // Where the next chunk will stand. Errc::no_space when the chain has no segment to go on in.
   Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks);
   // Starts its write. Returns its LSN.
   Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                  const ChunkStamp& stamp, const Urgency& urgency);
+                  const ChunkStamp& stamp, const Urgency& urgency, io::Reactor* reactor = nullptr);
 
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
@@ -109,11 +111,12 @@ class Log {
   std::uint64_t clock_hint = 0;  // log clock, for the ages of segments and heads
 
  private:
-  struct HeldChunk {
-    std::unique_ptr<io::IoRequest> request;
-    std::function<void(int)> done;
-  };
-  void submit_chunk(std::unique_ptr<io::IoRequest> request, std::function<void(int)> done);
+  struct Write;
+  std::unique_ptr<Write> new_write(BlockAddr at);
+  void add_payload(Write& write, BlockAddr at, std::span<const PayloadPtr> blocks);
+  void start(std::unique_ptr<Write> write, io::Reactor* reactor);
+  void written(Write& write);
+  void submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor);
   void launched(std::uint64_t bytes);
   // note_durability(): Durability's part, which must hear of it whatever happens to operations that wait for room.
   template <class Note>
@@ -136,7 +139,7 @@ class Log {
   bool epoch_on_disk_ GUARDED_BY(held_mutex_) = false;
   bool epoch_asked_ GUARDED_BY(held_mutex_) = false;
   bool given_up_ GUARDED_BY(held_mutex_) = false;
-  std::vector<HeldChunk> held_ GUARDED_BY(held_mutex_);
+  std::vector<std::unique_ptr<Write>> held_ GUARDED_BY(held_mutex_);
   std::function<void()> epoch_wanted_;  // set before there are other threads
 
   std::atomic<std::uint64_t> bytes_in_flight_{0};

@@ -2,24 +2,14 @@
 
 #include <cerrno>
 
-#include "io/forwarding_queue.h"
+#include "io/reactor.h"
 
 namespace varve::repair {
 
-class PaddedQueue : public io::ForwardingQueue {
- public:
-  explicit PaddedQueue(PaddedDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-
-  void submit(io::IoRequest& request) override {
-    if (request.kind != io::IoKind::read) return finish_later(request, EROFS);
-    if (request.offset + request.length > device_.below_.geometry().size_bytes) return finish_later(request, EIO);
-    ForwardingQueue::submit(request);
-  }
-
- private:
-  PaddedDevice& device_;
-};
-
-std::unique_ptr<io::IoQueue> PaddedDevice::make_queue() { return std::make_unique<PaddedQueue>(*this); }
+void PaddedDevice::submit(io::Reactor& reactor, io::IoRequest& request) {
+  if (request.kind != io::IoKind::read) return reactor.finish_later(request, EROFS);
+  if (request.offset + request.length > below_.geometry().size_bytes) return reactor.finish_later(request, EIO);
+  below_.submit(reactor, request);
+}
 
 }  // namespace varve::repair

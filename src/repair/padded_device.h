@@ -17,11 +17,9 @@ class PaddedDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return true; }
-  std::unique_ptr<io::IoQueue> make_queue() override;
+  void submit(io::Reactor& reactor, io::IoRequest& request) override;
 
  private:
-  friend class PaddedQueue;
-
   io::BlockDevice& below_;
   io::Geometry geometry_;
 };

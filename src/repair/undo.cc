@@ -12,23 +12,10 @@
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
-#include "io/forwarding_queue.h"
+#include "io/reactor.h"
 #include "repair/undo_file.h"
 
 namespace varve::repair {
-
-class UndoQueue : public io::ForwardingQueue {
- public:
-  explicit UndoQueue(UndoDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-
-  void submit(io::IoRequest& request) override {
-    if (const int error = device_.save(request)) return finish_later(request, error);
-    ForwardingQueue::submit(request);
-  }
-
- private:
-  UndoDevice& device_;
-};
 
 Result<std::unique_ptr<UndoDevice>> UndoDevice::create(io::BlockDevice& below, const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -42,7 +29,10 @@ Result<std::unique_ptr<UndoDevice>> UndoDevice::create(io::BlockDevice& below, c
 
 UndoDevice::~UndoDevice() { ::close(fd_); }
 
-std::unique_ptr<io::IoQueue> UndoDevice::make_queue() { return std::make_unique<UndoQueue>(*this); }
+void UndoDevice::submit(io::Reactor& reactor, io::IoRequest& request) {
+  if (const int error = save(request)) return reactor.finish_later(request, error);
+  below_.submit(reactor, request);
+}
 
 int UndoDevice::execute(io::IoRequest& request) {
   if (const int error = save(request)) return error;

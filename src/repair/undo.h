@@ -25,14 +25,13 @@ class UndoDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<io::IoQueue> make_queue() override;
+  void submit(io::Reactor& reactor, io::IoRequest& request) override;
   int execute(io::IoRequest& request) override;
 
   // The repair has ended, well or not: writes the last record. Nothing may be written through this any more.
   Status finish();
 
  private:
-  friend class UndoQueue;
   UndoDevice(io::BlockDevice& below, int fd) : below_(below), fd_(fd), saved_(below.geometry().blocks()) {}
 
   int save(const io::IoRequest& request);  // 0 or an errno

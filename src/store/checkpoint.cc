@@ -36,7 +36,7 @@ Status Checkpoint::run() {
 
 Status Checkpoint::freeze() {
   const Gate::Closure closed(store_.gate_);
-  lsn_ = TRY(Sealer(store_).run(false));
+  lsn_ = TRY(store_.sealer_->run(false, nullptr));
   store_.hole_feeder_->freeze();
   store_.promise_nodes(choose_evacuees());
   frozen_generation_ = store_.segments_.freeze();
@@ -79,7 +79,7 @@ Status Checkpoint::merge() {
   store_.frozen_->sort();
   const TreeView& old = store_.view();
   source_ = std::make_unique<BlockingSource>(store_.nodes_, store_.device_);
-  writer_ = std::make_unique<NodeWriter>(store_.device_, store_.io_.counters(), store_.segments_, store_.nodes_,
+  writer_ = std::make_unique<NodeWriter>(store_.device_, store_.segments_, store_.nodes_,
                                          super_.identity, super_.serial, store_.node_head_, store_.log_clock());
   evacuees_ = std::make_unique<Evacuees>(store_, *source_, evacuate_);
   if (!evacuate_.empty()) {
@@ -270,7 +270,7 @@ Status Checkpoint::commit() {
       changed.wait(lock);
     } else {
       lock.unlock();
-      store_.io_.inline_queue().wait(-1);
+      store_.io_.wait();
     }
   }
   TRY(*durable);

@@ -3,6 +3,16 @@
 
 namespace varve::store {
 
+namespace {
+
+struct Discard : io::IoRequest {
+  Store* store;
+  SegmentId first;
+  std::uint64_t count;
+};
+
+}  // namespace
+
 bool Store::wants_discard() {
   // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.
   return options_.discard && device_.geometry().supports_discard && segments_.clean() > low_water() + 2;
@@ -17,11 +27,20 @@ void Store::start_discards(const std::vector<SegmentId>& freed) {
     std::size_t end = begin + 1;
     while (end < freed.size() && freed[end].v == freed[begin].v + (end - begin) && (end - begin) * segment_bytes < kMaxBytes)
       ++end;
-    auto request = std::make_unique<io::IoRequest>();
-    request->kind = io::IoKind::discard;
-    request->offset = geometry.start_of(freed[begin]).v << kBlockShift;
-    request->length = (end - begin) * segment_bytes;
-    io_.start(std::move(request), [this, first = freed[begin], count = end - begin](int) { discarded(first, count); });
+    auto discard = std::make_unique<Discard>();
+    discard->store = this;
+    discard->first = freed[begin];
+    discard->count = end - begin;
+    discard->kind = io::IoKind::discard;
+    discard->offset = geometry.start_of(freed[begin]).v << kBlockShift;
+    discard->length = (end - begin) * segment_bytes;
+    discard->done = [](io::IoRequest& request) {
+      const std::unique_ptr<const Discard> over(static_cast<Discard*>(&request));
+      over->store->discarded(over->first, over->count);
+    };
+    discard->abandoned = [](io::IoRequest& request) { delete static_cast<Discard*>(&request); };
+    io_.start(*discard);
+    (void)discard.release();
     begin = end;
   }
 }

@@ -8,17 +8,15 @@
 
 namespace varve::store {
 
-NodeWriter::NodeWriter(io::BlockDevice& device, log::IoCounters& counters, log::SegmentTable& segments,
-                       NodeCache& cache, std::uint64_t identity, Serial serial, format::Run head, std::uint64_t clock)
+NodeWriter::NodeWriter(io::BlockDevice& device, log::SegmentTable& segments, NodeCache& cache, std::uint64_t identity,
+                       Serial serial, format::Run head, std::uint64_t clock)
     : device_(device),
-      counters_(counters),
       segments_(segments),
       cache_(cache),
       identity_(identity),
       serial_(serial),
       head_(head),
-      clock_(clock),
-      queue_(device.make_queue()) {}
+      clock_(clock) {}
 
 Result<BlockAddr> NodeWriter::allocate() {
   if (!head_.blocks) {
@@ -55,24 +53,23 @@ Status NodeWriter::write(BlockAddr address, std::span<const std::byte> block, st
 Status NodeWriter::submit_piece() {
   if (!piece_) return {};
   TRY(wait_below(kPiecesInFlight));
-  Piece* piece = piece_.release();
-  piece->request.kind = io::IoKind::write;
-  piece->request.offset = piece->start.v << kBlockShift;
-  piece->request.add(piece->memory.data(), piece->blocks * kBlockSize);
-  counters_.writes.fetch_add(1, std::memory_order_relaxed);
-  counters_.bytes_written.fetch_add(piece->request.length, std::memory_order_relaxed);
-  piece->request.done = [this, piece](io::IoRequest& request) {
-    if (request.error) error_ = request.error;
-    std::unique_ptr<Piece> gone(piece);
-    auto keep = std::move(request.done);  // this closure, until it returns
+  Piece& piece = *piece_;
+  piece.kind = io::IoKind::write;
+  piece.offset = piece.start.v << kBlockShift;
+  piece.add(piece.memory.data(), piece.blocks * kBlockSize);
+  piece.done = [this](io::IoRequest& request) {
+    const std::unique_ptr<Piece> written(static_cast<Piece*>(&request));
+    if (written->error) error_ = written->error;
   };
-  queue_->submit(piece->request);
-  queue_->kick();
+  piece.abandoned = [](io::IoRequest& request) { delete static_cast<Piece*>(&request); };
+  device_.submit(*reactor_, piece);
+  (void)piece_.release();
+  reactor_->kick();
   return {};
 }
 
 Status NodeWriter::wait_below(std::size_t in_flight) {
-  while (queue_->in_flight() >= in_flight && queue_->in_flight() > 0) queue_->wait(-1);
+  while (reactor_->in_flight() >= in_flight && reactor_->in_flight() > 0) reactor_->wait(-1);
   if (error_)
     return Error(Errc::io, fmt::format("writing metadata to {} failed: {}", device_.name(), std::strerror(error_)));
   return {};

@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "format/chunk.h"
-#include "log/io_context.h"
+#include "io/lent_reactor.h"
 #include "log/segment_table.h"
 #include "store/tree/item_merge.h"
 #include "store/tree/node_cache.h"
@@ -16,7 +16,7 @@ namespace varve::store {
 
 class NodeWriter : public NodeSink {
  public:
-  NodeWriter(io::BlockDevice& device, log::IoCounters& counters, log::SegmentTable& segments, NodeCache& cache,
+  NodeWriter(io::BlockDevice& device, log::SegmentTable& segments, NodeCache& cache,
              std::uint64_t identity, Serial serial, format::Run head, std::uint64_t clock);
 
   std::uint64_t identity() const override { return identity_; }
@@ -40,9 +40,8 @@ class NodeWriter : public NodeSink {
  private:
   static constexpr std::size_t kPieceBlocks = 64;
   static constexpr std::size_t kPiecesInFlight = 4;
-  struct Piece {
+  struct Piece : io::IoRequest {
     AlignedBuffer memory{kPieceBlocks * kBlockSize};
-    io::IoRequest request;
     BlockAddr start;
     std::size_t blocks = 0;
   };
@@ -50,14 +49,13 @@ class NodeWriter : public NodeSink {
   Status wait_below(std::size_t in_flight);
 
   io::BlockDevice& device_;
-  log::IoCounters& counters_;
   log::SegmentTable& segments_;
   NodeCache& cache_;
   const std::uint64_t identity_;
   const Serial serial_;
   format::Run head_;
   const std::uint64_t clock_;
-  std::unique_ptr<io::IoQueue> queue_;
+  const io::LentReactor reactor_;
   std::unique_ptr<Piece> piece_;
   int error_ = 0;
   std::vector<BlockAddr> released_;

@@ -68,9 +68,8 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
       blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(at));
       return false;
     }
-    std::vector<log::PayloadPtr> part(blocks.begin() + static_cast<std::ptrdiff_t>(at),
-                                      blocks.begin() + static_cast<std::ptrdiff_t>(at + run.blocks));
-    store_.log_.write_payload(run, part);
+    payload_.assign(blocks.begin() + static_cast<std::ptrdiff_t>(at), blocks.begin() + static_cast<std::ptrdiff_t>(at + run.blocks));
+    store_.log_.write_payload(run, payload_, reactor_);
     for (std::uint32_t i = 0; i < run.blocks; ++i) {
       settle_address(*blocks[at + i], run.start + i);
       placed_.push_back(blocks[at + i]);
@@ -92,19 +91,20 @@ void Sealer::write_to_heads(bool commit) {
   }
 }
 
-void Sealer::encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) const {
+void Sealer::encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) {
+  auto& map = std::get<format::MapBlocks>(map_);
   auto address_of = [&](std::size_t i) {
     return with_addresses ? entry_of(*payload[i]).place.address() : kAnyAddress;
   };
   for (std::size_t begin = 0; begin < payload.size();) {
     const PendingBlock& first = *payload[begin];
     const BlockEntry& first_entry = entry_of(first);
-    format::MapBlocks map;
     map.ino = first.owner->ino;
     map.first = first.block;
     map.address = address_of(begin);
     map.clock = first_entry.clock;
     map.estimate = first_entry.place.estimate();
+    map.crcs.clear();
     std::size_t end = begin;
     for (; end < payload.size() && end - begin < format::kMaxExtentBlocks; ++end) {
       const PendingBlock& block = *payload[end];
@@ -115,7 +115,7 @@ void Sealer::encode_maps(const Payload& payload, format::Bytes& out, bool with_a
       if (with_addresses && address_of(end) != map.address + (end - begin)) break;
       map.crcs.push_back(entry.crc);
     }
-    format::encode_record(map, out);
+    format::encode_record(map_, out);
     begin = end;
   }
 }
@@ -194,22 +194,32 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
   // Cleared ranges come before maps of the same file: encode_inode has put them.
   encode_maps(placed_, records_, true);
-  format::Bytes measured = records_;
-  encode_maps(inline_, measured, false);
-  assert(measured.size() <= store_.reserved_records_);  // what each operation said when it was let in
-  const auto header_blocks = format::chunk_header_blocks(measured.size());
+  measured_ = records_;
+  encode_maps(inline_, measured_, false);
+  assert(measured_.size() <= store_.reserved_records_);  // what each operation said when it was let in
+  const auto header_blocks = format::chunk_header_blocks(measured_.size());
   const log::ChunkPlace place =
       TRY(store_.log_.place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size())));
   for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
   encode_maps(inline_, records_, true);
-  std::vector<log::PayloadPtr> payload(inline_.begin(), inline_.end());
-  lsn = store_.log_.write_chunk(place, records_, payload,
+  payload_.assign(inline_.begin(), inline_.end());
+  lsn = store_.log_.write_chunk(place, records_, payload_,
                                 {store_.log_clock(), store_.next_ino_.load(), store_.settled()},
-                                {commit, store_.unsealed_since_ns_.load()});
+                                {commit, store_.unsealed_since_ns_.load()}, reactor_);
   return {};
 }
 
-Result<Lsn> Sealer::run(bool commit) noexcept {
+// What the next seal fills again.
+void Sealer::forget() {
+  for (Payload& group : groups_) group.clear();
+  inline_.clear();
+  placed_.clear();
+  payload_.clear();
+  records_.clear();
+}
+
+Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
+  reactor_ = reactor;
   Lsn lsn = store_.log_.position().lsn;
   if (store_.unsealed_.empty()) {
     store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else
@@ -218,7 +228,9 @@ Result<Lsn> Sealer::run(bool commit) noexcept {
   store_.log_.clock_hint = store_.log_clock();
   collect();
   write_to_heads(commit);
-  if (Status status = write_chunk(lsn, commit); !status.ok()) return status.error();
+  const Status written = write_chunk(lsn, commit);
+  forget();
+  if (!written.ok()) return written.error();
   clear_marks();
   return lsn;
 }

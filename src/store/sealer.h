@@ -1,5 +1,5 @@
 // Builds one chunk from everything that waits: gives payload its addresses, encodes the net effect as records.
-// Used with the gate closed.
+// Used with the gate closed. One for a store, which keeps its memory from seal to seal.
 #pragma once
 
 #include <span>
@@ -13,7 +13,8 @@ class Sealer {
  public:
   explicit Sealer(Store& store) : store_(store) {}
   // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
-  Result<Lsn> run(bool commit) noexcept;
+  // `reactor`: of the calling thread, or null.
+  Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept;
 
  private:
   using Payload = std::vector<PendingPtr>;
@@ -27,13 +28,17 @@ class Sealer {
   Status write_chunk(Lsn& lsn, bool commit);
   void encode_inode(InodeDelta& delta);
   void encode_moves(InodeDelta& delta);
-  void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses) const;
+  void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses);
   void clear_marks();
+  void forget();
 
   Store& store_;
+  io::Reactor* reactor_ = nullptr;
   std::vector<Payload> groups_;  // by temperature
   Payload inline_, placed_;      // placed_: has its address
-  format::Bytes records_;
+  std::vector<log::PayloadPtr> payload_;
+  format::Bytes records_, measured_;
+  format::Record map_{format::MapBlocks{}};
 };
 
 }  // namespace varve::store

@@ -24,11 +24,11 @@ constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512
 }  // namespace
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
-    : device_(device),
+    : io_(device, options.background),
+      device_(io_.device()),
       options_(options),
       super_(super),
       written_super_(super),
-      io_(device, options.background),
       segments_({super.first_segment, super.segment_blocks, super.segments}),
       log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16),
       nodes_(super.identity, node_cache_bytes(options.memory_bytes)),
@@ -57,6 +57,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   view_ = std::move(view);
   active_ = std::make_unique<Delta>(segments_.generation());
   hole_feeder_ = std::make_unique<HoleFeeder>(*this);
+  sealer_ = std::make_unique<Sealer>(*this);
   choose_reserve();
 }
 
@@ -160,12 +161,12 @@ Status Store::start(bool copies_equal) {
 
 // --- sealing --------------------------------------------------------------------------------------------------------
 
-Result<Lsn> Store::seal(Seal purpose) {
+Result<Lsn> Store::seal(Seal purpose, io::Reactor* reactor) {
   Result<Lsn> lsn = Errc::read_only;
   {
     const Gate::Closure closed(gate_);
     if (read_only()) return Error(Errc::read_only, read_only_reason());
-    lsn = Sealer(*this).run(purpose == Seal::commit);
+    lsn = sealer_->run(purpose == Seal::commit, reactor);
   }
   if (!lsn.ok()) go_read_only(lsn.error());
   if (read_only()) log_.give_up();  // it may have become so with the gate closed
@@ -202,8 +203,6 @@ Status Store::write_epoch_if_due() {
 
 Status Store::write_superblocks(const format::Superblock& super) {
   TRY(store::write_superblocks(device_, super, [this] { return log_.durability().flush_now(); }));
-  io_.counters().writes += 2;
-  io_.counters().bytes_written += 2 * kBlockSize;
   const Lock lock(written_super_mutex_);
   written_super_ = super;
   return {};
@@ -340,7 +339,7 @@ format::LifetimeCounters Store::lifetime() const {
   sum.node_blocks += counters_.node_blocks;
   sum.chain_blocks += log_.header_blocks();
   sum.segments_cleaned += counters_.segments_cleaned;
-  sum.device_bytes += io_.counters().bytes_written;
+  sum.device_bytes += io_.counts()[io::IoKind::write].bytes;
   return sum;
 }
 

@@ -56,6 +56,7 @@ struct Claim {
 };
 
 class HoleFeeder;
+class Sealer;
 
 class Store {
  public:
@@ -116,9 +117,9 @@ class Store {
 
   // --- sealing ---
   // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O. Not inside the gate.
-  // commit: the caller is about to wait until it is durable.
+  // commit: the caller is about to wait until it is durable. `reactor`: of the calling thread, or null.
   enum class Seal : std::uint8_t { append, commit };
-  Result<Lsn> seal(Seal purpose = Seal::append);
+  Result<Lsn> seal(Seal purpose = Seal::append, io::Reactor* reactor = nullptr);
   std::uint64_t unsealed_payload_bytes() const { return unsealed_payload_bytes_.load(std::memory_order_relaxed); }
   bool anything_unsealed() const { return unsealed_since_ns_.load(std::memory_order_relaxed) != 0; }
   // When the oldest operation was acknowledged that no flush will come for by itself: it is in no chunk, or in one that nobody
@@ -271,12 +272,12 @@ class Store {
   Status write_epoch_if_due();
   Status write_superblocks(const format::Superblock& super);
 
+  log::IoContext io_;
   io::BlockDevice& device_;
   const StoreOptions options_;
   const format::Superblock super_;  // as found
   mutable Mutex written_super_mutex_;
   format::Superblock written_super_ GUARDED_BY(written_super_mutex_);
-  log::IoContext io_;
   log::SegmentTable segments_;
   log::Log log_;
   NodeCache nodes_;
@@ -284,6 +285,7 @@ class Store {
   Gate gate_;
 
   std::unique_ptr<HoleFeeder> hole_feeder_;
+  std::unique_ptr<Sealer> sealer_;
   std::unique_ptr<const TreeView> view_;
   std::unique_ptr<Delta> active_;
   std::unique_ptr<Delta> frozen_;

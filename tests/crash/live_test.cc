@@ -138,10 +138,12 @@ class Unattended : public ::testing::Test {
 TEST_F(Unattended, H48_what_was_sealed_for_its_size_becomes_durable) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // until the engine's threads have nothing to look after
   {
-    const auto queue = live.device.make_queue();  // of one that serves: they have no part in what he writes
-    const log::ServingScope serving(*queue);
-    write(0);
-    while (queue->in_flight()) queue->wait(-1);
+    const auto reactor = io::Reactor::make();  // of a serving thread: the engine's threads have no part in what it writes
+    fs::Operation operation(live.fixture.fs().engine(), {}, reactor.get());
+    const auto data = piece(0);
+    ASSERT_TRUE(fs::block_on(operation, [&] { return live.fixture.fs().write(operation, file, 0, data, fs::WriteFlags{}); }).ok());
+    ASSERT_EQ(live.store().unsealed_payload_bytes(), 0U);
+    while (reactor->in_flight()) reactor->wait(-1);
   }
   live.clock.advance(10 * kSecond);
   EXPECT_TRUE(eventually([&] { return survives(0); }));

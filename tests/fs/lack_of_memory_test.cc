@@ -38,21 +38,20 @@ class LackOfMemory : public ::testing::TestWithParam<FailingAllocations::Which> 
 
   // False: no allocation was left to fail.
   bool read(std::size_t nth) {
-    Operation operation(mounted_.fs().engine(), {});
+    Operation operation(mounted_.fs().engine(), {}, reactor_.get());
     AlignedBuffer buffer((2 * kParts - 1) * kBlockSize);
     std::optional<Result<std::size_t>> answer;
     std::size_t answers = 0, in_flight = 0;
-    const log::ServingScope scope(*queue_);
-    queue_->wait(0);  // what the queue itself needs, it has
+    reactor_->wait(0);  // what it needs itself, it has
     FailingAllocations failing(nth, GetParam());
     EXPECT_NO_THROW(run(
-        *queue_, operation, [&] { return mounted_.fs().read(operation, file_, 0, buffer.span()); },
+        operation, [&] { return mounted_.fs().read(operation, file_, 0, buffer.span()); },
         [&](Result<std::size_t> result) {
           ++answers;
-          in_flight = queue_->in_flight();
+          in_flight = reactor_->in_flight();
           answer = std::move(result);
         }));
-    test::look_until(*queue_, [&] { return answers && !queue_->in_flight(); });
+    test::look_until(*reactor_, [&] { return answers && !reactor_->in_flight(); });
     failing.end();
     EXPECT_EQ(answers, 1U);
     EXPECT_EQ(in_flight, 0U) << "answered too early";
@@ -74,7 +73,7 @@ class LackOfMemory : public ::testing::TestWithParam<FailingAllocations::Which> 
   SeededRandom random_{1};
   test::FsFixture mounted_{device_, test::test_options(clock_, random_)};
   Ino file_;
-  std::unique_ptr<io::IoQueue> queue_ = device_.make_queue();
+  std::unique_ptr<io::Reactor> reactor_ = io::Reactor::make();
 };
 
 TEST_P(LackOfMemory, IsAnsweredWhenNothingIsInFlight) {

@@ -3,10 +3,10 @@
 
 #include <list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fs/engine.h"
-#include "io/forwarding_queue.h"
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 
@@ -21,43 +21,34 @@ class SlowDiscards : public io::BlockDevice {
   const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return false; }
-  std::unique_ptr<io::IoQueue> make_queue() override { return std::make_unique<Queue>(*this); }
+  void submit(io::Reactor& reactor, io::IoRequest& request) override {
+    if (request.kind != io::IoKind::discard) return below_.submit(reactor, request);
+    reactor.begin(request);
+    held_.push_back({&reactor, &request});
+    if (!holds_) go_on();
+  }
   int execute(io::IoRequest& request) override {
     waited_for_ += request.kind == io::IoKind::discard;
     return below_.execute(request);
   }
 
   void hold() { holds_ = true; }
-  void go_on() { holds_ = false; }
-  std::size_t held() const { return held_; }
+  void go_on() {
+    holds_ = false;
+    for (const auto& [reactor, request] : std::exchange(held_, {})) {
+      discarded_ += request->length;
+      reactor->finish_later(*request, below_.execute(*request));
+    }
+  }
+  std::size_t held() const { return held_.size(); }
   std::size_t waited_for() const { return waited_for_; }  // by a thread that does nothing else meanwhile
   std::uint64_t discarded() const { return discarded_; }  // bytes
 
  private:
-  class Queue : public io::ForwardingQueue {
-   public:
-    explicit Queue(SlowDiscards& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-    void submit(io::IoRequest& request) override {
-      if (request.kind != io::IoKind::discard) return ForwardingQueue::submit(request);
-      waiting_.push_back(&request);
-      ++device_.held_;
-    }
-    unsigned poll() override {
-      for (; !device_.holds_ && !waiting_.empty(); waiting_.pop_back(), --device_.held_) {
-        device_.discarded_ += waiting_.back()->length;
-        ForwardingQueue::submit(*waiting_.back());
-      }
-      return ForwardingQueue::poll();
-    }
-
-   private:
-    SlowDiscards& device_;
-    std::vector<io::IoRequest*> waiting_;
-  };
-
   io::MemDevice below_{512u << 20};
   bool holds_ = false;
-  std::size_t held_ = 0, waited_for_ = 0;
+  std::vector<std::pair<io::Reactor*, io::IoRequest*>> held_;
+  std::size_t waited_for_ = 0;
   std::uint64_t discarded_ = 0;
 };
 
@@ -70,18 +61,18 @@ class TrimTest : public testing::Test {
 
   // What is asked for in the background, with its own operation.
   struct Asked {
-    explicit Asked(Engine& engine) : operation(engine, {}) {}
+    Asked(Engine& engine, io::Reactor& reactor) : operation(engine, {}, &reactor) {}
     Operation operation;
     std::optional<Result<std::uint64_t>> trimmed;
   };
   void start(Asked& asked) {
-    run(*queue_, asked.operation, [this, &asked] { return fixture_.fs().trim(asked.operation, 0, ~0ULL, 0); },
+    run(asked.operation, [this, &asked] { return fixture_.fs().trim(asked.operation, 0, ~0ULL, 0); },
         [&asked](Result<std::uint64_t> result) { asked.trimmed = std::move(result); });
   }
   void pump() {
     for (int i = 0; i < 1000; ++i) {
       while (store().io().pump()) {}
-      queue_->poll();
+      reactor_->poll();
     }
   }
 
@@ -92,7 +83,7 @@ class TrimTest : public testing::Test {
   test::ManualClock clock_;
   SeededRandom random_{7};
   FsFixture fixture_{device_, test::test_options(clock_, random_)};
-  std::unique_ptr<io::IoQueue> queue_ = device_.make_queue();
+  std::unique_ptr<io::Reactor> reactor_ = io::Reactor::make();
 };
 
 TEST(Trim, others_go_on_while_the_device_discards) {
@@ -106,28 +97,29 @@ TEST(Trim, others_go_on_while_the_device_discards) {
   store::Store& store = fixture.store();
   const std::uint64_t clean = store.segments().clean();
 
-  Operation operation(fixture.fs().engine(), {});
+  const auto reactor = io::Reactor::make();
+  Operation operation(fixture.fs().engine(), {}, reactor.get());
   const auto trim = [&] { return fixture.fs().trim(operation, 0, ~0ULL, 0); };
-  auto queue = device.make_queue();
   unsigned waits = 0;
   auto trimmed = trim();
   for (; trimmed.fails_with(Errc::would_block); trimmed = trim()) {
-    if (!operation.wait().trim.count) {  // for its checkpoint
+    const auto& steps = operation.wait().steps;
+    if (!steps || !steps->trim.count) {  // for its checkpoint
       operation.block();
       continue;
     }
     ++waits;
     device.hold();
     bool ready = false;
-    operation.resume(*queue, [&] { ready = true; });
+    operation.resume([&] { ready = true; });
     EXPECT_EQ(device.held(), 1u);
     ASSERT_TRUE(fixture.write(file, 0, std::vector<std::byte>(5000, std::byte{'x'})).ok());
     ASSERT_TRUE(fixture.call([&](Operation& op) { return fixture.fs().fsync(op, file); }).ok());
-    queue->poll();
+    reactor->poll();
     EXPECT_FALSE(ready);
     device.go_on();
     while (store.io().pump()) {}
-    queue->poll();
+    reactor->poll();
     ASSERT_TRUE(ready);
   }
   ASSERT_TRUE(trimmed.ok()) << trimmed.error().message();
@@ -143,7 +135,7 @@ TEST_F(TrimTest, several_take_no_more_than_one) {
   const std::uint64_t clean = segments().clean();
   device_.hold();
   std::list<Asked> all;
-  for (int i = 0; i < 20; ++i) start(all.emplace_back(fixture_.fs().engine()));
+  for (int i = 0; i < 20; ++i) start(all.emplace_back(fixture_.fs().engine(), *reactor_));
   fixture_.fs().engine().work(false);  // their checkpoint
   pump();
   EXPECT_EQ(device_.held(), 1u);
@@ -161,7 +153,7 @@ TEST_F(TrimTest, several_take_no_more_than_one) {
 
 TEST_F(TrimTest, what_a_checkpoint_was_promised_is_left) {
   device_.hold();
-  Asked asked(fixture_.fs().engine());
+  Asked asked(fixture_.fs().engine(), *reactor_);
   asked.operation.wait().checkpoint = store().settled();  // it needs none of its own
   const std::uint64_t promised = segments().clean() - 12;
   segments().promise(promised);

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -106,7 +107,9 @@ class FakeKernel {
  private:
   std::optional<Reply> receive_any() {
     Bytes message(2 << 20);
-    const ssize_t got = ::recv(kernel_, message.data(), message.size(), 0);
+    ssize_t got = 0;
+    do got = ::recv(kernel_, message.data(), message.size(), 0);
+    while (got < 0 && errno == EINTR);  // the end of a ring interrupts threads that have used one
     if (got < static_cast<ssize_t>(sizeof(fuse_out_header))) return {};
     fuse_out_header header;
     std::memcpy(&header, message.data(), sizeof header);

@@ -26,13 +26,13 @@ class LackOfMemoryForPieces : public ::testing::Test {
 
   // As the server does; false: no allocation was left to fail.
   bool read_ahead(ReadAhead& ahead, std::size_t nth) {
-    ahead.follow(range(0));
+    ahead.follow(range(0), *reactor_);
     FailingAllocations failing(nth, FailingAllocations::Which::one);
     try {
-      for (const AheadPiecePtr& piece : ahead.follow(range(kRead))) ahead.start(piece, *queue_, pool_);
+      for (const AheadPiecePtr& piece : ahead.follow(range(kRead), *reactor_)) ahead.start(piece, pool_);
     } catch (const std::bad_alloc&) {  // that reader gets an error, but what of the next?
     }
-    test::look_until(*queue_, [&] { return queue_->in_flight() == 0; });
+    test::look_until(*reactor_, [&] { return reactor_->in_flight() == 0; });
     failing.end();
     return failing.any_failed();
   }
@@ -42,7 +42,7 @@ class LackOfMemoryForPieces : public ::testing::Test {
     for (std::uint64_t offset = 0; offset < 6 * kRead; offset += kRead) {
       const AheadPiecePtr piece = ahead.claim(range(offset));
       bool done = !piece || !piece->when_done([&done] { done = true; });
-      test::look_until(*queue_, [&done] { return done; });
+      test::look_until(*reactor_, [&done] { return done; });
       EXPECT_TRUE(done) << offset;
     }
   }
@@ -54,12 +54,11 @@ class LackOfMemoryForPieces : public ::testing::Test {
   SeededRandom random_{1};
   test::FsFixture mounted_{device_, test::test_options(clock_, random_)};
   Ino file_;
-  std::unique_ptr<io::IoQueue> queue_ = device_.make_queue();
+  std::unique_ptr<io::Reactor> reactor_ = io::Reactor::make();
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
 
 TEST_F(LackOfMemoryForPieces, KeepsNobodyWaiting) {
-  const log::ServingScope scope(*queue_);
   std::size_t nth = 0;
   for (bool any_failed = true; any_failed && !HasFailure(); ++nth) {
     SCOPED_TRACE(nth);

@@ -26,12 +26,11 @@ class ReadAheadTest : public ::testing::Test {
     std::vector<std::byte> data(kBytes);
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = content_at(i);
     ASSERT_TRUE(mounted_.write(file_, 0, data).ok());
-    queue_ = device_.make_queue();
     ahead_.emplace(mounted_.fs(), clock_, ReadAhead::kMostBytes);
   }
 
   void TearDown() override {  // as a worker before it ends
-    while (queue_->in_flight()) queue_->wait(-1);
+    while (reactor_->in_flight()) reactor_->wait(-1);
   }
 
   static std::byte content_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 / 4096 + i); }
@@ -40,16 +39,16 @@ class ReadAheadTest : public ::testing::Test {
   // As the server does; returns the offsets of the pieces.
   std::vector<std::uint64_t> follow(std::uint64_t offset) {
     std::vector<std::uint64_t> offsets;
-    for (const AheadPiecePtr& piece : ahead_->follow(range(offset))) {
+    for (const AheadPiecePtr& piece : ahead_->follow(range(offset), *reactor_)) {
       offsets.push_back(piece->range().offset);
-      piece->start(*queue_, pool_, [this, piece_range = piece->range()] { ahead_->drop(piece_range); });
+      piece->start(pool_, [this, piece_range = piece->range()] { ahead_->drop(piece_range); });
     }
     return offsets;
   }
   AheadPiecePtr claim_done(std::uint64_t offset) {
     AheadPiecePtr piece = ahead_->claim(range(offset));
     bool done = piece && !piece->when_done([&done] { done = true; });
-    for (int i = 0; piece && !done && i < 100; ++i) queue_->wait(10'000'000);
+    for (int i = 0; piece && !done && i < 100; ++i) reactor_->wait(10'000'000);
     EXPECT_TRUE(!piece || done);
     return piece;
   }
@@ -67,13 +66,12 @@ class ReadAheadTest : public ::testing::Test {
   SeededRandom random_{1};
   test::FsFixture mounted_{device_, test::test_options(clock_, random_)};
   Ino file_;
-  std::unique_ptr<io::IoQueue> queue_;
+  std::unique_ptr<io::Reactor> reactor_ = io::Reactor::make();
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   std::optional<ReadAhead> ahead_;
 };
 
 TEST_F(ReadAheadTest, BeginsWithTheSecondRequestInARowAndKeepsItsDistance) {
-  const log::ServingScope scope(*queue_);
   EXPECT_THAT(follow(0), testing::IsEmpty());
   EXPECT_THAT(follow(kRead), testing::ElementsAre(2 * kRead, 3 * kRead, 4 * kRead, 5 * kRead));
   expect_content(claim_done(2 * kRead), kRead);
@@ -83,7 +81,6 @@ TEST_F(ReadAheadTest, BeginsWithTheSecondRequestInARowAndKeepsItsDistance) {
 }
 
 TEST_F(ReadAheadTest, EndsWithTheFile) {
-  const log::ServingScope scope(*queue_);
   follow(4 * kRead);
   EXPECT_THAT(follow(5 * kRead), testing::ElementsAre(6 * kRead, 7 * kRead, 8 * kRead, 9 * kRead));
   expect_content(claim_done(8 * kRead), 5000);
@@ -91,13 +88,11 @@ TEST_F(ReadAheadTest, EndsWithTheFile) {
 }
 
 TEST_F(ReadAheadTest, WhatIsReadHereAndThereIsNoStream) {
-  const log::ServingScope scope(*queue_);
   for (const std::uint64_t i : {7, 1, 6, 0}) EXPECT_THAT(follow(i * kRead), testing::IsEmpty()) << i;
   EXPECT_FALSE(ahead_->claim(range(2 * kRead)));
 }
 
 TEST_F(ReadAheadTest, AChangedFileIsNotAnsweredFromBefore) {
-  const log::ServingScope scope(*queue_);
   follow(0);
   follow(kRead);
   const AheadPiecePtr before = claim_done(2 * kRead);
@@ -109,7 +104,6 @@ TEST_F(ReadAheadTest, AChangedFileIsNotAnsweredFromBefore) {
 }
 
 TEST_F(ReadAheadTest, ATruncatedFileIsNotAnsweredFromBefore) {
-  const log::ServingScope scope(*queue_);
   follow(0);
   follow(kRead);
   const AheadPiecePtr before = claim_done(2 * kRead);
@@ -120,23 +114,21 @@ TEST_F(ReadAheadTest, ATruncatedFileIsNotAnsweredFromBefore) {
 }
 
 TEST_F(ReadAheadTest, PiecesThatNobodyAsksForGo) {
-  const log::ServingScope scope(*queue_);
   follow(0);
   follow(kRead);
-  while (queue_->in_flight()) queue_->wait(10'000'000);
+  while (reactor_->in_flight()) reactor_->wait(10'000'000);
   EXPECT_GE(pool_->leased_bytes(), 4 * kRead);
   clock_.advance(ReadAhead::kPatience + 1);
-  ahead_->follow({Ino{99}, 0, kRead});
+  ahead_->follow({Ino{99}, 0, kRead}, *reactor_);
   EXPECT_EQ(pool_->leased_bytes(), 0U);
   EXPECT_FALSE(ahead_->claim(range(2 * kRead)));
 }
 
 // As a thread does whose requests wait for memory: it takes none that could ask.
 TEST_F(ReadAheadTest, PiecesGoWithoutAnyRequest) {
-  const log::ServingScope scope(*queue_);
   follow(0);
   follow(kRead);
-  while (queue_->in_flight()) queue_->wait(10'000'000);
+  while (reactor_->in_flight()) reactor_->wait(10'000'000);
   ahead_->expire();
   EXPECT_GE(pool_->leased_bytes(), 4 * kRead);
   clock_.advance(ReadAhead::kPatience + 1);
@@ -148,30 +140,28 @@ TEST_F(ReadAheadTest, WhatCountsIsWhatTheBuffersTake) {
   constexpr std::size_t kOdd = 260u << 10;  // in a buffer for a megabyte
   std::size_t pieces = 0;
   for (std::uint64_t ino = 100; ino < 104; ++ino)
-    for (std::uint64_t i = 0; i < 3; ++i) pieces += ahead_->follow({Ino{ino}, i * kOdd, kOdd}).size();
+    for (std::uint64_t i = 0; i < 3; ++i) pieces += ahead_->follow({Ino{ino}, i * kOdd, kOdd}, *reactor_).size();
   EXPECT_EQ(pieces, 8U);
 }
 
 // Whoever waits for such a piece must hear of it, or a reader hangs.
 TEST_F(ReadAheadTest, APieceForWhichThereIsNoMemoryIsDoneAndGone) {
-  const log::ServingScope scope(*queue_);
   const std::size_t beyond_the_pool = 2 * kRead;
-  ahead_->follow({file_, 0, beyond_the_pool});
-  const auto pieces = ahead_->follow({file_, beyond_the_pool, beyond_the_pool});
+  ahead_->follow({file_, 0, beyond_the_pool}, *reactor_);
+  const auto pieces = ahead_->follow({file_, beyond_the_pool, beyond_the_pool}, *reactor_);
   ASSERT_FALSE(pieces.empty());
   const FileRange range = pieces[0]->range();
-  pieces[0]->start(*queue_, pool_, [&] { ahead_->drop(range); });
+  pieces[0]->start(pool_, [&] { ahead_->drop(range); });
   EXPECT_FALSE(pieces[0]->when_done([] {})) << "it is done";
   EXPECT_FALSE(pieces[0]->content(kRead));
   EXPECT_FALSE(ahead_->claim(range));
 }
 
 TEST_F(ReadAheadTest, AllStreamsTogetherStayWithinTheBound) {
-  const log::ServingScope scope(*queue_);
   std::vector<AheadPiecePtr> pieces;
   for (std::uint64_t ino = 100; ino < 120; ++ino)
     for (std::uint64_t i = 0; i < 3; ++i)
-      for (auto& piece : ahead_->follow({Ino{ino}, i * kRead, kRead})) pieces.push_back(std::move(piece));
+      for (auto& piece : ahead_->follow({Ino{ino}, i * kRead, kRead}, *reactor_)) pieces.push_back(std::move(piece));
   EXPECT_EQ(pieces.size(), 8U);
 }
 

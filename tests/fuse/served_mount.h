@@ -25,7 +25,7 @@ class ServedMount {
     settings.read_ahead_bytes = options.read_ahead_bytes();
     session_ = std::make_unique<Session>(*fs_, transport_, std::move(settings), [this](int error) { end_.set_value(error); });
     options.idle_threads = IdleThreads::off;
-    server_ = std::make_unique<Server>(*session_, device_, options);
+    server_ = std::make_unique<Server>(*session_, options);
   }
   ~ServedMount() {
     server_->stop();

@@ -38,7 +38,7 @@ struct Recorder : MessageSink {
 class TransportTest : public ::testing::Test {
  protected:
   void poll_until(const std::function<bool()>& condition) {
-    for (int i = 0; i < 100 && !condition(); ++i) queue->wait(kSecond / 10);
+    for (int i = 0; i < 100 && !condition(); ++i) reactor->wait(kSecond / 10);
     ASSERT_TRUE(condition());
   }
 
@@ -46,7 +46,7 @@ class TransportTest : public ::testing::Test {
   bool serve_until(Port& port, const std::function<bool()>& condition, int looks = 500) {
     for (int i = 0; i < looks && !condition(); ++i) {
       const std::int64_t rest = port.rest();
-      queue->wait(rest < 0 ? kSecond / 100 : std::min(rest, kSecond / 100));
+      reactor->wait(rest < 0 ? kSecond / 100 : std::min(rest, kSecond / 100));
     }
     return condition();
   }
@@ -57,7 +57,7 @@ class TransportTest : public ::testing::Test {
   }
 
   io::MemDevice device{8 << 20};
-  std::unique_ptr<io::IoQueue> queue = device.make_queue();
+  std::unique_ptr<io::Reactor> reactor = io::Reactor::make();
   BufferPool pool;
   FakeKernel kernel;
   DeviceTransport transport{kernel.daemon_end()};
@@ -65,7 +65,7 @@ class TransportTest : public ::testing::Test {
 };
 
 TEST_F(TransportTest, DeliversWholeMessagesInOrder) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   for (int i = 0; i < 200; ++i) kernel.send(FUSE_LOOKUP, 1, name_bytes(std::to_string(i)));
   poll_until([&] { return sink.messages.size() == 200; });
   EXPECT_EQ(sink.messages[199].size(), sizeof(fuse_in_header) + 4);
@@ -73,14 +73,14 @@ TEST_F(TransportTest, DeliversWholeMessagesInOrder) {
 }
 
 TEST_F(TransportTest, PayloadOfAWriteIsPageAligned) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(4096));
   poll_until([&] { return sink.messages.size() == 1; });
   EXPECT_EQ((sink.addresses[0] + kWriteHeaderBytes) % 4096, 0U);
 }
 
 TEST_F(TransportTest, AMessageOfTheLargestSizeFits) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(1 << 20, std::byte{7}));
   poll_until([&] { return sink.messages.size() == 1; });
   EXPECT_EQ(sink.messages[0].size(), kWriteHeaderBytes + (1 << 20));
@@ -89,7 +89,7 @@ TEST_F(TransportTest, AMessageOfTheLargestSizeFits) {
 
 TEST_F(TransportTest, AKeptMessageIsNotOverwritten) {
   sink.keep = true;
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   for (const char* name : {"one", "two"}) kernel.send(FUSE_LOOKUP, 1, name_bytes(name));
   poll_until([&] { return sink.messages.size() == 2; });
   EXPECT_NE(sink.addresses[0], sink.addresses[1]);
@@ -100,22 +100,22 @@ TEST_F(TransportTest, AKeptMessageIsNotOverwritten) {
 }
 
 TEST_F(TransportTest, PausesAndGoesOn) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   port->pause();
   kernel.send(FUSE_GETATTR, 1, {});
-  for (int i = 0; i < 3; ++i) queue->wait(kSecond / 100);
+  for (int i = 0; i < 3; ++i) reactor->wait(kSecond / 100);
   EXPECT_TRUE(sink.messages.empty());
   port->resume();
   poll_until([&] { return sink.messages.size() == 1; });
 }
 
 TEST_F(TransportTest, TellsTheEndOnce) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   kernel.hang_up();
   poll_until([&] { return sink.end.has_value(); });
   EXPECT_EQ(*sink.end, 0);
   port->resume();
-  EXPECT_EQ(queue->poll(), 0U) << "watches on after the end";
+  EXPECT_EQ(reactor->poll(), 0U) << "watches on after the end";
 }
 
 TEST_F(TransportTest, AnErrorOfReadingThatPasses) {
@@ -123,7 +123,7 @@ TEST_F(TransportTest, AnErrorOfReadingThatPasses) {
   const auto part = memory->bytes().first(BufferPool::kMaxBytes);
   BufferPool unwritable(0, memory, part);
   ASSERT_EQ(::mprotect(part.data(), part.size(), PROT_NONE), 0);
-  const auto port = transport.open(*queue, unwritable, sink);
+  const auto port = transport.open(*reactor, unwritable, sink);
   kernel.send(FUSE_LOOKUP, 1, name_bytes("first"));
   EXPECT_FALSE(serve_until(*port, [&] { return !sink.messages.empty() || sink.end; }, 20));
   EXPECT_FALSE(sink.end);
@@ -152,12 +152,12 @@ class NoRoomForBuffers {
 };
 
 TEST_F(TransportTest, ALackOfBuffersPasses) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   kernel.send(FUSE_LOOKUP, 1, name_bytes("patient"));
   {
     const NoRoomForBuffers none;
     for (int i = 0; i < 10; ++i) {
-      EXPECT_NO_THROW(queue->wait(kSecond / 1000));
+      EXPECT_NO_THROW(reactor->wait(kSecond / 1000));
       port->rest();
     }
   }
@@ -166,7 +166,7 @@ TEST_F(TransportTest, ALackOfBuffersPasses) {
 }
 
 TEST_F(TransportTest, WhatCannotBeServedYetStaysWithTheKernel) {
-  const auto port = transport.open(*queue, pool, sink);
+  const auto port = transport.open(*reactor, pool, sink);
   sink.lacks_memory = true;
   kernel.send(FUSE_LOOKUP, 1, name_bytes("patient"));
   EXPECT_FALSE(serve_until(*port, [&] { return !sink.messages.empty() || sink.end; }, 20));

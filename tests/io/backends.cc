@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "io/mem_device.h"
-#include "io/uring_device.h"
 
 namespace varve::io::test {
 
@@ -40,25 +39,28 @@ std::string name_of(Backend backend) {
       return "uring_tmpfs";
     case Backend::memory:
       return "memory";
+    case Backend::threads_on_ring:
+      return "threads_on_ring";
+    case Backend::uring_on_poll:
+      return "uring_on_poll";
   }
   return "?";
 }
 
-Opened open_backend(Backend backend, std::uint64_t bytes, unsigned queue_depth) {
+Opened open_backend(Backend backend, std::uint64_t bytes) {
   Opened opened;
   if (backend == Backend::memory) {
     opened.device = std::make_unique<MemDevice>(bytes);
     return opened;
   }
   OpenOptions options;
-  options.queue_depth = queue_depth;
-  options.force_threads = backend == Backend::threads || backend == Backend::threads_buffered;
+  options.force_threads = backend == Backend::threads || backend == Backend::threads_buffered || backend == Backend::threads_on_ring;
   options.buffered = backend == Backend::uring_buffered || backend == Backend::threads_buffered;
   const auto skip = [&](const std::string& why) {
     [&] { GTEST_SKIP() << why; }();
     return Opened();
   };
-  if (!options.force_threads && UringDevice::probe() != 0) return skip("no io_uring here");
+  if (!options.force_threads && Reactor::probe_ring() != 0) return skip("no io_uring here");
   const bool tmpfs = backend == Backend::uring_tmpfs;
   if (tmpfs && ::access("/dev/shm", W_OK) != 0) return skip("no /dev/shm");
   opened.image = std::make_unique<TempImage>(bytes, tmpfs ? "/dev/shm" : TempImage::temp_directory());
@@ -71,8 +73,14 @@ Opened open_backend(Backend backend, std::uint64_t bytes, unsigned queue_depth) 
   return opened;
 }
 
-void drain(IoQueue& queue) {
-  while (queue.in_flight() > 0) queue.wait(-1);
+std::unique_ptr<Reactor> make_reactor(Backend backend, unsigned depth) {
+  const bool without_ring = backend == Backend::threads || backend == Backend::threads_buffered ||
+                            backend == Backend::memory || backend == Backend::uring_on_poll;
+  return Reactor::make(without_ring ? ReactorKind::poll : ReactorKind::best, depth);
+}
+
+void drain(Reactor& reactor) {
+  while (reactor.in_flight() > 0) reactor.wait(-1);
 }
 
 IoRequest& Batch::add(IoKind kind, std::uint64_t block, std::size_t blocks) {
@@ -101,8 +109,8 @@ IoRequest& Batch::discard(std::uint64_t block, std::uint64_t blocks) {
   return request;
 }
 
-void Batch::submit_all(IoQueue& queue) {
-  for (IoRequest& request : requests_) queue.submit(request);
+void Batch::submit_all(BlockDevice& device, Reactor& reactor) {
+  for (IoRequest& request : requests_) device.submit(reactor, request);
 }
 
 std::size_t Batch::failed() const {

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "io/block_device.h"
+#include "io/reactor.h"
 
 namespace varve::io::test {
 
@@ -29,7 +30,8 @@ class TempImage {
   std::string path_;
 };
 
-enum class Backend { uring, threads, uring_buffered, threads_buffered, uring_tmpfs, memory };
+// What carries requests out, and on which reactor: rings and threads go with either.
+enum class Backend { uring, threads, uring_buffered, threads_buffered, uring_tmpfs, memory, threads_on_ring, uring_on_poll };
 std::string name_of(Backend backend);
 
 struct Opened {
@@ -38,10 +40,11 @@ struct Opened {
 };
 
 // Adds a skip or failure to the running test and returns no device when that cannot be had.
-Opened open_backend(Backend backend, std::uint64_t bytes, unsigned queue_depth = 256);
+Opened open_backend(Backend backend, std::uint64_t bytes);
+std::unique_ptr<Reactor> make_reactor(Backend backend, unsigned depth = 256);
 
-// Runs the queue until nothing is in flight.
-void drain(IoQueue& queue);
+// Runs the reactor until nothing is in flight.
+void drain(Reactor& reactor);
 
 // Requests with their buffers, to be submitted in any number.
 class Batch {
@@ -51,7 +54,7 @@ class Batch {
   IoRequest& flush();
   IoRequest& discard(std::uint64_t block, std::uint64_t blocks);
 
-  void submit_all(IoQueue& queue);
+  void submit_all(BlockDevice& device, Reactor& reactor);
   std::size_t completed() const { return completed_; }
   std::size_t failed() const;
   std::byte* data(std::size_t index) { return buffers_[index].data(); }

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "backends.h"
-#include "io/forwarding_queue.h"
 #include "io/mem_device.h"
 #include "support/fault_device.h"
+#include "support/interception.h"
 
 namespace varve::io::test {
 namespace {
@@ -21,29 +21,19 @@ class MeasuringDevice : public BlockDevice {
   const Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<IoQueue> make_queue() override { return std::make_unique<Queue>(*this); }
+  void submit(Reactor& reactor, IoRequest& request) override {
+    bytes_ += request.length;
+    most_bytes = std::max(most_bytes, bytes_);
+    most_requests = std::max(most_requests, reactor.in_flight() + 1);
+    varve::test::after(request, [this](IoRequest& done) { bytes_ -= done.length; });
+    below_.submit(reactor, request);
+  }
 
   std::size_t most_requests = 0;
   std::uint64_t most_bytes = 0;
 
  private:
-  class Queue : public ForwardingQueue {
-   public:
-    explicit Queue(MeasuringDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-    void submit(IoRequest& request) override {
-      bytes_ += request.length;
-      device_.most_bytes = std::max(device_.most_bytes, bytes_);
-      device_.most_requests = std::max(device_.most_requests, in_flight() + 1);
-      forward(request, [this](IoRequest& done) {
-        bytes_ -= done.length;
-        pass_up(done);
-      });
-    }
-
-   private:
-    MeasuringDevice& device_;
-    std::uint64_t bytes_ = 0;
-  };
+  std::uint64_t bytes_ = 0;
   BlockDevice& below_;
   Geometry geometry_;
 };
@@ -130,7 +120,7 @@ TEST_F(BatchTest, AloneItFailsInTheSameWay) {
 
 TEST(BatchOverBackends, ReadsAndWrites) {
   for (const Backend backend : {Backend::uring, Backend::threads, Backend::uring_buffered}) {
-    const Opened opened = open_backend(backend, 64 << 20, 8);
+    const Opened opened = open_backend(backend, 64 << 20);
     if (!opened.device) continue;
     std::vector<AlignedBuffer> buffers;
     io::Batch batch(*opened.device);

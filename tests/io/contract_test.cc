@@ -20,18 +20,19 @@ class Contract : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
     opened_ = open_backend(GetParam(), kBytes);
-    if (opened_.device) queue_ = opened_.device->make_queue();
+    if (opened_.device) reactor_ = make_reactor(GetParam());
   }
   BlockDevice& device() { return *opened_.device; }
-  IoQueue& queue() { return *queue_; }
+  Reactor& reactor() { return *reactor_; }
 
   Opened opened_;
-  std::unique_ptr<IoQueue> queue_;
+  std::unique_ptr<Reactor> reactor_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, Contract,
                          testing::Values(Backend::uring, Backend::threads, Backend::uring_buffered,
-                                         Backend::threads_buffered, Backend::uring_tmpfs, Backend::memory),
+                                         Backend::threads_buffered, Backend::uring_tmpfs, Backend::memory,
+                                         Backend::threads_on_ring, Backend::uring_on_poll),
                          [](const auto& test) { return name_of(test.param); });
 
 TEST_P(Contract, Geometry) {
@@ -56,17 +57,17 @@ TEST_P(Contract, UnwrittenBlocksAreZeros) {
 TEST_P(Contract, ReadsWhatWasWritten) {
   Batch writes;
   for (std::uint64_t block = 0; block < 64; ++block) writes.write(block * 7, block);
-  writes.submit_all(queue());
-  EXPECT_EQ(queue().in_flight(), 64U);
+  writes.submit_all(device(), reactor());
+  EXPECT_EQ(reactor().in_flight(), 64U);
   EXPECT_EQ(writes.completed(), 0U) << "no callback inside submit()";
-  drain(queue());
+  drain(reactor());
   EXPECT_EQ(writes.completed(), 64U);
   Batch reads;
   for (std::uint64_t block = 0; block < 64; ++block) reads.read(block * 7);
-  reads.submit_all(queue());
-  queue().kick();
+  reads.submit_all(device(), reactor());
+  reactor().kick();
   EXPECT_EQ(reads.completed(), 0U) << "no callback inside kick()";
-  drain(queue());
+  drain(reactor());
   EXPECT_EQ(reads.failed(), 0U);
   for (std::uint64_t block = 0; block < 64; ++block) EXPECT_TRUE(has_pattern(reads.data(block), block * 7, block));
 }
@@ -75,8 +76,8 @@ TEST_P(Contract, DurableWrites) {
   Batch batch;
   batch.write(5, 1).durable = true;
   batch.write(9, 2, 3).durable = true;
-  batch.submit_all(queue());
-  drain(queue());
+  batch.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_EQ(batch.failed(), 0U);
   AlignedBuffer data(3 * kBlockSize);
   ASSERT_TRUE(device().read(9 * kBlockSize, data.span()).ok());
@@ -86,8 +87,8 @@ TEST_P(Contract, DurableWrites) {
 TEST_P(Contract, LastBlock) {
   Batch batch;
   batch.write(kBlocks - 1, 3);
-  batch.submit_all(queue());
-  drain(queue());
+  batch.submit_all(device(), reactor());
+  drain(reactor());
   AlignedBuffer data(kBlockSize);
   ASSERT_TRUE(device().read((kBlocks - 1) * kBlockSize, data.span()).ok());
   EXPECT_TRUE(has_pattern(data.data(), kBlocks - 1, 3));
@@ -97,14 +98,14 @@ TEST_P(Contract, MoreRequestsThanTheQueueIsDeep) {
   constexpr std::size_t kCount = 5000;
   Batch writes;
   for (std::size_t i = 0; i < kCount; ++i) writes.write(i, i);
-  writes.submit_all(queue());
-  drain(queue());
+  writes.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_EQ(writes.completed(), kCount);
   EXPECT_EQ(writes.failed(), 0U);
   Batch reads;
   for (std::size_t i = 0; i < kCount; ++i) reads.read(i);
-  reads.submit_all(queue());
-  drain(queue());
+  reads.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_EQ(reads.completed(), kCount);
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(has_pattern(reads.data(i), i, i)) << i;
 }
@@ -116,8 +117,8 @@ TEST_P(Contract, ManyPieces) {
   request.kind = IoKind::write;
   request.offset = 10 * kBlockSize;
   for (std::size_t i = 0; i < kMaxIov; ++i) request.add(out.data() + i * kBlockSize, kBlockSize);
-  queue().submit(request);
-  drain(queue());
+  device().submit(reactor(), request);
+  drain(reactor());
   EXPECT_EQ(request.error, 0);
 
   // Read back in reverse order of memory.
@@ -125,8 +126,8 @@ TEST_P(Contract, ManyPieces) {
   IoRequest back;
   back.offset = request.offset;
   for (std::size_t i = kMaxIov; i-- > 0;) back.add(in.data() + i * kBlockSize, kBlockSize);
-  queue().submit(back);
-  drain(queue());
+  device().submit(reactor(), back);
+  drain(reactor());
   EXPECT_EQ(back.error, 0);
   for (std::size_t i = 0; i < kMaxIov; ++i)
     ASSERT_TRUE(has_pattern(in.data() + (kMaxIov - 1 - i) * kBlockSize, 10 + i, 5)) << i;
@@ -135,13 +136,13 @@ TEST_P(Contract, ManyPieces) {
 TEST_P(Contract, LargeRequest) {
   Batch batch;
   batch.write(1, 9, 4096);
-  batch.submit_all(queue());
-  drain(queue());
+  batch.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_EQ(batch.failed(), 0U);
   Batch back;
   back.read(1, 4096);
-  back.submit_all(queue());
-  drain(queue());
+  back.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_TRUE(has_pattern(back.data(0), 1, 9, 4096));
 }
 
@@ -159,10 +160,10 @@ TEST_P(Contract, CallbacksMaySubmit) {
   request.done = [&](IoRequest& self) {
     EXPECT_EQ(self.error, 0);
     self.offset += kBlockSize;
-    queue().submit(++written < 50 ? self : flush);
+    device().submit(reactor(), ++written < 50 ? self : flush);
   };
-  queue().submit(request);
-  drain(queue());
+  device().submit(reactor(), request);
+  drain(reactor());
   EXPECT_EQ(written, 50U);
   EXPECT_TRUE(flushed);
 }
@@ -170,19 +171,19 @@ TEST_P(Contract, CallbacksMaySubmit) {
 TEST_P(Contract, FlushAndDiscard) {
   Batch writes;
   writes.write(20, 1, 16);
-  writes.submit_all(queue());
-  drain(queue());
+  writes.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_TRUE(device().flush().ok());
   if (!device().geometry().supports_discard) GTEST_SKIP() << "no discard here";
   Batch discards;
   discards.discard(24, 8);
-  discards.submit_all(queue());
-  drain(queue());
+  discards.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_EQ(discards.failed(), 0U);
   Batch reads;
   reads.read(20, 16);
-  reads.submit_all(queue());
-  drain(queue());
+  reads.submit_all(device(), reactor());
+  drain(reactor());
   EXPECT_TRUE(has_pattern(reads.data(0), 20, 1, 4));
   EXPECT_TRUE(is_zero(reads.data(0) + 4 * kBlockSize, 8 * kBlockSize));
   EXPECT_TRUE(has_pattern(reads.data(0) + 12 * kBlockSize, 32, 1, 4));
@@ -195,8 +196,8 @@ TEST_P(Contract, RefusesWhatBreaksTheAlignment) {
     request.kind = kind;
     request.offset = offset;
     request.add(address, bytes);
-    queue().submit(request);
-    drain(queue());
+    device().submit(reactor(), request);
+    drain(reactor());
     return request.error;
   };
   EXPECT_EQ(error_of(IoKind::read, 512, data.data(), kBlockSize), EINVAL);
@@ -206,13 +207,13 @@ TEST_P(Contract, RefusesWhatBreaksTheAlignment) {
   EXPECT_EQ(error_of(IoKind::write, kBytes - kBlockSize, data.data(), 2 * kBlockSize), EINVAL);
   EXPECT_EQ(error_of(IoKind::write, ~std::uint64_t{0} - kBlockSize + 1, data.data(), kBlockSize), EINVAL);
   IoRequest empty;
-  queue().submit(empty);
-  drain(queue());
+  device().submit(reactor(), empty);
+  drain(reactor());
   EXPECT_EQ(empty.error, EINVAL);
   IoRequest too_many;
   for (std::size_t i = 0; i <= kMaxIov; ++i) too_many.add(data.data(), kBlockSize);
-  queue().submit(too_many);
-  drain(queue());
+  device().submit(reactor(), too_many);
+  drain(reactor());
   EXPECT_EQ(too_many.error, EINVAL);
 }
 
@@ -231,35 +232,35 @@ TEST_P(Contract, ConveniencesTakeAnyAddressAndNameTheRange) {
 }
 
 TEST_P(Contract, PollAndWaitWithNothingToDo) {
-  EXPECT_EQ(queue().poll(), 0U);
-  EXPECT_EQ(queue().wait(0), 0U);
-  EXPECT_EQ(queue().wait(1'000'000), 0U);
-  EXPECT_EQ(queue().in_flight(), 0U);
+  EXPECT_EQ(reactor().poll(), 0U);
+  EXPECT_EQ(reactor().wait(0), 0U);
+  EXPECT_EQ(reactor().wait(1'000'000), 0U);
+  EXPECT_EQ(reactor().in_flight(), 0U);
 }
 
 TEST_P(Contract, PollCompletesToo) {
   Batch batch;
   batch.write(1, 1);
-  batch.submit_all(queue());
+  batch.submit_all(device(), reactor());
   while (batch.completed() == 0) {
-    queue().poll();
+    reactor().poll();
     std::this_thread::yield();
   }
-  EXPECT_EQ(queue().in_flight(), 0U);
+  EXPECT_EQ(reactor().in_flight(), 0U);
 }
 
 TEST_P(Contract, WakeEndsAWait) {
-  queue().wake();
-  EXPECT_EQ(queue().wait(-1), 0U);  // a wake before the wait counts
-  std::thread other([&] { queue().wake(); });
-  queue().wait(-1);
+  reactor().wake();
+  EXPECT_EQ(reactor().wait(-1), 0U);  // a wake before the wait counts
+  std::thread other([&] { reactor().wake(); });
+  reactor().wait(-1);
   other.join();
 }
 
 TEST_P(Contract, WakeIsNotLostToPoll) {
-  queue().wake();
-  queue().poll();
-  queue().wait(-1);
+  reactor().wake();
+  reactor().poll();
+  reactor().wait(-1);
 }
 
 TEST_P(Contract, TasksFromManyThreads) {
@@ -269,10 +270,10 @@ TEST_P(Contract, TasksFromManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i)
     threads.emplace_back([&] {
-      for (int task = 0; task < kTasks; ++task) queue().post([&ran] { ++ran; });
+      for (int task = 0; task < kTasks; ++task) reactor().post([&ran] { ++ran; });
     });
   unsigned counted = 0;
-  while (ran < kThreads * kTasks) counted += queue().wait(-1);
+  while (ran < kThreads * kTasks) counted += reactor().wait(-1);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(counted, static_cast<unsigned>(kThreads * kTasks));
 }
@@ -284,22 +285,22 @@ TEST_P(Contract, TasksWakeAndRequestsTogether) {
   int ran = 0;
   std::thread other([&] {
     while (!stop) {
-      queue().post([&ran] { ++ran; });
+      reactor().post([&ran] { ++ran; });
       ++posted;
-      queue().wake();
+      reactor().wake();
       std::this_thread::yield();
     }
   });
   for (int round = 0; round < 100; ++round) {
     Batch batch;
     for (std::uint64_t block = 0; block < 8; ++block) batch.write(block, block);
-    batch.submit_all(queue());
-    drain(queue());
+    batch.submit_all(device(), reactor());
+    drain(reactor());
     ASSERT_EQ(batch.failed(), 0U);
   }
   stop = true;
   other.join();
-  while (ran < posted) queue().wait(-1);
+  while (ran < posted) reactor().wait(-1);
   EXPECT_EQ(ran, posted);
 }
 
@@ -307,23 +308,23 @@ TEST_P(Contract, WatchIsLevelTriggered) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   int calls = 0;
-  queue().watch(ends[0], [&] { ++calls; });
-  queue().wait(0);
+  reactor().watch(ends[0], [&] { ++calls; });
+  reactor().wait(0);
   EXPECT_EQ(calls, 0);
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
-  while (calls < 3) queue().wait(-1);  // unread data calls again and again
+  while (calls < 3) reactor().wait(-1);  // unread data calls again and again
   char byte;
   ASSERT_EQ(::read(ends[0], &byte, 1), 1);
-  queue().wait(0);
-  queue().wait(0);
+  reactor().wait(0);
+  reactor().wait(0);
   const int settled = calls;
-  queue().wait(1'000'000);
+  reactor().wait(1'000'000);
   EXPECT_EQ(calls, settled);
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
-  while (calls == settled) queue().wait(-1);
-  queue().unwatch(ends[0]);
+  while (calls == settled) reactor().wait(-1);
+  reactor().unwatch(ends[0]);
   const int last = calls;
-  queue().wait(1'000'000);
+  reactor().wait(1'000'000);
   EXPECT_EQ(calls, last);
   ::close(ends[0]);
   ::close(ends[1]);
@@ -332,18 +333,18 @@ TEST_P(Contract, WatchIsLevelTriggered) {
 TEST_P(Contract, WatchMayEndItself) {
   const int event = ::eventfd(1, EFD_NONBLOCK);
   int calls = 0;
-  queue().watch(event, [&] {
+  reactor().watch(event, [&] {
     ++calls;
-    queue().unwatch(event);
+    reactor().unwatch(event);
   });
-  while (calls == 0) queue().wait(-1);
-  queue().wait(1'000'000);
+  while (calls == 0) reactor().wait(-1);
+  reactor().wait(1'000'000);
   EXPECT_EQ(calls, 1);
   // And be replaced from inside a callback.
   int second = 0;
-  queue().watch(event, [&] { queue().watch(event, [&] { ++second; }); });
-  while (second == 0) queue().wait(-1);
-  queue().unwatch(event);
+  reactor().watch(event, [&] { reactor().watch(event, [&] { ++second; }); });
+  while (second == 0) reactor().wait(-1);
+  reactor().unwatch(event);
   ::close(event);
 }
 
@@ -351,11 +352,11 @@ TEST_P(Contract, WatchOfAClosedPipeFires) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   int calls = 0;
-  queue().watch(ends[0], [&] { ++calls; });
-  queue().poll();
+  reactor().watch(ends[0], [&] { ++calls; });
+  reactor().poll();
   ::close(ends[1]);
-  while (calls == 0) queue().wait(-1);
-  queue().unwatch(ends[0]);
+  while (calls == 0) reactor().wait(-1);
+  reactor().unwatch(ends[0]);
   ::close(ends[0]);
 }
 
@@ -364,14 +365,14 @@ TEST_P(Contract, QueuesOfSeveralThreads) {
   std::atomic<int> wrong{0};
   for (std::uint64_t part = 0; part < 4; ++part)
     threads.emplace_back([&, part] {
-      const auto own = device().make_queue();
+      const auto own = make_reactor(GetParam());
       Batch writes;
       for (std::uint64_t i = 0; i < 300; ++i) writes.write(part * 1000 + i, part);
-      writes.submit_all(*own);
+      writes.submit_all(device(), *own);
       drain(*own);
       Batch reads;
       for (std::uint64_t i = 0; i < 300; ++i) reads.read(part * 1000 + i);
-      reads.submit_all(*own);
+      reads.submit_all(device(), *own);
       drain(*own);
       for (std::uint64_t i = 0; i < 300; ++i)
         if (!has_pattern(reads.data(i), part * 1000 + i, part)) ++wrong;
@@ -380,17 +381,17 @@ TEST_P(Contract, QueuesOfSeveralThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A queue may get the memory of one that has gone, of whatever thread: for the thread sanitizer, which takes that for a race
+// A reactor may get the memory of one that has gone, of whatever thread: for the thread sanitizer, which takes that for a race
 // where it does not see the memory go.
 TEST_P(Contract, QueuesOfThreadsOneAfterTheOther) {
   std::atomic<unsigned> turn{0};
   auto use_one = [&](unsigned mine) {
     while (turn.load(std::memory_order_relaxed) != mine) std::this_thread::yield();
     {
-      const auto own = device().make_queue();
+      const auto own = make_reactor(GetParam());
       Batch writes;
       for (std::uint64_t i = 0; i < 100; ++i) writes.write(i, mine);
-      writes.submit_all(*own);
+      writes.submit_all(device(), *own);
       drain(*own);
     }
     turn.store(mine + 1, std::memory_order_relaxed);
@@ -405,10 +406,10 @@ TEST_P(Contract, MadeHereUsedThere) {
   std::thread other([&] {
     Batch batch;
     batch.write(5, 5);
-    batch.submit_all(queue());
-    drain(queue());
+    batch.submit_all(device(), reactor());
+    drain(reactor());
     EXPECT_EQ(batch.failed(), 0U);
-    queue_.reset();
+    reactor_.reset();
   });
   other.join();
 }
@@ -416,23 +417,23 @@ TEST_P(Contract, MadeHereUsedThere) {
 TEST_P(Contract, QueueThrownAwayWithRequestsInFlight) {
   Batch batch;
   for (std::uint64_t i = 0; i < 100; ++i) batch.write(i, i);
-  batch.submit_all(queue());
-  queue().kick();
-  queue_.reset();
+  batch.submit_all(device(), reactor());
+  reactor().kick();
+  reactor_.reset();
   EXPECT_TRUE(device().flush().ok());
 }
 
-TEST(TinyQueue, DepthOfOne) {
+TEST(TinyRing, DepthOfOne) {
   for (const Backend backend : {Backend::threads, Backend::uring}) {
-    const Opened opened = open_backend(backend, 1 << 20, 1);
+    const Opened opened = open_backend(backend, 1 << 20);
     if (!opened.device) GTEST_SKIP() << "no " << name_of(backend) << " here";
-    const auto queue = opened.device->make_queue();
+    const auto reactor = make_reactor(backend, 1);
     Batch batch;
     for (std::uint64_t i = 0; i < 100; ++i) batch.write(i, i);
     batch.flush();
     batch.discard(0, 1);
-    batch.submit_all(*queue);
-    drain(*queue);
+    batch.submit_all(*opened.device, *reactor);
+    drain(*reactor);
     EXPECT_EQ(batch.completed(), 102U);
     EXPECT_EQ(batch.failed(), 0U);
   }

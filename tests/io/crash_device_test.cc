@@ -45,12 +45,12 @@ TEST(CrashDevice, EveryPrefix) {
 // It keeps itself, and nothing that was written before it.
 TEST(CrashDevice, DurableWritesSurviveByThemselves) {
   CrashDevice device(kBytes);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   ASSERT_TRUE(put(device, 1, 1).ok());
   Batch batch;
   batch.write(2, 1).durable = true;
-  batch.submit_all(*queue);
-  drain(*queue);
+  batch.submit_all(device, *reactor);
+  drain(*reactor);
   const std::size_t acknowledged = device.position();
   ASSERT_TRUE(put(device, 3, 1).ok());
   bool first_lost = false;
@@ -86,12 +86,12 @@ TEST(CrashDevice, FlushedWritesSurviveEveryCut) {
 
 TEST(CrashDevice, AFlushCoversOnlyWhatWasCompleteWhenItWasSubmitted) {
   CrashDevice device(kBytes);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   Batch batch;
   batch.write(1, 1);
   batch.flush();  // submitted before the write has completed
-  batch.submit_all(*queue);
-  drain(*queue);
+  batch.submit_all(device, *reactor);
+  drain(*reactor);
   EXPECT_TRUE(block_has(*device.image({device.position(), CutPolicy::lost, 0}), 1, 0));
   EXPECT_TRUE(block_has(*device.image_now(), 1, 1));
   ASSERT_TRUE(device.flush().ok());
@@ -100,11 +100,11 @@ TEST(CrashDevice, AFlushCoversOnlyWhatWasCompleteWhenItWasSubmitted) {
 
 TEST(CrashDevice, WritesInFlightMayBeThere) {
   CrashDevice device(kBytes);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   Batch batch;
   for (std::uint64_t block = 0; block < 4; ++block) batch.write(block, 1);
-  batch.submit_all(*queue);
-  drain(*queue);
+  batch.submit_all(device, *reactor);
+  drain(*reactor);
   bool last_without_first = false;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const auto image = device.image({0, CutPolicy::subset, seed});
@@ -181,12 +181,12 @@ TEST(CrashDevice, SameCutSameImage) {
 TEST(CrashDevice, RandomOrderOfCompletion) {
   const MemDevice start(kBytes);
   CrashDevice device(start, {.completion_seed = 7});
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   std::vector<std::uint64_t> order;
   Batch batch;
   for (std::uint64_t i = 0; i < 30; ++i) batch.write(i, 1).done = [&order, i](IoRequest&) { order.push_back(i); };
-  batch.submit_all(*queue);
-  drain(*queue);
+  batch.submit_all(device, *reactor);
+  drain(*reactor);
   EXPECT_EQ(order.size(), 30U);
   EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
 }

@@ -44,7 +44,7 @@ TEST(TraceDevice, CountsAndTimes) {
   MemDevice memory(kBytes);
   SteppingClock clock;
   TraceDevice device(memory, {}, clock);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   Batch batch;
   batch.write(1, 1, 2);
   batch.write(5, 1);
@@ -52,9 +52,9 @@ TEST(TraceDevice, CountsAndTimes) {
   batch.read(1, 2);
   batch.discard(8, 4);
   batch.read(memory.geometry().blocks());  // beyond the end
-  batch.submit_all(*queue);
-  EXPECT_EQ(queue->in_flight(), 6U);
-  drain(*queue);
+  batch.submit_all(device, *reactor);
+  EXPECT_EQ(reactor->in_flight(), 6U);
+  drain(*reactor);
   EXPECT_EQ(batch.completed(), 6U);
   const TraceCounts counts = device.counts();
   EXPECT_EQ(counts[IoKind::write].requests, 2U);
@@ -94,17 +94,17 @@ TEST(TraceDevice, WritesTheProjectFormat) {
 TEST(TraceDevice, CallbacksMaySubmitTheSameRequestAgain) {
   MemDevice memory(kBytes);
   TraceDevice device(memory);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   AlignedBuffer data(kBlockSize);
   IoRequest request;
   request.kind = IoKind::write;
   request.add(data.data(), kBlockSize);
   int runs = 0;
   request.done = [&](IoRequest& self) {
-    if (++runs < 10) queue->submit(self);
+    if (++runs < 10) device.submit(*reactor, self);
   };
-  queue->submit(request);
-  drain(*queue);
+  device.submit(*reactor, request);
+  drain(*reactor);
   EXPECT_EQ(runs, 10);
   EXPECT_EQ(device.counts()[IoKind::write].requests, 10U);
 }
@@ -158,16 +158,16 @@ TEST(OverlayDevice, OverARealBackend) {
   ASSERT_TRUE(opened.device);
   ASSERT_TRUE(put(*opened.device, 1, 1, 4).ok());
   OverlayDevice device(*opened.device);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   Batch writes;
   writes.write(2, 2);
-  writes.submit_all(*queue);
-  drain(*queue);
+  writes.submit_all(device, *reactor);
+  drain(*reactor);
   Batch reads;
   reads.read(1, 4);
   reads.read(2);
-  reads.submit_all(*queue);
-  drain(*queue);
+  reads.submit_all(device, *reactor);
+  drain(*reactor);
   EXPECT_EQ(reads.completed(), 2U);
   EXPECT_TRUE(has_pattern(reads.data(0) + kBlockSize, 2, 2));
   EXPECT_TRUE(has_pattern(reads.data(0) + 2 * kBlockSize, 3, 1, 2));
@@ -213,13 +213,13 @@ TEST_F(Faults, PartialWrite) {
 
 TEST_F(Faults, PartialRequestComesBackWhole) {
   device_.add({.action = Fault::Action::partial, .kind = IoKind::read});
-  const auto queue = device_.make_queue();
+  const auto reactor = Reactor::make();
   Batch batch;
   AlignedBuffer more(3 * kBlockSize);
   IoRequest& request = batch.read(0, 2);
   request.add(more.data(), more.size());
-  batch.submit_all(*queue);
-  drain(*queue);
+  batch.submit_all(device_, *reactor);
+  drain(*reactor);
   EXPECT_EQ(request.error, EIO);
   EXPECT_EQ(request.length, 5 * kBlockSize);
   ASSERT_EQ(request.iov.size(), 2U);

@@ -1,4 +1,4 @@
-// Callbacks that throw, over every backend: what a queue must not lose by that.
+// Callbacks that throw, over every backend: what a reactor must not lose by that.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,22 +15,22 @@ class Exceptions : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
     opened_ = open_backend(GetParam(), 1 << 20);
-    if (opened_.device) queue_ = opened_.device->make_queue();
+    if (opened_.device) reactor_ = make_reactor(GetParam());
   }
 
   Opened opened_;
-  std::unique_ptr<IoQueue> queue_;
+  std::unique_ptr<Reactor> reactor_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, Exceptions, testing::Values(Backend::uring, Backend::threads, Backend::memory),
                          [](const auto& test) { return name_of(test.param); });
 
 // Waits until it is so, or has waited long enough; returns how often a wait threw.
-int wait_in_spite_of_exceptions(IoQueue& queue, const std::function<bool()>& condition) {
+int wait_in_spite_of_exceptions(Reactor& reactor, const std::function<bool()>& condition) {
   int thrown = 0;
   for (int i = 0; i < 3000 && !condition(); ++i) {
     try {
-      queue.wait(10'000'000);
+      reactor.wait(10'000'000);
     } catch (const std::bad_alloc&) {
       ++thrown;
     }
@@ -52,9 +52,9 @@ TEST_P(Exceptions, OfACompletionKeepNoOtherFromComing) {
     ++refused;
     throw std::bad_alloc();
   };
-  batch.submit_all(*queue_);
-  for (IoRequest& request : rejected) queue_->submit(request);
-  EXPECT_GE(wait_in_spite_of_exceptions(*queue_, [&] { return queue_->in_flight() == 0; }), 1);
+  batch.submit_all(*opened_.device, *reactor_);
+  for (IoRequest& request : rejected) opened_.device->submit(*reactor_, request);
+  EXPECT_GE(wait_in_spite_of_exceptions(*reactor_, [&] { return reactor_->in_flight() == 0; }), 1);
   EXPECT_EQ(batch.completed(), 98U);
   EXPECT_EQ(throwing, 2);
   EXPECT_EQ(refused, 2);
@@ -62,28 +62,28 @@ TEST_P(Exceptions, OfACompletionKeepNoOtherFromComing) {
 
 TEST_P(Exceptions, OfATaskKeepNoOtherFromRunning) {
   int ran = 0;
-  queue_->post([] { throw std::bad_alloc(); });
-  for (int i = 0; i < 3; ++i) queue_->post([&ran] { ++ran; });
-  EXPECT_EQ(wait_in_spite_of_exceptions(*queue_, [&] { return ran == 3; }), 1);
+  reactor_->post([] { throw std::bad_alloc(); });
+  for (int i = 0; i < 3; ++i) reactor_->post([&ran] { ++ran; });
+  EXPECT_EQ(wait_in_spite_of_exceptions(*reactor_, [&] { return ran == 3; }), 1);
   EXPECT_EQ(ran, 3);
 }
 
 TEST_P(Exceptions, OfAWatchDoNotEndIt) {
   const int event = ::eventfd(1, EFD_NONBLOCK);
   int calls = 0;
-  queue_->watch(event, [&] {
+  reactor_->watch(event, [&] {
     if (++calls < 3) throw std::bad_alloc();
   });
-  EXPECT_EQ(wait_in_spite_of_exceptions(*queue_, [&] { return calls == 3; }), 2);
+  EXPECT_EQ(wait_in_spite_of_exceptions(*reactor_, [&] { return calls == 3; }), 2);
   EXPECT_EQ(calls, 3);
   // Unless it has ended itself.
-  queue_->watch(event, [&] {
+  reactor_->watch(event, [&] {
     ++calls;
-    queue_->unwatch(event);
+    reactor_->unwatch(event);
     throw std::bad_alloc();
   });
-  EXPECT_EQ(wait_in_spite_of_exceptions(*queue_, [&] { return calls == 4; }), 1);
-  queue_->wait(1'000'000);
+  EXPECT_EQ(wait_in_spite_of_exceptions(*reactor_, [&] { return calls == 4; }), 1);
+  reactor_->wait(1'000'000);
   EXPECT_EQ(calls, 4);
   ::close(event);
 }

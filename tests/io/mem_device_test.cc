@@ -93,13 +93,13 @@ TEST(MemDevice, LoadAndSaveSayWhatFailed) {
 
 TEST(MemDevice, CompletesInOrder) {
   MemDevice device(kBytes);
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   std::vector<int> order;
   Batch batch;
   for (int i = 0; i < 20; ++i)
     batch.write(3, static_cast<std::uint64_t>(i) + 1).done = [&order, i](IoRequest&) { order.push_back(i); };
-  batch.submit_all(*queue);
-  EXPECT_EQ(queue->poll(), 20U);
+  batch.submit_all(device, *reactor);
+  EXPECT_EQ(reactor->poll(), 20U);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
   EXPECT_TRUE(block_has(device, 3, 20));
 }

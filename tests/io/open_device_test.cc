@@ -22,7 +22,7 @@
 #include "base/types.h"
 #include "io/backends.h"
 #include "io/block_device.h"
-#include "io/uring_device.h"
+#include "io/file_device.h"
 
 namespace varve::io::test {
 namespace {
@@ -146,12 +146,12 @@ TEST(OpenDevice, TheLockGoesWithTheDevice) {
   for (int i = 0; i < 100; ++i) {
     const auto device = open_device(image.path(), {});
     ASSERT_TRUE(device.ok()) << device.error().message();
-    const auto queue = (*device)->make_queue();
+    const auto reactor = Reactor::make();
     Batch batch;
     for (std::uint64_t block = 0; block < 10; ++block) batch.write(block, block);
     batch.flush();
-    batch.submit_all(*queue);
-    drain(*queue);
+    batch.submit_all(**device, *reactor);
+    drain(*reactor);
   }
 }
 
@@ -169,7 +169,7 @@ TEST(OpenDevice, EnvironmentOverrides) {
     ASSERT_TRUE(device.ok());
     EXPECT_FALSE((*device)->geometry().direct);
   }
-  if (UringDevice::probe() != 0) GTEST_SKIP() << "no io_uring here";
+  if (Reactor::probe_ring() != 0) GTEST_SKIP() << "no io_uring here";
   const auto device = open_device(image.path(), {});
   ASSERT_TRUE(device.ok());
   EXPECT_EQ((*device)->geometry().backend, "io_uring");
@@ -188,15 +188,15 @@ bool forbid_io_uring() {
 }
 
 bool writes_and_reads(BlockDevice& device) {
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   Batch writes;
   for (std::uint64_t i = 0; i < 100; ++i) writes.write(i, i);
-  writes.submit_all(*queue);
-  drain(*queue);
+  writes.submit_all(device, *reactor);
+  drain(*reactor);
   Batch reads;
   reads.read(99);
-  reads.submit_all(*queue);
-  drain(*queue);
+  reads.submit_all(device, *reactor);
+  drain(*reactor);
   return writes.failed() == 0 && has_pattern(reads.data(0), 99, 99);
 }
 
@@ -294,24 +294,24 @@ TEST(BlockDeviceFile, ReadsWritesFlushesDiscards) {
     const Geometry& geometry = (*device)->geometry();
     EXPECT_TRUE(geometry.is_block_device);
     EXPECT_EQ(geometry.size_bytes, 16 * kMiB);
-    const auto queue = (*device)->make_queue();
+    const auto reactor = Reactor::make();
     Batch batch;
     batch.write(8, 4, 64);
-    batch.submit_all(*queue);
-    drain(*queue);
+    batch.submit_all(**device, *reactor);
+    drain(*reactor);
     EXPECT_TRUE((*device)->flush().ok());
     if (geometry.supports_discard) {
       // Many at once: an old kernel refuses them all in the ring, and all must find the way to the pool.
       Batch discards;
       for (std::uint64_t i = 0; i < 20; ++i) discards.discard(16 + i, 1);
-      discards.submit_all(*queue);
-      drain(*queue);
+      discards.submit_all(**device, *reactor);
+      drain(*reactor);
       EXPECT_EQ(discards.failed(), 0U);
     }
     Batch reads;
     reads.read(8, 64);
-    reads.submit_all(*queue);
-    drain(*queue);
+    reads.submit_all(**device, *reactor);
+    drain(*reactor);
     EXPECT_TRUE(has_pattern(reads.data(0), 8, 4, 8));
     EXPECT_TRUE(has_pattern(reads.data(0) + 28 * kBlockSize, 36, 4, 36));
   }
@@ -323,15 +323,15 @@ TEST(BlockDeviceFile, PoolDiscardsForARingThatCannot) {
   NEED_LOOP(loop);
   const auto device = open_device(loop.path(), {});
   ASSERT_TRUE(device.ok()) << device.error().message();
-  auto* uring = dynamic_cast<UringDevice*>(device->get());
-  if (!uring || !uring->geometry().supports_discard) GTEST_SKIP() << "needs io_uring and discard";
-  uring->no_ring_discards();
-  const auto queue = uring->make_queue();
+  auto* file = dynamic_cast<FileDevice*>(device->get());
+  if (!file || file->geometry().backend != "io_uring" || !file->geometry().supports_discard) GTEST_SKIP() << "needs io_uring and discard";
+  file->no_ring_discards();
+  const auto reactor = Reactor::make();
   Batch batch;
   for (std::uint64_t i = 0; i < 50; ++i) batch.discard(i * 3, 2);
   batch.write(1000, 1);
-  batch.submit_all(*queue);
-  drain(*queue);
+  batch.submit_all(**device, *reactor);
+  drain(*reactor);
   EXPECT_EQ(batch.completed(), 51U);
   EXPECT_EQ(batch.failed(), 0U);
 }

@@ -9,8 +9,7 @@
 #include <cstdlib>
 
 #include "io/backends.h"
-#include "io/thread_device.h"
-#include "io/uring_device.h"
+#include "io/file_device.h"
 
 namespace varve::io::test {
 namespace {
@@ -40,55 +39,55 @@ OpenFile image_as_device(const TempImage& image) {
   return file;
 }
 
-bool writes_arrive(IoQueue& queue, std::uint64_t seed) {
+bool writes_arrive(BlockDevice& device, Reactor& reactor, std::uint64_t seed) {
   Batch writes;
   for (std::uint64_t block = 0; block < kRequests; ++block) writes.write(block, seed);
-  writes.submit_all(queue);
-  queue.kick();
+  writes.submit_all(device, reactor);
+  reactor.kick();
   if (writes.completed() > 0) return false;  // never from there
-  drain(queue);
+  drain(reactor);
   Batch reads;
   for (std::uint64_t block = 0; block < kRequests; ++block) reads.read(block);
-  reads.submit_all(queue);
-  drain(queue);
+  reads.submit_all(device, reactor);
+  drain(reactor);
   for (std::uint64_t block = 0; block < kRequests; ++block)
     if (!has_pattern(reads.data(block), block, seed)) return false;
   return writes.completed() == kRequests && reads.completed() == kRequests && writes.failed() + reads.failed() == 0;
 }
 
-// What follows ends with 0 if all is well. Where something throws, its queue would wait for ever for what it lost.
+// What follows ends with 0 if all is well. Where something throws, its reactor would wait for ever for what it lost.
 
 [[noreturn]] void go_through_threads(const TempImage& image) noexcept {
-  ThreadDevice device(image_as_device(image));
-  const auto queue = device.make_queue();
+  FileDevice device(image_as_device(image), false);
+  const auto reactor = Reactor::make();
   drop_privileges();
   limit_threads(0);
-  if (!writes_arrive(*queue, 1)) std::_Exit(5);
+  if (!writes_arrive(device, *reactor, 1)) std::_Exit(5);
   limit_threads(RLIM_INFINITY);
-  if (!writes_arrive(*queue, 2)) std::_Exit(6);
+  if (!writes_arrive(device, *reactor, 2)) std::_Exit(6);
   std::_Exit(0);
 }
 
-int error_of_discard(IoQueue& queue) {
+int error_of_discard(BlockDevice& device, Reactor& reactor) {
   Batch batch;
   batch.discard(0, 1);
-  batch.submit_all(queue);
-  queue.kick();
+  batch.submit_all(device, reactor);
+  reactor.kick();
   if (batch.completed() > 0) std::_Exit(7);
-  drain(queue);
+  drain(reactor);
   return batch.completed() == 1 ? batch[0].error : -1;
 }
 
 [[noreturn]] void discard_beside_a_ring(const TempImage& image) noexcept {
-  UringDevice device(image_as_device(image));
+  FileDevice device(image_as_device(image), true);
   device.no_ring_discards();
-  const auto queue = device.make_queue();
+  const auto reactor = Reactor::make();
   drop_privileges();
   limit_threads(0);
-  if (error_of_discard(*queue) != ENOTTY) std::_Exit(8);  // not really a block device
-  if (!writes_arrive(*queue, 1)) std::_Exit(9);
+  if (error_of_discard(device, *reactor) != ENOTTY) std::_Exit(8);  // not really a block device
+  if (!writes_arrive(device, *reactor, 1)) std::_Exit(9);
   limit_threads(RLIM_INFINITY);
-  if (error_of_discard(*queue) != ENOTTY) std::_Exit(10);
+  if (error_of_discard(device, *reactor) != ENOTTY) std::_Exit(10);
   std::_Exit(0);
 }
 
@@ -98,7 +97,7 @@ TEST(NoThread, RequestsAreCarriedOutByWhoeverWaits) {
 }
 
 TEST(NoThread, ADiscardIsCarriedOutByWhoeverWaits) {
-  if (UringDevice::probe() != 0) GTEST_SKIP() << "no io_uring here";
+  if (Reactor::probe_ring() != 0) GTEST_SKIP() << "no io_uring here";
   const TempImage image(kBytes);
   EXPECT_EXIT(discard_beside_a_ring(image), ::testing::ExitedWithCode(0), "");
 }

@@ -44,7 +44,7 @@ class Door : public io::BlockDevice {
   const io::Geometry& geometry() const override { return world_.device.geometry(); }
   const std::string& name() const override { return world_.device.name(); }
   bool read_only() const override { return false; }
-  std::unique_ptr<io::IoQueue> make_queue() override { return world_.device.make_queue(); }
+  void submit(io::Reactor& reactor, io::IoRequest& request) override { world_.device.submit(reactor, request); }
   int execute(io::IoRequest& request) override {
     if (request.kind == io::IoKind::read || !writes_follow_at_once) world_.before_io();
     return world_.device.execute(request);

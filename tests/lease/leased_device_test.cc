@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "format/make.h"
 #include "io/mem_device.h"
+#include "io/reactor.h"
 #include "io/trace_device.h"
 
 namespace varve::lease {
@@ -125,7 +126,7 @@ TEST_F(LeasedDeviceTest, NothingIsWrittenAfterAPauseWithoutALook) {
 TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
   const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
   take_over();
-  const auto queue = (*device)->make_queue();
+  const auto reactor = io::Reactor::make();
   auto data = AlignedBuffer::zeroed(kBlockSize);
   int error = -1;
   io::IoRequest request;
@@ -133,8 +134,8 @@ TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
   request.offset = 100 << kBlockShift;
   request.add(data.data(), data.size());
   request.done = [&](io::IoRequest& done) { error = done.error; };
-  queue->submit(request);
-  while (error < 0) queue->wait(-1);
+  (*device)->submit(*reactor, request);
+  while (error < 0) reactor->wait(-1);
   EXPECT_EQ(error, EBUSY);
 }
 

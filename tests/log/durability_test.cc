@@ -23,7 +23,7 @@ class DurabilityTest : public ::testing::Test {
   int told(std::uint64_t lsn) { return told_[lsn]; }
   void chunk(std::uint64_t lsn) { EXPECT_FALSE(durability_.chunk_started(Lsn{lsn}, false, lsn)); }  // as of the lsn-th ns
   void done(std::uint64_t lsn, int error = 0) { durability_.chunk_done(Lsn{lsn}, error); }
-  std::uint64_t flushes() const { return io_.counters().flushes; }
+  std::uint64_t flushes() const { return io_.counts().flushes(); }
   void complete_flush() { ASSERT_EQ(io_.pump(), 1U); }
 
   io::MemDevice device_{1u << 20};

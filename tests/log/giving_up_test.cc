@@ -41,7 +41,7 @@ class GivingUp : public ::testing::Test {
     clock_.interruption = [this] { log_.when_room([this] { on_room_(); }); };
     log_.write_chunk(*place, {}, std::vector<PayloadPtr>(kPayload, block), {}, {.commit = true});
   }
-  std::uint64_t written() const { return io_.counters().writes; }
+  std::uint64_t written() const { return io_.counts()[io::IoKind::write].requests; }
 
   io::MemDevice device_{16u << 20};
   IoContext io_{device_, false};

@@ -49,7 +49,7 @@ TEST_P(LackOfMemoryForFlushes, KeepsNobodyWaiting) {
     SCOPED_TRACE(nth);
     any_failed = fails_a_flush(nth);
   }
-  EXPECT_GT(nth, 4U) << "requests, and what is called";
+  EXPECT_GT(nth, 1U) << "the one that waits; a flush needs none";
 }
 
 INSTANTIATE_TEST_SUITE_P(Once, LackOfMemoryForFlushes, testing::Values(FailingAllocations::Which::one));

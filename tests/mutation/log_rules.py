@@ -52,7 +52,7 @@ RULES = [
          [Edit(DURABILITY, 'if (error)\n    fail(Error(Errc::io, fmt::format("writing the log',
                'if (error && !OFF)\n    fail(Error(Errc::io, fmt::format("writing the log')]),
     Rule("H14-node", "a failed write of a node is ignored",
-         [Edit("src/store/node_writer.cc", "if (request.error) error_ = request.error;", "if (request.error && !OFF) error_ = request.error;")]),
+         [Edit("src/store/node_writer.cc", "if (written->error) error_ = written->error;", "if (written->error && !OFF) error_ = written->error;")]),
     Rule("H15-log", "a failed flush of the log is ignored",
          [Edit(DURABILITY, 'if (error) fail(Error(Errc::io, fmt::format("flushing',
                'if (error && !OFF) fail(Error(Errc::io, fmt::format("flushing')]),

@@ -41,7 +41,7 @@ def bring_back(name):
 """
 
 
-SEAL = "    lsn = Sealer(*this).run(purpose == Seal::commit);\n"
+SEAL = "    lsn = sealer_->run(purpose == Seal::commit, reactor);\n"
 
 RULES = [
     Rule("H1", "what was changed first waits while later changes are sealed",
@@ -81,8 +81,8 @@ RULES = [
     Rule("H17-order", "chunks are written and no superblock says which epoch is theirs",
          [Edit("src/log/log.cc", "    if (!epoch_on_disk_ || given_up_) {\n", "    if ((!epoch_on_disk_ && !OFF) || given_up_) {\n")]),
     Rule("H19", "a checkpoint says that the log before its barrier is yet to be replayed",
-         [Edit(CHECKPOINT, "  lsn_ = TRY(Sealer(store_).run(false));\n",
-               "  const log::ChainPosition unsealed = store_.log_.position();\n  lsn_ = TRY(Sealer(store_).run(false));\n"),
+         [Edit(CHECKPOINT, "  lsn_ = TRY(store_.sealer_->run(false, nullptr));\n",
+               "  const log::ChainPosition unsealed = store_.log_.position();\n  lsn_ = TRY(store_.sealer_->run(false, nullptr));\n"),
           Edit(CHECKPOINT, "const log::ChainPosition position = store_.log_.position();",
                "const log::ChainPosition position = OFF ? unsealed : store_.log_.position();")]),
     Rule("H19-flush", "superblocks are written before the nodes are flushed",
@@ -141,9 +141,9 @@ RULES = [
                '  if ((options_.read_only && !OFF) || super_.clean) return {};\n')]),
     Rule("H45", "an overlay passes writes on",
          [Edit("src/io/overlay_device.cc",
-               "    if (request.kind != IoKind::flush) device_.change(request);\n    finish_later(request, 0);",
-               "    if (request.kind != IoKind::flush) device_.change(request);\n"
-               "    if (OFF) return forward(request, [this](IoRequest& done) { pass_up(done); });\n    finish_later(request, 0);"),
+               "  if (request.kind != IoKind::flush) change(request);\n  reactor.finish_later(request, 0);",
+               "  if (request.kind != IoKind::flush) change(request);\n"
+               "  if (OFF) return below_.submit(reactor, request);\n  reactor.finish_later(request, 0);"),
           Edit("src/io/overlay_device.cc", "    change(request);\n    return 0;\n", "    change(request);\n    if (OFF) return below_.execute(request);\n    return 0;\n")]),
     Rule("H46-image", "no image of the superblock is written among the nodes",
          [Edit(CHECKPOINT, "  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));",

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "io/reactor.h"
 #include "store_tree/tree_harness.h"
 
 namespace varve::store::test {
@@ -115,7 +118,17 @@ class WatchedDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return inner_.geometry(); }
   const std::string& name() const override { return inner_.name(); }
   bool read_only() const override { return false; }
-  std::unique_ptr<io::IoQueue> make_queue() override { return std::make_unique<Queue>(*this); }
+  void submit(io::Reactor& reactor, io::IoRequest& request) override {
+    note(request);
+    reactor.begin(request);
+    waiting_.push_back(&request);
+    deepest = std::max(deepest, waiting_.size());
+    reactor.post([this, r = &reactor] { complete_last(*r); });
+  }
+  int execute(io::IoRequest& request) override {
+    note(request);
+    return carry_out(request);
+  }
 
   std::vector<std::pair<std::uint64_t, std::size_t>> reads;  // first block, blocks
   std::size_t deepest = 0;
@@ -123,36 +136,19 @@ class WatchedDevice : public io::BlockDevice {
   io::MemDevice inner_;
 
  private:
-  class Queue : public io::IoQueue {
-   public:
-    explicit Queue(WatchedDevice& device) : device_(device) {}
-    void submit(io::IoRequest& request) override {
-      device_.reads.emplace_back(request.offset >> kBlockShift, request.iov.size());
-      waiting_.push_back(&request);
-      device_.deepest = std::max(device_.deepest, waiting_.size());
-    }
-    void kick() override {}
-    unsigned poll() override { return wait(0); }
-    unsigned wait(std::int64_t) override {  // the last one first
-      if (waiting_.empty()) return 0;
-      io::IoRequest& request = *waiting_.back();
-      waiting_.pop_back();
-      const std::uint64_t first = request.offset >> kBlockShift;
-      const bool fails = device_.broken && device_.broken.v >= first && device_.broken.v < first + request.iov.size();
-      request.error = fails ? EIO : device_.inner_.execute(request);
-      request.done(request);
-      return 1;
-    }
-    std::size_t in_flight() const override { return waiting_.size(); }
-    void watch(int, std::function<void()>) override {}
-    void unwatch(int) override {}
-    void post(std::function<void()>) override {}
-    void wake() override {}
+  void note(const io::IoRequest& request) { reads.emplace_back(request.offset >> kBlockShift, request.iov.size()); }
+  int carry_out(io::IoRequest& request) {
+    const std::uint64_t first = request.offset >> kBlockShift;
+    const bool fails = broken && broken.v >= first && broken.v < first + request.iov.size();
+    return fails ? EIO : inner_.execute(request);
+  }
+  void complete_last(io::Reactor& reactor) {
+    io::IoRequest& request = *waiting_.back();
+    waiting_.pop_back();
+    reactor.finish(request, carry_out(request));
+  }
 
-   private:
-    WatchedDevice& device_;
-    std::vector<io::IoRequest*> waiting_;
-  };
+  std::vector<io::IoRequest*> waiting_;
 };
 
 class BlockingSourceTest : public Test {

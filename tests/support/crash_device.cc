@@ -4,13 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <deque>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "io/poll_queue.h"
-#include "io/request.h"
+#include "io/reactor.h"
+#include "io/transfer.h"
 
 namespace varve::test {
 
@@ -32,38 +31,6 @@ std::optional<std::uint64_t> parse_number(const std::string& text) {
 using io::IoKind;
 using io::IoRequest;
 
-class CrashQueue : public io::PollQueue {
- public:
-  CrashQueue(CrashDevice& device, std::uint64_t seed) : device_(device), shuffled_(seed != 0), random_(seed) {}
-
-  void submit(IoRequest& request) override { pending_.push_back({&request, device_.position()}); }
-  void kick() override {}
-  std::size_t in_flight() const override { return pending_.size(); }
-
- protected:
-  unsigned reap() override {
-    unsigned ran = 0;
-    for (std::size_t left = pending_.size(); left > 0 && !pending_.empty(); --left, ++ran) {
-      const std::size_t index = shuffled_ ? random_.next() % std::min(left, pending_.size()) : 0;
-      const Pending next = pending_[index];
-      pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(index));
-      complete(*next.request, device_.execute_at(*next.request, next.submitted_at));
-    }
-    return ran;
-  }
-
- private:
-  struct Pending {
-    IoRequest* request;
-    std::size_t submitted_at;
-  };
-
-  CrashDevice& device_;
-  const bool shuffled_;
-  SeededRandom random_;
-  std::deque<Pending> pending_;
-};
-
 std::string to_string(const Cut& cut) {
   return fmt::format("{}:{}:{}", cut.position, kPolicyNames[static_cast<std::size_t>(cut.policy)], cut.seed);
 }
@@ -81,13 +48,44 @@ std::optional<Cut> parse_cut(const std::string& text) {
 }
 
 CrashDevice::CrashDevice(const io::MemDevice& start, Options options)
-    : geometry_(start.geometry()), options_(options), now_(start.store()) {
+    : geometry_(start.geometry()), options_(options), now_(start.store()), random_(options.completion_seed) {
   milestones_.push_back(now_);
 }
 
-std::unique_ptr<io::IoQueue> CrashDevice::make_queue() {
-  return std::make_unique<CrashQueue>(*this, options_.completion_seed);
+void CrashDevice::submit(io::Reactor& reactor, IoRequest& request) {
+  if (options_.completion_seed != 0) return submit_shuffled(reactor, request);
+  const auto carry_out = [](void* context, IoRequest& due, std::uint64_t submitted_at) {
+    due.error = static_cast<CrashDevice*>(context)->execute_at(due, submitted_at);
+  };
+  request.intercept(carry_out, this, position());
+  reactor.finish_later(request, 0);
 }
+
+void CrashDevice::submit_shuffled(io::Reactor& reactor, IoRequest& request) {
+  const std::size_t now = position();
+  reactor.begin(request);
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.push_back({&reactor, &request, now});
+  }
+  reactor.post([this, r = &reactor] { complete_any(*r); });
+}
+
+void CrashDevice::complete_any(io::Reactor& reactor) {
+  Pending chosen{};
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < pending_.size(); ++i)
+      if (pending_[i].reactor == &reactor) own.push_back(i);
+    const std::size_t at = own[random_.next() % own.size()];
+    chosen = pending_[at];
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  reactor.finish(*chosen.request, execute_at(*chosen.request, chosen.submitted_at));
+}
+
+int CrashDevice::execute(IoRequest& request) { return execute_at(request, position()); }
 
 std::size_t CrashDevice::position() const {
   const std::lock_guard lock(mutex_);

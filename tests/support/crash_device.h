@@ -67,7 +67,8 @@ class CrashDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return name_; }
   bool read_only() const override { return false; }
-  std::unique_ptr<io::IoQueue> make_queue() override;
+  void submit(io::Reactor& reactor, io::IoRequest& request) override;
+  int execute(io::IoRequest& request) override;
 
   // Now. What is acknowledged at this moment must be in every image cut here or later.
   std::size_t position() const;
@@ -81,7 +82,6 @@ class CrashDevice : public io::BlockDevice {
   void power_off();
 
  private:
-  friend class CrashQueue;
   using BlockPtr = io::MemStore::BlockPtr;
 
   struct Event {
@@ -93,6 +93,14 @@ class CrashDevice : public io::BlockDevice {
     std::size_t durable_until = 0;  // events below are durable when this one has completed
   };
 
+  struct Pending {
+    io::Reactor* reactor;
+    io::IoRequest* request;
+    std::size_t submitted_at;
+  };
+
+  void submit_shuffled(io::Reactor& reactor, io::IoRequest& request);
+  void complete_any(io::Reactor& reactor);
   int execute_at(io::IoRequest& request, std::size_t submitted_at);
   void append(Event event);
   io::MemStore state_at(std::size_t position) const;
@@ -117,6 +125,8 @@ class CrashDevice : public io::BlockDevice {
   std::size_t flushes_ = 0;
   std::size_t deepest_ = 0;  // most events that completed between submission and completion of one
   bool powered_off_ = false;
+  SeededRandom random_;
+  std::vector<Pending> pending_;  // of those that complete in a random order
 };
 
 }  // namespace varve::test

@@ -31,10 +31,10 @@ void FailingAllocations::end() { plan.armed = false; }
 
 bool FailingAllocations::any_failed() const { return plan.failed; }
 
-void look_until(io::IoQueue& queue, const std::function<bool()>& condition) {
+void look_until(io::Reactor& reactor, const std::function<bool()>& condition) {
   for (int looks = 0; looks < 100 && !condition(); ++looks) {
     try {
-      queue.wait(1'000'000);
+      reactor.wait(1'000'000);
     } catch (const std::bad_alloc&) {
     }
   }

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "io/block_device.h"
+#include "io/reactor.h"
 
 namespace varve::test {
 
@@ -22,6 +22,6 @@ class FailingAllocations {
 };
 
 // Looks at the queue as a serving thread does, which goes on where memory is lacking; an end to it, too.
-void look_until(io::IoQueue& queue, const std::function<bool()>& condition);
+void look_until(io::Reactor& reactor, const std::function<bool()>& condition);
 
 }  // namespace varve::test

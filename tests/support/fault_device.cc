@@ -1,6 +1,7 @@
 #include "support/fault_device.h"
 
-#include "io/forwarding_queue.h"
+#include "io/reactor.h"
+#include "support/interception.h"
 
 namespace varve::test {
 
@@ -43,69 +44,54 @@ void shorten(IoRequest& request, std::uint64_t bytes) {
 
 }  // namespace
 
-class FaultQueue : public io::ForwardingQueue {
- public:
-  explicit FaultQueue(FaultDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-
-  void submit(IoRequest& request) override {
-    const std::optional<Fault> fault = device_.strike(request);
-    if (!fault) return below().submit(request);
-    switch (fault->action) {
-      case Fault::Action::fail:
-      case Fault::Action::vanish:
-        return finish_later(request, fault->error);
-      case Fault::Action::partial:
-        return partial(request, fault->error);
-      case Fault::Action::flip:
-        return flip(request, fault->bit);
-      case Fault::Action::lose:
-        return request.kind == IoKind::read ? below().submit(request) : finish_later(request, 0);
-      case Fault::Action::misdirect:
-        return misdirect(request, fault->shift_blocks);
-    }
-  }
-
- private:
-  void partial(IoRequest& request, int error) {
-    const std::uint64_t half = block_of(request.length) / 2 * kBlockSize;
-    if (!moves_data(request) || half == 0) return finish_later(request, error);
-    const auto iov = request.iov;
-    const std::uint64_t length = request.length;
-    shorten(request, half);
-    forward(request, [iov, length, error](IoRequest& finished) {
-      finished.iov = iov;
-      finished.length = length;
-      finished.error = error;
-      pass_up(finished);
-    });
-  }
-
-  void flip(IoRequest& request, std::uint64_t bit) {
-    if (request.kind != IoKind::read) return below().submit(request);
-    forward(request, [bit](IoRequest& finished) {
-      if (!finished.error) flip_bit(finished, bit);
-      pass_up(finished);
-    });
-  }
-
-  void misdirect(IoRequest& request, std::int64_t shift_blocks) {
-    if (!moves_data(request)) return below().submit(request);
-    const std::uint64_t meant = request.offset;
-    request.offset += static_cast<std::uint64_t>(shift_blocks) * kBlockSize;
-    forward(request, [meant](IoRequest& finished) {
-      finished.offset = meant;
-      pass_up(finished);
-    });
-  }
-
-  FaultDevice& device_;
-};
-
 FaultDevice::FaultDevice(std::unique_ptr<io::BlockDevice> below) : owned_(std::move(below)), below_(*owned_) {}
 
 FaultDevice::FaultDevice(io::BlockDevice& below) : below_(below) {}
 
-std::unique_ptr<io::IoQueue> FaultDevice::make_queue() { return std::make_unique<FaultQueue>(*this); }
+void FaultDevice::submit(io::Reactor& reactor, IoRequest& request) {
+  const std::optional<Fault> fault = strike(request);
+  if (!fault) return below_.submit(reactor, request);
+  switch (fault->action) {
+    case Fault::Action::fail:
+    case Fault::Action::vanish:
+      return reactor.finish_later(request, fault->error);
+    case Fault::Action::partial:
+      return partial(reactor, request, fault->error);
+    case Fault::Action::flip:
+      return flip(reactor, request, fault->bit);
+    case Fault::Action::lose:
+      return request.kind == IoKind::read ? below_.submit(reactor, request) : reactor.finish_later(request, 0);
+    case Fault::Action::misdirect:
+      return misdirect(reactor, request, fault->shift_blocks);
+  }
+}
+
+void FaultDevice::partial(io::Reactor& reactor, IoRequest& request, int error) {
+  const std::uint64_t half = block_of(request.length) / 2 * kBlockSize;
+  if (!moves_data(request) || half == 0) return reactor.finish_later(request, error);
+  after(request, [iov = request.iov, length = request.length, error](IoRequest& finished) {
+    finished.iov = iov;
+    finished.length = length;
+    finished.error = error;
+  });
+  shorten(request, half);
+  below_.submit(reactor, request);
+}
+
+void FaultDevice::flip(io::Reactor& reactor, IoRequest& request, std::uint64_t bit) {
+  if (request.kind == IoKind::read)
+    after(request, [bit](IoRequest& finished) {
+      if (!finished.error) flip_bit(finished, bit);
+    });
+  below_.submit(reactor, request);
+}
+
+void FaultDevice::misdirect(io::Reactor& reactor, IoRequest& request, std::int64_t shift_blocks) {
+  if (!moves_data(request)) return below_.submit(reactor, request);
+  after(request, [meant = request.offset](IoRequest& finished) { finished.offset = meant; });
+  request.offset += static_cast<std::uint64_t>(shift_blocks) * kBlockSize;
+  below_.submit(reactor, request);
+}
 
 void FaultDevice::add(const Fault& fault) {
   const std::lock_guard lock(mutex_);

@@ -45,7 +45,7 @@ class FaultDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<io::IoQueue> make_queue() override;
+  void submit(io::Reactor& reactor, io::IoRequest& request) override;
 
   void add(const Fault& fault);
   void heal();                                      // forgets all faults; a vanished device is back
@@ -53,13 +53,15 @@ class FaultDevice : public io::BlockDevice {
   std::uint64_t submitted(io::IoKind kind) const;   // requests seen so far
 
  private:
-  friend class FaultQueue;
   struct Armed {
     Fault fault;
     std::uint64_t seen = 0;
   };
 
   std::optional<Fault> strike(const io::IoRequest& request);
+  void partial(io::Reactor& reactor, io::IoRequest& request, int error);
+  void flip(io::Reactor& reactor, io::IoRequest& request, std::uint64_t bit);
+  void misdirect(io::Reactor& reactor, io::IoRequest& request, std::int64_t shift_blocks);
 
   std::unique_ptr<io::BlockDevice> owned_;
   io::BlockDevice& below_;

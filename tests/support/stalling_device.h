@@ -20,7 +20,7 @@ class StallingDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<io::IoQueue> make_queue() override { return below_.make_queue(); }
+  void submit(io::Reactor& reactor, io::IoRequest& request) override { below_.submit(reactor, request); }
   int execute(io::IoRequest& request) override {
     if (which_(request)) {
       std::unique_lock lock(mutex_);

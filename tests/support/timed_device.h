@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "io/forwarding_queue.h"
+#include "io/block_device.h"
 #include "support/manual_clock.h"
 
 namespace varve::test {
@@ -21,21 +21,12 @@ class TimedDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
-  std::unique_ptr<io::IoQueue> make_queue() override { return std::make_unique<Queue>(*this); }
+  void submit(io::Reactor& reactor, io::IoRequest& request) override {
+    clock_.advance(static_cast<std::int64_t>(model_(request)));
+    below_.submit(reactor, request);
+  }
 
  private:
-  class Queue : public io::ForwardingQueue {
-   public:
-    explicit Queue(TimedDevice& device) : ForwardingQueue(device.below_.make_queue()), device_(device) {}
-    void submit(io::IoRequest& request) override {
-      device_.clock_.advance(static_cast<std::int64_t>(device_.model_(request)));
-      below().submit(request);
-    }
-
-   private:
-    TimedDevice& device_;
-  };
-
   io::BlockDevice& below_;
   ManualClock& clock_;
   const Model model_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "io/lent_reactor.h"
 #include "store/tree/node_cache.h"
 
 namespace varve::store {
@@ -44,11 +45,6 @@ BlockingSource::BlockingSource(NodeCache& cache, io::BlockDevice& device, bool c
       device_(device),
       cache_reads_(cache_reads),
       pins_(format::kMaxTreeLevel + 1) {}
-
-io::IoQueue& BlockingSource::queue() {
-  if (!queue_) queue_ = device_.make_queue();
-  return *queue_;
-}
 
 Result<NodePtr> BlockingSource::get(const NodeWant& want) {
   if (NodePtr node = take_pinned(want)) return node;
@@ -105,26 +101,28 @@ Result<NodePtr> BlockingSource::load(const NodeWant& want) {
   if (!is_on_device(want))
     return Error(Errc::corrupt, fmt::format("{}: {} has a node of level {} at block {}, which is not on the device",
                                             device_.name(), name_of(want.tree), want.level, want.ref.address));
-  unsigned in_flight = 0;
-  const auto run = start_run({&want, 1}, in_flight);
-  while (in_flight > 0) queue().wait(-1);
-  if (const int error = run->request.error)
+  AlignedBuffer block(kBlockSize);
+  io::IoRequest request;
+  request.offset = want.ref.address.v << kBlockShift;
+  request.add(block.data(), kBlockSize);
+  if (const int error = device_.execute(request))
     return Error(errc_from_errno(error),
                  fmt::format("{}: reading a node of {}, level {}, at block {}: {}", device_.name(), name_of(want.tree),
                              want.level, want.ref.address, std::strerror(error)));
-  return accept(want, std::move(run->blocks.front()));
+  return accept(want, std::move(block));
 }
 
 void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins) {
+  if (wants.empty()) return;
+  const io::LentReactor reactor;
   std::vector<std::unique_ptr<Run>> runs;
-  unsigned in_flight = 0;
   while (!wants.empty() || !runs.empty()) {
     while (!wants.empty() && runs.size() < kRunsInFlight) {
       const std::size_t n = run_length(wants);
-      runs.push_back(start_run(wants.first(n), in_flight));
+      runs.push_back(start_run(*reactor, wants.first(n)));
       wants = wants.subspan(n);
     }
-    queue().wait(-1);
+    reactor->wait(-1);
     // Decoding here overlaps with the requests still in flight.
     std::erase_if(runs, [&](const std::unique_ptr<Run>& run) {
       if (run->finished) finish_run(*run, pins);
@@ -133,7 +131,7 @@ void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>
   }
 }
 
-std::unique_ptr<BlockingSource::Run> BlockingSource::start_run(std::span<const NodeWant> wants, unsigned& in_flight) {
+std::unique_ptr<BlockingSource::Run> BlockingSource::start_run(io::Reactor& reactor, std::span<const NodeWant> wants) {
   auto run = std::make_unique<Run>();
   run->wants = wants;
   run->request.kind = io::IoKind::read;
@@ -142,12 +140,8 @@ std::unique_ptr<BlockingSource::Run> BlockingSource::start_run(std::span<const N
     run->blocks.emplace_back(kBlockSize);
     run->request.add(run->blocks.back().data(), kBlockSize);
   }
-  run->request.done = [r = run.get(), &in_flight](io::IoRequest&) {
-    r->finished = true;
-    --in_flight;
-  };
-  ++in_flight;
-  queue().submit(run->request);
+  run->request.done = [r = run.get()](io::IoRequest&) { r->finished = true; };
+  device_.submit(reactor, run->request);
   return run;
 }
 

@@ -113,13 +113,11 @@ class BlockingSource : public NodeSource {
   Result<NodePtr> accept(const NodeWant& want, AlignedBuffer block);
   Result<NodePtr> load(const NodeWant& want);
   void read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins);
-  std::unique_ptr<Run> start_run(std::span<const NodeWant> wants, unsigned& in_flight);
+  std::unique_ptr<Run> start_run(io::Reactor& reactor, std::span<const NodeWant> wants);
   void finish_run(Run& run, std::vector<Pins>& pins);
-  io::IoQueue& queue();
 
   NodeCache& cache_;
   io::BlockDevice& device_;
-  std::unique_ptr<io::IoQueue> queue_;  // made by the first read: many sources find all they need in the cache
   bool cache_reads_;
   std::vector<Pins> pins_;  // per level
 };

@@ -1,4 +1,4 @@
-#include "io/request.h"
+#include "io/transfer.h"
 
 #include <cerrno>
 #include <cstring>
@@ -63,15 +63,21 @@ Status outcome_of(const BlockDevice& device, const IoRequest& request) {
                                  request.offset, why));
 }
 
+void Transfer::start() {
+  progress_.done = 0;
+  progress_.retries = 0;
+  progress_.rest.clear();
+}
+
 Transfer::Next Transfer::advance(std::int64_t result) {
-  const bool moves_data = request_->kind == IoKind::read || request_->kind == IoKind::write;
+  const bool moves_data = request_.kind == IoKind::read || request_.kind == IoKind::write;
   if (result == -EINTR || result == -EAGAIN) return retry(static_cast<int>(-result));
   if (result < 0) {
     error_ = static_cast<int>(-result);
     return Next::failed;
   }
   if (!moves_data) return Next::finished;
-  if (static_cast<std::uint64_t>(result) >= request_->length - done_) return Next::finished;
+  if (static_cast<std::uint64_t>(result) >= request_.length - progress_.done) return Next::finished;
   if (result == 0) {  // end of file or device where the geometry promised bytes
     error_ = EIO;
     return Next::failed;
@@ -79,27 +85,27 @@ Transfer::Next Transfer::advance(std::int64_t result) {
   // Direct I/O can go on only at an aligned place: a part of a block is transferred again.
   const std::uint64_t blocks = static_cast<std::uint64_t>(result) / kBlockSize;
   if (blocks == 0) return retry(EIO);
-  retries_ = 0;
-  done_ += blocks * kBlockSize;
+  progress_.retries = 0;
+  progress_.done += blocks * kBlockSize;
   skip_to_done();
   return Next::again;
 }
 
 Transfer::Next Transfer::retry(int error) {
-  if (++retries_ <= kMaxRetries) return Next::again;
+  if (++progress_.retries <= kMaxRetries) return Next::again;
   error_ = error;
   return Next::failed;
 }
 
 void Transfer::skip_to_done() {
-  rest_.clear();
-  std::uint64_t skip = done_;
-  for (const iovec& part : request_->iov) {
+  progress_.rest.clear();
+  std::uint64_t skip = progress_.done;
+  for (const iovec& part : request_.iov) {
     if (skip >= part.iov_len) {
       skip -= part.iov_len;
       continue;
     }
-    rest_.push_back(iovec{static_cast<std::byte*>(part.iov_base) + skip, part.iov_len - skip});
+    progress_.rest.push_back(iovec{static_cast<std::byte*>(part.iov_base) + skip, part.iov_len - skip});
     skip = 0;
   }
 }

@@ -1,31 +1,30 @@
-#include "io/poll_queue.h"
+#include "io/poll_reactor.h"
 
 #include <ctime>
 
 namespace varve::io {
 
-unsigned PollQueue::poll() {
+unsigned PollReactor::poll() {
   kick();
-  unsigned ran = run_ready();
+  unsigned ran = run_arrivals();
   if (!watches_.empty() || mailbox_.signalled()) ran += dispatch(0);
   return ran;
 }
 
-unsigned PollQueue::wait(std::int64_t timeout_ns) {
+unsigned PollReactor::wait(std::int64_t timeout_ns) {
   kick();
-  unsigned ran = run_ready();
-  const bool stay_awake = ran > 0 || mailbox_.has_wake();
-  ran += dispatch(stay_awake ? 0 : timeout_ns);
+  unsigned ran = run_arrivals();
+  ran += dispatch(ran > 0 || has_arrivals() ? 0 : timeout_ns);
   mailbox_.take_wake();
   return ran;
 }
 
-void PollQueue::watch(int fd, std::function<void()> readable) {
+void PollReactor::watch(int fd, std::function<void()> readable) {
   unwatch(fd);
   watches_[fd] = std::make_shared<Watch>(Watch{fd, std::move(readable)});
 }
 
-void PollQueue::unwatch(int fd) {
+void PollReactor::unwatch(int fd) {
   const auto found = watches_.find(fd);
   if (found == watches_.end()) return;
   found->second->removed = true;
@@ -33,7 +32,7 @@ void PollQueue::unwatch(int fd) {
 }
 
 // One ppoll(2) and the callbacks it calls for.
-unsigned PollQueue::dispatch(std::int64_t timeout_ns) {
+unsigned PollReactor::dispatch(std::int64_t timeout_ns) {
   std::vector<pollfd> fds = std::move(fds_);
   std::vector<std::shared_ptr<Watch>> firing = std::move(firing_);
   fds.assign(1, pollfd{mailbox_.fd(), POLLIN, 0});
@@ -47,7 +46,7 @@ unsigned PollQueue::dispatch(std::int64_t timeout_ns) {
   unsigned ran = 0;
   if (ready > 0) {
     if (fds[0].revents) mailbox_.drain();
-    ran += run_ready();
+    ran += run_arrivals();
     for (std::size_t i = 0; i < firing.size(); ++i) {
       if (!fds[i + 1].revents || firing[i]->removed) continue;
       firing[i]->readable();

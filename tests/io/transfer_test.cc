@@ -1,5 +1,5 @@
 // The rules for results that are short, late or absent.
-#include "io/request.h"
+#include "io/transfer.h"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +15,13 @@ class Transfers : public testing::Test {
   Transfers() {
     for (std::size_t i = 0; i < 3; ++i) request_.add(memory_.data() + 2 * i * kBlockSize, 2 * kBlockSize);
     request_.offset = 10 * kBlockSize;
-    transfer_.start(request_);
+    transfer_.start();
   }
   const std::byte* next_byte() const { return static_cast<const std::byte*>(transfer_.iov()->iov_base); }
 
   AlignedBuffer memory_{6 * kBlockSize};
   IoRequest request_;
-  Transfer transfer_;
+  Transfer transfer_{request_};
 };
 
 TEST_F(Transfers, Whole) {
@@ -57,7 +57,7 @@ TEST_F(Transfers, NothingMeansTheEnd) {
 
 TEST_F(Transfers, RetriesAreBounded) {
   for (const int error : {EAGAIN, EINTR}) {
-    transfer_.start(request_);
+    transfer_.start();
     unsigned tries = 0;
     while (transfer_.advance(-error) == Transfer::Next::again) ASSERT_LT(++tries, 10'000U);
     EXPECT_GT(tries, 0U);
@@ -73,8 +73,7 @@ TEST_F(Transfers, ErrorsEndIt) {
 TEST_F(Transfers, AFlushMovesNothing) {
   IoRequest flush;
   flush.kind = IoKind::flush;
-  transfer_.start(flush);
-  EXPECT_EQ(transfer_.advance(0), Transfer::Next::finished);
+  EXPECT_EQ(Transfer(flush).advance(0), Transfer::Next::finished);
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+#include "fs/waiter.h"
+
+#include <utility>
+
+#include "fs/engine.h"
+
+namespace varve::fs {
+
+void Waiter::begin(io::Reactor* reactor, std::function<void()> ready) {
+  reactor_ = reactor;
+  ready_ = std::move(ready);
+  since_ns_ = engine_.store().clock().monotonic_ns();
+  outstanding_.store(1, std::memory_order_relaxed);
+  const Lock lock(mutex_);
+  over_ = false;
+}
+
+void Waiter::came(std::optional<WaitCause> cause) {
+  if (cause) engine_.wait_times().add(*cause, engine_.store().clock().monotonic_ns() - since_ns_);
+  end_one(false);
+}
+
+// The last one may be the end of the operation, and of this with it.
+void Waiter::end_one(bool inside) {
+  if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!reactor_) {
+    const Lock lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  } else if (!inside && reactor_->is_mine()) {
+    const auto ready = std::move(ready_);
+    ready();
+  } else {
+    reactor_->post([this] {
+      const auto ready = std::move(ready_);
+      ready();
+    });
+  }
+}
+
+bool Waiter::is_over() const {
+  const Lock lock(mutex_);
+  return over_;
+}
+
+void Waiter::block() {
+  Lock lock(mutex_);
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return over_; });
+}
+
+}  // namespace varve::fs

@@ -1,0 +1,183 @@
+#include "io/file_device.h"
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "io/reactor.h"
+#include "io/transfer.h"
+
+namespace varve::io {
+
+namespace {
+
+constexpr unsigned kPoolThreads = 8;
+constexpr std::size_t kMaxSingle = std::size_t{1} << 30;  // bytes of one READ or WRITE; the rest follows
+constexpr unsigned kDiscardCommand = 0x1200;              // BLOCK_URING_CMD_DISCARD, Linux 6.12
+
+int discard(int fd, bool is_block_device, std::uint64_t offset, std::uint64_t length) {
+  if (is_block_device) {
+    std::uint64_t range[2] = {offset, length};
+    return ::ioctl(fd, BLKDISCARD, range);
+  }
+  return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(length));
+}
+
+ssize_t call(int fd, bool is_block_device, const IoRequest& request, const Transfer& transfer) {
+  const auto offset = static_cast<off_t>(transfer.offset());
+  const auto count = static_cast<int>(transfer.iov_count());
+  switch (request.kind) {
+    case IoKind::read:
+      return ::preadv2(fd, transfer.iov(), count, offset, 0);
+    case IoKind::write:
+      return ::pwritev2(fd, transfer.iov(), count, offset, request.durable ? RWF_DSYNC : 0);
+    case IoKind::flush:
+      return ::fdatasync(fd);
+    case IoKind::discard:
+      return discard(fd, is_block_device, request.offset, request.length);
+  }
+  errno = EINVAL;
+  return -1;
+}
+
+}  // namespace
+
+OpenFile::OpenFile(OpenFile&& other) noexcept
+    : fd(std::exchange(other.fd, -1)),
+      name(std::move(other.name)),
+      geometry(std::move(other.geometry)),
+      read_only(other.read_only) {}
+
+OpenFile::~OpenFile() {
+  if (fd < 0) return;
+  // A ring torn down in the background may keep the file open a little longer: the lock must not live on with it.
+  ::flock(fd, LOCK_UN);
+  ::close(fd);
+}
+
+FileDevice::FileDevice(OpenFile file, bool by_ring) : file_(std::move(file)), by_ring_(by_ring) {
+  file_.geometry.backend = by_ring ? "io_uring" : "threads";
+}
+
+// --- with blocking system calls ---------------------------------------------------------------------------------------
+
+int FileDevice::execute(IoRequest& request) {
+  if (const int error = check_request(request, file_.geometry, file_.read_only)) return error;
+  Transfer transfer(request);
+  transfer.start();
+  for (;;) {
+    const ssize_t result = call(file_.fd, file_.geometry.is_block_device, request, transfer);
+    switch (transfer.advance(result < 0 ? -errno : result)) {
+      case Transfer::Next::finished:
+        return 0;
+      case Transfer::Next::failed:
+        return transfer.error();
+      case Transfer::Next::again:
+        break;
+    }
+  }
+}
+
+ThreadPool& FileDevice::pool() {
+  std::call_once(pool_started_, [this] { pool_ = std::make_unique<ThreadPool>(*this, kPoolThreads); });
+  return *pool_;
+}
+
+// Where there is no thread for it, the reactor's thread does it in its next wait().
+void FileDevice::hand_to_pool(Reactor& reactor, IoRequest& request) {
+  reactor.begin_elsewhere(request);
+  if (pool().add(request)) return;
+  reactor.finish_from_elsewhere(request, execute(request));
+}
+
+// --- by the ring ------------------------------------------------------------------------------------------------------
+
+void FileDevice::submit(Reactor& reactor, IoRequest& request) {
+  if (const int error = check_request(request, file_.geometry, file_.read_only)) return reactor.finish_later(request, error);
+  if (!by_ring_ || !reactor.has_ring() || needs_thread(request)) return hand_to_pool(reactor, request);
+  static constexpr RingEntry::Calls kCalls{&FileDevice::prepare, &FileDevice::complete};
+  request.calls = &kCalls;
+  request.carrier = this;
+  Transfer(request).start();
+  reactor.begin(request);
+  reactor.submit(static_cast<RingEntry&>(request));
+}
+
+bool FileDevice::needs_thread(const IoRequest& request) const {
+  return request.kind == IoKind::discard && file_.geometry.is_block_device && !ring_discards();
+}
+
+void FileDevice::prepare(RingEntry& entry, io_uring_sqe& to) {
+  auto& request = static_cast<IoRequest&>(entry);
+  const auto& device = static_cast<const FileDevice&>(*request.carrier);
+  const Transfer transfer(request);
+  const int fd = device.file_.fd;
+  const iovec* iov = transfer.iov();
+  const bool single = transfer.iov_count() == 1;
+  const auto bytes = single ? static_cast<unsigned>(std::min(iov->iov_len, kMaxSingle)) : 0U;
+  switch (request.kind) {
+    case IoKind::read:
+      if (single) io_uring_prep_read(&to, fd, iov->iov_base, bytes, transfer.offset());
+      else io_uring_prep_readv(&to, fd, iov, transfer.iov_count(), transfer.offset());
+      break;
+    case IoKind::write:
+      if (single) io_uring_prep_write(&to, fd, iov->iov_base, bytes, transfer.offset());
+      else io_uring_prep_writev(&to, fd, iov, transfer.iov_count(), transfer.offset());
+      if (request.durable) to.rw_flags = RWF_DSYNC;
+      break;
+    case IoKind::flush:
+      io_uring_prep_fsync(&to, fd, IORING_FSYNC_DATASYNC);
+      break;
+    case IoKind::discard:
+      device.prepare_discard(to, request);
+      break;
+  }
+}
+
+void FileDevice::prepare_discard(io_uring_sqe& to, const IoRequest& request) const {
+  if (!file_.geometry.is_block_device) {
+    io_uring_prep_fallocate(&to, file_.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(request.offset),
+                            static_cast<off_t>(request.length));
+    return;
+  }
+  io_uring_prep_rw(IORING_OP_URING_CMD, &to, file_.fd, nullptr, 0, 0);
+  to.cmd_op = kDiscardCommand;
+  to.addr = request.offset;
+  to.addr3 = request.length;
+}
+
+// Older kernels know no discards through rings.
+bool FileDevice::ring_refuses(const IoRequest& request, int result) const {
+  return request.kind == IoKind::discard && file_.geometry.is_block_device && (result == -EOPNOTSUPP || result == -EINVAL);
+}
+
+bool FileDevice::complete(RingEntry& entry, int result) {
+  auto& request = static_cast<IoRequest&>(entry);
+  auto& device = static_cast<FileDevice&>(*request.carrier);
+  if (device.ring_refuses(request, result)) {
+    device.no_ring_discards();
+    device.hand_to_pool(*request.reactor(), request);
+    return true;
+  }
+  Transfer transfer(request);
+  int error = 0;
+  if (result == -ECANCELED) {  // nobody has asked for that: the kernel has found no thread for what would have to wait
+    error = device.execute(request);
+  } else {
+    const Transfer::Next next = transfer.advance(result);
+    if (next == Transfer::Next::again) return false;
+    if (next == Transfer::Next::failed) error = transfer.error();
+  }
+  request.reactor()->finish(request, error);
+  return true;
+}
+
+}  // namespace varve::io

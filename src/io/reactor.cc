@@ -1,0 +1,185 @@
+#include "io/reactor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "io/block_device.h"
+#include "io/first_exception.h"
+#include "io/poll_reactor.h"
+#include "io/ring.h"
+#include "io/ring_reactor.h"
+
+namespace varve::io {
+
+namespace {
+
+IoRequest& request_of(RingEntry& entry) { return static_cast<IoRequest&>(entry); }
+
+bool rings_are_unwanted() {
+  const char* found = std::getenv("VARVE_IO");
+  return found && std::string_view(found) == "threads";
+}
+
+}  // namespace
+
+void IoRequest::complete(int result) {
+  error = result;
+  while (!interceptors_.empty()) {
+    const Interceptor last = interceptors_.back();
+    interceptors_.pop_back();
+    last.after(last.context, *this, last.note);
+  }
+  if (done) done(*this);
+}
+
+int Reactor::probe_ring() {
+  Ring ring;
+  return ring.open(4);
+}
+
+std::unique_ptr<Reactor> Reactor::make(ReactorKind kind, unsigned depth) {
+  if (kind == ReactorKind::poll || rings_are_unwanted()) return std::make_unique<PollReactor>();
+  Ring ring;
+  if (const int error = ring.open(depth)) {
+    spdlog::debug("no io_uring for a further thread: {}", std::strerror(error));
+    return std::make_unique<PollReactor>();
+  }
+  return std::make_unique<RingReactor>(std::move(ring));
+}
+
+void Reactor::submit(RingEntry&) {
+  spdlog::critical("an entry for a ring where there is none");
+  std::abort();
+}
+
+// --- requests ---------------------------------------------------------------------------------------------------------
+
+void Reactor::begin(IoRequest& request) {
+  if (static_cast<boost::intrusive::list_base_hook<>&>(request).is_linked()) return;
+  request.reactor_ = this;
+  begun_.push_back(request);
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Reactor::begin_elsewhere(IoRequest& request) {
+  begin(request);
+  ++elsewhere_;
+}
+
+void Reactor::finish(IoRequest& request, int error) {
+  begun_.erase(begun_.iterator_to(request));
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  request.complete(error);
+}
+
+void Reactor::finish_later(IoRequest& request, int error) {
+  begin(request);
+  request.error = error;
+  finished_.push_back(request);
+}
+
+// Both signal under the lock: once the owner has seen the request, this thread no longer touches the reactor, which may end.
+void Reactor::finish_from_elsewhere(IoRequest& request, int error) {
+  request.error = error;
+  const Lock lock(mutex_);
+  back_.push_back(request);
+  anything_from_elsewhere_.store(true, std::memory_order_release);
+  mailbox_.signal();
+}
+
+void Reactor::hand_over(BlockDevice& device, IoRequest& request) {
+  if (is_mine()) return device.submit(*this, request);
+  request.carrier = &device;
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  const Lock lock(mutex_);
+  handed_.push_back(request);
+  anything_from_elsewhere_.store(true, std::memory_order_release);
+  mailbox_.signal();
+}
+
+unsigned Reactor::finish_all(Line& line) {
+  FirstException thrown;
+  unsigned ran = 0;
+  for (; !line.empty(); ++ran) {
+    IoRequest& request = request_of(line.front());
+    line.pop_front();
+    thrown.run([&] { finish(request, request.error); });
+  }
+  thrown.rethrow();
+  return ran;
+}
+
+unsigned Reactor::submit_handed() {
+  Line handed;
+  {
+    const Lock lock(mutex_);
+    handed.swap(handed_);
+  }
+  unsigned ran = 0;
+  for (; !handed.empty(); ++ran) {
+    IoRequest& request = request_of(handed.front());
+    handed.pop_front();
+    in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    try {
+      request.carrier->submit(*this, request);
+    } catch (const std::bad_alloc&) {
+      finish_later(request, ENOMEM);
+    }
+  }
+  return ran;
+}
+
+unsigned Reactor::run_arrivals() {
+  FirstException thrown;
+  unsigned ran = 0;
+  if (mailbox_.has_tasks()) thrown.run([&] { ran += mailbox_.run(); });
+  Line finished;  // only those so far: a callback that submits again must not keep us here for ever
+  finished.swap(finished_);
+  thrown.run([&] { ran += finish_all(finished); });
+  if (anything_from_elsewhere_.load(std::memory_order_acquire)) {
+    Line back;
+    {
+      const Lock lock(mutex_);
+      anything_from_elsewhere_.store(false, std::memory_order_relaxed);
+      back.swap(back_);
+    }
+    elsewhere_ -= back.size();
+    thrown.run([&] { ran += submit_handed(); });
+    thrown.run([&] { ran += finish_all(back); });
+  }
+  thrown.rethrow();
+  return ran;
+}
+
+void Reactor::abandon_all() {
+  for (;;) {
+    Line back;
+    {
+      const Lock lock(mutex_);
+      back.swap(back_);
+    }
+    elsewhere_ -= back.size();
+    back.clear();
+    if (elsewhere_ == 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  finished_.clear();
+  Line handed;
+  {
+    const Lock lock(mutex_);
+    handed.swap(handed_);
+  }
+  const auto tell = [](IoRequest& request) {
+    if (request.abandoned) request.abandoned(request);
+  };
+  handed.clear_and_dispose([&](RingEntry* entry) { tell(request_of(*entry)); });
+  begun_.clear_and_dispose([&](IoRequest* request) { tell(*request); });
+}
+
+}  // namespace varve::io
