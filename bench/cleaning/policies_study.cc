@@ -177,7 +177,7 @@ void run_cost(const PoliciesSetup& setup, const std::string& policy, double occu
   const Ino file = rig.make(kRootIno, "file");
   rig.write(file, 0, file_bytes);
   Traffic traffic(file_bytes, true, setup.seed);
-  const std::uint64_t low = rig.engine().store().low_water() + 4;  // below, there is no room to move a segment
+  const std::uint64_t low = rig.engine().store().space().low_water() + 4;  // below, there is no room to move a segment
   const double empty = (1 - occupancy) * static_cast<double>(scale.segments - low);
   const auto high = low + std::max<std::uint64_t>(2, static_cast<std::uint64_t>(empty / 2));
   const auto writes = static_cast<std::uint64_t>(setup.volumes * static_cast<double>(scale.bytes())) / kWriteBytes;

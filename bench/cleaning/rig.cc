@@ -106,7 +106,7 @@ void Rig::read(Ino file, std::uint64_t length) {
     call([&](fs::Operation& op) { return fs_->read(op, file, at, bytes_.span().first(std::min(kMostBytes, length - at))); });
 }
 
-void Rig::checkpoint() { check(engine().store().checkpoint({})); }
+void Rig::checkpoint() { check(engine().store().checkpoints().make({})); }
 
 bool Rig::clean(std::uint64_t wanted, std::vector<double>& victims) {
   checkpoint();  // the maps know only what is merged
@@ -118,7 +118,7 @@ bool Rig::clean(std::uint64_t wanted, std::vector<double>& victims) {
   auto rules = checked(engine().cleaner().rules({}));
   const cleaner::Round round = engine().cleaner().run_round(task, rules);
   if (!round.moved && round.emptied.empty()) return false;
-  check(engine().store().checkpoint({.evacuate = round.emptied}));
+  check(engine().store().checkpoints().make({.evacuate = round.emptied}));
   victims.clear();
   for (SegmentId id : round.emptied)
     if (const auto at = before.find(id.v); at != before.end()) victims.push_back(at->second);
@@ -153,7 +153,7 @@ std::uint64_t Rig::fragments(Ino file) {
 }
 
 std::uint64_t Rig::blocks_for(double utilisation) {
-  const double kept = static_cast<double>(engine().store().low_water()) +
+  const double kept = static_cast<double>(engine().store().space().low_water()) +
                       0.5 * static_cast<double>(engine().cleaner().ahead()) + 0.5 * 8 +
                       0.03 * static_cast<double>(setup_.segments);
   return static_cast<std::uint64_t>(utilisation * (static_cast<double>(setup_.segments) - kept) * setup_.segment_blocks);
@@ -166,7 +166,7 @@ double Rig::written_space() {
     const bool in_use = s.state == log::SegmentState::used || log::is_open(s.state);
     if (in_use && s.group < format::kMaxGroups) held += setup_.segment_blocks;
   });
-  for (const format::Run& rest : store.log().heads()) held -= rest.blocks;
+  for (const format::Run& rest : store.log().heads().rests()) held -= rest.blocks;
   return static_cast<double>(held);
 }
 

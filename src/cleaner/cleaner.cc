@@ -49,11 +49,11 @@ Status Cleaner::set_victims(std::string_view spelling) {
 
 Result<std::shared_ptr<Placement>> Cleaner::new_placement(std::string_view spelling) const {
   PlacementScale scale;
-  scale.capacity = store_.capacity_blocks();
+  scale.capacity = store_.charge().capacity_blocks();
   scale.segment_blocks = store_.segments().geometry().blocks;
-  scale.most_groups = store_.most_open_groups() + 1;
+  scale.most_groups = store_.space().most_open_groups() + 1;
   std::shared_ptr<Placement> placement = TRY(make_placement(spelling, scale));
-  restore_learned(*placement, store_.group_centres());
+  restore_learned(*placement, store_.superblocks().group_centres());
   return placement;
 }
 
@@ -62,7 +62,7 @@ Status Cleaner::set_placement(std::string_view spelling) {
   const Lock lock(mutex_);
   std::swap(rules_.placement, placement);  // the old one lives until nobody inside the gate can use it
   placement_spelling_ = spelling;
-  const store::Gate::Closure closed(store_.gate());
+  const log::Gate::Closure closed(store_.gate());
   placement_now_ = rules_.placement.get();
   return {};
 }
@@ -109,7 +109,7 @@ Round Cleaner::run_round(bool waited_for) {
   task.waited_for = waited_for;
   task.users_meanwhile = meanwhile_;
   task.late = [this, end = std::uint64_t{0}]() mutable {
-    const std::uint64_t now = store_.clock().monotonic_ns();
+    const std::uint64_t now = store_.options().clock->monotonic_ns();
     if (!end) end = now + std::max(kShortRoundNs, kTimesSettling * settling_ns_);
     return now >= end;
   };
@@ -119,21 +119,21 @@ Round Cleaner::run_round(bool waited_for) {
 
 Round Cleaner::run_idle_round(std::function<bool()> stop) {
   Task task;
-  task.wanted = store_.capacity_blocks();
+  task.wanted = store_.charge().capacity_blocks();
   task.for_room = false;
   task.stop = std::move(stop);
   return run_round(task, mount_rules());
 }
 
 Round Cleaner::run_round(const Task& task, const Rules& rules) {
-  const std::uint64_t now = store_.log_clock();
-  give_up_heads(store_, now - std::min(now, store_.capacity_blocks() / 16));  // what is open cannot be cleaned
+  const std::uint64_t now = store_.log_clock().now();
+  give_up_heads(store_, now - std::min(now, store_.charge().capacity_blocks() / 16));  // what is open cannot be cleaned
   if (task.waited_for) store_.hole_feeder().give_up_stale();
   pin_leftovers();
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
-  if (rules.placement.get() == placement_now_.load()) store_.set_group_centres(keep_learned(*rules.placement));
+  if (rules.placement.get() == placement_now_.load()) store_.superblocks().set_group_centres(keep_learned(*rules.placement));
   PastRound past = before(task, rules);
   const std::uint64_t read = store_.counters().cleaned_blocks_read, written = store_.counters().cleaned_blocks;
   Round round = run_fruitfully(*rules.strategy, bench);
@@ -149,9 +149,9 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
     past.written = round.written;
     history_.add(std::move(past));
   }
-  if (round.emptied.empty()) store_.cancel_evacuation(~0ULL);  // no checkpoint need follow
+  if (round.emptied.empty()) store_.space().cancel_evacuation(~0ULL);  // no checkpoint need follow
   emptied_ = round.emptied;
-  emptied_since_ = store_.view().generation;
+  emptied_since_ = store_.trees().own_view().generation;
   if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
   else if (!round.moved) set_state("idle: " + round.why);
   return round;
@@ -160,8 +160,8 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
 // What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read, unless
 // there was no room for them.
 void Cleaner::pin_leftovers() {
-  if (store_.view().generation == emptied_since_) return;
-  if (store_.evacuation_was_cut()) emptied_.clear();
+  if (store_.trees().own_view().generation == emptied_since_) return;
+  if (store_.checkpoints().evacuation_was_cut()) emptied_.clear();
   for (SegmentId id : emptied_) {
     const log::SegmentInfo info = store_.segments().info(id);
     const bool is_left = info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_;
@@ -192,7 +192,7 @@ Round Cleaner::run_fruitfully(Strategy& strategy, Workbench& bench) {
 PastRound Cleaner::before(const Task& task, const Rules& rules) const {
   PastRound past;
   if (history_.kept() == 0) return past;
-  past.clock = store_.log_clock();
+  past.clock = store_.log_clock().now();
   past.strategy = rules.strategy->name();
   past.victims = rules.victims->spelling();
   past.placement = rules.placement->name();
@@ -204,7 +204,7 @@ PastRound Cleaner::before(const Task& task, const Rules& rules) const {
 
 Forecast Cleaner::forecast(const Task& task, const Rules& rules) {
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [](const std::string&) {});
-  rules.victims->observe(bench.facts(), store_.log_clock());
+  rules.victims->observe(bench.facts(), store_.log_clock().now());
   return rules.strategy->forecast(bench);
 }
 

@@ -28,14 +28,14 @@ std::vector<BlockAddr> addresses_of(std::span<const LiveBlock> blocks) {
 }  // namespace
 
 Mover::Mover(store::Store& store, std::size_t buffer, BadBlocks* known)
-    : store_(store), buffer_(buffer), source_(store.nodes(), store.device()), batch_(store.device()), known_(known) {}
+    : store_(store), buffer_(buffer), source_(store.trees().cache(), store.device()), batch_(store.device()), known_(known) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
-  const std::uint64_t began = store_.clock().monotonic_ns();
+  const std::uint64_t began = store_.options().clock->monotonic_ns();
   std::vector<LiveBlock> live;
   nodes_beside_ = 0;
   const auto& geometry = store_.segments().geometry();
-  const store::TreeView& view = store_.view();
+  const store::TreeView& view = store_.trees().own_view();
   const auto bits = TRY(store::live_bits(source_, view, geometry, segment));
   const format::Run whole{geometry.start_of(segment), geometry.blocks};
   TRY(store::check_reverse_map(source_, view, {&whole, 1}));
@@ -55,13 +55,13 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       ++nodes_beside_;
   }
   std::erase_if(live, [&](const LiveBlock& block) {
-    const store::Gate::Pass pass(store_.gate());
+    const log::Gate::Pass pass(store_.gate());
     const store::InodePtr inode = store_.inodes().find(block.ino);
     if (!inode) return false;
     ReadLock lock(inode->mutex);
     return inode->gone() || !still_there(store::layers_of(*inode, view), block);
   });
-  look_up_ns_ += store_.clock().monotonic_ns() - began;
+  look_up_ns_ += store_.options().clock->monotonic_ns() - began;
   return live;
 }
 
@@ -75,8 +75,8 @@ bool still_there(const store::Layers& layers, const LiveBlock& block) {
 Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad) {
   beside_bad_ = beside_bad;
   {
-    const store::Gate::Pass pass(store_.gate());
-    if (!store_.may_move({})) return Errc::no_space;
+    const log::Gate::Pass pass(store_.gate());
+    if (!store_.space().may_move({})) return Errc::no_space;
   }
   return in_batches(blocks, &Mover::move_batch, false, {});
 }
@@ -84,7 +84,7 @@ Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad) {
 template <class Item>
 Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
                          const std::function<bool()>& stop) {
-  const std::uint64_t began = store_.clock().monotonic_ns();
+  const std::uint64_t began = store_.options().clock->monotonic_ns();
   write_ns_ = 0;
   bad_ = 0;
   Status status;
@@ -96,16 +96,16 @@ Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::
     at += batch.size();
     stopped_ = at < items.size() && stop && stop();
   }
-  const std::uint64_t took = store_.clock().monotonic_ns() - began;
+  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
   if (status.ok()) store_.io().write_cost().observe_handling(at, look_up_ns_ + took - write_ns_);
   look_up_ns_ = 0;
   return status;
 }
 
 Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read) {
-  const std::uint64_t began = store_.clock().monotonic_ns();
+  const std::uint64_t began = store_.options().clock->monotonic_ns();
   if (Status status = read.run(batch_); !status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
-  store_.io().write_cost().observe_read(store_.clock().monotonic_ns() - began);
+  store_.io().write_cost().observe_read(store_.options().clock->monotonic_ns() - began);
   store_.counters().cleaned_blocks_read += blocks.size();
   std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -130,7 +130,7 @@ void Mover::note_bad(const LiveBlock& block, Errc what) {
   if (known_ && !known_->add(store_.segments().geometry().segment_of(block.address), block)) return;
   spdlog::error("{}: block {} (inode {}, file block {}) {}; it stays where it is", store_.device().name(), block.address, block.ino,
                 block.block, what == Errc::io ? "cannot be read" : "is damaged");
-  store_.note_error(what, block.address, block.ino);
+  store_.faults().note(what, block.address, block.ino);
   if (had_room && known_->is_full()) spdlog::error("{}: so many blocks are bad that no more are reported", store_.device().name());
 }
 
@@ -157,10 +157,10 @@ Status Mover::move_batch(std::span<const LiveBlock> blocks) {
 Status Mover::write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next) {
   format::Run run;
   {
-    const store::Gate::Closure closed(store_.gate());
+    const log::Gate::Closure closed(store_.gate());
     const auto wanted = static_cast<std::uint32_t>(blocks.size());
-    const unsigned group = store_.head_for(blocks[0].block->group);
-    if (store_.may_move({.blocks = wanted, .places = wanted, .group = group})) run = store_.log().allocate(group, wanted);
+    const unsigned group = store_.space().head_for(blocks[0].block->group);
+    if (store_.space().may_move(store::demand_of_moves(wanted, wanted), group)) run = store_.log().heads().allocate(group, wanted);
     if (run.blocks) store_.segments().add_in_flight(run.start, run.blocks);
   }
   if (!run.blocks) return Error(Errc::no_space, "no clean segment left for the cleaner");
@@ -184,10 +184,10 @@ void Mover::add_write(BlockAddr to, std::span<const ReadBlock> blocks) {
 
 Status Mover::write_batch(std::size_t blocks) {
   const std::size_t requests = batch_.size();
-  const std::uint64_t began = store_.clock().monotonic_ns();
+  const std::uint64_t began = store_.options().clock->monotonic_ns();
   const Status status = batch_.run();
   batch_.clear();
-  const std::uint64_t took = store_.clock().monotonic_ns() - began;
+  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
   write_ns_ += took;
   TRY(status);
   store_.log().durability().note_write();
@@ -214,10 +214,12 @@ std::size_t Mover::plugs_at_once() const {
 Status Mover::hand_out(std::span<const Plug> plugs) {
   std::set<SegmentId> refilled;
   for (const Plug& plug : plugs) refilled.insert(store_.segments().geometry().segment_of(plug.to));
-  const store::Gate::Closure closed(store_.gate());
-  if (!store_.may_move({.blocks = plugs.size(), .places = plugs.size(), .refilled = refilled.size()}))
+  const log::Gate::Closure closed(store_.gate());
+  store::Demand demand = store::demand_of_moves(plugs.size(), plugs.size());
+  demand.scattered = refilled.size();
+  if (!store_.space().may_move(demand))
     return Error(Errc::no_space, "no clean segment left for what a checkpoint must write after cleaning");
-  for (const Plug& plug : plugs) store_.hand_out_hole({plug.to, 1});
+  for (const Plug& plug : plugs) store_.space().hand_out_hole({plug.to, 1});
   return {};
 }
 
@@ -251,13 +253,13 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
   constexpr std::size_t kMoveRecordBytes = 48;
   for (;;) {
     {
-      const store::Gate::Pass pass(store_.gate());
-      if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
-      if (store_.reserve_records(kMoveRecordBytes)) {
+      const log::Gate::Pass pass(store_.gate());
+      if (store_.faults().read_only()) return Error(Errc::read_only, store_.faults().reason());
+      if (store_.staging().unsealed().reserve_records(kMoveRecordBytes)) {
         const store::InodePtr inode = store_.inodes().get(block.ino);
         WriteLock lock(inode->mutex);
-        if (!inode->gone() && still_there(store::layers_of(*inode, store_.view()), block))
-          store_.stage_move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
+        if (!inode->gone() && still_there(store::layers_of(*inode, store_.trees().view()), block))
+          store_.staging().move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
         return {};
       }
     }

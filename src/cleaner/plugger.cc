@@ -37,14 +37,14 @@ std::span<const SegmentFacts* const> Plugger::destinations(std::span<const Segme
 }
 
 Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t wanted, bool open, Intent& intent) {
-  const store::TreeView& view = store_.view();
+  const store::TreeView& view = store_.trees().own_view();
   log::SegmentTable& segments = store_.segments();
   std::vector<const SegmentFacts*> fullest;
   for (const SegmentFacts& segment : others)
     if (segments.has_holes(segments.info(segment.id), view.generation)) fullest.push_back(&segment);
   std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
-  store::BlockingSource source(store_.nodes(), store_.device());
+  store::BlockingSource source(store_.trees().cache(), store_.device());
   unmapped_.clear();
   for (const SegmentFacts* segment : destinations(fullest, room)) {
     const auto found = store::holes_of(source, view, segments.geometry(), segment->id);
@@ -111,9 +111,9 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
       written.insert(geometry.segment_of(plugs.back().to));
     }
     store_.segments().set_being_cleaned(sources[number].id, true);
-    store_.plan_evacuation(intent.nodes[number]);
+    store_.space().plan_evacuation(intent.nodes[number]);
     const Status plugged = mover_.plug(plugs, stop);
-    if (!plugged.ok() || mover_.bad() || mover_.stopped()) store_.cancel_evacuation(intent.nodes[number]);
+    if (!plugged.ok() || mover_.bad() || mover_.stopped()) store_.space().cancel_evacuation(intent.nodes[number]);
     TRY(Status(plugged));
     done.destinations = written.size();
     if (mover_.stopped()) return {};
@@ -122,13 +122,13 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
       continue;
     }
     done.emptied.push_back(sources[number].id);
-    store_.note_emptied();
+    store_.space().note_emptied();
   }
   return {};
 }
 
 void Plugger::close(const Intent& intent) {
-  for (SegmentId segment : intent.destinations) store_.segments().close(segment, store_.log_clock());
+  for (SegmentId segment : intent.destinations) store_.segments().close(segment, store_.log_clock().now());
 }
 
 }  // namespace varve::cleaner

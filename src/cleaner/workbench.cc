@@ -16,7 +16,7 @@ Workbench::Workbench(store::Store& store, VictimRule& rule, Placement& placement
       mover_(store, task.buffer ? task.buffer : Mover::kUsualBuffer, &bad) {
   survey();
   const std::uint64_t clean = store.segments().clean();
-  spare_ = clean - std::min(clean, store.low_water());
+  spare_ = clean - std::min(clean, store.space().low_water());
   urgent_ = task.for_room && spare_ <= 1;
   if (!urgent_) return;
   if (auto greedy = VictimRule::make("greedy"); greedy.ok()) greedy_ = std::move(*greedy);
@@ -27,8 +27,8 @@ std::uint64_t segments_ahead(store::Store& store) {
 }
 
 unsigned give_up_heads(store::Store& store, std::uint64_t before) {
-  const store::Gate::Closure closed(store.gate());
-  return store.log().give_up_heads(before);
+  const log::Gate::Closure closed(store.gate());
+  return store.log().heads().give_up(before);
 }
 
 unsigned Workbench::give_up_heads() {
@@ -41,7 +41,7 @@ unsigned Workbench::give_up_heads() {
 
 void Workbench::survey() {
   facts_.clear();
-  const std::uint64_t now = store_.log_clock();
+  const std::uint64_t now = store_.log_clock().now();
   const std::uint64_t clock_unit = store_.super().clock_unit;
   const auto unit = static_cast<double>(clock_unit);
   auto age_in_blocks = [&](std::uint32_t stored) {
@@ -53,7 +53,7 @@ void Workbench::survey() {
     return std::max(static_cast<double>(age_in_blocks(static_cast<std::uint32_t>(whole))) - (stored - whole) * unit, 0.0);
   };
   const std::uint32_t blocks = store_.segments().geometry().blocks;
-  const std::uint64_t settled = store_.view().generation;
+  const std::uint64_t settled = store_.trees().own_view().generation;
   auto since = [&](std::uint64_t clock) { return now - std::min(now, clock); };
   store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
     // What was handed out since the last checkpoint is in no map yet.
@@ -131,7 +131,7 @@ bool Workbench::is_known_bad(const LiveBlock& block) const {
 
 // Moving what is sound gains nothing while the bad ones pin the segment, so there must be room to spare for it.
 Sound Workbench::beside_bad() const {
-  return store_.segments().clean() >= store_.low_water() + segments_ahead(store_) / 2 ? Sound::moved : Sound::left;
+  return store_.segments().clean() >= store_.space().low_water() + segments_ahead(store_) / 2 ? Sound::moved : Sound::left;
 }
 
 const SegmentFacts* Workbench::find(SegmentId id) const {
@@ -148,15 +148,17 @@ std::uint64_t Workbench::garbage() const {
 // --- choice ---------------------------------------------------------------------------------------------------------------
 
 bool Workbench::may_move(std::uint64_t blocks, std::uint64_t nodes) {
-  const store::Gate::Pass pass(store_.gate());
+  const log::Gate::Pass pass(store_.gate());
   // Most blocks have a neighbour that moves with them; if not, the mover stops when the room is used up.
-  return store_.may_move({blocks, blocks / 4, nodes, 0});
+  store::Demand demand = store::demand_of_moves(blocks, blocks / 4);
+  demand.evacuated = nodes;
+  return store_.space().may_move(demand);
 }
 
 // Half of what the cleaner keeps ready is what it can begin with again.
 bool Workbench::may_spend(std::uint64_t blocks) {
   const std::uint64_t opened = blocks / store_.segments().geometry().blocks + 1;
-  return may_move(blocks, 0) && store_.segments().clean() >= store_.low_water() + segments_ahead(store_) / 2 + opened;
+  return may_move(blocks, 0) && store_.segments().clean() >= store_.space().low_water() + segments_ahead(store_) / 2 + opened;
 }
 
 // A round gives nothing back before it is settled, and until then users need room, too: while none of them has to wait it
@@ -185,11 +187,11 @@ void Workbench::clean_only(double above, double up_to) {
 Victims Workbench::choose_from_range(const SelectionLimits& limits) {
   if (outdated_) survey();
   const VictimRule& rule = greedy_ ? *greedy_ : rule_;
-  if (above_ < 0) return rule.choose(facts_, limits, store_.random());
+  if (above_ < 0) return rule.choose(facts_, limits, *store_.options().random);
   std::vector<SegmentFacts> fuller;
   std::copy_if(facts_.begin(), facts_.end(), std::back_inserter(fuller),
                [this](const SegmentFacts& s) { return s.utilisation() > above_; });
-  return rule.choose(fuller, limits, store_.random());
+  return rule.choose(fuller, limits, *store_.options().random);
 }
 
 Victims Workbench::choose() {
@@ -219,7 +221,7 @@ Victims Workbench::choose_all() {
 
 // Blocks of nodes that moving dirties: a leaf for each block that is moved, or all there are, and the reverse map's.
 std::uint64_t Workbench::metadata_cost(std::uint64_t blocks) const {
-  const std::uint64_t leaves = store_.view().data_blocks / 150 + 4;
+  const std::uint64_t leaves = store_.trees().own_view().data_blocks / 150 + 4;
   return std::min(blocks, leaves) + blocks / 160 + 4;
 }
 
@@ -237,7 +239,7 @@ bool Workbench::is_worth_it(const Victims& victims) const {
 
 std::uint8_t Workbench::group_of(const LiveBlock& block, const SegmentFacts& from) const {
   const std::uint64_t unit = store_.super().clock_unit;
-  return place(placement_, MovedBlock{format::age_of(store_.log_clock() / unit, block.clock) * unit,
+  return place(placement_, MovedBlock{format::age_of(store_.log_clock().now() / unit, block.clock) * unit,
                                       format::decode_interval(block.estimate) * static_cast<double>(unit), from.group});
 }
 
@@ -258,7 +260,7 @@ void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group
     if (!*emptied) continue;
     placement_.collected(*segment);
     round.emptied.push_back(victim);
-    store_.note_emptied();
+    store_.space().note_emptied();
   }
 }
 
@@ -272,9 +274,9 @@ Result<bool> Workbench::empty_segment(const SegmentFacts& segment, const GroupOf
   for (LiveBlock& block : *live) block.group = group ? group(block, segment) : group_of(block, segment);
   const Sound beside = beside_bad();
   // Before room for them is looked for, so that operations that come meanwhile leave it.
-  store_.plan_evacuation(nodes);
+  store_.space().plan_evacuation(nodes);
   const Status moved = mover_.move(*live, beside);
-  if (!moved.ok() || mover_.bad()) store_.cancel_evacuation(nodes);
+  if (!moved.ok() || mover_.bad()) store_.space().cancel_evacuation(nodes);
   TRY(Status(moved));
   if (mover_.bad()) pin(segment.id, beside == Sound::left ? BadBlocks::Pin::sound_left : BadBlocks::Pin::bad_only);
   return mover_.bad() == 0;

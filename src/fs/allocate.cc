@@ -21,7 +21,7 @@ Status look_for_space(Attempt& a, const store::Inode& inode, Allocation& all) {
   if (inode.content_version() == all.version) {
     TRY(count_some(a, inode, all.so_far, all.to));
     const std::uint64_t missing = all.to - all.from - all.so_far.owned;
-    if (missing) TRY(a.admit({.blocks = missing}));
+    if (missing) TRY(a.admit({.record_bytes = kFewRecordBytes, .new_blocks = missing, .places = kFewPlaces}));
   }
   all.counted = true;
   return {};
@@ -68,9 +68,9 @@ Result<bool> allocate_some(Attempt& a, store::Inode& inode, std::uint64_t from, 
   if (end - begin <= kWindowBlocks) TRY(find_holes(a, inode, begin, end, holes));
   std::uint64_t missing = 0;
   for (const Hole& hole : holes) missing += hole.to - hole.from;
-  TRY(a.admit({.record_bytes = 40 * holes.size() + 512, .blocks = missing, .places = 2 * holes.size() + 16}));
+  TRY(a.admit({.record_bytes = 40 * holes.size() + 512, .new_blocks = missing, .places = 2 * holes.size() + 16}));
   for (const Hole& hole : holes)
-    a.store().stage_clear(inode, hole.from, hole.to, store::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
+    a.store().staging().clear(inode, hole.from, hole.to, store::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
   all.next = end;
   const bool uniform = missing == 0 || missing == end - begin;
   all.window = uniform ? 2 * (end - begin) : kWindowBlocks;

@@ -1,7 +1,7 @@
 // Reserving space for a part of a file.
 #pragma once
 
-#include "fs/engine.h"
+#include "fs/attempt.h"
 
 namespace varve::fs {
 

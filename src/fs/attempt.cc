@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/engine.h"
+#include "fs/attempt.h"
 
 namespace varve::fs {
 
@@ -13,7 +13,7 @@ store::NodePtr OperationSource::find(const store::NodeWant& want) {
   // What stood there when the operation began may have been replaced while it waited (H30).
   auto pinned = wait_.pins.find(want.ref.address.v);
   if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc) return pinned->second.second;
-  return store_.nodes().find(want);
+  return store_.trees().cache().find(want);
 }
 
 Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
@@ -22,7 +22,7 @@ Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
   if (found != wait_.failed_nodes.end() && found->second.crc == want.ref.crc) {
     FailedNode& failed = found->second;
     // Only now: had a checkpoint freed its place while it was read, nobody would want it any more, and all is well (H30).
-    if (!std::exchange(failed.noted, true)) store_.note_error(failed.error.code(), want.ref.address, {});
+    if (!std::exchange(failed.noted, true)) store_.faults().note(failed.error.code(), want.ref.address, {});
     return failed.error;
   }
   wait_.nodes.push_back(want);
@@ -58,56 +58,55 @@ Result<store::InodePtr> Attempt::directory(Ino ino) {
 }
 
 Attempt::~Attempt() {
-  for (const store::Claim& claim : claims_) store_.withdraw(claim);
+  for (const store::Demand& demand : granted_) store_.space().withdraw(demand);
 }
 
 // The charge of recent overwrites is a worst case; a checkpoint that begins now makes it exact. What has been written over
 // meanwhile is the worst case of the next one: that alone is no reason to refuse anything, unless there is no end to it.
-Status Attempt::wait_for_count(const Need& need) {
+Status Attempt::wait_for_count(const store::Demand& demand) {
   constexpr unsigned kMostRecounts = 4;
-  if (!store_.has_estimates()) return Errc::no_space;
+  if (!store_.charge().has_estimates()) return Errc::no_space;
   Wait& wait = operation_.wait();
-  if (!wait.exact) wait.exact = store_.next_checkpoint();
-  if (store_.settled() >= *wait.exact) {
-    if (wait.recounts == kMostRecounts || !store_.can_charge_at_best(need.blocks, need.inodes)) return Errc::no_space;
+  if (!wait.exact) wait.exact = store_.checkpoints().next();
+  if (store_.checkpoints().settled() >= *wait.exact) {
+    if (wait.recounts == kMostRecounts || !store_.charge().fits_at_best(demand)) return Errc::no_space;
     ++wait.recounts;
-    wait.exact = store_.next_checkpoint();
+    wait.exact = store_.checkpoints().next();
   }
   wait.for_settled = true;
   return Errc::would_block;
 }
 
-Status Attempt::admit(const Need& need) {
-  if (store_.read_only()) return Error(Errc::read_only, store_.read_only_reason());
-  if (need.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
+Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
+  inside();
+  if (store_.faults().read_only()) return store_.faults().refusal();
+  if (demand.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
-  if (!need.frees && (need.blocks || need.inodes) && !store_.can_charge(need.blocks, need.inodes)) return wait_for_count(need);
+  if (!demand.frees && (demand.new_blocks || demand.new_inodes) && !store_.charge().fits(demand)) return wait_for_count(demand);
   wait.exact.reset();  // it has done its work: if others fill what it found, another one counts anew
-  if (!need.reaps && store_.changes_fill_memory()) {
+  if (waits_for_memory && store_.space().changes_fill_memory()) {
     wait.for_settled = true;
     return Errc::would_block;
   }
-  if (need.payload && store_.log().is_full()) {
+  if (demand.payload && store_.log().flow().is_full()) {
     wait.for_room = true;
     return Errc::would_block;
   }
-  const store::Claim claim{need.record_bytes, need.payload, need.places, need.record_bytes + need.item_bytes,
-                          need.frees};
-  const auto room = store_.admit(claim);
-  if (room == store::Store::Room::chunk_full) {
+  const auto room = store_.space().admit(demand);
+  if (room == store::Space::Room::chunk_full) {
     wait.retry = Retry::with_seal;
     return Errc::would_block;
   }
-  if (room == store::Store::Room::no_segment) {
+  if (room == store::Space::Room::no_segment) {
     count_fruitless_rounds();
     wait.for_space = true;
     // What needs no new space fails only if nothing at all can be reclaimed any more.
-    if (wait.fruitless > (need.frees || !need.blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
+    if (wait.fruitless > (demand.frees || !demand.new_blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;
   }
-  claims_.push_back(claim);
+  granted_.push_back(demand);
   return {};
 }
 
@@ -115,7 +114,7 @@ Status Attempt::admit(const Need& need) {
 // one while segments are being discarded, which are as good as clean.
 void Attempt::count_fruitless_rounds() {
   Wait& wait = operation_.wait();
-  const Wait::SpaceRound now{store_.space_rounds(), store_.log_clock()};
+  const Wait::SpaceRound now{store_.checkpoints().rounds(), store_.log_clock().now()};
   const std::uint64_t clean = store_.segments().clean();
   if (clean > wait.clean_seen || store_.segments().discarding()) wait.fruitless = 0;
   else if (wait.round && now.number != wait.round->number && now.clock == wait.round->clock) ++wait.fruitless;

@@ -31,13 +31,13 @@ std::uint8_t group_of(store::Store& store, const store::MappedBlock& old) {
 }  // namespace
 
 void look_up_cached(Attempt& a, const store::Inode& inode, std::uint64_t first, Ownership& owned) {
-  CachedNodes source(a.store().nodes());
+  CachedNodes source(a.store().trees().cache());
   static_cast<void>(store::resolve_in_tree(inode.ino, a.view(), source, first, owned.all_old()));  // as far as it comes
 }
 
 void place_blocks(Attempt& a, const store::Inode& inode, std::span<store::StageBlock> blocks, std::uint64_t clock) {
   store::Store& store = a.store();
-  const std::uint32_t now = store.clock_units(clock);
+  const std::uint32_t now = store.log_clock().units(clock);
   const auto unit = static_cast<double>(store.super().clock_unit);
   double interval = 0, before = 0;
   unsigned known = 0, estimated = 0;

@@ -26,7 +26,7 @@ CleanJob::~CleanJob() = default;
 // --- by any thread --------------------------------------------------------------------------------------------------------
 
 Status CleanJob::start(const CleanRequest& request) {
-  if (engine_.store().read_only() && !request.dry_run) return Error(Errc::read_only, engine_.store().read_only_reason());
+  if (engine_.store().faults().read_only() && !request.dry_run) return Error(Errc::read_only, engine_.store().faults().reason());
   auto rules = TRY(engine_.cleaner().rules({request.strategy, request.policy, request.placement}));
   if (!request.roots.empty() && !rules.strategy->goes_by_files())
     return Error(Errc::invalid, fmt::format("{} does not go by files: name none, or another strategy", rules.strategy->name()));
@@ -84,7 +84,7 @@ void CleanJob::begin() {
   store::Store& store = engine_.store();
   begun_ = true;
   patience_ = {};
-  started_ns_ = store.clock().monotonic_ns();
+  started_ns_ = store.options().clock->monotonic_ns();
   nodes_at_first_ = store.counters().node_blocks;
   std::vector<Ino> roots;
   {
@@ -103,7 +103,7 @@ cleaner::Task CleanJob::task() {
   task.for_room = false;
   task.told = true;
   task.files = files_.get();
-  task.stop = [this] { return stop_ || engine_.room_is_waited_for(); };  // that comes first
+  task.stop = [this] { return stop_ || engine_.maintenance().room_is_waited_for(); };  // that comes first
   const Lock lock(mutex_);
   task.files_named = !state_.request.roots.empty();
   task.buffer = state_.request.buffer_blocks;
@@ -118,7 +118,7 @@ void CleanJob::step() {
     begin();
     // The maps know only what a checkpoint has merged.
     if (!state().request.dry_run) {
-      if (Status status = engine_.store().checkpoint({}); !status.ok()) return finish(CleanState::Phase::failed, status.error().message());
+      if (Status status = engine_.store().checkpoints().make({}); !status.ok()) return finish(CleanState::Phase::failed, status.error().message());
       rules_.strategy->begin(engine_.store());
     }
   }
@@ -135,7 +135,7 @@ void CleanJob::step() {
   if (is_enough(so_far)) return finish(CleanState::Phase::finished, "all that was asked for is done");
   const cleaner::Round round = engine_.cleaner().run_round(task(), rules_);
   Status settled;
-  if (round.moved || !round.emptied.empty()) settled = engine_.store().checkpoint({.evacuate = round.emptied});
+  if (round.moved || !round.emptied.empty()) settled = engine_.store().checkpoints().make({.evacuate = round.emptied});
   const cleaner::FileCounts files = rules_.strategy->files(engine_.store());
   {
     const Lock lock(mutex_);
@@ -147,13 +147,13 @@ void CleanJob::step() {
     state_.files = files;
     state_.nodes = engine_.store().counters().node_blocks - nodes_at_first_;
     state_.now = layout();
-    state_.seconds = static_cast<double>(engine_.store().clock().monotonic_ns() - started_ns_) / 1e9;
+    state_.seconds = static_cast<double>(engine_.store().options().clock->monotonic_ns() - started_ns_) / 1e9;
   }
   if (!settled.ok()) return finish(CleanState::Phase::failed, settled.error().message());
   if (round.failure) return finish(CleanState::Phase::failed, round.failure->message());
   if (round.finished) return finish(CleanState::Phase::finished, round.why);
   if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
-  if (!engine_.room_is_waited_for() && !patience_.lasts(round.left))
+  if (!engine_.maintenance().room_is_waited_for() && !patience_.lasts(round.left))
     finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
 }
 
@@ -169,7 +169,7 @@ void CleanJob::finish(CleanState::Phase phase, std::string reason) {
   rules_ = {};
   state_.phase = phase;
   state_.reason = std::move(reason);
-  state_.seconds = static_cast<double>(engine_.store().clock().monotonic_ns() - started_ns_) / 1e9;
+  state_.seconds = static_cast<double>(engine_.store().options().clock->monotonic_ns() - started_ns_) / 1e9;
   active_ = false;
 }
 

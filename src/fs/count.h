@@ -1,7 +1,7 @@
 // Counting what a part of a file owns, a little in each attempt: in a large file with many changes it is much to read and to keep.
 #pragma once
 
-#include "fs/engine.h"
+#include "fs/attempt.h"
 
 namespace varve::fs {
 

@@ -21,7 +21,7 @@ alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
 Status verify_block(Attempt& a, const store::Inode& inode, std::uint64_t block, const store::MappedBlock& mapped,
                     std::span<const std::byte> bytes) {
   if (crc32c(bytes) == mapped.crc) return {};
-  a.store().note_error(Errc::corrupt, mapped.address, inode.ino);
+  a.store().faults().note(Errc::corrupt, mapped.address, inode.ino);
   return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", inode.ino, block,
                                           mapped.address, a.store().device().name()));
 }
@@ -64,7 +64,7 @@ Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t
   const auto is_unknown = [](const store::MappedBlock& old) { return old.kind == store::MappedBlock::Kind::unknown; };
   if (std::ranges::any_of(result.old, is_unknown)) {
     const std::uint64_t owned = store::block_count(inode, a.view());
-    if (!a.store().can_charge(count + kRoomForOthers, 0)) {
+    if (!a.store().charge().fits({.new_blocks = count + kRoomForOthers})) {
       // What might be refused for want of room has a right to the truth, and so have operations that were promised some: what
       // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
       TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
@@ -102,9 +102,9 @@ void zero(Attempt& a, store::Inode& inode, const PartToZero& part) {
   std::memcpy(builder.data(0), part.bytes.data(), kBlockSize);
   std::memset(builder.data(0) + part.from % kBlockSize, 0, part.to - part.from);
   store::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
-  const std::uint64_t clock = a.store().advance_clock(1);
+  const std::uint64_t clock = a.store().log_clock().advance(1);
   place_blocks(a, inode, {&staged, 1}, clock);
-  a.store().stage_blocks(inode, {&staged, 1}, a.store().clock_units(clock));
+  a.store().staging().put_blocks(inode, {&staged, 1}, a.store().log_clock().units(clock));
 }
 
 Status zero_part(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {

@@ -4,7 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
-#include "fs/engine.h"
+#include "fs/attempt.h"
 
 namespace varve::fs {
 
@@ -69,7 +69,7 @@ bool FileWalk::leave_out(Ino directory, const Error& why) {
   if (unreadable_++ == 0) {  // a leaf can hold the names of many
     spdlog::error("{}: the names in inode {} cannot be read, its files are left out: {}", engine_.store().device().name(), directory,
                   why.message());
-    engine_.store().note_error(why.code(), {}, directory);
+    engine_.store().faults().note(why.code(), {}, directory);
   }
   return true;
 }

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "fs/engine.h"
+#include "fs/attempt.h"
 #include "scrub/scrubber.h"
 
 namespace varve::fs {
@@ -48,17 +48,18 @@ void fill_segments(FilesystemStatus& status, store::Store& store) {
   status.garbage_blocks = used_blocks - std::min(used_blocks, live_in_used);
 }
 
+void fill_log(FilesystemStatus& status, store::Store& store) REQUIRES_SHARED(log::the_gate);
 void fill_log(FilesystemStatus& status, store::Store& store) {
   status.lsn = store.log().position().lsn.v;
   status.durable_lsn = store.log().durability().durable().v;
   status.chunks = store.log().chunks();
   status.flushes = store.io().counts().flushes();
-  status.pending_bytes = store.unsealed_payload_bytes() + store.log().bytes_in_flight();
-  status.log_bytes_since_checkpoint = store.log_blocks_since_checkpoint() << kBlockShift;
-  status.serial = store.settled().v;
+  status.pending_bytes = store.staging().unsealed().payload_bytes() + store.log().flow().bytes();
+  status.log_bytes_since_checkpoint = store.checkpoints().log_blocks_since() << kBlockShift;
+  status.serial = store.checkpoints().settled().v;
   status.checkpoints = store.counters().checkpoints;
-  status.checkpoint_running = store.checkpoint_running();
-  status.replayed_chunks = store.replayed_chunks();
+  status.checkpoint_running = store.checkpoints().running();
+  status.replayed_chunks = store.counters().replayed_chunks;
 }
 
 double cost(std::uint64_t user, std::uint64_t rest) {
@@ -113,7 +114,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
-  if (!options.read_only) TRY(filesystem->engine_->reap_orphans());
+  if (!options.read_only) TRY(filesystem->engine_->reaper().reap_orphans());
   return filesystem;
 }
 
@@ -122,22 +123,22 @@ Status Filesystem::unmount() {
   Status status;
   engine_->scrubber().end();
   engine_->clean_job().end();
-  if (!store.read_only()) {
-    status = engine_->reap_orphans();
+  if (!store.faults().read_only()) {
+    status = engine_->reaper().reap_orphans();
     Operation operation(*engine_, {});  // whatever comes of the trees, the log has all that was acknowledged
     const Status synced = block_on(operation, [&] { return sync(operation); });
     if (status.ok()) status = synced;
   }
-  engine_->stop_maintenance();
-  if (store.read_only()) {
+  engine_->maintenance().stop();
+  if (store.faults().read_only()) {
     engine_->stop_threads();
     if (engine_->options().read_only) return {};
-    return Error(Errc::read_only, store.read_only_reason());
+    return Error(Errc::read_only, store.faults().reason());
   }
-  const format::Superblock written = store.written_super();
-  const bool scrubbed = store.scrub_mark() != written.scrub;
+  const format::Superblock written = store.superblocks().written();
+  const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;
   if (store.dirty() || scrubbed || !written.clean) {
-    const Status settled = store.checkpoint({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
+    const Status settled = store.checkpoints().make({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
     if (status.ok()) status = settled;
   }
   engine_->stop_threads();
@@ -149,14 +150,14 @@ Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<SpaceInfo> {
     store::Store& store = a.store();
     SpaceInfo info;
-    const std::uint64_t capacity = store.capacity_blocks();
-    const std::uint64_t reserve = std::min(capacity, store.reserve_blocks());
+    const std::uint64_t capacity = store.charge().capacity_blocks();
+    const std::uint64_t reserve = std::min(capacity, store.charge().reserve_blocks());
     info.total = capacity - reserve;
-    const std::uint64_t used = std::min(info.total, store.charged_blocks());
+    const std::uint64_t used = std::min(info.total, store.charge().blocks());
     const std::uint64_t unused = info.total - used, lost = std::min(unused, a.engine().cleaner().lost_room());
     info.free = info.available = (unused - lost) - (unused - lost) / 65;  // a block costs its metadata too
     info.inodes_free = info.free;
-    info.inodes = store.inodes_in_use() + info.inodes_free;
+    info.inodes = store.charge().inodes() + info.inodes_free;
     return info;
   });
 }
@@ -168,18 +169,18 @@ FilesystemStatus Filesystem::status() {
   status.backend = store.device().geometry().backend;
   status.label = store.super().label;
   status.uuid = format::uuid_text(store.super().uuid);
-  status.read_only = store.read_only();
-  if (status.read_only) status.read_only_reason = store.read_only_reason();
-  status.uptime_seconds = (store.clock().monotonic_ns() - engine_->started_ns()) / 1'000'000'000ULL;
+  status.read_only = store.faults().read_only();
+  if (status.read_only) status.read_only_reason = store.faults().reason();
+  status.uptime_seconds = (store.options().clock->monotonic_ns() - engine_->started_ns()) / 1'000'000'000ULL;
   status.device_blocks = store.super().device_blocks;
-  status.reserve_blocks = store.reserve_blocks();
+  status.reserve_blocks = store.charge().reserve_blocks();
   {
-    const store::Gate::Pass pass(store.gate());
-    status.charged_blocks = store.charged_blocks();
-    status.delta_bytes = store.change_bytes();
+    const log::Gate::Pass pass(store.gate());
+    status.charged_blocks = store.charge().blocks();
+    status.delta_bytes = store.changes().bytes();
     fill_log(status, store);
   }
-  status.delta_records = store.delta_records();
+  status.delta_records = store.changes().count_records();
   fill_segments(status, store);
   fill_traffic(status, store);
   status.waits = engine_->wait_times().counts();
@@ -191,14 +192,14 @@ FilesystemStatus Filesystem::status() {
   status.placement = engine_->cleaner().placement_name();
   status.pinned_segments = engine_->cleaner().pinned_segments();
   status.pinned_garbage_blocks = engine_->cleaner().pinned_garbage();
-  status.node_cache_bytes = store.nodes().bytes();
-  status.node_cache_hits = store.nodes().hits();
-  status.node_cache_misses = store.nodes().misses();
+  status.node_cache_bytes = store.trees().cache().bytes();
+  status.node_cache_hits = store.trees().cache().hits();
+  status.node_cache_misses = store.trees().cache().misses();
   status.inodes_cached = store.inodes().size();
   status.references = engine_->references().inodes();
   status.memory_limit_bytes = engine_->options().memory_limit_bytes;
   if (!status.memory_limit_bytes) status.memory_limit_bytes = engine_->options().memory_bytes;
-  std::tie(status.first_error, status.last_error) = store.errors();
+  std::tie(status.first_error, status.last_error) = store.faults().first_and_last();
   status.scrub = engine_->scrubber().state();
   return status;
 }
@@ -206,14 +207,14 @@ FilesystemStatus Filesystem::status() {
 Status Filesystem::start_clean(const CleanRequest& request) {
   CleanJob& job = engine_->clean_job();
   TRY(job.start(request));
-  if (engine_->options().background) engine_->kick();
+  if (engine_->options().background) engine_->maintenance().kick();
   else while (job.is_active()) job.step();
   return {};
 }
 
 void Filesystem::stop_clean() {
   engine_->clean_job().stop();
-  engine_->kick();
+  engine_->maintenance().kick();
 }
 
 std::vector<cleaner::PastRound> Filesystem::history() { return engine_->cleaner().history().rounds(); }
@@ -237,10 +238,10 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }
 bool Filesystem::may_have_protected_files() const {
-  return engine_->store().written_super().features.compat & format::kCompatProtectedFiles;
+  return engine_->store().superblocks().written().features.compat & format::kCompatProtectedFiles;
 }
-void Filesystem::stop_writing(const Error& why) { engine_->store().go_read_only(why); }
+void Filesystem::stop_writing(const Error& why) { engine_->store().faults().go_read_only(why); }
 
-bool Filesystem::read_only() const { return engine_->store().read_only(); }
+bool Filesystem::read_only() const { return engine_->store().faults().read_only(); }
 
 }  // namespace varve::fs

@@ -41,13 +41,13 @@ void release_unlinked(Attempt& attempt, store::Inode& inode) {
   store::Store& store = attempt.store();
   References& references = attempt.engine().references();
   if (attempt.engine().options().count_references && references.count(inode.ino)) {
-    store.stage_attributes(inode);
-    store.stage_orphan(inode, true);
+    store.staging().set_attributes(inode);
+    store.staging().set_orphan(inode, true);
     references.add_orphan(inode.ino);
     // The last reference may have gone just before it was listed; then nobody else frees it.
     if (references.count(inode.ino) || !references.take_orphan(inode.ino)) return;
   }
-  store.stage_free(inode);
+  store.staging().free_inode(inode);
 }
 
 Status check_new_name(std::string_view name) {
@@ -69,20 +69,20 @@ bool atime_is_due(const Options& options, const store::Inode& inode, Timestamp n
 void touch_atime(Engine& engine, Operation& operation, Ino ino) {
   (void)engine.attempt(operation, [&](Attempt& a) -> Status {
     store::Store& store = a.store();
-    if (store.changes_fill_memory()) return {};  // a reader does not wait for that
+    if (store.space().changes_fill_memory()) return {};  // a reader does not wait for that
     store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
-    if (inode->gone() || store.read_only()) return {};
-    const store::Claim claim{.record_bytes = kAttributesRecordBytes, .places = 2, .item_bytes = kAttributesRecordBytes};
-    const auto room = store.admit(claim);
-    if (room == store::Store::Room::chunk_full) {
+    if (inode->gone() || store.faults().read_only()) return {};
+    const store::Demand demand{.record_bytes = kAttributesRecordBytes, .places = 2};
+    const auto room = store.space().admit(demand);
+    if (room == store::Space::Room::chunk_full) {
       a.wait().retry = Retry::with_seal;
       return Errc::would_block;
     }
-    if (room == store::Store::Room::no_segment) return {};
+    if (room == store::Space::Room::no_segment) return {};
     inode->attributes.atime = a.now();
-    store.stage_attributes(*inode);
-    store.withdraw(claim);
+    store.staging().set_attributes(*inode);
+    store.space().withdraw(demand);
     return {};
   });
 }
@@ -113,7 +113,7 @@ Result<Privileges> Privileges::look(Attempt& attempt, const store::Inode& inode,
 void Privileges::drop(Attempt& attempt, store::Inode& inode) const {
   if (!flags_.drop_privileges) return;
   drop_suid(inode, flags_.drop_sgid);
-  if (set_with_capability_) attempt.store().stage_xattr(inode, kCapability, std::nullopt, set_with_capability_);
+  if (set_with_capability_) attempt.store().staging().set_xattr(inode, kCapability, std::nullopt, set_with_capability_);
 }
 
 Status may_alter(const store::Inode& inode) {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "format/chunk.h"
-#include "fs/engine.h"
+#include "fs/attempt.h"
 #include "fs/filesystem.h"
 
 namespace varve::fs {
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kMaxLinks = 0xFFFF'0000;
 Status check_new_name(std::string_view name);
 inline std::size_t entry_record_bytes(std::string_view name) { return 640 + 2 * name.size(); }
 inline Result<std::optional<store::FoundEntry>> find_name(Attempt& a, const store::Inode& directory, std::string_view name) {
-  return store::find_entry(directory, a.view(), a.source(), a.store().hash_key(), name);
+  return store::find_entry(directory, a.view(), a.source(), a.store().super().hash_key, name);
 }
 
 // --- immutable and append-only inodes (chattr); Errc::not_permitted ---
@@ -69,6 +69,6 @@ class Privileges {
 
 // The size of a file becomes `size`, and what is allocated behind it goes, unless it grows; the inode's lock is held. `need`: of
 // all that its caller changes with it. May answer would_block.
-Status resize(Attempt& attempt, store::Inode& inode, std::uint64_t size, Attempt::Need need);
+Status resize(Attempt& attempt, store::Inode& inode, std::uint64_t size, store::Demand demand);
 
 }  // namespace varve::fs

@@ -50,7 +50,7 @@ struct NodeRead : io::IoRequest {
 void take_node(NodeRead& read) {
   const store::NodeWant& want = read.want;
   Result<store::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
-  if (!read.error) node = read.engine->store().nodes().insert(want, std::move(read.block));
+  if (!read.error) node = read.engine->store().trees().cache().insert(want, std::move(read.block));
   if (node.ok()) {
     read.wait->pins[want.ref.address.v] = {want.ref.crc, *node};
   } else {
@@ -116,8 +116,8 @@ void Beginning::trim() {
   Trim& trim = wait_.steps->trim;
   Waiter* const waiter = &wait_.waiter;
   const auto came = [waiter] { waiter->came({}); };
-  if (trim.count && !trim.started) waiter->await([&] { engine_.start_discard(trim, reactor_, came); });
-  if (std::exchange(trim.for_turn, false)) waiter->await([&] { engine_.trim_turn().when_free(came); });
+  if (trim.count && !trim.started) waiter->await([&] { engine_.trimmer().start_discard(trim, reactor_, came); });
+  if (std::exchange(trim.for_turn, false)) waiter->await([&] { engine_.trimmer().turn().when_free(came); });
 }
 
 void Beginning::log() {
@@ -128,15 +128,15 @@ void Beginning::log() {
     waiter->await([&] { log.durability().when_durable(*lsn, came, reactor_); });
   }
   if (std::exchange(wait_.for_room, false))
-    waiter->await([&] { log.when_room([waiter] { waiter->came(WaitCause::in_flight); }); });
+    waiter->await([&] { log.flow().when_room([waiter] { waiter->came(WaitCause::in_flight); }); });
 }
 
 void Beginning::checkpoint() {
   if (!std::exchange(wait_.for_settled, false)) return;
   Waiter* const waiter = &wait_.waiter;
   const WaitCause cause = wait_.for_space ? WaitCause::space : WaitCause::memory;
-  waiter->await([&] { engine_.store().when_settled([waiter, cause] { waiter->came(cause); }); });
-  engine_.request_checkpoint(std::exchange(wait_.for_space, false));
+  waiter->await([&] { engine_.store().waiters().add([waiter, cause] { waiter->came(cause); }); });
+  engine_.maintenance().request_checkpoint(std::exchange(wait_.for_space, false));
 }
 
 // What has been started writes to the operation and its buffers: so nothing is thrown, but noted for when that has come.
@@ -168,7 +168,7 @@ void Operation::block() {
   if (engine_.store().io().background()) wait_.waiter.block();
   while (!wait_.waiter.is_over()) {
     if (engine_.store().io().pump()) continue;
-    engine_.work(space);
+    engine_.maintenance().work(space);
   }
   if (lacks_memory()) throw std::bad_alloc();
 }

@@ -141,7 +141,7 @@ class WriteRange {
     if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
     if (end % kBlockSize && end < inode_.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(count_ - 1, owned));
-    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .blocks = owned.fresh, .payload = count_}));
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .new_blocks = owned.fresh, .payload = count_, .places = kFewPlaces}));
     stage(owned, head, tail);
     return {};
   }
@@ -159,7 +159,7 @@ class WriteRange {
 
   void stage(Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail) {
     const std::size_t skipped = ready_ << kBlockShift;
-    const std::uint64_t clock = a_.store().advance_clock(count_);
+    const std::uint64_t clock = a_.store().log_clock().advance(count_);
     if (ready_ < count_) {
       BlockBuilder builder(count_ - ready_);
       if (offset_ % kBlockSize) start_block(builder.data(0), head);
@@ -176,7 +176,7 @@ class WriteRange {
     const std::span<store::StageBlock> staged(staged_.data(), staged_.size());
     place_blocks(a_, inode_, staged, clock);
     a_.store().counters().user_blocks += count_;
-    a_.store().stage_blocks(inode_, staged, a_.store().clock_units(clock));
+    a_.store().staging().put_blocks(inode_, staged, a_.store().log_clock().units(clock));
   }
 
   static void start_block(std::byte* block, std::span<const std::byte> old) {
@@ -201,7 +201,7 @@ Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std
     inode.attributes.size = std::max(inode.attributes.size, end);
   inode.change_content();
   touch_mtime(inode, a.now());
-  a.store().stage_attributes(inode);
+  a.store().staging().set_attributes(inode);
   return {};
 }
 
@@ -212,7 +212,7 @@ Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::u
   std::uint64_t owned = 0;
   if (from < to) owned = TRY(count_in_steps(a, inode, from, to));
   const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
-  TRY(a.admit({.record_bytes = 2048, .blocks = wanted, .frees = kind == store::Cleared::hole}));
+  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted, .places = kFewPlaces, .frees = kind == store::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
   const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
   const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
@@ -221,7 +221,7 @@ Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::u
   if (from >= to) return {};
   const auto change = kind == store::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
                                                        : -static_cast<std::int64_t>(owned);
-  a.store().stage_clear(inode, from, to, kind, change);
+  a.store().staging().clear(inode, from, to, kind, change);
   return {};
 }
 
@@ -287,14 +287,14 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     privileges.drop(a, *inode);
     if (!flags.from_cache) touch_mtime(*inode, a.now());
-    a.store().stage_attributes(*inode);
+    a.store().staging().set_attributes(*inode);
     return data.size();
   });
 }
 
-Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, Attempt::Need need) {
+Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand demand) {
   if (size > inode.attributes.size) {
-    TRY(a.admit(need));
+    TRY(a.admit(demand));
     inode.attributes.size = size;
     inode.change_content();
     return {};
@@ -302,12 +302,12 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, Attempt::Need
   const std::uint64_t first = blocks_for(size);
   const std::uint64_t owned = first == 0 ? store::block_count(inode, a.view())
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
-  if (size == inode.attributes.size && !owned && !(a.wait().steps && a.wait().steps->count.given_up())) return a.admit(need);
-  need.record_bytes += 256;
-  TRY(a.admit(need));
+  if (size == inode.attributes.size && !owned && !(a.wait().steps && a.wait().steps->count.given_up())) return a.admit(demand);
+  demand.record_bytes += 256;
+  TRY(a.admit(demand));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
-  if (first == 0) a.store().stage_emptying(inode);
-  else a.store().stage_clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
+  if (first == 0) a.store().staging().empty(inode);
+  else a.store().staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;
   return {};
 }

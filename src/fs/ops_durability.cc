@@ -24,16 +24,16 @@ Status Filesystem::checkpoint(Operation& operation) {
   store::Store& store = engine_->store();
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
-  if (store.read_only()) return Error(Errc::read_only, store.read_only_reason());
-  if (!store.dirty() && !store.checkpoint_running()) return {};
-  if (!wait.checkpoint) wait.checkpoint = store.next_checkpoint();
-  if (store.settled() >= *wait.checkpoint) return {};
+  if (store.faults().read_only()) return Error(Errc::read_only, store.faults().reason());
+  if (!store.dirty() && !store.checkpoints().running()) return {};
+  if (!wait.checkpoint) wait.checkpoint = store.checkpoints().next();
+  if (store.checkpoints().settled() >= *wait.checkpoint) return {};
   wait.for_settled = true;
   return Errc::would_block;
 }
 
 Status Filesystem::start_scrub(Operation& operation, const scrub::Request& request) {
-  if (!engine_->store().read_only()) TRY(checkpoint(operation));
+  if (!engine_->store().faults().read_only()) TRY(checkpoint(operation));
   return engine_->scrubber().start(request);
 }
 
@@ -42,7 +42,7 @@ void Filesystem::stop_scrub() { engine_->scrubber().stop(); }
 Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
                                        std::uint64_t minimum) {
   TRY(checkpoint(operation));
-  return engine_->trim(operation, start, length, minimum);
+  return engine_->trimmer().trim(operation, start, length, minimum);
 }
 
 }  // namespace varve::fs

@@ -48,22 +48,23 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
       has_capability = (change.size || change.drop_privileges) && find_xattr(xattrs, kCapability);
       if (acl || has_capability) set_bytes = xattr_bytes(xattrs, nullptr);
     }
-    const Attempt::Need need{.record_bytes = 256 + (acl ? 64 + acl->size() : 0), .item_bytes = set_bytes, .frees = true};
-    if (change.size) TRY(resize(a, *inode, *change.size, need));
-    else TRY(a.admit(need));
-    if (acl) a.store().stage_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
-    if (has_capability) a.store().stage_xattr(*inode, kCapability, std::nullopt, set_bytes);
+    const store::Demand demand{
+        .record_bytes = 256 + (acl ? 64 + acl->size() : 0), .places = kFewPlaces, .item_bytes = set_bytes, .frees = true};
+    if (change.size) TRY(resize(a, *inode, *change.size, demand));
+    else TRY(a.admit(demand));
+    if (acl) a.store().staging().set_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
+    if (has_capability) a.store().staging().set_xattr(*inode, kCapability, std::nullopt, set_bytes);
     if (change.size) attributes.mtime = now;
     if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
     if (change.uid) attributes.uid = *change.uid;
     if (change.gid) attributes.gid = *change.gid;
     if (change.flags) attributes.flags = *change.flags;
     if (change.drop_privileges) drop_suid(*inode);
-    if (change.ctime) a.store().clock().not_before(*change.ctime);
+    if (change.ctime) a.store().options().clock->not_before(*change.ctime);
     if (change.atime) attributes.atime = *change.atime;
     if (change.mtime) attributes.mtime = *change.mtime;
     attributes.ctime = change.ctime ? *change.ctime : now;
-    a.store().stage_attributes(*inode);
+    a.store().staging().set_attributes(*inode);
     return attr_of(*inode, a.view());
   });
 }
@@ -139,14 +140,14 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
     if (!found && (flags & kXattrReplace)) return Errc::no_attribute;
     const std::size_t total = name.size() + value.size() + xattr_bytes(xattrs, found);
     if (total > kMaxXattrBytes) return Errc::no_space;
-    TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .inodes = 1 + blocks_for(value.size()),
+    TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .new_inodes = 1 + blocks_for(value.size()), .places = kFewPlaces,
                  .item_bytes = total}));
-    if (!acl || !acl->minimal) a.store().stage_xattr(*inode, name, format::Bytes(value.begin(), value.end()), total);
-    else if (found) a.store().stage_xattr(*inode, name, std::nullopt, total);
+    if (!acl || !acl->minimal) a.store().staging().set_xattr(*inode, name, format::Bytes(value.begin(), value.end()), total);
+    else if (found) a.store().staging().set_xattr(*inode, name, std::nullopt, total);
     if (acl) inode->attributes.mode = (inode->attributes.mode & ~0777U) | acl->permissions;
     if (flags & kXattrDropSetgid) inode->attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
     inode->attributes.ctime = a.now();
-    a.store().stage_attributes(*inode);
+    a.store().staging().set_attributes(*inode);
     return {};
   });
 }
@@ -165,10 +166,10 @@ Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view n
       return Errc::no_attribute;
     }
     const std::size_t rest = xattr_bytes(xattrs, found);
-    TRY(a.admit({.record_bytes = 320 + name.size(), .item_bytes = rest, .frees = true}));
-    a.store().stage_xattr(*inode, name, std::nullopt, rest);
+    TRY(a.admit({.record_bytes = 320 + name.size(), .places = kFewPlaces, .item_bytes = rest, .frees = true}));
+    a.store().staging().set_xattr(*inode, name, std::nullopt, rest);
     inode->attributes.ctime = a.now();
-    a.store().stage_attributes(*inode);
+    a.store().staging().set_attributes(*inode);
     return {};
   });
 }

@@ -47,18 +47,18 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
     TRY(may_extend(*directory));
     TRY(may_alter(*inode));
     if (inode->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
-    TRY(a.admit({.record_bytes = entry_record_bytes(name), .inodes = 1}));
+    TRY(a.admit({.record_bytes = entry_record_bytes(name), .new_inodes = 1, .places = kFewPlaces}));
     const Timestamp now = a.now();
     if (inode->attributes.nlink == 0) {  // made without a name
-      a.store().stage_orphan(*inode, false);
+      a.store().staging().set_orphan(*inode, false);
       a.engine().references().take_orphan(ino);
     }
     ++inode->attributes.nlink;
     inode->attributes.ctime = now;
-    a.store().stage_attributes(*inode);
-    a.store().stage_add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
+    a.store().staging().set_attributes(*inode);
+    a.store().staging().add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
     touch_mtime(*directory, now);
-    a.store().stage_attributes(*directory);
+    a.store().staging().set_attributes(*directory);
     if (a.engine().options().count_references) a.engine().references().add(ino, 1);
     return attr_of(*inode, a.view());
   });
@@ -89,9 +89,9 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     }
     TRY(may_remove_name(*directory, inode));
     TRY(refuse(inode));
-    TRY(a.admit({.record_bytes = entry_record_bytes(name), .frees = true}));
+    TRY(a.admit({.record_bytes = entry_record_bytes(name), .places = kFewPlaces, .frees = true}));
     const Timestamp now = a.now();
-    a.store().stage_remove_entry(*directory, found->cookie, name);
+    a.store().staging().remove_entry(*directory, found->cookie, name);
     touch_mtime(*directory, now);
     if (is_directory(inode)) {
       --directory->attributes.nlink;
@@ -100,9 +100,9 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
       --inode.attributes.nlink;
     }
     inode.attributes.ctime = now;
-    a.store().stage_attributes(*directory);
+    a.store().staging().set_attributes(*directory);
     if (inode.attributes.nlink == 0) release_unlinked(a, inode);
-    else a.store().stage_attributes(inode);
+    else a.store().staging().set_attributes(inode);
     return {};
   });
 }
@@ -126,7 +126,7 @@ Status Filesystem::rmdir(Operation& operation, Ino parent, std::string_view name
 
 void Filesystem::forget(Ino ino, std::uint64_t count) {
   References& references = engine_->references();
-  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->reap_soon(ino);
+  if (references.drop(ino, count) == 0 && references.take_orphan(ino)) engine_->reaper().soon(ino);
 }
 
 void Filesystem::count_reference(Ino ino) {

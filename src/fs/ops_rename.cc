@@ -35,7 +35,7 @@ class Rename {
     TRY(check_kinds());
     TRY(check_links());
     TRY(a_.admit({.record_bytes = 1600 + 3 * (args_.from.size() + args_.to.size()),
-                  .inodes = args_.flags & kRenameWhiteout ? 1u : 0u, .places = 16,
+                  .new_inodes = args_.flags & kRenameWhiteout ? 1u : 0u, .places = 16,
                   .frees = !(args_.flags & kRenameWhiteout)}));
     apply();
     return {};
@@ -49,7 +49,7 @@ class Rename {
   bool exchange() const { return args_.flags & kRenameExchange; }
 
   Result<std::optional<store::FoundEntry>> find(const store::Inode& directory, std::string_view name) {
-    return store::find_entry(directory, a_.view(), a_.source(), a_.store().hash_key(), name);
+    return store::find_entry(directory, a_.view(), a_.source(), a_.store().super().hash_key, name);
   }
   Result<std::optional<store::FoundEntry>> find_locked(store::Inode& directory, std::string_view name) {
     ReadLock lock(directory.mutex);
@@ -139,22 +139,22 @@ class Rename {
   void apply() {
     store::Store& store = a_.store();
     const Timestamp now = a_.now();
-    store.stage_remove_entry(*from_dir_, source_entry_->cookie, args_.from);
-    if (target_entry_) store.stage_remove_entry(*to_dir_, target_entry_->cookie, args_.to);
-    store.stage_add_entry(*to_dir_, args_.to, source_->ino, entry_type(source_->attributes.mode));
+    store.staging().remove_entry(*from_dir_, source_entry_->cookie, args_.from);
+    if (target_entry_) store.staging().remove_entry(*to_dir_, target_entry_->cookie, args_.to);
+    store.staging().add_entry(*to_dir_, args_.to, source_->ino, entry_type(source_->attributes.mode));
     settle(*source_, *from_dir_, *to_dir_, now);
     if (exchange()) {
-      store.stage_add_entry(*from_dir_, args_.from, target_->ino, entry_type(target_->attributes.mode));
+      store.staging().add_entry(*from_dir_, args_.from, target_->ino, entry_type(target_->attributes.mode));
       settle(*target_, *to_dir_, *from_dir_, now);
-      store.stage_attributes(*target_);
+      store.staging().set_attributes(*target_);
     }
     if (args_.flags & kRenameWhiteout) leave_whiteout(now);
-    store.stage_attributes(*source_);
+    store.staging().set_attributes(*source_);
     touch_mtime(*from_dir_, now);
     touch_mtime(*to_dir_, now);
     if (target_ && !exchange()) drop_target(now);
-    store.stage_attributes(*from_dir_);
-    store.stage_attributes(*to_dir_);
+    store.staging().set_attributes(*from_dir_);
+    store.staging().set_attributes(*to_dir_);
   }
 
   // A directory that moves counts in its new parent.
@@ -175,20 +175,20 @@ class Rename {
       --target_->attributes.nlink;
     }
     if (target_->attributes.nlink == 0) release_unlinked(a_, *target_);
-    else a_.store().stage_attributes(*target_);
+    else a_.store().staging().set_attributes(*target_);
   }
 
   void leave_whiteout(Timestamp now) {
-    store::InodePtr whiteout = a_.store().create_inode();
+    store::InodePtr whiteout = a_.store().staging().create_inode();
     WriteLock lock(whiteout->mutex);
     whiteout->attributes.mode = S_IFCHR;
     whiteout->attributes.nlink = 1;
     whiteout->attributes.uid = a_.operation().caller().uid;
     whiteout->attributes.gid = a_.operation().caller().gid;
-    whiteout->attributes.generation = static_cast<std::uint32_t>(a_.store().random().next());
+    whiteout->attributes.generation = static_cast<std::uint32_t>(a_.store().options().random->next());
     whiteout->attributes.atime = whiteout->attributes.mtime = whiteout->attributes.ctime = whiteout->attributes.btime = now;
-    a_.store().stage_attributes(*whiteout);
-    a_.store().stage_add_entry(*from_dir_, args_.from, whiteout->ino, entry_type(S_IFCHR));
+    a_.store().staging().set_attributes(*whiteout);
+    a_.store().staging().add_entry(*from_dir_, args_.from, whiteout->ino, entry_type(S_IFCHR));
   }
 
   Attempt& a_;

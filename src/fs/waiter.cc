@@ -9,14 +9,14 @@ namespace varve::fs {
 void Waiter::begin(io::Reactor* reactor, std::function<void()> ready) {
   reactor_ = reactor;
   ready_ = std::move(ready);
-  since_ns_ = engine_.store().clock().monotonic_ns();
+  since_ns_ = engine_.store().options().clock->monotonic_ns();
   outstanding_.store(1, std::memory_order_relaxed);
   const Lock lock(mutex_);
   over_ = false;
 }
 
 void Waiter::came(std::optional<WaitCause> cause) {
-  if (cause) engine_.wait_times().add(*cause, engine_.store().clock().monotonic_ns() - since_ns_);
+  if (cause) engine_.wait_times().add(*cause, engine_.store().options().clock->monotonic_ns() - since_ns_);
   end_one(false);
 }
 

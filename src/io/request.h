@@ -60,9 +60,7 @@ struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
   using After = void (*)(void* context, IoRequest& request, std::uint64_t note);
   void intercept(After after, void* context, std::uint64_t note = 0) { interceptors_.push_back({after, context, note}); }
 
- private:
-  friend class Reactor;
-  friend class Transfer;
+  // --- for Reactor and Transfer, which carry it out: nobody else touches what follows ---
   struct Interceptor {
     After after;
     void* context;

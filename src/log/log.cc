@@ -38,8 +38,6 @@ void add_block(io::IoRequest& request, std::byte* data) {
 
 }  // namespace
 
-constexpr std::uint64_t kLeastInFlight = 1u << 20;
-
 // A write of payload, or of a chunk, with all that it needs until it is done.
 struct Log::Write : io::IoRequest {
   explicit Write(Log& its_log) : log(its_log) {}
@@ -57,9 +55,9 @@ Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& c
     : io_(io),
       segments_(segments),
       identity_(identity),
+      heads_(segments),
       durability_(io),
-      clock_(clock),
-      bandwidth_(kLeastInFlight, std::max(most_in_flight, kLeastInFlight)) {}
+      flow_(clock, most_in_flight) {}
 
 Log::~Log() = default;
 
@@ -69,58 +67,6 @@ void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_o
   const Lock lock(held_mutex_);
   epoch_on_disk_ = epoch_on_disk;
   durability_.start(position.lsn);
-}
-
-format::Run Log::allocate(unsigned group, std::uint32_t blocks) {
-  format::Run& head = heads_[group];
-  if (!head.blocks) {
-    auto id = segments_.take(static_cast<std::uint8_t>(group), clock_hint);
-    if (!id) return {};
-    head = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
-  }
-  const format::Run got{head.start, std::min(head.blocks, blocks)};
-  segments_.touch(got.start);
-  head_used_[group] = clock_hint;
-  head.start = head.start + got.blocks;
-  head.blocks -= got.blocks;
-  if (!head.blocks) segments_.close(segments_.geometry().segment_of(got.start), clock_hint);
-  return got;
-}
-
-// The superblock may go on naming their rests, which is believed after a clean unmount only, by a checkpoint of then.
-unsigned Log::give_up_heads(std::uint64_t before) {
-  unsigned closed = 0;
-  for (unsigned group = 1; group < heads_.size(); ++group) {
-    format::Run& head = heads_[group];
-    if (!head.blocks || head_used_[group] >= before) continue;
-    segments_.close(segments_.geometry().segment_of(head.start), clock_hint);
-    head = {};
-    ++closed;
-  }
-  return closed;
-}
-
-// --- holes ------------------------------------------------------------------------------------------------------------
-
-format::Run Log::allocate_in_hole(std::uint32_t blocks) {
-  const format::Run got = holes_.take(blocks);
-  if (got.blocks) segments_.touch(got.start);
-  close_finished_holes();
-  return got;
-}
-
-void Log::give_up_begun_holes() {
-  holes_.give_up_begun();
-  close_finished_holes();
-}
-
-void Log::give_up_holes() {
-  holes_.give_up();
-  close_finished_holes();
-}
-
-void Log::close_finished_holes() {
-  for (SegmentId segment : holes_.take_finished()) segments_.close(segment, clock_hint);
 }
 
 // --- writing ----------------------------------------------------------------------------------------------------------
@@ -155,10 +101,13 @@ void Log::start(std::unique_ptr<Write> write, io::Reactor* reactor) {
 void Log::written(Write& write) {
   const std::unique_ptr<Write> owned(&write);
   for (std::size_t i = 0; i < write.payload.size(); ++i) in_flight_.remove(write.payload_at + i);
-  landed(write.length, [&] {
+  io::FirstException thrown;
+  thrown.run([&] { flow_.landed(write.length); });
+  thrown.run([&] {  // which must hear of it whatever happens to operations that wait for room
     if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
     else durability_.payload_done(write.ticket, write.error, write.reactor());
   });
+  thrown.rethrow();
 }
 
 void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor) {
@@ -166,7 +115,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
     auto write = new_write(run.start + begin);
     add_payload(*write, run.start + begin, blocks.subspan(begin));
     begin += write->payload.size();
-    launched(write->length);
+    flow_.launched(write->length);
     payload_blocks_written_.fetch_add(write->payload.size(), std::memory_order_relaxed);
     write->ticket = durability_.payload_started();
     start(std::move(write), reactor);
@@ -175,7 +124,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
 
 bool Log::advance_run() {
   if (!chain_.next_run.blocks) return false;
-  if (chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(chain_.rest.start), clock_hint);
+  if (chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(chain_.rest.start), heads_.clock());
   chain_.rest = chain_.next_run;
   chain_.next_run = {};
   return true;
@@ -228,10 +177,10 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   segments_.touch(place.address);
   chain_.rest.start = chain_.rest.start + total;
   chain_.rest.blocks -= total;
-  if (!chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(place.address), clock_hint);
+  if (!chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(place.address), heads_.clock());
 
   add_payload(*chunk, place.payload(), payload);
-  launched(chunk->length);
+  flow_.launched(chunk->length);
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
   payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
@@ -275,37 +224,6 @@ void Log::epoch_written() noexcept {
     if (!given_up_) held.swap(held_);
   }
   for (auto& chunk : held) start(std::move(chunk), nullptr);
-}
-
-void Log::launched(std::uint64_t bytes) {
-  bytes_in_flight_.fetch_add(bytes, std::memory_order_relaxed);
-  bandwidth_.started(bytes, clock_.monotonic_ns());
-}
-
-template <class Note>
-void Log::landed(std::uint64_t bytes, Note&& note_durability) {
-  bytes_in_flight_.fetch_sub(bytes, std::memory_order_relaxed);
-  bandwidth_.done(bytes, clock_.monotonic_ns());
-  std::vector<std::function<void()>> ready;
-  {
-    const Lock lock(room_mutex_);
-    if (!is_full()) ready.swap(room_waiters_);
-  }
-  io::FirstException thrown;
-  thrown.run([&] { io::call_for_all(ready, [](auto& call) { call(); }); });
-  thrown.run(note_durability);
-  thrown.rethrow();
-}
-
-void Log::when_room(std::function<void()> ready) {
-  {
-    const Lock lock(room_mutex_);
-    if (is_full()) {
-      room_waiters_.push_back(std::move(ready));
-      return;
-    }
-  }
-  ready();
 }
 
 }  // namespace varve::log

@@ -1,10 +1,8 @@
 // The log as a place to append: heads of the temperature groups for bare payload, and the one chain of chunks.
 //
-// allocate(), give_up_heads(), what is about holes, place_chunk() and write_chunk() are called by one sealer at a time (the
-// engine's gate); everything else is thread-safe.
+// What takes from the heads, the holes and the chain is called with the gate closed; everything else is thread-safe.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <span>
@@ -13,9 +11,10 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "format/superblock.h"
-#include "log/bandwidth.h"
 #include "log/durability.h"
-#include "log/hole_pool.h"
+#include "log/flow.h"
+#include "log/gate.h"
+#include "log/heads.h"
 #include "log/io_context.h"
 #include "log/payload.h"
 #include "log/segment_table.h"
@@ -56,34 +55,17 @@ class Log {
   ~Log();
 
   // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
-  void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk);
-  void set_head(unsigned group, const format::Run& rest) {
-    heads_[group] = rest;
-    head_used_[group] = clock_hint;
-  }
-
-  // Up to `blocks` consecutive blocks at the head of a group; an empty run when no segment is clean.
-  format::Run allocate(unsigned group, std::uint32_t blocks);
-  // Closes heads of groups other than 0 at which nothing has been written since `before` (log clock): an open segment
-  // cannot be cleaned. Group 0 keeps its head: admission counts on the room there. Returns how many.
-  unsigned give_up_heads(std::uint64_t before);
-  // Holes, from segments that are open for them (SegmentTable::open_holes). Up to `blocks` consecutive blocks; an empty
-  // run when there is none.
-  format::Run allocate_in_hole(std::uint32_t blocks);
-  void add_holes(SegmentId segment, const std::vector<format::Run>& holes) { holes_.add(segment, holes); }
-  // Closes the segment that was written to last, or all.
-  void give_up_begun_holes();
-  void give_up_holes();
-  const HolePool& holes() const { return holes_; }
+  void start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) REQUIRES(the_gate);
+  Heads& heads() { return heads_; }
   // Starts the write of payload at run.start…; the blocks can be read from in_flight() until it is done. `reactor` here and
   // below: of the calling thread, or null (IoContext::start).
   void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor);
 
   // Where the next chunk will stand. Errc::no_space when the chain has no segment to go on in.
-  Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks);
+  Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks) REQUIRES(the_gate);
   // Starts its write. Returns its LSN.
   Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
-                  const ChunkStamp& stamp, const Urgency& urgency, io::Reactor* reactor = nullptr);
+                  const ChunkStamp& stamp, const Urgency& urgency, io::Reactor* reactor = nullptr) REQUIRES(the_gate);
 
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
@@ -94,21 +76,14 @@ class Log {
   // What the next chunks carry.
   std::uint64_t epoch() const { return epoch_; }
 
-  ChainPosition position() const { return chain_; }
-  const std::array<format::Run, format::kMaxGroups>& heads() const { return heads_; }
+  ChainPosition position() const REQUIRES_SHARED(the_gate) { return chain_; }
   InFlightTable& in_flight() { return in_flight_; }
   Durability& durability() { return durability_; }
-
-  std::uint64_t bytes_in_flight() const { return bytes_in_flight_.load(std::memory_order_relaxed); }
-  // How many may be before writers wait (bandwidth.h).
-  bool is_full() const { return bytes_in_flight() > bandwidth_.limit(); }
-  // Calls `ready` when there is room again; maybe at once.
-  void when_room(std::function<void()> ready);
+  Flow& flow() { return flow_; }
 
   std::uint64_t chunks() const { return chunks_written_.load(std::memory_order_relaxed); }
   std::uint64_t header_blocks() const { return header_blocks_written_.load(std::memory_order_relaxed); }
   std::uint64_t payload_blocks() const { return payload_blocks_written_.load(std::memory_order_relaxed); }
-  std::uint64_t clock_hint = 0;  // log clock, for the ages of segments and heads
 
  private:
   struct Write;
@@ -117,21 +92,14 @@ class Log {
   void start(std::unique_ptr<Write> write, io::Reactor* reactor);
   void written(Write& write);
   void submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor);
-  void launched(std::uint64_t bytes);
-  // note_durability(): Durability's part, which must hear of it whatever happens to operations that wait for room.
-  template <class Note>
-  void landed(std::uint64_t bytes, Note&& note_durability);
-  bool advance_run();
-  void close_finished_holes();
+  bool advance_run() REQUIRES(the_gate);
 
   IoContext& io_;
   SegmentTable& segments_;
   const std::uint64_t identity_;
   std::uint64_t epoch_ = 0;
-  ChainPosition chain_;
-  std::array<format::Run, format::kMaxGroups> heads_{};
-  std::array<std::uint64_t, format::kMaxGroups> head_used_{};  // log clock
-  HolePool holes_;
+  ChainPosition chain_ GUARDED_BY(the_gate);
+  Heads heads_;
   InFlightTable in_flight_;
   Durability durability_;
 
@@ -142,12 +110,7 @@ class Log {
   std::vector<std::unique_ptr<Write>> held_ GUARDED_BY(held_mutex_);
   std::function<void()> epoch_wanted_;  // set before there are other threads
 
-  std::atomic<std::uint64_t> bytes_in_flight_{0};
-  Mutex room_mutex_;
-  std::vector<std::function<void()>> room_waiters_ GUARDED_BY(room_mutex_);
-  Clock& clock_;
-  Bandwidth bandwidth_;
-
+  Flow flow_;
   std::atomic<std::uint64_t> chunks_written_{0}, header_blocks_written_{0}, payload_blocks_written_{0};
 };
 

@@ -140,7 +140,7 @@ class Walk {
     TRY(visit_(format::Chunk{h, chunk.crc, chunk.records}));
     result_.position = {{h.address + h.total_blocks(), static_cast<std::uint32_t>(h.run.end() - (h.address + h.total_blocks()))},
                         h.next_run, h.lsn, chunk.crc};
-    result_.clock = h.clock;
+    result_.clock = std::max(result_.clock, h.clock);
     result_.next_ino = h.next_ino;
     ++result_.chunks;
     result_.blocks += h.total_blocks();

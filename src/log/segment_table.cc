@@ -40,7 +40,7 @@ void SegmentTable::finish_loading() {
   clean_ = clean;
 }
 
-std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t clock) {
+std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t clock, From from) {
   const Lock lock(mutex_);
   const std::uint64_t first = lowest_wanted_ ? 0 : cursor_;
   for (std::uint64_t step = 0; step < segments_.size(); ++step) {
@@ -55,7 +55,9 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     s.opened_clock = clock;
     samples_.emptied(SegmentId{at});
     cursor_ = at + 1;
+    // In this order: a thread that looks in between sees too little room rather than too much.
     clean_.fetch_sub(1, std::memory_order_relaxed);
+    if (from == From::promised && promised()) promised_.fetch_sub(1, std::memory_order_relaxed);
     return SegmentId{at};
   }
   return std::nullopt;
@@ -65,13 +67,6 @@ void SegmentTable::prefer_lowest(bool wanted) {
   const Lock lock(mutex_);
   if (wanted) ++lowest_wanted_;
   else if (lowest_wanted_) --lowest_wanted_;
-}
-
-std::optional<SegmentId> SegmentTable::take_promised(std::uint8_t group) {
-  auto id = take(group);
-  // In this order: a thread that looks in between sees too little room rather than too much.
-  if (id && promised()) promised_.fetch_sub(1, std::memory_order_relaxed);
-  return id;
 }
 
 void SegmentTable::close(SegmentId id, std::uint64_t clock) {

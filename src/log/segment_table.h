@@ -76,14 +76,14 @@ class SegmentTable {
   void occupy(SegmentId id);  // something in it is needed: not clean, whatever the map says
   void finish_loading();
 
-  // Hands out a clean segment, if there is one.
-  std::optional<SegmentId> take(std::uint8_t group, std::uint64_t clock = 0);
+  // Hands out a clean segment, if there is one. promised: one of those that a running checkpoint may take.
+  enum class From : std::uint8_t { clean, promised };
+  std::optional<SegmentId> take(std::uint8_t group, std::uint64_t clock = 0, From from = From::clean);
   // While anybody wants it (calls are counted), the lowest clean segment is handed out, else the next one.
   void prefer_lowest(bool wanted);
   // The clean segments that a running checkpoint may still take; only a number to reckon with.
   void promise(std::uint64_t count) { promised_ = count; }
   std::uint64_t promised() const { return promised_.load(std::memory_order_relaxed); }
-  std::optional<SegmentId> take_promised(std::uint8_t group);
   void close(SegmentId id, std::uint64_t clock);
   // Makes a used segment one whose holes may be written: exactly the blocks that are free in the settled `.ffile`, until
   // close(). False: something of it may be needed that is not in that map, or it is about to become clean. `settled`:
@@ -98,8 +98,7 @@ class SegmentTable {
   void add_in_flight(BlockAddr address, std::uint32_t blocks);
   void sub_in_flight(BlockAddr address, std::uint32_t blocks);
   // What policies know of single blocks, if one of them wants to.
-  SegmentSamples& samples() { return samples_; }
-  const SegmentSamples& samples() const { return samples_; }
+  SegmentSamples& samples() const { return samples_; }
   void set_being_cleaned(SegmentId id, bool value);  // until the next checkpoint settles, at most
 
   // A checkpoint freezes everything handed out so far: starts the next generation, returns the number of the old one.
@@ -124,7 +123,7 @@ class SegmentTable {
   const SegmentGeometry geometry_;
   mutable Mutex mutex_;
   std::vector<SegmentInfo> segments_ GUARDED_BY(mutex_);
-  SegmentSamples samples_;
+  mutable SegmentSamples samples_;  // has a lock of its own
   std::atomic<std::uint64_t> clean_{0}, promised_{0}, discarding_{0};
   std::atomic<std::uint64_t> generation_{1};  // changed under mutex_
   unsigned lowest_wanted_ GUARDED_BY(mutex_) = 0;

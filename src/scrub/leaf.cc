@@ -75,13 +75,13 @@ void Walk::read_run(std::span<Block> run) {
 
 // The checkpoint still needs the block, but the file has something newer there.
 bool Walk::is_superseded(const Block& block) {
-  const store::Gate::Pass pass(store_.gate());
+  const log::Gate::Pass pass(store_.gate());
   const store::InodePtr inode = store_.inodes().find(block.ino);
   if (!inode) return false;
   ReadLock lock(inode->mutex);
   if (inode->gone()) return true;
   store::MappedBlock mapped;
-  store::resolve_in_deltas(store::layers_of(*inode, store_.view()), block.file_block, {&mapped, 1});
+  store::resolve_in_deltas(store::layers_of(*inode, store_.trees().view()), block.file_block, {&mapped, 1});
   return mapped.kind != store::MappedBlock::Kind::unknown &&
          !(mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address);
 }
@@ -101,7 +101,7 @@ void Walk::report_blocks(std::vector<Block>& bad) {
     finding.error = bad[begin].error;
     finding.ino = bad[begin].ino;
     finding.file_block = bad[begin].file_block;
-    store_.note_error(Errc::corrupt, finding.address, finding.ino);
+    store_.faults().note(Errc::corrupt, finding.address, finding.ino);
     report_(finding);
     begin = end;
   }

@@ -48,7 +48,7 @@ Scrubber::Scrubber(store::Store& store, std::function<void()> save)
     : store_(store),
       second_superblock_{store.super().device_blocks - 1},
       save_(std::move(save)),
-      mark_(store.scrub_mark()) {
+      mark_(store.superblocks().scrub_mark()) {
   state_.phase = phase_of(mark_);
   state_.started = mark_.started;
   state_.finished = mark_.finished;
@@ -70,7 +70,7 @@ Status Scrubber::start(const Request& request) {
   TRY(start_thread());
   if (request.from_the_beginning || !mark_.started || mark_.finished) {
     mark_ = {};
-    mark_.started = store_.clock().now().seconds;
+    mark_.started = store_.options().clock->now().seconds;
     mark_.next = format::kMinKey;
     state_ = {};
     state_.started = mark_.started;
@@ -116,8 +116,8 @@ State Scrubber::state() const {
     const Lock lock(mutex_);
     return state_;
   }();
-  const store::Gate::Pass pass(store_.gate());
-  state.blocks_all = store_.view().live_blocks;
+  const log::Gate::Pass pass(store_.gate());
+  state.blocks_all = store_.trees().view().live_blocks;
   return state;
 }
 
@@ -134,14 +134,14 @@ void Scrubber::run() {
   Walk walk(store_, position(), report);
   verify_superblocks(store_, second_superblock_, report);
   std::uint64_t unreadable = 0;  // in a row
-  std::uint64_t saved_ns = store_.clock().monotonic_ns();
+  std::uint64_t saved_ns = store_.options().clock->monotonic_ns();
   for (;;) {
     const Walk::Step step = walk.step();
     note(walk.position(), step);
     if (step.done) return finish(State::Phase::finished, {});
     unreadable = step.unreadable < step.blocks ? step.unreadable : unreadable + step.unreadable;
     if (unreadable >= kMaxUnreadable) return finish(State::Phase::failed, "the device does not answer");
-    const std::uint64_t now = store_.clock().monotonic_ns();
+    const std::uint64_t now = store_.options().clock->monotonic_ns();
     if (now - saved_ns > kSaveNs) {
       save_();
       saved_ns = now;
@@ -175,7 +175,7 @@ void Scrubber::note(const Position& position, const Walk::Step& step) {
   mark_.next = position.next;
   mark_.blocks += step.blocks;
   state_.blocks = mark_.blocks;
-  store_.set_scrub_mark(mark_);
+  store_.superblocks().set_scrub_mark(mark_);
 }
 
 void Scrubber::finish(State::Phase phase, std::string reason) {
@@ -183,11 +183,11 @@ void Scrubber::finish(State::Phase phase, std::string reason) {
   {
     const Lock lock(mutex_);
     if (phase == State::Phase::finished) {
-      mark_.finished = state_.finished = store_.clock().now().seconds;
+      mark_.finished = state_.finished = store_.options().clock->now().seconds;
       mark_.tree = format::TreeId::inode_file;
       mark_.next = format::kMinKey;
     }
-    store_.set_scrub_mark(mark_);
+    store_.superblocks().set_scrub_mark(mark_);
     state_.phase = phase;
     state_.reason = std::move(reason);
     active_ = false;

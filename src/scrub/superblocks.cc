@@ -20,10 +20,10 @@ Result<AlignedBuffer> read_block(store::Store& store, BlockAddr address) {
 }
 
 Result<format::Superblock> read_copy(store::Store& store, BlockAddr address) {
-  const Serial settled = store.settled();  // before reading: then both copies have it
+  const Serial settled = store.checkpoints().settled();  // before reading: then both copies have it
   const AlignedBuffer block = TRY(read_block(store, address));
   const format::Superblock super = TRY(format::decode_superblock(block.span()));
-  if (super.identity != store.nodes().identity()) return Error(Errc::corrupt, "of another filesystem");
+  if (super.identity != store.trees().cache().identity()) return Error(Errc::corrupt, "of another filesystem");
   if (super.serial < settled)
     return Error(Errc::corrupt,
                  fmt::format("of checkpoint {}, older than {}: the last write was lost", super.serial, settled));
@@ -51,7 +51,7 @@ Status repeated(Try&& attempt) {
 }
 
 void report(store::Store& store, const Walk::Report& report, BlockAddr address, const Error& error) {
-  store.note_error(Errc::corrupt, address, {});
+  store.faults().note(Errc::corrupt, address, {});
   Finding finding;
   finding.kind = Finding::Kind::superblock;
   finding.address = address;

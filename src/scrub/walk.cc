@@ -23,16 +23,16 @@ Walk::Walk(store::Store& store, const Position& from, Report report)
 // --- which checkpoint ---------------------------------------------------------------------------------------------------
 
 void Walk::refresh() {
-  const store::Gate::Pass pass(store_.gate());
-  if (store_.view().serial == view_.serial) return;
-  view_ = store_.view();
+  const log::Gate::Pass pass(store_.gate());
+  if (store_.trees().view().serial == view_.serial) return;
+  view_ = store_.trees().view();
   path_.clear();
   leaf_.reset();
 }
 
 bool Walk::is_current() {
-  const store::Gate::Pass pass(store_.gate());
-  return store_.view().serial == view_.serial;
+  const log::Gate::Pass pass(store_.gate());
+  return store_.trees().view().serial == view_.serial;
 }
 
 void Walk::begin_tree(TreeId tree) {
@@ -135,14 +135,14 @@ Result<store::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, b
     return read.error();
   }
   store::NodePtr node = TRY(store::Node::decode(
-      std::move(block), {store_.nodes().identity(), child.ref.address, child.ref.crc, position_.tree, level}));
+      std::move(block), {store_.trees().cache().identity(), child.ref.address, child.ref.crc, position_.tree, level}));
   if (!is_root && node->header().first != child.first)
     return Error(Errc::corrupt, "begins with another key than its parent says");
   return node;
 }
 
 void Walk::report_node(const Child& child, std::uint8_t level, const std::string& error) {
-  store_.note_error(Errc::corrupt, child.ref.address, {});
+  store_.faults().note(Errc::corrupt, child.ref.address, {});
   Finding finding;
   finding.kind = Finding::Kind::node;
   finding.address = child.ref.address;

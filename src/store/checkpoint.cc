@@ -17,10 +17,7 @@ namespace varve::store {
 using format::Owner;
 using format::TreeId;
 
-Status Checkpoint::run() {
-  TRY(freeze());
-  // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
-  TRY(store_.write_epoch_if_due());
+Status Checkpoint::complete() {
   TRY(merge());
   TRY(close_maps());
   TRY(fill_free_map());
@@ -35,52 +32,51 @@ Status Checkpoint::run() {
 }
 
 Status Checkpoint::freeze() {
-  const Gate::Closure closed(store_.gate_);
-  lsn_ = TRY(store_.sealer_->run(false, nullptr));
-  store_.hole_feeder_->freeze();
-  store_.promise_nodes(choose_evacuees());
-  frozen_generation_ = store_.segments_.freeze();
-  store_.frozen_ = std::move(store_.active_);
-  store_.active_ = std::make_unique<Delta>(store_.segments_.generation());
+  const Gate::Closure closed(store_.gate());
+  lsn_ = TRY(store_.sealer().run(false, nullptr));
+  store_.hole_feeder().freeze();
+  store_.space().promise_nodes(choose_evacuees());
+  frozen_generation_ = store_.segments().freeze();
+  store_.changes().freeze(store_.segments().generation());
 
-  super_ = store_.written_super();
+  super_ = store_.superblocks().written();
   super_.serial = Serial{super_.serial.v + 1};
-  super_.epoch = store_.log_.epoch();
-  const log::ChainPosition position = store_.log_.position();
+  super_.epoch = store_.log().epoch();
+  const log::ChainPosition position = store_.log().position();
   super_.lsn = position.lsn;
   super_.chain_crc = position.crc;
   super_.chain = position.rest;
   super_.next_run = position.next_run;
-  super_.clock = store_.log_clock();
-  super_.next_ino = store_.next_ino_.load();
-  for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log_.heads()[g];
-  super_.group_centres = store_.group_centres();
+  super_.clock = store_.log_clock().now();
+  super_.next_ino = store_.staging().next_ino();
+  for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log().heads().rests()[g];
+  super_.group_centres = store_.superblocks().group_centres();
   super_.clean = request_.clean;
-  store_.log_blocks_at_checkpoint_ = store_.log_.header_blocks() + store_.log_.payload_blocks();
+  store_.checkpoints().note_frozen(store_.log().header_blocks() + store_.log().payload_blocks());
   return {};
 }
 
 // What there is no room for stays where it is: better than a checkpoint that ends halfway (H39). Segments of files go first:
 // what counts as live in those is hardly ever a node, but what has been overwritten and nobody has looked up.
 std::uint64_t Checkpoint::choose_evacuees() {
-  const log::SegmentTable& segments = store_.segments_;
+  const log::SegmentTable& segments = store_.segments();
   std::stable_partition(evacuate_.begin(), evacuate_.end(), [&](SegmentId id) { return segments.info(id).group == format::kGroupNodes; });
   std::uint64_t nodes = 0;
   for (SegmentId segment : evacuate_) nodes += segments.info(segment).live();
-  while (!evacuate_.empty() && !store_.has_room_to_evacuate(nodes)) {
+  while (!evacuate_.empty() && !store_.space().has_room_to_evacuate(nodes)) {
     nodes -= segments.info(evacuate_.back()).live();
     evacuate_.pop_back();
   }
-  if (!request_.evacuate.empty()) store_.evacuation_was_cut_ = evacuate_.size() < request_.evacuate.size();
+  if (!request_.evacuate.empty()) store_.checkpoints().note_evacuation(evacuate_.size() < request_.evacuate.size());
   return nodes;
 }
 
 Status Checkpoint::merge() {
-  store_.frozen_->sort();
-  const TreeView& old = store_.view();
-  source_ = std::make_unique<BlockingSource>(store_.nodes_, store_.device_);
-  writer_ = std::make_unique<NodeWriter>(store_.device_, store_.segments_, store_.nodes_,
-                                         super_.identity, super_.serial, store_.node_head_, store_.log_clock());
+  store_.changes().merging().sort();
+  const TreeView& old = store_.trees().own_view();
+  source_ = std::make_unique<BlockingSource>(store_.trees().cache(), store_.device());
+  writer_ = std::make_unique<NodeWriter>(store_.device(), store_.segments(), store_.trees().cache(),
+                                         super_.identity, super_.serial, store_.checkpoints().node_head(), store_.log_clock().now());
   evacuees_ = std::make_unique<Evacuees>(store_, *source_, evacuate_);
   if (!evacuate_.empty()) {
     TRY(evacuees_->find());
@@ -92,10 +88,10 @@ Status Checkpoint::merge() {
   reverse_->defer_leaves();  // blocks in holes may stand in as many leaves
   reverse_->replace_bad_nodes([this](BlockAddr address, const Error& why) { return lose_owners(address, why); });
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
-  ledger_ = std::make_unique<SegmentLedger>(store_.segments_, *free_);
-  editor_ = std::make_unique<DeltaEditor>(*store_.frozen_, old, *source_, super_.hash_key,
+  ledger_ = std::make_unique<SegmentLedger>(store_.segments(), *free_);
+  editor_ = std::make_unique<DeltaEditor>(store_.changes().merging(), old, *source_, super_.hash_key,
                                           [this](const format::Extent& extent) { return ledger_->release(extent); });
-  next_ = std::make_unique<TreeView>(old);
+  next_ = std::make_shared<TreeView>(old);
   next_->serial = super_.serial;
   next_->generation = frozen_generation_;
   next_->inode_file = TRY(merge_items(*source_, old.inode_file, *editor_, *writer_, merge_options_));
@@ -106,7 +102,7 @@ Status Checkpoint::merge() {
 }
 
 Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const {
-  for (const auto& inode : store_.frozen_->inodes()) {
+  for (const auto& inode : store_.changes().merging().inodes()) {
     if (inode->freed || !inode->file) continue;
     for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) TRY(visit(inode->ino, *at));
   }
@@ -115,11 +111,11 @@ Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const Bloc
 
 // The owners of the blocks that live there matter only to a cleaner that wants to move them: they stay where they are, until a repair.
 Status Checkpoint::lose_owners(BlockAddr address, const Error& why) {
-  if (!device_answers(store_.device_, store_.super_.device_blocks)) return why;
+  if (!device_answers(store_.device(), store_.super().device_blocks)) return why;
   if (lost_nodes_++ == 0)
     spdlog::error("{}: a part of the reverse map is lost ({}); what lives there cannot be moved until fsck.varve has been run",
-                  store_.device_.name(), why.message());
-  store_.note_error(why.code(), address, {});
+                  store_.device().name(), why.message());
+  store_.faults().note(why.code(), address, {});
   return {};
 }
 
@@ -156,7 +152,7 @@ Status Checkpoint::close_maps() {
 
 // New blocks are known by file, not by address: each lot of leaves looks through all of them. Usually it is the only one.
 Status Checkpoint::write_reverse_leaves() {
-  const std::uint64_t at_once = std::max<std::uint64_t>(store_.options_.memory_bytes / 16 / kBlockSize, 64);
+  const std::uint64_t at_once = std::max<std::uint64_t>(store_.options().memory_bytes / 16 / kBlockSize, 64);
   const std::size_t nodes = writer_->written().size();  // of the inode file
   for (std::uint64_t first = 0, end = 0; (end = reverse_->end_of_leaves(first, at_once)) != first; first = end) {
     TRY(reverse_->load_leaves(first, end));
@@ -221,10 +217,8 @@ Status Checkpoint::fill_free_map() {
 }
 
 void Checkpoint::count_nodes(std::uint64_t nodes) {
-  store_.counters_.node_blocks += nodes;
-  store_.usual_nodes_ = nodes;
-  const bool first = store_.view().generation == 0;  // what a recovery has replayed has not been reckoned with
-  if (!first && nodes > store_.frozen_nodes_) store_.counters_.unforeseen_nodes += nodes - store_.frozen_nodes_;
+  const bool first = store_.trees().own_view().generation == 0;  // what a recovery has replayed has not been reckoned with
+  store_.space().note_written(nodes, !first);
 }
 
 Status Checkpoint::write_image() {
@@ -241,8 +235,8 @@ Status Checkpoint::write_image() {
   count_nodes(writer_->written().size() + 1);
   super_.lifetime = store_.lifetime();
   ++super_.lifetime.checkpoints;
-  std::tie(super_.first_error, super_.last_error) = store_.errors();
-  super_.scrub = store_.scrub_mark();
+  std::tie(super_.first_error, super_.last_error) = store_.faults().first_and_last();
+  super_.scrub = store_.superblocks().scrub_mark();
   if (super_.scrub.started) super_.features.compat |= format::kCompatScrubMark;
   if (editor_->totals().protected_files) super_.features.compat |= format::kCompatProtectedFiles;
 
@@ -258,7 +252,7 @@ Status Checkpoint::commit() {
   Mutex mutex;
   Condition changed;
   std::optional<Status> durable;
-  store_.log_.durability().when_durable(lsn_, [&](Status status) {
+  store_.log().durability().when_durable(lsn_, [&](Status status) {
     const Lock lock(mutex);
     durable = std::move(status);
     changed.notify_all();
@@ -266,40 +260,41 @@ Status Checkpoint::commit() {
   for (;;) {
     Lock lock(mutex);
     if (durable) break;
-    if (store_.io_.background()) {
+    if (store_.io().background()) {
       changed.wait(lock);
     } else {
       lock.unlock();
-      store_.io_.wait();
+      store_.io().wait();
     }
   }
   TRY(*durable);
-  TRY(store_.log_.durability().flush_now());
+  TRY(store_.log().durability().flush_now());
+  if (store_.faults().read_only()) return store_.faults().refusal();  // an invariant was found broken: nothing becomes final
   return store_.write_superblocks(super_);
 }
 
 void Checkpoint::publish() {
-  std::unique_ptr<const TreeView> old;
+  TreesPtr old;
   {
-    const Gate::Closure closed(store_.gate_);
-    old = std::move(store_.view_);
-    store_.view_ = std::move(next_);
-    store_.node_head_ = writer_->head();
-    store_.segments_.promise(0);
+    const Gate::Closure closed(store_.gate());
+    old = store_.trees().replace(std::move(next_));
+    store_.checkpoints().set_node_head(writer_->head());
+    store_.segments().promise(0);
   }
-  store_.segments_.merged(frozen_generation_, changed_segments_);
-  store_.emptied_ = 0;  // they are clean now
-  const bool discard = store_.wants_discard();
-  const auto freed = store_.segments_.settle(frozen_generation_, discard);
-  if (discard) store_.start_discards(freed);
-  store_.settled_ = super_.serial.v;
-  ++store_.counters_.checkpoints;
+  store_.segments().merged(frozen_generation_, changed_segments_);
+  store_.space().note_published();
+  // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.
+  const bool discard = store_.discards().wanted() && store_.segments().clean() > store_.space().low_water() + 2;
+  const auto freed = store_.segments().settle(frozen_generation_, discard);
+  if (discard) store_.discards().start(freed);
+  store_.checkpoints().note_settled(super_.serial);
+  ++store_.counters().checkpoints;
 }
 
 // The frozen delta is in the trees now. Its inodes let go of it one by one; until then they read the same through it.
 void Checkpoint::detach_inodes() {
-  for (const auto& delta : store_.frozen_->inodes()) {
-    InodePtr inode = store_.inodes_.find(delta->ino);
+  for (const auto& delta : store_.changes().merging().inodes()) {
+    InodePtr inode = store_.inodes().find(delta->ino);
     if (!inode) continue;
     WriteLock lock(inode->mutex);
     InodeDelta** layer = inode->frozen == delta.get() ? &inode->frozen
@@ -311,8 +306,8 @@ void Checkpoint::detach_inodes() {
     *layer = nullptr;
   }
   std::unique_ptr<Delta> merged;  // of a million records it takes a while: not with the gate closed
-  const Gate::Closure closed(store_.gate_);
-  merged = std::move(store_.frozen_);
+  const Gate::Closure closed(store_.gate());
+  merged = store_.changes().release_merged();
 }
 
 }  // namespace varve::store

@@ -16,13 +16,15 @@ namespace varve::store {
 
 class Checkpoint {
  public:
-  Checkpoint(Store& store, const Store::CheckpointRequest& request)
+  Checkpoint(Store& store, const CheckpointRequest& request)
       : store_(store), request_(request), evacuate_(request.evacuate) {}
-  Status run();
+  // What comes first: everything acknowledged so far is in the log, and belongs to this checkpoint.
+  Status freeze() EXCLUDES(the_gate);
+  // The rest, while operations go on.
+  Status complete() EXCLUDES(the_gate);
 
  private:
-  Status freeze();
-  std::uint64_t choose_evacuees();  // how many nodes they hold, at most
+  std::uint64_t choose_evacuees() REQUIRES(the_gate);  // how many nodes they hold, at most
   Status merge();
   Status close_maps();
   struct Lot {  // of blocks that have their entries in some leaves of the reverse map
@@ -41,7 +43,7 @@ class Checkpoint {
   void detach_inodes();
 
   Store& store_;
-  const Store::CheckpointRequest& request_;
+  const CheckpointRequest& request_;
   std::vector<SegmentId> evacuate_;  // as many of them as there is room for
   format::Superblock super_;  // the one being made
   std::uint64_t frozen_generation_ = 0;
@@ -53,7 +55,7 @@ class Checkpoint {
   MergeOptions merge_options_;
   std::unique_ptr<MapEditor> reverse_, free_;
   std::unique_ptr<SegmentLedger> ledger_;
-  std::unique_ptr<TreeView> next_;
+  std::shared_ptr<TreeView> next_;
   SegmentLedger::Changed changed_segments_;
   BlockAddr image_address_;
   std::uint64_t lost_nodes_ = 0;  // of the reverse map

@@ -28,58 +28,58 @@ DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source,
 }
 
 void DeltaEditor::enter_inode() {
-  inode_ = nullptr;
+  now_.inode = nullptr;
   for (; inode_at_ < frozen_.inodes().size(); ++inode_at_) {
     InodeDelta& next = *frozen_.inodes()[inode_at_];
     next.merged_known = false;
     if (next.freed && next.created) continue;  // the tree never knew it
-    inode_ = &next;
+    now_.inode = &next;
     break;
   }
-  if (!inode_) return;
-  block_change_ = 0;
-  freed_from_ = Key{inode_->ino, ItemKind::extent, 0};
-  if (inode_->freed) return;
-  block_at_ = 0;
-  extents_done_ = !inode_->file;
-  entries_.clear();
-  hashes_.clear();
-  entry_at_ = hash_at_ = 0;
-  if (inode_->directory) {
-    for (const auto& [cookie, entry] : inode_->directory->added) {
-      entries_.push_back({cookie, &entry});
-      hashes_.push_back({format::name_hash(entry.name, hash_key_), cookie, true});
+  if (!now_.inode) return;
+  now_.block_change = 0;
+  now_.freed_from = Key{now_.inode->ino, ItemKind::extent, 0};
+  if (now_.inode->freed) return;
+  now_.block_at = 0;
+  now_.extents_done = !now_.inode->file;
+  now_.entries.clear();
+  now_.hashes.clear();
+  now_.entry_at = now_.hash_at = 0;
+  if (now_.inode->directory) {
+    for (const auto& [cookie, entry] : now_.inode->directory->added) {
+      now_.entries.push_back({cookie, &entry});
+      now_.hashes.push_back({format::name_hash(entry.name, hash_key_), cookie, true});
     }
-    for (const auto& [cookie, name] : inode_->directory->removed) {
-      entries_.push_back({cookie, nullptr});
-      hashes_.push_back({format::name_hash(name, hash_key_), cookie, false});
+    for (const auto& [cookie, name] : now_.inode->directory->removed) {
+      now_.entries.push_back({cookie, nullptr});
+      now_.hashes.push_back({format::name_hash(name, hash_key_), cookie, false});
     }
-    std::sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a.cookie < b.cookie; });
-    std::sort(hashes_.begin(), hashes_.end());
+    std::sort(now_.entries.begin(), now_.entries.end(), [](const auto& a, const auto& b) { return a.cookie < b.cookie; });
+    std::sort(now_.hashes.begin(), now_.hashes.end());
   }
-  xattr_piece_ = symlink_piece_ = 0;
-  xattr_done_ = inode_->xattrs.empty();
-  xattr_loaded_ = false;
-  symlink_done_ = !inode_->symlink;
-  symlink_blob_.clear();
-  if (inode_->symlink) {
-    const auto bytes = std::as_bytes(std::span(inode_->symlink->data(), inode_->symlink->size()));
-    symlink_blob_.assign(bytes.begin(), bytes.end());
+  now_.xattr_piece = now_.symlink_piece = 0;
+  now_.xattr_done = now_.inode->xattrs.empty();
+  now_.xattr_loaded = false;
+  now_.symlink_done = !now_.inode->symlink;
+  now_.symlink_blob.clear();
+  if (now_.inode->symlink) {
+    const auto bytes = std::as_bytes(std::span(now_.inode->symlink->data(), now_.inode->symlink->size()));
+    now_.symlink_blob.assign(bytes.begin(), bytes.end());
   }
-  attributes_done_ = !inode_->has_attributes && !inode_->file;
+  now_.attributes_done = !now_.inode->has_attributes && !now_.inode->file;
 }
 
 std::optional<Key> DeltaEditor::inode_key() const {
-  const Ino ino = inode_->ino;
-  if (inode_->freed) return freed_from_;
-  if (!extents_done_)
-    if (auto block = next_change(*inode_->file, block_at_)) return Key{ino, ItemKind::extent, *block};
-  if (entry_at_ < entries_.size()) return Key{ino, ItemKind::dirent, entries_[entry_at_].cookie};
-  if (hash_at_ < hashes_.size()) return Key{ino, ItemKind::name_hash, hashes_[hash_at_].hash};
-  if (!xattr_done_) return Key{ino, ItemKind::xattr, xattr_piece_};
-  if (!symlink_done_) return Key{ino, ItemKind::symlink, symlink_piece_};
+  const Ino ino = now_.inode->ino;
+  if (now_.inode->freed) return now_.freed_from;
+  if (!now_.extents_done)
+    if (auto block = next_change(*now_.inode->file, now_.block_at)) return Key{ino, ItemKind::extent, *block};
+  if (now_.entry_at < now_.entries.size()) return Key{ino, ItemKind::dirent, now_.entries[now_.entry_at].cookie};
+  if (now_.hash_at < now_.hashes.size()) return Key{ino, ItemKind::name_hash, now_.hashes[now_.hash_at].hash};
+  if (!now_.xattr_done) return Key{ino, ItemKind::xattr, now_.xattr_piece};
+  if (!now_.symlink_done) return Key{ino, ItemKind::symlink, now_.symlink_piece};
   // Moved blocks change nothing in the attributes.
-  if (!attributes_done_ && (inode_->has_attributes || block_change_)) return Key{ino, ItemKind::attributes, 0};
+  if (!now_.attributes_done && (now_.inode->has_attributes || now_.block_change)) return Key{ino, ItemKind::attributes, 0};
   return std::nullopt;
 }
 
@@ -88,7 +88,7 @@ std::optional<Key> DeltaEditor::next_key() {
   if (orphan_at_ < orphans_.size()) {
     next = Key{format::kOrphanIno, ItemKind::orphan, orphans_[orphan_at_].first.v};
   } else {
-    while (inode_ && !(next = inode_key())) {
+    while (now_.inode && !(next = inode_key())) {
       ++inode_at_;
       enter_inode();
     }
@@ -101,7 +101,7 @@ Status DeltaEditor::edit(Items old_items, const Key& bound, ItemSink& out) {
   for (;;) {
     const auto key = next_key();
     if (!key || *key >= bound) break;
-    const bool whole_inode = orphan_at_ >= orphans_.size() && inode_ && inode_->freed;
+    const bool whole_inode = orphan_at_ >= orphans_.size() && now_.inode && now_.inode->freed;
     const Key group{key->ino, whole_inode ? ItemKind::extent : key->kind, 0};
     const Key group_end = whole_inode ? Key{key->ino, ItemKind::attributes, kNoLimit} : Key{key->ino, key->kind, kNoLimit};
     for (; at < old_items.size() && old_items[at].key < group; ++at)
@@ -115,7 +115,7 @@ Status DeltaEditor::edit(Items old_items, const Key& bound, ItemSink& out) {
         ++inode_at_;
         enter_inode();
       } else {
-        freed_from_ = bound;
+        now_.freed_from = bound;
       }
       continue;
     }
@@ -158,37 +158,37 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, ItemSink& 
   old_extents.reserve(old_items.size());
   for (const ItemRef& item : old_items)
     old_extents.emplace_back(item.key.offset, TRY(format::decode_extent(item.value)));
-  const ExtentMerge merge = merge_extents(old_extents, *inode_->file, block_at_, limit);
+  const ExtentMerge merge = merge_extents(old_extents, *now_.inode->file, now_.block_at, limit);
   for (const auto& [first, extent] : merge.replaced) {
-    block_change_ -= static_cast<std::int64_t>(extent.length);
+    now_.block_change -= static_cast<std::int64_t>(extent.length);
     TRY(release(extent));
   }
-  block_change_ += static_cast<std::int64_t>(merge.added + merge.added_unwritten);
+  now_.block_change += static_cast<std::int64_t>(merge.added + merge.added_unwritten);
   totals_.data_blocks += static_cast<std::int64_t>(merge.added);
   totals_.reserved_blocks += static_cast<std::int64_t>(merge.added_unwritten);
   format::Bytes value;
   for (const auto& [first, extent] : merge.extents) {
     value.clear();
     format::encode_extent(extent, value);
-    TRY(out.put(Key{inode_->ino, ItemKind::extent, first}, value));
+    TRY(out.put(Key{now_.inode->ino, ItemKind::extent, first}, value));
   }
-  block_at_ = limit;
-  extents_done_ = limit == kNoLimit;
+  now_.block_at = limit;
+  now_.extents_done = limit == kNoLimit;
   return {};
 }
 
 Status DeltaEditor::edit_entries(Items old_items, std::uint64_t last, ItemSink& out) {
   std::size_t at = 0;
   format::Bytes value;
-  for (; entry_at_ < entries_.size() && entries_[entry_at_].cookie <= last; ++entry_at_) {
-    const EntryEdit& edit = entries_[entry_at_];
+  for (; now_.entry_at < now_.entries.size() && now_.entries[now_.entry_at].cookie <= last; ++now_.entry_at) {
+    const EntryEdit& edit = now_.entries[now_.entry_at];
     for (; at < old_items.size() && old_items[at].key.offset < edit.cookie; ++at)
       TRY(out.put(old_items[at].key, old_items[at].value));
     if (at < old_items.size() && old_items[at].key.offset == edit.cookie) ++at;
     if (!edit.entry) continue;
     value.clear();
     format::encode_dirent({edit.entry->ino, edit.entry->type, edit.entry->name}, value);
-    TRY(out.put(Key{inode_->ino, ItemKind::dirent, edit.cookie}, value));
+    TRY(out.put(Key{now_.inode->ino, ItemKind::dirent, edit.cookie}, value));
   }
   for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
   return {};
@@ -197,54 +197,54 @@ Status DeltaEditor::edit_entries(Items old_items, std::uint64_t last, ItemSink& 
 Status DeltaEditor::edit_hashes(Items old_items, std::uint64_t last, ItemSink& out) {
   std::size_t at = 0;
   format::Bytes value;
-  while (hash_at_ < hashes_.size() && hashes_[hash_at_].hash <= last) {
-    const std::uint64_t hash = hashes_[hash_at_].hash;
+  while (now_.hash_at < now_.hashes.size() && now_.hashes[now_.hash_at].hash <= last) {
+    const std::uint64_t hash = now_.hashes[now_.hash_at].hash;
     for (; at < old_items.size() && old_items[at].key.offset < hash; ++at)
       TRY(out.put(old_items[at].key, old_items[at].value));
     std::vector<std::uint64_t> cookies;
     if (at < old_items.size() && old_items[at].key.offset == hash)
       cookies = TRY(format::decode_cookies(old_items[at++].value));
-    for (; hash_at_ < hashes_.size() && hashes_[hash_at_].hash == hash; ++hash_at_) {
-      std::erase(cookies, hashes_[hash_at_].cookie);
-      if (hashes_[hash_at_].add) cookies.push_back(hashes_[hash_at_].cookie);
+    for (; now_.hash_at < now_.hashes.size() && now_.hashes[now_.hash_at].hash == hash; ++now_.hash_at) {
+      std::erase(cookies, now_.hashes[now_.hash_at].cookie);
+      if (now_.hashes[now_.hash_at].add) cookies.push_back(now_.hashes[now_.hash_at].cookie);
     }
     if (cookies.empty()) continue;
     value.clear();
     format::encode_cookies(cookies, value);
-    TRY(out.put(Key{inode_->ino, ItemKind::name_hash, hash}, value));
+    TRY(out.put(Key{now_.inode->ino, ItemKind::name_hash, hash}, value));
   }
   for (; at < old_items.size(); ++at) TRY(out.put(old_items[at].key, old_items[at].value));
   return {};
 }
 
 Status DeltaEditor::load_xattr_blob() {
-  xattr_blob_.clear();
-  xattr_loaded_ = true;
+  now_.xattr_blob.clear();
+  now_.xattr_loaded = true;
   std::vector<format::Xattr> xattrs;
-  if (!inode_->created) {
-    const format::Bytes old = TRY(load_blob(old_, source_, inode_->ino, ItemKind::xattr));
+  if (!now_.inode->created) {
+    const format::Bytes old = TRY(load_blob(old_, source_, now_.inode->ino, ItemKind::xattr));
     if (!old.empty()) xattrs = TRY(format::decode_xattrs(old));
   }
   std::map<std::string, format::Bytes> merged;
   for (format::Xattr& x : xattrs) merged[x.name] = std::move(x.value);
-  for (const auto& [name, value] : inode_->xattrs)
+  for (const auto& [name, value] : now_.inode->xattrs)
     if (value) merged[name] = *value;
     else merged.erase(name);
   xattrs.clear();
   for (auto& [name, value] : merged) xattrs.push_back({name, std::move(value)});
-  if (!xattrs.empty()) format::encode_xattrs(xattrs, xattr_blob_);
+  if (!xattrs.empty()) format::encode_xattrs(xattrs, now_.xattr_blob);
   return {};
 }
 
 // All old pieces go, the new ones come: `last` may be between them.
 Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t last, ItemSink& out) {
-  if (kind == ItemKind::xattr && !xattr_loaded_) TRY(load_xattr_blob());
-  const format::Bytes& blob = kind == ItemKind::xattr ? xattr_blob_ : symlink_blob_;
-  std::uint64_t& piece = kind == ItemKind::xattr ? xattr_piece_ : symlink_piece_;
-  bool& done = kind == ItemKind::xattr ? xattr_done_ : symlink_done_;
+  if (kind == ItemKind::xattr && !now_.xattr_loaded) TRY(load_xattr_blob());
+  const format::Bytes& blob = kind == ItemKind::xattr ? now_.xattr_blob : now_.symlink_blob;
+  std::uint64_t& piece = kind == ItemKind::xattr ? now_.xattr_piece : now_.symlink_piece;
+  bool& done = kind == ItemKind::xattr ? now_.xattr_done : now_.symlink_done;
   for (; piece <= last && piece * kPiece < blob.size(); ++piece) {
     const auto part = std::span(blob).subspan(piece * kPiece, std::min(kPiece, blob.size() - piece * kPiece));
-    TRY(out.put(Key{inode_->ino, kind, piece}, part));
+    TRY(out.put(Key{now_.inode->ino, kind, piece}, part));
   }
   if (last == kNoLimit) done = true;
   else piece = last + 1;
@@ -258,19 +258,19 @@ Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
     attributes = TRY(format::decode_attributes(old_items[0].value));
     old_blocks = attributes.blocks;
   } else {
-    if (!inode_->has_attributes)
-      return Error(Errc::corrupt, fmt::format("inode {} has changes, but does not exist", inode_->ino));
+    if (!now_.inode->has_attributes)
+      return Error(Errc::corrupt, fmt::format("inode {} has changes, but does not exist", now_.inode->ino));
     ++totals_.inodes;
   }
-  if (inode_->has_attributes) attributes = inode_->attributes;
+  if (now_.inode->has_attributes) attributes = now_.inode->attributes;
   if (attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) totals_.protected_files = true;
-  attributes.blocks = static_cast<std::uint64_t>(static_cast<std::int64_t>(old_blocks) + block_change_);
-  inode_->merged_blocks = attributes.blocks;
-  inode_->merged_known = true;
+  attributes.blocks = static_cast<std::uint64_t>(static_cast<std::int64_t>(old_blocks) + now_.block_change);
+  now_.inode->merged_blocks = attributes.blocks;
+  now_.inode->merged_known = true;
   format::Bytes value;
   format::encode_attributes(attributes, value);
-  attributes_done_ = true;
-  return out.put(Key{inode_->ino, ItemKind::attributes, 0}, value);
+  now_.attributes_done = true;
+  return out.put(Key{now_.inode->ino, ItemKind::attributes, 0}, value);
 }
 
 Status DeltaEditor::release_item(const ItemRef& item) {
@@ -285,7 +285,7 @@ Status DeltaEditor::release(const format::Extent& extent) {
     return {};
   }
   if (!old_.segments.contains(extent.address, extent.length))
-    return Error(Errc::corrupt, fmt::format("inode {} has blocks {}+{}, which are in no segment; run fsck.varve", inode_->ino,
+    return Error(Errc::corrupt, fmt::format("inode {} has blocks {}+{}, which are in no segment; run fsck.varve", now_.inode->ino,
                                             extent.address, extent.length));
   totals_.data_blocks -= static_cast<std::int64_t>(extent.length);
   return released_(extent);

@@ -73,19 +73,22 @@ class DeltaEditor : public ItemEditor {
   std::size_t orphan_at_ = 0;
 
   std::size_t inode_at_ = 0;
-  InodeDelta* inode_ = nullptr;  // current
-  format::Key freed_from_;       // of a freed inode: how far its items are gone
-  std::uint64_t block_at_ = 0;   // extents below are done
-  bool extents_done_ = true;
-  std::vector<EntryEdit> entries_;
-  std::size_t entry_at_ = 0;
-  std::vector<HashEdit> hashes_;
-  std::size_t hash_at_ = 0;
-  std::uint64_t xattr_piece_ = 0, symlink_piece_ = 0;
-  bool xattr_done_ = true, symlink_done_ = true, attributes_done_ = true;
-  bool xattr_loaded_ = false;
-  format::Bytes xattr_blob_, symlink_blob_;
-  std::int64_t block_change_ = 0;  // exact, of the current inode
+  struct Current {  // the inode whose turn it is
+    InodeDelta* inode = nullptr;
+    format::Key freed_from;        // of a freed one: how far its items are gone
+    std::uint64_t block_at = 0;    // extents below are done
+    bool extents_done = true;
+    std::vector<EntryEdit> entries;
+    std::size_t entry_at = 0;
+    std::vector<HashEdit> hashes;
+    std::size_t hash_at = 0;
+    std::uint64_t xattr_piece = 0, symlink_piece = 0;
+    bool xattr_done = true, symlink_done = true, attributes_done = true;
+    bool xattr_loaded = false;
+    format::Bytes xattr_blob, symlink_blob;
+    std::int64_t block_change = 0;  // exact
+  };
+  Current now_;
 
   EditTotals totals_;
 };

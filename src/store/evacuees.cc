@@ -17,7 +17,7 @@ using format::TreeId;
 Status Evacuees::find() {
   const auto& geometry = store_.segments().geometry();
   for (SegmentId segment : segments_) {
-    const auto live = TRY(live_bits(source_, store_.view(), geometry, segment));
+    const auto live = TRY(live_bits(source_, store_.trees().own_view(), geometry, segment));
     for (std::uint32_t i = 0; i < geometry.blocks; ++i)
       if (live[i]) TRY(look_at(geometry.start_of(segment) + i));
   }
@@ -26,7 +26,7 @@ Status Evacuees::find() {
 }
 
 Status Evacuees::look_at(BlockAddr address) {
-  const MapRoot& owners = store_.view().reverse_map;
+  const MapRoot& owners = store_.trees().own_view().reverse_map;
   const NodePtr leaf = TRY(find_map_leaf(source_, owners, address.v));
   if (!leaf) return {};
   const auto entry = TRY(format::decode_reverse_entry(
@@ -51,7 +51,7 @@ Result<NodeHeader> Evacuees::read(BlockAddr address, TreeId tree) const {
 
 // What the tree says of the node that stands where this one says that it does.
 Result<NodeRef> Evacuees::reference_to(const NodeHeader& header) const {
-  const TreeView& view = store_.view();
+  const TreeView& view = store_.trees().own_view();
   if (header.tree == TreeId::inode_file) return find_node(source_, view.inode_file, header.first, header.level);
   return find_map_node(source_, header.tree == TreeId::free_map ? view.free_map : view.reverse_map, header.first.offset, header.level);
 }
@@ -65,7 +65,7 @@ void Evacuees::report_stuck() const {
   if (stuck_.empty()) return;
   const auto& [address, error] = *stuck_.begin();
   spdlog::error("{}: {} nodes cannot be moved; the first at block {}: {}", store_.device().name(), stuck_.size(), address, error.message());
-  store_.note_error(error.code(), address, {});
+  store_.faults().note(error.code(), address, {});
 }
 
 }  // namespace varve::store

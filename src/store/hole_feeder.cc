@@ -39,60 +39,60 @@ HoleFeederRules HoleFeeder::rules() const {
 
 void HoleFeeder::freeze() {
   // What is kept for the holes that stand ready must not be what cleaning lacks.
-  if (on_ && store_.admits_users_into_holes({})) store_.log_.give_up_begun_holes();
-  else store_.log_.give_up_holes();
+  if (on_ && store_.space().admits_users_into_holes({})) store_.log().heads().give_up_begun_holes();
+  else store_.log().heads().give_up_holes();
   std::erase_if(left_out_, [this](const auto& entry) {
-    return store_.segments_.info(entry.first).state != log::SegmentState::refilling;
+    return store_.segments().info(entry.first).state != log::SegmentState::refilling;
   });
 }
 
 bool HoleFeeder::give_up_stale() {
-  if (stale_blocks() < store_.super_.segment_blocks) return false;
-  const Gate::Closure closed(store_.gate_);
-  if (store_.waiting_payload() && !store_.has_room_without_holes()) return false;
-  store_.log_.give_up_holes();
+  if (stale_blocks() < store_.super().segment_blocks) return false;
+  const Gate::Closure closed(store_.gate());
+  if (store_.space().anything_waits() && !store_.space().has_room_without_holes()) return false;
+  store_.log().heads().give_up_holes();
   found_nothing_in_ = kNever;
   return true;
 }
 
 // Free, but not ready to be written, though not too small for that. It looks at all segments, so users are not kept out meanwhile.
 std::uint64_t HoleFeeder::stale_blocks() const {
-  const Gate::Pass pass(store_.gate_);
+  const Gate::Pass pass(store_.gate());
   std::uint64_t free = 0;
-  store_.segments_.for_each([&](SegmentId id, const log::SegmentInfo& segment) {
+  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& segment) {
     if (segment.state != log::SegmentState::refilling) return;
     const auto left_out = left_out_.find(id);
-    const std::uint64_t usable = store_.super_.segment_blocks - (left_out == left_out_.end() ? 0 : left_out->second);
+    const std::uint64_t usable = store_.super().segment_blocks - (left_out == left_out_.end() ? 0 : left_out->second);
     free += usable - std::min<std::uint64_t>(usable, segment.live());
   });
-  return free - std::min(free, store_.log_.holes().blocks());
+  return free - std::min(free, store_.log().heads().holes().blocks());
 }
 
 std::uint64_t HoleFeeder::wanted_blocks() const {
-  return std::min(kReady, std::max<std::uint64_t>(store_.capacity_blocks() / 64, 64));
+  return std::min(kReady, std::max<std::uint64_t>(store_.charge().capacity_blocks() / 64, 64));
 }
 
 // Open segments cannot be cleaned, and a checkpoint keeps room for the reverse maps of all of them.
 std::uint64_t HoleFeeder::most_segments() const {
-  return std::clamp<std::uint64_t>(store_.segments_.geometry().count / 8, 2, 256);
+  return std::clamp<std::uint64_t>(store_.segments().geometry().count / 8, 2, 256);
 }
 
 bool HoleFeeder::is_hungry() const {
-  if (!on_ || store_.read_only() || store_.segments_.clean() > below_) return false;
-  if (found_nothing_in_ == store_.settled().v) return false;
-  const Gate::Pass pass(store_.gate_);
-  const log::HolePool& holes = store_.log_.holes();
+  if (!on_ || store_.faults().read_only() || store_.segments().clean() > below_) return false;
+  if (found_nothing_in_ == store_.checkpoints().settled().v) return false;
+  const Gate::Pass pass(store_.gate());
+  const log::HolePool& holes = store_.log().heads().holes();
   return holes.blocks() < wanted_blocks() / 2 && holes.untouched() < most_segments() / 2 + 1;
 }
 
 bool HoleFeeder::feed() {
   const HoleFeederRules rules = this->rules();
-  const std::uint64_t count = store_.segments_.geometry().count;
-  const std::uint64_t settled = store_.settled().v;
+  const std::uint64_t count = store_.segments().geometry().count;
+  const std::uint64_t settled = store_.checkpoints().settled().v;
   bool fed = false, no_room = false;
   auto enough = [&] {
-    const Gate::Pass pass(store_.gate_);
-    return store_.log_.holes().blocks() >= wanted_blocks() || store_.log_.holes().untouched() >= most_segments();
+    const Gate::Pass pass(store_.gate());
+    return store_.log().heads().holes().blocks() >= wanted_blocks() || store_.log().heads().holes().untouched() >= most_segments();
   };
   for (std::uint64_t step = 0; step < count && !no_room && !enough(); ++step) {
     const SegmentId segment{(cursor_.v + step) % count};
@@ -106,13 +106,13 @@ bool HoleFeeder::feed() {
 }
 
 HoleFeeder::Fill HoleFeeder::holes_to_fill(SegmentId segment, std::uint32_t least_run) {
-  const log::SegmentTable& segments = store_.segments_;
-  const TreeView& view = store_.view();
+  const log::SegmentTable& segments = store_.segments();
+  const TreeView& view = store_.trees().own_view();
   const log::SegmentInfo info = segments.info(segment);
   const std::pair looks{info.touched, info.live()};
   if (!segments.has_holes(info, view.generation)) return {};
   if (const auto at = unmapped_.find(segment); at != unmapped_.end() && at->second == looks) return {};
-  BlockingSource source(store_.nodes_, store_.device_);
+  BlockingSource source(store_.trees().cache(), store_.device());
   auto holes = holes_of(source, view, segments.geometry(), segment);
   if (!holes.ok()) return {};  // an operation that needs that map will say so
   Fill fill;
@@ -129,13 +129,13 @@ HoleFeeder::Fill HoleFeeder::holes_to_fill(SegmentId segment, std::uint32_t leas
 bool HoleFeeder::feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room) {
   const Fill fill = holes_to_fill(segment, least_run);
   if (fill.holes.empty()) return false;
-  const Gate::Closure closed(store_.gate_);
-  if (!on_ || !store_.admits_users_into_holes({.scattered = 1})) {
+  const Gate::Closure closed(store_.gate());
+  if (!on_ || !store_.space().admits_users_into_holes({.scattered = 1})) {
     no_room = true;
     return false;
   }
-  if (!store_.segments_.open_holes(segment, store_.view().generation)) return false;
-  store_.log_.add_holes(segment, fill.holes);
+  if (!store_.segments().open_holes(segment, store_.trees().own_view().generation)) return false;
+  store_.log().heads().add_holes(segment, fill.holes);
   left_out_.insert_or_assign(segment, fill.left_out);
   return true;
 }

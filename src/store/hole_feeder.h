@@ -16,10 +16,12 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "format/chunk.h"
+#include "log/gate.h"
 
 namespace varve::store {
 
 class Store;
+using log::the_gate;
 
 struct HoleFeederRules {
   std::uint32_t least_run = 4;     // blocks; smaller holes are skipped until the next round through the device
@@ -39,23 +41,22 @@ class HoleFeeder {
   void begin(const void* owner, const HoleFeederRules& rules);
   void end(const void* owner);
 
-  // Inside the gate.
   std::uint32_t most_piece() const { return most_piece_.load(std::memory_order_relaxed); }
 
   // Are there so few holes ready that feed() should be called?
-  bool is_hungry() const;
+  bool is_hungry() const EXCLUDES(the_gate);
   // Opens segments until enough holes are ready for the heads. Returns whether there are more than before. When it finds
   // none it is not hungry again before the next checkpoint has settled: only that makes new ones.
-  bool feed();
+  bool feed() EXCLUDES(the_gate);
   // Where feed() goes on: strategies that make room there look ahead of it. For the thread of feed().
   SegmentId cursor() const { return cursor_; }
   // With the gate closed and all payload sealed, before the next generation: what is written to one segment belongs to one
   // checkpoint, which has reckoned with its part of the reverse map (headroom.h).
-  void freeze();
+  void freeze() REQUIRES(the_gate);
   // Closes all segments with holes that stand ready if a segment's worth of blocks has died in them since they were opened,
   // which neither heads nor the cleaner can have before. Unless somebody may have been let in because of these holes.
   // Returns whether it did. Not inside the gate.
-  bool give_up_stale();
+  bool give_up_stale() EXCLUDES(the_gate);
 
  private:
   std::uint64_t stale_blocks() const;

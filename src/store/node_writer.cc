@@ -20,7 +20,7 @@ NodeWriter::NodeWriter(io::BlockDevice& device, log::SegmentTable& segments, Nod
 
 Result<BlockAddr> NodeWriter::allocate() {
   if (!head_.blocks) {
-    auto id = segments_.take_promised(format::kGroupNodes);
+    auto id = segments_.take(format::kGroupNodes, 0, log::SegmentTable::From::promised);
     if (!id) return Error(Errc::no_space, "no clean segment left for a checkpoint's nodes");
     head_ = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }

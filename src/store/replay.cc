@@ -20,7 +20,7 @@ Status Replay::apply_record(const format::Record& record) {
 }
 
 void Replay::count() {
-  BlockingSource source(store_.nodes(), store_.device());
+  BlockingSource source(store_.trees().cache(), store_.device());
   for (const auto& [ino, delta] : inodes_) {
     if (count(*delta, source).ok() || !delta->file || delta->freed) continue;
     // Never too few: as if none of them replaced what the tree has, which cannot be read.
@@ -33,17 +33,17 @@ void Replay::count() {
 }
 
 Status Replay::drop_lost_inodes() {
-  BlockingSource source(store_.nodes(), store_.device());
+  BlockingSource source(store_.trees().cache(), store_.device());
   for (const auto& [ino, delta] : inodes_) {
     if (delta->has_attributes || delta->freed) continue;
     const format::Key key{ino, format::ItemKind::attributes, 0};
-    if (!TRY(find_item(source, store_.view().inode_file, key))) TRY(on(format::FreeInode{ino}));
+    if (!TRY(find_item(source, store_.trees().own_view().inode_file, key))) TRY(on(format::FreeInode{ino}));
   }
   return {};
 }
 
 Status Replay::count(InodeDelta& delta, NodeSource& source) {
-  const TreeView& view = store_.view();
+  const TreeView& view = store_.trees().own_view();
   const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0}));
   const std::uint64_t before = item ? TRY(format::decode_attributes(item->value)).blocks : 0;
   std::uint64_t now = delta.freed ? 0 : before;

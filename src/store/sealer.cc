@@ -1,8 +1,8 @@
 #include "store/sealer.h"
 
 #include <algorithm>
-#include <cassert>
 
+#include "base/invariant.h"
 #include "store/hole_feeder.h"
 
 namespace varve::store {
@@ -22,9 +22,10 @@ BlockEntry& entry_of(const PendingBlock& block) { return *block.owner->file->blo
 
 void Sealer::collect() {
   groups_.resize(format::kMaxGroups);
-  for (PendingPtr& block : store_.unsealed_payload_)
+  auto& payload = unsealed().payload();
+  for (PendingPtr& block : payload)
     if (block->owner) groups_[block->group].push_back(std::move(block));
-  store_.unsealed_payload_.clear();
+  payload.clear();
   for (Payload& blocks : groups_)
     std::sort(blocks.begin(), blocks.end(), [](const PendingPtr& a, const PendingPtr& b) {
       return std::pair(a->owner->ino, a->block) < std::pair(b->owner->ino, b->block);
@@ -36,7 +37,7 @@ void Sealer::settle_address(PendingBlock& block, BlockAddr address) {
   const std::uint8_t estimate = entry.place.estimate();
   entry.place = BlockPlace::at(address);
   entry.place.set_estimate(estimate);
-  store_.segments_.add_live(address, 1, entry.clock);
+  store_.segments().add_live(address, 1, entry.clock);
 }
 
 // What comes first of `blocks` and stands in one piece in its file.
@@ -50,15 +51,15 @@ std::size_t Sealer::piece_of(std::span<const PendingPtr> blocks) {
 format::Run Sealer::allocate(unsigned group, std::span<const PendingPtr> blocks) {
   auto wanted = static_cast<std::uint32_t>(blocks.size());
   const std::uint32_t most = store_.hole_feeder().most_piece();
-  if (store_.log_.holes().blocks() && most < wanted) {
+  if (store_.log().heads().holes().blocks() && most < wanted) {
     const auto piece = static_cast<std::uint32_t>(piece_of(blocks));
-    if (piece > most && store_.has_room_without_holes()) {
-      if (const format::Run run = store_.log_.allocate(store_.head_for(group), piece); run.blocks) return run;
+    if (piece > most && store_.space().has_room_without_holes()) {
+      if (const format::Run run = store_.log().heads().allocate(store_.space().head_for(group), piece); run.blocks) return run;
     }
     wanted = piece;
   }
-  if (const format::Run run = store_.allocate_in_hole(wanted); run.blocks) return run;
-  return store_.log_.allocate(store_.head_for(group), static_cast<std::uint32_t>(blocks.size()));
+  if (const format::Run run = store_.space().allocate_in_hole(wanted); run.blocks) return run;
+  return store_.log().heads().allocate(store_.space().head_for(group), static_cast<std::uint32_t>(blocks.size()));
 }
 
 bool Sealer::place_group(unsigned group, Payload& blocks) {
@@ -69,7 +70,7 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
       return false;
     }
     payload_.assign(blocks.begin() + static_cast<std::ptrdiff_t>(at), blocks.begin() + static_cast<std::ptrdiff_t>(at + run.blocks));
-    store_.log_.write_payload(run, payload_, reactor_);
+    store_.log().write_payload(run, payload_, reactor_);
     for (std::uint32_t i = 0; i < run.blocks; ++i) {
       settle_address(*blocks[at + i], run.start + i);
       placed_.push_back(blocks[at + i]);
@@ -81,7 +82,7 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
 }
 
 void Sealer::write_to_heads(bool commit) {
-  const std::size_t inline_max = store_.segments_.geometry().blocks / 4;
+  const std::size_t inline_max = store_.segments().geometry().blocks / 4;
   const std::size_t least = commit ? kHeadBlocks : kHeadBlocksUnhurried;
   for (unsigned group = 0; group < groups_.size(); ++group) {
     Payload& blocks = groups_[group];
@@ -173,7 +174,7 @@ void Sealer::encode_inode(InodeDelta& delta) {
 }
 
 void Sealer::clear_marks() {
-  for (InodeDelta* delta : store_.unsealed_) {
+  for (InodeDelta* delta : unsealed().deltas()) {
     delta->in_unsealed = false;
     delta->unsealed_attributes = delta->unsealed_freed = delta->unsealed_orphan = delta->unsealed_symlink = false;
     delta->unsealed_xattrs.clear();
@@ -184,28 +185,26 @@ void Sealer::clear_marks() {
     }
     if (delta->file) delta->file->unsealed_cleared.clear();
   }
-  store_.unsealed_.clear();
-  store_.reserved_records_ = 0;
-  store_.unsealed_payload_bytes_ = 0;
-  store_.unsealed_since_ns_ = 0;
+  unsealed().clear();
 }
 
 Status Sealer::write_chunk(Lsn& lsn, bool commit) {
-  for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
+  for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
   // Cleared ranges come before maps of the same file: encode_inode has put them.
   encode_maps(placed_, records_, true);
   measured_ = records_;
   encode_maps(inline_, measured_, false);
-  assert(measured_.size() <= store_.reserved_records_);  // what each operation said when it was let in
+  INVARIANT(measured_.size() <= unsealed().reserved_records());  // what each operation said when it was let in
+  if (store_.faults().read_only()) return store_.faults().refusal();  // an invariant was found broken
   const auto header_blocks = format::chunk_header_blocks(measured_.size());
   const log::ChunkPlace place =
-      TRY(store_.log_.place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size())));
+      TRY(store_.log().place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size())));
   for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
   encode_maps(inline_, records_, true);
   payload_.assign(inline_.begin(), inline_.end());
-  lsn = store_.log_.write_chunk(place, records_, payload_,
-                                {store_.log_clock(), store_.next_ino_.load(), store_.settled()},
-                                {commit, store_.unsealed_since_ns_.load()}, reactor_);
+  lsn = store_.log().write_chunk(place, records_, payload_,
+                                {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()},
+                                {commit, unsealed().since_ns()}, reactor_);
   return {};
 }
 
@@ -220,12 +219,12 @@ void Sealer::forget() {
 
 Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   reactor_ = reactor;
-  Lsn lsn = store_.log_.position().lsn;
-  if (store_.unsealed_.empty()) {
-    store_.reserved_records_ = 0;  // of operations that were let in and then had to wait for something else
+  Lsn lsn = store_.log().position().lsn;
+  if (unsealed().deltas().empty()) {
+    unsealed().forget_reservations();  // of operations that were let in and then had to wait for something else
     return lsn;
   }
-  store_.log_.clock_hint = store_.log_clock();
+  store_.log().heads().set_clock(store_.log_clock().now());
   collect();
   write_to_heads(commit);
   const Status written = write_chunk(lsn, commit);

@@ -14,22 +14,23 @@ class Sealer {
   explicit Sealer(Store& store) : store_(store) {}
   // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
   // `reactor`: of the calling thread, or null.
-  Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept;
+  Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept REQUIRES(the_gate);
 
  private:
   using Payload = std::vector<PendingPtr>;
 
-  void collect();
-  void write_to_heads(bool commit);
+  Unsealed& unsealed() { return store_.staging().unsealed(); }
+  void collect() REQUIRES(the_gate);
+  void write_to_heads(bool commit) REQUIRES(the_gate);
   static std::size_t piece_of(std::span<const PendingPtr> blocks);
-  format::Run allocate(unsigned group, std::span<const PendingPtr> blocks);
-  bool place_group(unsigned group, Payload& blocks);
+  format::Run allocate(unsigned group, std::span<const PendingPtr> blocks) REQUIRES(the_gate);
+  bool place_group(unsigned group, Payload& blocks) REQUIRES(the_gate);
   void settle_address(PendingBlock& block, BlockAddr address);
-  Status write_chunk(Lsn& lsn, bool commit);
+  Status write_chunk(Lsn& lsn, bool commit) REQUIRES(the_gate);
   void encode_inode(InodeDelta& delta);
   void encode_moves(InodeDelta& delta);
   void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses);
-  void clear_marks();
+  void clear_marks() REQUIRES(the_gate);
   void forget();
 
   Store& store_;

@@ -1,8 +1,6 @@
-// Staging: how operations put their changes into the active delta (store.h).
-#include <algorithm>
-#include <cassert>
+#include "store/staging.h"
 
-#include "store/store.h"
+#include <algorithm>
 
 namespace varve::store {
 
@@ -32,50 +30,40 @@ std::uint64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64
 
 }  // namespace
 
-bool Store::reserve_records(std::size_t bytes) {
-  assert(bytes <= format::kMaxChunkRecordBytes);  // or no seal would help
-  const std::size_t before = reserved_records_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes <= format::kMaxChunkRecordBytes) return true;
-  reserved_records_.fetch_sub(bytes, std::memory_order_relaxed);
-  return false;
-}
-
-InodeDelta& Store::active_delta(Inode& inode, bool created) {
-  if (inode.active && inode.active->generation != active_->generation()) {
+InodeDelta& Staging::delta_of(Inode& inode, bool created) {
+  if (inode.active && inode.active->generation != changes_.active().generation()) {
     inode.frozen = inode.active;  // frozen since; an older one has been merged and detached before
     inode.active = nullptr;
   }
   if (!inode.active) {
-    inode.active = &active_->add(inode.ino);
+    inode.active = &changes_.active().add(inode.ino);
     inode.active->inode = &inode;
-    active_->count(1, kInodeBytes);
-    active_->burden(created ? 0 : 1, kInodeItemBytes);  // new ones are all at the end
+    changes_.active().count(1, kInodeBytes);
+    changes_.active().burden(created ? 0 : 1, kInodeItemBytes);  // new ones are all at the end
   }
   return *inode.active;
 }
 
-InodeDelta& Store::stage(Inode& inode, bool created) noexcept {
-  InodeDelta& delta = active_delta(inode, created);
+InodeDelta& Staging::stage(Inode& inode, bool created) noexcept {
+  InodeDelta& delta = delta_of(inode, created);
   if (delta.in_unsealed) return delta;
   delta.in_unsealed = true;
-  const Lock lock(unsealed_mutex_);
-  unsealed_.push_back(&delta);
-  if (!unsealed_since_ns_) unsealed_since_ns_ = std::max<std::uint64_t>(1, options_.clock->monotonic_ns());
+  unsealed_.add(delta, clock_.monotonic_ns());
   return delta;
 }
 
-InodePtr Store::create_inode() noexcept {
+InodePtr Staging::create_inode() noexcept {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   WriteLock lock(inode->mutex);
   inode->loaded = true;
   inode->missing = false;  // as a request found it that came too early (a handle can name any number)
   inode->attributes = {};
   stage(*inode, true).created = true;
-  active_->inode_change.fetch_add(1, std::memory_order_relaxed);
+  changes_.active().inode_change.fetch_add(1, std::memory_order_relaxed);
   return inode;
 }
 
-void Store::stage_attributes(Inode& inode) noexcept {
+void Staging::set_attributes(Inode& inode) noexcept {
   InodeDelta& delta = stage(inode);
   delta.attributes = inode.attributes;
   delta.has_attributes = true;
@@ -83,7 +71,7 @@ void Store::stage_attributes(Inode& inode) noexcept {
 }
 
 // Content that a delta held is not wanted any more.
-void Store::drop_place(const BlockPlace& place) {
+void Staging::drop_place(const BlockPlace& place) {
   if (!place.is_pending()) {
     segments_.sub_live(place.address(), 1);
     return;
@@ -91,7 +79,7 @@ void Store::drop_place(const BlockPlace& place) {
   place.pending_block()->owner = nullptr;  // the sealer skips it; its list keeps it alive until then
 }
 
-void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept {
+void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   inode.change_content();
@@ -118,17 +106,15 @@ void Store::stage_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   }
   delta.blocks_change += fresh;
   delta.uncertain_blocks += uncertain;
-  active_->uncertain.fetch_add(uncertain, std::memory_order_relaxed);
-  active_->data_change.fetch_add(fresh, std::memory_order_relaxed);
-  active_->assumed.fetch_add(assumed, std::memory_order_relaxed);
-  active_->count(blocks.size(), blocks.size() * kBlockBytes);
-  active_->burden(places, blocks.size() * kItemBytes + places * kItemBytes);
-  unsealed_payload_bytes_.fetch_add(blocks.size() << kBlockShift, std::memory_order_relaxed);
-  const Lock lock(unsealed_mutex_);
-  for (StageBlock& staged : blocks) unsealed_payload_.push_back(std::move(staged.data));
+  changes_.active().uncertain.fetch_add(uncertain, std::memory_order_relaxed);
+  changes_.active().data_change.fetch_add(fresh, std::memory_order_relaxed);
+  changes_.active().assumed.fetch_add(assumed, std::memory_order_relaxed);
+  changes_.active().count(blocks.size(), blocks.size() * kBlockBytes);
+  changes_.active().burden(places, blocks.size() * kItemBytes + places * kItemBytes);
+  unsealed_.add_payload(blocks);
 }
 
-void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept {
+void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   inode.change_content();
@@ -137,28 +123,28 @@ void Store::stage_clear(Inode& inode, std::uint64_t from, std::uint64_t to, Clea
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});
   delta.blocks_change += owned_change;
-  active_->data_change.fetch_add(owned_change, std::memory_order_relaxed);
-  active_->count(1, kOtherBytes);
-  active_->burden(2, 4 * kItemBytes);
+  changes_.active().data_change.fetch_add(owned_change, std::memory_order_relaxed);
+  changes_.active().count(1, kOtherBytes);
+  changes_.active().burden(2, 4 * kItemBytes);
 }
 
 // All `owned` blocks of it are given back.
-void Store::uncharge(const Inode& inode, std::uint64_t owned) {
-  const std::uint64_t certain = certain_loss(inode, *view_, owned);
-  active_->data_change.fetch_sub(static_cast<std::int64_t>(certain), std::memory_order_relaxed);
-  active_->uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
+void Staging::uncharge(const Inode& inode, std::uint64_t owned) {
+  const std::uint64_t certain = certain_loss(inode, trees_.view(), owned);
+  changes_.active().data_change.fetch_sub(static_cast<std::int64_t>(certain), std::memory_order_relaxed);
+  changes_.active().uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
 }
 
-void Store::stage_emptying(Inode& inode) noexcept {
-  const std::uint64_t owned = block_count(inode, *view_);
-  stage_clear(inode, 0, format::kMaxFileBlocks, Cleared::hole, 0);
+void Staging::empty(Inode& inode) noexcept {
+  const std::uint64_t owned = block_count(inode, trees_.view());
+  clear(inode, 0, format::kMaxFileBlocks, Cleared::hole, 0);
   uncharge(inode, owned);
   inode.active->emptied = true;
   inode.active->blocks_change = 0;
   inode.active->uncertain_blocks = 0;
 }
 
-void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
+void Staging::move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
                        std::uint32_t clock, std::uint8_t estimate) noexcept {
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
@@ -171,11 +157,11 @@ void Store::stage_move(Inode& inode, std::uint64_t block, BlockAddr from, BlockA
   entry.crc = crc;
   entry.clock = clock;
   delta.unsealed_moved.push_back(block);
-  active_->count(1, kBlockBytes);
-  active_->burden(places_of_block(file.blocks, block), 2 * kItemBytes);
+  changes_.active().count(1, kBlockBytes);
+  changes_.active().burden(places_of_block(file.blocks, block), 2 * kItemBytes);
 }
 
-std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept {
+std::uint64_t Staging::add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept {
   InodeDelta& delta = stage(directory);
   const std::uint64_t cookie = directory.attributes.next_cookie++;
   ++directory.attributes.entries;
@@ -183,49 +169,49 @@ std::uint64_t Store::stage_add_entry(Inode& directory, std::string_view name, In
   const std::uint64_t places = entries.added.empty() ? 2 : 1;  // new entries are all at the end, hashes are not
   entries.add(cookie, AddedEntry{ino, type, std::string(name)});
   entries.unsealed_added.insert(cookie);
-  active_->count(2, kEntryBytes + name.size());
-  active_->burden(places, name.size() + 4 * kItemBytes);
+  changes_.active().count(2, kEntryBytes + name.size());
+  changes_.active().burden(places, name.size() + 4 * kItemBytes);
   return cookie;
 }
 
-void Store::stage_remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept {
+void Staging::remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept {
   InodeDelta& delta = stage(directory);
   --directory.attributes.entries;
   delta.directory_delta().remove(cookie, name, false);
-  active_->count(2, kEntryBytes + name.size());
-  active_->burden(2, kItemBytes);
+  changes_.active().count(2, kEntryBytes + name.size());
+  changes_.active().burden(2, kItemBytes);
 }
 
-void Store::stage_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value,
+void Staging::set_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value,
                         std::uint64_t set_bytes) noexcept {
   InodeDelta& delta = stage(inode);
   const std::uint64_t bytes = kOtherBytes + name.size() + (value ? value->size() : 0);
-  active_->count(1, bytes);
-  active_->burden(2, delta.xattrs.empty() ? set_bytes + kPieceBytes : bytes);  // the set is written anew
-  active_->blob_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  changes_.active().count(1, bytes);
+  changes_.active().burden(2, delta.xattrs.empty() ? set_bytes + kPieceBytes : bytes);  // the set is written anew
+  changes_.active().blob_bytes.fetch_add(bytes, std::memory_order_relaxed);
   inode.no_xattrs.store(false, std::memory_order_relaxed);
   delta.xattrs[std::string(name)] = std::move(value);
   delta.unsealed_xattrs.insert(std::string(name));
 }
 
-void Store::stage_symlink(Inode& inode, std::string_view target) noexcept {
+void Staging::set_symlink(Inode& inode, std::string_view target) noexcept {
   InodeDelta& delta = stage(inode);
   delta.symlink = std::string(target);
   delta.unsealed_symlink = true;
-  active_->count(1, kOtherBytes + target.size());
-  active_->burden(0, kPieceBytes + target.size());  // beside its inode, which is new
-  active_->blob_bytes.fetch_add(target.size(), std::memory_order_relaxed);
+  changes_.active().count(1, kOtherBytes + target.size());
+  changes_.active().burden(0, kPieceBytes + target.size());  // beside its inode, which is new
+  changes_.active().blob_bytes.fetch_add(target.size(), std::memory_order_relaxed);
 }
 
-void Store::stage_orphan(Inode& inode, bool set) noexcept {
+void Staging::set_orphan(Inode& inode, bool set) noexcept {
   InodeDelta& delta = stage(inode);
   delta.orphan = set;
   delta.unsealed_orphan = true;
-  active_->burden(1, kItemBytes);
+  changes_.active().burden(1, kItemBytes);
 }
 
-void Store::stage_free(Inode& inode) noexcept {
-  const std::uint64_t owned = block_count(inode, *view_);
+void Staging::free_inode(Inode& inode) noexcept {
+  const std::uint64_t owned = block_count(inode, trees_.view());
   InodeDelta& delta = stage(inode);
   if (delta.file) {
     delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) { drop_place(entry.place); });
@@ -241,9 +227,9 @@ void Store::stage_free(Inode& inode) noexcept {
   delta.freed = true;
   delta.unsealed_freed = true;
   delta.blocks_change = 0;
-  active_->burden(3, 0);  // both ends of what it had, and its orphan entry
+  changes_.active().burden(3, 0);  // both ends of what it had, and its orphan entry
   uncharge(inode, owned);
-  active_->inode_change.fetch_sub(1, std::memory_order_relaxed);
+  changes_.active().inode_change.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace varve::store

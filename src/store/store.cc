@@ -5,13 +5,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "format/record.h"
-#include "io/first_exception.h"
-#include "store/checkpoint.h"
+#include "store/hole_feeder.h"
 #include "store/replay.h"
 #include "store/sealer.h"
 #include "store/superblocks.h"
-#include "store/hole_feeder.h"
 
 namespace varve::store {
 
@@ -24,41 +21,34 @@ constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512
 }  // namespace
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
-    : io_(device, options.background),
-      device_(io_.device()),
-      options_(options),
-      super_(super),
-      written_super_(super),
+    : options_(options),
+      io_(device, options.background),
+      superblocks_(io_.device(), super),
+      faults_(io_.device(), *options.clock, super, options.read_only),
+      log_clock_(super.clock, super.clock_unit),
       segments_({super.first_segment, super.segment_blocks, super.segments}),
       log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16),
-      nodes_(super.identity, node_cache_bytes(options.memory_bytes)),
-      inodes_(inode_count(options.memory_bytes)) {
-  read_only_ = options.read_only;
-  clock_ = super.clock;
-  next_ino_ = super.next_ino;
-  settled_ = super.serial.v;
-  node_head_ = super.node_head.rest;
-  group_centres_ = super.group_centres;
-  log_.clock_hint = super.clock;
-  first_error_ = super.first_error;
-  last_error_ = super.last_error;
-  scrub_mark_ = super.scrub;
-  super_at_mount_ = super.lifetime;
-  auto view = std::make_unique<TreeView>();
-  view->serial = super.serial;
-  view->segments = segments_.geometry();
-  view->inode_file = {super.inode_file, super.inode_file_level};
-  view->reverse_map = {super.reverse_map, format::TreeId::reverse_map, format::reverse_map_shape(super.device_blocks)};
-  view->free_map = {super.free_map, format::TreeId::free_map, format::free_map_shape(super.segments, super.segment_blocks)};
-  view->live_blocks = super.live_blocks;
-  view->data_blocks = super.data_blocks;
-  view->reserved_blocks = super.reserved_blocks;
-  view->inodes = super.inodes;
-  view_ = std::move(view);
-  active_ = std::make_unique<Delta>(segments_.generation());
-  hole_feeder_ = std::make_unique<HoleFeeder>(*this);
-  sealer_ = std::make_unique<Sealer>(*this);
-  choose_reserve();
+      trees_(super, segments_.geometry(), node_cache_bytes(options.memory_bytes)),
+      inodes_(inode_count(options.memory_bytes)),
+      changes_(gate_, segments_.generation()),
+      staging_(changes_, trees_, segments_, inodes_, *options.clock, super.next_ino),
+      charge_(super, trees_, changes_, staging_),
+      space_({this->super(), segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes}),
+      discards_(io_, segments_, waiters_, options.discard),
+      hole_feeder_(std::make_unique<HoleFeeder>(*this)),
+      sealer_(std::make_unique<Sealer>(*this)),
+      checkpoints_(*this) {
+  {
+    const Gate::Closure closed(gate_);
+    log_.heads().set_clock(super.clock);
+  }
+  log_.on_epoch_wanted([this] { checkpoints_.ask_for_epoch(); });
+  log_.durability().on_failure([this](const Error& error) { faults_.go_read_only(error); });
+  faults_.on_read_only([this](const Error& why) {
+    log_.durability().fail(why);
+    log_.give_up();
+    waiters_.end();
+  });
 }
 
 Store::~Store() = default;
@@ -80,10 +70,12 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
 }
 
 Status Store::load_segments() {
-  BlockingSource source(nodes_, device_, false);
-  const std::size_t record_bytes = view_->free_map.shape.record_bytes;
-  TRY(scan_map(source, view_->free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
-    for (std::uint64_t i = 0; i < view_->free_map.shape.per_leaf() && first + i < super_.segments; ++i) {
+  const format::Superblock& super = this->super();
+  BlockingSource source(trees_.cache(), device(), false);
+  const MapRoot& free_map = trees_.own_view().free_map;
+  const std::size_t record_bytes = free_map.shape.record_bytes;
+  TRY(scan_map(source, free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+    for (std::uint64_t i = 0; i < free_map.shape.per_leaf() && first + i < super.segments; ++i) {
       const auto record = TRY(format::decode_segment_record(records.subspan(i * record_bytes, record_bytes)));
       segments_.load(SegmentId{first + i}, record);
     }
@@ -93,247 +85,107 @@ Status Store::load_segments() {
   auto open_run = [&](const format::Run& run, std::uint8_t group) {
     if (run.blocks) segments_.set_open(geometry.segment_of(run.start), group);
   };
-  if (super_.clean) {
-    open_run(super_.chain, format::kGroupChain);
-    open_run(super_.next_run, format::kGroupChain);
-    open_run(super_.node_head.rest, format::kGroupNodes);
+  if (super.clean) {
+    open_run(super.chain, format::kGroupChain);
+    open_run(super.next_run, format::kGroupChain);
+    open_run(super.node_head.rest, format::kGroupNodes);
+    const Gate::Closure closed(gate_);
     for (unsigned g = 0; g < format::kMaxGroups; ++g) {
-      open_run(super_.heads[g].rest, static_cast<std::uint8_t>(g));
-      log_.set_head(g, super_.heads[g].rest);
+      open_run(super.heads[g].rest, static_cast<std::uint8_t>(g));
+      log_.heads().set(g, super.heads[g].rest);
     }
   } else {
-    for (const format::Run& run : {super_.chain, super_.next_run})
+    for (const format::Run& run : {super.chain, super.next_run})
       if (run.blocks) segments_.occupy(geometry.segment_of(run.start));
-    node_head_ = {};
+    checkpoints_.set_node_head({});
   }
   return {};
 }
 
 Status Store::start(bool copies_equal) {
-  if (!options_.read_only && std::max({super_.serial.v, super_.lsn.v, super_.clock}) > format::kMostCount)
+  const format::Superblock& super = this->super();
+  if (!options_.read_only && std::max({super.serial.v, super.lsn.v, super.clock}) > format::kMostCount)
     return Error(Errc::out_of_range, fmt::format("{}: its counters are used up (checkpoint {}, chunk {}, log clock {}): mount it "
                                                  "with -o ro and copy what it holds to a new filesystem",
-                                                 device_.name(), super_.serial, super_.lsn, super_.clock));
+                                                 device().name(), super.serial, super.lsn, super.clock));
   // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26), but only
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {
     if (options_.read_only || copies_equal) return {};
-    return write_superblocks(written_super());
+    return write_superblocks(superblocks_.written());
   };
-  if (super_.clean || options_.no_recovery) {
-    TRY(make_equal());
-    segments_.finish_loading();
-    log_.start({super_.chain, super_.next_run, super_.lsn, super_.chain_crc}, options_.random->next(), false);
-  } else {
-    Replay replay(*this, *active_);
-    const log::Recovered recovered =
-        TRY(log::recover_chain(device_, super_, [&](const format::Chunk& chunk) { return replay.apply(chunk); },
-                               {.accept_damage = options_.accept_log_damage}));
-    if (options_.drop_lost_inodes) TRY(replay.drop_lost_inodes());
-    TRY(make_equal());
-    if (options_.read_only) replay.count();
-    segments_.finish_loading();
-    replayed_chunks_ = recovered.chunks;
-    clock_ = log_.clock_hint = recovered.clock;
-    next_ino_ = std::max(next_ino_.load(), recovered.next_ino);
-    log::ChainPosition position{{}, {}, recovered.position.lsn, recovered.position.crc};
-    if (!options_.read_only) {
-      // The run after it is found when the first chunk is placed: the checkpoint to come has first claim to segments.
-      const auto id = segments_.take(format::kGroupChain);
-      if (!id) return Error(Errc::no_space, "no clean segment left to recover into");
-      position.rest = {segments_.geometry().start_of(*id), super_.segment_blocks};
-    }
-    log_.start(position, options_.random->next(), true);
-  }
-  log_.on_epoch_wanted([this] {
-    epoch_due_ = true;
-    if (epoch_due_call_) epoch_due_call_();
-  });
-  log_.durability().on_failure([this](const Error& error) { go_read_only(error); });
-  if (options_.read_only || super_.clean) return {};
-  spdlog::info("{}: recovered {} chunks of the log", device_.name(), replayed_chunks_);
-  {
-    const Lock lock(written_super_mutex_);
-    ++written_super_.lifetime.recoveries;
-  }
-  return checkpoint({});
+  if (!super.clean && !options_.no_recovery) return recover(make_equal);
+  TRY(make_equal());
+  segments_.finish_loading();
+  const Gate::Closure closed(gate_);
+  log_.start({super.chain, super.next_run, super.lsn, super.chain_crc}, options_.random->next(), false);
+  return {};
 }
 
-// --- sealing --------------------------------------------------------------------------------------------------------
+Status Store::recover(const std::function<Status()>& make_equal) {
+  Replay replay(*this, changes_.first());
+  const log::Recovered recovered =
+      TRY(log::recover_chain(device(), super(), [&](const format::Chunk& chunk) { return replay.apply(chunk); },
+                             {.accept_damage = options_.accept_log_damage}));
+  if (options_.drop_lost_inodes) TRY(replay.drop_lost_inodes());
+  TRY(make_equal());
+  if (options_.read_only) replay.count();
+  segments_.finish_loading();
+  counters_.replayed_chunks = recovered.chunks;
+  log_clock_.set(recovered.clock);
+  staging_.set_next_ino(std::max(staging_.next_ino(), recovered.next_ino));
+  log::ChainPosition position{{}, {}, recovered.position.lsn, recovered.position.crc};
+  if (!options_.read_only) {
+    // The run after it is found when the first chunk is placed: the checkpoint to come has first claim to segments.
+    const auto id = segments_.take(format::kGroupChain);
+    if (!id) return Error(Errc::no_space, "no clean segment left to recover into");
+    position.rest = {segments_.geometry().start_of(*id), super().segment_blocks};
+  }
+  {
+    const Gate::Closure closed(gate_);
+    log_.heads().set_clock(recovered.clock);
+    log_.start(position, options_.random->next(), true);
+  }
+  if (options_.read_only) return {};
+  spdlog::info("{}: recovered {} chunks of the log", device().name(), recovered.chunks);
+  superblocks_.count_recovery();
+  return checkpoints_.make({});
+}
 
 Result<Lsn> Store::seal(Seal purpose, io::Reactor* reactor) {
   Result<Lsn> lsn = Errc::read_only;
   {
     const Gate::Closure closed(gate_);
-    if (read_only()) return Error(Errc::read_only, read_only_reason());
+    if (faults_.read_only()) return faults_.refusal();
     lsn = sealer_->run(purpose == Seal::commit, reactor);
   }
-  if (!lsn.ok()) go_read_only(lsn.error());
-  if (read_only()) log_.give_up();  // it may have become so with the gate closed
-  if (epoch_due() && !io_.background()) TRY(write_epoch());
+  faults_.settle_alarm();
+  if (!lsn.ok()) faults_.go_read_only(lsn.error());
+  if (faults_.read_only()) log_.give_up();  // it may have become so with the gate closed
+  if (checkpoints_.epoch_due() && !io_.background()) TRY(checkpoints_.write_epoch());
   return lsn;
 }
 
 // A seal hands the time over to its chunk before it forgets it, so it is looked for in this order. What is in a chunk is older.
 std::uint64_t Store::unawaited_since_ns() {
-  const std::uint64_t unsealed = unsealed_since_ns_;
+  const std::uint64_t unsealed = staging_.unsealed().since_ns();
   const std::uint64_t sealed = log_.durability().unawaited_since_ns();
   return sealed ? sealed : unsealed;
 }
 
-Status Store::write_epoch() {
-  const Lock one(checkpoint_mutex_);
-  return write_epoch_if_due();
-}
-
-Status Store::write_epoch_if_due() {
-  if (!epoch_due_) return {};
-  format::Superblock super = written_super();
-  super.epoch = log_.epoch();
-  super.clean = false;
-  ++super.lifetime.mounts;
-  if (Status status = write_superblocks(super); !status.ok()) {
-    log_.durability().fail(status.error());
-    return status;
-  }
-  epoch_due_ = false;
-  log_.epoch_written();
-  return {};
-}
+bool Store::dirty() { return staging_.unsealed().any() || changes_.count_records() > 0; }
 
 Status Store::write_superblocks(const format::Superblock& super) {
-  TRY(store::write_superblocks(device_, super, [this] { return log_.durability().flush_now(); }));
-  const Lock lock(written_super_mutex_);
-  written_super_ = super;
-  return {};
+  return superblocks_.write(super, [this] { return log_.durability().flush_now(); });
 }
 
-format::Superblock Store::written_super() const {
-  const Lock lock(written_super_mutex_);
-  return written_super_;
-}
-
-// --- checkpoints ------------------------------------------------------------------------------------------------------
-
-Status Store::checkpoint(const CheckpointRequest& request) {
-  Status status;
-  {
-    const Lock one(checkpoint_mutex_);
-    if (read_only()) return Error(Errc::read_only, read_only_reason());
-    checkpoint_running_ = true;
-    status = Checkpoint(*this, request).run();
-    checkpoint_running_ = false;
-  }
-  if (!status.ok()) go_read_only(status.error());
-  if (read_only()) log_.give_up();
-  wake_waiters();
-  return status;
-}
-
-void Store::wake_waiters() {
-  std::vector<std::function<void()>> waiters;
-  {
-    const Lock lock(waiters_mutex_);
-    waiters.swap(settled_waiters_);
-  }
-  io::call_for_all(waiters, [](auto& ready) { ready(); });
-}
-
-void Store::when_settled(std::function<void()> ready) {
-  {
-    const Lock lock(waiters_mutex_);
-    if (read_only_reason_.empty()) {
-      settled_waiters_.push_back(std::move(ready));
-      return;
-    }
-  }
-  ready();
-}
-
-std::uint64_t Store::delta_records() {
-  const Gate::Pass pass(gate_);
-  return active_->records();
-}
-
-std::uint64_t Store::delta_bytes() {
-  const Gate::Pass pass(gate_);
-  return active_->bytes();
-}
-
-bool Store::dirty() { return anything_unsealed() || delta_records() > 0; }
-
-std::uint64_t Store::log_blocks_since_checkpoint() const {
-  const std::uint64_t before = log_blocks_at_checkpoint_;  // first: all of them only grow, and a checkpoint may freeze meanwhile
-  return log_.header_blocks() + log_.payload_blocks() - before;
-}
-
-// --- faults ---------------------------------------------------------------------------------------------------------------
-
-void Store::go_read_only(const Error& failure) {
-  const std::string refusal = device_.refusal();  // the cause, of which this failure may be only the first sign
-  const Error why = refusal.empty() ? failure : Error(failure.code(), refusal);
-  {
-    const Lock lock(waiters_mutex_);
-    if (!read_only_reason_.empty()) return;
-    read_only_reason_ = why.message();
-  }
-  read_only_ = true;
-  log_.durability().fail(why);
-  log_.give_up();
-  wake_waiters();  // no checkpoint comes any more
-  spdlog::error("{}: read-only from now on: {}", device_.name(), why.message());
-  note_error(why.code(), {}, {});
-}
-
-std::string Store::read_only_reason() const {
-  const Lock lock(waiters_mutex_);
-  return !read_only_reason_.empty() ? read_only_reason_
-                                    : fmt::format("{} is mounted read-only", device_.name());
-}
-
-void Store::note_error(Errc code, BlockAddr address, Ino ino) {
-  const Lock lock(waiters_mutex_);
-  const format::ErrorEvent event{options_.clock->now(), static_cast<std::uint32_t>(code), address, ino};
-  if (!first_error_.when.seconds) first_error_ = event;
-  last_error_ = event;
-  ++errors_;
-}
-
-std::pair<format::ErrorEvent, format::ErrorEvent> Store::errors() const {
-  const Lock lock(waiters_mutex_);
-  return {first_error_, last_error_};
-}
-
-void Store::set_group_centres(const GroupCentres& centres) {
-  const Lock lock(waiters_mutex_);
-  group_centres_ = centres;
-}
-
-Store::GroupCentres Store::group_centres() const {
-  const Lock lock(waiters_mutex_);
-  return group_centres_;
-}
-
-void Store::set_scrub_mark(const format::ScrubMark& mark) {
-  const Lock lock(waiters_mutex_);
-  scrub_mark_ = mark;
-}
-
-format::ScrubMark Store::scrub_mark() const {
-  const Lock lock(waiters_mutex_);
-  return scrub_mark_;
-}
-
-format::LifetimeCounters Store::lifetime() const {
-  format::LifetimeCounters sum = super_at_mount_;
-  {
-    const Lock lock(waiters_mutex_);
-    sum.errors += errors_;
-  }
-  const Lock lock(written_super_mutex_);
-  sum.mounts = written_super_.lifetime.mounts;
-  sum.recoveries = written_super_.lifetime.recoveries;
-  sum.checkpoints = written_super_.lifetime.checkpoints;
+format::LifetimeCounters Store::lifetime() {
+  format::LifetimeCounters sum = super().lifetime;
+  const format::Superblock written = superblocks_.written();
+  sum.mounts = written.lifetime.mounts;
+  sum.recoveries = written.lifetime.recoveries;
+  sum.checkpoints = written.lifetime.checkpoints;
+  sum.errors += faults_.count();
   sum.user_blocks += counters_.user_blocks;
   sum.cleaned_blocks += counters_.cleaned_blocks;
   sum.node_blocks += counters_.node_blocks;

@@ -84,7 +84,7 @@ TEST_F(Failing, H15_a_sync_while_it_becomes_read_only_fails) {
     if (!synced && text.find("read-only from now on") != text.npos) synced = sync().ok();
   });
   make("/b");
-  store().go_read_only(Error(Errc::io, "a test"));
+  store().faults().go_read_only(Error(Errc::io, "a test"));
   ASSERT_TRUE(synced);
   EXPECT_FALSE(*synced);
   EXPECT_FALSE(sync().ok());
@@ -92,10 +92,10 @@ TEST_F(Failing, H15_a_sync_while_it_becomes_read_only_fails) {
 
 TEST_F(Failing, whoever_waits_for_a_checkpoint_is_told) {
   int told = 0;
-  store().when_settled([&] { ++told; });
-  store().go_read_only(Error(Errc::io, "a test"));
+  store().waiters().add([&] { ++told; });
+  store().faults().go_read_only(Error(Errc::io, "a test"));
   EXPECT_EQ(told, 1) << "there will be no checkpoint";
-  store().when_settled([&] { ++told; });
+  store().waiters().add([&] { ++told; });
   EXPECT_EQ(told, 2);
 }
 
@@ -108,7 +108,7 @@ TEST_F(Failing, an_unmount_keeps_what_it_can) {
   fault.kind = io::IoKind::read;
   fault.times = Fault::kForEver;
   device_.add(fault);
-  store().nodes().clear();
+  store().trees().cache().clear();
   EXPECT_FALSE(fixture_.unmount().ok());
   device_.heal();
   ASSERT_TRUE(fixture_.mount().ok());

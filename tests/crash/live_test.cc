@@ -118,14 +118,14 @@ class Unattended : public ::testing::Test {
     ASSERT_TRUE(live.fixture.mount().ok());
     file = live.fixture.make("/f", S_IFREG | 0644)->ino;
     ASSERT_TRUE(live.fixture.checkpoint().ok());
-    serial = live.store().settled();
+    serial = live.store().checkpoints().settled();
   }
-  void TearDown() override { EXPECT_EQ(live.store().settled(), serial) << "a checkpoint has flushed in its place"; }
+  void TearDown() override { EXPECT_EQ(live.store().checkpoints().settled(), serial) << "a checkpoint has flushed in its place"; }
 
   static std::vector<std::byte> piece(std::uint64_t n) { return pattern_bytes(n + 1, 0, kMiB); }
   void write(std::uint64_t n) {
     ASSERT_TRUE(live.fixture.write(file, n * kMiB, piece(n)).ok());
-    ASSERT_EQ(live.store().unsealed_payload_bytes(), 0U) << "as much is sealed at once";
+    ASSERT_EQ(live.store().staging().unsealed().payload_bytes(), 0U) << "as much is sealed at once";
   }
   bool survives(std::uint64_t n) { return live.survives("/f", n * kMiB, piece(n)); }
 
@@ -142,7 +142,7 @@ TEST_F(Unattended, H48_what_was_sealed_for_its_size_becomes_durable) {
     fs::Operation operation(live.fixture.fs().engine(), {}, reactor.get());
     const auto data = piece(0);
     ASSERT_TRUE(fs::block_on(operation, [&] { return live.fixture.fs().write(operation, file, 0, data, fs::WriteFlags{}); }).ok());
-    ASSERT_EQ(live.store().unsealed_payload_bytes(), 0U);
+    ASSERT_EQ(live.store().staging().unsealed().payload_bytes(), 0U);
     while (reactor->in_flight()) reactor->wait(-1);
   }
   live.clock.advance(10 * kSecond);
@@ -156,7 +156,7 @@ TEST_F(Unattended, H48_what_a_steady_writer_has_written_becomes_durable) {
   for (std::uint64_t n = 0; n < kSeconds; ++n) {
     write(n);
     live.clock.advance(kSecond);
-    live.fixture.fs().engine().kick();  // its timer goes by the other clock
+    live.fixture.fs().engine().maintenance().kick();  // its timer goes by the other clock
   }
   for (std::uint64_t n = 0; n + kDelay < kSeconds; ++n) ASSERT_TRUE(eventually([&] { return survives(n); })) << "second " << n;
   EXPECT_LE(live.device.flushes(), before + kSeconds / kDelay);

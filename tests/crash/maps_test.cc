@@ -20,9 +20,9 @@ namespace {
 
 // As the last checkpoint has written both maps.
 Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
-  store::BlockingSource source(store.nodes(), store.device());
+  store::BlockingSource source(store.trees().cache(), store.device());
   const auto& geometry = store.segments().geometry();
-  const std::size_t record_bytes = store.view().free_map.shape.record_bytes;
+  const std::size_t record_bytes = store.trees().own_view().free_map.shape.record_bytes;
   std::set<BlockAddr> live;
   const auto visit = [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; (i + 1) * record_bytes <= records.size(); ++i) {
@@ -32,13 +32,13 @@ Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
     }
     return {};
   };
-  TRY(store::scan_map(source, store.view().free_map, visit));
+  TRY(store::scan_map(source, store.trees().own_view().free_map, visit));
   return live;
 }
 
 Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(store::Store& store) {
   const auto live = TRY(live_blocks(store));
-  store::BlockingSource source(store.nodes(), store.device());
+  store::BlockingSource source(store.trees().cache(), store.device());
   std::map<BlockAddr, format::ReverseEntry> owners;
   const auto visit = [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; (i + 1) * format::kReverseEntryBytes <= records.size(); ++i) {
@@ -48,7 +48,7 @@ Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(store::S
     }
     return {};
   };
-  TRY(store::scan_map(source, store.view().reverse_map, visit));
+  TRY(store::scan_map(source, store.trees().own_view().reverse_map, visit));
   return owners;
 }
 
@@ -124,17 +124,17 @@ TEST_F(ReverseMap, H36_is_written_by_checkpoints) {
   ASSERT_TRUE(world_.fixture.work().ok());  // which looks for holes
   store::Store& store = world_.fixture.store();
   const std::uint64_t nodes = store.counters().node_blocks, in_holes = written_into_holes();
-  const auto map = store.view().reverse_map.ref;
+  const auto map = store.trees().own_view().reverse_map.ref;
   overwrite(12);
   ASSERT_TRUE(world_.fixture.move(0).ok());
   ASSERT_TRUE(world_.fixture.seal().ok());
   EXPECT_EQ(store.counters().node_blocks, nodes);
-  EXPECT_EQ(store.view().reverse_map.ref, map);
+  EXPECT_EQ(store.trees().own_view().reverse_map.ref, map);
   EXPECT_GT(written_into_holes(), in_holes);
   ASSERT_TRUE(good(run_script(world_.steps, script("fsync /f"))));
   world_.fixture.crash();
   ASSERT_TRUE(world_.fixture.mount().ok());
-  EXPECT_GT(world_.fixture.store().replayed_chunks(), 12U);
+  EXPECT_GT(world_.fixture.store().counters().replayed_chunks, 12U);
   ASSERT_TRUE(world_.fixture.checkpoint().ok());
   expect_owners();
 }

@@ -59,8 +59,8 @@ class Moves : public ::testing::Test {
     ASSERT_TRUE(fixture_.checkpoint().ok());
   }
   BlockAddr address() {
-    store::BlockingSource source(store().nodes(), store().device());
-    const auto item = *store::find_item(source, store().view().inode_file, {file_, format::ItemKind::extent, 0});
+    store::BlockingSource source(store().trees().cache(), store().device());
+    const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file_, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
   // Moves the file's blocks; `change` happens when they have been read and not been written yet.
@@ -274,7 +274,7 @@ TEST(Hazards, H41_a_mount_frees_what_was_held) {
   FsFixture fixture(*image, test_options(clock, random));
   ASSERT_TRUE(fixture.mount().ok());
   ASSERT_TRUE(fixture.checkpoint().ok());
-  const store::TreeView& view = fixture.store().view();
+  const store::TreeView& view = fixture.store().trees().own_view();
   EXPECT_EQ(view.inodes, 1U) << "the root";
   EXPECT_EQ(view.data_blocks, 0U);
 }

@@ -38,8 +38,8 @@ class Reuse : public ::testing::Test {
     ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr address_of_file() {
-    store::BlockingSource source(store().nodes(), store().device());
-    const auto item = *store::find_item(source, store().view().inode_file, {file, format::ItemKind::extent, 0});
+    store::BlockingSource source(store().trees().cache(), store().device());
+    const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
   Result<std::size_t> read() { return fs().read(*operation, file, 0, buffer.span()); }
@@ -88,25 +88,25 @@ TEST_F(Reuse, H30_a_block_that_was_read_before_it_was_used_again) {
 
 // A tree node was read, and another one stands in its place.
 TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
-  store().nodes().clear();  // the mount has looked for orphans
+  store().trees().cache().clear();  // the mount has looked for orphans
   ASSERT_TRUE(read().fails_with(Errc::would_block));
   operation->block();
   ASSERT_FALSE(operation->wait().pins.empty());
-  const BlockAddr root = store().view().inode_file.ref.address;
+  const BlockAddr root = store().trees().own_view().inode_file.ref.address;
   ASSERT_TRUE(operation->wait().pins.contains(root.v));
   std::uint64_t seed = 2;
   do {
     ASSERT_LT(seed, 100000U) << "the root never comes back to its place";
     write(seed++);
-  } while (store().view().inode_file.ref.address != root);
+  } while (store().trees().own_view().inode_file.ref.address != root);
   expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
 }
 
 // Another one stands there already when it is read: that is no damage, of which the status would tell for ever.
 TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
-  store().nodes().clear();
+  store().trees().cache().clear();
   ASSERT_TRUE(read().fails_with(Errc::would_block));
-  const BlockAddr root = store().view().inode_file.ref.address;
+  const BlockAddr root = store().trees().own_view().inode_file.ref.address;
   ASSERT_EQ(operation->wait().nodes.size(), 1U);
   ASSERT_EQ(operation->wait().nodes.front().ref.address, root);
   const auto before = block_at(world.device, root);
@@ -123,13 +123,13 @@ TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
 
 // But one that is wanted still and cannot be had is, once for each operation.
 TEST_F(Reuse, H30_a_node_that_is_damaged_is_noted) {
-  store().nodes().clear();
-  const BlockAddr root = store().view().inode_file.ref.address;
+  store().trees().cache().clear();
+  const BlockAddr root = store().trees().own_view().inode_file.ref.address;
   flip_bit(world.device, root, 12345);
   EXPECT_FALSE(fs::block_on(*operation, [&] { return read(); }).ok());
   EXPECT_FALSE(fs::block_on(*operation, [&] { return read(); }).ok());
   EXPECT_EQ(store().lifetime().errors, 1U);
-  EXPECT_EQ(store().errors().second.address, root);
+  EXPECT_EQ(store().faults().first_and_last().second.address, root);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(Hazards, H19_nothing_that_a_checkpoint_holds_is_replayed_on_it) {
       ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("create /g{}-{} 0644; seal", later, i)))));
     world.fixture.crash();
     ASSERT_TRUE(world.fixture.mount().ok());
-    EXPECT_EQ(world.fixture.store().replayed_chunks(), later);
+    EXPECT_EQ(world.fixture.store().counters().replayed_chunks, later);
   }
 }
 
@@ -89,8 +89,8 @@ TEST(Hazards, H23_what_a_checkpoint_has_to_merge_is_bounded) {
   for (int i = 0; i < 4000; ++i) {
     ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("write /f {} 4096 {}; setxattr /d user.{} 10 1 set",
                                                                 i % 97 * 8192, i + 1, i % 11)))));
-    most_records = std::max(most_records, world.fixture.store().delta_records());
-    most_log = std::max(most_log, world.fixture.store().log_blocks_since_checkpoint());
+    most_records = std::max(most_records, world.fixture.store().changes().count_records());
+    most_log = std::max(most_log, world.fixture.store().checkpoints().log_blocks_since());
   }
   EXPECT_GT(most_records, kRecords / 2);
   EXPECT_LT(most_records, kRecords + 100);
@@ -108,7 +108,7 @@ TEST(Hazards, H23_what_a_recovery_has_to_follow_is_bounded) {
   std::uint64_t most_log = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(world.fixture.write(file, i % 5 * 90112, content).ok());
-    most_log = std::max(most_log, world.fixture.store().log_blocks_since_checkpoint());
+    most_log = std::max(most_log, world.fixture.store().checkpoints().log_blocks_since());
   }
   EXPECT_GT(most_log, 1500U);
   EXPECT_LT(most_log, world.device.geometry().blocks() / 2);

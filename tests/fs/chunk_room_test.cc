@@ -61,8 +61,8 @@ class ChunkRoom : public test::MountedTest {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
         const store::InodePtr inode = TRY(a.inode(ino));
         std::unique_lock lock(inode->mutex);
-        TRY(a.admit({.record_bytes = 512 + value.size(), .item_bytes = value.size()}));
-        a.store().stage_xattr(*inode, name, value, value.size());
+        TRY(a.admit({.record_bytes = 512 + value.size(), .places = 8, .item_bytes = value.size()}));
+        a.store().staging().set_xattr(*inode, name, value, value.size());
         return {};
       });
     });

@@ -16,9 +16,9 @@ class Links : public test::MountedTest {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
         const store::InodePtr inode = TRY(a.inode(ino));
         std::unique_lock lock(inode->mutex);
-        TRY(a.admit({}));
+        TRY(a.admit({.record_bytes = kFewRecordBytes, .places = kFewPlaces}));
         inode->attributes.nlink = count;
-        a.store().stage_attributes(*inode);
+        a.store().staging().set_attributes(*inode);
         return {};
       });
     });

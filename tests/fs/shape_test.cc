@@ -46,7 +46,7 @@ class Shape : public test::MountedTest {
     remount();
     for (std::uint64_t at = 100; at < kScattered; at += 100)
       EXPECT_TRUE(fixture_.write(file, at << kBlockShift, Bytes(kBlockSize)).ok());
-    store().nodes().clear();
+    store().trees().cache().clear();
     return file;
   }
   static Ino make_every_other(FsFixture& fixture, std::string_view path) {
@@ -80,8 +80,8 @@ TEST_F(Shape, seeking_in_a_cold_file_goes_on_where_it_was) {
       ASSERT_TRUE(reserve_each(file));
       remount();
     }
-    store().nodes().clear();
-    const std::uint64_t gets = store().nodes().hits() + store().nodes().misses();
+    store().trees().cache().clear();
+    const std::uint64_t gets = store().trees().cache().hits() + store().trees().cache().misses();
     Operation operation(fixture_.fs().engine(), {});
     unsigned attempts = 1;
     auto found = fixture_.fs().seek(operation, file, 0, kind);
@@ -93,7 +93,7 @@ TEST_F(Shape, seeking_in_a_cold_file_goes_on_where_it_was) {
     ASSERT_TRUE(found.ok()) << found.error().message();
     EXPECT_EQ(*found, kind == SeekKind::hole ? kScattered << kBlockShift : end);
     EXPECT_LE(attempts, leaves / 4) << "leaves are fetched many at a time";
-    EXPECT_LE(store().nodes().hits() + store().nodes().misses() - gets, 60 * leaves);
+    EXPECT_LE(store().trees().cache().hits() + store().trees().cache().misses() - gets, 60 * leaves);
   }
 }
 
@@ -166,7 +166,7 @@ TEST_F(Shape, allocating_in_a_cold_file_goes_on_where_it_was) {
   const Ino file = make_every_other(fixture, "/f");
   ASSERT_TRUE(fixture.unmount().ok());
   ASSERT_TRUE(fixture.mount().ok());
-  store::NodeCache& nodes = fixture.store().nodes();
+  store::NodeCache& nodes = fixture.store().trees().cache();
   nodes.clear();
   const std::uint64_t leaves = kScattered / 250;  // at least
   const std::uint64_t gets = nodes.hits() + nodes.misses();
@@ -223,7 +223,7 @@ TEST_F(Shape, punching_across_the_end_changes_nothing_before_it_has_all_it_needs
   const Ino file = make_file("/f", content);
   remount();
   ASSERT_TRUE(fixture_.write(file, 0, content).ok());  // now this block is known without the trees, its neighbour is not
-  store().nodes().clear();
+  store().trees().cache().clear();
   Operation operation(fixture_.fs().engine(), {});
   const auto punch = [&] { return fixture_.fs().fallocate(operation, file, FallocateMode::punch_hole, 100, 5000); };
   for (Status punched = punch(); !punched.ok(); punched = punch()) {

@@ -47,8 +47,8 @@ TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
   ASSERT_TRUE(file.ok());
   std::atomic<bool> done{false};
   std::thread asking([&] {
-    const store::Store& store = fixture_.store();
-    while (!done) EXPECT_LT(store.log_blocks_since_checkpoint(), device_.geometry().blocks());
+    store::Store& store = fixture_.store();
+    while (!done) EXPECT_LT(store.checkpoints().log_blocks_since(), device_.geometry().blocks());
   });
   const std::vector<std::byte> data(64 * 1024, std::byte{1});
   for (int i = 0; i < 60; ++i) {
@@ -81,7 +81,7 @@ TEST(Superblocks, AreWrittenByOneAtATime) {
   ASSERT_TRUE(fixture.make("/first", S_IFREG | 0644).ok());
   ASSERT_TRUE(store.seal().ok());
   while (!stalled) std::this_thread::yield();
-  std::thread checkpoint([&] { EXPECT_TRUE(store.checkpoint({}).ok()); });
+  std::thread checkpoint([&] { EXPECT_TRUE(store.checkpoints().make({}).ok()); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // where it is let in, it is done by then
   device.hold(false);
   checkpoint.join();

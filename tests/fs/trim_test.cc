@@ -136,7 +136,7 @@ TEST_F(TrimTest, several_take_no_more_than_one) {
   device_.hold();
   std::list<Asked> all;
   for (int i = 0; i < 20; ++i) start(all.emplace_back(fixture_.fs().engine(), *reactor_));
-  fixture_.fs().engine().work(false);  // their checkpoint
+  fixture_.fs().engine().maintenance().work(false);  // their checkpoint
   pump();
   EXPECT_EQ(device_.held(), 1u);
   EXPECT_GE(segments().clean(), clean * 3 / 4);
@@ -154,7 +154,7 @@ TEST_F(TrimTest, several_take_no_more_than_one) {
 TEST_F(TrimTest, what_a_checkpoint_was_promised_is_left) {
   device_.hold();
   Asked asked(fixture_.fs().engine(), *reactor_);
-  asked.operation.wait().checkpoint = store().settled();  // it needs none of its own
+  asked.operation.wait().checkpoint = store().checkpoints().settled();  // it needs none of its own
   const std::uint64_t promised = segments().clean() - 12;
   segments().promise(promised);
   start(asked);

@@ -38,7 +38,7 @@ class GivingUp : public ::testing::Test {
     const PayloadPtr block(new PayloadBlock(buffer, static_cast<OwnPayloadBuffer&>(*buffer).block(0)));
     const auto place = log_.place_chunk(1, kPayload);
     ASSERT_TRUE(place.ok());
-    clock_.interruption = [this] { log_.when_room([this] { on_room_(); }); };
+    clock_.interruption = [this] { log_.flow().when_room([this] { on_room_(); }); };
     log_.write_chunk(*place, {}, std::vector<PayloadPtr>(kPayload, block), {}, {.commit = true});
   }
   std::uint64_t written() const { return io_.counts()[io::IoKind::write].requests; }
@@ -57,10 +57,10 @@ TEST_F(GivingUp, NobodyIsToldWhileAChunkIsWritten) {
   log_.give_up();
   write_chunk();
   EXPECT_EQ(told_, 0);
-  EXPECT_TRUE(log_.is_full());
+  EXPECT_TRUE(log_.flow().is_full());
   log_.give_up();
   EXPECT_EQ(told_, 1);
-  EXPECT_EQ(log_.bytes_in_flight(), 0U);
+  EXPECT_EQ(log_.flow().bytes(), 0U);
   EXPECT_TRUE(log_.durability().failure());
   EXPECT_EQ(written(), 0U);
 }

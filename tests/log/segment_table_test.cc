@@ -228,10 +228,10 @@ TEST_F(SegmentTableTest, H39_WhatACheckpointWasPromisedIsCountedDownAsItTakesIt)
   table.promise(2);
   EXPECT_TRUE(table.take(0));
   EXPECT_EQ(table.promised(), 2U) << "others take what is beside it";
-  EXPECT_TRUE(table.take_promised(1));
+  EXPECT_TRUE(table.take(1, 0, SegmentTable::From::promised));
   EXPECT_EQ(table.promised(), 1U);
-  EXPECT_TRUE(table.take_promised(1));
-  EXPECT_TRUE(table.take_promised(1)) << "more than it was promised is better than none";
+  EXPECT_TRUE(table.take(1, 0, SegmentTable::From::promised));
+  EXPECT_TRUE(table.take(1, 0, SegmentTable::From::promised)) << "more than it was promised is better than none";
   EXPECT_EQ(table.promised(), 0U);
 }
 

@@ -119,9 +119,9 @@ class BadBlocks : public ::testing::Test {
   }
   // A leaf of the reverse map all of whose segments hold blocks of the file that stays, so that none of them becomes clean.
   BlockAddr reverse_leaf_beside_cold_blocks() {
-    store::BlockingSource source(store().nodes(), store().device());
+    store::BlockingSource source(store().trees().cache(), store().device());
     const log::SegmentGeometry& geometry = store().segments().geometry();
-    const store::MapRoot& map = store().view().reverse_map;
+    const store::MapRoot& map = store().trees().own_view().reverse_map;
     std::set<SegmentId> cold;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
     EXPECT_TRUE(layout.ok());
@@ -138,9 +138,9 @@ class BadBlocks : public ::testing::Test {
   }
   // Leaves of the reverse map that tell of a clean segment and of blocks of the file that stays.
   std::vector<BlockAddr> reverse_leaves_of_clean_segments() {
-    store::BlockingSource source(store().nodes(), store().device());
+    store::BlockingSource source(store().trees().cache(), store().device());
     const log::SegmentGeometry& geometry = store().segments().geometry();
-    const store::MapRoot& map = store().view().reverse_map;
+    const store::MapRoot& map = store().trees().own_view().reverse_map;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
     EXPECT_TRUE(layout.ok());
     std::set<BlockAddr> found;
@@ -158,11 +158,11 @@ class BadBlocks : public ::testing::Test {
   // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
   std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
     std::vector<BlockAddr> found;
-    store::BlockingSource source(store().nodes(), store().device());
+    store::BlockingSource source(store().trees().cache(), store().device());
     const log::SegmentGeometry& geometry = store().segments().geometry();
     for (std::uint64_t id = 0; id < geometry.count; ++id) {
       if (store().segments().info(SegmentId{id}).group != format::kGroupNodes) continue;
-      const auto live = store::live_bits(source, store().view(), geometry, SegmentId{id});
+      const auto live = store::live_bits(source, store().trees().own_view(), geometry, SegmentId{id});
       for (std::uint32_t i = 0; i < geometry.blocks && live.ok(); ++i) {
         const BlockAddr address = geometry.start_of(SegmentId{id}) + i;
         AlignedBuffer block(kBlockSize);

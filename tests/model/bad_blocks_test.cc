@@ -134,7 +134,7 @@ TEST_F(BadBlocks, a_node_that_is_another_than_its_tree_refers_to_pins_its_segmen
     const auto leaves = leaves_between(files[10], files[790]);
     ASSERT_GT(leaves.size(), 2U);
     for (std::size_t i = 0; i < leaves.size(); i += 3) make_stale(leaves[i]);
-    store().nodes().clear();
+    store().trees().cache().clear();
     const Listener heard;
     EXPECT_EQ(overwrite(4), "") << strategy;
     EXPECT_GT(heard.count("nodes cannot be moved"), 0U) << strategy << ": none was met";
@@ -149,7 +149,7 @@ TEST_F(BadBlocks, a_segment_is_left_alone_where_the_reverse_map_cannot_be_read) 
   for (const std::string& strategy : strategies()) {
     start(strategy);
     make_unreadable(reverse_leaf_beside_cold_blocks());
-    store().nodes().clear();
+    store().trees().cache().clear();
     const std::uint64_t hits = faulty_.hits();
     const Listener heard;
     EXPECT_EQ(overwrite(4), "") << strategy;
@@ -166,7 +166,7 @@ TEST_F(BadBlocks, holes_are_no_destinations_where_the_reverse_map_cannot_be_read
   ASSERT_EQ(overwrite(1), "");
   ASSERT_TRUE(checkpoint());
   make_unreadable(reverse_leaf_beside_cold_blocks());
-  store().nodes().clear();
+  store().trees().cache().clear();
   std::vector<cleaner::SegmentFacts> sources, unmapped;
   cleaner::Mover mover(store());
   for (const cleaner::SegmentFacts& segment : plug_candidates(store())) {
@@ -178,7 +178,7 @@ TEST_F(BadBlocks, holes_are_no_destinations_where_the_reverse_map_cannot_be_read
   const auto plugged = plugger.run(sources, unmapped);
   ASSERT_TRUE(plugged.ok());
   EXPECT_FALSE(plugger.unmapped().empty());
-  EXPECT_TRUE(store().checkpoint({.evacuate = plugged->emptied}).ok()) << status().read_only_reason;
+  EXPECT_TRUE(store().checkpoints().make({.evacuate = plugged->emptied}).ok()) << status().read_only_reason;
   expect_content({});
 }
 
@@ -191,7 +191,7 @@ TEST_F(BadBlocks, a_clean_segment_is_used_where_the_reverse_map_cannot_be_read) 
     const auto leaves = reverse_leaves_of_clean_segments();
     ASSERT_FALSE(leaves.empty()) << strategy;
     for (const BlockAddr leaf : leaves) make_unreadable(leaf);
-    store().nodes().clear();
+    store().trees().cache().clear();
     const std::uint64_t errors = status().lifetime.errors;
     const Listener heard;
     for (int i = 0; i < 200 && heard.count("a part of the reverse map is lost") == 0; ++i)
@@ -219,7 +219,7 @@ TEST_F(BadBlocks, the_reverse_map_is_not_given_up_because_the_device_does_not_an
   ASSERT_EQ(overwrite(1), "");
   ASSERT_TRUE(checkpoint());
   ASSERT_TRUE(write(0, kPieceBytes));
-  store().nodes().clear();
+  store().trees().cache().clear();
   const Listener heard;
   faulty_.add({.kind = io::IoKind::read, .times = Fault::kForEver});
   EXPECT_FALSE(checkpoint());
@@ -269,7 +269,7 @@ TEST_F(BadBlocks, a_leaf_that_is_emptied_between_bad_ones) {
   const auto left = std::next(leaves.begin()), emptied = std::next(left), right = std::next(emptied);
   make_unreadable(left->second);
   make_unreadable(right->second);
-  store().nodes().clear();
+  store().trees().cache().clear();
   const auto directory = fixture_.resolve("/d");
   ASSERT_TRUE(directory.ok());
   const auto unlink = [&](const std::string& name) {
@@ -304,7 +304,7 @@ TEST_F(BadBlocks, defragmenting_goes_on_after_a_directory_that_cannot_be_read) {
   const auto leaves = leaves_between(Ino{directory->ino.v - 1}, Ino{directory->ino.v + 1});
   ASSERT_GT(leaves.size(), 3U);
   for (const BlockAddr leaf : leaves) make_unreadable(leaf);
-  store().nodes().clear();
+  store().trees().cache().clear();
   const Listener heard;
   fs::CleanRequest request;
   request.strategy = "defragmenting";

@@ -211,28 +211,28 @@ class Promised : public Brink {
     make(64 * kMiB);
   }
   void TearDown() override {
-    const store::Gate::Pass pass(store().gate());
-    store().withdraw(claim_);
+    const log::Gate::Pass pass(store().gate());
+    store().space().withdraw(claim_);
   }
   store::Store& store() { return fixture_->store(); }
   void promise_all() {
-    const store::Gate::Pass pass(store().gate());
-    for (claim_.payload = store().segments().clean() * 64; store().admit(claim_) != store::Store::Room::granted;)
+    const log::Gate::Pass pass(store().gate());
+    for (claim_.payload = store().segments().clean() * 64; store().space().admit(claim_) != store::Space::Room::granted;)
       --claim_.payload;
   }
   bool may_move_to_group_0(std::uint64_t blocks) {
-    const store::Gate::Pass pass(store().gate());
-    return store().may_move({.blocks = blocks, .places = 1, .group = 0});
+    const log::Gate::Pass pass(store().gate());
+    return store().space().may_move(store::demand_of_moves(blocks, 1));
   }
-  store::Claim claim_{.frees = true};
+  store::Demand claim_{.frees = true};
 };
 
 TEST_F(Promised, segments_are_not_for_heads_of_groups) {
-  EXPECT_EQ(store().head_for(3), 3U);
+  EXPECT_EQ(store().space().head_for(3), 3U);
   promise_all();
   EXPECT_GT(claim_.payload, 100U * 64);
-  const store::Gate::Pass pass(store().gate());
-  EXPECT_EQ(store().head_for(3), 0U);
+  const log::Gate::Pass pass(store().gate());
+  EXPECT_EQ(store().space().head_for(3), 0U);
 }
 
 // Room at group 0's head is promised as well.
@@ -240,7 +240,7 @@ TEST_F(Promised, segments_are_not_for_moved_blocks) {
   ASSERT_FALSE(create_refused("file"));
   ASSERT_FALSE(write_refused(ino_of("file"), 0, 20 * 4096));
   ASSERT_FALSE(sync_refused());
-  ASSERT_GT(store().log().heads()[0].blocks, 0U);
+  ASSERT_GT(store().log().heads().rests()[0].blocks, 0U);
   EXPECT_TRUE(may_move_to_group_0(4 * 64));
   promise_all();
   EXPECT_TRUE(may_move_to_group_0(2 * 64));

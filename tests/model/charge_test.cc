@@ -52,16 +52,16 @@ class Charge : public ::testing::Test {
   }
   // By whatever thread.
   void expect_checkpoint() {
-    const Status made = store().checkpoint({});
+    const Status made = store().checkpoints().make({});
     ASSERT_TRUE(made.ok()) << made.error().message();
   }
   std::uint64_t charged() {
-    const store::Gate::Pass pass(store().gate());
-    return store().charged_blocks();
+    const log::Gate::Pass pass(store().gate());
+    return store().charge().blocks();
   }
   bool can_charge(std::uint64_t blocks) {
-    const store::Gate::Pass pass(store().gate());
-    return store().can_charge(blocks, 0);
+    const log::Gate::Pass pass(store().gate());
+    return store().charge().fits({.new_blocks = blocks});
   }
   // A file of which nothing is in memory, dense or with a hole, and an empty one.
   enum class Cold { dense, sparse };
@@ -79,7 +79,7 @@ class Charge : public ::testing::Test {
   void overwrite_unseen(std::uint64_t first, std::uint64_t blocks) {
     constexpr std::uint64_t kStep = 64;
     for (std::uint64_t at = first; at < first + blocks; at += kStep) {
-      store().nodes().clear();
+      store().trees().cache().clear();
       ASSERT_TRUE(fixture_->write(cold_, at * kBlockSize, blocks_of(kStep, 'y')).ok());
     }
   }
@@ -135,13 +135,13 @@ TEST_F(Charge, AppendsDoNotTakeWhatFallocateWasPromised) {
   }
   const Ino kept = file("/kept");
   ASSERT_TRUE(checkpoint().ok());
-  const Serial settled = store().settled();
+  const Serial settled = store().checkpoints().settled();
   for (Ino dense : files) ASSERT_TRUE(fixture_->write(dense, kBlockSize, blocks_of(256, 'x')).ok());
   const std::uint64_t wanted = (*fixture_->available_bytes() - 2 * kMiB) / kMiB * kMiB;
   ASSERT_TRUE(fixture_->call([&](fs::Operation& op) {
     return fixture_->fs().fallocate(op, kept, fs::FallocateMode::allocate_keep_size, 0, wanted);
   }).ok());
-  ASSERT_EQ(store().settled(), settled) << "a checkpoint has counted";
+  ASSERT_EQ(store().checkpoints().settled(), settled) << "a checkpoint has counted";
   ASSERT_TRUE(checkpoint().ok());
   for (std::uint64_t at = 0; at < wanted; at += kMiB)
     ASSERT_TRUE(fixture_->write(kept, at, blocks_of(256, 'y')).ok()) << "at " << at;
@@ -163,7 +163,7 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
   std::thread checkpoint([&] { expect_checkpoint(); });
   device.wait_until_caught();  // by then it has frozen and merged
   for (std::uint64_t at = 0; at < kDense && can_charge(kRoom); at += kMiB / 4) {
-    store().nodes().clear();
+    store().trees().cache().clear();
     ASSERT_TRUE(fixture_->write(dense, at, blocks_of(64, 'y')).ok());
   }
   ASSERT_FALSE(can_charge(kRoom));
@@ -216,7 +216,7 @@ class ChargeOfSparse : public Charge {
   static constexpr std::uint64_t kPiece = 64, kPieces = 64;  // blocks; with a hole of that length behind each
   void write_pieces(char content) {
     for (std::uint64_t i = 0; i < kPieces; ++i) {
-      store().nodes().clear();
+      store().trees().cache().clear();
       ASSERT_TRUE(fixture_->write(sparse_, 2 * i * kPiece * kBlockSize, blocks_of(kPiece, content)).ok());
     }
   }
@@ -235,8 +235,8 @@ class ChargeOfSparse : public Charge {
   void during_checkpoint(StallingDevice& device, const std::function<void()>& change) {
     device.hold(true);
     std::thread checkpoint([&] { expect_checkpoint(); });
-    auto is_frozen = [&] { return store().checkpoint_running() && !store().delta_records(); };
-    while (!is_frozen() && !store().read_only()) std::this_thread::yield();
+    auto is_frozen = [&] { return store().checkpoints().running() && !store().changes().count_records(); };
+    while (!is_frozen() && !store().faults().read_only()) std::this_thread::yield();
     change();
     device.hold(false);
     checkpoint.join();
@@ -255,8 +255,8 @@ class ChargeOfSparse : public Charge {
     return fixture_->call([&](fs::Operation& op) { return fixture_->fs().setattr(op, sparse_, change); }).ok();
   }
   std::uint64_t inodes() {
-    const store::Gate::Pass pass(store().gate());
-    return store().inodes_in_use();
+    const log::Gate::Pass pass(store().gate());
+    return store().charge().inodes();
   }
   Ino sparse_;
 };
@@ -311,17 +311,17 @@ TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
   device.hold(true);
   ASSERT_TRUE(fixture_->mount().ok());
   const Ino ino = file("/f");
-  for (std::uint64_t i = 0; i < 400 && !store().log().is_full(); ++i) {
+  for (std::uint64_t i = 0; i < 400 && !store().log().flow().is_full(); ++i) {
     ASSERT_TRUE(fixture_->write(ino, i * 2 * kBlockSize, blocks_of(1, 'x')).ok());
     fs::Operation sync(fixture_->fs().engine(), {});
     ASSERT_TRUE(fixture_->fs().sync(sync).fails_with(Errc::would_block));
   }
-  ASSERT_TRUE(store().log().is_full());
+  ASSERT_TRUE(store().log().flow().is_full());
   std::thread writer([&] { EXPECT_FALSE(fixture_->write(ino, 0, blocks_of(1, 'y')).ok()); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   device.hold(false);
   writer.join();  // or the test's limit of time ends it
-  EXPECT_TRUE(store().read_only());
+  EXPECT_TRUE(store().faults().read_only());
   fixture_.reset();  // before its device
 }
 

@@ -94,7 +94,7 @@ class CheckpointMemory : public ::testing::Test {
       }
     }
   }
-  void checkpoint() { ASSERT_TRUE(store().checkpoint({}).ok()); }
+  void checkpoint() { ASSERT_TRUE(store().checkpoints().make({}).ok()); }
   std::size_t memory_of_checkpoint() {
     device_->begin();
     checkpoint();

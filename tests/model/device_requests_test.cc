@@ -35,7 +35,7 @@ class DeviceRequests : public ::testing::Test {
   void sync() {
     ASSERT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().fsync(op, file_); }).ok());
   }
-  void checkpoint() { ASSERT_TRUE(fixture_.store().checkpoint({}).ok()); }
+  void checkpoint() { ASSERT_TRUE(fixture_.store().checkpoints().make({}).ok()); }
 
   std::uint64_t requests(IoKind kind) const { return device_.counts()[kind].requests; }
   std::uint64_t bytes(IoKind kind) const { return device_.counts()[kind].bytes; }

@@ -29,13 +29,13 @@ class Evacuation : public ::testing::Test {
       ASSERT_TRUE(call([&](fs::Operation& op) { return fixture_.fs().make(op, kRootIno, name_of(i), file); })) << i;
     for (std::size_t i = 0; i < kNames / 8; ++i) {
       ASSERT_TRUE(call([&](fs::Operation& op) { return fixture_.fs().unlink(op, kRootIno, name_of(i * 7919 % kNames)); })) << i;
-      if (i % 512 == 0) { ASSERT_TRUE(store().checkpoint({}).ok()); }
+      if (i % 512 == 0) { ASSERT_TRUE(store().checkpoints().make({}).ok()); }
     }
-    ASSERT_TRUE(store().checkpoint({}).ok());
+    ASSERT_TRUE(store().checkpoints().make({}).ok());
   }
   void TearDown() override {
     EXPECT_TRUE(good(foresight(fixture_)));
-    for (SegmentId segment : taken_) store().segments().close(segment, store().log_clock());
+    for (SegmentId segment : taken_) store().segments().close(segment, store().log_clock().now());
     ASSERT_TRUE(fixture_.unmount().ok());
     EXPECT_EQ(check_image(device_, false), "");
   }
@@ -50,22 +50,22 @@ class Evacuation : public ::testing::Test {
 
   // In the place of users, all that they are let in for.
   void take_segments() {
-    const store::Gate::Closure closed(store().gate());
-    const store::Claim claim{.payload = store().segments().geometry().blocks};
-    while (store().admit(claim) == store::Store::Room::granted) {
-      store().withdraw(claim);
+    const log::Gate::Closure closed(store().gate());
+    const store::Demand claim{.payload = store().segments().geometry().blocks};
+    while (store().space().admit(claim) == store::Space::Room::granted) {
+      store().space().withdraw(claim);
       const auto taken = store().segments().take(0);
       ASSERT_TRUE(taken);
       taken_.push_back(*taken);
     }
   }
   void checkpoint(const std::vector<SegmentId>& evacuate) {
-    const Status status = store().checkpoint({.evacuate = evacuate});
+    const Status status = store().checkpoints().make({.evacuate = evacuate});
     EXPECT_TRUE(status.ok()) << status.error().message();
   }
   std::vector<SegmentId> segments_of_nodes() {
     std::vector<SegmentId> found;
-    const std::uint64_t settled = store().view().generation;
+    const std::uint64_t settled = store().trees().own_view().generation;
     store().segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
       const bool of_nodes = s.state == log::SegmentState::used && s.group == format::kGroupNodes;
       if (of_nodes && s.touched <= settled && s.live()) found.push_back(id);
@@ -90,7 +90,7 @@ TEST_F(Evacuation, HasItsRoomWhateverUsersTake) {
   ASSERT_GE(round.emptied.size(), 4U) << round.why;
   take_segments();
   checkpoint(round.emptied);
-  EXPECT_FALSE(store().evacuation_was_cut());
+  EXPECT_FALSE(store().checkpoints().evacuation_was_cut());
 }
 
 // A second line: whatever was overlooked.
@@ -98,7 +98,7 @@ TEST_F(Evacuation, IsPutOffForWantOfRoom) {
   const std::vector<SegmentId> all = segments_of_nodes();
   take_segments();
   checkpoint(all);
-  EXPECT_TRUE(store().evacuation_was_cut());
+  EXPECT_TRUE(store().checkpoints().evacuation_was_cut());
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ class Holes : public ::testing::Test {
     }
   }
   bool has_room_without_holes() {
-    const store::Gate::Pass pass(store().gate());
-    return store().has_room_without_holes();
+    const log::Gate::Pass pass(store().gate());
+    return store().space().has_room_without_holes();
   }
   void thread(const store::HoleFeederRules& rules) { store().hole_feeder().begin(this, rules); }
   void unthread() { store().hole_feeder().end(this); }
@@ -115,7 +115,7 @@ TEST_F(Holes, are_plugged_where_copying_finds_no_room) {
   punch(files, 8, 3);
   checkpoint();
   const std::uint64_t before = clean();
-  ASSERT_LE(before, store().low_water() + 16);
+  ASSERT_LE(before, store().space().low_water() + 16);
   const auto done = plug_round(store(), 8);
   ASSERT_TRUE(done.ok()) << done.error().message();
   EXPECT_GE(done->emptied.size(), 4U);
@@ -206,7 +206,7 @@ TEST_F(Holes, that_stand_ready_are_cleaned_when_somebody_waits) {
   cleaner::Cleaner& cleaner = world_->fixture.fs().engine().cleaner();
   const cleaner::Round round = cleaner.run_round(true);
   EXPECT_EQ(refilling(), 0U);
-  ASSERT_TRUE(store().checkpoint({.clean = false, .evacuate = round.emptied}).ok());
+  ASSERT_TRUE(store().checkpoints().make({.clean = false, .evacuate = round.emptied}).ok());
   finish();
 }
 
@@ -260,14 +260,14 @@ TEST_F(Holes, H28_blocks_that_died_since_the_checkpoint_are_none) {
   punch(files, 20, 8);
   thread({.least_run = 1, .below = ~0ULL});
   ASSERT_TRUE(store().hole_feeder().feed());
-  store::BlockingSource source(store().nodes(), store().device());
+  store::BlockingSource source(store().trees().cache(), store().device());
   const auto& geometry = store().segments().geometry();
   std::uint64_t looked_at = 0;
-  const store::Gate::Closure closed(store().gate());
+  const log::Gate::Closure closed(store().gate());
   for (;;) {
-    const format::Run run = store().allocate_in_hole(3);
+    const format::Run run = store().space().allocate_in_hole(3);
     if (!run.blocks) break;
-    const auto live = store::live_bits(source, store().view(), geometry, geometry.segment_of(run.start));
+    const auto live = store::live_bits(source, store().trees().own_view(), geometry, geometry.segment_of(run.start));
     ASSERT_TRUE(live.ok());
     for (std::uint32_t b = 0; b < run.blocks; ++b, ++looked_at)
       ASSERT_FALSE((*live)[geometry.index_of(run.start + b)]) << "block " << (run.start + b).v;
@@ -298,7 +298,7 @@ TEST_F(Holes, come_and_go_with_the_option) {
     unthread();
     if (dice_.percent(60))
       thread({.least_run = static_cast<std::uint32_t>(dice_.between(1, 6)),
-              .below = dice_.percent(30) ? store().low_water() + 8 : ~0ULL,
+              .below = dice_.percent(30) ? store().space().low_water() + 8 : ~0ULL,
               .most_piece = dice_.percent(50) ? ~0U : static_cast<std::uint32_t>(dice_.between(1, 12))});
     overwrite(files, 40);
     if (round % 6 == 5) {
@@ -363,7 +363,7 @@ TEST_F(Holes, are_joined_by_local_compaction) {
   cleaner::Workbench bench(store(), **rule, **placement, bad, task, [](const std::string&) {});
   const cleaner::Round round = (*strategy)->run(bench);
   EXPECT_TRUE(round.moved) << round.why;
-  ASSERT_TRUE(store().checkpoint({.clean = false, .evacuate = round.emptied}).ok());
+  ASSERT_TRUE(store().checkpoints().make({.clean = false, .evacuate = round.emptied}).ok());
   thread({.least_run = 4, .below = ~0ULL});
   EXPECT_TRUE(store().hole_feeder().feed());
   unthread();

@@ -51,14 +51,14 @@ TEST_F(Lending, WhatIsEmptiedLetsUsersGoOnUntilTheCheckpoint) {
   constexpr std::uint64_t kEmptied = 20;
   const std::uint64_t clean = store().segments().clean();
   ASSERT_GT(clean, kEmptied);
-  for (std::uint64_t i = 0; i < kEmptied; ++i) store().note_emptied();
-  const Serial before = store().view().serial;
+  for (std::uint64_t i = 0; i < kEmptied; ++i) store().space().note_emptied();
+  const Serial before = store().trees().own_view().serial;
   std::uint64_t written = 0;
-  while (overwrite() && store().view().serial == before)
+  while (overwrite() && store().trees().own_view().serial == before)
     ASSERT_LE(++written, kEmptied * kSegmentBlocks + 256);  // a megabyte may wait for its seal
   EXPECT_GT(written, kSegmentBlocks);
-  EXPECT_NE(store().view().serial, before);  // then a checkpoint was waited for
-  EXPECT_FALSE(store().read_only());
+  EXPECT_NE(store().trees().own_view().serial, before);  // then a checkpoint was waited for
+  EXPECT_FALSE(store().faults().read_only());
   EXPECT_TRUE(good(foresight(world_->fixture)));
 }
 

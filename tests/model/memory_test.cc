@@ -41,7 +41,7 @@ class MemoryBound : public ::testing::Test {
     result.memory_bytes = kBound;
     return result;
   }
-  void checkpoint() { ASSERT_TRUE(fixture.store().checkpoint({}).ok()); }
+  void checkpoint() { ASSERT_TRUE(fixture.store().checkpoints().make({}).ok()); }
   std::uint64_t change_bytes() { return fixture.fs().status().delta_bytes; }
   // The most that changes take while `work` is under way and no checkpoint comes to its end; then one may.
   std::uint64_t most_while_held(const std::function<void()>& work) {

@@ -25,13 +25,13 @@ void punch_everywhere(std::uint32_t segment_blocks, std::uint64_t kPunch) {
   const std::vector<std::byte> data(kBlocks * kBlockSize, std::byte{7});
   ASSERT_TRUE(fixture.write(file->ino, 0, data).ok());
   store::Store& store = fixture.store();
-  ASSERT_TRUE(store.checkpoint({}).ok());
+  ASSERT_TRUE(store.checkpoints().make({}).ok());
   for (std::uint64_t block = 0; block < kBlocks; block += kPunch) {
     const auto punched = fixture.call([&](fs::Operation& op) {
       return fixture.fs().fallocate(op, file->ino, fs::FallocateMode::punch_hole, block * kBlockSize, kPunch * kBlockSize);
     });
     ASSERT_TRUE(punched.ok()) << punched.error().message();
-    const Status settled = store.checkpoint({});
+    const Status settled = store.checkpoints().make({});
     ASSERT_TRUE(settled.ok()) << "block " << block << ": " << settled.error().message();
   }
   ASSERT_TRUE(fixture.unmount().ok());

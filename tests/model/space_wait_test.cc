@@ -38,15 +38,15 @@ class SpaceWait : public ::testing::Test {
   }
   store::Store& store() { return fixture_->store(); }
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
-  void checkpoint() { ASSERT_TRUE(store().checkpoint({}).ok()); }
+  void checkpoint() { ASSERT_TRUE(store().checkpoints().make({}).ok()); }
 
   // Calls take() until so many blocks of payload are not let in any more.
   template <class Take>
   void take_while_let_in(std::uint64_t payload, Take&& take) {
-    const store::Gate::Closure closed(store().gate());
-    const store::Claim claim{.payload = payload};
-    while (!HasFatalFailure() && store().admit(claim) == store::Store::Room::granted) {
-      store().withdraw(claim);
+    const log::Gate::Closure closed(store().gate());
+    const store::Demand claim{.payload = payload};
+    while (!HasFatalFailure() && store().space().admit(claim) == store::Space::Room::granted) {
+      store().space().withdraw(claim);
       take();
     }
   }
@@ -68,7 +68,7 @@ class SpaceWait : public ::testing::Test {
     return discarding;
   }
   void give_back() {
-    for (SegmentId segment : taken_) store().segments().close(segment, store().log_clock());
+    for (SegmentId segment : taken_) store().segments().close(segment, store().log_clock().now());
     taken_.clear();
   }
 
@@ -92,14 +92,14 @@ class SpaceWait : public ::testing::Test {
     });
   }
   std::uint64_t most_chargeable() {
-    const store::Gate::Pass pass(store().gate());
+    const log::Gate::Pass pass(store().gate());
     std::uint64_t blocks = 0;
-    while (store().can_charge(blocks + 1, 0)) ++blocks;
+    while (store().charge().fits({.new_blocks = blocks + 1})) ++blocks;
     return blocks;
   }
   void overwrite_cold(std::uint64_t bytes) {
     for (std::uint64_t at = 0; at < bytes; at += kMiB / 4) {
-      store().nodes().clear();
+      store().trees().cache().clear();
       ASSERT_TRUE(fixture_->write(other_, at, blocks_of(64)).ok());
     }
   }
@@ -132,7 +132,7 @@ TEST_F(SpaceWait, IsNotCountedByWakeUps) {
   for (int i = 0; i < 8 && !ended; ++i) {
     for (const std::uint64_t before = waits(); waits() == before && !ended;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      store().wake_waiters();
+      store().waiters().wake();
     }
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -168,14 +168,14 @@ TEST_F(SpaceWait, GoesOnWhileSegmentsAreDiscarded) {
   for (int i = 0; i < 60; ++i) {
     ASSERT_TRUE(write_once(op).fails_with(Errc::would_block)) << i;
     bool told = false;
-    store().when_settled([&told] { told = true; });
-    store().note_pointless_round();
+    store().waiters().add([&told] { told = true; });
+    store().checkpoints().note_pointless_round();
     EXPECT_FALSE(told) << "it would look again and again";
-    store().wake_waiters();
+    store().waiters().wake();
   }
   bool told = false;
-  store().when_settled([&told] { told = true; });
-  for (SegmentId segment : discarding) store().discarded(segment, 1);
+  store().waiters().add([&told] { told = true; });
+  for (SegmentId segment : discarding) store().discards().came(segment, 1);
   EXPECT_TRUE(told);
   EXPECT_TRUE(write_once(op).ok());
 }

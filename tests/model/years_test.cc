@@ -31,14 +31,14 @@ TEST_P(Years, StoredClocksBeginAnew) {
   World world(world_of(GetParam(), "none"));
   ASSERT_EQ(world.start(), "");
   ASSERT_EQ(world.fixture.store().super().clock_unit, 1U);
-  world.fixture.store().advance_clock(kAnew - 3 * kAgedBlocks / 2 - world.fixture.store().log_clock());
+  world.fixture.store().log_clock().advance(kAnew - 3 * kAgedBlocks / 2 - world.fixture.store().log_clock().now());
   Aging aging(world, 1);
   ASSERT_EQ(aging.fill(), "");
   for (int part = 0; part < 4; ++part) {
     ASSERT_EQ(aging.write(kAgedBlocks / 2), "");
     ASSERT_EQ(world.finish(), "") << "part " << part;  // the checker looks at clocks, too
   }
-  EXPECT_GT(world.fixture.store().log_clock(), kAnew);
+  EXPECT_GT(world.fixture.store().log_clock().now(), kAnew);
   const auto found = ages(world.fixture.store());
   ASSERT_FALSE(found.empty());
   for (const std::uint64_t age : found) EXPECT_LT(age, 8 * kAgedBlocks) << "nothing is older than this test";

@@ -3,16 +3,16 @@
 from rule import Edit, Rule
 
 ATTEMPT = "src/fs/attempt.cc"
-ENGINE = "src/fs/engine.cc"
+MAINTENANCE = "src/fs/maintenance.cc"
 MOVER = "src/cleaner/mover.cc"
 
 RULES = [
     Rule("H23-records", "checkpoints do not wait for a number of records",
-         [Edit(ENGINE, "if (store_->delta_records() >= options_.checkpoint_records) return true;",
-               "if (!OFF && store_->delta_records() >= options_.checkpoint_records) return true;")]),
+         [Edit(MAINTENANCE, "if (store().changes().count_records() >= options().checkpoint_records) return true;",
+               "if (!OFF && store().changes().count_records() >= options().checkpoint_records) return true;")]),
     Rule("H23-log", "checkpoints do not wait for a length of the log",
-         [Edit(ENGINE, "return store_->log_blocks_since_checkpoint() > std::max",
-               "return !OFF && store_->log_blocks_since_checkpoint() > std::max")]),
+         [Edit(MAINTENANCE, "return store().checkpoints().log_blocks_since() > std::max",
+               "return !OFF && store().checkpoints().log_blocks_since() > std::max")]),
     Rule("H25", "a shortening truncate leaves the rest of the last block",
          [Edit("src/fs/ops_data.cc", "if (size % kBlockSize) TRY(zero_part(a, inode, size,", "if (size % kBlockSize && !OFF) TRY(zero_part(a, inode, size,")]),
     Rule("H30-data", "what was read before a checkpoint is believed after it",
@@ -22,27 +22,27 @@ RULES = [
          [Edit(ATTEMPT, "if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc)",
                "if (pinned != wait_.pins.end() && (OFF || pinned->second.first == want.ref.crc))")]),
     Rule("H33", "checkpoints for space are made although they release nothing",
-         [Edit(ENGINE, "return space_is_low() && store_->log_clock() >= futile_until_;",
-               "return space_is_low() && (OFF || store_->log_clock() >= futile_until_);"),
-          Edit(ENGINE, "if (pointless) store_->note_pointless_round();", "if (pointless && !OFF) store_->note_pointless_round();")],
+         [Edit(MAINTENANCE, "return space_is_low() && store().log_clock().now() >= futile_until_;",
+               "return space_is_low() && (OFF || store().log_clock().now() >= futile_until_);"),
+          Edit(MAINTENANCE, "if (pointless) store().checkpoints().note_pointless_round();", "if (pointless && !OFF) store().checkpoints().note_pointless_round();")],
          [("model_test", "*H33_*")]),
     Rule("H34", "a move is applied whatever has become of the block",
          [Edit(MOVER, "        if (!inode->gone() && still_there(",
                "        if (OFF || (!inode->gone() && still_there("),
-          Edit(MOVER, "still_there(store::layers_of(*inode, store_.view()), block))\n          store_.stage_move",
-               "still_there(store::layers_of(*inode, store_.view()), block)))\n          store_.stage_move")]),
+          Edit(MOVER, "still_there(store::layers_of(*inode, store_.trees().view()), block))\n          store_.staging().move",
+               "still_there(store::layers_of(*inode, store_.trees().view()), block)))\n          store_.staging().move")]),
     Rule("H35", "the cleaner makes checksums of its own",
          [Edit(MOVER, "    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {",
                "    if (OFF) const_cast<LiveBlock&>(blocks[i]).crc = crc32c({bytes, kBlockSize});\n"
                "    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {")]),
     Rule("H41-kept", "an inode that loses its last name while it is held is not listed",
-         [Edit("src/fs/inode_util.cc", "    store.stage_orphan(inode, true);", "    if (!OFF) store.stage_orphan(inode, true);")]),
+         [Edit("src/fs/inode_util.cc", "    store.staging().set_orphan(inode, true);", "    if (!OFF) store.staging().set_orphan(inode, true);")]),
     Rule("H41-freed", "a mount does not free the inodes without names",
-         [Edit("src/fs/filesystem.cc", "if (!options.read_only) TRY(filesystem->engine_->reap_orphans());",
-               "if (!options.read_only && !OFF) TRY(filesystem->engine_->reap_orphans());")]),
+         [Edit("src/fs/filesystem.cc", "if (!options.read_only) TRY(filesystem->engine_->reaper().reap_orphans());",
+               "if (!options.read_only && !OFF) TRY(filesystem->engine_->reaper().reap_orphans());")]),
     Rule("H42", "all inodes have one generation",
-         [Edit("src/fs/ops_make.cc", "attributes.generation = static_cast<std::uint32_t>(a.store().random().next());",
-               "attributes.generation = static_cast<std::uint32_t>(OFF ? 5 : a.store().random().next());")]),
+         [Edit("src/fs/ops_make.cc", "attributes.generation = static_cast<std::uint32_t>(a.store().options().random->next());",
+               "attributes.generation = static_cast<std::uint32_t>(OFF ? 5 : a.store().options().random->next());")]),
     Rule("H47", "a block that is being written is changed where it stands",
          [Edit("src/fs/file_content.cc", "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n",
                "  if (mapped.kind == store::MappedBlock::Kind::device)\n"
@@ -50,8 +50,8 @@ RULES = [
                "      std::memset(flying->data + from % kBlockSize, 0, to - from);\n"
                "  const auto bytes = TRY(block_bytes(a, inode, block, mapped));\n")]),
     Rule("H48", "nothing is sealed unless somebody asks",
-         [Edit(ENGINE, "store_->unawaited_since_ns(); since && !store_->read_only()",
-               "store_->unawaited_since_ns(); since && !OFF && !store_->read_only()")]),
+         [Edit("src/fs/service.cc", "store.unawaited_since_ns(); since && !store.faults().read_only()",
+               "store.unawaited_since_ns(); since && !OFF && !store.faults().read_only()")]),
     Rule("H48-flush", "what was sealed without anybody waiting for it is flushed with a checkpoint only",
          [Edit("src/store/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
 ]

@@ -7,22 +7,25 @@ SUPERBLOCKS = "src/store/superblocks.cc"
 SEALER = "src/store/sealer.cc"
 CHECKPOINT = "src/store/checkpoint.cc"
 REPLAY = "src/store/replay.cc"
-SPACE = "src/store/space.cc"
+ADMISSION = "src/store/admission.cc"
+CHARGE = "src/store/charge.cc"
+FAULTS = "src/store/faults.cc"
 
 # A seal that leaves something behind, which rides in the next one.
 LEAVE_BEHIND = """
   std::vector<InodeDelta*> later;
   std::vector<PendingPtr> later_payload;
-  if (MUST_LEAVE && unsealed_.size() > 1) {
-    std::erase_if(unsealed_, [&](InodeDelta* delta) {
+  if (auto& deltas = const_cast<std::vector<InodeDelta*>&>(staging_.unsealed().deltas()); MUST_LEAVE && deltas.size() > 1) {
+    std::erase_if(deltas, [&](InodeDelta* delta) {
       if (!(WHICH)) return false;
       later.push_back(delta);
       return true;
     });
     auto stays = [&](const PendingPtr& block) { return std::find(later.begin(), later.end(), block->owner) != later.end(); };
-    for (const PendingPtr& block : unsealed_payload_)
+    auto& payload = staging_.unsealed().payload();
+    for (const PendingPtr& block : payload)
       if (stays(block)) later_payload.push_back(block);
-    std::erase_if(unsealed_payload_, stays);
+    std::erase_if(payload, stays);
   }
 """
 
@@ -35,9 +38,9 @@ def leave_behind(name, when, which):
 def bring_back(name):
     later = "later_" + name.lower()
     return f"""
-    unsealed_.insert(unsealed_.end(), {later}.begin(), {later}.end());
-    unsealed_payload_.insert(unsealed_payload_.end(), {later}_payload.begin(), {later}_payload.end());
-    if (!{later}.empty()) unsealed_since_ns_ = 1;
+    for (InodeDelta* delta : {later}) staging_.unsealed().add(*delta, 1);
+    for (PendingPtr& block : {later}_payload) staging_.unsealed().payload().push_back(block);
+    if (!{later}.empty()) (void)staging_.unsealed().reserve_records(1u << 16);  // or the sealer itself would notice
 """
 
 
@@ -46,17 +49,17 @@ SEAL = "    lsn = sealer_->run(purpose == Seal::commit, reactor);\n"
 RULES = [
     Rule("H1", "what was changed first waits while later changes are sealed",
          [Edit(STORE, SEAL,
-               leave_behind("H1", "purpose != Seal::commit", "delta == unsealed_.front()") +
+               leave_behind("H1", "purpose != Seal::commit", "delta == deltas.front()") +
                leave_behind("H2", "purpose != Seal::commit", "!delta->file") +
-               leave_behind("H4", "true", "delta == unsealed_.front()") + SEAL +
+               leave_behind("H4", "true", "delta == deltas.front()") + SEAL +
                bring_back("H1") + bring_back("H2") + bring_back("H4"))]),
     Rule("H2", "content is sealed without the names and attributes that were changed in between", []),
     Rule("H3", "the records of an operation are spread over two chunks",
-         [Edit(SEALER, "for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);\n",
-               """for (InodeDelta* delta : store_.unsealed_) encode_inode(*delta);
+         [Edit(SEALER, "for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);\n",
+               """for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
   if (OFF && !records_.empty()) {
-    const log::ChunkPlace first = TRY(store_.log_.place_chunk(format::chunk_header_blocks(records_.size()), 0));
-    store_.log_.write_chunk(first, records_, {}, {store_.log_clock(), store_.next_ino_.load(), store_.settled()}, {});
+    const log::ChunkPlace first = TRY(store_.log().place_chunk(format::chunk_header_blocks(records_.size()), 0));
+    store_.log().write_chunk(first, records_, {}, {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()}, {});
     records_.clear();
   }
 """)]),
@@ -74,20 +77,20 @@ RULES = [
   return format::decode_records(chunk.records,""")]),
     Rule("H16", "the mount after a replay goes on with the old epoch",
          [Edit(STORE, "log_.start(position, options_.random->next(), true);",
-               "log_.start(position, OFF ? super_.epoch : options_.random->next(), true);")]),
+               "log_.start(position, OFF ? super().epoch : options_.random->next(), true);")]),
     Rule("H17-random", "a mount of a clean image goes on with the old epoch",
-         [Edit(STORE, "super_.chain_crc}, options_.random->next(), false);",
-               "super_.chain_crc}, OFF ? super_.epoch : options_.random->next(), false);")]),
+         [Edit(STORE, "super.chain_crc}, options_.random->next(), false);",
+               "super.chain_crc}, OFF ? super.epoch : options_.random->next(), false);")]),
     Rule("H17-order", "chunks are written and no superblock says which epoch is theirs",
          [Edit("src/log/log.cc", "    if (!epoch_on_disk_ || given_up_) {\n", "    if ((!epoch_on_disk_ && !OFF) || given_up_) {\n")]),
     Rule("H19", "a checkpoint says that the log before its barrier is yet to be replayed",
-         [Edit(CHECKPOINT, "  lsn_ = TRY(store_.sealer_->run(false, nullptr));\n",
-               "  const log::ChainPosition unsealed = store_.log_.position();\n  lsn_ = TRY(store_.sealer_->run(false, nullptr));\n"),
-          Edit(CHECKPOINT, "const log::ChainPosition position = store_.log_.position();",
-               "const log::ChainPosition position = OFF ? unsealed : store_.log_.position();")]),
+         [Edit(CHECKPOINT, "  lsn_ = TRY(store_.sealer().run(false, nullptr));\n",
+               "  const log::ChainPosition unsealed = store_.log().position();\n  lsn_ = TRY(store_.sealer().run(false, nullptr));\n"),
+          Edit(CHECKPOINT, "const log::ChainPosition position = store_.log().position();",
+               "const log::ChainPosition position = OFF ? unsealed : store_.log().position();")]),
     Rule("H19-flush", "superblocks are written before the nodes are flushed",
-         [Edit(CHECKPOINT, "  TRY(store_.log_.durability().flush_now());\n",
-               '  if (!OFF) TRY(mutated("H15-turns") ? store_.device_.flush() : store_.log_.durability().flush_now());\n')]),
+         [Edit(CHECKPOINT, "  TRY(store_.log().durability().flush_now());\n",
+               '  if (!OFF) TRY(mutated("H15-turns") ? store_.device().flush() : store_.log().durability().flush_now());\n')]),
     Rule("H20", "addresses given to map nodes are not entered in the maps",
          [Edit(CHECKPOINT, "for (BlockAddr address : given) TRY(touch(address));",
                "if (!OFF)\n      for (BlockAddr address : given) TRY(touch(address));"),
@@ -113,32 +116,31 @@ RULES = [
          [Edit(CHECKPOINT, "    entry.crc = block.crc;\n    put(block.place.address(), entry);\n",
                "    entry.crc = block.crc;\n    if (!OFF) put(block.place.address(), entry);\n")]),
     Rule("H37-head", "nodes are written at a head of file data",
-         [Edit(CHECKPOINT, "  store_.hole_feeder_->freeze();\n",
+         [Edit(CHECKPOINT, "  store_.hole_feeder().freeze();\n",
                """  for (unsigned group = 0; group < format::kMaxGroups && OFF; ++group) {
-    if (!store_.log_.heads()[group].blocks) continue;
-    store_.node_head_ = store_.log_.heads()[group];
-    store_.log_.set_head(group, {});
+    if (!store_.log().heads().rests()[group].blocks) continue;
+    store_.checkpoints().set_node_head(store_.log().heads().rests()[group]);
+    store_.log().heads().set(group, {});
     break;
   }
-  store_.hole_feeder_->freeze();
+  store_.hole_feeder().freeze();
 """)]),
     Rule("H38", "there is no charge: what fits into clean segments is let in",
-         [Edit(SPACE, "  if (reserve >= capacity || (inodes", "  if (OFF) return true;\n  if (reserve >= capacity || (inodes")],
+         [Edit(CHARGE, "  if (reserve_ >= capacity_ || (inodes", "  if (OFF) return true;\n  if (reserve_ >= capacity_ || (inodes")],
          [("model_test", "*H38_*")]),
     Rule("H39-users", "users may take the segments that checkpoints and the cleaner need",
-         [Edit(SPACE, "  if (segments_.clean() >= (claim.frees ? kept", "  if (OFF || segments_.clean() >= (claim.frees ? kept")],
+         [Edit(ADMISSION, "bool admits(const SpaceView& view, bool frees) {\n", "bool admits(const SpaceView& view, bool frees) {\n  if (OFF) return true;\n")],
          [("model_test", "*H39_*:Brink.*")]),
     Rule("H39-cleaner", "the cleaner may take the segments that checkpoints need",
-         [Edit(SPACE, "bool Store::may_move(const Moves& moves) const {\n",
-               "bool Store::may_move(const Moves& moves) const {\n  if (OFF) return true;\n")],
+         [Edit("src/store/space.cc", "bool Space::may_move(const Demand& demand, unsigned group) const {\n",
+               "bool Space::may_move(const Demand& demand, unsigned group) const {\n  if (OFF) return true;\n")],
          [("model_test", "*H39_*:Brink.*:*H40_*")]),
     Rule("H43", "a replay gives entries cookies of its own",
          [Edit(REPLAY, "inode(r.directory).directory_delta().add(r.cookie,",
                "inode(r.directory).directory_delta().add(r.cookie + (OFF ? 1000 : 0),")]),
     Rule("H44", "a read-only mount recovers like any other",
-         [Edit(STORE, "  read_only_ = options.read_only;\n", "  read_only_ = options.read_only && !OFF;\n"),
-          Edit(STORE, "  if (options_.read_only || super_.clean) return {};\n",
-               '  if ((options_.read_only && !OFF) || super_.clean) return {};\n')]),
+         [Edit(FAULTS, "      read_only_(read_only),\n", "      read_only_(read_only && !OFF),\n"),
+          Edit(STORE, "  if (options_.read_only) return {};\n  spdlog::info", "  if (options_.read_only && !OFF) return {};\n  spdlog::info")]),
     Rule("H45", "an overlay passes writes on",
          [Edit("src/io/overlay_device.cc",
                "  if (request.kind != IoKind::flush) change(request);\n  reactor.finish_later(request, 0);",
@@ -157,6 +159,6 @@ RULES = [
          [Edit(CHECKPOINT, "  image_address_ = TRY(writer_->allocate());\n",
                "  image_address_ = OFF && super_.image.address ? super_.image.address : TRY(writer_->allocate());\n")]),
     Rule("H50", "heads go on after a crash where the checkpoint has left them",
-         [Edit(STORE, "  if (super_.clean) {\n    open_run(super_.chain",
-               "  if (super_.clean || OFF) {\n    open_run(super_.chain")]),
+         [Edit(STORE, "  if (super.clean) {\n    open_run(super.chain",
+               "  if (super.clean || OFF) {\n    open_run(super.chain")]),
 ]

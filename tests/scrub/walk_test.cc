@@ -79,7 +79,7 @@ TEST_F(WalkTest, ReadsEveryLiveBlockOnce) {
   fill(12, 60);
   const Found found = scrubbed(store());
   EXPECT_TRUE(found.findings.empty());
-  EXPECT_EQ(found.blocks, store().view().live_blocks - 1) << "all but the superblock's image, which has its own check";
+  EXPECT_EQ(found.blocks, store().trees().own_view().live_blocks - 1) << "all but the superblock's image, which has its own check";
 }
 
 TEST_F(WalkTest, NamesTheFileAndThePlaceOfADamagedBlock) {
@@ -96,7 +96,7 @@ TEST_F(WalkTest, NamesTheFileAndThePlaceOfADamagedBlock) {
   EXPECT_EQ(f.file_block, block);
   EXPECT_EQ(f.address, places[0]);
   EXPECT_EQ(f.blocks, 1U);
-  EXPECT_EQ(store().errors().second.address, places[0]) << "status shows it, too";
+  EXPECT_EQ(store().faults().first_and_last().second.address, places[0]) << "status shows it, too";
 }
 
 // Nothing that is live escapes: a bit of each block of the device in turn.
@@ -115,11 +115,11 @@ TEST_F(WalkTest, FindsAFlippedBitInEveryLiveBlock) {
     test::flip_bit(world.device, BlockAddr{at}, at * 37 % (8 * kBlockSize));
     if (::testing::Test::HasFailure()) break;
   }
-  EXPECT_EQ(noticed.size(), store().view().live_blocks - 1);
+  EXPECT_EQ(noticed.size(), store().trees().own_view().live_blocks - 1);
 }
 
 TEST_F(WalkTest, SuperblocksAndTheirImage) {
-  for (const BlockAddr at : {BlockAddr{0}, second_superblock(), store().written_super().image.address}) {
+  for (const BlockAddr at : {BlockAddr{0}, second_superblock(), store().superblocks().written().image.address}) {
     test::flip_bit(world.device, at, 20000);
     std::vector<Finding> findings;
     verify_superblocks(store(), second_superblock(), [&](const Finding& f) { findings.push_back(f); });
@@ -146,9 +146,9 @@ TEST_F(WalkTest, ALostSuperblockWriteIsNoticed) {
 
 TEST_F(WalkTest, ADamagedNodeCostsOnlyWhatHangsOnIt) {
   fill(12, 60);
-  ASSERT_GT(store().view().inode_file.level, 0);
-  const store::NodePtr root = *store::get_root(*std::make_unique<store::BlockingSource>(store().nodes(), store().device()),
-                                             store().view().inode_file);
+  ASSERT_GT(store().trees().own_view().inode_file.level, 0);
+  const store::NodePtr root = *store::get_root(*std::make_unique<store::BlockingSource>(store().trees().cache(), store().device()),
+                                             store().trees().own_view().inode_file);
   ASSERT_GE(root->children().size(), 3U);
   test::flip_bit(world.device, root->children()[1].ref.address, 9999);
   const Found found = scrubbed(store());
@@ -177,7 +177,7 @@ TEST_F(WalkTest, GoesOnWhereItStopped) {
   }
   EXPECT_GT(steps, 5);
   // Each new beginning reads the way to its leaf again.
-  const std::uint64_t live = store().view().live_blocks;
+  const std::uint64_t live = store().trees().own_view().live_blocks;
   EXPECT_GE(blocks, live - 1);
   EXPECT_LE(blocks, live + static_cast<std::uint64_t>(steps) * 4);
 }

@@ -180,7 +180,7 @@ Status FsFixture::checkpoint() {
 }
 
 Status FsFixture::work() {
-  if (!options_.background) fs().engine().work(true);
+  if (!options_.background) fs().engine().maintenance().work(true);
   return {};
 }
 

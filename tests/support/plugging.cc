@@ -6,7 +6,7 @@ namespace varve::test {
 
 std::vector<cleaner::SegmentFacts> plug_candidates(store::Store& store) {
   std::vector<cleaner::SegmentFacts> found;
-  const std::uint64_t settled = store.view().generation;
+  const std::uint64_t settled = store.trees().own_view().generation;
   store.segments().for_each([&](SegmentId id, const log::SegmentInfo& s) {
     if (s.state != log::SegmentState::used || s.touched > settled || s.in_flight || s.live() == 0 ||
         s.group == format::kGroupNodes)
@@ -28,7 +28,7 @@ Result<cleaner::Plugged> plug_round(store::Store& store, std::size_t segments, c
   cleaner::Mover mover(store);
   auto done = TRY(cleaner::Plugger(store, mover, rules)
                       .run(std::span(candidates).first(sources), std::span(candidates).subspan(sources)));
-  TRY(store.checkpoint({.clean = false, .evacuate = done.emptied}));
+  TRY(store.checkpoints().make({.clean = false, .evacuate = done.emptied}));
   return done;
 }
 

@@ -178,7 +178,7 @@ class Adaptive final : public Strategy {
     constexpr std::uint32_t kMostPiece = 8;
     store::HoleFeederRules rules;
     rules.least_run = 1;
-    rules.below = store.low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
+    rules.below = store.space().low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
     rules.most_piece = kMostPiece;
     const Lock lock(mutex_);
     if (wanted == threads_ || (wanted && ended_)) return;

@@ -155,7 +155,7 @@ class Defragmenting final : public Strategy {
     if (!of_this_file || !bench.mover().device_answers()) return why;
     if (counts_.unreadable++ == 0) {  // a leaf can hold the extents of many
       spdlog::error("{}: inode {} cannot be defragmented: {}", bench.store().device().name(), *file_, why.message());
-      bench.store().note_error(why.code(), {}, *file_);
+      bench.store().faults().note(why.code(), {}, *file_);
     }
     file_.reset();
     attempts_ = 0;
@@ -182,7 +182,7 @@ class Defragmenting final : public Strategy {
       return Moved::no;
     }
     if (!bench.may_spend(part.blocks.size())) return Moved::not_all;
-    const std::uint64_t now = bench.store().log_clock() / bench.store().super().clock_unit;
+    const std::uint64_t now = bench.store().log_clock().now() / bench.store().super().clock_unit;
     const auto youngest = std::max_element(part.blocks.begin(), part.blocks.end(),
                                            [now](const LiveBlock& a, const LiveBlock& b) {
                                              return format::age_of(now, a.clock) > format::age_of(now, b.clock);

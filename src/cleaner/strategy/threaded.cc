@@ -33,7 +33,7 @@ class Threaded final : public Strategy {
   void begin(store::Store& store) override {
     store::HoleFeederRules feeding;
     feeding.least_run = rules_.least;
-    if (rules_.when_short) feeding.below = store.low_water() + segments_ahead(store);
+    if (rules_.when_short) feeding.below = store.space().low_water() + segments_ahead(store);
     store.hole_feeder().begin(this, feeding);
   }
   void end(store::Store& store) override { store.hole_feeder().end(this); }
@@ -67,8 +67,8 @@ class Threaded final : public Strategy {
   Result<std::uint64_t> move_aside(Workbench& bench, const SegmentFacts& segment) const {
     store::Store& store = bench.store();
     const auto& geometry = store.segments().geometry();
-    store::BlockingSource source(store.nodes(), store.device());
-    const auto bits = TRY(store::live_bits(source, store.view(), geometry, segment.id));
+    store::BlockingSource source(store.trees().cache(), store.device());
+    const auto bits = TRY(store::live_bits(source, store.trees().own_view(), geometry, segment.id));
     const auto bridges = bridges_between(bits, rules_.least);
     if (bridges.empty()) return std::uint64_t{0};
     auto blocks = TRY(bench.mover().live_blocks(segment.id));

@@ -1,21 +1,32 @@
 // Keeps sealing and freezing apart from operations. An operation passes through the gate for the microseconds of one
 // attempt (it never waits inside); the sealer closes it and then sees every operation whole or not at all.
+//
+// The compiler checks it as one capability, `the_gate`: REQUIRES_SHARED(the_gate) says "inside the gate", REQUIRES(the_gate)
+// "with the gate closed", EXCLUDES(the_gate) "not inside the gate". A process has one gate, but in tests.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <mutex>
 
-namespace varve::store {
+#include "base/mutex.h"
+
+namespace varve::log {
+
+class CAPABILITY("gate") GateRole {};
+inline GateRole the_gate;
 
 // Many lanes, so that threads that pass do not touch a common cache line. Not recursive: a thread inside may neither
 // enter again nor close.
 class Gate {
  public:
-  class Pass {
+  class SCOPED_CAPABILITY Pass {
    public:
-    explicit Pass(Gate& gate) : lock_(gate.lanes_[lane()].mutex) {}
-    void leave() { lock_.unlock(); }
+    explicit Pass(Gate& gate) ACQUIRE_SHARED(the_gate) : lock_(gate.lanes_[lane()].mutex) {}
+    ~Pass() RELEASE_GENERIC() = default;
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    void leave() RELEASE_GENERIC() { lock_.unlock(); }
 
    private:
     static std::size_t lane() {
@@ -26,12 +37,12 @@ class Gate {
     std::unique_lock<std::mutex> lock_;
   };
 
-  class Closure {
+  class SCOPED_CAPABILITY Closure {
    public:
-    explicit Closure(Gate& gate) : gate_(gate) {
+    explicit Closure(Gate& gate) ACQUIRE(the_gate) : gate_(gate) {
       for (Lane& lane : gate_.lanes_) lane.mutex.lock();
     }
-    ~Closure() {
+    ~Closure() RELEASE() {
       for (Lane& lane : gate_.lanes_) lane.mutex.unlock();
     }
     Closure(const Closure&) = delete;
@@ -49,4 +60,4 @@ class Gate {
   std::array<Lane, kLanes> lanes_;
 };
 
-}  // namespace varve::store
+}  // namespace varve::log

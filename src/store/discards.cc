@@ -1,25 +1,16 @@
-// Telling the device what a checkpoint has made free (store.h).
-#include "store/store.h"
+#include "store/discards.h"
+
+#include <memory>
 
 namespace varve::store {
 
-namespace {
-
-struct Discard : io::IoRequest {
-  Store* store;
+struct Discards::Discard : io::IoRequest {
+  Discards* discards;
   SegmentId first;
   std::uint64_t count;
 };
 
-}  // namespace
-
-bool Store::wants_discard() {
-  // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.
-  return options_.discard && device_.geometry().supports_discard && segments_.clean() > low_water() + 2;
-}
-
-// Neighbouring segments go in one request. A discard is a hint: whether it succeeds does not matter.
-void Store::start_discards(const std::vector<SegmentId>& freed) {
+void Discards::start(const std::vector<SegmentId>& freed) {
   constexpr std::uint64_t kMaxBytes = 1u << 30;
   const auto& geometry = segments_.geometry();
   const std::uint64_t segment_bytes = std::uint64_t{geometry.blocks} << kBlockShift;
@@ -28,7 +19,7 @@ void Store::start_discards(const std::vector<SegmentId>& freed) {
     while (end < freed.size() && freed[end].v == freed[begin].v + (end - begin) && (end - begin) * segment_bytes < kMaxBytes)
       ++end;
     auto discard = std::make_unique<Discard>();
-    discard->store = this;
+    discard->discards = this;
     discard->first = freed[begin];
     discard->count = end - begin;
     discard->kind = io::IoKind::discard;
@@ -36,7 +27,7 @@ void Store::start_discards(const std::vector<SegmentId>& freed) {
     discard->length = (end - begin) * segment_bytes;
     discard->done = [](io::IoRequest& request) {
       const std::unique_ptr<const Discard> over(static_cast<Discard*>(&request));
-      over->store->discarded(over->first, over->count);
+      over->discards->came(over->first, over->count);
     };
     discard->abandoned = [](io::IoRequest& request) { delete static_cast<Discard*>(&request); };
     io_.start(*discard);
@@ -45,9 +36,9 @@ void Store::start_discards(const std::vector<SegmentId>& freed) {
   }
 }
 
-void Store::discarded(SegmentId first, std::uint64_t count) {
+void Discards::came(SegmentId first, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) segments_.discarded(SegmentId{first.v + i});
-  wake_waiters();
+  waiters_.wake();
 }
 
 }  // namespace varve::store

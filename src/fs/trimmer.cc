@@ -1,4 +1,5 @@
-// Discarding what is free.
+#include "fs/trimmer.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -6,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/engine.h"
+#include "fs/operation.h"
 
 namespace varve::fs {
 
@@ -29,11 +30,11 @@ Status account(Trim& trim, std::uint64_t segment_bytes) {
 
 // A device may take minutes for all of it, and the calling thread has others to serve: some neighbours at a time are waited
 // for, as for a read.
-Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, std::uint64_t length, std::uint64_t minimum) {
-  log::SegmentTable& segments = store_->segments();
+Result<std::uint64_t> Trimmer::trim(Operation& operation, std::uint64_t start, std::uint64_t length, std::uint64_t minimum) {
+  log::SegmentTable& segments = store_.segments();
   const auto& geometry = segments.geometry();
   const std::uint64_t segment_bytes = std::uint64_t{geometry.blocks} << kBlockShift;
-  const io::Geometry& device = store_->device().geometry();
+  const io::Geometry& device = store_.device().geometry();
   if (start >= device.size_bytes || length < kBlockSize || minimum > segment_bytes) return Errc::invalid;
   if (!device.supports_discard)
     return Error(Errc::unsupported, "the device does not support discard");
@@ -44,7 +45,7 @@ Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, st
     if (offset < start || offset - start >= length || segment_bytes > length - (offset - start)) return false;
     return segments.info(segment).state == log::SegmentState::clean;
   };
-  if (!trim_turn_.take()) {  // several at the same time would share out what most_at_once() leaves
+  if (!turn_.take()) {  // several at the same time would share out what most_at_once() leaves
     trim.for_turn = true;
     return Errc::would_block;
   }
@@ -53,29 +54,29 @@ Result<std::uint64_t> Engine::trim(Operation& operation, std::uint64_t start, st
     any_to_spare = take_neighbours(trim, is_wanted, segment_bytes);
     if (trim.count) return Errc::would_block;  // the turn is given back when they are discarded
   }
-  trim_turn_.give_back();
+  turn_.give_back();
   return trim.trimmed;
 }
 
 // The gate is closed so that no operation is let in meanwhile that counts on what is taken here. False: there is none to take.
-bool Engine::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes) {
-  log::SegmentTable& segments = store_->segments();
-  const store::Gate::Closure closed(store_->gate());
-  const std::uint64_t most = most_at_once(store_->spare_segments(), segment_bytes);
+bool Trimmer::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& is_wanted, std::uint64_t segment_bytes) {
+  log::SegmentTable& segments = store_.segments();
+  const log::Gate::Closure closed(store_.gate());
+  const std::uint64_t most = most_at_once(store_.space().spare_segments(), segment_bytes);
   for (; trim.next < segments.geometry().count && trim.count < most; ++trim.next, ++trim.count)
     if (!is_wanted(SegmentId{trim.next}) || !segments.begin_discard(SegmentId{trim.next})) break;
   return most > 0;
 }
 
 // They are out of circulation while their discard is in flight (H31).
-void Engine::start_discard(Trim& trim, io::Reactor* reactor, std::function<void()> came) {
-  const auto& geometry = store_->segments().geometry();
+void Trimmer::start_discard(Trim& trim, io::Reactor* reactor, std::function<void()> came) {
+  const auto& geometry = store_.segments().geometry();
   const SegmentId first{trim.next - trim.count};
   trim.started = true;
   const auto done = [this, &trim, first, came = std::move(came)](int error) {
-    store_->discarded(first, trim.count);
+    store_.discards().came(first, trim.count);
     trim.error = error;
-    trim_turn_.give_back();
+    turn_.give_back();
     came();
   };
   try {
@@ -90,7 +91,7 @@ void Engine::start_discard(Trim& trim, io::Reactor* reactor, std::function<void(
       call(error);
     };
     request->abandoned = [](io::IoRequest& finished) { delete &finished; };
-    store_->io().start(*request, reactor);
+    store_.io().start(*request, reactor);
     (void)request.release();
   } catch (const std::bad_alloc&) {  // others wait for the turn, and for the segments
     done(ENOMEM);

@@ -1,0 +1,104 @@
+// One try of one operation: passes the gate, finds inodes, takes locks, asks for admission.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <utility>
+
+#include <boost/container/small_vector.hpp>
+
+#include "fs/engine.h"
+#include "fs/wait.h"
+#include "store/store.h"
+
+namespace varve::fs {
+
+// How many places of the inode file a small change changes, at most; and bytes of its records.
+constexpr std::uint64_t kFewPlaces = 8;
+constexpr std::size_t kFewRecordBytes = 512;
+
+class SCOPED_CAPABILITY Attempt {
+ public:
+  Attempt(Engine& engine, Operation& operation) ACQUIRE_SHARED(log::the_gate)
+      : engine_(engine),
+        store_(engine.store()),
+        operation_(operation),
+        pass_(store_.gate()),
+        source_(store_, operation.wait()) {}
+  ~Attempt() RELEASE_GENERIC();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // Tells the compiler what is true while an attempt lasts: what an operation asks it for, it asks for inside the gate.
+  void inside() const ASSERT_SHARED_CAPABILITY(log::the_gate) {}
+  Engine& engine() ASSERT_SHARED_CAPABILITY(log::the_gate) { return engine_; }
+  store::Store& store() ASSERT_SHARED_CAPABILITY(log::the_gate) { return store_; }
+  store::Staging& staging() ASSERT_SHARED_CAPABILITY(log::the_gate) { return store_.staging(); }
+  Operation& operation() { return operation_; }
+  Wait& wait() { return operation_.wait(); }
+  OperationSource& source() { return source_; }
+  const store::TreeView& view() const ASSERT_SHARED_CAPABILITY(log::the_gate) {
+    inside();
+    return store_.trees().view();
+  }
+
+  // The inode with its attributes; Errc::stale if there is none. Takes its lock for a moment.
+  Result<store::InodePtr> inode(Ino ino);
+  Result<store::InodePtr> directory(Ino ino);  // Errc::not_directory
+
+  // May the operation change something of this size? Errc::read_only, no_space; would_block: wait, or seal first.
+  // no_space also if one chunk cannot hold its records. It waits while too much is in flight, or no segment is there for its payload.
+  // waits_for_memory: false for the thread that makes the checkpoints, which cannot wait for one to free memory.
+  Status admit(const store::Demand& demand, bool waits_for_memory = true);
+
+  // Device blocks by address: the bytes when they have been read, else would_block. `target`: where to read to (aligned),
+  // or null for a buffer of the operation's own.
+  Result<std::span<const std::byte>> fetch(BlockAddr address, std::uint32_t blocks, std::byte* target = nullptr);
+
+  Timestamp now() { return store_.options().clock->now(); }
+
+ private:
+  Status wait_for_count(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);  // of what the charge cannot take now
+  void count_fruitless_rounds();
+
+  Engine& engine_;
+  store::Store& store_;
+  Operation& operation_;
+  log::Gate::Pass pass_;
+  OperationSource source_;
+  boost::container::small_vector<store::Demand, 1> granted_;  // withdrawn before the gate is left
+};
+
+// Exclusive locks of several inodes, taken in ascending order, duplicates once.
+class InodeLocks {
+ public:
+  explicit InodeLocks(std::initializer_list<store::Inode*> inodes);
+  ~InodeLocks();
+  InodeLocks(const InodeLocks&) = delete;
+  InodeLocks& operator=(const InodeLocks&) = delete;
+
+ private:
+  boost::container::small_vector<store::Inode*, 6> inodes_;
+};
+
+template <class F>
+auto Engine::attempt(Operation& operation, F&& f) {
+  for (;;) {
+    auto result = [&] {
+      Attempt attempt(*this, operation);
+      return f(attempt);
+    }();
+    store_->faults().settle_alarm();
+    Wait& wait = operation.wait();
+    if (const Retry retry = std::exchange(wait.retry, Retry::no); retry != Retry::no) {
+      if (retry == Retry::at_once) continue;
+      const auto sealed = store_->seal(store::Store::Seal::append, operation.reactor());
+      if (!sealed.ok()) return decltype(result)(sealed.error());
+      continue;
+    }
+    if (result.ok()) maintenance_.after_operation(operation.reactor());
+    return result;
+  }
+}
+
+}  // namespace varve::fs

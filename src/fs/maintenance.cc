@@ -1,0 +1,223 @@
+#include "fs/maintenance.h"
+
+#include <algorithm>
+
+#include "cleaner/patience.h"
+#include "fs/clean_job.h"
+#include "fs/engine.h"
+#include "store/hole_feeder.h"
+
+namespace varve::fs {
+
+namespace {
+constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
+constexpr std::uint64_t kSealBytes = 1u << 20;  // of payload: so much is in one chunk
+
+// Between two looks at whether a checkpoint or cleaning is due, while there is anything that is not in the trees: what is
+// waited for is told at once, so that looking now and then is enough.
+constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
+}  // namespace
+
+Maintenance::Maintenance(Engine& engine) : engine_(engine), last_operation_ns_(engine.started_ns()), tidied_at_(store().log_clock().now()) {}
+
+store::Store& Maintenance::store() { return engine_.store(); }
+cleaner::Cleaner& Maintenance::cleaner() { return engine_.cleaner(); }
+const Options& Maintenance::options() const { return engine_.options(); }
+
+void Maintenance::start() {
+  thread_ = std::thread([this] { maintain(); });
+}
+
+void Maintenance::stop() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Maintenance::kick() {
+  {
+    const Lock lock(mutex_);
+    poked_ = true;
+  }
+  if (options().background) store().io().wake_service();
+  changed_.notify_all();
+}
+
+void Maintenance::request_checkpoint(bool space) {
+  if (space) space_wanted_ = true;
+  checkpoint_wanted_ = true;
+  kick();
+}
+
+// After each successful operation. Costs one relaxed load while the threads are awake anyway.
+void Maintenance::after_operation(io::Reactor* reactor) {
+  if (store().staging().unsealed().payload_bytes() >= kSealBytes) (void)store().seal(store::Store::Seal::append, reactor);
+  if (store().hole_feeder().is_hungry() && !holes_asked_.exchange(true)) options().background ? kick() : (void)feed_holes();
+  if (!armed_.load(std::memory_order_relaxed) && store().unawaited_since_ns() && !armed_.exchange(true)) kick();
+  if (!options().background && (checkpoint_is_due() || look_for_space())) work(false);
+}
+
+bool Maintenance::space_is_low() {
+  const auto& segments = store().segments();
+  return options().cleaner && segments.clean() <= store().space().low_water() + cleaner().ahead();
+}
+
+bool Maintenance::checkpoint_is_due() {
+  if (store().faults().read_only()) return false;
+  if (checkpoint_wanted_) return true;
+  if (store().changes().count_records() >= options().checkpoint_records) return true;
+  if (store().changes().count_bytes() >= options().memory_bytes / 6 || store().space().relief_is_due()) return true;
+  const auto& segments = store().segments();
+  const std::uint64_t free_blocks = (segments.clean() + 1) * segments.geometry().blocks;
+  return store().checkpoints().log_blocks_since() > std::max<std::uint64_t>(free_blocks / 2, 2048);
+}
+
+bool Maintenance::work(bool space_wanted) {
+  if (store().faults().read_only()) return false;
+  bool worked = false;
+  if (store().checkpoints().epoch_due()) {
+    (void)store().checkpoints().write_epoch();
+    worked = true;
+  }
+  worked |= engine_.reaper().reap_waiting();
+  worked |= feed_holes();
+
+  const bool waited_for = space_wanted_.exchange(false) || space_wanted;
+  const bool low = waited_for || look_for_space();
+  if (!low && !checkpoint_is_due()) return worked;
+  clean_and_checkpoint(low, waited_for);
+  feed_holes();
+  return true;
+}
+
+bool Maintenance::feed_holes() {
+  holes_asked_ = false;
+  if (!store().hole_feeder().is_hungry() || !store().hole_feeder().feed()) return false;
+  store().waiters().wake();  // holes let operations in that no clean segment would
+  return true;
+}
+
+// Low on space, and not just found that nothing can be done about it (H33).
+bool Maintenance::look_for_space() { return space_is_low() && store().log_clock().now() >= futile_until_; }
+
+bool Maintenance::cleaning_helps() {
+  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
+  const auto& segments = store().segments();
+  return options().cleaner && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead();
+}
+
+// The checkpoint that makes room of what a round has moved.
+Status Maintenance::settle(const store::CheckpointRequest& request) {
+  const std::uint64_t began = store().options().clock->monotonic_ns();
+  Status status = store().checkpoints().make(request);
+  cleaner().note_settling(store().options().clock->monotonic_ns() - began);
+  return status;
+}
+
+// False: there was nothing to move, so no checkpoint is needed for it.
+bool Maintenance::clean_round(bool waited_for, store::CheckpointRequest& request) {
+  cleaner::Round round = cleaner().run_round(waited_for);
+  request.evacuate = std::move(round.emptied);
+  return round.moved || !request.evacuate.empty();
+}
+
+void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
+  const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
+  store::CheckpointRequest request;
+  const auto& segments = store().segments();
+  const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
+  bool moved = low && cleaning_helps() && clean_round(waited_for, request);
+  // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
+  const bool pointless = low && !moved && segments.reclaimable() == 0 && (!wanted || !store().dirty());
+  if (pointless) store().checkpoints().note_pointless_round();
+  else (void)settle(request);
+  // The delta may have kept the room that moving needs; now it is merged.
+  if (low && !pointless && !moved && cleaning_helps()) {
+    moved = clean_round(waited_for, request);
+    if (moved) (void)settle(request);
+  }
+  if (cleaner().pinned_segments()) cleaner().count_pinned();
+  if (moved) cleaner().note_meanwhile(store().log_clock().now() - written_before);
+  if (low && segments.clean() <= clean_before) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
+}
+
+// A step of a cleaning job; then a rest of the same length if operations came meanwhile, which need the device.
+std::chrono::nanoseconds Maintenance::clean_job_step() {
+  const std::uint64_t began = store().options().clock->monotonic_ns(), written = store().log_clock().now();
+  engine_.clean_job().step();
+  if (store().log_clock().now() == written) return {};
+  return std::chrono::nanoseconds(store().options().clock->monotonic_ns() - began);
+}
+
+// Strategies may use idle time; when nothing is left to do, or nothing is gained any more, not again before something has
+// been written: an idle filesystem comes to rest.
+bool Maintenance::idle_work_is_left() {
+  return options().cleaner && !store().faults().read_only() && store().log_clock().now() != tidied_at_ && cleaner().works_when_idle();
+}
+
+void Maintenance::use_idle_time() {
+  const std::uint64_t clock = store().log_clock().now();
+  auto disturbed = [this, clock] {
+    const Lock lock(mutex_);
+    return stopping_ || poked_ || store().log_clock().now() != clock;
+  };
+  cleaner::Patience patience;
+  while (!disturbed()) {
+    const cleaner::Round round = cleaner().run_idle_round(disturbed);
+    if (!round.moved && round.emptied.empty()) break;
+    if (!store().checkpoints().make({.evacuate = round.emptied}).ok()) break;
+    if (!patience.lasts(round.left)) break;
+  }
+  if (!disturbed()) tidied_at_ = clock;
+  seen_operations_ = store().log().chunks() + store().changes().count_records();  // these were nobody's
+}
+
+void Maintenance::maintain() {
+  auto pause = kShortestPause;
+  std::chrono::nanoseconds rest{};  // until the next step of a cleaning job
+  for (;;) {
+    {
+      Lock lock(mutex_);
+      auto due = [this]() REQUIRES(mutex_) { return stopping_ || poked_; };
+      const bool busy = armed_.load();
+      if (engine_.clean_job().is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
+      else if (busy) changed_.wait_for(lock, pause, due);
+      else changed_.wait(lock, due);
+      if (stopping_) return;
+      poked_ = false;
+    }
+    if (engine_.clean_job().is_active()) rest = clean_job_step();
+    store().faults().settle_alarm();
+    if (store().faults().read_only()) {
+      armed_ = false;
+      continue;
+    }
+    while (work(false)) {
+      {
+        const Lock lock(mutex_);
+        if (stopping_) return;
+      }
+      if (!look_for_space()) break;  // not under the mutex: it passes the gate, and the thread that has closed that may kick us
+    }
+    const std::uint64_t now = store().options().clock->monotonic_ns();
+    const std::uint64_t operations = store().log().chunks() + store().changes().count_records();
+    pause = std::min(2 * pause, kLongestPause);
+    if (operations != seen_operations_) {
+      seen_operations_ = operations;
+      last_operation_ns_ = now;
+      pause = kShortestPause;
+    }
+    if (!store().dirty() && !engine_.reaper().anything_waits() && !idle_work_is_left()) {
+      armed_ = false;
+      if (store().dirty() && !armed_.exchange(true)) kick();  // something came between; the seal timer may not know
+    } else if (now - last_operation_ns_ > kIdleNs) {
+      if (store().dirty()) (void)store().checkpoints().make({});
+      else use_idle_time();
+    }
+  }
+}
+
+}  // namespace varve::fs

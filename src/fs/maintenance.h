@@ -1,0 +1,74 @@
+// The thread that looks after the store: epoch, checkpoints, cleaning, and inodes that wait to be freed. Without background threads
+// work() does the same on the thread that calls it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "base/mutex.h"
+#include "fs/options.h"
+#include "io/reactor.h"
+#include "store/store.h"
+
+namespace varve::cleaner {
+class Cleaner;
+}
+
+namespace varve::fs {
+
+class Engine;
+
+class Maintenance {
+ public:
+  explicit Maintenance(Engine& engine);
+
+  void start();
+  void stop();  // the engine's I/O goes on
+
+  // Wakes the threads that look after seals, checkpoints and space. Any thread.
+  void kick();
+  // Does due background work on the calling thread; for mounts without threads. False: there was nothing to do.
+  bool work(bool space_wanted);
+  // `space`: an operation waits for clean segments, so cleaning is worth another try. Any thread.
+  void request_checkpoint(bool space = false);
+  // The same by its own thread, for the next work().
+  void note_space_wanted() { space_wanted_ = checkpoint_wanted_ = true; }
+  bool room_is_waited_for() const { return space_wanted_; }
+  // After each successful operation. Costs one relaxed load while the threads are awake anyway. Not inside the gate.
+  void after_operation(io::Reactor* reactor);
+  // May there be anything that is not in the trees?
+  bool is_armed() const { return armed_; }
+
+ private:
+  store::Store& store();
+  cleaner::Cleaner& cleaner();
+  const Options& options() const;
+
+  void maintain();
+  bool checkpoint_is_due();
+  bool space_is_low();
+  bool look_for_space();
+  bool feed_holes();  // to heads that want them; false: to none
+  bool cleaning_helps();
+  void clean_and_checkpoint(bool low, bool waited_for);
+  std::chrono::nanoseconds clean_job_step();
+  bool idle_work_is_left();
+  void use_idle_time();
+  Status settle(const store::CheckpointRequest& request);
+  bool clean_round(bool waited_for, store::CheckpointRequest& request);
+
+  Engine& engine_;
+  std::thread thread_;
+  Mutex mutex_;
+  Condition changed_;
+  bool stopping_ GUARDED_BY(mutex_) = false, poked_ GUARDED_BY(mutex_) = false;
+  std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false}, holes_asked_{false};
+  std::atomic<std::uint64_t> last_operation_ns_;
+  std::uint64_t seen_operations_ = 0;
+  std::uint64_t tidied_at_;         // log clock when there was nothing left to do in idle time
+  std::uint64_t futile_until_ = 0;  // log clock before which looking for space again is pointless
+};
+
+}  // namespace varve::fs

@@ -1,0 +1,85 @@
+#include "fs/reaper.h"
+
+#include "fs/attempt.h"
+
+namespace varve::fs {
+
+Status Reaper::try_once(Operation& operation, Ino ino, Hurry hurry) {
+  return engine_.attempt(operation, [&](Attempt& a) -> Status {
+    auto inode = a.inode(ino);
+    if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
+    TRY(a.admit({.record_bytes = 64, .places = kFewPlaces, .frees = true}, hurry == Hurry::may_wait));
+    WriteLock lock((*inode)->mutex);
+    if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().staging().free_inode(**inode);
+    return {};
+  });
+}
+
+void Reaper::reap(Ino ino) {
+  Operation operation(engine_, {});
+  (void)block_on(operation, [&] { return try_once(operation, ino, Hurry::may_wait); });
+}
+
+void Reaper::soon(Ino ino) {
+  Operation operation(engine_, {});
+  if (try_once(operation, ino, Hurry::hurried).fails_with(Errc::would_block)) later(ino);
+}
+
+void Reaper::later(Ino ino) {
+  {
+    const Lock lock(mutex_);
+    waiting_.push_back(ino);
+  }
+  if (engine_.options().background) engine_.maintenance().kick();
+  else engine_.maintenance().work(false);
+}
+
+// The thread that makes the checkpoints cannot wait for one: what needs that comes again after it.
+bool Reaper::reap_waiting() {
+  std::vector<Ino> inodes, left;
+  {
+    const Lock lock(mutex_);
+    inodes.swap(waiting_);
+  }
+  for (Ino ino : inodes) {
+    Operation operation(engine_, {});
+    while (try_once(operation, ino, Hurry::hurried).fails_with(Errc::would_block)) {
+      if (operation.wait().for_settled) {
+        left.push_back(ino);
+        break;
+      }
+      operation.block();
+    }
+  }
+  if (!left.empty()) {
+    engine_.maintenance().note_space_wanted();
+    const Lock lock(mutex_);
+    waiting_.insert(waiting_.end(), left.begin(), left.end());
+  }
+  return left.size() < inodes.size();
+}
+
+bool Reaper::anything_waits() {
+  const Lock lock(mutex_);
+  return !waiting_.empty();
+}
+
+Status Reaper::reap_orphans() {
+  std::vector<Ino> orphans;
+  Operation operation(engine_, {});
+  TRY(block_on(operation, [&] {
+    orphans.clear();
+    return engine_.attempt(operation, [&](Attempt& a) -> Status {
+      store::Cursor cursor(a.source(), a.view().inode_file);
+      TRY(cursor.seek({format::kOrphanIno, format::ItemKind::orphan, 0}));
+      for (; cursor.valid() && cursor.key().ino == format::kOrphanIno; TRY(cursor.next()))
+        orphans.push_back(Ino{cursor.key().offset});
+      return {};
+    });
+  }));
+  for (Ino ino : engine_.references().take_orphans()) orphans.push_back(ino);
+  for (Ino ino : orphans) reap(ino);
+  return {};
+}
+
+}  // namespace varve::fs

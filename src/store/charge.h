@@ -1,0 +1,38 @@
+// Room at all: what files and metadata take, against what the filesystem has (docs/design.md, Space). Inside the gate.
+#pragma once
+
+#include "store/changes.h"
+#include "store/demand.h"
+#include "store/staging.h"
+#include "store/trees.h"
+
+namespace varve::store {
+
+class Charge {
+ public:
+  Charge(const format::Superblock& super, const Trees& trees, const Changes& changes, const Staging& staging);
+
+  std::uint64_t capacity_blocks() const { return capacity_; }  // of all segments. Any thread
+  std::uint64_t reserve_blocks() const { return reserve_; }    // nobody's to fill. Any thread
+
+  std::uint64_t blocks() const REQUIRES_SHARED(the_gate) { return charge(Counted::at_worst); }
+  std::uint64_t inodes() const REQUIRES_SHARED(the_gate);
+  bool has_estimates() const REQUIRES_SHARED(the_gate) { return changes_.any(); }  // it may be above the truth
+
+  // Can the new blocks and inodes of `demand` be charged?
+  bool fits(const Demand& demand) const REQUIRES_SHARED(the_gate);
+  // The same if everything was there that others have written over without looking it up, or has gone that may have.
+  bool fits_at_best(const Demand& demand) const REQUIRES_SHARED(the_gate);
+
+ private:
+  enum class Counted : std::uint8_t { at_worst, at_best };
+  std::uint64_t charge(Counted counted) const REQUIRES_SHARED(the_gate);
+  bool has_room(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const REQUIRES_SHARED(the_gate);
+
+  const std::uint64_t capacity_, reserve_;
+  const Trees& trees_;
+  const Changes& changes_;
+  const Staging& staging_;
+};
+
+}  // namespace varve::store

@@ -1,0 +1,80 @@
+#include "store/checkpoints.h"
+
+#include "base/invariant.h"
+#include "store/checkpoint.h"
+#include "store/store.h"
+
+namespace varve::store {
+
+Checkpoints::Checkpoints(Store& store) : store_(store), settled_(store.super().serial.v), node_head_(store.super().node_head.rest) {}
+
+Status Checkpoints::make(const CheckpointRequest& request) {
+  Status status;
+  {
+    const Lock one(mutex_);
+    if (store_.faults().read_only()) return store_.faults().refusal();
+    running_ = true;
+    status = make_one(request);
+    running_ = false;
+  }
+  store_.faults().settle_alarm();
+  if (!status.ok()) store_.faults().go_read_only(status.error());
+  if (store_.faults().read_only()) store_.log().give_up();
+  store_.waiters().wake();
+  return status;
+}
+
+Status Checkpoints::make_one(const CheckpointRequest& request) {
+  Checkpoint checkpoint(store_, request);
+  TRY(checkpoint.freeze());
+  // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
+  TRY(write_epoch_if_due());
+  return checkpoint.complete();
+}
+
+Serial Checkpoints::next() const {
+  const bool is_running = running_.load();  // asked first: one that ends just now counts as settled
+  return settled() + (is_running ? 2 : 1);
+}
+
+std::uint64_t Checkpoints::log_blocks_since() const {
+  const std::uint64_t before = log_blocks_at_freeze_;  // first: all of them only grow, and a checkpoint may freeze meanwhile
+  return store_.log().header_blocks() + store_.log().payload_blocks() - before;
+}
+
+Status Checkpoints::write_epoch() {
+  const Lock one(mutex_);
+  return write_epoch_if_due();
+}
+
+Status Checkpoints::write_epoch_if_due() {
+  if (!epoch_due_) return {};
+  format::Superblock super = store_.superblocks().written();
+  super.epoch = store_.log().epoch();
+  super.clean = false;
+  ++super.lifetime.mounts;
+  if (Status status = store_.write_superblocks(super); !status.ok()) {
+    store_.log().durability().fail(status.error());
+    return status;
+  }
+  epoch_due_ = false;
+  store_.log().epoch_written();
+  return {};
+}
+
+void Checkpoints::ask_for_epoch() {
+  epoch_due_ = true;
+  if (epoch_due_call_) epoch_due_call_();
+}
+
+void Checkpoints::note_pointless_round() {
+  ++pointless_rounds_;
+  if (!store_.segments().discarding()) store_.waiters().wake();
+}
+
+void Checkpoints::note_settled(Serial serial) {
+  INVARIANT(serial.v == settled_.load() + 1);
+  settled_ = serial.v;
+}
+
+}  // namespace varve::store

@@ -1,0 +1,24 @@
+// The log clock: the number of blocks that users have written. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace varve::store {
+
+class LogClock {
+ public:
+  // `unit`: clocks are kept in extents in multiples of it.
+  LogClock(std::uint64_t value, std::uint64_t unit) : unit_(unit), value_(value) {}
+
+  std::uint64_t now() const { return value_.load(std::memory_order_relaxed); }
+  std::uint64_t advance(std::uint64_t blocks) { return value_.fetch_add(blocks) + blocks; }
+  void set(std::uint64_t value) { value_ = value; }  // before there are other threads
+  std::uint32_t units(std::uint64_t clock) const { return static_cast<std::uint32_t>(clock / unit_); }
+
+ private:
+  const std::uint64_t unit_;
+  std::atomic<std::uint64_t> value_;
+};
+
+}  // namespace varve::store

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+
+#include "base/clock.h"
+
+namespace varve::store {
+
+struct StoreOptions {
+  bool read_only = false;
+  bool no_recovery = false;
+  bool accept_log_damage = false;  // replay up to the damage: for repairs
+  bool drop_lost_inodes = false;   // in the replay, what changes inodes that the trees do not have: for repairs
+  bool background = true;
+  bool discard = false;
+  std::size_t memory_bytes = 256u << 20;
+  Clock* clock = &Clock::system();
+  Random* random = &Random::system();
+};
+
+}  // namespace varve::store

@@ -1,0 +1,79 @@
+// How operations put their changes into the active delta and on the list for the next chunk.
+//
+// Inside the gate, with the inode's lock held exclusively, after Space::admit(). What is half staged cannot be taken back: if memory is
+// lacking for it, the daemon ends, and the log has what was before.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/clock.h"
+#include "log/gate.h"
+#include "log/segment_table.h"
+#include "store/changes.h"
+#include "store/inode.h"
+#include "store/layers.h"
+#include "store/trees.h"
+#include "store/unsealed.h"
+
+namespace varve::store {
+
+// What one staging step knows of the block it replaces.
+struct StageBlock {
+  std::uint64_t block = 0;
+  PendingPtr data;
+  MappedBlock old;
+  bool assume_owned = false;  // old is unknown, but the file is dense there
+  std::uint8_t estimate = 0;  // of its interval between rewrites (format/estimate.h)
+};
+
+class Staging {
+ public:
+  Staging(Changes& changes, const Trees& trees, log::SegmentTable& segments, InodeTable& inodes, Clock& clock, std::uint64_t next_ino)
+      : changes_(changes), trees_(trees), segments_(segments), inodes_(inodes), clock_(clock), next_ino_(next_ino) {}
+
+  Unsealed& unsealed() { return unsealed_; }
+  const Unsealed& unsealed() const { return unsealed_; }
+
+  // A new number, a fresh active delta; the attributes are the caller's to fill.
+  InodePtr create_inode() noexcept REQUIRES_SHARED(the_gate);
+  // After a change of inode.attributes.
+  void set_attributes(Inode& inode) noexcept REQUIRES_SHARED(the_gate);
+  void put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept REQUIRES_SHARED(the_gate);
+  void clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept
+      REQUIRES_SHARED(the_gate);
+  void empty(Inode& inode) noexcept REQUIRES_SHARED(the_gate);  // clears all of it
+  // Of the cleaner: the block stands at `to` now.
+  void move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc, std::uint32_t clock,
+            std::uint8_t estimate) noexcept REQUIRES_SHARED(the_gate);
+  std::uint64_t add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept REQUIRES_SHARED(the_gate);
+  void remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept REQUIRES_SHARED(the_gate);
+  // `set_bytes`: names and values of all its attributes together, after it.
+  void set_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value, std::uint64_t set_bytes) noexcept
+      REQUIRES_SHARED(the_gate);
+  void set_symlink(Inode& inode, std::string_view target) noexcept REQUIRES_SHARED(the_gate);
+  void set_orphan(Inode& inode, bool set) noexcept REQUIRES_SHARED(the_gate);
+  void free_inode(Inode& inode) noexcept REQUIRES_SHARED(the_gate);
+
+  // The next inode's number. Any thread.
+  std::uint64_t next_ino() const { return next_ino_.load(); }
+  void set_next_ino(std::uint64_t next) { next_ino_ = next; }  // before there are other threads
+
+ private:
+  InodeDelta& delta_of(Inode& inode, bool created) REQUIRES_SHARED(the_gate);
+  InodeDelta& stage(Inode& inode, bool created = false) noexcept REQUIRES_SHARED(the_gate);  // its active delta, marked for the next chunk
+  void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate);
+  void drop_place(const BlockPlace& place);
+
+  Changes& changes_;
+  const Trees& trees_;
+  log::SegmentTable& segments_;
+  InodeTable& inodes_;
+  Clock& clock_;
+  Unsealed unsealed_;
+  std::atomic<std::uint64_t> next_ino_;
+};
+
+}  // namespace varve::store

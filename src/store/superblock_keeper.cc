@@ -1,0 +1,52 @@
+#include "store/superblock_keeper.h"
+
+#include "base/invariant.h"
+#include "store/superblocks.h"
+
+namespace varve::store {
+
+format::Superblock SuperblockKeeper::written() const {
+  const Lock lock(mutex_);
+  return written_;
+}
+
+Status SuperblockKeeper::write(const format::Superblock& super, const std::function<Status()>& flush) {
+  {
+    const Lock lock(mutex_);
+    const bool follows = INVARIANT(super.serial >= written_.serial) && INVARIANT(super.lsn >= written_.lsn) &&
+                         INVARIANT(super.clock >= written_.clock) && INVARIANT(super.next_ino >= written_.next_ino) &&
+                         INVARIANT(super.identity == written_.identity);
+    if (!follows) return Error(Errc::io, "the superblock to be written does not follow the one before");
+  }
+  TRY(write_superblocks(device_, super, flush));
+  const Lock lock(mutex_);
+  written_ = super;
+  return {};
+}
+
+void SuperblockKeeper::count_recovery() {
+  const Lock lock(mutex_);
+  ++written_.lifetime.recoveries;
+}
+
+void SuperblockKeeper::set_group_centres(const GroupCentres& centres) {
+  const Lock lock(mutex_);
+  centres_ = centres;
+}
+
+GroupCentres SuperblockKeeper::group_centres() const {
+  const Lock lock(mutex_);
+  return centres_;
+}
+
+void SuperblockKeeper::set_scrub_mark(const format::ScrubMark& mark) {
+  const Lock lock(mutex_);
+  scrub_ = mark;
+}
+
+format::ScrubMark SuperblockKeeper::scrub_mark() const {
+  const Lock lock(mutex_);
+  return scrub_;
+}
+
+}  // namespace varve::store

@@ -1,0 +1,42 @@
+// The superblock of a mounted filesystem: as it was found, as it was written last, and what the next one is to say besides the state
+// of the trees. Thread-safe, but for write().
+#pragma once
+
+#include <functional>
+
+#include "base/mutex.h"
+#include "format/superblock.h"
+#include "io/block_device.h"
+
+namespace varve::store {
+
+using GroupCentres = decltype(format::Superblock::group_centres);
+
+class SuperblockKeeper {
+ public:
+  SuperblockKeeper(io::BlockDevice& device, const format::Superblock& found)
+      : device_(device), found_(found), written_(found), centres_(found.group_centres), scrub_(found.scrub) {}
+
+  const format::Superblock& found() const { return found_; }
+  format::Superblock written() const;
+  // Both copies. By one thread at a time.
+  Status write(const format::Superblock& super, const std::function<Status()>& flush);
+  void count_recovery();
+
+  // What cleaning has learnt of the groups.
+  void set_group_centres(const GroupCentres& centres);
+  GroupCentres group_centres() const;
+  // How far a scrub has come.
+  void set_scrub_mark(const format::ScrubMark& mark);
+  format::ScrubMark scrub_mark() const;
+
+ private:
+  io::BlockDevice& device_;
+  const format::Superblock found_;
+  mutable Mutex mutex_;
+  format::Superblock written_ GUARDED_BY(mutex_);
+  GroupCentres centres_ GUARDED_BY(mutex_);
+  format::ScrubMark scrub_ GUARDED_BY(mutex_);
+};
+
+}  // namespace varve::store

@@ -1,0 +1,36 @@
+#include "store/trees.h"
+
+#include <utility>
+
+#include "base/invariant.h"
+
+namespace varve::store {
+
+namespace {
+
+TreesPtr view_of(const format::Superblock& super, const log::SegmentGeometry& segments) {
+  auto view = std::make_shared<TreeView>();
+  view->serial = super.serial;
+  view->segments = segments;
+  view->inode_file = {super.inode_file, super.inode_file_level};
+  view->reverse_map = {super.reverse_map, format::TreeId::reverse_map, format::reverse_map_shape(super.device_blocks)};
+  view->free_map = {super.free_map, format::TreeId::free_map, format::free_map_shape(super.segments, super.segment_blocks)};
+  view->live_blocks = super.live_blocks;
+  view->data_blocks = super.data_blocks;
+  view->reserved_blocks = super.reserved_blocks;
+  view->inodes = super.inodes;
+  return view;
+}
+
+}  // namespace
+
+Trees::Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes)
+    : cache_(super.identity, cache_bytes), newest_(view_of(super, segments)) {}
+
+TreesPtr Trees::replace(TreesPtr next) {
+  INVARIANT(next->serial.v == newest_->serial.v + 1);
+  INVARIANT(next->generation > newest_->generation);
+  return std::exchange(newest_, std::move(next));
+}
+
+}  // namespace varve::store

@@ -1,0 +1,35 @@
+// The trees of the newest checkpoint, and the cache of their nodes. A root is immutable and shared: whatever still reads an older one
+// keeps it by its pointer, as long as the blocks it names are not given away.
+#pragma once
+
+#include <memory>
+
+#include "format/superblock.h"
+#include "log/gate.h"
+#include "store/tree/node_cache.h"
+#include "store/tree_view.h"
+
+namespace varve::store {
+
+using TreesPtr = std::shared_ptr<const TreeView>;
+
+class Trees {
+ public:
+  Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes);
+
+  NodeCache& cache() { return cache_; }
+
+  const TreeView& view() const REQUIRES_SHARED(log::the_gate) { return *newest_; }
+  TreesPtr keep() const REQUIRES_SHARED(log::the_gate) { return newest_; }
+  // For the thread that makes checkpoints, which alone replaces them; and where there is only one thread.
+  const TreeView& own_view() const NO_THREAD_SAFETY_ANALYSIS { return *newest_; }
+
+  // Returns the former ones, to be destroyed when the gate is open again.
+  TreesPtr replace(TreesPtr next) REQUIRES(log::the_gate);
+
+ private:
+  NodeCache cache_;
+  TreesPtr newest_ GUARDED_BY(log::the_gate);
+};
+
+}  // namespace varve::store

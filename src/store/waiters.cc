@@ -1,0 +1,35 @@
+#include "store/waiters.h"
+
+#include "io/first_exception.h"
+
+namespace varve::store {
+
+void Waiters::add(std::function<void()> ready) {
+  {
+    const Lock lock(mutex_);
+    if (!ended_) {
+      waiting_.push_back(std::move(ready));
+      return;
+    }
+  }
+  ready();
+}
+
+void Waiters::wake() {
+  std::vector<std::function<void()>> waiting;
+  {
+    const Lock lock(mutex_);
+    waiting.swap(waiting_);
+  }
+  io::call_for_all(waiting, [](auto& ready) { ready(); });
+}
+
+void Waiters::end() {
+  {
+    const Lock lock(mutex_);
+    ended_ = true;
+  }
+  wake();
+}
+
+}  // namespace varve::store

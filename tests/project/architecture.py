@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Reads the classes of src/ and fails on those that know too much: more than 30 public functions, more than 20 members, a
+friend outside the header's own classes."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_FUNCTIONS = 30
+MOST_MEMBERS = 20
+LEAST_INVARIANTS = 250
+
+# Facades that only forward: what a mount can do is as many things as POSIX has.
+FACADES = {"fs/filesystem.h": {"Filesystem"}}
+
+ANNOTATION = re.compile(r"\b(GUARDED_BY|PT_GUARDED_BY|REQUIRES|REQUIRES_SHARED|EXCLUDES|ACQUIRE|ACQUIRE_SHARED|RELEASE|RELEASE_SHARED|"
+                        r"RELEASE_GENERIC|TRY_ACQUIRE|TRY_ACQUIRE_SHARED|RETURN_CAPABILITY|ASSERT_CAPABILITY|ASSERT_SHARED_CAPABILITY|"
+                        r"CAPABILITY|alignas)\s*\([^()]*(\([^()]*\)[^()]*)*\)")
+OTHER = re.compile(r"^(using|typedef|friend|enum|static_assert|template\s*<[^>]*>\s*(friend|using))\b")
+
+
+def bare(text):
+    """Without comments, strings and annotations."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'', '""', text)
+    text = re.sub(r"^\s*#[^\n]*(\\\n[^\n]*)*", "", text, flags=re.M)
+    return ANNOTATION.sub("", text)
+
+
+def without_templates(text):
+    previous = None
+    while previous != text:
+        previous, text = text, re.sub(r"<[^<>;{}]*>", "", text)
+    return text
+
+
+def end_of_block(text, start):
+    depth = 0
+    for at in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return len(text)
+
+
+def statements(body):
+    """(text before its braces, what is in the braces or None) of each declaration at the top of a class."""
+    start = at = 0
+    parentheses = 0
+    inside = None
+    while at < len(body):
+        char = body[at]
+        parentheses += {"(": 1, ")": -1}.get(char, 0)
+        if char == "{" and parentheses == 0:
+            end = end_of_block(body, at)
+            inside = body[at + 1:end]
+            text = body[start:at]
+            rest = re.match(r"\s*([\w\s,={}]*;)?", body[end + 1:])
+            is_function = "(" in without_templates(text) and "=" not in without_templates(text).split("(")[0]
+            yield text.strip(), inside
+            at = end + 1 + (0 if is_function else rest.end())
+            start = at
+            continue
+        if char == ";" and parentheses == 0:
+            yield body[start:at].strip(), None
+            start = at + 1
+        at += 1
+
+
+class Class:
+    def __init__(self, name, kind, body):
+        self.name, self.kind, self.functions, self.members, self.friends, self.inner = name, kind, 0, 0, [], []
+        access = "public" if kind == "struct" else "private"
+        for text, inside in statements(body):
+            while match := re.match(r"(public|protected|private)\s*:\s*", text):
+                access, text = match[1], text[match.end():]
+            if not text:
+                continue
+            if inside is not None and (match := re.match(r"(template\s*<[^>]*>\s*)?(class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+\s+)?(\w+)", text)) and "(" not in text:
+                self.inner.append(Class(match[4], match[2], inside))
+                continue
+            if match := re.match(r"friend\s+(?:class|struct)?\s*([\w:]+)", text):
+                self.friends.append(match[1])
+            if OTHER.match(text) or re.match(r"(class|struct)\s+\w+$", text):
+                continue
+            plain = without_templates(text)
+            head = re.split(r"=|\{", plain)[0]
+            if "(" in head or "operator" in head:
+                constructs = re.match(rf"(explicit\s+)?~?{name}\s*\(", head)
+                self.functions += access == "public" and "= delete" not in plain and not constructs
+            elif not re.match(r"(inline\s+)?static\s+constexpr|constexpr|static\s", plain):
+                self.members += 1 + without_templates(text).count(",")
+
+    def all(self):
+        yield self
+        for inner in self.inner:
+            yield from inner.all()
+
+
+def classes(path):
+    text = bare(path.read_text())
+    for match in re.finditer(r"^(?:template\s*<[^\n]*>\s*)?(class|struct)\s+(?:SCOPED_CAPABILITY\s+)?(\w+)\s*(?:final\s*)?(?::[^;{]*)?\{", text, flags=re.M):
+        body = text[match.end():end_of_block(text, match.end() - 1)]
+        yield from Class(match[2], match[1], body).all()
+
+
+class Architecture(unittest.TestCase):
+    def setUp(self):
+        self.findings = []
+
+    def tearDown(self):
+        if self.findings:
+            self.fail("\n" + "\n".join(self.findings))
+
+    def headers(self):
+        for path in sorted((ROOT / "src").rglob("*.h")):
+            yield path, path.relative_to(ROOT / "src").as_posix()
+
+    def test_no_class_knows_everything(self):
+        seen = 0
+        for path, name in self.headers():
+            for found in classes(path):
+                seen += 1
+                if found.name in FACADES.get(name, ()):
+                    continue
+                if found.functions > MOST_FUNCTIONS:
+                    self.findings.append(f"{name}: {found.name} has {found.functions} public functions: it is more than one thing")
+                if found.members > MOST_MEMBERS and found.kind == "class":  # plain data may be as long as what it describes
+                    self.findings.append(f"{name}: {found.name} has {found.members} members: it is more than one thing")
+        self.assertGreater(seen, 300)  # or this test has forgotten how to read
+
+    def test_friends_stay_in_their_header(self):
+        for path, name in self.headers():
+            here = {found.name for found in classes(path)}
+            for found in classes(path):
+                for friend in found.friends:
+                    if friend not in ("void", "bool", "auto") and friend.split("::")[-1] not in here:
+                        self.findings.append(f"{name}: {found.name} has the friend {friend}, which is not of this header")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
