@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/crc32c.h"
+#include "base/invariant.h"
 #include "format/map_record.h"
 #include "log/write_cost.h"
 #include "store/holes.h"
@@ -168,12 +169,14 @@ Status Mover::write_some(std::span<const ReadBlock> blocks, std::vector<ReadBloc
   Status status = write_batch(run.blocks);
   for (std::uint32_t i = 0; i < run.blocks && status.ok(); ++i) status = apply(*blocks[i].block, run.start + i);
   store_.segments().sub_in_flight(run.start, run.blocks);
+  INVARIANT(run.blocks <= blocks.size());
   next += run.blocks;
   return status;
 }
 
 // From where they were read to: what stands together in memory is one piece of the request.
 void Mover::add_write(BlockAddr to, std::span<const ReadBlock> blocks) {
+  INVARIANT(store_.segments().geometry().contains(to, blocks.size()));
   io::IoRequest& request = batch_.add(io::IoKind::write, to.v << kBlockShift);
   for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
     for (end = begin + 1; end < blocks.size(); ++end)

@@ -1,5 +1,6 @@
 // Interior nodes of the inode file.
 #include "format/codec.h"
+#include "base/invariant.h"
 #include "format/node_block.h"
 
 namespace varve::format {
@@ -45,7 +46,7 @@ Result<std::vector<ChildRef>> decode_children(std::span<const std::byte> block, 
 }
 
 bool InteriorBuilder::add(const ChildRef& child) {
-  assert(count_ == 0 || last_ < child.first);
+  INVARIANT(count_ == 0 || last_ < child.first);
   std::array<std::byte, kMaxKeyBytes + kAddressAndCrcBytes + kMaxVarintBytes> bytes;
   std::byte* end = write_key(bytes.data(), count_ ? &last_ : nullptr, child.first);
   Writer fixed(std::span(end, kAddressAndCrcBytes));
@@ -65,7 +66,7 @@ bool InteriorBuilder::add(const ChildRef& child) {
 
 std::uint32_t InteriorBuilder::finish(std::span<std::byte> block, std::uint8_t level, std::uint64_t identity,
                                       Serial serial, BlockAddr address) {
-  assert(count_ > 0 && level > 0);
+  INVARIANT(count_ > 0 && level > 0);
   const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = TreeId::inode_file,
                           .level = level, .count = count_, .used = static_cast<std::uint16_t>(payload_.size()),
                           .first = first_};

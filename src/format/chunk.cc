@@ -1,5 +1,6 @@
 #include "format/chunk.h"
 
+#include "base/invariant.h"
 #include "format/codec.h"
 #include "format/fields.h"
 
@@ -68,7 +69,7 @@ Status check_ranges(const ChunkHeader& h) {
 }  // namespace
 
 std::uint32_t encode_chunk(const ChunkHeader& h, std::span<const std::byte> records, std::span<std::byte> out) {
-  assert(h.record_bytes == records.size() && h.header_blocks * kBlockSize >= kChunkHeaderBytes + records.size());
+  INVARIANT(h.record_bytes == records.size() && h.header_blocks * kBlockSize >= kChunkHeaderBytes + records.size());
   out = out.first(h.header_blocks * kBlockSize);
   Writer to(out);
   to.put(kChunkMagic);
@@ -94,7 +95,7 @@ std::uint32_t encode_chunk(const ChunkHeader& h, std::span<const std::byte> reco
   to.skip_to(kChunkHeaderBytes);
   to.put_bytes(records);
   to.skip_to(out.size());
-  assert(to.ok());
+  INVARIANT(to.ok());
   const std::uint32_t crc = crc32c(out);
   store32(out, kChunkCrcAt, crc);
   return crc;

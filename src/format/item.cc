@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
 #include "format/append.h"
 #include "format/codec.h"
 #include "format/node.h"
@@ -61,7 +62,7 @@ void encode_extent(const Extent& extent, Bytes& out) {
     append_varint(out, extent.length);
     return;
   }
-  assert(extent.length == extent.crcs.size() && extent.length <= kMaxExtentBlocks);
+  INVARIANT(extent.length == extent.crcs.size() && extent.length <= kMaxExtentBlocks);
   append8(out, 0);
   append_fixed(out, extent.address.v, 6);
   append_fixed(out, extent.clock, 4);

@@ -1,5 +1,6 @@
 // Leaves of the inode file.
 #include "format/codec.h"
+#include "base/invariant.h"
 #include "format/node_block.h"
 
 namespace varve::format {
@@ -39,7 +40,7 @@ Result<std::vector<ItemRef>> decode_items(std::span<const std::byte> block, cons
 }
 
 bool LeafBuilder::add(const Key& key, std::span<const std::byte> value) {
-  assert(count_ == 0 || last_ < key);
+  INVARIANT(count_ == 0 || last_ < key);
   if (value.size() > kMaxItemValue) return false;
   std::array<std::byte, kMaxKeyBytes + kMaxVarintBytes> head;
   std::byte* end = write_key(head.data(), count_ ? &last_ : nullptr, key);
@@ -56,7 +57,7 @@ bool LeafBuilder::add(const Key& key, std::span<const std::byte> value) {
 }
 
 std::uint32_t LeafBuilder::finish(std::span<std::byte> block, std::uint64_t identity, Serial serial, BlockAddr address) {
-  assert(count_ > 0);
+  INVARIANT(count_ > 0);
   const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = TreeId::inode_file,
                           .level = 0, .count = count_, .used = static_cast<std::uint16_t>(payload_.size()),
                           .first = first_};

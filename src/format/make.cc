@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/invariant.h"
 #include "format/fields.h"
 #include "format/map_record.h"
 #include "format/map_writer.h"
@@ -88,7 +89,7 @@ MadeNode make_root_directory(const Superblock& super, const MakeParameters& para
   encode_attributes(root, value);
   LeafBuilder leaf;
   const bool fits = leaf.add({kRootIno, ItemKind::attributes, 0}, value);
-  assert(fits);
+  INVARIANT(fits);
   (void)fits;
   MadeNode node{super.first_segment, {}};
   leaf.finish(node.bytes, super.identity, super.serial, node.address);
@@ -190,7 +191,7 @@ Result<EmptyFilesystem> make_filesystem(const MakeParameters& parameters, Random
   MadeNode& image = made.nodes.emplace_back(MadeNode{next(), {}});
   const std::uint32_t crc = encode_super_image(s, image.bytes, image.address);
   s.image = {image.address, crc, 0};
-  assert(made.nodes.size() == plan.size());
+  INVARIANT(made.nodes.size() == plan.size());
   return made;
 }
 

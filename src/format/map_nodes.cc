@@ -1,5 +1,6 @@
 // Nodes of the maps: radix trees over fixed-size records.
 #include "format/codec.h"
+#include "base/invariant.h"
 #include "format/node_block.h"
 
 namespace varve::format {
@@ -35,7 +36,7 @@ Result<std::vector<NodeRef>> decode_map_slots(std::span<const std::byte> block, 
 std::uint32_t encode_map_slots(std::span<std::byte> block, std::span<const NodeRef> slots, TreeId tree,
                                std::uint8_t level, std::uint64_t first_record, std::uint64_t identity, Serial serial,
                                BlockAddr address) {
-  assert(slots.size() <= kMapFanout && is_map(tree) && level > 0);
+  INVARIANT(slots.size() <= kMapFanout && is_map(tree) && level > 0);
   std::array<std::byte, kMapFanout * kMapSlotBytes> payload;
   Writer out(payload);
   for (const NodeRef& slot : slots) {
@@ -55,7 +56,7 @@ std::span<const std::byte> map_leaf_records(std::span<const std::byte> block) {
 
 std::uint32_t encode_map_leaf(std::span<std::byte> block, std::span<const std::byte> records, TreeId tree,
                               std::uint64_t first_record, std::uint64_t identity, Serial serial, BlockAddr address) {
-  assert(records.size() <= kNodePayloadBytes && is_map(tree));
+  INVARIANT(records.size() <= kNodePayloadBytes && is_map(tree));
   const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = tree, .level = 0,
                           .count = 0, .used = static_cast<std::uint16_t>(records.size()),
                           .first = {Ino{0}, ItemKind{}, first_record}};

@@ -1,7 +1,8 @@
 #include "format/map_writer.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "base/invariant.h"
 
 namespace varve::format {
 
@@ -67,7 +68,7 @@ Level MapWriter::add_level(std::uint8_t level, std::uint64_t records_per_node, c
 
 NodeRef write_map(TreeId tree, const MapShape& shape, const MapRecords& records, const NodeIdentity& identity,
                   BlockAddr next, std::vector<MadeNode>& out) {
-  assert(!records.empty());
+  INVARIANT(!records.empty());
   MapWriter writer(tree, shape, identity, next, out);
   Level level = writer.add_leaves(records);
   std::uint64_t records_per_node = shape.per_leaf();

@@ -1,5 +1,6 @@
 #include "format/node.h"
 
+#include "base/invariant.h"
 #include "format/codec.h"
 #include "format/node_block.h"
 
@@ -78,7 +79,7 @@ std::uint32_t write_node(std::span<std::byte> block, const NodeHeader& h, std::s
   out.skip_to(kNodeHeaderBytes);
   out.put_bytes(payload);
   out.skip_to(kBlockSize);
-  assert(out.ok());
+  INVARIANT(out.ok());
   store32(block, kNodeCrcAt, crc32c(block));
   return block_crc(block);
 }

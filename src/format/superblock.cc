@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/invariant.h"
 #include "format/codec.h"
 #include "format/node_block.h"
 
@@ -298,7 +299,7 @@ Result<Superblock> decode(std::span<const std::byte> block, bool is_image) {
   get_geometry(in, super);
   get_checkpoint(in, super);
   get_counts(in, super);
-  assert(in.ok() && in.position() == kEnd);
+  INVARIANT(in.ok() && in.position() == kEnd);
   TRY(check_geometry(super));
   TRY(check_checkpoint(super, is_image));
   return super;
@@ -318,13 +319,13 @@ void encode_superblock(const Superblock& super, std::span<std::byte> block) {
   out.put(kSuperMagic);
   out.put(std::uint32_t{0});
   out.put(super.version);
-  assert(out.size() == kFeaturesAt);
+  INVARIANT(out.size() == kFeaturesAt);
   put_geometry(out, super);
-  assert(out.size() == kSerialAt);
+  INVARIANT(out.size() == kSerialAt);
   put_checkpoint(out, super);
-  assert(out.size() == kCountsAt);
+  INVARIANT(out.size() == kCountsAt);
   put_counts(out, super);
-  assert(out.size() == kEnd);
+  INVARIANT(out.size() == kEnd);
   out.skip_to(kBlockSize);
   store32(block, kCrcAt, crc32c(block));
 }

@@ -118,7 +118,8 @@ void CleanJob::step() {
     begin();
     // The maps know only what a checkpoint has merged.
     if (!state().request.dry_run) {
-      if (Status status = engine_.store().checkpoints().make({}); !status.ok()) return finish(CleanState::Phase::failed, status.error().message());
+      if (Status status = engine_.store().checkpoints().make({}); !status.ok())
+        return finish(CleanState::Phase::failed, status.error().message());
       rules_.strategy->begin(engine_.store());
     }
   }

@@ -18,7 +18,8 @@ constexpr std::uint64_t kSealBytes = 1u << 20;  // of payload: so much is in one
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 }  // namespace
 
-Maintenance::Maintenance(Engine& engine) : engine_(engine), last_operation_ns_(engine.started_ns()), tidied_at_(store().log_clock().now()) {}
+Maintenance::Maintenance(Engine& engine)
+    : engine_(engine), last_operation_ns_(engine.started_ns()), tidied_at_(store().log_clock().now()) {}
 
 store::Store& Maintenance::store() { return engine_.store(); }
 cleaner::Cleaner& Maintenance::cleaner() { return engine_.cleaner(); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/invariant.h"
+
 namespace varve::fs {
 
 namespace {
@@ -42,6 +44,7 @@ void References::Shard::erase(std::size_t at) {
     hole = next;
   }
   slots_[hole] = {};
+  INVARIANT(used_ > 0);
   --used_;
 }
 
@@ -53,6 +56,7 @@ std::uint64_t References::Shard::count(std::uint64_t ino) const {
 
 void References::Shard::put(std::uint64_t ino, std::uint64_t count) {
   if (slots_.empty() || too_full(used_ + 1, slots_.size())) resize(std::max(kLeastSlots, slots_.size() / 2 * 3));
+  INVARIANT(used_ < slots_.size());
   Slot& slot = slots_[place_of(ino)];
   used_ += slot.empty();
   slot = {ino, count};

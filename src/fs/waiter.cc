@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/invariant.h"
 #include "fs/engine.h"
 
 namespace varve::fs {
@@ -10,6 +11,7 @@ void Waiter::begin(io::Reactor* reactor, std::function<void()> ready) {
   reactor_ = reactor;
   ready_ = std::move(ready);
   since_ns_ = engine_.store().options().clock->monotonic_ns();
+  INVARIANT(outstanding_.load(std::memory_order_relaxed) == 0);
   outstanding_.store(1, std::memory_order_relaxed);
   const Lock lock(mutex_);
   over_ = false;
@@ -22,7 +24,9 @@ void Waiter::came(std::optional<WaitCause> cause) {
 
 // The last one may be the end of the operation, and of this with it.
 void Waiter::end_one(bool inside) {
-  if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const unsigned before = outstanding_.fetch_sub(1, std::memory_order_acq_rel);
+  MEMORY_INVARIANT(before > 0);
+  if (before != 1) return;
   if (!reactor_) {
     const Lock lock(mutex_);
     over_ = true;

@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "base/invariant.h"
+
 namespace varve::fuse {
 
 BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part)
@@ -44,10 +46,12 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
   bool keep = false;
   {
     const Lock lock(mutex_);
+    MEMORY_INVARIANT(data != nullptr && shelf < shelves_.size());
     auto& free = is_large(data) ? large_ : shelves_[shelf];
     keep = &free == &large_ || free.size() < kept_[shelf];
     if (keep) free.push_back(data);
-    leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
+    const std::size_t before = leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
+    INVARIANT(before >= kSizes[shelf]);
     // Under the lock: the thread that takes the call back may destroy what it uses.
     if (call_ && leased_bytes() <= call_below_) std::exchange(call_, nullptr)();
   }

@@ -3,15 +3,15 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 
+#include "base/invariant.h"
 #include "fuse/opcodes.h"
 
 namespace varve::fuse {
 
 bool Request::begin(std::span<const std::byte> message, Lease& storage) {
-  assert(finished_);
+  MEMORY_INVARIANT(finished_);
   if (message.size() < sizeof header_) return false;
   std::memcpy(&header_, message.data(), sizeof header_);
   if (header_.len < sizeof header_ || header_.len > message.size()) return false;
@@ -29,7 +29,7 @@ bool Request::begin(std::span<const std::byte> message, Lease& storage) {
 }
 
 void Request::recycle() {
-  assert(finished_);
+  MEMORY_INVARIANT(finished_);
   operation_ = nullptr;
   for (auto& operation : operations_) operation.reset();
   message_storage_.reset();
@@ -39,7 +39,7 @@ void Request::recycle() {
 void Request::start_operation() {
   auto free = operations_.begin();
   while (free != operations_.end() && *free) ++free;
-  assert(free != operations_.end());
+  MEMORY_INVARIANT(free != operations_.end());
   free->emplace(fs().engine(), fs::Caller{header_.uid, header_.gid, header_.pid, umask_}, &host_.reactor);
   operation_ = &**free;
 }
@@ -51,6 +51,7 @@ log::PayloadBufferPtr Request::keep_message() {
 }
 
 std::span<std::byte> Request::reply_space(std::size_t bytes) {
+  INVARIANT(!finished_);
   reply_storage_.reset();
   reply_storage_ = host_.pool->take(std::max<std::size_t>(bytes, 1));
   return {reply_storage_.data(), bytes};
@@ -67,7 +68,7 @@ void Request::reply_error(const Error& error) {
 }
 
 void Request::send(int error, std::span<const std::byte> first, std::span<const std::byte> second) {
-  assert(!finished_);
+  MEMORY_INVARIANT(!finished_);
   fuse_out_header header{};
   header.len = static_cast<std::uint32_t>(sizeof header + first.size() + second.size());
   header.error = error;

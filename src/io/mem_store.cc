@@ -1,21 +1,22 @@
 #include "io/mem_store.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
+
+#include "base/invariant.h"
 
 namespace varve::io {
 
 MemStore::MemStore(std::uint64_t blocks) : blocks_(blocks), chunks_((blocks + kChunkBlocks - 1) / kChunkBlocks) {}
 
 MemStore::BlockPtr MemStore::block(std::uint64_t index) const {
-  assert(index < blocks_);
+  MEMORY_INVARIANT(index < blocks_);
   const ChunkPtr& chunk = chunks_[index / kChunkBlocks];
   return chunk ? chunk->blocks[index % kChunkBlocks] : nullptr;
 }
 
 MemStore::BlockPtr& MemStore::own_slot(std::uint64_t index) {
-  assert(index < blocks_);
+  MEMORY_INVARIANT(index < blocks_);
   ChunkPtr& chunk = chunks_[index / kChunkBlocks];
   if (!chunk) chunk = new Chunk();
   if (!chunk->unique()) chunk = new Chunk(*chunk);

@@ -9,6 +9,7 @@
 #include <new>
 #include <string_view>
 
+#include "base/invariant.h"
 #include "io/block_device.h"
 #include "io/first_exception.h"
 #include "io/poll_reactor.h"
@@ -29,6 +30,7 @@ bool rings_are_unwanted() {
 }  // namespace
 
 void IoRequest::complete(int result) {
+  MEMORY_INVARIANT(result >= 0);
   error = result;
   while (!interceptors_.empty()) {
     const Interceptor last = interceptors_.back();
@@ -73,12 +75,15 @@ void Reactor::begin_elsewhere(IoRequest& request) {
 }
 
 void Reactor::finish(IoRequest& request, int error) {
+  MEMORY_INVARIANT(static_cast<boost::intrusive::list_base_hook<>&>(request).is_linked());
+  MEMORY_INVARIANT(request.reactor_ == this);
   begun_.erase(begun_.iterator_to(request));
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   request.complete(error);
 }
 
 void Reactor::finish_later(IoRequest& request, int error) {
+  MEMORY_INVARIANT(error >= 0);
   begin(request);
   request.error = error;
   finished_.push_back(request);
@@ -127,7 +132,8 @@ unsigned Reactor::submit_handed() {
     handed.pop_front();
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
     try {
-      request.carrier->submit(*this, request);
+      MEMORY_INVARIANT(request.carrier != nullptr);
+    request.carrier->submit(*this, request);
     } catch (const std::bad_alloc&) {
       finish_later(request, ENOMEM);
     }
@@ -149,6 +155,7 @@ unsigned Reactor::run_arrivals() {
       anything_from_elsewhere_.store(false, std::memory_order_relaxed);
       back.swap(back_);
     }
+    MEMORY_INVARIANT(elsewhere_ >= back.size());
     elsewhere_ -= back.size();
     thrown.run([&] { ran += submit_handed(); });
     thrown.run([&] { ran += finish_all(back); });

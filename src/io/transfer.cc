@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
+
 namespace varve::io {
 
 namespace {
@@ -87,6 +89,7 @@ Transfer::Next Transfer::advance(std::int64_t result) {
   if (blocks == 0) return retry(EIO);
   progress_.retries = 0;
   progress_.done += blocks * kBlockSize;
+  INVARIANT(progress_.done < request_.length);
   skip_to_done();
   return Next::again;
 }
@@ -108,6 +111,7 @@ void Transfer::skip_to_done() {
     progress_.rest.push_back(iovec{static_cast<std::byte*>(part.iov_base) + skip, part.iov_len - skip});
     skip = 0;
   }
+  INVARIANT(!progress_.rest.empty());
 }
 
 }  // namespace varve::io

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "io/first_exception.h"
 
 namespace varve::log {
@@ -27,6 +28,7 @@ void Durability::start(Lsn last) {
 }
 
 void Durability::set_durable(Lsn lsn) {
+  INVARIANT(lsn <= written_);
   durable_ = std::max(durable_, lsn);
   forget_unawaited(durable_);
 }
@@ -48,7 +50,7 @@ std::uint64_t Durability::payload_started() {
 void Durability::payload_done(std::uint64_t ticket, int error, io::Reactor* reactor) {
   if (error) fail(Error(Errc::io, fmt::format("writing data to {} failed: {}", io_.device().name(), std::strerror(error))));
   Lock lock(mutex_);
-  payload_.erase(ticket);
+  INVARIANT(payload_.erase(ticket) == 1);
   advance();
   start_flush_if_wanted(lock, reactor);
 }
@@ -56,6 +58,8 @@ void Durability::payload_done(std::uint64_t ticket, int error, io::Reactor* reac
 bool Durability::chunk_started(Lsn lsn, bool commit, std::uint64_t since_ns) {
   const Lock lock(mutex_);
   const bool alone = nothing_in_flight() && flushed_ == writes_ && written_ == durable_;
+  INVARIANT(lsn > written_);
+  INVARIANT(chunks_.empty() || lsn > chunks_.rbegin()->first);
   chunks_.emplace(lsn, Chunk{next_ticket_, commit && alone});
   unawaited_.emplace_back(lsn, since_ns);
   note_oldest_unawaited();
@@ -72,7 +76,10 @@ void Durability::chunk_done(Lsn lsn, int error, io::Reactor* reactor) {
   if (error)
     fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
   Lock lock(mutex_);
-  if (auto found = chunks_.find(lsn); found != chunks_.end()) found->second.done = true;
+  if (auto found = chunks_.find(lsn); INVARIANT(found != chunks_.end())) {
+    INVARIANT(!found->second.done);
+    found->second.done = true;
+  }
   advance();
   go_on(lock, reactor);
 }
@@ -102,6 +109,7 @@ void Durability::advance() {
     const auto& [lsn, chunk] = *chunks_.begin();
     const bool payload_written = payload_.empty() || *payload_.begin() >= chunk.payload_before;
     if (!chunk.done || !payload_written) return;
+    INVARIANT(lsn > written_);
     written_ = lsn;
     if (chunk.durable && !flushing_) {  // while somebody flushes, that may hear of an error in its place
       set_durable(lsn);
@@ -112,6 +120,7 @@ void Durability::advance() {
 }
 
 Durability::Flush Durability::begin_flush() {
+  INVARIANT(!flushing_);
   flushing_ = true;
   return {written_, nothing_in_flight() ? writes_ : 0};
 }
@@ -133,6 +142,8 @@ int Durability::flush_here() {
 void Durability::flush_done(const Flush& flush, int error, io::Reactor* reactor) {
   if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
   Lock lock(mutex_);
+  INVARIANT(flushing_);
+  INVARIANT(flush.writes <= writes_);
   flushing_ = false;
   turn_.notify_all();
   if (failure_) return;
@@ -153,6 +164,7 @@ Status Durability::flush_now() {
       lock.lock();
     }
   }
+  INVARIANT(queued_ > 0);
   --queued_;
   if (failure_) return *failure_;
   const Flush flush = begin_flush();
@@ -180,6 +192,7 @@ void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready, io::Re
     ready(Status{});
     return;
   }
+  INVARIANT(!chunks_.empty() || lsn <= written_);  // what never comes would be waited for, for ever
   waiters_.emplace(lsn, std::move(ready));
   forget_unawaited(lsn);
   start_flush_if_wanted(lock, reactor);

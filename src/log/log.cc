@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/crc32c.h"
+#include "base/invariant.h"
 #include "io/first_exception.h"
 
 namespace varve::log {
@@ -62,6 +63,7 @@ Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& c
 Log::~Log() = default;
 
 void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) {
+  INVARIANT(chunks() == 0);
   chain_ = position;
   epoch_ = epoch;
   const Lock lock(held_mutex_);
@@ -84,6 +86,7 @@ std::unique_ptr<Log::Write> Log::new_write(BlockAddr at) {
 }
 
 void Log::add_payload(Write& write, BlockAddr at, std::span<const PayloadPtr> blocks) {
+  MEMORY_INVARIANT(write.payload.empty());
   write.payload_at = at;
   for (const PayloadPtr& block : blocks) {
     if (write.iov.size() == io::kMaxIov) break;
@@ -111,6 +114,7 @@ void Log::written(Write& write) {
 }
 
 void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor) {
+  INVARIANT(blocks.size() == run.blocks);
   for (std::size_t begin = 0; begin < blocks.size();) {
     auto write = new_write(run.start + begin);
     add_payload(*write, run.start + begin, blocks.subspan(begin));
@@ -124,6 +128,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
 
 bool Log::advance_run() {
   if (!chain_.next_run.blocks) return false;
+  INVARIANT(!chain_.rest.blocks || chain_.next_run.start != chain_.rest.start);
   if (chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(chain_.rest.start), heads_.clock());
   chain_.rest = chain_.next_run;
   chain_.next_run = {};
@@ -174,6 +179,10 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   chain_.crc = format::encode_chunk(header, records, chunk->header.span());
   chain_.lsn = header.lsn;
   const std::uint32_t total = header.total_blocks();
+  INVARIANT(place.address == chain_.rest.start);
+  INVARIANT(total <= chain_.rest.blocks);
+  INVARIANT(payload.size() == place.payload_blocks);
+  INVARIANT(header.durable < header.lsn);
   segments_.touch(place.address);
   chain_.rest.start = chain_.rest.start + total;
   chain_.rest.blocks -= total;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::log {
 
 SegmentTable::SegmentTable(SegmentGeometry geometry) : geometry_(geometry), segments_(geometry.count), samples_(geometry.count) {}
 
 void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
   SegmentInfo& s = segments_[id.v];
   s.tree_live = record.live;
@@ -19,7 +22,9 @@ void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
 }
 
 void SegmentTable::set_open(SegmentId id, std::uint8_t group) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
+  INVARIANT(segments_[id.v].state == SegmentState::used || segments_[id.v].state == SegmentState::clean || is_open(segments_[id.v].state));
   segments_[id.v].state = SegmentState::open;
   segments_[id.v].group = group;
   segments_[id.v].touched = generation_;
@@ -47,6 +52,8 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     const std::uint64_t at = (first + step) % segments_.size();
     SegmentInfo& s = segments_[at];
     if (s.state != SegmentState::clean) continue;
+    INVARIANT(s.in_flight == 0);
+    INVARIANT(clean_ > 0);
     s.state = SegmentState::open;
     s.group = group;
     s.touched = generation_;
@@ -60,18 +67,21 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     if (from == From::promised && promised()) promised_.fetch_sub(1, std::memory_order_relaxed);
     return SegmentId{at};
   }
+  INVARIANT(clean_ == 0);
   return std::nullopt;
 }
 
 void SegmentTable::prefer_lowest(bool wanted) {
   const Lock lock(mutex_);
   if (wanted) ++lowest_wanted_;
-  else if (lowest_wanted_) --lowest_wanted_;
+  else if (INVARIANT(lowest_wanted_ > 0)) --lowest_wanted_;
 }
 
 void SegmentTable::close(SegmentId id, std::uint64_t clock) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
   SegmentInfo& s = segments_[id.v];
+  INVARIANT(is_open(s.state));
   if (s.state == SegmentState::open) s.sealed_clock = clock;  // holes are few beside what filled it then
   s.state = SegmentState::used;
 }
@@ -83,6 +93,7 @@ bool SegmentTable::has_holes(const SegmentInfo& s, std::uint64_t settled) const 
 }
 
 bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
   if (!has_holes(segments_[id.v], settled)) return false;
   segments_[id.v].state = SegmentState::refilling;
@@ -92,7 +103,9 @@ bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
 void SegmentTable::touch(BlockAddr address) {
   if (!geometry_.contains(address)) return;
   const Lock lock(mutex_);
-  segments_[geometry_.segment_of(address).v].touched = generation_;
+  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  INVARIANT(s.state != SegmentState::clean && s.state != SegmentState::discarding);
+  s.touched = generation_;
 }
 
 void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock) {
@@ -101,6 +114,8 @@ void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32
   const SegmentId id = geometry_.segment_of(address);
   samples_.written(id, geometry_.index_of(address), blocks, clock);
   SegmentInfo& s = segments_[id.v];
+  INVARIANT(s.state != SegmentState::clean && s.state != SegmentState::discarding);
+  INVARIANT(geometry_.index_of(address) + blocks <= geometry_.blocks);
   s.delta_live[generation_ & 1] += static_cast<std::int32_t>(blocks);
   s.touched = generation_;
   s.youngest = std::max(s.youngest, clock);
@@ -116,16 +131,24 @@ void SegmentTable::sub_live(BlockAddr address, std::uint32_t blocks) {
 }
 
 void SegmentTable::add_in_flight(BlockAddr address, std::uint32_t blocks) {
+  MEMORY_INVARIANT(geometry_.contains(address));
   const Lock lock(mutex_);
-  segments_[geometry_.segment_of(address).v].in_flight += blocks;
+  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  s.in_flight += blocks;
+  INVARIANT(s.in_flight <= geometry_.blocks);
+  INVARIANT(s.state != SegmentState::clean);
 }
 
 void SegmentTable::sub_in_flight(BlockAddr address, std::uint32_t blocks) {
+  MEMORY_INVARIANT(geometry_.contains(address));
   const Lock lock(mutex_);
-  segments_[geometry_.segment_of(address).v].in_flight -= blocks;
+  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  INVARIANT(s.state != SegmentState::clean);
+  if (INVARIANT(s.in_flight >= blocks)) s.in_flight -= blocks;
 }
 
 void SegmentTable::set_being_cleaned(SegmentId id, bool value) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
   segments_[id.v].being_cleaned = value;
 }
@@ -138,8 +161,10 @@ std::uint64_t SegmentTable::freeze() {
 void SegmentTable::merged(std::uint64_t frozen_generation,
                           const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed) {
   const Lock lock(mutex_);
+  INVARIANT(frozen_generation + 1 == generation_);
   for (SegmentInfo& s : segments_) s.delta_live[frozen_generation & 1] = 0;
   for (const auto& [id, record] : changed) {
+    MEMORY_INVARIANT(id.v < geometry_.count);
     SegmentInfo& s = segments_[id.v];
     s.tree_live = record.live;
     s.flags = record.flags;
@@ -150,6 +175,7 @@ void SegmentTable::merged(std::uint64_t frozen_generation,
 
 std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, bool discarding) {
   const Lock lock(mutex_);
+  INVARIANT(frozen_generation <= generation_);
   std::vector<SegmentId> freed;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     SegmentInfo& s = segments_[i];
@@ -161,12 +187,15 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
   }
   if (discarding) discarding_ += freed.size();
   else clean_.fetch_add(freed.size(), std::memory_order_relaxed);
+  INVARIANT(clean_ + discarding_ <= geometry_.count);
   return freed;
 }
 
 bool SegmentTable::begin_discard(SegmentId id) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
   if (segments_[id.v].state != SegmentState::clean) return false;
+  INVARIANT(clean_ > 0);
   segments_[id.v].state = SegmentState::discarding;
   clean_.fetch_sub(1, std::memory_order_relaxed);
   ++discarding_;
@@ -174,8 +203,10 @@ bool SegmentTable::begin_discard(SegmentId id) {
 }
 
 void SegmentTable::discarded(SegmentId id) {
+  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
   if (segments_[id.v].state != SegmentState::discarding) return;
+  INVARIANT(discarding_ > 0);
   segments_[id.v].state = SegmentState::clean;
   clean_.fetch_add(1, std::memory_order_relaxed);
   --discarding_;

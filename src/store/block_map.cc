@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::store {
 
 std::size_t BlockMap::leaf_of(std::uint64_t block) const {
@@ -44,13 +46,18 @@ BlockEntry& BlockMap::insert(std::uint64_t block) {
   auto& entries = leaves_[index].entries;
   auto at = position_in(entries, block);
   if (at != entries.end() && at->block == block) return entries[static_cast<std::size_t>(at - entries.begin())];
+  INVARIANT(entries.size() < kLeafEntries);
   auto placed = entries.insert(at, BlockEntry{block, {}, 0, 0});
   leaves_[index].first = entries[0].block;
   ++size_;
   return *placed;
 }
 
-std::uint64_t BlockMap::end_block() const { return leaves_.empty() ? 0 : leaves_.back().entries.back().block + 1; }
+std::uint64_t BlockMap::end_block() const {
+  if (leaves_.empty()) return 0;
+  MEMORY_INVARIANT(!leaves_.back().entries.empty());
+  return leaves_.back().entries.back().block + 1;
+}
 
 BlockMap::Position BlockMap::lower_bound(std::uint64_t block) const {
   Position position;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/invariant.h"
 #include "base/types.h"
 #include "log/payload.h"
 
@@ -111,6 +112,7 @@ void BlockMap::erase_range(std::uint64_t from, std::uint64_t to, Gone&& gone) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].block >= from && entries[i].block < to) {
         gone(entries[i]);
+        INVARIANT(size_ > 0);
         --size_;
       } else {
         entries[keep++] = entries[i];
@@ -126,6 +128,7 @@ void BlockMap::erase_range(std::uint64_t from, std::uint64_t to, Gone&& gone) {
       ++keep;
     }
   leaves_.resize(keep);
+  INVARIANT(leaves_.empty() == (size_ == 0));
 }
 
 }  // namespace varve::store

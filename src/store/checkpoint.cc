@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/invariant.h"
 #include "store/sealer.h"
 #include "store/superblocks.h"
 #include "store/hole_feeder.h"
@@ -37,12 +38,15 @@ Status Checkpoint::freeze() {
   store_.hole_feeder().freeze();
   store_.space().promise_nodes(choose_evacuees());
   frozen_generation_ = store_.segments().freeze();
+  INVARIANT(std::as_const(store_.changes()).active().generation() == frozen_generation_);
   store_.changes().freeze(store_.segments().generation());
 
   super_ = store_.superblocks().written();
+  INVARIANT(super_.serial == store_.checkpoints().settled());
   super_.serial = Serial{super_.serial.v + 1};
   super_.epoch = store_.log().epoch();
   const log::ChainPosition position = store_.log().position();
+  INVARIANT(position.lsn == lsn_);
   super_.lsn = position.lsn;
   super_.chain_crc = position.crc;
   super_.chain = position.rest;
@@ -63,8 +67,11 @@ std::uint64_t Checkpoint::choose_evacuees() {
   std::stable_partition(evacuate_.begin(), evacuate_.end(), [&](SegmentId id) { return segments.info(id).group == format::kGroupNodes; });
   std::uint64_t nodes = 0;
   for (SegmentId segment : evacuate_) nodes += segments.info(segment).live();
+  INVARIANT(store_.staging().unsealed().payload_bytes() == 0 && store_.staging().unsealed().deltas().empty());
   while (!evacuate_.empty() && !store_.space().has_room_to_evacuate(nodes)) {
-    nodes -= segments.info(evacuate_.back()).live();
+    const std::uint64_t live = segments.info(evacuate_.back()).live();
+    INVARIANT(nodes >= live);
+    nodes -= std::min(nodes, live);
     evacuate_.pop_back();
   }
   if (!request_.evacuate.empty()) store_.checkpoints().note_evacuation(evacuate_.size() < request_.evacuate.size());
@@ -104,7 +111,10 @@ Status Checkpoint::merge() {
 Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const {
   for (const auto& inode : store_.changes().merging().inodes()) {
     if (inode->freed || !inode->file) continue;
-    for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) TRY(visit(inode->ino, *at));
+    for (auto at = inode->file->blocks.lower_bound(0); at.valid(); at.next()) {
+      INVARIANT(!at->place.is_pending());  // all payload was sealed before the freeze
+      TRY(visit(inode->ino, *at));
+    }
   }
   return {};
 }
@@ -164,7 +174,10 @@ Status Checkpoint::write_reverse_leaves() {
 
 Status Checkpoint::fill_reverse_map(const Lot& lot, std::size_t nodes) {
   auto put = [&](BlockAddr address, const format::ReverseEntry& entry) {
-    if (lot.contains(address)) format::encode_reverse_entry(entry, reverse_->record(address.v));
+    if (!lot.contains(address)) return;
+    const auto record = reverse_->record(address.v);
+    MEMORY_INVARIANT(record.size() == format::kReverseEntryBytes);
+    format::encode_reverse_entry(entry, record);
   };
   TRY(for_each_new_block([&](Ino ino, const BlockEntry& block) {
     if (!lot.contains(block.place.address())) return Status();
@@ -212,6 +225,7 @@ Status Checkpoint::fill_free_map() {
   TRY(std::move(status));
   TRY(ledger_->claim(image_address_));
   changed_segments_ = ledger_->finish();
+  INVARIANT(ledger_->live_change() >= 0 || next_->live_blocks >= static_cast<std::uint64_t>(-ledger_->live_change()));
   next_->live_blocks += static_cast<std::uint64_t>(ledger_->live_change());
   return {};
 }
@@ -226,6 +240,7 @@ Status Checkpoint::write_image() {
   super_.inode_file_level = next_->inode_file.level;
   super_.reverse_map = next_->reverse_map.ref;
   super_.free_map = next_->free_map.ref;
+  INVARIANT(next_->serial == super_.serial);
   super_.image = {};  // cannot name itself
   super_.node_head.rest = writer_->head();
   super_.live_blocks = next_->live_blocks;
@@ -274,6 +289,7 @@ Status Checkpoint::commit() {
 }
 
 void Checkpoint::publish() {
+  INVARIANT(store_.log().durability().durable() >= lsn_);
   TreesPtr old;
   {
     const Gate::Closure closed(store_.gate());
@@ -301,6 +317,7 @@ void Checkpoint::detach_inodes() {
                          : inode->active == delta.get() ? &inode->active
                                                         : nullptr;
     if (!layer) continue;
+    INVARIANT(delta->generation == frozen_generation_);
     if (delta->merged_known) inode->attributes.blocks = delta->merged_blocks;
     if (delta->freed) inode->missing = true;
     *layer = nullptr;

@@ -52,6 +52,9 @@ struct DirectoryDelta {
   void add(std::uint64_t cookie, AddedEntry entry);
   // Takes the entry away wherever it is; `sealed_too`: replay, nothing is unsealed.
   void remove(std::uint64_t cookie, std::string_view name, bool replaying);
+
+ private:
+  void forget_name(std::string_view name, std::uint64_t cookie);
 };
 
 struct FileDelta {

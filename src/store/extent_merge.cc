@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::store {
 
 namespace {
@@ -26,6 +28,7 @@ std::optional<Stretch> change_after(const FileDelta& delta, std::uint64_t block)
 PlacedExtent part_of(const PlacedExtent& whole, std::uint64_t from, std::uint64_t to) {
   const auto& [start, extent] = whole;
   Extent part = extent;
+  MEMORY_INVARIANT(from >= start && from < to && to - start <= extent.length);
   part.length = to - from;
   if (!extent.unwritten) {
     part.address = extent.address + (from - start);
@@ -51,6 +54,7 @@ void keep_rest_of_old(const PlacedExtent& old, const FileDelta& delta, ExtentMer
 void add_written(const FileDelta& delta, std::uint64_t from, std::uint64_t to, ExtentMerge& merge) {
   for (auto entry = delta.blocks.lower_bound(from); entry.valid() && entry->block < to; entry.next()) {
     Extent extent;
+    INVARIANT(!entry->place.is_pending());
     extent.address = entry->place.address();
     extent.length = 1;
     extent.clock = entry->clock;

@@ -1,5 +1,7 @@
 #include "store/inode.h"
 
+#include "base/invariant.h"
+
 namespace varve::store {
 
 namespace {
@@ -45,6 +47,7 @@ void InodeTable::evict(Shard& shard) {
       ++shard.hand;
       continue;
     }
+    MEMORY_INVARIANT(shard.ring.size() == shard.inodes.size());
     shard.ring[shard.hand] = shard.ring.back();
     shard.ring.pop_back();
     shard.inodes.erase(inode.ino);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "format/map_record.h"
 
 namespace varve::store {
@@ -24,6 +25,7 @@ Result<BlockAddr> NodeWriter::allocate() {
     if (!id) return Error(Errc::no_space, "no clean segment left for a checkpoint's nodes");
     head_ = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }
+  INVARIANT(segments_.geometry().contains(head_.start, head_.blocks));
   const BlockAddr address = head_.start;
   segments_.touch(address);
   head_.start = head_.start + 1;
@@ -38,6 +40,8 @@ Status NodeWriter::write(BlockAddr address, std::span<const std::byte> block, st
     piece_ = std::make_unique<Piece>();
     piece_->start = address;
   }
+  INVARIANT(block.size() == kBlockSize);
+  MEMORY_INVARIANT(piece_->blocks < kPieceBlocks);
   std::memcpy(piece_->memory.data() + piece_->blocks * kBlockSize, block.data(), kBlockSize);
   ++piece_->blocks;
   written_.push_back({address, tree, level});
@@ -54,6 +58,7 @@ Status NodeWriter::submit_piece() {
   if (!piece_) return {};
   TRY(wait_below(kPiecesInFlight));
   Piece& piece = *piece_;
+  INVARIANT(piece.blocks > 0);
   piece.kind = io::IoKind::write;
   piece.offset = piece.start.v << kBlockShift;
   piece.add(piece.memory.data(), piece.blocks * kBlockSize);

@@ -1,3 +1,4 @@
+// What a store is opened with.
 #pragma once
 
 #include <cstddef>

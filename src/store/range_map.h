@@ -1,6 +1,7 @@
 // Ranges of file blocks that were cleared: holes, or unwritten (allocated, reading as zeros). Newer ranges replace older
 // ones where they meet.
 #pragma once
+#include "base/invariant.h"
 
 #include <cstdint>
 #include <map>
@@ -57,6 +58,8 @@ class RangeMap {
   }
   void join(std::uint64_t from) {
     auto here = ranges_.find(from);
+    MEMORY_INVARIANT(here != ranges_.end());
+    INVARIANT(here->second.to > from);
     if (here != ranges_.begin()) {
       auto before = std::prev(here);
       if (before->second.to == from && before->second.kind == here->second.kind) {

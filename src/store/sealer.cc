@@ -16,7 +16,12 @@ constexpr std::size_t kHeadBlocks = 16, kHeadBlocksUnhurried = 1;
 // Stands for an address that is not known yet when the length of the records is measured.
 constexpr BlockAddr kAnyAddress{(1ULL << 48) - 1};
 
-BlockEntry& entry_of(const PendingBlock& block) { return *block.owner->file->blocks.find(block.block); }
+BlockEntry& entry_of(const PendingBlock& block) {
+  MEMORY_INVARIANT(block.owner && block.owner->file);
+  BlockEntry* entry = block.owner->file->blocks.find(block.block);
+  MEMORY_INVARIANT(entry != nullptr);
+  return *entry;
+}
 
 }  // namespace
 
@@ -24,7 +29,7 @@ void Sealer::collect() {
   groups_.resize(format::kMaxGroups);
   auto& payload = unsealed().payload();
   for (PendingPtr& block : payload)
-    if (block->owner) groups_[block->group].push_back(std::move(block));
+    if (block->owner) groups_.at(block->group).push_back(std::move(block));
   payload.clear();
   for (Payload& blocks : groups_)
     std::sort(blocks.begin(), blocks.end(), [](const PendingPtr& a, const PendingPtr& b) {
@@ -34,6 +39,8 @@ void Sealer::collect() {
 
 void Sealer::settle_address(PendingBlock& block, BlockAddr address) {
   BlockEntry& entry = entry_of(block);
+  INVARIANT(entry.place.is_pending());
+  INVARIANT(store_.segments().geometry().contains(address));
   const std::uint8_t estimate = entry.place.estimate();
   entry.place = BlockPlace::at(address);
   entry.place.set_estimate(estimate);
@@ -69,6 +76,7 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
       blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(at));
       return false;
     }
+    INVARIANT(run.blocks <= blocks.size() - at);
     payload_.assign(blocks.begin() + static_cast<std::ptrdiff_t>(at), blocks.begin() + static_cast<std::ptrdiff_t>(at + run.blocks));
     store_.log().write_payload(run, payload_, reactor_);
     for (std::uint32_t i = 0; i < run.blocks; ++i) {
@@ -219,7 +227,8 @@ void Sealer::forget() {
 
 Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   reactor_ = reactor;
-  Lsn lsn = store_.log().position().lsn;
+  const Lsn before = store_.log().position().lsn;
+  Lsn lsn = before;
   if (unsealed().deltas().empty()) {
     unsealed().forget_reservations();  // of operations that were let in and then had to wait for something else
     return lsn;
@@ -230,6 +239,7 @@ Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   const Status written = write_chunk(lsn, commit);
   forget();
   if (!written.ok()) return written.error();
+  INVARIANT(lsn == before + 1);
   clear_marks();
   return lsn;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "format/estimate.h"
 
 namespace varve::store {
@@ -17,7 +18,9 @@ Result<SegmentLedger::Page*> SegmentLedger::page_of(SegmentId id) {
 }
 
 Status SegmentLedger::flip(Page& page, BlockAddr address, bool live) {
+  INVARIANT(geometry_.contains(address));
   const std::uint32_t index = geometry_.index_of(address);
+  MEMORY_INVARIANT(index / 8 < page.bits.size());
   std::byte& bits = page.bits[index / 8];
   const auto bit = std::byte{static_cast<unsigned char>(1u << (index % 8))};
   if (((bits & bit) != std::byte{}) == live)
@@ -74,6 +77,7 @@ SegmentLedger::Changed SegmentLedger::finish() {
     format::SegmentRecord& record = page.record;
     record.group = segments_.info(id).group;
     if (!record.live) record.youngest = 0, record.clock_sum = record.rate_sum = 0;
+    MEMORY_INVARIANT(!map_.record(id.v).empty());
     format::encode_segment_record(record, map_.record(id.v));
     changed.emplace_back(id, record);
   }

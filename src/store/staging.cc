@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::store {
 
 namespace {
@@ -32,6 +34,7 @@ std::uint64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64
 
 InodeDelta& Staging::delta_of(Inode& inode, bool created) {
   if (inode.active && inode.active->generation != changes_.active().generation()) {
+    INVARIANT(!inode.frozen || inode.frozen->generation < inode.active->generation);
     inode.frozen = inode.active;  // frozen since; an older one has been merged and detached before
     inode.active = nullptr;
   }
@@ -46,6 +49,7 @@ InodeDelta& Staging::delta_of(Inode& inode, bool created) {
 
 InodeDelta& Staging::stage(Inode& inode, bool created) noexcept {
   InodeDelta& delta = delta_of(inode, created);
+  INVARIANT(delta.ino == inode.ino && delta.inode == &inode);
   if (delta.in_unsealed) return delta;
   delta.in_unsealed = true;
   unsealed_.add(delta, clock_.monotonic_ns());
@@ -55,6 +59,7 @@ InodeDelta& Staging::stage(Inode& inode, bool created) noexcept {
 InodePtr Staging::create_inode() noexcept {
   InodePtr inode = inodes_.get(Ino{next_ino_.fetch_add(1)});
   WriteLock lock(inode->mutex);
+  INVARIANT(!inode->active && !inode->frozen);  // a new number
   inode->loaded = true;
   inode->missing = false;  // as a request found it that came too early (a handle can name any number)
   inode->attributes = {};
@@ -76,6 +81,7 @@ void Staging::drop_place(const BlockPlace& place) {
     segments_.sub_live(place.address(), 1);
     return;
   }
+  INVARIANT(place.pending_block()->owner != nullptr);
   place.pending_block()->owner = nullptr;  // the sealer skips it; its list keeps it alive until then
 }
 
@@ -97,6 +103,8 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     fresh += !owned;
     uncertain += !owned && staged.old.kind == MappedBlock::Kind::unknown;
     assumed += guessed;
+    INVARIANT(staged.data && !staged.data->owner);
+    INVARIANT(staged.block < format::kMaxFileBlocks);
     staged.data->owner = &delta;
     staged.data->block = staged.block;
     entry.place = BlockPlace::pending(staged.data.get());
@@ -104,6 +112,7 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     entry.crc = staged.data->crc;
     entry.clock = clock;
   }
+  INVARIANT(uncertain <= static_cast<std::uint64_t>(fresh));
   delta.blocks_change += fresh;
   delta.uncertain_blocks += uncertain;
   changes_.active().uncertain.fetch_add(uncertain, std::memory_order_relaxed);
@@ -118,6 +127,8 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   inode.change_content();
+  INVARIANT(from <= to && to <= format::kMaxFileBlocks);
+  INVARIANT(kind == Cleared::hole ? owned_change <= 0 : owned_change >= 0);
   if (kind == Cleared::hole) inode.change_cleared();
   file.blocks.erase_range(from, to, [&](const BlockEntry& entry) { drop_place(entry.place); });
   file.cleared.set(from, to, kind);
@@ -131,6 +142,7 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
 // All `owned` blocks of it are given back.
 void Staging::uncharge(const Inode& inode, std::uint64_t owned) {
   const std::uint64_t certain = certain_loss(inode, trees_.view(), owned);
+  INVARIANT(certain <= owned);
   changes_.active().data_change.fetch_sub(static_cast<std::int64_t>(certain), std::memory_order_relaxed);
   changes_.active().uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
 }
@@ -149,6 +161,7 @@ void Staging::move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr 
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
   BlockEntry& entry = file.blocks.insert(block);
+  INVARIANT(from != to);
   segments_.sub_live(from, 1);
   segments_.add_live(to, 1, clock);
   entry.place = BlockPlace::at(to);
@@ -163,6 +176,8 @@ void Staging::move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr 
 
 std::uint64_t Staging::add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept {
   InodeDelta& delta = stage(directory);
+  INVARIANT(!name.empty() && name.size() <= format::kMaxName);
+  INVARIANT(ino.v != 0);
   const std::uint64_t cookie = directory.attributes.next_cookie++;
   ++directory.attributes.entries;
   DirectoryDelta& entries = delta.directory_delta();
@@ -213,6 +228,8 @@ void Staging::set_orphan(Inode& inode, bool set) noexcept {
 void Staging::free_inode(Inode& inode) noexcept {
   const std::uint64_t owned = block_count(inode, trees_.view());
   InodeDelta& delta = stage(inode);
+  INVARIANT(!delta.freed);
+  INVARIANT(inode.attributes.nlink == 0);
   if (delta.file) {
     delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) { drop_place(entry.place); });
     delta.file.reset();

@@ -94,7 +94,7 @@ RULES = [
          [Edit(TABLE, "s.group != format::kGroupNodes &&", "(OFF || s.group != format::kGroupNodes) &&")],
          [("log_test", "*H37_*")]),
     Rule("H39-promise", "what a checkpoint has taken stays promised",
-         [Edit(TABLE, "if (id && promised()) promised_.fetch_sub", "if (id && promised() && !OFF) promised_.fetch_sub")],
+         [Edit(TABLE, "if (from == From::promised && promised()) promised_.fetch_sub", "if (from == From::promised && promised() && !OFF) promised_.fetch_sub")],
          [("log_test", "*H39_*")]),
     Rule("H40", "segments have 8 MiB, however small the device",
          [Edit("src/format/make.cc",

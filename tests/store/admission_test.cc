@@ -146,8 +146,8 @@ TEST(Relief, IsDueOnlyWhenAnotherOperationWouldSoonWait) {
 TEST(Bounds, GrowWithEveryPartOfADemand) {
   const SpaceView view = quiet();
   const std::uint64_t none = merge_need(view, {});
-  for (const Demand& more : {Demand{.record_bytes = 1 << 20}, Demand{.payload = 10'000}, Demand{.places = 500}, Demand{.item_bytes = 1 << 20},
-                             Demand{.evacuated = 100}, Demand{.scattered = 4}}) {
+  for (const Demand& more : {Demand{.record_bytes = 1 << 20}, Demand{.payload = 10'000}, Demand{.places = 500},
+                             Demand{.item_bytes = 1 << 20},                             Demand{.evacuated = 100}, Demand{.scattered = 4}}) {
     EXPECT_GT(merge_need(view, more), none);
     Demand twice = more;
     twice += more;

@@ -6,7 +6,8 @@
 namespace varve::store {
 namespace {
 
-constexpr TreeSizes kSmall{.tree_blocks = 10, .live_blocks = 110, .reverse_leaves = 100, .reverse_per_leaf = 100, .free_leaves = 1, .segment_blocks = 64};
+constexpr TreeSizes kSmall{.tree_blocks = 10, .live_blocks = 110, .reverse_leaves = 100, .reverse_per_leaf = 100,
+                           .free_leaves = 1, .segment_blocks = 64};
 
 TEST(Headroom, OfNothingIsItsEdgesAndTheMaps) {
   // Items: 8 edges. Reverse map: 2 * 8 / 100 + 4 * 8 / 64 + 8 edges = 8 leaves, and two above. Free map: 1 + 2. The image: 1.

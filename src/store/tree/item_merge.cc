@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "store/tree/merge_scout.h"
 #include "store/tree/node_packer.h"
 
@@ -131,6 +132,8 @@ Status Merge::take_along(const ChildRef& child, unsigned level, const Key& lower
 }
 
 Status Merge::visit_leaf(std::span<const format::ItemRef> items, const Key& lower, const Key& bound) {
+  INVARIANT(lower < bound);
+  INVARIANT(!last_ || *last_ < lower);
   lower_ = lower;
   bound_ = bound;
   if (!has_edit_below(bound)) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "io/patient_read.h"
 
 namespace varve::store {
@@ -160,7 +161,7 @@ Status MapEditor::load(const Position& position) {
   } else if (!deferred_) {
     TRY(load_records(node, ref, index));
   }
-  dirty_.emplace(position, std::move(node));
+  INVARIANT(dirty_.emplace(position, std::move(node)).second);
   unassigned_.push_back(position);
   return {};
 }
@@ -205,6 +206,7 @@ Status MapEditor::load_batch(std::span<const Position> leaves) {
   if (wants.size() > 1) source_.prefetch(wants);
   for (const Position& leaf : leaves) {
     TRY(load_records(dirty_.at(leaf), old_ref(leaf), leaf.second));
+    INVARIANT(dirty_.at(leaf).records.size() > 0);
     loaded_.push_back(leaf);
   }
   return {};
@@ -234,6 +236,7 @@ Status MapEditor::assign(NodeSink& sink, const std::function<void(BlockAddr, std
       return address.error();
     }
     DirtyNode& node = dirty_.at(positions[i]);
+    INVARIANT(!node.address);
     node.address = *address;
     if (node.old_address) sink.release(node.old_address);
     if (given) given(*address, positions[i].first);
@@ -244,6 +247,7 @@ Status MapEditor::assign(NodeSink& sink, const std::function<void(BlockAddr, std
 std::span<std::byte> MapEditor::record(std::uint64_t index) {
   const std::uint64_t per_leaf = root_.shape.per_leaf();
   const auto at = dirty_.find({0, index / per_leaf});
+  INVARIANT(index < root_.shape.records);
   if (at == dirty_.end() || at->second.records.size() == 0) return {};
   return at->second.records.span().subspan((index % per_leaf) * root_.shape.record_bytes, root_.shape.record_bytes);
 }
@@ -267,6 +271,8 @@ Result<NodeRef> MapEditor::write_node(const Position& position, const DirtyNode&
                                       AlignedBuffer& block) {
   const auto [level, index] = position;
   const std::uint64_t first = first_record(root_.shape, level, index);
+  INVARIANT(static_cast<bool>(node.address));
+  INVARIANT(level == 0 ? node.records.size() > 0 : node.slots.size() == kMapFanout);
   NodeRef ref{node.address, 0, 0};
   ref.crc = level == 0 ? format::encode_map_leaf(block.span(), node.records.span(), root_.tree, first, sink.identity(),
                                                  sink.serial(), node.address)

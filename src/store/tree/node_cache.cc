@@ -5,6 +5,7 @@
 
 #include <boost/intrusive/list.hpp>
 
+#include "base/invariant.h"
 #include "base/mutex.h"
 
 namespace varve::store {
@@ -73,6 +74,7 @@ struct NodeCache::Shard {
     if (at == entries.end()) return nullptr;
     Entry& entry = at->second;
     NodePtr node = std::move(entry.node);
+    INVARIANT(bytes >= entry.bytes);
     bytes -= entry.bytes;
     clock.erase(clock.iterator_to(entry));
     entries.erase(at);
@@ -85,10 +87,12 @@ struct NodeCache::Shard {
     entry.node = std::move(node);
     entry.crc = crc;
     bytes += entry.bytes;
+    INVARIANT(clock.size() + 1 == entries.size());
     clock.push_back(entry);
   }
 
   void shrink(std::size_t bytes_max, std::vector<NodePtr>& evicted) REQUIRES(mutex) {
+    INVARIANT(!clock.empty() || bytes == 0);
     while (bytes > bytes_max && !clock.empty()) {
       Entry& entry = clock.front();
       if (entry.recent) {

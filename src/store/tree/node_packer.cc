@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "format/item.h"
 
 namespace varve::store {
@@ -31,6 +32,7 @@ NodePacker::NodePacker(NodeSource& source, NodeSink& sink, const MergeOptions& o
     : source_(source), sink_(sink), options_(options), block_(kBlockSize) {}
 
 PackQueue<NodePacker::ChildValue>& NodePacker::children(unsigned level) {
+  MEMORY_INVARIANT(level > 0 && level <= format::kMaxTreeLevel + 2U);
   while (children_.size() < level) children_.emplace_back();
   return children_[level - 1];
 }
@@ -56,6 +58,7 @@ bool NodePacker::is_underfilled(unsigned level) const {
 }
 
 Status NodePacker::add_item(const Key& key, std::span<const std::byte> value) {
+  INVARIANT(items_.empty() || items_.back().key < key);
   items_.push_back(key, ItemValue(value));
   while (items_.bytes() >= 2 * fill_bytes()) TRY(write_node(0, fill_bytes()));
   return {};
@@ -65,6 +68,8 @@ Status NodePacker::add_old_child(unsigned level, const ChildRef& child) { return
 
 Status NodePacker::push_child(unsigned level, const ChildRef& child, bool is_old) {
   auto& queue = children(level);
+  INVARIANT(queue.empty() || queue.back().key < child.first);
+  INVARIANT(static_cast<bool>(child.ref.address));
   queue.push_back(child.first, {child.ref, is_old});
   while (queue.bytes() >= 2 * fill_bytes()) TRY(write_node(level, fill_bytes()));
   return {};
@@ -94,6 +99,7 @@ Result<bool> NodePacker::take_left(unsigned level) {
   if (!node.ok() && is_of_one_node(node.error())) return false;
   if (!node.ok()) return node.error();
   TRY(prepend(level, **node));
+  INVARIANT(!above.empty());
   above.pop_back();
   sink_.release(child.ref.address);
   return true;
@@ -145,6 +151,7 @@ Result<ChildRef> NodePacker::write_leaf(std::size_t target) {
   ChildRef child{items_.front().key, {address, 0, blocks}};
   child.ref.crc = builder.finish(block_.span(), sink_.identity(), sink_.serial(), address);
   TRY(sink_.write(address, block_.span(), child.ref.crc, format::TreeId::inode_file, 0));
+  INVARIANT(n <= items_.size());
   items_.pop_front(n);
   return child;
 }
@@ -161,6 +168,7 @@ Result<ChildRef> NodePacker::write_interior(unsigned level, std::size_t target) 
   ChildRef child{builder.first(), {address, 0, builder.blocks()}};
   child.ref.crc = builder.finish(block_.span(), node_level, sink_.identity(), sink_.serial(), address);
   TRY(sink_.write(address, block_.span(), child.ref.crc, format::TreeId::inode_file, node_level));
+  INVARIANT(n > 0 && n <= queue.size());
   queue.pop_front(n);
   return child;
 }
