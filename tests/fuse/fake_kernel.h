@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fuse/protocol.h"
+#include "fuse/protocol/protocol.h"
 
 namespace varve::fuse {
 

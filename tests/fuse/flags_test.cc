@@ -3,7 +3,7 @@
 #include <linux/fs.h>
 #include <sys/syscall.h>
 
-#include "fuse/privilege.h"
+#include "fuse/protocol/privilege.h"
 #include "fuse/served_mount.h"
 
 namespace varve::fuse {

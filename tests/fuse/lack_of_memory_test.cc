@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "fuse/read_ahead.h"
+#include "fuse/operations/read_ahead.h"
 #include "io/mem_device.h"
 #include "log/io_context.h"
 #include "support/failing_allocations.h"

@@ -1,4 +1,4 @@
-#include "fuse/listing_position.h"
+#include "fuse/protocol/listing_position.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "fuse/lost_writes.h"
+#include "fuse/operations/lost_writes.h"
 
 namespace varve::fuse {
 namespace {

@@ -1,10 +1,10 @@
 #include "base/types.h"
-#include "fuse/memory_plan.h"
+#include "daemon/memory_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fuse/server.h"
+#include "daemon/server.h"
 
 namespace varve::fuse {
 namespace {

@@ -1,11 +1,11 @@
 // INIT, and reading message bodies.
-#include "fuse/negotiation.h"
+#include "fuse/protocol/negotiation.h"
 
 #include <gmock/gmock.h>
 
 #include <cstring>
 
-#include "fuse/message.h"
+#include "fuse/protocol/message.h"
 
 namespace varve::fuse {
 namespace {

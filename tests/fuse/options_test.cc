@@ -1,5 +1,5 @@
 // What stands behind `-o`.
-#include "fuse/mount_options.h"
+#include "daemon/mount_options.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Reading ahead: what is read when, what is handed over, and what must not be.
-#include "fuse/read_ahead.h"
+#include "fuse/operations/read_ahead.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

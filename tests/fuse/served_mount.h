@@ -6,9 +6,9 @@
 
 #include <future>
 
-#include "fuse/device_transport.h"
+#include "fuse/transport/device_transport.h"
 #include "fuse/fake_kernel.h"
-#include "fuse/server.h"
+#include "daemon/server.h"
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "base/json_text.h"
-#include "fuse/control.h"
-#include "fuse/privilege.h"
+#include "control/control.h"
+#include "fuse/protocol/privilege.h"
 
 namespace varve::fuse {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "fuse/control.h"
+#include "control/control.h"
 #include "fuse/served_mount.h"
 
 namespace varve::fuse {

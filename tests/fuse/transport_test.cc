@@ -1,5 +1,5 @@
 // Messages in, replies out, over a fake kernel.
-#include "fuse/device_transport.h"
+#include "fuse/transport/device_transport.h"
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>

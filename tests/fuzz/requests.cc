@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "fuse/control.h"
-#include "fuse/mount_options.h"
+#include "control/control.h"
+#include "daemon/mount_options.h"
 #include "fuse/served_mount.h"
 
 namespace varve::fuzz {

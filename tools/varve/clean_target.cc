@@ -12,8 +12,8 @@
 #include "base/buffer.h"
 #include "format/superblock.h"
 #include "fs/filesystem.h"
-#include "fuse/clean_json.h"
-#include "fuse/mount_table.h"
+#include "control/clean_json.h"
+#include "control/mount_table.h"
 #include "lease/leased_device.h"
 #include "varve/mount_client.h"
 

@@ -10,8 +10,8 @@
 #include <memory>
 #include <set>
 
-#include "fuse/mount_point.h"
-#include "fuse/mount_table.h"
+#include "daemon/mount_point.h"
+#include "control/mount_table.h"
 #include "varve/command.h"
 #include "varve/map/drawing.h"
 #include "varve/mount_client.h"

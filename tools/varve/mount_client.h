@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "fuse/control.h"
+#include "control/control.h"
 
 namespace varve::tool {
 
@@ -22,9 +22,9 @@ class MountClient {
   Result<nlohmann::ordered_json> scrub_report();
   Status scrub(const fuse::ScrubCommand& command);
   Result<nlohmann::ordered_json> clean_report();
-  Status clean(const nlohmann::ordered_json& request);  // fuse/clean_json.h; errors in the daemon's words
+  Status clean(const nlohmann::ordered_json& request);  // control/clean_json.h; errors in the daemon's words
   Status stop_clean();
-  Result<nlohmann::ordered_json> history();  // fuse/history_json.h
+  Result<nlohmann::ordered_json> history();  // control/history_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "fuse/daemon.h"
+#include "daemon/daemon.h"
 #include "varve/command.h"
 
 namespace varve::tool {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/json_text.h"
-#include "fuse/mount_table.h"
+#include "control/mount_table.h"
 #include "varve/command.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"

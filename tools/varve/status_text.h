@@ -1,4 +1,4 @@
-// The JSON of a status (src/fuse/status_json.h, superblock_json.h) for people.
+// The JSON of a status (src/control/status_json.h, superblock_json.h) for people.
 #pragma once
 
 #include <nlohmann/json.hpp>

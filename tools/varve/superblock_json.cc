@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "fuse/status_json.h"
+#include "control/status_json.h"
 
 namespace varve::tool {
 

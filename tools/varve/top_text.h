@@ -1,4 +1,4 @@
-// One view of `varve top`: the rates between two statuses (src/fuse/status_json.h) of the same mount, and the state at
+// One view of `varve top`: the rates between two statuses (src/control/status_json.h) of the same mount, and the state at
 // the second of them.
 #pragma once
 

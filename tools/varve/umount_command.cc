@@ -8,8 +8,8 @@
 #include <ostream>
 #include <thread>
 
-#include "fuse/mount_point.h"
-#include "fuse/mount_table.h"
+#include "daemon/mount_point.h"
+#include "control/mount_table.h"
 #include "io/block_device.h"
 #include "store/superblocks.h"
 #include "varve/command.h"

@@ -1,0 +1,116 @@
+#include "control/clean_json.h"
+
+namespace varve::fuse {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json limit_json(std::uint64_t blocks) { return blocks == fs::CleanRequest::kNoLimit ? Json(nullptr) : Json(blocks); }
+
+std::uint64_t limit_from(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : fs::CleanRequest::kNoLimit;
+}
+
+Json layout_json(const fs::CleanState::Layout& layout) {
+  return {{"clean_segments", layout.clean},
+          {"used_segments", layout.used},
+          {"garbage_blocks", layout.garbage},
+          {"open_segments", layout.open},
+          {"end_segment", layout.end}};
+}
+
+Json files_json(const cleaner::FileCounts& files) {
+  return {{"seen", files.seen},
+          {"moved", files.moved},
+          {"unreadable", files.unreadable},
+          {"unreadable_directories", files.unreadable_directories},
+          {"fragments_before", files.fragments_before},
+          {"fragments_after", files.fragments_after}};
+}
+
+Json forecast_json(const cleaner::Forecast& forecast) {
+  Json json{{"what", forecast.what},
+            {"segments", forecast.segments},
+            {"read_blocks", forecast.reads},
+            {"written_blocks", forecast.writes},
+            {"freed_blocks", forecast.frees}};
+  if (forecast.files.seen) json["files"] = files_json(forecast.files);
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const fs::CleanRequest& request) {
+  Json roots = Json::array();
+  for (Ino root : request.roots) roots.push_back(root.v);
+  return {{"strategy", request.strategy},
+          {"policy", request.policy},
+          {"placement", request.placement},
+          {"free_blocks", limit_json(request.free_blocks)},
+          {"move_blocks", limit_json(request.move_blocks)},
+          {"roots", std::move(roots)},
+          {"dry_run", request.dry_run}};
+}
+
+Result<fs::CleanRequest> clean_request_from(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return Error(Errc::invalid, "not a request to clean");
+  auto words = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  fs::CleanRequest request;
+  request.strategy = words("strategy");
+  request.policy = words("policy");
+  request.placement = words("placement");
+  request.free_blocks = limit_from(json, "free_blocks");
+  request.move_blocks = limit_from(json, "move_blocks");
+  request.dry_run = json.contains("dry_run") && json["dry_run"] == true;
+  if (const auto roots = json.find("roots"); roots != json.end() && roots->is_array())
+    for (const Json& root : *roots) {
+      if (!root.is_number_unsigned() || root.get<std::uint64_t>() == 0) return Error(Errc::invalid, "no inode's number");
+      request.roots.push_back(Ino{root.get<std::uint64_t>()});
+    }
+  return request;
+}
+
+Json to_json(const fs::CleanState& state) {
+  Json json{{"state", name_of(state.phase)}, {"reason", state.reason}, {"doing", state.doing}};
+  if (state.phase == fs::CleanState::Phase::never) return json;
+  json["request"] = to_json(state.request);
+  json["seconds"] = state.seconds;
+  json["segment_blocks"] = state.segment_blocks;
+  json["segments"] = state.segments;
+  if (state.request.dry_run) {
+    json["forecast"] = forecast_json(state.forecast);
+    return json;
+  }
+  json["rounds"] = state.rounds;
+  json["read_blocks"] = state.read;
+  json["written_blocks"] = state.written;
+  json["metadata_blocks"] = state.nodes;
+  json["emptied_segments"] = state.emptied;
+  json["before"] = layout_json(state.before);
+  json["now"] = layout_json(state.now);
+  json["left_at_first"] = state.left_at_first;
+  json["left"] = state.left;
+  if (state.files.seen) json["files"] = files_json(state.files);
+  return json;
+}
+
+nlohmann::ordered_json to_json(const cleaner::PastRound& round) {
+  return {{"round", round.number},       {"log_clock", round.clock},     {"strategy", round.strategy},
+          {"policy", round.victims},     {"placement", round.placement}, {"waited_for", round.waited_for},
+          {"clean_segments", round.clean}, {"utilisation", round.utilisation}, {"emptied_segments", round.emptied},
+          {"read_blocks", round.read},   {"written_blocks", round.written}};
+}
+
+nlohmann::ordered_json to_json(const std::vector<cleaner::PastRound>& rounds) {
+  auto json = nlohmann::ordered_json::array();
+  for (const cleaner::PastRound& round : rounds) json.push_back(to_json(round));
+  return json;
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,85 @@
+#include "control/mount_table.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+namespace varve::fuse {
+
+namespace {
+
+// Undoes the \ooo escapes of /proc/self/mountinfo.
+std::string unescape(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out.push_back(static_cast<char>(std::strtoul(text.substr(i + 1, 3).c_str(), nullptr, 8)));
+      i += 3;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
+
+// "36 35 98:0 /root /directory options optional… - type source superoptions"
+std::optional<MountEntry> parse(const std::string& line) {
+  std::istringstream words(line);
+  std::string word, options;
+  MountEntry entry;
+  words >> entry.id >> word >> entry.device >> word >> entry.directory;
+  while (words >> word && word != "-") {
+  }
+  if (!(words >> entry.type >> entry.source >> options)) return {};
+  entry.read_only = options == "ro" || options.starts_with("ro,");
+  entry.directory = unescape(entry.directory);
+  entry.source = unescape(entry.source);
+  return entry;
+}
+
+std::string canonical(const std::string& path) {
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  const std::unique_ptr<char, Free> resolved(::realpath(path.c_str(), nullptr));
+  return resolved ? resolved.get() : "";
+}
+
+template <class Condition>
+std::optional<MountEntry> find_last(Condition&& condition) {
+  std::ifstream table("/proc/self/mountinfo");
+  std::optional<MountEntry> found;
+  for (std::string line; std::getline(table, line);)
+    if (auto entry = parse(line); entry && condition(*entry)) found = std::move(entry);
+  return found;
+}
+
+}  // namespace
+
+std::optional<MountEntry> find_mount(const std::string& directory) {
+  return find_last([&](const MountEntry& entry) { return entry.directory == directory; });
+}
+
+std::optional<MountEntry> find_mount_of(const std::string& source) {
+  return find_last([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
+}
+
+std::optional<MountEntry> find_other_mount(const MountEntry& mounted) {
+  return find_last([&](const MountEntry& entry) { return entry.device == mounted.device && entry.id != mounted.id; });
+}
+
+std::string resolve_mount_point(const std::string& directory) {
+  // A symbolic link to a mount point is followed, unless what it leads to is dead.
+  if (std::string whole = canonical(directory); !whole.empty()) return whole;
+  std::filesystem::path path(directory);
+  if (!path.has_filename()) path = path.parent_path();
+  if (path.filename() == "." || path.filename() == "..") return "";
+  const std::string parent = canonical(path.has_parent_path() ? path.parent_path().string() : ".");
+  if (parent.empty()) return "";
+  return (std::filesystem::path(parent) / path.filename()).string();
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,217 @@
+#include "daemon/daemon.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "base/errc.h"
+#include "daemon/background.h"
+#include "daemon/departure.h"
+#include "fuse/transport/device_transport.h"
+#include "daemon/lifetime.h"
+#include "daemon/memory_plan.h"
+#include "daemon/mount_point.h"
+#include "control/mount_table.h"
+#include "daemon/server.h"
+#include "fuse/operations/session.h"
+#include "lease/leased_device.h"
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr int kPatienceMs = 2000;  // for users of a mount that a signal ends
+
+// Everything a mount consists of; members end in the reverse order, when nothing calls the filesystem any more.
+struct Mount {
+  ~Mount() {
+    if (device) device->on_lost({});
+  }
+
+  std::unique_ptr<lease::LeasedDevice> device;
+  std::unique_ptr<fs::Filesystem> fs;
+  std::unique_ptr<MountPoint> point;
+  std::unique_ptr<DeviceTransport> transport;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Server> server;
+};
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.lexically_normal().string();
+}
+
+Status open_log(const MountOptions& options, bool foreground) {
+  try {
+    if (!options.log_file.empty()) {
+      spdlog::set_default_logger(spdlog::basic_logger_mt("varve", options.log_file));
+      spdlog::flush_on(spdlog::level::info);
+    } else if (!foreground) {
+      spdlog::set_default_logger(spdlog::syslog_logger_mt("varve", "varve", LOG_PID, LOG_DAEMON));
+    }
+  } catch (const spdlog::spdlog_ex& error) {
+    return Error(Errc::io, fmt::format("log: {}", error.what()));
+  }
+  if (const char* level = std::getenv("VARVE_LOG")) spdlog::set_level(spdlog::level::from_str(level));
+  return {};
+}
+
+// A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
+// it can only get before.
+std::shared_ptr<LargeMemory> protect_process(const MountOptions& options, std::size_t large_bytes) {
+  auto memory = std::make_shared<LargeMemory>(large_bytes);
+#ifdef PR_SET_IO_FLUSHER
+  ::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);  // only with CAP_SYS_RESOURCE
+#endif
+  if (options.lock_memory && ::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) spdlog::warn("mlock: {}", errno_text());
+  return memory;
+}
+
+// The daemon of a mount that has just gone may not have written everything yet: a moment later the device is free.
+Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& source, const io::OpenOptions& options) {
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
+  constexpr int kLooks = 250;
+  for (int looks = 0;; ++looks) {
+    auto device = io::open_device(source, options);
+    if (looks == kLooks || !device.fails_with(Errc::in_use) || find_mount_of(source)) return device;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
+  const MountOptions& options = arguments.options;
+  const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
+  thrift_heap(plan.bound);
+  ServerOptions server = options.server;
+  server.threads = plan.threads;
+  server.request_bytes = plan.request_bytes;
+  server.memory = protect_process(options, plan.large_bytes);
+  auto mount = std::make_unique<Mount>();
+  const std::string directory = TRY(prepare_mount_point(arguments.directory));
+  const std::string source = absolute(arguments.source);
+
+  io::OpenOptions open;
+  open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
+  mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), {"varve mount", "at " + directory}));
+  fs::Options fs_options = options.fs;
+  fs_options.count_references = true;
+  fs_options.memory_bytes = plan.engine_bytes;
+  fs_options.memory_limit_bytes = plan.bound;
+  mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));
+  mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
+
+  const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};
+  mount->point = TRY(MountPoint::attach(request, options));
+  mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
+  SessionSettings settings{options.wishes, options.fs.clock, directory, source};
+  settings.durable = options.durable;
+  settings.read_ahead_bytes = server.read_ahead_bytes();
+  settings.wishes.ask_opens = mount->fs->may_have_protected_files();
+  mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
+                                             [&lifetime](int) { lifetime.unmounted(); });
+  mount->server = std::make_unique<Server>(*mount->session, server);
+  TRY(mount->session->wait_initialised());
+  if (auto limit = mount->point->tune())
+    mount->session->space_watch().limit_with([limit = *std::move(limit)](std::uint64_t bytes) mutable { limit.set(bytes); });
+  return mount;
+}
+
+Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime& lifetime) {
+  try {
+    return attach(arguments, lifetime);
+  } catch (const std::system_error& error) {
+    return Error(Errc::no_memory, fmt::format("cannot begin: {}", error.what()));  // no thread to be had
+  }
+}
+
+// Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
+// written meanwhile should not be lost either, unless a second signal says that there is no time.
+void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
+  spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms its users get errors",
+               point.directory(), kPatienceMs);
+  try {
+    session.write_back();
+    if (!lifetime.wait_more(kPatienceMs)) session.write_back();
+  } catch (const std::bad_alloc&) {
+    spdlog::critical("{}: no memory to ask for everything that has been written", point.directory());
+  }
+}
+
+// After a signal. What ends when this has been answered or closed must not end before: see Departure. Null without a thread
+// for it: then the mount is detached when its connection has been closed.
+std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
+  std::unique_ptr<Departure> departure;
+  try {
+    departure = std::make_unique<Departure>(point, [&lifetime] { lifetime.detached(); });
+    if (lifetime.wait_detached() == End::unmounted) return departure;
+  } catch (const std::exception& error) {
+    spdlog::error("{}: cannot be unmounted first: {}", point.directory(), error.what());
+  }
+  if (point.is_connected()) wait_for_users(point, session, lifetime);
+  return departure;
+}
+
+Status finish(Mount& mount, Lifetime& lifetime, End end) {
+  std::unique_ptr<Departure> departure;
+  if (end == End::signalled)
+    departure = depart(*mount.point, *mount.session, lifetime);
+  else if (!mount.point->is_connected())  // nobody serves any more: one that is alive is closed before it is detached
+    mount.point->detach_dead();  // an aborted connection leaves a dead mount
+  mount.server->stop();
+  const Status unmounted = mount.fs->unmount();
+  if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());
+  // Before anybody hears that the device is free: it may hold another filesystem a moment later.
+  if (const Status released = mount.device->release(); !released.ok()) spdlog::error("{}", released.error().message());
+  mount.session->answer_destroy(unmounted.ok() ? 0 : unmounted.error().to_errno());
+  mount.server.reset();
+  mount.point->close();
+  return unmounted;
+}
+
+Status run_foreground(const DaemonArguments& arguments) {
+  TRY(open_log(arguments.options, true));
+  Lifetime lifetime;
+  const auto mount = TRY(begin(arguments, lifetime));
+  return finish(*mount, lifetime, lifetime.wait());
+}
+
+[[noreturn]] void run_child(const DaemonArguments& arguments, Background& background) {
+  int code = 1;
+  {
+    Lifetime lifetime;
+    auto mount = begin(arguments, lifetime);
+    Status ended = mount.ok() ? open_log(arguments.options, false) : Status(mount.error());
+    if (ended.ok()) {
+      background.ready();
+      ended = finish(**mount, lifetime, lifetime.wait());
+      code = ended.ok() ? 0 : 1;
+    } else {
+      if (mount.ok()) (*mount)->server->stop();
+      background.failed(ended.error());
+    }
+  }
+  spdlog::shutdown();
+  std::exit(code);
+}
+
+}  // namespace
+
+Status run_daemon(const DaemonArguments& arguments) {
+  if (arguments.foreground) return run_foreground(arguments);
+  Background background = TRY(Background::start());
+  if (background.is_parent()) return background.wait();
+  run_child(arguments, background);
+}
+
+}  // namespace varve::fuse

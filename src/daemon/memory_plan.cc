@@ -1,0 +1,53 @@
+#include "daemon/memory_plan.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "base/types.h"
+#include "daemon/cpu_placement.h"
+#include "daemon/server.h"
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr std::size_t kProcess = 18 * kMiB;       // pages of the program and its libraries, stacks, rings, what the heap wastes
+constexpr std::size_t kLeastForEngine = 8 * kMiB;
+constexpr std::size_t kUsual = 256 * kMiB;
+constexpr std::size_t kSmall = 128 * kMiB;
+
+// Buffers under way, large memory that waits for its turn (half as much), and others kept for reuse (the same).
+std::size_t taken_by_requests(std::size_t request_bytes) { return 2 * request_bytes; }
+
+std::size_t least_bound(unsigned threads) {
+  return kProcess + taken_by_requests(threads * Server::kLeastPerThread) + kLeastForEngine / 4 * 3;
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads) {
+  const bool told = threads != 0;
+  if (!told) threads = std::min(cpu_count(), ServerOptions::kMaxThreads);
+  if (!bound) bound = std::max(kUsual, least_bound(threads));
+  while (!told && threads > 1 && bound < least_bound(threads)) --threads;
+  if (bound < least_bound(threads))
+    return Error(Errc::invalid, fmt::format("option memory: {} MiB cannot hold the daemon with {} serving thread{}: at least {}M",
+                                            bound / kMiB, threads, threads == 1 ? "" : "s", least_bound(threads) / kMiB + 1));
+  MemoryPlan plan{.bound = bound, .threads = threads};
+  plan.request_bytes = std::max(std::clamp<std::size_t>(bound / 8, 4 * kMiB, 128 * kMiB), threads * Server::kLeastPerThread);
+  // A bound in between: requests take what the engine does not need at least.
+  const std::size_t rest = bound - kProcess - std::min(taken_by_requests(plan.request_bytes), bound - kProcess - kLeastForEngine / 4 * 3);
+  plan.large_bytes = plan.request_bytes / 2;
+  plan.engine_bytes = std::min(bound, rest / 3 * 4);  // the shares that it makes of it come to three quarters
+  return plan;
+}
+
+void thrift_heap(std::size_t bound) {
+  if (bound >= kSmall) return;
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(kMiB));
+}
+
+}  // namespace varve::fuse

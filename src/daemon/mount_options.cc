@@ -1,0 +1,192 @@
+#include "daemon/mount_options.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "cleaner/victim_rule.h"
+
+namespace varve::fuse {
+
+namespace {
+
+using Value = std::string_view;
+
+struct Option {
+  const char* name;
+  enum class Form { flag, value } form;
+  const char* help;  // null: too ordinary to be listed
+  Status (*apply)(MountOptions&, Value);
+};
+
+Error bad_value(const char* name, Value value, const char* wanted) {
+  return Error(Errc::invalid, fmt::format("option {}={}: {}", name, value, wanted));
+}
+
+Result<bool> parse_switch(const char* name, Value value) {
+  if (value == "on") return true;
+  if (value == "off") return false;
+  return bad_value(name, value, "must be on or off");
+}
+
+Result<std::uint64_t> parse_number(const char* name, Value value, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.begin(), value.end(), number);
+  if (error != std::errc() || end != value.end() || number < least || number > most)
+    return bad_value(name, value, fmt::format("must be a number from {} to {}", least, most).c_str());
+  return number;
+}
+
+Status set_memory(MountOptions& o, Value value) {
+  const auto bytes = parse_size(value);
+  if (!bytes.ok()) return bad_value("memory", value, "must be a size, as 256M");
+  o.memory_bound = *bytes;
+  return {};
+}
+
+Status set_strategy(MountOptions& o, Value value) {
+  TRY(cleaner::make_strategy(value));
+  o.fs.strategy = value;
+  return {};
+}
+
+Status set_policy(MountOptions& o, Value value) {
+  TRY(cleaner::VictimRule::make(value));
+  o.fs.victims = value;
+  return {};
+}
+
+Status set_placement(MountOptions& o, Value value) {
+  TRY(cleaner::make_placement(value, {}));
+  o.fs.placement = value;
+  return {};
+}
+
+Status set_idle_threads(MountOptions& o, Value value) {
+  if (value == "auto") {
+    o.server.idle_threads = IdleThreads::automatic;
+    return {};
+  }
+  o.server.idle_threads = TRY(parse_switch("idle_threads", value)) ? IdleThreads::on : IdleThreads::off;
+  return {};
+}
+
+constexpr auto kFlag = Option::Form::flag;
+constexpr auto kValue = Option::Form::value;
+
+constexpr Option kOptions[] = {
+    {"ro", kFlag, "read-only: nothing is written, not even to recover",
+     [](MountOptions& o, Value) { return o.fs.read_only = true, Status(); }},
+    {"rw", kFlag, "read-write (the default)", [](MountOptions& o, Value) { return o.fs.read_only = false, Status(); }},
+    {"norecovery", kFlag, "only with ro: show the last checkpoint, replay nothing",
+     [](MountOptions& o, Value) { return o.fs.no_recovery = true, Status(); }},
+    {"relatime", kFlag, "access times as far as they matter (the default)",
+     [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
+    {"noatime", kFlag, "no access times",
+     [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::never, Status(); }},
+    {"strictatime", kFlag, "all access times",
+     [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::always, Status(); }},
+    {"allow_other", kFlag, "for all users (the default for root; needs user_allow_other in /etc/fuse.conf otherwise)",
+     [](MountOptions& o, Value) { return o.allow_other = true, Status(); }},
+    {"noallow_other", kFlag, "only for the user who mounts",
+     [](MountOptions& o, Value) { return o.allow_other = false, Status(); }},
+    {"discard", kFlag, "tell the device after each checkpoint what has become free",
+     [](MountOptions& o, Value) { return o.fs.discard = true, Status(); }},
+    {"nodiscard", kFlag, "do not (the default)", [](MountOptions& o, Value) { return o.fs.discard = false, Status(); }},
+    {"writeback", kValue, "on|off: whether the kernel collects small writes (on)",
+     [](MountOptions& o, Value v) -> Status {
+       return o.wishes.writeback = TRY(parse_switch("writeback", v)), Status();
+     }},
+    {"cleaner", kValue, "on|off: clean in the background (on)",
+     [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
+    {"strategy", kValue, "what the cleaner does with live data (adaptive)", set_strategy},
+    {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
+    {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
+    {"plugin", kValue, "shared object with policies; stands before the options that name them",
+     [](MountOptions&, Value v) { return cleaner::load_plugin(std::string(v)); }},
+    {"memory", kValue, "bound of the daemon's memory, as 256M", set_memory},
+    {"threads", kValue, "serving threads (one per CPU, at most 4)",
+     [](MountOptions& o, Value v) -> Status {
+       return o.server.threads = static_cast<unsigned>(TRY(parse_number("threads", v, 1, 64))), Status();
+     }},
+    {"idle_threads", kValue, "auto|on|off: serve at idle priority, which keeps callers on their CPU (auto)",
+     set_idle_threads},
+    {"max_background", kValue, "background requests the kernel may have under way (64)",
+     [](MountOptions& o, Value v) -> Status {
+       o.wishes.max_background = static_cast<std::uint16_t>(TRY(parse_number("max_background", v, 1, 1024)));
+       o.wishes.congestion_threshold = static_cast<std::uint16_t>(std::max(o.wishes.max_background * 3 / 4, 1));
+       return {};
+     }},
+    {"log", kValue, "file for messages, instead of the system's log",
+     [](MountOptions& o, Value v) { return o.log_file = v, Status(); }},
+    {"mlock", kFlag, "keep the daemon in memory",
+     [](MountOptions& o, Value) { return o.lock_memory = true, Status(); }},
+};
+
+// For mount(2); the kernel knows them, and sync and dirsync are ours as well.
+constexpr std::string_view kKernelFlags[] = {"nosuid", "suid", "nodev", "dev",    "noexec",
+                                             "exec",   "sync", "async", "dirsync"};
+
+// Says nothing to us: for mount(8), systemd, or what is always so.
+bool is_for_others(std::string_view option) {
+  static constexpr std::string_view kNames[] = {
+      "",       "defaults", "auto",  "noauto",     "nofail",   "_netdev",  "user",       "users",
+      "nouser", "owner",    "group", "nodiratime", "diratime", "lazytime", "nolazytime", "default_permissions"};
+  static constexpr std::string_view kPrefixes[] = {"x-", "X-", "user=", "comment=", "uhelper=", "helper="};
+  if (std::ranges::find(kNames, option) != std::end(kNames)) return true;
+  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return option.starts_with(prefix); });
+}
+
+Status apply(std::string_view text, MountOptions& options) {
+  if (is_for_others(text)) return {};
+  if (std::ranges::find(kKernelFlags, text) != std::end(kKernelFlags)) {
+    options.kernel_flags.emplace_back(text);
+    if (text == "sync" || text == "async") options.durable.everything = text == "sync";
+    if (text == "dirsync") options.durable.names = true;
+    return {};
+  }
+  const auto equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  for (const Option& option : kOptions) {
+    if (name != option.name) continue;
+    const bool has_value = equals != std::string_view::npos;
+    if (has_value != (option.form == kValue))
+      return Error(Errc::invalid, fmt::format("option {}: {}", name, has_value ? "takes no value" : "needs a value"));
+    return option.apply(options, has_value ? text.substr(equals + 1) : Value());
+  }
+  return Error(Errc::invalid, fmt::format("unknown option {}: `varve mount --help` lists those that exist", text));
+}
+
+}  // namespace
+
+Status parse_options(std::string_view text, MountOptions& options) {
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    TRY(apply(text.substr(0, comma), options));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return {};
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+  const std::string_view suffix(end, static_cast<std::size_t>(text.end() - end));
+  if (error != std::errc() || suffix.size() > 1) return Errc::invalid;
+  unsigned shift = 0;
+  if (!suffix.empty()) {
+    const auto unit = std::string_view("KMGT").find(static_cast<char>(suffix[0] & ~0x20));
+    if (unit == std::string_view::npos) return Errc::invalid;
+    shift = 10 * static_cast<unsigned>(unit + 1);
+  }
+  if (number > (~0ULL >> shift)) return Errc::invalid;
+  return number << shift;
+}
+
+std::vector<OptionHelp> option_help() {
+  std::vector<OptionHelp> help;
+  for (const Option& option : kOptions)
+    if (option.help) help.push_back({option.name, option.help});
+  return help;
+}
+
+}  // namespace varve::fuse

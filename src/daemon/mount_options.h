@@ -1,0 +1,41 @@
+// The options of a mount: what stands behind `-o` on the command line and in fstab.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "fs/options.h"
+#include "fuse/protocol/negotiation.h"
+#include "daemon/server.h"
+#include "fuse/operations/session.h"
+
+namespace varve::fuse {
+
+struct MountOptions {
+  fs::Options fs;
+  Wishes wishes;
+  ServerOptions server;
+  DurableChanges durable;
+  std::size_t memory_bound = 0;           // of the whole daemon; 0: as plan_memory() has it
+  bool allow_other = false;
+  bool lock_memory = false;               // mlockall(2): the daemon is never paged out
+  std::string log_file;                   // instead of the system's log
+  std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
+};
+
+// Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or
+// systemd (nofail, x-…) is dropped. Errc::invalid names what is not known or has no possible value.
+Status parse_options(std::string_view text, MountOptions& options);
+
+// Bytes, with an optional suffix K, M, G or T (powers of 1024).
+Result<std::uint64_t> parse_size(std::string_view text);
+
+struct OptionHelp {
+  const char* name;
+  const char* text;
+};
+std::vector<OptionHelp> option_help();
+
+}  // namespace varve::fuse

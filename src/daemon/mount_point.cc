@@ -1,0 +1,228 @@
+#include "daemon/mount_point.h"
+
+#define FUSE_USE_VERSION 314
+#include <fcntl.h>
+#include <fuse3/fuse_lowlevel.h>
+#include <poll.h>
+#include <spawn.h>
+#include <spdlog/spdlog.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "control/mount_table.h"
+#include "daemon/background.h"
+#include "daemon/umount_table.h"
+
+extern char** environ;
+
+namespace varve::fuse {
+
+namespace {
+
+// libfuse tells its reasons to a log only: they are kept for our own message.
+thread_local std::string library_messages;
+
+void keep_message(fuse_log_level, const char* format, va_list arguments) {
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  std::string line(text);
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  if (!library_messages.empty()) library_messages += "; ";
+  library_messages += line;
+}
+
+Error mount_error(const std::string& directory) {
+  std::string why = library_messages.empty() ? "the kernel refused" : library_messages;
+  if (::access("/dev/fuse", R_OK | W_OK) != 0)
+    why += "; /dev/fuse is not usable here (module fuse loaded? permitted in this container?)";
+  return Error(Errc::not_permitted, fmt::format("cannot mount at {}: {}", directory, why));
+}
+
+// A comma in a path would end the option.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+std::string mount_options(const MountRequest& request, const MountOptions& options) {
+  const bool is_root = ::geteuid() == 0;
+  std::string text = fmt::format("default_permissions,subtype=varve,fsname={}", escaped(request.source));
+  if (request.is_block_device && is_root) text += fmt::format(",blkdev,blksize={}", kBlockSize);
+  if (options.allow_other) text += ",allow_other";
+  if (request.read_only) text += ",ro";
+  if (is_root) text += ",dev,suid";  // as for any filesystem that root mounts; the library's own defaults are stricter
+  for (const std::string& flag : options.kernel_flags) text += "," + flag;
+  return text;
+}
+
+Status clear_stale(const std::string& directory) {
+  const auto mounted = find_mount(directory);
+  if (!mounted || !mounted->is_varve())
+    return Error(Errc::in_use, fmt::format("{}: a dead mount of {} is in the way: unmount it first", directory,
+                                           mounted ? mounted->type : "unknown type"));
+  TRY(detach(directory, Detach::now));
+  spdlog::warn("{}: cleared what a daemon of {} that did not end properly had left there", directory, mounted->source);
+  return {};
+}
+
+// Until the process that writes there has ended; without the line's end.
+std::string read_all(int fd) {
+  std::string text;
+  while (read_some(fd, text)) {
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+// With its standard error at `err`. An errno, or 0.
+int spawn(const std::vector<const char*>& words, int err, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  const int error = ::posix_spawnp(&pid, words[0], &actions, nullptr, const_cast<char**>(words.data()), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+// What it says is why it failed.
+Status run(std::vector<const char*> words) {
+  words.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error(errc_from_errno(errno), "cannot make a pipe");
+  pid_t pid = 0;
+  const int error = spawn(words, ends[1], pid);
+  ::close(ends[1]);
+  const std::string said = error ? "" : read_all(ends[0]);
+  ::close(ends[0]);
+  if (error) return Error(errc_from_errno(error), fmt::format("{}: {}", words[0], std::strerror(error)));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  const bool is_busy = said.find(std::strerror(EBUSY)) != std::string::npos;  // nobody sets a locale here, nor does it
+  return Error(is_busy ? Errc::busy : Errc::not_permitted, said.empty() ? fmt::format("{} failed", words[0]) : said);
+}
+
+// A mount whose daemon has ended without unmounting.
+bool is_dead(const std::string& directory) {
+  struct statfs space {};  // stat(2) would be answered from the kernel's cache
+  return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+}  // namespace
+
+Result<std::string> prepare_mount_point(const std::string& directory) {
+  const std::string path = resolve_mount_point(directory);
+  struct stat status {};
+  const auto look = [&] {
+    if (path.empty()) return ENOENT;
+    return is_dead(path) ? ENOTCONN : ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+  };
+  int error = look();
+  if (error == ENOTCONN) {
+    TRY(clear_stale(path));
+    error = look();
+  }
+  if (error)
+    return Error(errc_from_errno(error),
+                 fmt::format("mount point {}: {}", directory,
+                             error == ENOENT ? "no such file or directory: make it first" : std::strerror(error)));
+  if (!S_ISDIR(status.st_mode))
+    return Error(Errc::not_directory, fmt::format("mount point {}: not a directory", directory));
+  return path;
+}
+
+Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& request, const MountOptions& options) {
+  library_messages.clear();
+  ::fuse_set_log_func(keep_message);
+  const std::string text = mount_options(request, options);
+  fuse_args arguments{};
+  if (::fuse_opt_add_arg(&arguments, "varve") != 0 || ::fuse_opt_add_arg(&arguments, "-o") != 0 ||
+      ::fuse_opt_add_arg(&arguments, text.c_str()) != 0)
+    return Errc::no_memory;
+  // The library only mounts and unmounts: messages are ours. It insists on a table of operations.
+  const fuse_lowlevel_ops none{};
+  fuse_session* session = ::fuse_session_new(&arguments, &none, sizeof none, nullptr);
+  ::fuse_opt_free_args(&arguments);
+  if (!session) return mount_error(request.directory);
+  std::unique_ptr<MountPoint> mounted(new MountPoint(session, request.directory));
+  if (::fuse_session_mount(session, request.directory.c_str()) != 0) return mount_error(request.directory);
+  const auto found = find_mount(request.directory);
+  mounted->device_ = found ? found->device : "";
+  enter_umount_helper(request.source, request.directory);
+  return mounted;
+}
+
+MountPoint::~MountPoint() { close(); }
+
+void MountPoint::close() {
+  if (!session_) return;
+  // Before it detaches: nobody would answer any more what the kernel asks then. The library's own unmount would take whatever
+  // is mounted there now.
+  ::fuse_session_destroy(session_);
+  session_ = nullptr;
+  detach_dead();
+  if (device_ && !find_mount(directory_)) drop_umount_helper(directory_);  // what has been mounted there since has its own
+}
+
+int MountPoint::fd() const { return ::fuse_session_fd(session_); }
+
+bool MountPoint::is_there() const {
+  if (!device_) return false;
+  if (device_->empty()) return is_dead(directory_);  // what is alive may be anybody's
+  const auto top = find_mount(directory_);
+  return top && top->device == *device_;
+}
+
+bool MountPoint::is_connected() const {
+  if (!session_) return false;
+  pollfd connection{fd(), POLLIN, 0};
+  return ::poll(&connection, 1, 0) == 0 || !(connection.revents & POLLERR);
+}
+
+std::optional<CacheLimit> MountPoint::tune() const {
+  const auto mounted = find_mount(directory_);
+  if (::geteuid() != 0 || !mounted) return {};
+  const std::string bdi = fmt::format("/sys/class/bdi/{}{}/", mounted->device, mounted->is_fuseblk() ? "-fuseblk" : "");
+  write_setting(bdi + "read_ahead_kb", "1024");
+  return CacheLimit(bdi);
+}
+
+Status MountPoint::detach(Detach how) const {
+  if (!is_there()) return Error(Errc::not_found, fmt::format("{}: not mounted, or under something else", directory_));
+  return fuse::detach(directory_, how);
+}
+
+// When the connection has ended the device number is free, and may be that of what has been mounted there since; but that is
+// alive. In this order: what is found while the connection stands is ours, and may not answer any more.
+void MountPoint::detach_dead() const {
+  if (is_there() && (is_connected() || is_dead(directory_))) (void)fuse::detach(directory_, Detach::now);
+}
+
+Status detach(const std::string& directory, Detach how) {
+  if (::geteuid() != 0) {
+    std::vector<const char*> words = {"fusermount3", "-u"};
+    if (how == Detach::now) words.push_back("-z");
+    words.insert(words.end(), {"--", directory.c_str()});
+    return run(words);
+  }
+  if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (how == Detach::now ? MNT_DETACH : 0)) == 0) return {};
+  const int error = errno;
+  const char* const why = error == EBUSY ? "in use: something on it is still open" : std::strerror(error);
+  return Error(errc_from_errno(error), fmt::format("{}: {}", directory, why));
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,28 @@
+#include "daemon/server.h"
+
+#include <algorithm>
+
+#include "daemon/worker.h"
+
+namespace varve::fuse {
+
+Server::Server(Session& session, const ServerOptions& options) : session_(session) {
+  const unsigned threads = options.threads ? options.threads : std::min(cpu_count(), ServerOptions::kMaxThreads);
+  const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();
+  const std::size_t share = memory.size() / threads / kBlockSize * kBlockSize;
+  const std::size_t request_bytes = std::max(options.request_bytes / threads, kLeastPerThread);
+  for (unsigned i = 0; i < threads; ++i)
+    workers_.push_back(
+        std::make_unique<Worker>(session, options, i, request_bytes, memory.subspan(i * share, share)));
+}
+
+Server::~Server() { stop(); }
+
+void Server::stop() {
+  session_.flusher().stop();  // needs the workers
+  session_.space_watch().stop();  // the same
+  for (const auto& worker : workers_) worker->ask_to_stop();
+  for (const auto& worker : workers_) worker->join();
+}
+
+}  // namespace varve::fuse

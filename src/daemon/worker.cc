@@ -1,0 +1,142 @@
+#include "daemon/worker.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+
+#include "fuse/operations/opcodes.h"
+
+namespace varve::fuse {
+
+Worker::Worker(Session& session, const ServerOptions& options, unsigned index,
+               std::size_t request_bytes, std::span<std::byte> memory)
+    : session_(session),
+      counters_(session.add_counters()),
+      request_bytes_(request_bytes),
+      pool_(std::make_shared<BufferPool>(request_bytes / 4, options.memory, memory)),
+      thread_([this, idle = options.idle_threads, index] { run(idle, index); }) {}
+
+Worker::~Worker() {
+  ask_to_stop();
+  join();
+}
+
+void Worker::ask_to_stop() {
+  const Lock lock(mutex_);
+  asked_to_stop_ = true;
+  if (published_reactor_) published_reactor_->post([this] { stopping_ = true; });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::publish(io::Reactor* reactor) {
+  const Lock lock(mutex_);
+  published_reactor_ = reactor;
+  if (asked_to_stop_) stopping_ = true;
+}
+
+void Worker::run(IdleThreads idle, unsigned index) {
+  ::pthread_setname_np(::pthread_self(), "varve-serve");
+  CpuPlacement placement(idle, index);
+  const auto reactor = io::Reactor::make();
+  publish(reactor.get());
+  serve(*reactor, placement);
+  publish(nullptr);
+}
+
+// Goes on after the last message until nothing started on the reactor is left: others wait for I/O of theirs on it.
+void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
+  reactor_ = &reactor;
+  const auto port = session_.transport().open(reactor, *pool_, *this);
+  port_ = port.get();
+  while (!stopping_ || active_ > 0 || reactor.in_flight() > 0) {
+    if (stopping_) port_->pause();
+    reactor.may_spin(placement.is_idle());
+    const bool holding = active_ > 0 || reactor.in_flight() > 0;
+    wait(reactor);
+    placement.woken(holding);
+    recycle_finished();
+  }
+  pool_->forget_call();
+}
+
+// Requests catch what they lack (Request::guarded), but taking messages and completions needs memory, too.
+void Worker::wait(io::Reactor& reactor) {
+  try {
+    limit_intake();
+    reactor.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
+  } catch (const std::bad_alloc&) {
+    spdlog::critical("out of memory: a request may stay without an answer");
+  } catch (const std::system_error& error) {
+    spdlog::critical("{}: a request may stay without an answer", error.what());
+  }
+}
+
+void Worker::receive(std::span<const std::byte> message, Lease& storage) {
+  Request& request = free_request();
+  if (!request.begin(message, storage)) {
+    spdlog::error("a message of {} bytes that makes no sense: ignored", message.size());
+    free_.push_back(&request);
+    return;
+  }
+  ++active_;
+  dispatch(request);
+  recycle_finished();
+  limit_intake();
+}
+
+void Worker::dispatch(Request& request) {
+  const std::uint32_t opcode = request.header().opcode;
+  if (opcode < kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
+  request.guarded([&] {
+    const Status decoded = opcode_handler(opcode)(request);
+    if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
+  });
+}
+
+void Worker::disconnected(int error) {
+  stopping_ = true;
+  if (error) spdlog::error("the connection to the kernel broke: {}", std::strerror(error));
+  session_.end(error);
+}
+
+void Worker::prepare() {
+  if (!free_.empty()) return;
+  finished_.reserve(requests_.size() + 1);  // ending one needs no memory
+  free_.reserve(requests_.size() + 1);
+  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *reactor_, pool_, finished_}));
+  free_.push_back(requests_.back().get());
+}
+
+Request& Worker::free_request() {
+  Request& request = *free_.back();
+  free_.pop_back();
+  return request;
+}
+
+// Only here, never from inside a request's own callbacks.
+void Worker::recycle_finished() {
+  for (Request* request : finished_) {
+    request->recycle();
+    free_.push_back(request);
+    --active_;
+  }
+  finished_.clear();
+}
+
+void Worker::limit_intake() {
+  if (paused_) session_.read_ahead().expire();  // no request that comes could
+  bool too_much = pool_->leased_bytes() > request_bytes_;
+  if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [reactor = reactor_] { reactor->wake(); });
+  if (too_much == paused_ || stopping_) return;
+  if (too_much)
+    port_->pause();
+  else
+    port_->resume();
+  paused_ = too_much;  // now: what has thrown is tried again
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,61 @@
+// One serving thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fuse/operations/request.h"
+#include "daemon/server.h"
+#include "fuse/transport/transport.h"
+
+namespace varve::fuse {
+
+class Worker : private MessageSink {
+ public:
+  // Starts the thread; `index` says which CPU is its own.
+  Worker(Session& session, const ServerOptions& options, unsigned index,
+         std::size_t request_bytes, std::span<std::byte> memory);
+  ~Worker() override;
+
+  void ask_to_stop();  // thread-safe
+  void join();
+
+ private:
+  void run(IdleThreads idle, unsigned index);
+  void serve(io::Reactor& reactor, CpuPlacement& placement);
+  void wait(io::Reactor& reactor);
+  void prepare() override;
+  void receive(std::span<const std::byte> message, Lease& storage) override;
+  void disconnected(int error) override;
+  void dispatch(Request& request);
+  Request& free_request();
+  void recycle_finished();
+  void limit_intake();
+  void publish(io::Reactor* reactor);
+
+  Session& session_;
+  RequestCounters& counters_;
+  const std::size_t request_bytes_;
+
+  Mutex mutex_;  // guards published_reactor_, through which others reach the thread
+  io::Reactor* published_reactor_ GUARDED_BY(mutex_) = nullptr;
+  bool asked_to_stop_ GUARDED_BY(mutex_) = false;
+
+  // The thread's own.
+  std::shared_ptr<BufferPool> pool_;  // shared with the payload that is still under way
+  io::Reactor* reactor_ = nullptr;
+  Port* port_ = nullptr;
+  bool stopping_ = false;
+  bool paused_ = false;
+  std::vector<std::unique_ptr<Request>> requests_;
+  std::vector<Request*> free_;
+  std::vector<Request*> finished_;
+  std::size_t active_ = 0;  // begun and not recycled
+
+  std::thread thread_;
+};
+
+}  // namespace varve::fuse

@@ -1,0 +1,47 @@
+// Makes the kernel write back what it caches of a file before the filesystem answers a question about its content.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/types.h"
+#include "fuse/transport/transport.h"
+
+namespace varve::fuse {
+
+// The kernel has no request for this, but telling it to drop its cache of a range makes it write back what is dirty
+// there first, and that call returns when the WRITEs have been answered. So it needs a thread that serves nobody.
+class CacheFlusher {  // thread-safe
+ public:
+  // Starts the thread: when it is needed there may be none to be had, and a user can see to that.
+  explicit CacheFlusher(Transport& transport) : transport_(transport), thread_([this] { run(); }) {}
+  ~CacheFlusher() { stop(); }
+
+  // Calls `done` when everything written before the call from `offset` (bytes) on has come in as WRITEs, on a thread
+  // that must not be held up.
+  void flush(Ino ino, std::uint64_t offset, std::function<void()> done);
+
+  // Finishes what was asked for. Messages must still be served meanwhile: to be called before the serving threads stop.
+  void stop();
+
+ private:
+  struct Job {
+    Ino ino;
+    std::uint64_t offset;
+    std::function<void()> done;
+  };
+
+  void run();
+  void drop_cache(const Job& job);
+
+  Transport& transport_;
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace varve::fuse

@@ -1,0 +1,39 @@
+#include "fuse/operations/control_snapshots.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr std::size_t kKept = 16;
+
+StatusPage cut(std::uint64_t name, const std::string& text, std::uint32_t offset) {
+  StatusPage page;
+  page.snapshot = name;
+  page.total = static_cast<std::uint32_t>(text.size());
+  page.offset = std::min(offset, page.total);
+  std::memcpy(page.text, text.data() + page.offset, std::min(sizeof page.text, std::size_t{page.total - page.offset}));
+  return page;
+}
+
+}  // namespace
+
+StatusPage ControlSnapshots::add(std::string text) {
+  const Lock lock(mutex_);
+  const std::uint64_t name = next_name_++;
+  StatusPage first = cut(name, text, 0);
+  if (text.size() > sizeof first.text) snapshots_.push_back({name, std::move(text)});
+  if (snapshots_.size() > kKept) snapshots_.pop_front();
+  return first;
+}
+
+Result<StatusPage> ControlSnapshots::page(std::uint64_t snapshot, std::uint32_t offset) {
+  const Lock lock(mutex_);
+  for (const Snapshot& kept : snapshots_)
+    if (kept.name == snapshot) return cut(kept.name, kept.text, offset);
+  return Errc::no_attribute;
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,30 @@
+// Documents that a tool is reading piece by piece (control.h).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "control/control.h"
+
+namespace varve::fuse {
+
+class ControlSnapshots {  // thread-safe; keeps the last few
+ public:
+  // Makes a new one from `text` and returns its first piece.
+  StatusPage add(std::string text);
+  Result<StatusPage> page(std::uint64_t snapshot, std::uint32_t offset);  // Errc::no_attribute: forgotten
+
+ private:
+  struct Snapshot {
+    std::uint64_t name;
+    std::string text;
+  };
+  Mutex mutex_;
+  std::uint64_t next_name_ GUARDED_BY(mutex_) = 1;
+  std::deque<Snapshot> snapshots_ GUARDED_BY(mutex_);
+};
+
+}  // namespace varve::fuse

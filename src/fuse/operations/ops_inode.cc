@@ -1,0 +1,185 @@
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include <algorithm>
+
+#include "format/layout.h"
+#include "fuse/operations/attributes.h"
+#include "fuse/operations/operations.h"
+#include "fuse/operations/request.h"
+
+namespace varve::fuse {
+
+namespace {
+
+constexpr std::size_t kMaxXattrName = 255;
+constexpr std::string_view kTrusted = "trusted.";
+constexpr std::string_view kCapability = "security.capability";
+
+// Of a file that lacks something the kernel is to ask again each time.
+std::uint64_t valid_seconds(Request& r) { return r.session().lost_writes().lacks(r.node()) ? 0 : kForeverSeconds; }
+
+void reply_attr(Request& r, const fs::Attr& attr) { r.reply_struct(to_attr_out(attr, valid_seconds(r))); }
+
+// The namespaces that Linux knows; others are refused as every filesystem does.
+Status check_xattr_name(std::string_view name) {
+  if (name.size() > kMaxXattrName) return Errc::out_of_range;
+  for (const std::string_view prefix : {"user.", "security.", "trusted."})
+    if (name.starts_with(prefix)) return name.size() > prefix.size() ? Status() : Status(Errc::invalid);
+  if (name == "system.posix_acl_access" || name == "system.posix_acl_default") return {};
+  return Errc::unsupported;
+}
+
+Result<std::string_view> take_xattr_name(Request& r) {
+  const auto name = TRY(r.body().take_string());
+  TRY(check_xattr_name(name));
+  return name;
+}
+
+// A value or a list: its size if the caller gave no room, itself if it fits.
+void reply_sized(Request& r, std::span<const std::byte> bytes, std::size_t room) {
+  if (room == 0) return r.reply_struct(fuse_getxattr_out{static_cast<std::uint32_t>(bytes.size()), 0});
+  if (bytes.size() > room) return r.reply_errno(ERANGE);
+  r.reply_bytes(bytes);
+}
+
+// Before the first write(2) to a file that it has fresh attributes of, the kernel asks whether there is a capability,
+// and removes it. It knows nothing of immutable files and no OPEN names the writer; so of them it hears that there is
+// one, and since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
+Status ask_for_capability(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) {
+            if (attr.flags & FS_IMMUTABLE_FL) return reply_sized(r, std::as_bytes(std::span("?", 1)), 0);
+            r.serve([&r] { return r.fs().getxattr(r.operation(), r.node(), kCapability); },
+                    [&r](const std::vector<std::byte>& value) { reply_sized(r, value, 0); });
+          });
+  return {};
+}
+
+// The kernel sends times of its own before each fsync.
+bool only_times(const fuse_setattr_in& in) {
+  constexpr std::uint32_t kTimes = FATTR_ATIME | FATTR_ATIME_NOW | FATTR_MTIME | FATTR_MTIME_NOW | FATTR_CTIME;
+  return (in.valid & ~(kTimes | FATTR_FH)) == 0;
+}
+
+void reply_opened(Request& r) {
+  fuse_open_out out{};
+  out.open_flags = FOPEN_KEEP_CACHE;  // what the kernel assumes when it does not ask
+  r.reply_struct(out);
+}
+
+}  // namespace
+
+// Refused for good where no file can object, for what it costs: then the kernel opens files without asking.
+Status open(Request& r) {
+  if (!r.session().settings().wishes.ask_opens) return not_implemented(r);
+  const auto in = TRY(r.body().take<fuse_open_in>());
+  if ((in.flags & O_ACCMODE) == O_RDONLY) return reply_opened(r), Status();
+  const std::uint32_t forbidding = in.flags & O_APPEND ? FS_IMMUTABLE_FL : FS_IMMUTABLE_FL | FS_APPEND_FL;
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, forbidding](const fs::Attr& attr) {
+            if (attr.flags & forbidding) return r.reply_error(Errc::not_permitted);
+            reply_opened(r);
+          });
+  return {};
+}
+
+// Before each write(2) through its cache to a file that it has no fresh attributes of, the kernel asks for them on behalf of
+// the open file, and then for a capability (ask_for_capability); before a read that reaches the end it does only the first. So
+// a thread that has done both writes, and if something has been refused since, its next write(2) can be made to fail.
+Status getattr(Request& r) {
+  if (r.session().lost_writes().any()) {
+    const auto in = TRY(r.body().take<fuse_getattr_in>());
+    const bool by_open_file = (in.getattr_flags & FUSE_GETATTR_FH) != 0;
+    if (by_open_file && r.session().lost_writes().take_news(r.node(), r.header().pid)) return Errc::no_space;
+  }
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) { reply_attr(r, attr); });
+  return {};
+}
+
+Status statx(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) { r.reply_struct(to_statx(attr, valid_seconds(r))); });
+  return {};
+}
+
+Status setattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_setattr_in>());
+  const auto attempt = [&r, change = to_change(in, r.session().clock().now())] {
+    return r.fs().setattr(r.operation(), r.node(), change);
+  };
+  const auto finish = [&r, in](const fs::Attr& attr) {
+    if (in.valid & FATTR_SIZE) r.session().lost_writes().cut(r.node(), in.size);
+    reply_attr(r, attr);
+  };
+  if (only_times(in))
+    r.serve(attempt, finish);
+  else
+    r.serve_change(Change::other, attempt, finish);
+  return {};
+}
+
+Status readlink(Request& r) {
+  r.serve([&r] { return r.fs().readlink(r.operation(), r.node()); },
+          [&r](const std::string& target) { r.reply_bytes(std::as_bytes(std::span(target))); });
+  return {};
+}
+
+Status getxattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_getxattr_in>());
+  const auto name = TRY(take_xattr_name(r));
+  if (name == kCapability && in.size == 0) {
+    r.session().lost_writes().writes(r.node(), r.header().pid);
+    return ask_for_capability(r);
+  }
+  r.serve([&r, name] { return r.fs().getxattr(r.operation(), r.node(), name); },
+          [&r, room = in.size](const std::vector<std::byte>& value) { reply_sized(r, value, room); });
+  return {};
+}
+
+Status listxattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_getxattr_in>());
+  const bool may_see_all = r.header().uid == 0;
+  r.serve([&r] { return r.fs().listxattr(r.operation(), r.node()); },
+          [&r, room = in.size, may_see_all](const std::vector<std::string>& names) {
+            std::string list;
+            for (const std::string& name : names)
+              if (may_see_all || !name.starts_with(kTrusted)) list.append(name).push_back('\0');
+            reply_sized(r, std::as_bytes(std::span(list)), room);
+          });
+  return {};
+}
+
+Status setxattr(Request& r) {
+  const Agreement* const agreement = r.session().agreement();
+  fuse_setxattr_in in{};
+  if (agreement && agreement->setxattr_extended) {
+    in = TRY(r.body().take<fuse_setxattr_in>());
+  } else {
+    struct Short {
+      std::uint32_t size, flags;
+    };
+    const auto old = TRY(r.body().take<Short>());
+    in.size = old.size;
+    in.flags = old.flags;
+  }
+  const auto name = TRY(take_xattr_name(r));
+  if (in.size > format::kMaxXattrValue) return Errc::argument_too_big;
+  const auto value = TRY(r.body().take_bytes(in.size));
+  unsigned flags = in.flags & (fs::kXattrCreate | fs::kXattrReplace);
+  if (in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) flags |= fs::kXattrDropSetgid;
+  r.serve_change(
+      Change::other, [&r, name, value, flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
+      [&r] { r.reply(); });
+  return {};
+}
+
+Status removexattr(Request& r) {
+  const auto name = TRY(take_xattr_name(r));
+  r.serve_change(
+      Change::other, [&r, name] { return r.fs().removexattr(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+  return {};
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,265 @@
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/json_text.h"
+#include "control/clean_json.h"
+#include "control/control.h"
+#include "fuse/operations/operations.h"
+#include "fuse/protocol/privilege.h"
+#include "fuse/operations/request.h"
+#include "control/status_json.h"
+
+namespace varve::fuse {
+
+namespace {
+
+// Flags that Varve keeps for chattr(1), in both of the kernel's spellings.
+struct FlagName {
+  std::uint32_t flag;   // FS_IOC_GETFLAGS
+  std::uint32_t xflag;  // FS_IOC_FSGETXATTR
+};
+constexpr FlagName kFlags[] = {{FS_SYNC_FL, FS_XFLAG_SYNC},
+                               {FS_IMMUTABLE_FL, FS_XFLAG_IMMUTABLE},
+                               {FS_APPEND_FL, FS_XFLAG_APPEND},
+                               {FS_NODUMP_FL, FS_XFLAG_NODUMP},
+                               {FS_NOATIME_FL, FS_XFLAG_NOATIME}};
+
+std::uint32_t known_flags() {
+  std::uint32_t all = 0;
+  for (const FlagName& name : kFlags) all |= name.flag;
+  return all;
+}
+
+void reply_ioctl(Request& r, std::span<const std::byte> data) { r.reply_struct(fuse_ioctl_out{}, data); }
+
+template <class T>
+void reply_ioctl_struct(Request& r, const T& value) {
+  reply_ioctl(r, std::as_bytes(std::span(&value, 1)));
+}
+
+// In `room` bytes: the kernel asks with int or long.
+void reply_number(Request& r, std::uint64_t number, std::uint32_t room) {
+  reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
+}
+
+// Newer kernels check the permission themselves. The kernel does not learn that a file wants its writes synchronous, and keeps
+// them in its cache: so nobody is promised that any more, but files that have it from before may keep it.
+Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags) {
+  constexpr std::uint32_t kRootOnly = FS_IMMUTABLE_FL | FS_APPEND_FL;
+  if (flags & ~attr.flags & FS_SYNC_FL) return Errc::unsupported;
+  const std::uint32_t uid = r.header().uid;
+  if (uid != 0 && uid != attr.uid) return Errc::not_permitted;
+  if ((flags ^ attr.flags) & kRootOnly && !has_capability(r.header().pid, CAP_LINUX_IMMUTABLE)) return Errc::not_permitted;
+  return {};
+}
+
+void apply_flags(Request& r, std::uint32_t flags) {
+  fs::AttrChange change;
+  change.flags = flags;
+  r.serve_change(
+      Change::other, [&r, change] { return r.fs().setattr(r.operation(), r.node(), change); },
+      [&r](const fs::Attr&) {
+        r.session().drop_cached_attributes(r.node());  // also makes it ask again for the right to write (ops_inode.cc)
+        reply_ioctl(r, {});
+      });
+}
+
+// What the kernel has accepted before a file becomes immutable is written before, too.
+Status set_flags(Request& r, std::uint32_t flags) {
+  if (flags & ~known_flags()) return Errc::unsupported;
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, flags](const fs::Attr& attr) {
+            const Status permitted = may_set_flags(r, attr, flags);
+            if (!permitted.ok()) return r.reply_error(permitted.error());
+            if (!S_ISREG(attr.mode) || !(flags & ~attr.flags & FS_IMMUTABLE_FL)) return apply_flags(r, flags);
+            r.session().flusher().flush(r.node(), 0, [&r, flags] { r.post([&r, flags] { apply_flags(r, flags); }); });
+          });
+  return {};
+}
+
+Status get_flags(Request& r, std::uint32_t room) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, room](const fs::Attr& attr) { reply_number(r, attr.flags, room); });
+  return {};
+}
+
+Status get_generation(Request& r, std::uint32_t room) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r, room](const fs::Attr& attr) { reply_number(r, attr.generation, room); });
+  return {};
+}
+
+Status get_xflags(Request& r) {
+  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
+          [&r](const fs::Attr& attr) {
+            fsxattr out{};
+            for (const FlagName& name : kFlags)
+              if (attr.flags & name.flag) out.fsx_xflags |= name.xflag;
+            reply_ioctl_struct(r, out);
+          });
+  return {};
+}
+
+Status set_xflags(Request& r) {
+  const auto in = TRY(r.body().take<fsxattr>());
+  std::uint32_t flags = 0, unknown = in.fsx_xflags;
+  for (const FlagName& name : kFlags) {
+    if (in.fsx_xflags & name.xflag) flags |= name.flag;
+    unknown &= ~name.xflag;
+  }
+  if (unknown || in.fsx_projid || in.fsx_extsize || in.fsx_cowextsize) return Errc::unsupported;
+  return set_flags(r, flags);
+}
+
+Status get_label(Request& r) {
+  char label[FSLABEL_MAX] = {};
+  const std::string& text = r.fs().superblock().label;
+  std::memcpy(label, text.data(), std::min(text.size(), sizeof label - 1));
+  reply_ioctl_struct(r, label);
+  return {};
+}
+
+Status trim(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto range = TRY(r.body().take<fstrim_range>());
+  r.serve([&r, range] { return r.fs().trim(r.operation(), range.start, range.len, range.minlen); },
+          [&r, range](std::uint64_t bytes) {
+            reply_ioctl_struct(r, fstrim_range{range.start, bytes, range.minlen});
+          });
+  return {};
+}
+
+Status checkpoint(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  r.serve([&r] { return r.fs().checkpoint(r.operation()); }, [&r] { reply_ioctl(r, {}); });
+  return {};
+}
+
+template <class Text>
+std::string_view text_of(const Text& asked) {
+  return {asked.text, ::strnlen(asked.text, sizeof asked.text)};
+}
+
+// Empty, or what went wrong.
+template <class Text>
+void answer_text(Request& r, const Status& status) {
+  Text answer;
+  if (!status.ok()) {
+    const std::string message = status.error().message();
+    std::memcpy(answer.text, message.data(), std::min(message.size(), sizeof answer.text - 1));
+  }
+  reply_ioctl_struct(r, answer);
+}
+
+Status tune(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<TuneText>());
+  const std::string_view setting = text_of(asked);
+  const auto equals = std::min(setting.find('='), setting.size());
+  const Status done = r.fs().tune(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
+  answer_text<TuneText>(r, done);
+  return {};
+}
+
+Status clean(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<CleanText>());
+  const auto request = clean_request_from(text_of(asked));
+  answer_text<CleanText>(r, request.ok() ? r.fs().start_clean(*request) : Status(request.error()));
+  return {};
+}
+
+Status stop_clean(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  r.fs().stop_clean();
+  reply_ioctl(r, {});
+  return {};
+}
+
+// A piece of a document that make() gives as a whole.
+template <class Make>
+Status document(Request& r, Make&& make) {
+  struct Ask {
+    std::uint64_t snapshot;
+    std::uint32_t offset;
+  };
+  const auto ask = TRY(r.body().take<Ask>());
+  auto& snapshots = r.session().snapshots();
+  const StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(make());
+  reply_ioctl_struct(r, page);
+  return {};
+}
+
+Status scrub(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto ask = TRY(r.body().take<ScrubCommand>());
+  if (ask.command == ScrubCommand::kStop) {
+    r.fs().stop_scrub();
+    reply_ioctl(r, {});
+    return {};
+  }
+  if (ask.command != ScrubCommand::kStart || (ask.flags & ~ScrubCommand::kFromTheBeginning)) return Errc::invalid;
+  const scrub::Request request{ask.bytes_per_second, (ask.flags & ScrubCommand::kFromTheBeginning) != 0};
+  r.serve([&r, request] { return r.fs().start_scrub(r.operation(), request); }, [&r] { reply_ioctl(r, {}); });
+  return {};
+}
+
+// What a 32-bit program asks before Linux 5.13. Since then the kernel translates these two itself; but a 64-bit program's it hands
+// on without looking at rights and whether the mount is read-only: to that there is no answer, as on other filesystems.
+std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
+  if (in.flags & FUSE_IOCTL_COMPAT) {
+    if (in.cmd == FS_IOC32_GETFLAGS) return FS_IOC_GETFLAGS;
+    if (in.cmd == FS_IOC32_SETFLAGS) return FS_IOC_SETFLAGS;
+  }
+  return in.cmd;
+}
+
+}  // namespace
+
+Status ioctl(Request& r) {
+  const auto in = TRY(r.body().take<fuse_ioctl_in>());
+  switch (as_of_64_bits(in)) {
+    case FS_IOC_GETFLAGS:
+      return get_flags(r, in.out_size);
+    case FS_IOC_SETFLAGS:
+      return set_flags(r, TRY(r.body().take<std::uint32_t>()));
+    case FS_IOC_GETVERSION:
+    case FS_IOC32_GETVERSION:
+      return get_generation(r, in.out_size);
+    case FS_IOC_FSGETXATTR:
+      return get_xflags(r);
+    case FS_IOC_FSSETXATTR:
+      return set_xflags(r);
+    case FS_IOC_GETFSLABEL:
+      return get_label(r);
+    case FITRIM:
+      return trim(r);
+    case kCheckpointIoctl:
+      return checkpoint(r);
+    case kTuneIoctl:
+      return tune(r);
+    case kStatusIoctl:
+      return document(r, [&r] { return r.session().status_json(); });
+    case kCleanIoctl:
+      return clean(r);
+    case kCleanStopIoctl:
+      return stop_clean(r);
+    case kHistoryIoctl:
+      return document(r, [&r] { return json_text(to_json(r.fs().history())); });
+    case kCleanReportIoctl:
+      return document(r, [&r] { return json_text(to_json(r.fs().clean_state())); });
+    case kScrubIoctl:
+      return scrub(r);
+    case kScrubReportIoctl:
+      return document(r, [&r] { return json_text(to_json(r.fs().status().scrub)); });
+    default:
+      r.reply_errno(ENOTTY);
+      return {};
+  }
+}
+
+}  // namespace varve::fuse

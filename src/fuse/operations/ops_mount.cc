@@ -1,0 +1,65 @@
+#include <spdlog/spdlog.h>
+
+#include "format/layout.h"
+#include "fuse/operations/operations.h"
+#include "fuse/operations/request.h"
+
+namespace varve::fuse {
+
+Status init(Request& r) {
+  const auto offer = TRY(decode_init(r.body().rest()));
+  const auto agreed = r.session().initialise(offer);
+  if (!agreed.ok()) {
+    spdlog::error("{}", agreed.error().message());
+    r.reply_errno(EPROTO);
+  } else {
+    r.reply_struct((*agreed)->reply);
+  }
+  r.session().initialised();
+  return {};
+}
+
+Status destroy(Request& r) {
+  r.session().destroy_requested(r.header().unique);
+  r.end();
+  return {};
+}
+
+Status statfs(Request& r) {
+  r.serve([&r] { return r.fs().statfs(r.operation()); },
+          [&r](const fs::SpaceInfo& space) {
+            fuse_statfs_out out{};
+            out.st.blocks = space.total;
+            out.st.bfree = space.free;
+            out.st.bavail = space.available;
+            out.st.files = space.inodes;
+            out.st.ffree = space.inodes_free;
+            out.st.bsize = kBlockSize;
+            out.st.frsize = kBlockSize;
+            out.st.namelen = format::kMaxName;
+            r.reply_struct(out);
+          });
+  return {};
+}
+
+Status syncfs(Request& r) {
+  r.serve([&r] { return r.fs().sync(r.operation()); }, [&r] { r.reply(); });
+  return {};
+}
+
+Status nothing_to_do(Request& r) {
+  r.reply();
+  return {};
+}
+
+Status not_implemented(Request& r) {
+  r.reply_errno(ENOSYS);
+  return {};
+}
+
+Status unexpected_reply(Request& r) {
+  r.end();
+  return {};
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,119 @@
+#include "fuse/operations/session.h"
+
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include "base/json_text.h"
+#include "fs/engine.h"
+#include "fuse/operations/opcodes.h"
+#include "fuse/protocol/privilege.h"
+#include "control/status_json.h"
+
+namespace varve::fuse {
+
+Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
+                 std::function<void(int error)> ended)
+    : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport),
+      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), space_watch_(fs, transport, lost_writes_) {}
+
+RequestCounters& Session::add_counters() {
+  const Lock lock(mutex_);
+  counters_.push_back(std::make_unique<RequestCounters>());
+  return *counters_.back();
+}
+
+Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
+  const Lock lock(mutex_);
+  if (agreement_) return Error(Errc::invalid, "the kernel began the same mount twice");
+  agreement_ = negotiate(offer, settings_.wishes);
+  if (!agreement_->ok()) return agreement_->error();
+  agreed_.store(&agreement_->value(), std::memory_order_release);
+  return agreed_.load();
+}
+
+void Session::initialised() {
+  const Lock lock(mutex_);
+  is_initialised_ = true;
+  changed_.notify_all();
+}
+
+Status Session::wait_initialised() {
+  Lock lock(mutex_);
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return is_initialised_ || has_ended_; });
+  if (!is_initialised_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
+  if (!agreement_->ok()) return agreement_->error();
+  return {};
+}
+
+void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, ino, -1); }
+
+// That it has to ask for the attributes is what brings the next write(2) of the file here (getattr).
+void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end) {
+  lost_writes_.refused(ino, from, end);
+  drop_cached_attributes(ino);
+  space_watch_.look();
+}
+
+void Session::write_back() {
+  for (const Ino ino : fs_.referenced()) notify_inval_inode(transport_, ino, 0);
+}
+
+void Session::destroy_requested(std::uint64_t unique) {
+  {
+    const Lock lock(mutex_);
+    destroy_unique_ = unique;
+  }
+  end(0);
+}
+
+void Session::answer_destroy(int error) {
+  std::optional<std::uint64_t> unique;
+  {
+    const Lock lock(mutex_);
+    unique.swap(destroy_unique_);
+  }
+  if (!unique) return;
+  fuse_out_header header{sizeof header, -error, *unique};
+  const iovec part{&header, sizeof header};
+  transport_.reply({&part, 1});
+}
+
+void Session::end(int error) {
+  {
+    const Lock lock(mutex_);
+    if (has_ended_) return;
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+  ended_(error);
+}
+
+std::string Session::status_json() {
+  auto json = to_json(fs_.status());
+  auto& mount = json["mount"];
+  mount["source"] = settings_.source;
+  mount["mount_point"] = settings_.mount_point;
+  mount["pid"] = ::getpid();
+  mount["read_only"] = fs_.engine().options().read_only;  // asked for; the filesystem's own may come from a failure
+  if (const Agreement* agreed = agreement()) {
+    mount["protocol"] = fmt::format("{}.{}", agreed->reply.major, agreed->reply.minor);
+    mount["features"] = agreed->feature_names();
+  }
+  const Lock lock(mutex_);
+  mount["threads"] = counters_.size();
+  auto& requests = mount["requests"] = nlohmann::ordered_json::object();
+  for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode) {
+    std::uint64_t sum = 0;
+    for (const auto& counters : counters_) sum += counters->served[opcode].load(std::memory_order_relaxed);
+    if (sum) requests[opcode_name(opcode)] = sum;
+  }
+  return json_text(json);
+}
+
+bool Session::may_control(const fuse_in_header& caller) {
+  const uid_t own = ::getuid();
+  if (own == 0) return caller.uid == 0 && has_capability(caller.pid, CAP_SYS_ADMIN);
+  return caller.uid == 0 || caller.uid == own;
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,118 @@
+// What all serving threads of one mount share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fs/filesystem.h"
+#include "fuse/operations/cache_flusher.h"
+#include "fuse/operations/control_snapshots.h"
+#include "fuse/operations/error_log.h"
+#include "fuse/protocol/negotiation.h"
+#include "fuse/operations/lost_writes.h"
+#include "fuse/operations/read_ahead.h"
+#include "fuse/operations/space_watch.h"
+#include "fuse/transport/transport.h"
+
+namespace varve::fuse {
+
+// Requests served by one thread, by opcode.
+struct alignas(64) RequestCounters {
+  std::array<std::atomic<std::uint64_t>, kOpcodes> served{};
+};
+
+enum class Change { name, other };
+
+// Which changes are durable before they are answered, though nobody calls fsync. The kernel leaves that to filesystems, except
+// for what is written to files with sync: there it calls fsync itself.
+struct DurableChanges {
+  bool names = false;       // dirsync
+  bool everything = false;  // sync
+
+  bool include(Change change) const { return everything || (names && change == Change::name); }
+};
+
+struct SessionSettings {
+  Wishes wishes;
+  Clock* clock = &Clock::system();
+  std::string mount_point;
+  std::string source;  // device or image
+  DurableChanges durable{};
+  std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
+};
+
+// Thread-safe.
+class Session {
+ public:
+  // `ended(error)` is called once, by any thread, when the kernel will send nothing more.
+  Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings, std::function<void(int error)> ended);
+
+  fs::Filesystem& fs() { return fs_; }
+  Transport& transport() { return transport_; }
+  const SessionSettings& settings() const { return settings_; }
+  Clock& clock() { return *settings_.clock; }
+  ErrorLog& errors() { return errors_; }
+  ControlSnapshots& snapshots() { return snapshots_; }
+  CacheFlusher& flusher() { return flusher_; }
+  ReadAhead& read_ahead() { return read_ahead_; }
+  LostWrites& lost_writes() { return lost_writes_; }
+  SpaceWatch& space_watch() { return space_watch_; }
+  RequestCounters& add_counters();
+
+  // INIT: agrees with the kernel, once. What it returns stays valid. When the kernel has the answer, or the error:
+  // initialised().
+  Result<const Agreement*> initialise(const fuse_init_in& offer);
+  void initialised();
+  const Agreement* agreement() const { return agreed_.load(std::memory_order_acquire); }
+  // Blocks until INIT has been answered, or the end; Errc::shut_down then, or what INIT failed with.
+  Status wait_initialised();
+
+  // Makes the kernel ask for the attributes of an inode again. Waits for nothing, so any thread may call it.
+  void drop_cached_attributes(Ino ino);
+
+  // The kernel had accepted bytes [from, end) of a file, and there is no room for them.
+  void lose(Ino ino, std::uint64_t from, std::uint64_t end);
+
+  // Makes the kernel write back what it caches of all files, but not their times, wherever it is mounted. For a thread that
+  // serves nobody, while others serve.
+  void write_back();
+
+  // DESTROY wants an answer after everything has been written: the code that ends the mount sends it by answer_destroy().
+  void destroy_requested(std::uint64_t unique);
+  void answer_destroy(int error);
+  void end(int error);
+
+  std::string status_json();
+  // May this caller ask for things that cost others something (trim, checkpoint)? The user of the daemon may, and root; of root's
+  // daemon an administrator, as elsewhere.
+  static bool may_control(const fuse_in_header& caller);
+
+ private:
+  fs::Filesystem& fs_;
+  Transport& transport_;
+  const SessionSettings settings_;
+  const std::function<void(int)> ended_;
+  ErrorLog errors_;
+  ControlSnapshots snapshots_;
+  CacheFlusher flusher_;
+  ReadAhead read_ahead_;
+  LostWrites lost_writes_;
+  SpaceWatch space_watch_;
+
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<std::unique_ptr<RequestCounters>> counters_ GUARDED_BY(mutex_);
+  std::optional<Result<Agreement>> agreement_ GUARDED_BY(mutex_);
+  std::optional<std::uint64_t> destroy_unique_ GUARDED_BY(mutex_);
+  bool is_initialised_ GUARDED_BY(mutex_) = false;
+  bool has_ended_ GUARDED_BY(mutex_) = false;
+  std::atomic<const Agreement*> agreed_{nullptr};
+};
+
+}  // namespace varve::fuse

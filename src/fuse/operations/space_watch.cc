@@ -1,0 +1,80 @@
+#include "fuse/operations/space_watch.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+namespace varve::fuse {
+
+namespace {
+constexpr std::uint64_t kLeastHeld = 4u << 20;      // bytes: less would make each write wait for the one before
+constexpr std::uint64_t kLeastPatience = 1u << 20;  // bytes
+constexpr auto kPruneEvery = std::chrono::milliseconds(100);
+constexpr std::size_t kMostPruned = 256;
+}  // namespace
+
+void SpaceWatch::limit_with(std::function<void(std::uint64_t bytes)> limit) {
+  {
+    const Lock lock(mutex_);
+    limit_ = std::move(limit);
+  }
+  look();
+}
+
+void SpaceWatch::look() {
+  const Lock lock(mutex_);
+  asked_ = true;
+  changed_.notify_one();
+}
+
+void SpaceWatch::stop() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void SpaceWatch::run() {
+  ::pthread_setname_np(::pthread_self(), "varve-space");
+  Lock lock(mutex_);
+  while (!stopping_) {
+    if (lost_.any() && can_prune_)
+      changed_.wait_for(lock, kPruneEvery, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
+    else
+      changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
+    asked_ = false;
+    if (stopping_) return;
+    const auto limit = limit_;
+    lock.unlock();
+    try {
+      if (limit) set_limit(limit);
+      if (can_prune_ && lost_.any()) prune();
+    } catch (const std::exception& error) {  // no memory: a later look makes up for it
+      spdlog::warn("what the kernel holds back could not be limited: {}", error.what());
+    }
+    lock.lock();
+  }
+}
+
+void SpaceWatch::set_limit(const std::function<void(std::uint64_t bytes)>& limit) {
+  fs::Operation operation(fs_.engine(), fs::Caller{});
+  const auto space = fs_.statfs(operation);
+  if (!space.ok()) return;
+  const std::uint64_t room = space->available * kBlockSize;
+  unseen_.store(0, std::memory_order_relaxed);
+  patience_.store(std::max(kLeastPatience, room / 16), std::memory_order_relaxed);
+  limit(std::max(kLeastHeld, room - room / 4));
+}
+
+void SpaceWatch::prune() {
+  const auto files = lost_.files(kMostPruned);
+  if (files.empty() || notify_prune(transport_, files) == 0) return;
+  can_prune_ = false;  // a kernel that does not know it: it forgets them when it needs the memory
+}
+
+}  // namespace varve::fuse

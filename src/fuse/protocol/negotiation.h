@@ -1,0 +1,40 @@
+// What both sides of a mount agree on in INIT.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "fuse/protocol/protocol.h"
+
+namespace varve::fuse {
+
+struct Wishes {
+  bool writeback = true;                    // the kernel collects small writes
+  std::uint16_t max_background = 64;        // readahead, writeback and asynchronous direct I/O in flight
+  std::uint16_t congestion_threshold = 48;  // beyond it the kernel drops readahead
+  std::uint32_t max_readahead = 16u << 20;  // bytes; the kernel's own limit is usually lower
+  bool ask_opens = false;                   // a round trip for each, but immutable and append-only files can refuse it
+};
+
+struct Agreement {
+  fuse_init_out reply{};
+  std::uint64_t flags = 0;  // those of the reply, both words
+  bool writeback = false;
+  bool setxattr_extended = false;  // SETXATTR has its long form
+
+  std::vector<std::string> feature_names() const;
+};
+
+inline constexpr std::uint32_t kMaxWrite = 1u << 20;  // bytes of payload in one message
+
+// Errc::unsupported for a protocol that
+// is too old (before 7.31, Linux 5.4).
+Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes);
+
+// INIT's body may be shorter than fuse_init_in: what is missing reads as zero.
+Result<fuse_init_in> decode_init(std::span<const std::byte> body);
+
+}  // namespace varve::fuse

@@ -1,0 +1,74 @@
+#include "fuse/transport/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+#include "base/invariant.h"
+
+namespace varve::fuse {
+
+BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part)
+    : kept_{64, keep_bytes / 2 / kSizes[1], keep_bytes / 2 / kSizes[2], keep_bytes / kMaxBytes}, memory_(std::move(memory)), part_(part) {
+  // Giving back needs no memory.
+  for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf) shelves_[shelf].reserve(kept_[shelf]);
+  for (std::size_t at = 0; at + kMaxBytes <= part.size(); at += kMaxBytes) large_.push_back(part.data() + at);
+}
+
+BufferPool::~BufferPool() {
+  for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf)
+    for (std::byte* data : shelves_[shelf]) ::munmap(data, kSizes[shelf]);
+}
+
+Lease BufferPool::take(std::size_t bytes) {
+  unsigned shelf = 0;
+  while (shelf < kSizes.size() && kSizes[shelf] < bytes) ++shelf;
+  if (shelf == kSizes.size()) throw std::bad_alloc();
+  std::byte* data = nullptr;
+  {
+    const Lock lock(mutex_);
+    auto& free = kSizes[shelf] == kMaxBytes && !large_.empty() ? large_ : shelves_[shelf];
+    if (!free.empty()) {
+      data = free.back();
+      free.pop_back();
+    }
+  }
+  if (!data) {
+    void* mapped = ::mmap(nullptr, kSizes[shelf], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    data = static_cast<std::byte*>(mapped);
+  }
+  leased_bytes_.fetch_add(kSizes[shelf], std::memory_order_relaxed);
+  return {this, data, shelf};
+}
+
+void BufferPool::give_back(std::byte* data, unsigned shelf) {
+  bool keep = false;
+  {
+    const Lock lock(mutex_);
+    MEMORY_INVARIANT(data != nullptr && shelf < shelves_.size());
+    auto& free = is_large(data) ? large_ : shelves_[shelf];
+    keep = &free == &large_ || free.size() < kept_[shelf];
+    if (keep) free.push_back(data);
+    const std::size_t before = leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
+    INVARIANT(before >= kSizes[shelf]);
+    // Under the lock: the thread that takes the call back may destroy what it uses.
+    if (call_ && leased_bytes() <= call_below_) std::exchange(call_, nullptr)();
+  }
+  if (!keep) ::munmap(data, kSizes[shelf]);
+}
+
+bool BufferPool::when_below(std::size_t bytes, std::function<void()> call) {
+  const Lock lock(mutex_);
+  if (leased_bytes() <= bytes) return false;
+  call_below_ = bytes;
+  call_ = std::move(call);
+  return true;
+}
+
+void BufferPool::forget_call() {
+  const Lock lock(mutex_);
+  call_ = nullptr;
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,113 @@
+// Page-aligned buffers for messages and replies, kept for reuse.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/types.h"
+#include "fuse/transport/large_memory.h"
+#include "log/payload.h"
+
+namespace varve::fuse {
+
+class BufferPool;
+
+// A buffer on loan; goes back to its pool when this ends. Must not outlive the pool.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)), shelf_(other.shelf_) {}
+  Lease& operator=(Lease&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(data_, other.data_);
+    std::swap(shelf_, other.shelf_);
+    return *this;
+  }
+  ~Lease() { reset(); }
+
+  void reset();
+  std::byte* data() const { return data_; }
+  std::size_t size() const;
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  friend class BufferPool;
+  Lease(BufferPool* pool, std::byte* data, unsigned shelf) : pool_(pool), data_(data), shelf_(shelf) {}
+
+  BufferPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  unsigned shelf_ = 0;
+};
+
+// Each serving thread has one; buffers may come back from any thread. Only touched pages cost memory; a few buffers of
+// each size stay mapped for reuse, last in first out, so that the hot ones are in the CPU's caches.
+class BufferPool {
+ public:
+  static constexpr std::size_t kPage = kBlockSize;
+  // The largest takes a message with 1 MiB of payload behind a page for what stands before it.
+  static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
+  static constexpr std::size_t kMaxBytes = kSizes.back();
+
+  // `keep_bytes`: of the largest size that stay mapped; of the others as many in all. Buffers of the largest size come from
+  // `part` of `memory` first.
+  explicit BufferPool(std::size_t keep_bytes = 4u << 20, std::shared_ptr<LargeMemory> memory = nullptr,
+                      std::span<std::byte> part = {});
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  Lease take(std::size_t bytes);  // at most kMaxBytes; throws std::bad_alloc
+  // What a buffer for so many really takes.
+  static constexpr std::size_t size_for(std::size_t bytes) {
+    for (const std::size_t size : kSizes)
+      if (bytes <= size) return size;
+    return bytes;
+  }
+  std::size_t leased_bytes() const { return leased_bytes_.load(std::memory_order_relaxed); }
+  // Calls `call` once, by any thread, as soon as no more than `bytes` are leased. False: that is so already.
+  bool when_below(std::size_t bytes, std::function<void()> call);
+  void forget_call();
+
+ private:
+  friend class Lease;
+  void give_back(std::byte* data, unsigned shelf);
+
+  bool is_large(const std::byte* data) const { return data >= part_.data() && data < part_.data() + part_.size(); }
+
+  std::array<std::size_t, kSizes.size()> kept_;
+  const std::shared_ptr<LargeMemory> memory_;
+  const std::span<std::byte> part_;
+  std::atomic<std::size_t> leased_bytes_{0};
+  Mutex mutex_;
+  // Under mutex_:
+  std::array<std::vector<std::byte*>, kSizes.size()> shelves_;
+  std::vector<std::byte*> large_ GUARDED_BY(mutex_);  // free ones of part_
+  std::size_t call_below_ GUARDED_BY(mutex_) = 0;
+  std::function<void()> call_ GUARDED_BY(mutex_);
+};
+
+// A received message whose data the filesystem goes on using, so that they are not copied.
+class LeasedPayload : public log::PayloadBuffer {
+ public:
+  LeasedPayload(std::shared_ptr<BufferPool> pool, Lease lease) : pool_(std::move(pool)), lease_(std::move(lease)) {}
+
+ private:
+  std::shared_ptr<BufferPool> pool_;  // outlives the lease
+  Lease lease_;
+};
+
+inline void Lease::reset() {
+  if (data_) pool_->give_back(std::exchange(data_, nullptr), shelf_);
+}
+
+inline std::size_t Lease::size() const { return data_ ? BufferPool::kSizes[shelf_] : 0; }
+
+}  // namespace varve::fuse

@@ -1,0 +1,64 @@
+// How messages come from the kernel and replies go back: a contiguous message in; a reply, found by `unique`, out.
+//
+// A transport serves one mount. Each serving thread opens a port; messages come to the sinks of the ports in any
+// distribution. Replies may be sent by any thread.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/types.h"
+#include "fuse/transport/buffer_pool.h"
+#include "io/reactor.h"
+
+namespace varve::fuse {
+
+class MessageSink {
+ public:
+  virtual ~MessageSink() = default;
+
+  // Before a message is taken from the kernel: gets what receiving it needs. Throws std::bad_alloc; then it stays there.
+  virtual void prepare() = 0;
+  // A message that has arrived, header first; its payload, if it is a WRITE, is page-aligned. It is valid during the
+  // call; a request that needs it longer moves `storage` away.
+  virtual void receive(std::span<const std::byte> message, Lease& storage) = 0;
+  // The last call: unmounted (`error` 0), aborted from outside (ECONNABORTED: the mount may still be there, dead), or
+  // broken (another errno).
+  virtual void disconnected(int error) = 0;
+};
+
+// A serving thread's end of a transport; belongs to that thread.
+class Port {
+ public:
+  virtual ~Port() = default;
+  virtual void pause() = 0;  // no messages from the next one on, until
+  virtual void resume() = 0;
+  // To be asked before each sleep: how long it may be at most, in ns; negative: for ever.
+  virtual std::int64_t rest() { return -1; }
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Delivers messages to `sink` from reactor.poll()/wait(). All four must outlive the port.
+  virtual std::unique_ptr<Port> open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) = 0;
+
+  // Thread-safe. `parts` begins with a fuse_out_header whose `len` covers all of them. Returns 0 or an errno; a request
+  // that the kernel has given up meanwhile is no error.
+  virtual int reply(std::span<const iovec> parts) = 0;
+};
+
+// Tells the kernel to forget the attributes of an inode and, if `offset` is not negative, what it caches of its content
+// from there on (bytes): then this returns when what was dirty there has been written back. Returns 0 or an errno.
+int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset);
+
+// Tells the kernel to forget those of these inodes that nobody has open, with all that it caches of them; waits for writing
+// that is under way there. Returns 0 or an errno; EINVAL where the kernel is older than 6.18 and does not know it.
+int notify_prune(Transport& transport, std::span<const Ino> inodes);
+
+}  // namespace varve::fuse
