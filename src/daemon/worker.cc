@@ -50,7 +50,7 @@ void Worker::run(IdleThreads idle, unsigned index) {
 // Goes on after the last message until nothing started on the reactor is left: others wait for I/O of theirs on it.
 void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
   reactor_ = &reactor;
-  const auto port = session_.transport().open(reactor, *pool_, *this);
+  const auto port = session_.transport().open(reactor, pool_, *this);
   port_ = port.get();
   while (!stopping_ || active_ > 0 || reactor.in_flight() > 0) {
     if (stopping_) port_->pause();
@@ -75,13 +75,9 @@ void Worker::wait(io::Reactor& reactor) {
   }
 }
 
-void Worker::receive(std::span<const std::byte> message, Lease& storage) {
+void Worker::receive(Message& message) {
   Request& request = free_request();
-  if (!request.begin(message, storage)) {
-    spdlog::error("a message of {} bytes that makes no sense: ignored", message.size());
-    free_.push_back(&request);
-    return;
-  }
+  request.begin(message);
   ++active_;
   dispatch(request);
   recycle_finished();

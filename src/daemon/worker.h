@@ -28,7 +28,7 @@ class Worker : private MessageSink {
   void serve(io::Reactor& reactor, CpuPlacement& placement);
   void wait(io::Reactor& reactor);
   void prepare() override;
-  void receive(std::span<const std::byte> message, Lease& storage) override;
+  void receive(Message& message) override;
   void disconnected(int error) override;
   void dispatch(Request& request);
   Request& free_request();

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "fuse/protocol/message.h"
+#include "fuse/protocol/message_reader.h"
 
 namespace varve::fuse {
 namespace {
@@ -103,6 +103,19 @@ TEST(MessageReader, NamesAreWhatADirectoryCanHold) {
   EXPECT_TRUE(MessageReader(message_of(too_long + '\0')).take_name().fails_with(Errc::name_too_long));
   EXPECT_TRUE(MessageReader(message_of(std::string(1, '\0'))).take_name().fails_with(Errc::invalid));
   EXPECT_TRUE(MessageReader(message_of(std::string("a/b\0", 4))).take_name().fails_with(Errc::invalid));
+}
+
+// As a ring has it: what is asked stands apart from names and data.
+TEST(MessageReader, GoesOnInTheSecondPiece) {
+  const std::uint64_t number = 42;
+  const std::string second("name\0data", 9);
+  MessageReader reader(std::as_bytes(std::span(&number, 1)), message_of(second));
+  EXPECT_EQ(*reader.take<std::uint64_t>(), 42U);
+  EXPECT_EQ(*reader.take_name(), "name");
+  EXPECT_EQ(reader.take_bytes(4)->size(), 4U);
+  EXPECT_TRUE(reader.rest().empty());
+  MessageReader only_second({}, message_of(second));
+  EXPECT_EQ(*only_second.take_name(), "name");
 }
 
 TEST(MessageReader, TakesStringsOneAfterTheOther) {

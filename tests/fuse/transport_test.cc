@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "fuse/fake_kernel.h"
 #include "io/mem_device.h"
@@ -20,18 +22,22 @@ struct Recorder : MessageSink {
   void prepare() override {
     if (lacks_memory) throw std::bad_alloc();
   }
-  void receive(std::span<const std::byte> message, Lease& storage) override {
-    messages.emplace_back(message.begin(), message.end());
-    addresses.push_back(reinterpret_cast<std::uintptr_t>(message.data()));
-    if (keep) kept.push_back(std::move(storage));
+  void receive(Message& message) override {
+    Bytes bytes(sizeof(fuse_in_header));
+    std::memcpy(bytes.data(), &message.header(), bytes.size());
+    for (const auto part : {message.arguments(), message.payload()}) bytes.insert(bytes.end(), part.begin(), part.end());
+    messages.push_back(bytes);
+    payloads.push_back(reinterpret_cast<std::uintptr_t>(message.payload().data()));
+    if (keep) kept.push_back(&message);
+    else message.release();
   }
   void disconnected(int error) override { end = error; }
 
   bool keep = false;
   bool lacks_memory = false;
   std::vector<Bytes> messages;
-  std::vector<std::uintptr_t> addresses;
-  std::vector<Lease> kept;
+  std::vector<std::uintptr_t> payloads;
+  std::vector<Message*> kept;
   std::optional<int> end;
 };
 
@@ -58,7 +64,7 @@ class TransportTest : public ::testing::Test {
 
   io::MemDevice device{8 << 20};
   std::unique_ptr<io::Reactor> reactor = io::Reactor::make();
-  BufferPool pool;
+  std::shared_ptr<BufferPool> pool = std::make_shared<BufferPool>();
   FakeKernel kernel;
   DeviceTransport transport{kernel.daemon_end()};
   Recorder sink;
@@ -76,7 +82,7 @@ TEST_F(TransportTest, PayloadOfAWriteIsPageAligned) {
   const auto port = transport.open(*reactor, pool, sink);
   kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(4096));
   poll_until([&] { return sink.messages.size() == 1; });
-  EXPECT_EQ((sink.addresses[0] + kWriteHeaderBytes) % 4096, 0U);
+  EXPECT_EQ(sink.payloads[0] % 4096, 0U);
 }
 
 TEST_F(TransportTest, AMessageOfTheLargestSizeFits) {
@@ -87,16 +93,50 @@ TEST_F(TransportTest, AMessageOfTheLargestSizeFits) {
   EXPECT_EQ(sink.messages[0].back(), std::byte{7});
 }
 
-TEST_F(TransportTest, AKeptMessageIsNotOverwritten) {
+TEST_F(TransportTest, AMessageIsNotOverwrittenBeforeItIsReleased) {
   sink.keep = true;
   const auto port = transport.open(*reactor, pool, sink);
-  for (const char* name : {"one", "two"}) kernel.send(FUSE_LOOKUP, 1, name_bytes(name));
+  for (const char value : {'1', '2'}) kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(8192, std::byte(value)));
   poll_until([&] { return sink.messages.size() == 2; });
-  EXPECT_NE(sink.addresses[0], sink.addresses[1]);
-  const auto* first = reinterpret_cast<const char*>(sink.addresses[0] + sizeof(fuse_in_header));
-  EXPECT_STREQ(first, "one");
-  EXPECT_GE(pool.leased_bytes(), 2 * BufferPool::kMaxBytes);
-  sink.kept.clear();
+  EXPECT_NE(sink.payloads[0], sink.payloads[1]);
+  EXPECT_EQ(sink.kept[0]->payload()[8191], std::byte('1'));
+  EXPECT_EQ(sink.kept[1]->payload()[0], std::byte('2'));
+  EXPECT_GE(pool->leased_bytes(), 2 * BufferPool::kMaxBytes);
+  for (Message* message : sink.kept) message->release();
+  EXPECT_LE(pool->leased_bytes(), BufferPool::kMaxBytes);
+}
+
+// So that what was written need not be copied; and the message's end is not that of its bytes.
+TEST_F(TransportTest, ALargePayloadCanBeKept) {
+  sink.keep = true;
+  const auto port = transport.open(*reactor, pool, sink);
+  kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(1 << 20, std::byte{7}));
+  kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(4096, std::byte{8}));
+  poll_until([&] { return sink.messages.size() == 2; });
+  const std::span<const std::byte> bytes = sink.kept[0]->payload();
+  const log::PayloadBufferPtr kept = sink.kept[0]->keep_payload();
+  ASSERT_TRUE(kept);
+  EXPECT_FALSE(sink.kept[1]->keep_payload()) << "holds far more memory than it needs";
+  for (Message* message : sink.kept) message->release();
+  EXPECT_EQ(bytes[(1 << 20) - 1], std::byte{7});
+}
+
+TEST_F(TransportTest, AMessageIsAnsweredByAnyThread) {
+  sink.keep = true;
+  const auto port = transport.open(*reactor, pool, sink);
+  kernel.send(FUSE_READ, 1, bytes_of(fuse_read_in{}));
+  poll_until([&] { return sink.messages.size() == 1; });
+  Message& message = *sink.kept[0];
+  const auto room = message.reply_room(5000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(room.data()) % 4096, 0U);
+  std::ranges::fill(room, std::byte{3});
+  std::thread([&] { EXPECT_EQ(message.reply(0, bytes_of(std::uint64_t{1}), room), 0); }).join();
+  message.release();
+  const auto reply = kernel.receive();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->unique, message.header().unique);
+  EXPECT_EQ(reply->body.size(), 5008U);
+  EXPECT_EQ(reply->body.back(), std::byte{3});
 }
 
 TEST_F(TransportTest, PausesAndGoesOn) {
@@ -121,7 +161,7 @@ TEST_F(TransportTest, TellsTheEndOnce) {
 TEST_F(TransportTest, AnErrorOfReadingThatPasses) {
   const auto memory = std::make_shared<LargeMemory>(BufferPool::kMaxBytes);
   const auto part = memory->bytes().first(BufferPool::kMaxBytes);
-  BufferPool unwritable(0, memory, part);
+  const auto unwritable = std::make_shared<BufferPool>(0, memory, part);
   ASSERT_EQ(::mprotect(part.data(), part.size(), PROT_NONE), 0);
   const auto port = transport.open(*reactor, unwritable, sink);
   kernel.send(FUSE_LOOKUP, 1, name_bytes("first"));
@@ -174,17 +214,17 @@ TEST_F(TransportTest, WhatCannotBeServedYetStaysWithTheKernel) {
   EXPECT_TRUE(serve_until(*port, [&] { return last_is("patient"); }));
 }
 
-TEST_F(TransportTest, RepliesGoOutWhole) {
+TEST_F(TransportTest, WhatIsSentGoesOutWhole) {
   const Bytes data(100'000, std::byte{9});
   fuse_out_header header{static_cast<std::uint32_t>(sizeof(fuse_out_header) + data.size()), 0, 42};
   const iovec parts[] = {{&header, sizeof header}, {const_cast<std::byte*>(data.data()), data.size()}};
-  EXPECT_EQ(transport.reply(parts), 0);
+  EXPECT_EQ(transport.send(parts), 0);
   const auto reply = kernel.receive();
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->unique, 42U);
   EXPECT_EQ(reply->body, data);
   kernel.hang_up();
-  EXPECT_EQ(transport.reply(parts), 0) << "nobody to reply to is no error";
+  EXPECT_EQ(transport.send(parts), 0) << "nobody to reply to is no error";
 }
 
 TEST(BufferPool, TheLargestComeFromTheLargeMemoryAsLongAsItLasts) {

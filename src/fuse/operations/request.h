@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "fs/filesystem.h"
-#include "fuse/transport/buffer_pool.h"
-#include "fuse/protocol/message.h"
+#include "fuse/transport/message.h"
+#include "fuse/protocol/message_reader.h"
 #include "fuse/protocol/protocol.h"
 #include "fuse/operations/session.h"
 
@@ -37,14 +37,14 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // Takes a message; moves `storage` away if the message is too big to copy. False: shorter than it says, drop it.
-  bool begin(std::span<const std::byte> message, Lease& storage);
+  // Serves this message from now on, until recycle().
+  void begin(Message& message);
   bool finished() const { return finished_; }
-  void recycle();  // frees everything but the object
+  void recycle();  // frees everything but the object, and releases the message
 
   // --- what is asked ---
-  const fuse_in_header& header() const { return header_; }
-  Ino node() const { return Ino{header_.nodeid}; }
+  const fuse_in_header& header() const { return message_->header(); }
+  Ino node() const { return Ino{header().nodeid}; }
   MessageReader& body() { return body_; }
   Session& session() { return host_.session; }
   fs::Filesystem& fs() { return host_.session.fs(); }
@@ -72,9 +72,9 @@ class Request {
   template <class Action>
   void guarded(Action&& action);
   // The owner of the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
-  log::PayloadBufferPtr keep_message();
+  log::PayloadBufferPtr keep_message() { return message_->keep_payload(); }
   // Page-aligned bytes for the reply, kept until it is sent.
-  std::span<std::byte> reply_space(std::size_t bytes);
+  std::span<std::byte> reply_space(std::size_t bytes) { return message_->reply_room(bytes); }
 
   // --- the reply ---
   void reply_error(const Error& error);
@@ -89,14 +89,13 @@ class Request {
   void end();  // without one: FORGET
 
  private:
-  static constexpr std::size_t kInlineBytes = 1024;
-  static constexpr std::size_t kKeptBytes = 512u << 10;
+  static constexpr std::size_t kLongBytes = 512u << 10;
 
   void start_operation();
   void send(int error, std::span<const std::byte> first, std::span<const std::byte> second);
 
   const RequestHost host_;
-  fuse_in_header header_{};
+  Message* message_ = nullptr;
   MessageReader body_;
   std::uint32_t umask_ = 0;
   bool finished_ = true;
@@ -104,9 +103,6 @@ class Request {
   static constexpr std::size_t kMaxSteps = 4;
   std::array<std::optional<fs::Operation>, kMaxSteps> operations_;
   fs::Operation* operation_ = nullptr;
-  Lease message_storage_;
-  Lease reply_storage_;
-  alignas(8) std::array<std::byte, kInlineBytes> inline_message_;
 };
 
 template <class Action>

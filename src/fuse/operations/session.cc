@@ -75,7 +75,7 @@ void Session::answer_destroy(int error) {
   if (!unique) return;
   fuse_out_header header{sizeof header, -error, *unique};
   const iovec part{&header, sizeof header};
-  transport_.reply({&part, 1});
+  transport_.send({&part, 1});
 }
 
 void Session::end(int error) {

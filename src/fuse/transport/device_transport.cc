@@ -11,7 +11,9 @@
 #include <new>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "fuse/protocol/protocol.h"
+#include "fuse/transport/device_message.h"
 
 namespace varve::fuse {
 
@@ -42,11 +44,14 @@ bool means_end(int error) {
 // another CPU, and its thread should look again.
 class DevicePort : public Port {
  public:
-  DevicePort(int fd, io::Reactor& reactor, BufferPool& pool, MessageSink& sink, Readers& readers)
+  DevicePort(int fd, io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink, Readers& readers)
       : fd_(fd), reactor_(reactor), pool_(pool), sink_(sink), readers_(readers) {
     resume();
   }
-  ~DevicePort() override { pause(); }
+  ~DevicePort() override {
+    pause();
+    INVARIANT(free_.size() == messages_.size());
+  }
 
   void pause() override {
     if (away_until_) be_back();
@@ -129,7 +134,7 @@ class DevicePort : public Port {
         readers_.expect_large(Clock::system().monotonic_ns());
         if (readers_.any_away()) readers_.rouse();
       }
-      sink_.receive({message, static_cast<std::size_t>(got)}, buffer_);
+      deliver({message, static_cast<std::size_t>(got)});
       return true;
     }
     if (got < 0 && (errno == EINTR || errno == ENOENT)) return true;  // ENOENT: given up before it was read
@@ -141,16 +146,33 @@ class DevicePort : public Port {
     return false;
   }
 
+  void deliver(std::span<const std::byte> bytes) {
+    DeviceMessage& message = *free_.back();
+    if (!message.take(bytes, buffer_)) {
+      spdlog::error("a message of {} bytes that makes no sense: ignored", bytes.size());
+      return;
+    }
+    free_.pop_back();
+    sink_.receive(message);
+  }
+
   // Memory for a message, which would be lost if it were lacking once that is read.
   bool is_ready() {
     try {
-      if (!buffer_) buffer_ = pool_.take(BufferPool::kMaxBytes);
+      if (!buffer_) buffer_ = pool_->take(BufferPool::kMaxBytes);
+      if (free_.empty()) add_message();
       sink_.prepare();
       return true;
     } catch (const std::bad_alloc&) {
       try_later(ENOMEM);
       return false;
     }
+  }
+
+  void add_message() {
+    free_.reserve(messages_.size() + 1);  // releasing one needs no memory
+    messages_.push_back(std::make_unique<DeviceMessage>(fd_, pool_, free_));
+    free_.push_back(messages_.back().get());
   }
 
   // Messages wait with the kernel meanwhile, or another thread takes them.
@@ -183,10 +205,12 @@ class DevicePort : public Port {
 
   const int fd_;
   io::Reactor& reactor_;
-  BufferPool& pool_;
+  const std::shared_ptr<BufferPool>& pool_;
   MessageSink& sink_;
   Readers& readers_;
   Lease buffer_;  // what the next message is read into
+  std::vector<std::unique_ptr<DeviceMessage>> messages_;
+  std::vector<DeviceMessage*> free_;
   bool watching_ = false;
   bool ended_ = false;
   std::uint64_t taken_ = 0;  // messages since…
@@ -223,16 +247,10 @@ DeviceTransport::DeviceTransport(int fd) : fd_(fd) {
   ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-std::unique_ptr<Port> DeviceTransport::open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) {
+std::unique_ptr<Port> DeviceTransport::open(io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink) {
   return std::make_unique<DevicePort>(fd_, reactor, pool, sink, readers_);
 }
 
-int DeviceTransport::reply(std::span<const iovec> parts) {
-  for (;;) {
-    if (::writev(fd_, parts.data(), static_cast<int>(parts.size())) >= 0) return 0;
-    if (errno == ENOENT || errno == ENODEV || errno == EPIPE) return 0;
-    if (errno != EINTR && errno != EAGAIN) return errno;
-  }
-}
+int DeviceTransport::send(std::span<const iovec> parts) { return write_answer(fd_, parts); }
 
 }  // namespace varve::fuse

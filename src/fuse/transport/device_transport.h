@@ -36,8 +36,8 @@ class Readers {
 class DeviceTransport : public Transport {
  public:
   explicit DeviceTransport(int fd);  // makes it non-blocking; does not close it
-  std::unique_ptr<Port> open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) override;
-  int reply(std::span<const iovec> parts) override;
+  std::unique_ptr<Port> open(io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink) override;
+  int send(std::span<const iovec> parts) override;
 
  private:
   const int fd_;

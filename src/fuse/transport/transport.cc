@@ -13,7 +13,7 @@ int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset) {
   header.len = sizeof header + sizeof range;
   header.error = FUSE_NOTIFY_INVAL_INODE;  // `unique` stays 0: a notification
   const iovec parts[] = {{&header, sizeof header}, {&range, sizeof range}};
-  return transport.reply(parts);
+  return transport.send(parts);
 }
 
 int notify_prune(Transport& transport, std::span<const Ino> inodes) {
@@ -25,7 +25,7 @@ int notify_prune(Transport& transport, std::span<const Ino> inodes) {
   header.error = kNotifyPrune;
   const iovec parts[] = {{&header, sizeof header}, {&prune, sizeof prune},
                          {const_cast<Ino*>(inodes.data()), inodes.size_bytes()}};
-  return transport.reply(parts);
+  return transport.send(parts);
 }
 
 }  // namespace varve::fuse

@@ -1,7 +1,7 @@
-// How messages come from the kernel and replies go back: a contiguous message in; a reply, found by `unique`, out.
+// How messages come from the kernel and answers go back.
 //
 // A transport serves one mount. Each serving thread opens a port; messages come to the sinks of the ports in any
-// distribution. Replies may be sent by any thread.
+// distribution. What is in a message, and how it is answered, is the port's matter (message.h).
 #pragma once
 
 #include <sys/uio.h>
@@ -13,6 +13,7 @@
 
 #include "base/types.h"
 #include "fuse/transport/buffer_pool.h"
+#include "fuse/transport/message.h"
 #include "io/reactor.h"
 
 namespace varve::fuse {
@@ -23,15 +24,14 @@ class MessageSink {
 
   // Before a message is taken from the kernel: gets what receiving it needs. Throws std::bad_alloc; then it stays there.
   virtual void prepare() = 0;
-  // A message that has arrived, header first; its payload, if it is a WRITE, is page-aligned. It is valid during the
-  // call; a request that needs it longer moves `storage` away.
-  virtual void receive(std::span<const std::byte> message, Lease& storage) = 0;
+  // A message that has arrived, and is the sink's until Message::release().
+  virtual void receive(Message& message) = 0;
   // The last call: unmounted (`error` 0), aborted from outside (ECONNABORTED: the mount may still be there, dead), or
   // broken (another errno).
   virtual void disconnected(int error) = 0;
 };
 
-// A serving thread's end of a transport; belongs to that thread.
+// A serving thread's end of a transport; belongs to that thread. All its messages are released before it ends.
 class Port {
  public:
   virtual ~Port() = default;
@@ -46,11 +46,11 @@ class Transport {
   virtual ~Transport() = default;
 
   // Delivers messages to `sink` from reactor.poll()/wait(). All four must outlive the port.
-  virtual std::unique_ptr<Port> open(io::Reactor& reactor, BufferPool& pool, MessageSink& sink) = 0;
+  virtual std::unique_ptr<Port> open(io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink) = 0;
 
-  // Thread-safe. `parts` begins with a fuse_out_header whose `len` covers all of them. Returns 0 or an errno; a request
-  // that the kernel has given up meanwhile is no error.
-  virtual int reply(std::span<const iovec> parts) = 0;
+  // What answers no message at hand: notifications, and the end of a mount. Thread-safe. `parts` begins with a fuse_out_header whose
+  // `len` covers all of them. Returns 0 or an errno.
+  virtual int send(std::span<const iovec> parts) = 0;
 };
 
 // Tells the kernel to forget the attributes of an inode and, if `offset` is not negative, what it caches of its content

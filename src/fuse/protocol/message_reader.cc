@@ -1,4 +1,4 @@
-#include "fuse/protocol/message.h"
+#include "fuse/protocol/message_reader.h"
 
 #include "format/layout.h"
 
@@ -8,7 +8,7 @@ Result<std::string_view> MessageReader::take_string() {
   const std::string_view text(reinterpret_cast<const char*>(rest_.data()), rest_.size());
   const std::size_t length = text.find('\0');
   if (length == std::string_view::npos) return Errc::invalid;
-  rest_ = rest_.subspan(length + 1);
+  advance(length + 1);
   return text.substr(0, length);
 }
 
@@ -22,7 +22,7 @@ Result<std::string_view> MessageReader::take_name() {
 Result<std::span<const std::byte>> MessageReader::take_bytes(std::size_t count) {
   if (rest_.size() < count) return Errc::invalid;
   const auto bytes = rest_.first(count);
-  rest_ = rest_.subspan(count);
+  advance(count);
   return bytes;
 }
 

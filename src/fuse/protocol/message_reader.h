@@ -1,4 +1,4 @@
-// Bounds-checked reading of the body of one FUSE message.
+// Bounds-checked reading of the body of one FUSE message, which may stand in two pieces.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/result.h"
 
@@ -16,7 +17,8 @@ namespace varve::fuse {
 class MessageReader {
  public:
   MessageReader() = default;
-  explicit MessageReader(std::span<const std::byte> body) : rest_(body) {}
+  // Nothing that is taken in one go stands in both pieces.
+  explicit MessageReader(std::span<const std::byte> body, std::span<const std::byte> more = {}) : rest_(body), more_(more) { go_on(); }
 
   template <class T>
   Result<T> take() {
@@ -24,17 +26,25 @@ class MessageReader {
     if (rest_.size() < sizeof(T)) return Errc::invalid;
     T value;
     std::memcpy(&value, rest_.data(), sizeof(T));
-    rest_ = rest_.subspan(sizeof(T));
+    advance(sizeof(T));
     return value;
   }
 
   Result<std::string_view> take_string();  // up to its NUL
   Result<std::string_view> take_name();    // a string that is a possible name of a directory entry
   Result<std::span<const std::byte>> take_bytes(std::size_t count);
-  std::span<const std::byte> rest() const { return rest_; }
+  std::span<const std::byte> rest() const { return rest_; }  // of the piece
 
  private:
-  std::span<const std::byte> rest_;
+  void advance(std::size_t bytes) {
+    rest_ = rest_.subspan(bytes);
+    go_on();
+  }
+  void go_on() {
+    if (rest_.empty()) rest_ = std::exchange(more_, {});
+  }
+
+  std::span<const std::byte> rest_, more_;
 };
 
 }  // namespace varve::fuse
