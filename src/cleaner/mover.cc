@@ -238,6 +238,7 @@ Status Mover::plug_batch(std::span<const Plug> plugs) {
   SparseRead read(addresses_of(blocks));
   auto good = TRY(read_sound_ones(blocks, read));
   if (good.empty()) return {};
+  INVARIANT(good.size() <= plugs.size());
   std::ranges::sort(good, {}, [&](const ReadBlock& block) { return target[block.block]; });
   TRY(hand_out(plugs));
   for (std::size_t begin = 0, end = 0; begin < good.size(); begin = end) {

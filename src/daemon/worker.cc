@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/invariant.h"
 #include "fuse/operations/opcodes.h"
 
 namespace varve::fuse {
@@ -101,6 +102,7 @@ void Worker::disconnected(int error) {
 
 void Worker::prepare() {
   if (!free_.empty()) return;
+  INVARIANT(active_ <= requests_.size());
   finished_.reserve(requests_.size() + 1);  // ending one needs no memory
   free_.reserve(requests_.size() + 1);
   requests_.push_back(std::make_unique<Request>(RequestHost{session_, *reactor_, pool_, finished_}));
@@ -108,6 +110,7 @@ void Worker::prepare() {
 }
 
 Request& Worker::free_request() {
+  MEMORY_INVARIANT(!free_.empty());
   Request& request = *free_.back();
   free_.pop_back();
   return request;
@@ -118,6 +121,7 @@ void Worker::recycle_finished() {
   for (Request* request : finished_) {
     request->recycle();
     free_.push_back(request);
+    MEMORY_INVARIANT(active_ > 0);
     --active_;
   }
   finished_.clear();

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
+
 #include "fs/attempt.h"
 
 namespace varve::fs {
@@ -107,6 +109,7 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
     return Errc::would_block;
   }
   granted_.push_back(demand);
+  INVARIANT(granted_.size() <= 16);  // an attempt asks once, or for each of a few files
   return {};
 }
 
@@ -134,6 +137,7 @@ Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32
       return Error(Errc::io, fmt::format("reading {} blocks at {} failed", blocks, address));
     return read.bytes();
   }
+  INVARIANT(blocks > 0 && store_.segments().geometry().contains(address, blocks));
   DataRead& read = operation_.wait().reads.emplace_back();
   read.address = address;
   read.seen = view().serial;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
 #include "format/estimate.h"
 
 namespace varve::fs {
@@ -61,7 +62,9 @@ void place_blocks(Attempt& a, const store::Inode& inode, std::span<store::StageB
   written.key = (inode.ino.v << 40) + blocks[0].block;
   written.blocks = static_cast<std::uint32_t>(blocks.size());
   written.clock = clock;
+  MEMORY_INVARIANT(!blocks.empty());
   const std::uint8_t group = cleaner::place(a.engine().cleaner().placement(), written);
+  MEMORY_INVARIANT(group < format::kMaxGroups);
   for (store::StageBlock& block : blocks) {
     block.estimate = estimate;
     block.data->group = group;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/invariant.h"
 #include "fs/engine.h"
 
 namespace varve::fs {
@@ -70,6 +71,7 @@ void node_came(io::IoRequest& request) {
 
 void Beginning::read_node(const store::NodeWant& want) {
   auto read = std::make_unique<NodeRead>();
+  INVARIANT(static_cast<bool>(want.ref.address));
   read->engine = &engine_;
   read->wait = &wait_;
   read->want = want;
@@ -92,12 +94,15 @@ void Beginning::nodes() {
 }
 
 void Beginning::read_data(DataRead& read) {
+  INVARIANT(!read.started && !read.done);
+  MEMORY_INVARIANT(read.target != nullptr && read.blocks > 0);
   read.request.offset = read.address.v << kBlockShift;
   read.request.length = 0;
   read.request.iov.clear();
   read.request.add(read.target, std::size_t{read.blocks} * kBlockSize);
   read.waiter = &wait_.waiter;
   read.request.done = [&read](io::IoRequest& request) {
+    INVARIANT(!read.done);
     read.error = request.error;
     read.done = true;
     read.waiter->came(WaitCause::data);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "fs/allocate.h"
+#include "base/invariant.h"
 #include "fs/block_history.h"
 #include "fs/count.h"
 #include "fs/file_content.h"
@@ -74,6 +75,7 @@ class ReadRange {
   Status take(std::size_t begin, std::size_t end) {
     if (mapped_[begin].kind == Kind::device) return take_from_device(begin, end);
     const Part part = part_of(begin);
+    MEMORY_INVARIANT(part.from + part.size <= kBlockSize);
     if (mapped_[begin].kind == Kind::pending)
       std::memcpy(part.to, mapped_[begin].pending->data + part.from, part.size);
     else
@@ -91,6 +93,7 @@ class ReadRange {
       std::memcpy(part.to, flying->data + part.from, part.size);
       return i + 1 < end ? take_from_device(i + 1, end) : Status{};
     }
+    INVARIANT(begin < end && end <= mapped_.size());
     const bool straight = direct(begin, end);
     const auto bytes = TRY(a_.fetch(mapped_[begin].address, static_cast<std::uint32_t>(end - begin),
                                     straight ? part_of(begin).to : nullptr));
@@ -158,6 +161,8 @@ class WriteRange {
   }
 
   void stage(Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail) {
+    INVARIANT(owned.fresh <= count_);
+    MEMORY_INVARIANT(ready_ <= count_ && staged_.size() == count_);
     const std::size_t skipped = ready_ << kBlockShift;
     const std::uint64_t clock = a_.store().log_clock().advance(count_);
     if (ready_ < count_) {
@@ -169,6 +174,7 @@ class WriteRange {
       for (std::size_t i = ready_; i < count_; ++i) staged_[i].data = builder.finish(i - ready_);
     }
     for (std::size_t i = 0; i < count_; ++i) {
+      INVARIANT(staged_[i].data != nullptr);
       staged_[i].block = first_ + i;
       staged_[i].old = owned.old[i];
       staged_[i].assume_owned = owned.assume_owned;

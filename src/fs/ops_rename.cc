@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
+
 #include "fs/inode_util.h"
 
 namespace varve::fs {
@@ -137,6 +139,7 @@ class Rename {
   }
 
   void apply() {
+    INVARIANT(source_entry_ && target_entry_.has_value() == (target_ != nullptr));
     store::Store& store = a_.store();
     const Timestamp now = a_.now();
     store.staging().remove_entry(*from_dir_, source_entry_->cookie, args_.from);
@@ -144,6 +147,7 @@ class Rename {
     store.staging().add_entry(*to_dir_, args_.to, source_->ino, entry_type(source_->attributes.mode));
     settle(*source_, *from_dir_, *to_dir_, now);
     if (exchange()) {
+      MEMORY_INVARIANT(target_ != nullptr);
       store.staging().add_entry(*from_dir_, args_.from, target_->ino, entry_type(target_->attributes.mode));
       settle(*target_, *to_dir_, *from_dir_, now);
       store.staging().set_attributes(*target_);

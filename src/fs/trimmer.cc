@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "fs/operation.h"
 
 namespace varve::fs {
@@ -21,6 +22,7 @@ std::uint64_t most_at_once(std::uint64_t spare, std::uint64_t segment_bytes) {
 
 Status account(Trim& trim, std::uint64_t segment_bytes) {
   if (trim.error) return Error(errc_from_errno(trim.error), fmt::format("discarding {} segments failed", trim.count));
+  INVARIANT(trim.count == 0 || trim.started);
   trim.trimmed += std::exchange(trim.count, 0) * segment_bytes;
   trim.started = false;
   return {};
@@ -54,6 +56,7 @@ Result<std::uint64_t> Trimmer::trim(Operation& operation, std::uint64_t start, s
     any_to_spare = take_neighbours(trim, is_wanted, segment_bytes);
     if (trim.count) return Errc::would_block;  // the turn is given back when they are discarded
   }
+  INVARIANT(trim.count == 0);
   turn_.give_back();
   return trim.trimmed;
 }
@@ -72,6 +75,7 @@ bool Trimmer::take_neighbours(Trim& trim, const std::function<bool(SegmentId)>& 
 void Trimmer::start_discard(Trim& trim, io::Reactor* reactor, std::function<void()> came) {
   const auto& geometry = store_.segments().geometry();
   const SegmentId first{trim.next - trim.count};
+  INVARIANT(!trim.started && trim.count > 0 && trim.count <= trim.next);
   trim.started = true;
   const auto done = [this, &trim, first, came = std::move(came)](int error) {
     store_.discards().came(first, trim.count);

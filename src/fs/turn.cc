@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/invariant.h"
+
 namespace varve::fs {
 
 bool Turn::take() {
@@ -14,6 +16,7 @@ void Turn::give_back() {
   std::vector<std::function<void()>> waiting;
   {
     const Lock lock(mutex_);
+    INVARIANT(taken_);
     taken_ = false;
     waiting.swap(waiting_);
   }

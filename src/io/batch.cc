@@ -1,5 +1,6 @@
 #include "io/batch.h"
 
+#include "base/invariant.h"
 #include "io/lent_reactor.h"
 #include "io/transfer.h"
 
@@ -27,15 +28,20 @@ Status Batch::run() {
   for (IoRequest& request : requests_) {
     while (!fits(request, reactor->in_flight(), bytes)) reactor->wait(-1);
     bytes += request.length;
-    request.done = [&bytes](IoRequest& done) { bytes -= done.length; };
+    request.done = [&bytes](IoRequest& done) {
+      INVARIANT(bytes >= done.length);
+      bytes -= done.length;
+    };
     device_.submit(*reactor, request);
   }
   while (reactor->in_flight() > 0) reactor->wait(-1);
+  INVARIANT(bytes == 0);
   for (std::size_t i = 0; i < requests_.size(); ++i) TRY(outcome_of(i));
   return {};
 }
 
 Status Batch::outcome_of(std::size_t index) const {
+  MEMORY_INVARIANT(index < requests_.size());
   return io::outcome_of(device_, requests_[index]);
 }
 

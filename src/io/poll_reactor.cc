@@ -2,6 +2,8 @@
 
 #include <ctime>
 
+#include "base/invariant.h"
+
 namespace varve::io {
 
 unsigned PollReactor::poll() {
@@ -47,6 +49,7 @@ unsigned PollReactor::dispatch(std::int64_t timeout_ns) {
   if (ready > 0) {
     if (fds[0].revents) mailbox_.drain();
     ran += run_arrivals();
+    MEMORY_INVARIANT(fds.size() == firing.size() + 1);
     for (std::size_t i = 0; i < firing.size(); ++i) {
       if (!fds[i + 1].revents || firing[i]->removed) continue;
       firing[i]->readable();

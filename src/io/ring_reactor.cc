@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/invariant.h"
 #include "io/first_exception.h"
 
 namespace varve::io {
@@ -140,6 +141,7 @@ void RingReactor::fill() {
     if (!to) break;
     RingEntry& entry = backlog_.front();
     backlog_.pop_front();
+    MEMORY_INVARIANT(entry.calls != nullptr);
     entry.calls->prepare(entry, *to);
     set_tag(to, tagged(&entry, kEntry));
     ++in_ring_;
@@ -151,6 +153,7 @@ void RingReactor::arm_watches() {
     io_uring_sqe* entry = next_entry();
     if (!entry) return;
     Watch& watch = *to_arm_.back();
+    MEMORY_INVARIANT(!watch.armed && !watch.removed);
     io_uring_prep_poll_add(entry, watch.fd, POLLIN);
     set_tag(entry, tagged(&watch, kWatch));
     watch.armed = true;
@@ -192,6 +195,7 @@ unsigned RingReactor::handle(const Completion& completion) {
 }
 
 unsigned RingReactor::handle_entry(RingEntry& entry, int result) {
+  MEMORY_INVARIANT(in_ring_ > 0);
   --in_ring_;
   const RingEntry::Calls* const calls = entry.calls;
   if (calls->complete(entry, result)) return 1;
@@ -228,6 +232,7 @@ void RingReactor::unwatch(int fd) {
 }
 
 unsigned RingReactor::handle_watch(Watch& watch, int result) {
+  MEMORY_INVARIANT(watch.armed);
   watch.armed = false;
   if (watch.removed) {
     std::erase_if(leaving_, [&watch](const auto& other) { return other.get() == &watch; });
@@ -241,6 +246,7 @@ unsigned RingReactor::handle_watch(Watch& watch, int result) {
   }
   FirstException thrown;
   thrown.run(watch.readable);
+  MEMORY_INVARIANT(to_arm_.size() < to_arm_.capacity() || watch.removed);  // arming again needs no memory
   if (!watch.removed) to_arm_.push_back(keep);
   thrown.rethrow();
   return 1;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 
+#include "base/invariant.h"
 #include "io/reactor.h"
 
 namespace varve::io {
@@ -55,6 +56,7 @@ bool ThreadPool::add(IoRequest& request) {
 }
 
 void ThreadPool::start_thread() {
+  INVARIANT(threads_.size() < max_threads_);
   const SignalsBlocked guard;
   threads_.emplace_back([this] { work(); });
 }
@@ -65,11 +67,13 @@ void ThreadPool::work() {
   for (;;) {
     ++idle_;
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || !jobs_.empty(); });
+    MEMORY_INVARIANT(idle_ > 0);
     --idle_;
     if (jobs_.empty()) return;
     IoRequest& request = *jobs_.front();
     jobs_.pop_front();
     lock.unlock();
+    MEMORY_INVARIANT(request.reactor() != nullptr);
     request.reactor()->finish_from_elsewhere(request, device_.execute(request));
     lock.lock();
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::lease {
 
 namespace {
@@ -41,6 +43,7 @@ Claim::Step Claim::advance(NowCall now, void* context) {
 }
 
 Claim::Step Claim::look(const Look& found, std::uint64_t began, NowCall now, void* context) {
+  INVARIANT(lease_.holder != 0);
   doubtful_.reset();
   seen_ = found.lease;
   if (found.lease && !is_mine(found)) {
@@ -53,6 +56,7 @@ Claim::Step Claim::look(const Look& found, std::uint64_t began, NowCall now, voi
 }
 
 Claim::Step Claim::challenge(NowCall now, void* context) {
+  INVARIANT(state_ == State::look);
   nonce_ = random_nonzero(random_);
   TRY(area_.write(format::Challenge{nonce_, clock_.now(), self_.process}));
   state_ = State::challenged;
@@ -82,6 +86,7 @@ Claim::Step Claim::begin_anew(const format::Process& other) {
 }
 
 Claim::Step Claim::write_lease(std::uint64_t began, NowCall now, void* context, std::uint64_t wait) {
+  INVARIANT(state_ != State::written);
   lease_.taken = clock_.now();
   TRY(area_.write(lease_));
   state_ = State::written;
@@ -101,6 +106,7 @@ Claim::Step Claim::confirm(const Look& found) {
 
 // Like a holder. The newcomer may have read the answer's block a moment ago: then it has written its lease before the next look.
 Claim::Step Claim::answer(const format::Challenge& challenge) {
+  INVARIANT(challenge.nonce != nonce_);  // it would answer itself
   TRY(area_.write(format::Answer{challenge.nonce, lease_.holder}));
   answered_ = challenge.nonce;
   return std::optional(2 * times_.settle_ns);

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/invariant.h"
+
 namespace varve::lease {
 
 std::uint64_t boot_time_ns() {
@@ -81,6 +83,7 @@ void Keeper::tell() {
 // A block that cannot be read says nothing about the holder: where something can be written it could be read.
 void Keeper::look() {
   const Lock one(tenure_mutex_);
+  MEMORY_INVARIANT(tenure_.has_value());
   if (!tenure_->look() && !std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
   publish();
 }
@@ -90,6 +93,7 @@ void Keeper::publish() {
   if (tenure_->why_lost().empty() || lost_) return;
   {
     const Lock lock(mutex_);
+    INVARIANT(why_lost_.empty());
     why_lost_ = tenure_->why_lost();
   }
   lost_.store(true, std::memory_order_release);

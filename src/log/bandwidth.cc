@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::log {
 
 namespace {
@@ -22,7 +24,8 @@ void Bandwidth::done(std::uint64_t bytes, std::uint64_t now) {
   const Lock lock(mutex_);
   busy_ns_ += now - std::min(now, since_);
   since_ = std::max(since_, now);
-  in_flight_ -= bytes;
+  INVARIANT(in_flight_ >= bytes);
+  in_flight_ -= std::min(in_flight_, bytes);
   landed_ += bytes;
   if (busy_ns_ >= kWindowNs || landed_ >= kWindowBytes) close_window();
 }
@@ -35,6 +38,7 @@ void Bandwidth::close_window() {
     rate_ = rate_ == 0 ? measured : rate_ + kSmoothing * (measured - rate_);
     limit_ = std::clamp(static_cast<std::uint64_t>(rate_ * kAimNs), least_, most_);
   }
+  INVARIANT(limit() >= least_ && limit() <= most_);
   peak_ = in_flight_;
   landed_ = busy_ns_ = 0;
 }

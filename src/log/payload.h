@@ -9,6 +9,7 @@
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include "base/buffer.h"
+#include "base/invariant.h"
 #include "base/mutex.h"
 #include "base/types.h"
 
@@ -48,13 +49,17 @@ class InFlightTable {
   void add(BlockAddr address, PayloadPtr block) {
     Shard& shard = shard_of(address);
     const Lock lock(shard.mutex);
-    shard.blocks[address.v] = std::move(block);
+    INVARIANT(block != nullptr);
+    const bool fresh = shard.blocks.insert_or_assign(address.v, std::move(block)).second;
+    INVARIANT(fresh);  // two writes of one block must not be under way
     count_.fetch_add(1, std::memory_order_release);
   }
   void remove(BlockAddr address) {
     Shard& shard = shard_of(address);
     const Lock lock(shard.mutex);
-    count_.fetch_sub(shard.blocks.erase(address.v), std::memory_order_release);
+    const std::size_t gone = shard.blocks.erase(address.v);
+    INVARIANT(gone == 1);
+    count_.fetch_sub(gone, std::memory_order_release);
   }
   PayloadPtr find(BlockAddr address) const {
     if (!count_.load(std::memory_order_acquire)) return nullptr;

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "base/invariant.h"
 #include "format/record.h"
 #include "io/patient_read.h"
 
@@ -134,9 +135,11 @@ class Walk {
   }
 
   Status accept() {
+    MEMORY_INVARIANT(!held_.empty());
     HeldChunk chunk = std::move(held_.front());
     held_.pop_front();
     const format::ChunkHeader& h = chunk.header;
+    INVARIANT(h.lsn == result_.position.lsn + 1);
     TRY(visit_(format::Chunk{h, chunk.crc, chunk.records}));
     result_.position = {{h.address + h.total_blocks(), static_cast<std::uint32_t>(h.run.end() - (h.address + h.total_blocks()))},
                         h.next_run, h.lsn, chunk.crc};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
+
 namespace varve::log {
 
 void SegmentSamples::keep(std::size_t each) {
@@ -17,6 +19,7 @@ void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t block
   const Lock lock(mutex_);
   if (reservoirs_.empty()) return;  // not any more
   if (clock) now_ = *clock;
+  MEMORY_INVARIANT(id.v < reservoirs_.size());
   Reservoir& reservoir = reservoirs_[id.v];
   for (std::uint32_t block = first; block < first + blocks; ++block) {
     if (clock) reservoir.add(block, *clock, random_);
@@ -27,6 +30,7 @@ void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t block
 void SegmentSamples::emptied(SegmentId id) {
   if (!is_kept()) return;
   const Lock lock(mutex_);
+  MEMORY_INVARIANT(reservoirs_.empty() || id.v < reservoirs_.size());
   if (!reservoirs_.empty()) reservoirs_[id.v].clear();
 }
 

@@ -1,5 +1,7 @@
 #include "store/changes.h"
 
+#include "base/invariant.h"
+
 namespace varve::store {
 
 void Changes::for_each_above(std::uint64_t merged, const std::function<void(const Delta&)>& visit) const {
@@ -18,6 +20,8 @@ std::uint64_t Changes::count_bytes() const {
 }
 
 void Changes::freeze(std::uint64_t next_generation) {
+  INVARIANT(!frozen_);
+  INVARIANT(active_->generation() < next_generation);
   frozen_ = std::move(active_);
   active_ = std::make_unique<Delta>(next_generation);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/invariant.h"
 #include "store/admission.h"
 #include "store/headroom.h"
 
@@ -12,7 +13,9 @@ Charge::Charge(const format::Superblock& super, const Trees& trees, const Change
       reserve_(reserved_segments(super.segments) * super.segment_blocks),
       trees_(trees),
       changes_(changes),
-      staging_(staging) {}
+      staging_(staging) {
+  INVARIANT(capacity_ > 0 && reserve_ > 0);
+}
 
 std::uint64_t Charge::charge(Counted counted) const {
   const TreeView& view = trees_.view();

@@ -13,6 +13,7 @@ Status Checkpoints::make(const CheckpointRequest& request) {
   {
     const Lock one(mutex_);
     if (store_.faults().read_only()) return store_.faults().refusal();
+    INVARIANT(!running_);
     running_ = true;
     status = make_one(request);
     running_ = false;
@@ -57,6 +58,7 @@ Status Checkpoints::write_epoch_if_due() {
     store_.log().durability().fail(status.error());
     return status;
   }
+  INVARIANT(super.epoch != 0);
   epoch_due_ = false;
   store_.log().epoch_written();
   return {};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "store/extent_merge.h"
 
 namespace varve::store {
@@ -158,6 +159,7 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, ItemSink& 
   old_extents.reserve(old_items.size());
   for (const ItemRef& item : old_items)
     old_extents.emplace_back(item.key.offset, TRY(format::decode_extent(item.value)));
+  INVARIANT(now_.inode->file != nullptr && now_.block_at < limit);
   const ExtentMerge merge = merge_extents(old_extents, *now_.inode->file, now_.block_at, limit);
   for (const auto& [first, extent] : merge.replaced) {
     now_.block_change -= static_cast<std::int64_t>(extent.length);
@@ -182,6 +184,7 @@ Status DeltaEditor::edit_entries(Items old_items, std::uint64_t last, ItemSink& 
   format::Bytes value;
   for (; now_.entry_at < now_.entries.size() && now_.entries[now_.entry_at].cookie <= last; ++now_.entry_at) {
     const EntryEdit& edit = now_.entries[now_.entry_at];
+    INVARIANT(now_.entry_at == 0 || now_.entries[now_.entry_at - 1].cookie <= edit.cookie);
     for (; at < old_items.size() && old_items[at].key.offset < edit.cookie; ++at)
       TRY(out.put(old_items[at].key, old_items[at].value));
     if (at < old_items.size() && old_items[at].key.offset == edit.cookie) ++at;
@@ -238,6 +241,7 @@ Status DeltaEditor::load_xattr_blob() {
 
 // All old pieces go, the new ones come: `last` may be between them.
 Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t last, ItemSink& out) {
+  INVARIANT(kind == ItemKind::xattr ? !now_.xattr_done : !now_.symlink_done);
   if (kind == ItemKind::xattr && !now_.xattr_loaded) TRY(load_xattr_blob());
   const format::Bytes& blob = kind == ItemKind::xattr ? now_.xattr_blob : now_.symlink_blob;
   std::uint64_t& piece = kind == ItemKind::xattr ? now_.xattr_piece : now_.symlink_piece;
@@ -252,6 +256,7 @@ Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t last, ItemSink
 }
 
 Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
+  INVARIANT(!now_.attributes_done && now_.extents_done && !now_.inode->freed);
   format::Attributes attributes;
   std::uint64_t old_blocks = 0;
   if (!old_items.empty()) {

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "base/invariant.h"
+
 namespace varve::store {
 
 struct Discards::Discard : io::IoRequest {
@@ -18,6 +20,7 @@ void Discards::start(const std::vector<SegmentId>& freed) {
     std::size_t end = begin + 1;
     while (end < freed.size() && freed[end].v == freed[begin].v + (end - begin) && (end - begin) * segment_bytes < kMaxBytes)
       ++end;
+    INVARIANT(begin == 0 || freed[begin - 1] < freed[begin]);
     auto discard = std::make_unique<Discard>();
     discard->discards = this;
     discard->first = freed[begin];

@@ -28,6 +28,7 @@ SpaceView Space::view() const {
   const TreeView& trees = parts_.trees.view();
   const Delta& active = std::as_const(parts_.changes).active();
   const Delta* frozen = parts_.changes.frozen();
+  INVARIANT(!frozen || frozen->generation() < active.generation());
   SpaceView view;
   view.trees.tree_blocks = trees.live_blocks - std::min(trees.live_blocks, trees.data_blocks);
   if (frozen && frozen->generation() > trees.generation) view.trees.tree_blocks += frozen_nodes_;  // which will stand then

@@ -1,5 +1,6 @@
 #include "store/waiters.h"
 
+#include "base/invariant.h"
 #include "io/first_exception.h"
 
 namespace varve::store {
@@ -27,6 +28,7 @@ void Waiters::wake() {
 void Waiters::end() {
   {
     const Lock lock(mutex_);
+    INVARIANT(!ended_);  // the first reason stays, and ends it once
     ended_ = true;
   }
   wake();

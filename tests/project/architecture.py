@@ -130,6 +130,14 @@ class Architecture(unittest.TestCase):
                     self.findings.append(f"{name}: {found.name} has {found.members} members: it is more than one thing")
         self.assertGreater(seen, 300)  # or this test has forgotten how to read
 
+    def test_invariants_are_written_down(self):
+        sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".h", ".cc") and path.stem != "invariant"]
+        found = sum(len(re.findall(r"\bINVARIANT\(|\bMEMORY_INVARIANT\(", path.read_text())) for path in sources)
+        self.assertGreaterEqual(found, LEAST_INVARIANTS)
+        for path in sources:
+            if re.search(r"(?<![\w.])assert\(", path.read_text()):
+                self.findings.append(f"{path.relative_to(ROOT)}: INVARIANT instead of assert, which release builds leave out")
+
     def test_friends_stay_in_their_header(self):
         for path, name in self.headers():
             here = {found.name for found in classes(path)}

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/invariant.h"
+
 namespace varve::fuse {
 
 namespace {
@@ -25,6 +27,7 @@ void AheadPiece::start(std::shared_ptr<BufferPool> pool, std::function<void()> u
 }
 
 void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void()>& useless) {
+  INVARIANT(!got.ok() || *got <= range_.bytes);
   got_ = got.ok() ? *got : 0;
   if (got_ == 0) useless();
   std::function<void()> ready;
@@ -40,6 +43,7 @@ void AheadPiece::give_up() {
   {
     const Lock lock(mutex_);
     if (done_) return;
+    INVARIANT(got_ == 0);
   }
   finish(Errc::no_memory, [] {});
 }
@@ -90,6 +94,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor
       break;  // it can be read when it is asked for
     }
     bytes_ += size;
+    INVARIANT(bytes_ <= max_bytes_);
   }
   return fresh;
 }
@@ -133,7 +138,9 @@ void ReadAhead::expire(Passed&& passed) {
 }
 
 ReadAhead::Pieces::iterator ReadAhead::remove(Pieces::iterator at) {
-  bytes_ -= BufferPool::size_for(at->second.piece->range().bytes);
+  const std::size_t size = BufferPool::size_for(at->second.piece->range().bytes);
+  INVARIANT(bytes_ >= size);
+  bytes_ -= std::min(bytes_, size);
   return pieces_.erase(at);
 }
 

@@ -3,6 +3,7 @@
 #include <linux/capability.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/json_text.h"
 #include "fs/engine.h"
 #include "fuse/operations/opcodes.h"
@@ -33,6 +34,7 @@ Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
 
 void Session::initialised() {
   const Lock lock(mutex_);
+  INVARIANT(agreement_.has_value());
   is_initialised_ = true;
   changed_.notify_all();
 }
@@ -61,6 +63,7 @@ void Session::write_back() {
 void Session::destroy_requested(std::uint64_t unique) {
   {
     const Lock lock(mutex_);
+    INVARIANT(!destroy_unique_);
     destroy_unique_ = unique;
   }
   end(0);

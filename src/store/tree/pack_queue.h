@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/invariant.h"
 #include "format/key.h"
 #include "format/node.h"
 #include "format/varint.h"
@@ -55,7 +56,9 @@ class PackQueue {
   }
 
   void pop_front(std::size_t n) {
+    MEMORY_INVARIANT(n <= entries_.size());
     for (; n > 0; --n) {
+      INVARIANT(bytes_ >= entries_.front().bytes);
       bytes_ -= entries_.front().bytes;
       entries_.pop_front();
     }
@@ -63,6 +66,7 @@ class PackQueue {
   }
 
   void pop_back() {
+    MEMORY_INVARIANT(!entries_.empty());
     bytes_ -= entries_.back().bytes;
     entries_.pop_back();
   }
@@ -83,6 +87,7 @@ class PackQueue {
  private:
   void recode_front(const format::Key* previous) {
     Entry& entry = entries_.front();
+    INVARIANT(bytes_ >= entry.bytes);
     bytes_ -= entry.bytes;
     entry.bytes = coded_key_bytes(previous, entry.key) + entry.value.coded_bytes();
     bytes_ += entry.bytes;
