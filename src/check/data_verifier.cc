@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "io/patient_read.h"
 
 namespace varve::check {
 
@@ -26,14 +27,14 @@ void DataVerifier::verify_batch() {
   if (waiting_.empty()) return;
   std::ranges::sort(waiting_, {}, [](const PlacedExtent& placed) { return placed.extent.address; });
   AlignedBuffer buffer(waiting_blocks_ * kBlockSize);
-  std::vector<ReadPiece> pieces;
+  std::vector<io::ReadPiece> pieces;
   std::size_t at = 0;
   for (const PlacedExtent& placed : waiting_) {
     const std::size_t bytes = placed.extent.length * kBlockSize;
     pieces.push_back({placed.extent.address, buffer.span().subspan(at, bytes)});
     at += bytes;
   }
-  reader_.read(pieces);
+  io::read_pieces(context_.device, pieces);
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     if (pieces[i].error) verify_singly(waiting_[i], pieces[i].out);
     else verify(waiting_[i], pieces[i].out);
@@ -49,10 +50,10 @@ void DataVerifier::verify(const PlacedExtent& placed, std::span<const std::byte>
 
 // A read of the whole extent failed: find out which of its blocks are bad.
 void DataVerifier::verify_singly(const PlacedExtent& placed, std::span<std::byte> buffer) {
-  std::vector<ReadPiece> pieces;
+  std::vector<io::ReadPiece> pieces;
   for (std::uint64_t i = 0; i < placed.extent.length; ++i)
     pieces.push_back({placed.extent.address + i, buffer.subspan(i * kBlockSize, kBlockSize)});
-  reader_.read(pieces);
+  io::read_pieces(context_.device, pieces);
   for (std::uint64_t i = 0; i < placed.extent.length; ++i) {
     if (pieces[i].error)
       context_.add(Code::data_unreadable, {pieces[i].address, placed.ino},

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "check/batch_reader.h"
 #include "check/context.h"
 #include "format/item.h"
 
@@ -17,7 +16,7 @@ struct PlacedExtent {
 
 class DataVerifier {
  public:
-  explicit DataVerifier(Context& context) : context_(context), reader_(context.device) {}
+  explicit DataVerifier(Context& context) : context_(context) {}
 
   void add(PlacedExtent extent);  // collects; reads when enough has come together
   void finish();
@@ -29,7 +28,6 @@ class DataVerifier {
   void compare(const PlacedExtent& placed, std::uint64_t index, std::span<const std::byte> block);
 
   Context& context_;
-  BatchReader reader_;
   std::vector<PlacedExtent> waiting_;
   std::uint64_t waiting_blocks_ = 0;
 };

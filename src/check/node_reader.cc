@@ -2,11 +2,13 @@
 
 #include <cstring>
 
+#include "io/patient_read.h"
+
 namespace varve::check {
 
 NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeId tree, unsigned level) {
   NodeBatch batch{AlignedBuffer(refs.size() * kBlockSize), std::vector<FetchedNode>(refs.size())};
-  std::vector<ReadPiece> pieces;
+  std::vector<io::ReadPiece> pieces;
   std::vector<std::size_t> of_piece;
   for (std::size_t i = 0; i < refs.size(); ++i) {
     const auto out = batch.buffer.span().subspan(i * kBlockSize, kBlockSize);
@@ -18,7 +20,7 @@ NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeI
     pieces.push_back({refs[i].address, out});
     of_piece.push_back(i);
   }
-  reader_.read(pieces);
+  io::read_pieces(context_.device, pieces);
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     const std::size_t i = of_piece[p];
     if (pieces[p].error) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/buffer.h"
-#include "check/batch_reader.h"
 #include "check/context.h"
 #include "format/node.h"
 
@@ -23,7 +22,7 @@ struct NodeBatch {
 
 class NodeReader {
  public:
-  explicit NodeReader(Context& context) : context_(context), reader_(context.device) {}
+  explicit NodeReader(Context& context) : context_(context) {}
 
   NodeBatch fetch(std::span<const format::NodeRef> refs, format::TreeId tree, unsigned level);
 
@@ -32,7 +31,6 @@ class NodeReader {
   void judge(const format::NodeRef& ref, format::TreeId tree, unsigned level, FetchedNode& node);
 
   Context& context_;
-  BatchReader reader_;
 };
 
 }  // namespace varve::check

@@ -1,7 +1,6 @@
 // Both superblock copies and what can be said about them without the trees.
 #pragma once
 
-#include "check/batch_reader.h"
 #include "check/claims.h"
 #include "check/context.h"
 

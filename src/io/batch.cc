@@ -1,48 +1,55 @@
 #include "io/batch.h"
 
 #include "base/invariant.h"
+#include "io/first_exception.h"
 #include "io/lent_reactor.h"
 #include "io/transfer.h"
 
 namespace varve::io {
 
-IoRequest& Batch::add(IoKind kind, std::uint64_t offset) {
-  IoRequest& request = requests_.emplace_back();
-  request.kind = kind;
-  request.offset = offset;
-  return request;
+IoRequest& Batch::add(IoKind kind, std::uint64_t offset, Came came) {
+  Entry& entry = requests_.emplace_back();
+  entry.request.kind = kind;
+  entry.request.offset = offset;
+  entry.came = std::move(came);
+  return entry.request;
 }
 
 bool Batch::fits(const IoRequest& request, std::size_t in_flight, std::uint64_t bytes_in_flight) const {
-  const std::size_t most = device_.geometry().rotational ? kMostRotational : kMostRequests;
-  return in_flight == 0 || (in_flight < most && bytes_in_flight + request.length <= kMostBytes);
+  const std::size_t most = device_.geometry().rotational ? limits_.rotational : limits_.requests;
+  return in_flight == 0 || (in_flight < most && bytes_in_flight + request.length <= limits_.bytes);
 }
 
 Status Batch::run() {
   if (requests_.size() == 1) {  // the device may have a shorter way
-    requests_.front().error = device_.execute(requests_.front());
+    Entry& only = requests_.front();
+    only.request.error = device_.execute(only.request);
+    if (only.came) only.came(only.request);
     return outcome_of(0);
   }
   const LentReactor reactor;
+  FirstException thrown;
   std::uint64_t bytes = 0;
-  for (IoRequest& request : requests_) {
-    while (!fits(request, reactor->in_flight(), bytes)) reactor->wait(-1);
-    bytes += request.length;
-    request.done = [&bytes](IoRequest& done) {
+  for (Entry& entry : requests_) {
+    while (!fits(entry.request, reactor->in_flight(), bytes)) reactor->wait(-1);
+    bytes += entry.request.length;
+    entry.request.done = [&bytes, &thrown, &came = entry.came](IoRequest& done) {
       INVARIANT(bytes >= done.length);
       bytes -= done.length;
+      if (came) thrown.run([&] { came(done); });
     };
-    device_.submit(*reactor, request);
+    device_.submit(*reactor, entry.request);
   }
   while (reactor->in_flight() > 0) reactor->wait(-1);
   INVARIANT(bytes == 0);
+  thrown.rethrow();
   for (std::size_t i = 0; i < requests_.size(); ++i) TRY(outcome_of(i));
   return {};
 }
 
 Status Batch::outcome_of(std::size_t index) const {
   MEMORY_INVARIANT(index < requests_.size());
-  return io::outcome_of(device_, requests_[index]);
+  return io::outcome_of(device_, requests_[index].request);
 }
 
 }  // namespace varve::io

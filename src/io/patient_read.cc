@@ -1,11 +1,25 @@
 #include "io/patient_read.h"
 
+#include "io/batch.h"
+
 namespace varve::io {
 
 Status read_patiently(BlockDevice& device, std::uint64_t offset, std::span<std::byte> out) {
   Status status = device.read(offset, out);
   for (unsigned attempt = 1; !status.ok() && attempt < kPatientAttempts; ++attempt) status = device.read(offset, out);
   return status;
+}
+
+void read_pieces(BlockDevice& device, std::span<ReadPiece> pieces) {
+  Batch batch(device, kManyAtOnce);
+  for (const ReadPiece& piece : pieces) batch.add(IoKind::read, piece.address.v << kBlockShift).add(piece.out.data(), piece.out.size());
+  (void)batch.run();
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    ReadPiece& piece = pieces[i];
+    piece.error = batch.error_of(i);
+    const bool again = piece.error && piece.out.size() <= kBlockSize;
+    if (again && read_patiently(device, piece.address.v << kBlockShift, piece.out).ok()) piece.error = 0;
+  }
 }
 
 }  // namespace varve::io

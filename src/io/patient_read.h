@@ -12,4 +12,13 @@ inline constexpr unsigned kPatientAttempts = 4;
 // of it that can be read are wanted first.
 Status read_patiently(BlockDevice& device, std::uint64_t offset, std::span<std::byte> out);
 
+// Many reads at once: metadata is scattered, and a device answers a hundred requests in little more time than one.
+struct ReadPiece {
+  BlockAddr address;
+  std::span<std::byte> out;  // whole blocks, aligned
+  int error = 0;             // out: 0 or errno
+};
+// Returns when all are done. Single blocks that failed have then been read again, alone.
+void read_pieces(BlockDevice& device, std::span<ReadPiece> pieces);
+
 }  // namespace varve::io

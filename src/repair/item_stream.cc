@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/buffer.h"
-#include "check/batch_reader.h"
+#include "io/patient_read.h"
 
 namespace varve::repair {
 
@@ -15,15 +15,14 @@ constexpr std::size_t kBatch = 64;
 }  // namespace
 
 Status for_each_item(io::BlockDevice& device, const LeafPlan& plan, const ItemVisit& visit) {
-  check::BatchReader reader(device);
   AlignedBuffer buffer(kBatch * kBlockSize);
   std::optional<format::Key> last;
   for (std::size_t at = 0; at < plan.leaves.size(); at += kBatch) {
     const std::size_t count = std::min(kBatch, plan.leaves.size() - at);
-    std::vector<check::ReadPiece> pieces;
+    std::vector<io::ReadPiece> pieces;
     for (std::size_t i = 0; i < count; ++i)
       pieces.push_back({plan.leaves[at + i].address, buffer.span().subspan(i * kBlockSize, kBlockSize)});
-    reader.read(pieces);
+    io::read_pieces(device, pieces);
     for (std::size_t i = 0; i < count; ++i) {
       const LeafPiece& leaf = plan.leaves[at + i];
       if (pieces[i].error || format::block_crc(pieces[i].out) != leaf.crc)

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "format/item.h"
+#include "io/patient_read.h"
 
 namespace varve::repair {
 
@@ -29,11 +30,11 @@ void TreeReader::miss(const KeyRange& range, unsigned level) {
 
 std::uint64_t TreeReader::visit(std::span<const Child> children, unsigned level) {
   AlignedBuffer buffer(children.size() * kBlockSize);
-  std::vector<check::ReadPiece> pieces;
+  std::vector<io::ReadPiece> pieces;
   for (std::size_t i = 0; i < children.size(); ++i)
     if (enter(children[i].ref))
       pieces.push_back({children[i].ref.address, buffer.span().subspan(i * kBlockSize, kBlockSize)});
-  reader_.read(pieces);
+  io::read_pieces(device_, pieces);
   std::uint64_t blocks = 0;
   auto piece = pieces.begin();
   for (const Child& child : children) {

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "check/batch_reader.h"
 #include "format/superblock.h"
 #include "repair/leaf_plan.h"
 
@@ -18,7 +17,7 @@ struct TreeGap {
 class TreeReader {
  public:
   TreeReader(io::BlockDevice& device, const format::Superblock& super, LeafPlan& plan)
-      : super_(super), plan_(plan), reader_(device), seen_(device.geometry().blocks()) {}
+      : super_(super), plan_(plan), device_(device), seen_(device.geometry().blocks()) {}
 
   // Fills in leaves, nodes and sound. Returns what the tree does not lead to, ascending.
   std::vector<TreeGap> run();
@@ -39,7 +38,7 @@ class TreeReader {
 
   const format::Superblock& super_;
   LeafPlan& plan_;
-  check::BatchReader reader_;
+  io::BlockDevice& device_;
   std::vector<bool> seen_;
   std::vector<TreeGap> gaps_;
 };

@@ -256,7 +256,7 @@ Status DeltaEditor::edit_blob(ItemKind kind, Items, std::uint64_t last, ItemSink
 }
 
 Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
-  INVARIANT(!now_.attributes_done && now_.extents_done && !now_.inode->freed);
+  INVARIANT(!now_.attributes_done && !now_.inode->freed);
   format::Attributes attributes;
   std::uint64_t old_blocks = 0;
   if (!old_items.empty()) {

@@ -80,10 +80,10 @@ TEST_F(BatchTest, SmallRequestsGoTogetherLargeOnesDoNot) {
   add_writes(b, 10, 60);
   add_writes(c, 200);
   ASSERT_TRUE(a.run().ok() && b.run().ok() && c.run().ok());
-  EXPECT_EQ(small.most_requests, io::Batch::kMostRequests);
+  EXPECT_EQ(small.most_requests, io::BatchLimits{}.requests);
   EXPECT_EQ(large.most_requests, 1u);
-  EXPECT_LE(large.most_bytes, io::Batch::kMostBytes);
-  EXPECT_EQ(rotational.most_requests, io::Batch::kMostRotational);
+  EXPECT_LE(large.most_bytes, io::BatchLimits{}.bytes);
+  EXPECT_EQ(rotational.most_requests, io::BatchLimits{}.rotational);
 }
 
 TEST_F(BatchTest, ARequestAboveTheLimitGoesAlone) {
@@ -137,6 +137,21 @@ TEST(BatchOverBackends, ReadsAndWrites) {
     EXPECT_TRUE(batch.run().ok()) << name_of(backend);
     for (std::uint64_t i = 0; i < 300; ++i) EXPECT_TRUE(has_pattern(buffers[i].data(), 3 * i, i)) << name_of(backend) << i;
   }
+}
+
+// A reader decodes what has come while the rest is on its way; its memory may be lacking then.
+TEST(BatchCame, IsCalledForEachAndWhatItThrowsComesOutAtTheEnd) {
+  MemDevice device(1 << 20);
+  AlignedBuffer memory(8 * kBlockSize);
+  io::Batch batch(device, io::kManyAtOnce);
+  unsigned came = 0;
+  for (std::size_t i = 0; i < 8; ++i)
+    batch.add(IoKind::read, i * kBlockSize, [&came](const IoRequest& request) {
+      EXPECT_EQ(request.error, 0);
+      if (++came == 3) throw std::bad_alloc();
+    }).add(memory.data() + i * kBlockSize, kBlockSize);
+  EXPECT_THROW((void)batch.run(), std::bad_alloc);
+  EXPECT_EQ(came, 8U);
 }
 
 }  // namespace

@@ -1,17 +1,18 @@
 // A source of nodes that reads the device and waits for it.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include <fmt/format.h>
 
-#include "io/lent_reactor.h"
+#include "io/batch.h"
 #include "store/tree/node_cache.h"
 
 namespace varve::store {
 
 namespace {
 
-constexpr unsigned kRunsInFlight = 64;
+constexpr io::BatchLimits kPrefetch{~0ULL, 64, 64};
 constexpr std::size_t kRunBlocks = 64;  // adjacent nodes read by one request: 256 KiB
 
 bool fits(const NodePtr& node, std::uint32_t crc, const NodeWant& want) {
@@ -32,13 +33,6 @@ std::size_t run_length(std::span<const NodeWant> wants) {
 }
 
 }  // namespace
-
-struct BlockingSource::Run {
-  io::IoRequest request;
-  std::span<const NodeWant> wants;  // adjacent
-  std::vector<AlignedBuffer> blocks;
-  bool finished = false;
-};
 
 BlockingSource::BlockingSource(NodeCache& cache, io::BlockDevice& device, bool cache_reads)
     : cache_(cache),
@@ -113,43 +107,28 @@ Result<NodePtr> BlockingSource::load(const NodeWant& want) {
 }
 
 void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins) {
-  if (wants.empty()) return;
-  const io::LentReactor reactor;
-  std::vector<std::unique_ptr<Run>> runs;
-  while (!wants.empty() || !runs.empty()) {
-    while (!wants.empty() && runs.size() < kRunsInFlight) {
-      const std::size_t n = run_length(wants);
-      runs.push_back(start_run(*reactor, wants.first(n)));
-      wants = wants.subspan(n);
+  io::Batch batch(device_, kPrefetch);
+  std::deque<std::vector<AlignedBuffer>> memory;  // of each run
+  for (std::size_t n = 0; !wants.empty(); wants = wants.subspan(n)) {
+    n = run_length(wants);
+    auto& blocks = memory.emplace_back();
+    // Decoding overlaps with the requests still in flight.
+    io::IoRequest& request = batch.add(io::IoKind::read, wants.front().ref.address.v << kBlockShift,
+                                       [this, &blocks, &pins, run = wants.first(n)](const io::IoRequest& came) {
+                                         if (!came.error) take_run(run, blocks, pins);
+                                       });
+    for (std::size_t i = 0; i < n; ++i) {
+      blocks.emplace_back(kBlockSize);
+      request.add(blocks.back().data(), kBlockSize);
     }
-    reactor->wait(-1);
-    // Decoding here overlaps with the requests still in flight.
-    std::erase_if(runs, [&](const std::unique_ptr<Run>& run) {
-      if (run->finished) finish_run(*run, pins);
-      return run->finished;
-    });
   }
+  (void)batch.run();  // what could not be read is an error when it is asked for by itself
 }
 
-std::unique_ptr<BlockingSource::Run> BlockingSource::start_run(io::Reactor& reactor, std::span<const NodeWant> wants) {
-  auto run = std::make_unique<Run>();
-  run->wants = wants;
-  run->request.kind = io::IoKind::read;
-  run->request.offset = wants.front().ref.address.v << kBlockShift;
+void BlockingSource::take_run(std::span<const NodeWant> wants, std::vector<AlignedBuffer>& blocks, std::vector<Pins>& pins) {
   for (std::size_t i = 0; i < wants.size(); ++i) {
-    run->blocks.emplace_back(kBlockSize);
-    run->request.add(run->blocks.back().data(), kBlockSize);
-  }
-  run->request.done = [r = run.get()](io::IoRequest&) { r->finished = true; };
-  device_.submit(reactor, run->request);
-  return run;
-}
-
-void BlockingSource::finish_run(Run& run, std::vector<Pins>& pins) {
-  if (run.request.error) return;
-  for (std::size_t i = 0; i < run.wants.size(); ++i) {
-    const NodeWant& want = run.wants[i];
-    auto node = accept(want, std::move(run.blocks[i]));
+    const NodeWant& want = wants[i];
+    auto node = accept(want, std::move(blocks[i]));
     if (node.ok()) pins[want.level][want.ref.address] = {std::move(*node), want.ref.crc};
   }
 }

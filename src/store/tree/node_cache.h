@@ -101,7 +101,6 @@ class BlockingSource : public NodeSource {
   void prefetch(std::span<const NodeWant> wants) override;
 
  private:
-  struct Run;
   struct Pin {
     NodePtr node;
     std::uint32_t crc = 0;
@@ -113,8 +112,7 @@ class BlockingSource : public NodeSource {
   Result<NodePtr> accept(const NodeWant& want, AlignedBuffer block);
   Result<NodePtr> load(const NodeWant& want);
   void read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins);
-  std::unique_ptr<Run> start_run(io::Reactor& reactor, std::span<const NodeWant> wants);
-  void finish_run(Run& run, std::vector<Pins>& pins);
+  void take_run(std::span<const NodeWant> wants, std::vector<AlignedBuffer>& blocks, std::vector<Pins>& pins);
 
   NodeCache& cache_;
   io::BlockDevice& device_;
