@@ -33,7 +33,6 @@
 #define RELEASE(...) VARVE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) VARVE_THREAD_ANNOTATION(release_shared_capability(__VA_ARGS__))
 #define RELEASE_GENERIC(...) VARVE_THREAD_ANNOTATION(release_generic_capability(__VA_ARGS__))
-#define ASSERT_CAPABILITY(...) VARVE_THREAD_ANNOTATION(assert_capability(__VA_ARGS__))
 #define ASSERT_SHARED_CAPABILITY(...) VARVE_THREAD_ANNOTATION(assert_shared_capability(__VA_ARGS__))
 #define RETURN_CAPABILITY(x) VARVE_THREAD_ANNOTATION(lock_returned(x))
 #define NO_THREAD_SAFETY_ANALYSIS VARVE_THREAD_ANNOTATION(no_thread_safety_analysis)

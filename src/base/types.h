@@ -19,7 +19,8 @@ inline constexpr std::uint64_t kMiB = 1u << 20;  // bytes
 
 constexpr std::uint64_t blocks_for(std::uint64_t bytes) { return (bytes + kBlockSize - 1) >> kBlockShift; }
 constexpr std::uint64_t block_of(std::uint64_t offset) { return offset >> kBlockShift; }
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+constexpr std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return divide_up(value, unit) * unit; }
 
 // A number with a name: no implicit conversion between kinds, ordered, hashable, printable.
 template <class Tag>

@@ -258,7 +258,7 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
   for (;;) {
     {
       const log::Gate::Pass pass(store_.gate());
-      if (store_.faults().read_only()) return Error(Errc::read_only, store_.faults().reason());
+      if (store_.faults().read_only()) return store_.faults().refusal();
       if (store_.staging().unsealed().reserve_records(kMoveRecordBytes)) {
         const store::InodePtr inode = store_.inodes().get(block.ino);
         WriteLock lock(inode->mutex);

@@ -6,7 +6,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include "base/invariant.h"
 #include "format/estimate.h"
 
 namespace varve::cleaner {
@@ -228,7 +227,6 @@ std::uint64_t Workbench::metadata_cost(std::uint64_t blocks) const {
 
 double Workbench::metadata_share(const Victims& victims) const {
   const std::uint64_t live = std::max<std::uint64_t>(1, victims.live());
-  INVARIANT(metadata_cost(live) > 0);
   return static_cast<double>(metadata_cost(live)) / static_cast<double>(live);
 }
 

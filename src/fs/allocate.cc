@@ -70,7 +70,7 @@ Result<bool> allocate_some(Attempt& a, store::Inode& inode, std::uint64_t from, 
   for (const Hole& hole : holes) missing += hole.to - hole.from;
   TRY(a.admit({.record_bytes = 40 * holes.size() + 512, .new_blocks = missing, .places = 2 * holes.size() + 16}));
   for (const Hole& hole : holes)
-    a.store().staging().clear(inode, hole.from, hole.to, store::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
+    a.staging().clear(inode, hole.from, hole.to, store::Cleared::unwritten, static_cast<std::int64_t>(hole.to - hole.from));
   all.next = end;
   const bool uniform = missing == 0 || missing == end - begin;
   all.window = uniform ? 2 * (end - begin) : kWindowBlocks;

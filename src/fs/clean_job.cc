@@ -26,7 +26,7 @@ CleanJob::~CleanJob() = default;
 // --- by any thread --------------------------------------------------------------------------------------------------------
 
 Status CleanJob::start(const CleanRequest& request) {
-  if (engine_.store().faults().read_only() && !request.dry_run) return Error(Errc::read_only, engine_.store().faults().reason());
+  if (engine_.store().faults().read_only() && !request.dry_run) return engine_.store().faults().refusal();
   auto rules = TRY(engine_.cleaner().rules({request.strategy, request.policy, request.placement}));
   if (!request.roots.empty() && !rules.strategy->goes_by_files())
     return Error(Errc::invalid, fmt::format("{} does not go by files: name none, or another strategy", rules.strategy->name()));

@@ -104,7 +104,7 @@ void zero(Attempt& a, store::Inode& inode, const PartToZero& part) {
   store::StageBlock staged{block_of(part.from), builder.finish(0), part.mapped, true};
   const std::uint64_t clock = a.store().log_clock().advance(1);
   place_blocks(a, inode, {&staged, 1}, clock);
-  a.store().staging().put_blocks(inode, {&staged, 1}, a.store().log_clock().units(clock));
+  a.staging().put_blocks(inode, {&staged, 1}, a.store().log_clock().units(clock));
 }
 
 Status zero_part(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {

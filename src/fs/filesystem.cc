@@ -133,7 +133,7 @@ Status Filesystem::unmount() {
   if (store.faults().read_only()) {
     engine_->stop_threads();
     if (engine_->options().read_only) return {};
-    return Error(Errc::read_only, store.faults().reason());
+    return store.faults().refusal();
   }
   const format::Superblock written = store.superblocks().written();
   const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;

@@ -113,7 +113,7 @@ Result<Privileges> Privileges::look(Attempt& attempt, const store::Inode& inode,
 void Privileges::drop(Attempt& attempt, store::Inode& inode) const {
   if (!flags_.drop_privileges) return;
   drop_suid(inode, flags_.drop_sgid);
-  if (set_with_capability_) attempt.store().staging().set_xattr(inode, kCapability, std::nullopt, set_with_capability_);
+  if (set_with_capability_) attempt.staging().set_xattr(inode, kCapability, std::nullopt, set_with_capability_);
 }
 
 Status may_alter(const store::Inode& inode) {

@@ -182,7 +182,7 @@ class WriteRange {
     const std::span<store::StageBlock> staged(staged_.data(), staged_.size());
     place_blocks(a_, inode_, staged, clock);
     a_.store().counters().user_blocks += count_;
-    a_.store().staging().put_blocks(inode_, staged, a_.store().log_clock().units(clock));
+    a_.staging().put_blocks(inode_, staged, a_.store().log_clock().units(clock));
   }
 
   static void start_block(std::byte* block, std::span<const std::byte> old) {
@@ -207,7 +207,7 @@ Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std
     inode.attributes.size = std::max(inode.attributes.size, end);
   inode.change_content();
   touch_mtime(inode, a.now());
-  a.store().staging().set_attributes(inode);
+  a.staging().set_attributes(inode);
   return {};
 }
 
@@ -227,7 +227,7 @@ Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::u
   if (from >= to) return {};
   const auto change = kind == store::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
                                                        : -static_cast<std::int64_t>(owned);
-  a.store().staging().clear(inode, from, to, kind, change);
+  a.staging().clear(inode, from, to, kind, change);
   return {};
 }
 
@@ -293,7 +293,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     privileges.drop(a, *inode);
     if (!flags.from_cache) touch_mtime(*inode, a.now());
-    a.store().staging().set_attributes(*inode);
+    a.staging().set_attributes(*inode);
     return data.size();
   });
 }
@@ -312,8 +312,8 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand
   demand.record_bytes += 256;
   TRY(a.admit(demand));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
-  if (first == 0) a.store().staging().empty(inode);
-  else a.store().staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
+  if (first == 0) a.staging().empty(inode);
+  else a.staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;
   return {};
 }

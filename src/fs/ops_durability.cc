@@ -24,7 +24,7 @@ Status Filesystem::checkpoint(Operation& operation) {
   store::Store& store = engine_->store();
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
-  if (store.faults().read_only()) return Error(Errc::read_only, store.faults().reason());
+  if (store.faults().read_only()) return store.faults().refusal();
   if (!store.dirty() && !store.checkpoints().running()) return {};
   if (!wait.checkpoint) wait.checkpoint = store.checkpoints().next();
   if (store.checkpoints().settled() >= *wait.checkpoint) return {};

@@ -52,8 +52,8 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
         .record_bytes = 256 + (acl ? 64 + acl->size() : 0), .places = kFewPlaces, .item_bytes = set_bytes, .frees = true};
     if (change.size) TRY(resize(a, *inode, *change.size, demand));
     else TRY(a.admit(demand));
-    if (acl) a.store().staging().set_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
-    if (has_capability) a.store().staging().set_xattr(*inode, kCapability, std::nullopt, set_bytes);
+    if (acl) a.staging().set_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
+    if (has_capability) a.staging().set_xattr(*inode, kCapability, std::nullopt, set_bytes);
     if (change.size) attributes.mtime = now;
     if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
     if (change.uid) attributes.uid = *change.uid;
@@ -64,7 +64,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (change.atime) attributes.atime = *change.atime;
     if (change.mtime) attributes.mtime = *change.mtime;
     attributes.ctime = change.ctime ? *change.ctime : now;
-    a.store().staging().set_attributes(*inode);
+    a.staging().set_attributes(*inode);
     return attr_of(*inode, a.view());
   });
 }
@@ -142,12 +142,12 @@ Status Filesystem::setxattr(Operation& operation, Ino ino, std::string_view name
     if (total > kMaxXattrBytes) return Errc::no_space;
     TRY(a.admit({.record_bytes = 320 + name.size() + value.size(), .new_inodes = 1 + blocks_for(value.size()), .places = kFewPlaces,
                  .item_bytes = total}));
-    if (!acl || !acl->minimal) a.store().staging().set_xattr(*inode, name, format::Bytes(value.begin(), value.end()), total);
-    else if (found) a.store().staging().set_xattr(*inode, name, std::nullopt, total);
+    if (!acl || !acl->minimal) a.staging().set_xattr(*inode, name, format::Bytes(value.begin(), value.end()), total);
+    else if (found) a.staging().set_xattr(*inode, name, std::nullopt, total);
     if (acl) inode->attributes.mode = (inode->attributes.mode & ~0777U) | acl->permissions;
     if (flags & kXattrDropSetgid) inode->attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
     inode->attributes.ctime = a.now();
-    a.store().staging().set_attributes(*inode);
+    a.staging().set_attributes(*inode);
     return {};
   });
 }
@@ -167,9 +167,9 @@ Status Filesystem::removexattr(Operation& operation, Ino ino, std::string_view n
     }
     const std::size_t rest = xattr_bytes(xattrs, found);
     TRY(a.admit({.record_bytes = 320 + name.size(), .places = kFewPlaces, .item_bytes = rest, .frees = true}));
-    a.store().staging().set_xattr(*inode, name, std::nullopt, rest);
+    a.staging().set_xattr(*inode, name, std::nullopt, rest);
     inode->attributes.ctime = a.now();
-    a.store().staging().set_attributes(*inode);
+    a.staging().set_attributes(*inode);
     return {};
   });
 }

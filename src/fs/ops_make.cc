@@ -31,8 +31,8 @@ Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const New
 
 void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) {
   const std::size_t bytes = inherited.bytes();
-  if (!inherited.access_acl.empty()) a.store().staging().set_xattr(inode, kAccessAcl, std::move(inherited.access_acl), bytes);
-  if (!inherited.default_acl.empty()) a.store().staging().set_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
+  if (!inherited.access_acl.empty()) a.staging().set_xattr(inode, kAccessAcl, std::move(inherited.access_acl), bytes);
+  if (!inherited.default_acl.empty()) a.staging().set_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
 }
 
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
@@ -72,16 +72,16 @@ Result<Attr> Filesystem::make(Operation& operation, Ino parent, std::string_view
     TRY(a.admit({.record_bytes = entry_record_bytes(name) + node.symlink.size() + inherited.bytes(),
                  .new_inodes = 1 + blocks_for(node.symlink.size()), .places = kFewPlaces}));
     const Timestamp now = a.now();
-    store::InodePtr inode = a.store().staging().create_inode();
+    store::InodePtr inode = a.staging().create_inode();
     WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, now);
     stage_acls(a, *inode, std::move(inherited));
-    if (S_ISLNK(node.mode)) a.store().staging().set_symlink(*inode, node.symlink);
-    a.store().staging().set_attributes(*inode);
-    a.store().staging().add_entry(*directory, name, inode->ino, entry_type(node.mode));
+    if (S_ISLNK(node.mode)) a.staging().set_symlink(*inode, node.symlink);
+    a.staging().set_attributes(*inode);
+    a.staging().add_entry(*directory, name, inode->ino, entry_type(node.mode));
     if (S_ISDIR(node.mode)) ++directory->attributes.nlink;
     touch_mtime(*directory, now);
-    a.store().staging().set_attributes(*directory);
+    a.staging().set_attributes(*directory);
     if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
     return attr_of(*inode, a.view());
   });
@@ -95,13 +95,13 @@ Result<Attr> Filesystem::make_unnamed(Operation& operation, Ino parent, const Ne
     TRY(may_extend(*directory));
     Inheritance inherited = TRY(inherit(a, *directory, node));
     TRY(a.admit({.record_bytes = 512 + inherited.bytes(), .new_inodes = 1, .places = kFewPlaces}));
-    store::InodePtr inode = a.store().staging().create_inode();
+    store::InodePtr inode = a.staging().create_inode();
     WriteLock inode_lock(inode->mutex);
     fill_attributes(a, *inode, *directory, node, inherited.mode, a.now());
     stage_acls(a, *inode, std::move(inherited));
     inode->attributes.nlink = 0;
-    a.store().staging().set_attributes(*inode);
-    a.store().staging().set_orphan(*inode, true);
+    a.staging().set_attributes(*inode);
+    a.staging().set_orphan(*inode, true);
     if (a.engine().options().count_references) a.engine().references().add(inode->ino, 1);
     a.engine().references().add_orphan(inode->ino);
     return attr_of(*inode, a.view());

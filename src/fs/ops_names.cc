@@ -50,15 +50,15 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
     TRY(a.admit({.record_bytes = entry_record_bytes(name), .new_inodes = 1, .places = kFewPlaces}));
     const Timestamp now = a.now();
     if (inode->attributes.nlink == 0) {  // made without a name
-      a.store().staging().set_orphan(*inode, false);
+      a.staging().set_orphan(*inode, false);
       a.engine().references().take_orphan(ino);
     }
     ++inode->attributes.nlink;
     inode->attributes.ctime = now;
-    a.store().staging().set_attributes(*inode);
-    a.store().staging().add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
+    a.staging().set_attributes(*inode);
+    a.staging().add_entry(*directory, name, ino, entry_type(inode->attributes.mode));
     touch_mtime(*directory, now);
-    a.store().staging().set_attributes(*directory);
+    a.staging().set_attributes(*directory);
     if (a.engine().options().count_references) a.engine().references().add(ino, 1);
     return attr_of(*inode, a.view());
   });
@@ -91,7 +91,7 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     TRY(refuse(inode));
     TRY(a.admit({.record_bytes = entry_record_bytes(name), .places = kFewPlaces, .frees = true}));
     const Timestamp now = a.now();
-    a.store().staging().remove_entry(*directory, found->cookie, name);
+    a.staging().remove_entry(*directory, found->cookie, name);
     touch_mtime(*directory, now);
     if (is_directory(inode)) {
       --directory->attributes.nlink;
@@ -100,9 +100,9 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
       --inode.attributes.nlink;
     }
     inode.attributes.ctime = now;
-    a.store().staging().set_attributes(*directory);
+    a.staging().set_attributes(*directory);
     if (inode.attributes.nlink == 0) release_unlinked(a, inode);
-    else a.store().staging().set_attributes(inode);
+    else a.staging().set_attributes(inode);
     return {};
   });
 }

@@ -179,11 +179,11 @@ class Rename {
       --target_->attributes.nlink;
     }
     if (target_->attributes.nlink == 0) release_unlinked(a_, *target_);
-    else a_.store().staging().set_attributes(*target_);
+    else a_.staging().set_attributes(*target_);
   }
 
   void leave_whiteout(Timestamp now) {
-    store::InodePtr whiteout = a_.store().staging().create_inode();
+    store::InodePtr whiteout = a_.staging().create_inode();
     WriteLock lock(whiteout->mutex);
     whiteout->attributes.mode = S_IFCHR;
     whiteout->attributes.nlink = 1;
@@ -191,8 +191,8 @@ class Rename {
     whiteout->attributes.gid = a_.operation().caller().gid;
     whiteout->attributes.generation = static_cast<std::uint32_t>(a_.store().options().random->next());
     whiteout->attributes.atime = whiteout->attributes.mtime = whiteout->attributes.ctime = whiteout->attributes.btime = now;
-    a_.store().staging().set_attributes(*whiteout);
-    a_.store().staging().add_entry(*from_dir_, args_.from, whiteout->ino, entry_type(S_IFCHR));
+    a_.staging().set_attributes(*whiteout);
+    a_.staging().add_entry(*from_dir_, args_.from, whiteout->ino, entry_type(S_IFCHR));
   }
 
   Attempt& a_;

@@ -10,7 +10,7 @@ Status Reaper::try_once(Operation& operation, Ino ino, Hurry hurry) {
     if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
     TRY(a.admit({.record_bytes = 64, .places = kFewPlaces, .frees = true}, hurry == Hurry::may_wait));
     WriteLock lock((*inode)->mutex);
-    if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.store().staging().free_inode(**inode);
+    if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.staging().free_inode(**inode);
     return {};
   });
 }

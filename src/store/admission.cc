@@ -13,8 +13,6 @@ constexpr std::uint64_t kForRecovery = 1;
 // A seal may finish the chain's run; the run after that is announced in advance.
 constexpr std::uint64_t kForChain = 1;
 
-std::uint64_t divide_up(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
-
 std::uint64_t without(std::uint64_t all, std::uint64_t part) { return all - std::min(all, part); }
 
 // Segments to open for `blocks` more where there is room for some.

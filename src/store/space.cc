@@ -156,7 +156,7 @@ bool Space::has_room_to_evacuate(std::uint64_t nodes) const { return admits_evac
 void Space::promise_nodes(std::uint64_t evacuated) {
   INVARIANT(admitted_payload_ == 0 && admitted_places_ == 0 && admitted_item_bytes_ == 0);  // withdrawn inside the gate
   frozen_nodes_ = merge_need_at_freeze(view(), evacuated);
-  parts_.segments.promise((frozen_nodes_ + parts_.super.segment_blocks - 1) / parts_.super.segment_blocks);
+  parts_.segments.promise(divide_up(frozen_nodes_, parts_.super.segment_blocks));
   planned_evacuation_ = 0;
 }
 

@@ -142,7 +142,6 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
 // All `owned` blocks of it are given back.
 void Staging::uncharge(const Inode& inode, std::uint64_t owned) {
   const std::uint64_t certain = certain_loss(inode, trees_.view(), owned);
-  INVARIANT(certain <= owned);
   changes_.active().data_change.fetch_sub(static_cast<std::int64_t>(certain), std::memory_order_relaxed);
   changes_.active().uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
 }

@@ -20,7 +20,6 @@ class Trees {
   NodeCache& cache() { return cache_; }
 
   const TreeView& view() const REQUIRES_SHARED(log::the_gate) { return *newest_; }
-  TreesPtr keep() const REQUIRES_SHARED(log::the_gate) { return newest_; }
   // For the thread that makes checkpoints, which alone replaces them; and where there is only one thread.
   const TreeView& own_view() const NO_THREAD_SAFETY_ANALYSIS { return *newest_; }
 

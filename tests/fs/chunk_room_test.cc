@@ -62,7 +62,7 @@ class ChunkRoom : public test::MountedTest {
         const store::InodePtr inode = TRY(a.inode(ino));
         std::unique_lock lock(inode->mutex);
         TRY(a.admit({.record_bytes = 512 + value.size(), .places = 8, .item_bytes = value.size()}));
-        a.store().staging().set_xattr(*inode, name, value, value.size());
+        a.staging().set_xattr(*inode, name, value, value.size());
         return {};
       });
     });

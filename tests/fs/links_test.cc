@@ -18,7 +18,7 @@ class Links : public test::MountedTest {
         std::unique_lock lock(inode->mutex);
         TRY(a.admit({.record_bytes = kFewRecordBytes, .places = kFewPlaces}));
         inode->attributes.nlink = count;
-        a.store().staging().set_attributes(*inode);
+        a.staging().set_attributes(*inode);
         return {};
       });
     });
