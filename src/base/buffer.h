@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -17,10 +16,7 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size)
-      : data_(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, round_up(size ? size : 1, kBlockSize)))),
-        size_(size) {
-    if (!data_) throw std::bad_alloc();
-  }
+      : data_(static_cast<std::byte*>(::operator new(round_up(size ? size : 1, kBlockSize), kAlignment))), size_(size) {}
   static AlignedBuffer zeroed(std::size_t size) {
     AlignedBuffer buffer(size);
     std::memset(buffer.data(), 0, size);
@@ -35,8 +31,9 @@ class AlignedBuffer {
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
+  static constexpr std::align_val_t kAlignment{kBlockSize};
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    void operator()(std::byte* p) const { ::operator delete(p, kAlignment); }
   };
   std::unique_ptr<std::byte, Free> data_;
   std::size_t size_ = 0;

@@ -140,15 +140,11 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
 void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetime) {
   spdlog::warn("{} is still used, perhaps in another mount namespace or below another mount: in {} ms its users get errors",
                point.directory(), kPatienceMs);
-  try {
-    session.write_back();
-    if (!lifetime.wait_more(kPatienceMs)) session.write_back();
-  } catch (const std::bad_alloc&) {
-    spdlog::critical("{}: no memory to ask for everything that has been written", point.directory());
-  }
+  session.write_back();
+  if (!lifetime.wait_more(kPatienceMs)) session.write_back();
 }
 
-// After a signal. What ends when this has been answered or closed must not end before: see Departure. Null without a thread
+// After a signal or lack of memory. What ends when this has been answered or closed must not end before: see Departure. Null without a thread
 // for it: then the mount is detached when its connection has been closed.
 std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
   std::unique_ptr<Departure> departure;
@@ -164,7 +160,9 @@ std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime&
 
 Status finish(Mount& mount, Lifetime& lifetime, End end) {
   std::unique_ptr<Departure> departure;
-  if (end == End::signalled)
+  if (end == End::lacks_memory)
+    spdlog::critical("{}: out of memory: the mount ends; all that was written goes into the log first", mount.point->directory());
+  if (end == End::signalled || end == End::lacks_memory)
     departure = depart(*mount.point, *mount.session, lifetime);
   else if (!mount.point->is_connected())  // nobody serves any more: one that is alive is closed before it is detached
     mount.point->detach_dead();  // an aborted connection leaves a dead mount

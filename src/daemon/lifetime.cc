@@ -34,7 +34,11 @@ bool was_counted(int fd) {
 
 }  // namespace
 
-Lifetime::Lifetime() : unmounted_fd_(make_counter()), detached_fd_(make_counter()) {
+Lifetime::Lifetime()
+    : unmounted_fd_(make_counter()),
+      detached_fd_(make_counter()),
+      lacking_fd_(make_counter()),
+      reserve_(kReserve, [this] { count(lacking_fd_); }) {
   ::sigemptyset(&signals_);
   for (const int number : kEnding) ::sigaddset(&signals_, number);
   ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
@@ -45,6 +49,7 @@ Lifetime::Lifetime() : unmounted_fd_(make_counter()), detached_fd_(make_counter(
 Lifetime::~Lifetime() {
   ::close(unmounted_fd_);
   ::close(detached_fd_);
+  ::close(lacking_fd_);
 }
 
 void Lifetime::unmounted() { count(unmounted_fd_); }
@@ -62,7 +67,10 @@ std::optional<End> Lifetime::wait_for(bool signals_count, int milliseconds) {
   std::optional<End> end;
   while (!end) {
     // Negative descriptors are passed over: without one for signals it ends with its mount only.
-    pollfd places[] = {{unmounted_fd_, POLLIN, 0}, {detached_fd_, POLLIN, 0}, {signals_count ? signals : -1, POLLIN, 0}};
+    pollfd places[] = {{unmounted_fd_, POLLIN, 0},
+                       {detached_fd_, POLLIN, 0},
+                       {signals_count ? signals : -1, POLLIN, 0},
+                       {signals_count ? lacking_fd_ : -1, POLLIN, 0}};
     const int ready = ::poll(places, std::size(places), milliseconds);
     if (ready == 0) break;
     if (ready < 0) continue;
@@ -70,6 +78,7 @@ std::optional<End> Lifetime::wait_for(bool signals_count, int milliseconds) {
     if (was_counted(unmounted_fd_)) end = End::unmounted;
     else if (was_counted(detached_fd_)) end = End::detached;
     else if (signals_count && ::read(signals, &info, sizeof info) == sizeof info) end = End::signalled;
+    else if (signals_count && was_counted(lacking_fd_)) end = End::lacks_memory;
   }
   if (signals >= 0) ::close(signals);
   return end;

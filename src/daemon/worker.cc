@@ -64,16 +64,9 @@ void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
   pool_->forget_call();
 }
 
-// Requests catch what they lack (Request::guarded), but taking messages and completions needs memory, too.
 void Worker::wait(io::Reactor& reactor) {
-  try {
-    limit_intake();
-    reactor.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
-  } catch (const std::bad_alloc&) {
-    spdlog::critical("out of memory: a request may stay without an answer");
-  } catch (const std::system_error& error) {
-    spdlog::critical("{}: a request may stay without an answer", error.what());
-  }
+  limit_intake();
+  reactor.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
 }
 
 void Worker::receive(Message& message) {
@@ -88,10 +81,8 @@ void Worker::receive(Message& message) {
 void Worker::dispatch(Request& request) {
   const std::uint32_t opcode = request.header().opcode;
   if (opcode < kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
-  request.guarded([&] {
-    const Status decoded = opcode_handler(opcode)(request);
-    if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
-  });
+  const Status decoded = opcode_handler(opcode)(request);
+  if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
 }
 
 void Worker::disconnected(int error) {

@@ -1,8 +1,6 @@
 #include "fs/operation.h"
 
-#include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -61,11 +59,7 @@ void take_node(NodeRead& read) {
 
 void node_came(io::IoRequest& request) {
   const std::unique_ptr<NodeRead> read(static_cast<NodeRead*>(&request));
-  try {
-    take_node(*read);
-  } catch (const std::bad_alloc&) {
-    read->wait->lacks_memory = true;
-  }
+  take_node(*read);
   read->wait->waiter.came(WaitCause::node);
 }
 
@@ -144,13 +138,8 @@ void Beginning::checkpoint() {
   engine_.maintenance().request_checkpoint(std::exchange(wait_.for_space, false));
 }
 
-// What has been started writes to the operation and its buffers: so nothing is thrown, but noted for when that has come.
 void ask_for_all(Engine& engine, Wait& wait, io::Reactor* reactor) {
-  try {
-    Beginning(engine, wait, reactor).everything();
-  } catch (const std::exception&) {
-    wait.lacks_memory = true;
-  }
+  Beginning(engine, wait, reactor).everything();
   wait.waiter.all_asked_for();
 }
 
@@ -175,9 +164,6 @@ void Operation::block() {
     if (engine_.store().io().pump()) continue;
     engine_.maintenance().work(space);
   }
-  if (lacks_memory()) throw std::bad_alloc();
 }
-
-bool Operation::lacks_memory() const { return wait_.lacks_memory; }
 
 }  // namespace varve::fs

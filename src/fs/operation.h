@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -42,13 +41,10 @@ class Operation {
   Wait& wait() { return wait_; }
 
   // After Errc::would_block: calls `ready` once, on the reactor's thread, when the call should be repeated. Never calls it
-  // before returning. If it throws, nothing is under way for this operation, and `ready` is never called.
+  // before returning.
   void resume(std::function<void()> ready);
-  // After Errc::would_block: blocks the calling thread until the call should be repeated. Throws std::bad_alloc only when
-  // nothing is under way any more.
+  // After Errc::would_block: blocks the calling thread until the call should be repeated.
   void block();
-  // After resume(): there was no memory for what was waited for, so that repeating the call is of no use.
-  bool lacks_memory() const;
 
  private:
   Engine& engine_;
@@ -67,17 +63,6 @@ auto block_on(Operation& operation, Attempt&& attempt) {
   }
 }
 
-// What attempt() returns; Errc::no_memory if it throws std::bad_alloc, or if the operation lacks memory already.
-template <class Attempt>
-auto guarded(const Operation& operation, Attempt& attempt) -> decltype(attempt()) {
-  if (operation.lacks_memory()) return Errc::no_memory;
-  try {
-    return attempt();
-  } catch (const std::bad_alloc&) {
-    return Errc::no_memory;
-  }
-}
-
 // An operation that run() has begun, with what to do and what comes after it.
 template <class Attempt, class Finish>
 struct Run {
@@ -86,20 +71,12 @@ struct Run {
   Finish finish;
 };
 
-// One attempt; owns `run` until its end.
+// One attempt; the last one ends `run`.
 template <class Attempt, class Finish>
 void go_on(Run<Attempt, Finish>* run) {
-  std::unique_ptr<Run<Attempt, Finish>> owned(run);
-  auto result = guarded(run->operation, run->attempt);
-  if (result.fails_with(Errc::would_block)) {
-    try {
-      run->operation.resume([run] { go_on(run); });
-      (void)owned.release();
-      return;
-    } catch (const std::bad_alloc&) {
-      result = decltype(result)(Errc::no_memory);
-    }
-  }
+  auto result = run->attempt();
+  if (result.fails_with(Errc::would_block)) return run->operation.resume([run] { go_on(run); });
+  const std::unique_ptr<Run<Attempt, Finish>> owned(run);
   run->finish(std::move(result));
 }
 
@@ -108,16 +85,10 @@ void go_on(Run<Attempt, Finish>* run) {
 // this returns; it is called in any case, and when nothing is under way for the operation.
 template <class Attempt, class Finish>
 void run(Operation& operation, Attempt attempt, Finish finish) {
-  auto result = guarded(operation, attempt);
+  auto result = attempt();
   if (!result.fails_with(Errc::would_block)) return finish(std::move(result));
-  Run<Attempt, Finish>* waiting = nullptr;
-  try {
-    waiting = new Run<Attempt, Finish>{operation, std::move(attempt), std::move(finish)};
-    operation.resume([waiting] { go_on(waiting); });
-  } catch (const std::bad_alloc&) {
-    const std::unique_ptr<Run<Attempt, Finish>> owned(waiting);
-    (waiting ? waiting->finish : finish)(decltype(result)(Errc::no_memory));
-  }
+  auto* const waiting = new Run<Attempt, Finish>{operation, std::move(attempt), std::move(finish)};
+  operation.resume([waiting] { go_on(waiting); });
 }
 
 }  // namespace varve::fs

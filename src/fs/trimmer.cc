@@ -83,23 +83,18 @@ void Trimmer::start_discard(Trim& trim, io::Reactor* reactor, std::function<void
     turn_.give_back();
     came();
   };
-  try {
-    auto request = std::make_unique<io::IoRequest>();
-    request->kind = io::IoKind::discard;
-    request->offset = geometry.start_of(first).v << kBlockShift;
-    request->length = trim.count * geometry.blocks << kBlockShift;
-    request->done = [done](io::IoRequest& finished) {
-      const auto call = done;  // goes with the request
-      const int error = finished.error;
-      delete &finished;
-      call(error);
-    };
-    request->abandoned = [](io::IoRequest& finished) { delete &finished; };
-    store_.io().start(*request, reactor);
-    (void)request.release();
-  } catch (const std::bad_alloc&) {  // others wait for the turn, and for the segments
-    done(ENOMEM);
-  }
+  auto* const request = new io::IoRequest;
+  request->kind = io::IoKind::discard;
+  request->offset = geometry.start_of(first).v << kBlockShift;
+  request->length = trim.count * geometry.blocks << kBlockShift;
+  request->done = [done](io::IoRequest& finished) {
+    const auto call = done;  // goes with the request
+    const int error = finished.error;
+    delete &finished;
+    call(error);
+  };
+  request->abandoned = [](io::IoRequest& finished) { delete &finished; };
+  store_.io().start(*request, reactor);
 }
 
 }  // namespace varve::fs

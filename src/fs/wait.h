@@ -1,7 +1,6 @@
 // What an operation waits for, and what it has been given so far (operation.h).
 #pragma once
 
-#include <atomic>
 #include <list>
 #include <memory>
 #include <optional>
@@ -98,8 +97,6 @@ struct Wait {
   bool for_room = false;          // less in flight
   std::optional<Lsn> for_durable;
   Retry retry = Retry::no;        // handled inside the filesystem, never seen by the caller
-
-  std::atomic<bool> lacks_memory{false};  // for what the last wait was to bring: the operation cannot go on
 
   // Kept until the operation ends.
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, store::NodePtr>> pins;  // by address, with the CRC

@@ -29,17 +29,11 @@ class Waiter {
   void block();
   bool is_over() const;  // of a wait without a reactor
 
-  // Asks for one thing more: calls ask(), which lets came(cause) be called once, from any thread, maybe at once. It must not
-  // have begun anything if it throws.
+  // Asks for one thing more: calls ask(), which lets came(cause) be called once, from any thread, maybe at once.
   template <class Ask>
   void await(Ask&& ask) {
     outstanding_.fetch_add(1, std::memory_order_relaxed);
-    try {
-      ask();
-    } catch (...) {
-      end_one(false);
-      throw;
-    }
+    ask();
   }
   void came(std::optional<WaitCause> cause);
 

@@ -1,7 +1,6 @@
 #include "io/batch.h"
 
 #include "base/invariant.h"
-#include "io/first_exception.h"
 #include "io/lent_reactor.h"
 #include "io/transfer.h"
 
@@ -28,21 +27,19 @@ Status Batch::run() {
     return outcome_of(0);
   }
   const LentReactor reactor;
-  FirstException thrown;
   std::uint64_t bytes = 0;
   for (Entry& entry : requests_) {
     while (!fits(entry.request, reactor->in_flight(), bytes)) reactor->wait(-1);
     bytes += entry.request.length;
-    entry.request.done = [&bytes, &thrown, &came = entry.came](IoRequest& done) {
+    entry.request.done = [&bytes, &came = entry.came](IoRequest& done) {
       INVARIANT(bytes >= done.length);
       bytes -= done.length;
-      if (came) thrown.run([&] { came(done); });
+      if (came) came(done);
     };
     device_.submit(*reactor, entry.request);
   }
   while (reactor->in_flight() > 0) reactor->wait(-1);
   INVARIANT(bytes == 0);
-  thrown.rethrow();
   for (std::size_t i = 0; i < requests_.size(); ++i) TRY(outcome_of(i));
   return {};
 }

@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <system_error>
 
-#include "io/first_exception.h"
-
 namespace varve::io {
 
 // Blocking on purpose: a ring's read of a non-blocking descriptor would fail with EAGAIN instead of waiting.
@@ -56,7 +54,7 @@ unsigned Mailbox::run() {
     tasks.swap(tasks_);
     has_tasks_.store(false);
   }
-  call_for_all(tasks, [](auto& task) { task(); });
+  for (auto& task : tasks) task();
   return static_cast<unsigned>(tasks.size());
 }
 

@@ -6,12 +6,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string_view>
 
 #include "base/invariant.h"
 #include "io/block_device.h"
-#include "io/first_exception.h"
 #include "io/poll_reactor.h"
 #include "io/ring.h"
 #include "io/ring_reactor.h"
@@ -109,14 +107,12 @@ void Reactor::hand_over(BlockDevice& device, IoRequest& request) {
 }
 
 unsigned Reactor::finish_all(Line& line) {
-  FirstException thrown;
   unsigned ran = 0;
   for (; !line.empty(); ++ran) {
     IoRequest& request = request_of(line.front());
     line.pop_front();
-    thrown.run([&] { finish(request, request.error); });
+    finish(request, request.error);
   }
-  thrown.rethrow();
   return ran;
 }
 
@@ -131,23 +127,17 @@ unsigned Reactor::submit_handed() {
     IoRequest& request = request_of(handed.front());
     handed.pop_front();
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    try {
-      MEMORY_INVARIANT(request.carrier != nullptr);
+    MEMORY_INVARIANT(request.carrier != nullptr);
     request.carrier->submit(*this, request);
-    } catch (const std::bad_alloc&) {
-      finish_later(request, ENOMEM);
-    }
   }
   return ran;
 }
 
 unsigned Reactor::run_arrivals() {
-  FirstException thrown;
-  unsigned ran = 0;
-  if (mailbox_.has_tasks()) thrown.run([&] { ran += mailbox_.run(); });
+  unsigned ran = mailbox_.run();
   Line finished;  // only those so far: a callback that submits again must not keep us here for ever
   finished.swap(finished_);
-  thrown.run([&] { ran += finish_all(finished); });
+  ran += finish_all(finished);
   if (anything_from_elsewhere_.load(std::memory_order_acquire)) {
     Line back;
     {
@@ -157,10 +147,9 @@ unsigned Reactor::run_arrivals() {
     }
     MEMORY_INVARIANT(elsewhere_ >= back.size());
     elsewhere_ -= back.size();
-    thrown.run([&] { ran += submit_handed(); });
-    thrown.run([&] { ran += finish_all(back); });
+    ran += submit_handed();
+    ran += finish_all(back);
   }
-  thrown.rethrow();
   return ran;
 }
 

@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "base/invariant.h"
-#include "io/first_exception.h"
 
 namespace varve::io {
 
@@ -164,7 +163,6 @@ void RingReactor::arm_watches() {
 // Completions are copied out before any callback runs: a callback may use the queue, and its entries with it.
 unsigned RingReactor::reap() {
   unsigned ran = 0;
-  FirstException thrown;
   std::size_t budget = 2 * std::size_t{ring_.get()->sq.ring_entries};
   for (;;) {
     io_uring_cqe* entries[kBatch];
@@ -172,8 +170,7 @@ unsigned RingReactor::reap() {
     const unsigned count = io_uring_peek_batch_cqe(ring_.get(), entries, kBatch);
     for (unsigned i = 0; i < count; ++i) completions[i] = Completion{entries[i]->user_data, entries[i]->res};
     io_uring_cq_advance(ring_.get(), count);
-    for (unsigned i = 0; i < count; ++i) thrown.run([&] { ran += handle(completions[i]); });
-    thrown.rethrow();  // what is left in the ring stays there for the next time
+    for (unsigned i = 0; i < count; ++i) ran += handle(completions[i]);
     if (count < kBatch || budget < kBatch) return ran;
     budget -= kBatch;
   }
@@ -244,11 +241,9 @@ unsigned RingReactor::handle_watch(Watch& watch, int result) {
     watches_.erase(watch.fd);
     return 0;
   }
-  FirstException thrown;
-  thrown.run(watch.readable);
+  watch.readable();
   MEMORY_INVARIANT(to_arm_.size() < to_arm_.capacity() || watch.removed);  // arming again needs no memory
   if (!watch.removed) to_arm_.push_back(keep);
-  thrown.rethrow();
   return 1;
 }
 

@@ -3,8 +3,7 @@
 #include <pthread.h>
 
 #include <csignal>
-#include <exception>
-#include <new>
+#include <system_error>
 
 #include "base/invariant.h"
 #include "io/reactor.h"
@@ -40,14 +39,10 @@ ThreadPool::~ThreadPool() {
 
 bool ThreadPool::add(IoRequest& request) {
   const Lock lock(mutex_);  // until the end: what is taken back, no thread has seen
-  try {
-    jobs_.push_back(&request);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  jobs_.push_back(&request);
   try {
     if (idle_ < jobs_.size() && threads_.size() < max_threads_) start_thread();
-  } catch (const std::exception&) {
+  } catch (const std::system_error&) {
     if (threads_.empty()) jobs_.pop_back();  // else fewer threads do
     if (threads_.empty()) return false;
   }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
-#include "io/first_exception.h"
 
 namespace varve::log {
 
@@ -86,15 +85,13 @@ void Durability::chunk_done(Lsn lsn, int error, io::Reactor* reactor) {
 
 void Durability::go_on(Lock& lock, io::Reactor* reactor) {
   const Waiters ready = take_ready();
-  io::FirstException thrown;
-  thrown.run([&]() NO_THREAD_SAFETY_ANALYSIS { start_flush_if_wanted(lock, reactor); });
+  start_flush_if_wanted(lock, reactor);
   if (lock.owns_lock()) lock.unlock();
-  thrown.run([&] { tell(ready, {}); });
-  thrown.rethrow();
+  tell(ready, {});
 }
 
 void Durability::tell(const Waiters& waiters, const Status& status) {
-  io::call_for_all(waiters, [&status](const auto& waiter) { waiter.second(status); });
+  for (const auto& waiter : waiters) waiter.second(status);
 }
 
 Durability::Waiters Durability::take_ready() {
@@ -212,10 +209,8 @@ void Durability::fail(Error error) {
     waiters.swap(waiters_);
     turn_.notify_all();
   }
-  io::FirstException thrown;
-  if (failure_handler_) thrown.run([&] { failure_handler_(error); });
-  thrown.run([&] { tell(waiters, error); });
-  thrown.rethrow();
+  if (failure_handler_) failure_handler_(error);
+  tell(waiters, error);
 }
 
 }  // namespace varve::log

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/invariant.h"
-#include "io/first_exception.h"
 
 namespace varve::log {
 
@@ -25,7 +24,7 @@ void Flow::landed(std::uint64_t bytes) {
     const Lock lock(mutex_);
     if (!is_full()) ready.swap(waiting_);
   }
-  io::call_for_all(ready, [](auto& call) { call(); });
+  for (auto& call : ready) call();
 }
 
 void Flow::when_room(std::function<void()> ready) {

@@ -8,7 +8,6 @@
 
 #include "base/crc32c.h"
 #include "base/invariant.h"
-#include "io/first_exception.h"
 
 namespace varve::log {
 
@@ -104,13 +103,9 @@ void Log::start(std::unique_ptr<Write> write, io::Reactor* reactor) {
 void Log::written(Write& write) {
   const std::unique_ptr<Write> owned(&write);
   for (std::size_t i = 0; i < write.payload.size(); ++i) in_flight_.remove(write.payload_at + i);
-  io::FirstException thrown;
-  thrown.run([&] { flow_.landed(write.length); });
-  thrown.run([&] {  // which must hear of it whatever happens to operations that wait for room
-    if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
-    else durability_.payload_done(write.ticket, write.error, write.reactor());
-  });
-  thrown.rethrow();
+  flow_.landed(write.length);
+  if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
+  else durability_.payload_done(write.ticket, write.error, write.reactor());
 }
 
 void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor) {
@@ -219,10 +214,10 @@ void Log::give_up() {
     given_up_ = true;
     held.swap(held_);
   }
-  io::call_for_all(held, [this](std::unique_ptr<Write>& chunk) {
+  for (std::unique_ptr<Write>& chunk : held) {
     chunk->error = ECANCELED;
     written(*chunk.release());
-  });
+  }
 }
 
 void Log::epoch_written() noexcept {

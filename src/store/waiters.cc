@@ -1,7 +1,6 @@
 #include "store/waiters.h"
 
 #include "base/invariant.h"
-#include "io/first_exception.h"
 
 namespace varve::store {
 
@@ -22,7 +21,7 @@ void Waiters::wake() {
     const Lock lock(mutex_);
     waiting.swap(waiting_);
   }
-  io::call_for_all(waiting, [](auto& ready) { ready(); });
+  for (auto& ready : waiting) ready();
 }
 
 void Waiters::end() {

@@ -144,19 +144,6 @@ TEST_F(ReadAheadTest, WhatCountsIsWhatTheBuffersTake) {
   EXPECT_EQ(pieces, 8U);
 }
 
-// Whoever waits for such a piece must hear of it, or a reader hangs.
-TEST_F(ReadAheadTest, APieceForWhichThereIsNoMemoryIsDoneAndGone) {
-  const std::size_t beyond_the_pool = 2 * kRead;
-  ahead_->follow({file_, 0, beyond_the_pool}, *reactor_);
-  const auto pieces = ahead_->follow({file_, beyond_the_pool, beyond_the_pool}, *reactor_);
-  ASSERT_FALSE(pieces.empty());
-  const FileRange range = pieces[0]->range();
-  pieces[0]->start(pool_, [&] { ahead_->drop(range); });
-  EXPECT_FALSE(pieces[0]->when_done([] {})) << "it is done";
-  EXPECT_FALSE(pieces[0]->content(kRead));
-  EXPECT_FALSE(ahead_->claim(range));
-}
-
 TEST_F(ReadAheadTest, AllStreamsTogetherStayWithinTheBound) {
   std::vector<AheadPiecePtr> pieces;
   for (std::uint64_t ino = 100; ino < 120; ++ino)

@@ -19,9 +19,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 struct Recorder : MessageSink {
-  void prepare() override {
-    if (lacks_memory) throw std::bad_alloc();
-  }
+  void prepare() override {}
   void receive(Message& message) override {
     Bytes bytes(sizeof(fuse_in_header));
     std::memcpy(bytes.data(), &message.header(), bytes.size());
@@ -34,7 +32,6 @@ struct Recorder : MessageSink {
   void disconnected(int error) override { end = error; }
 
   bool keep = false;
-  bool lacks_memory = false;
   std::vector<Bytes> messages;
   std::vector<std::uintptr_t> payloads;
   std::vector<Message*> kept;
@@ -205,15 +202,6 @@ TEST_F(TransportTest, ALackOfBuffersPasses) {
   EXPECT_TRUE(serve_until(*port, [&] { return last_is("patient"); }));
 }
 
-TEST_F(TransportTest, WhatCannotBeServedYetStaysWithTheKernel) {
-  const auto port = transport.open(*reactor, pool, sink);
-  sink.lacks_memory = true;
-  kernel.send(FUSE_LOOKUP, 1, name_bytes("patient"));
-  EXPECT_FALSE(serve_until(*port, [&] { return !sink.messages.empty() || sink.end; }, 20));
-  sink.lacks_memory = false;
-  EXPECT_TRUE(serve_until(*port, [&] { return last_is("patient"); }));
-}
-
 TEST_F(TransportTest, WhatIsSentGoesOutWhole) {
   const Bytes data(100'000, std::byte{9});
   fuse_out_header header{static_cast<std::uint32_t>(sizeof(fuse_out_header) + data.size()), 0, 42};
@@ -255,7 +243,6 @@ TEST(BufferPool, GivesAlignedBuffersAndReusesThem) {
   EXPECT_EQ(pool.leased_bytes(), 0U);
   EXPECT_EQ(pool.take(4096).data(), first);
   EXPECT_GE(pool.take(BufferPool::kMaxBytes).size(), (1U << 20) + 80);
-  EXPECT_THROW(pool.take(BufferPool::kMaxBytes + 1), std::bad_alloc);
 }
 
 }  // namespace

@@ -151,25 +151,5 @@ TEST_F(DurabilityTest, H14_AfterAFailedWriteNothingIsDurable) {
   EXPECT_EQ(flushes(), 0U);
 }
 
-// As for want of memory.
-TEST_F(DurabilityTest, OneWhoThrowsKeepsNothingFromTheOthers) {
-  chunk(11);
-  done(11);
-  durability_.when_durable(Lsn{11}, [](const Status&) { throw std::bad_alloc(); });
-  wait_for(11);
-  chunk(12);
-  done(12);
-  wait_for(12);
-  EXPECT_THROW(io_.pump(), std::bad_alloc);
-  EXPECT_EQ(told(11), 1);
-  complete_flush();
-  EXPECT_EQ(told(12), 1);
-  chunk(13);
-  durability_.when_durable(Lsn{13}, [](const Status&) { throw std::bad_alloc(); });
-  wait_for(13);
-  EXPECT_THROW(done(13, EIO), std::bad_alloc);
-  EXPECT_EQ(told(13), -1);
-}
-
 }  // namespace
 }  // namespace varve::log

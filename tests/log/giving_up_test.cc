@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <new>
 #include <utility>
 
 #include "io/mem_device.h"
@@ -76,18 +75,6 @@ TEST_F(GivingUp, ChunksThatWaitForTheirEpochAreNotWrittenAnyMore) {
   EXPECT_EQ(told_, 1);
   log_.give_up();
   EXPECT_EQ(told_, 2);
-}
-
-// As for want of memory.
-TEST_F(GivingUp, WhoThrowsWhenThereIsRoomKeepsNobodyFromAFlush) {
-  start(true);
-  on_room_ = [] { throw std::bad_alloc(); };
-  write_chunk();
-  bool durable = false;
-  log_.durability().when_durable(log_.position().lsn, [&durable](const Status& status) { durable = status.ok(); });
-  EXPECT_THROW(io_.drain(), std::bad_alloc);
-  io_.drain();
-  EXPECT_TRUE(durable);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ And that memory= bounds all that the daemon takes, whatever it does."""
 
 import hashlib
 import re
+import resource
 import threading
 
 from harness import *
@@ -114,6 +115,47 @@ def skip_if_sanitized(test):
     program = (BIN / "varve").read_bytes()
     if b"__asan_init" in program or b"__tsan_init" in program:
         test.skipTest("built with a sanitizer, which takes memory of its own")
+
+
+class NoMore(unittest.TestCase):
+    """The daemon may not have one more byte: it ends by itself, and the log has all that was written, synced or not."""
+
+    def setUp(self):
+        skip_if_sanitized(self)
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("1G")
+        self.dir, self.log = self.image.dir, self.image.folder / "log"
+        self.image.mount(f"log={self.log}")
+
+    def forbid_more(self):
+        pid = self.image.daemon()
+        size = int(re.search(r"VmData:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024
+        resource.prlimit(pid, resource.RLIMIT_DATA, (size + MIB, size + MIB))
+
+    def write_until_it_ends(self):
+        """Number of files that were written; nothing of them is synced."""
+        device = os.stat(self.dir).st_dev
+        for number in range(200_000):
+            try:
+                with open(self.dir / f"a name that is not short {number}", "wb", buffering=0) as file:
+                    if os.fstat(file.fileno()).st_dev != device:
+                        return number  # it has gone, and this is what lies below
+                    file.write(b"%d" % number)
+            except OSError:
+                return number
+        self.fail("it goes on")
+
+    def test_it_ends_with_everything_in_the_log(self):
+        self.forbid_more()
+        written = self.write_until_it_ends()
+        wait_until(lambda: not processes_of(self.image.path), 60, "the daemon ends")
+        self.assertIn("out of memory", self.log.read_text())
+        self.assertGreater(written, 100)
+        self.image.mount()
+        for number in range(written):
+            self.assertEqual((self.dir / f"a name that is not short {number}").read_bytes(), b"%d" % number)
+        self.image.check_all()
 
 
 class Bound(unittest.TestCase):

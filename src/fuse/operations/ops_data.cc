@@ -99,7 +99,7 @@ void read_stream(Request& r, const FileRange& range) {
   io::Reactor& reactor = r.reactor();
   const auto pool = r.pool();
   const auto pieces = ahead.follow(range, reactor);
-  r.guarded([&] { read_claimed(r, range, ahead.claim(range)); });
+  read_claimed(r, range, ahead.claim(range));
   for (const auto& piece : pieces) ahead.start(piece, pool);
 }
 

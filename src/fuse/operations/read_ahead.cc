@@ -39,15 +39,6 @@ void AheadPiece::finish(const Result<std::size_t>& got, const std::function<void
   if (ready) ready();
 }
 
-void AheadPiece::give_up() {
-  {
-    const Lock lock(mutex_);
-    if (done_) return;
-    INVARIANT(got_ == 0);
-  }
-  finish(Errc::no_memory, [] {});
-}
-
 bool AheadPiece::when_done(std::function<void()> ready) {
   const Lock lock(mutex_);
   if (done_) return false;
@@ -85,14 +76,9 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor
   for (; stream.planned < stream.end + kWindow && bytes_ + size <= max_bytes_; stream.planned += range.bytes) {
     const FileRange next{range.ino, stream.planned, range.bytes, range.keep_atime};
     if (pieces_.contains({next.ino.v, next.offset})) continue;
-    try {
-      fresh.reserve(fresh.size() + 1);
-      const auto piece = std::make_shared<AheadPiece>(fs_, next, reactor);
-      pieces_.try_emplace({next.ino.v, next.offset}, Waiting{piece, now});
-      fresh.push_back(piece);
-    } catch (const std::bad_alloc&) {
-      break;  // it can be read when it is asked for
-    }
+    const auto piece = std::make_shared<AheadPiece>(fs_, next, reactor);
+    pieces_.try_emplace({next.ino.v, next.offset}, Waiting{piece, now});
+    fresh.push_back(piece);
     bytes_ += size;
     INVARIANT(bytes_ <= max_bytes_);
   }
@@ -100,12 +86,7 @@ std::vector<AheadPiecePtr> ReadAhead::follow(const FileRange& range, io::Reactor
 }
 
 void ReadAhead::start(const AheadPiecePtr& piece, const std::shared_ptr<BufferPool>& pool) {
-  try {
-    piece->start(pool, [this, range = piece->range()] { drop(range); });
-  } catch (const std::bad_alloc&) {
-    drop(piece->range());
-    piece->give_up();
-  }
+  piece->start(pool, [this, range = piece->range()] { drop(range); });
 }
 
 // Requests of one window may come in any order.

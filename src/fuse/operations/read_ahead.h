@@ -38,7 +38,6 @@ class AheadPiece : public std::enable_shared_from_this<AheadPiece> {
 
   // Begins to read, by the reactor's thread; calls `useless` when it found nothing.
   void start(std::shared_ptr<BufferPool> pool, std::function<void()> useless);
-  void give_up();  // instead: it is done, with nothing
   // Calls `ready` when content() may be asked, on the thread that reads. False: it may be asked now.
   bool when_done(std::function<void()> ready);
   // The first `bytes` of the range, fewer at the end of the file, as long as the piece lives; none if reading failed or

@@ -4,10 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <functional>
-#include <new>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -66,11 +64,8 @@ class Request {
   const std::shared_ptr<BufferPool>& pool() { return host_.pool; }
   // Thread-safe: runs `task` on the serving thread.
   void post(std::function<void()> task) {
-    host_.reactor.post([this, task = std::move(task)] { guarded(task); });
+    host_.reactor.post(std::move(task));
   }
-  // Calls it; what it lacked is answered, if nothing has been yet. The reactor's callbacks are nobody's to catch from.
-  template <class Action>
-  void guarded(Action&& action);
   // The owner of the message's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
   log::PayloadBufferPtr keep_message() { return message_->keep_payload(); }
   // Page-aligned bytes for the reply, kept until it is sent.
@@ -105,23 +100,10 @@ class Request {
   fs::Operation* operation_ = nullptr;
 };
 
-template <class Action>
-void Request::guarded(Action&& action) {
-  try {
-    action();
-  } catch (const std::bad_alloc&) {
-    if (!finished_) reply_error(Errc::no_memory);
-  } catch (const std::system_error& error) {  // a thread, a descriptor
-    if (!finished_) reply_error(Error(Errc::no_memory, error.what()));
-  }
-}
-
 template <class Attempt, class Finish>
 void Request::serve_result(Attempt attempt, Finish finish) {
   start_operation();
-  fs::run(*operation_, std::move(attempt), [this, finish = std::move(finish)](decltype(attempt()) result) mutable {
-    guarded([&] { finish(std::move(result)); });
-  });
+  fs::run(*operation_, std::move(attempt), std::move(finish));
 }
 
 template <class Attempt, class Finish>

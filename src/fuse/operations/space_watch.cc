@@ -51,12 +51,8 @@ void SpaceWatch::run() {
     if (stopping_) return;
     const auto limit = limit_;
     lock.unlock();
-    try {
-      if (limit) set_limit(limit);
-      if (can_prune_ && lost_.any()) prune();
-    } catch (const std::exception& error) {  // no memory: a later look makes up for it
-      spdlog::warn("what the kernel holds back could not be limited: {}", error.what());
-    }
+    if (limit) set_limit(limit);
+    if (can_prune_ && lost_.any()) prune();
     lock.lock();
   }
 }

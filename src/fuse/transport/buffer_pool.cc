@@ -2,9 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <new>
 
 #include "base/invariant.h"
+#include "base/memory_reserve.h"
 
 namespace varve::fuse {
 
@@ -21,9 +21,16 @@ BufferPool::~BufferPool() {
 }
 
 Lease BufferPool::take(std::size_t bytes) {
+  for (;;) {
+    if (Lease lease = try_take(bytes)) return lease;
+    meet_lack_of_memory();
+  }
+}
+
+Lease BufferPool::try_take(std::size_t bytes) {
+  MEMORY_INVARIANT(bytes <= kMaxBytes);
   unsigned shelf = 0;
-  while (shelf < kSizes.size() && kSizes[shelf] < bytes) ++shelf;
-  if (shelf == kSizes.size()) throw std::bad_alloc();
+  while (kSizes[shelf] < bytes) ++shelf;
   std::byte* data = nullptr;
   {
     const Lock lock(mutex_);
@@ -35,7 +42,7 @@ Lease BufferPool::take(std::size_t bytes) {
   }
   if (!data) {
     void* mapped = ::mmap(nullptr, kSizes[shelf], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    if (mapped == MAP_FAILED) return {};
     data = static_cast<std::byte*>(mapped);
   }
   leased_bytes_.fetch_add(kSizes[shelf], std::memory_order_relaxed);

@@ -64,7 +64,8 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  Lease take(std::size_t bytes);  // at most kMaxBytes; throws std::bad_alloc
+  Lease take(std::size_t bytes);      // at most kMaxBytes
+  Lease try_take(std::size_t bytes);  // the same; empty where memory is lacking
   // What a buffer for so many really takes.
   static constexpr std::size_t size_for(std::size_t bytes) {
     for (const std::size_t size : kSizes)

@@ -1,8 +1,11 @@
 // A message as it is read from /dev/fuse: in one piece.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "fuse/transport/buffer_pool.h"

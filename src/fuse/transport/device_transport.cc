@@ -158,15 +158,14 @@ class DevicePort : public Port {
 
   // Memory for a message, which would be lost if it were lacking once that is read.
   bool is_ready() {
-    try {
-      if (!buffer_) buffer_ = pool_->take(BufferPool::kMaxBytes);
-      if (free_.empty()) add_message();
-      sink_.prepare();
-      return true;
-    } catch (const std::bad_alloc&) {
+    if (!buffer_) buffer_ = pool_->try_take(BufferPool::kMaxBytes);
+    if (!buffer_) {
       try_later(ENOMEM);
       return false;
     }
+    if (free_.empty()) add_message();
+    sink_.prepare();
+    return true;
   }
 
   void add_message() {

@@ -22,7 +22,7 @@ class Message {
 
   // The owner of the payload's bytes from now on, for a filesystem that goes on using them; null if they should be copied.
   virtual log::PayloadBufferPtr keep_payload() = 0;
-  // Page-aligned room for the answer, until release(). Another one takes its place. Throws std::bad_alloc.
+  // Page-aligned room for the answer, until release(). Another one takes its place.
   virtual std::span<std::byte> reply_room(std::size_t bytes) = 0;
   // The one answer, by any thread: an errno (negative) or 0, and what follows it. Returns 0 or an errno; a request that the kernel
   // has given up meanwhile is no error.

@@ -22,7 +22,7 @@ class MessageSink {
  public:
   virtual ~MessageSink() = default;
 
-  // Before a message is taken from the kernel: gets what receiving it needs. Throws std::bad_alloc; then it stays there.
+  // Before a message is taken from the kernel: gets what receiving it needs.
   virtual void prepare() = 0;
   // A message that has arrived, and is the sink's until Message::release().
   virtual void receive(Message& message) = 0;
