@@ -144,8 +144,8 @@ void wait_for_users(const MountPoint& point, Session& session, Lifetime& lifetim
   if (!lifetime.wait_more(kPatienceMs)) session.write_back();
 }
 
-// After a signal or lack of memory. What ends when this has been answered or closed must not end before: see Departure. Null without a thread
-// for it: then the mount is detached when its connection has been closed.
+// After a signal or lack of memory. What ends when this has been answered or closed must not end before: see Departure. Null without
+// a thread for it: then the mount is detached when its connection has been closed.
 std::unique_ptr<Departure> depart(MountPoint& point, Session& session, Lifetime& lifetime) {
   std::unique_ptr<Departure> departure;
   try {
