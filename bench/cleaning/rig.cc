@@ -166,6 +166,7 @@ double Rig::written_space() {
     const bool in_use = s.state == log::SegmentState::used || log::is_open(s.state);
     if (in_use && s.group < format::kMaxGroups) held += setup_.segment_blocks;
   });
+  const log::Gate::Pass pass(store.gate());
   for (const format::Run& rest : store.log().heads().rests()) held -= rest.blocks;
   return static_cast<double>(held);
 }

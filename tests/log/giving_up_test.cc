@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/mem_device.h"
+#include "log/gate.h"
 #include "log/log.h"
 
 namespace varve::log {
@@ -27,6 +28,7 @@ class GivingUp : public ::testing::Test {
   static constexpr std::uint32_t kSegmentBlocks = 512, kPayload = 300;  // more than may be in flight
 
   void start(bool epoch_on_disk) {
+    const Gate::Closure closed(gate_);
     segments_.finish_loading();
     const SegmentGeometry& geometry = segments_.geometry();
     log_.start({{geometry.start_of(*segments_.take(format::kGroupChain)), kSegmentBlocks}, {}, Lsn{1}, 0}, 1, epoch_on_disk);
@@ -35,6 +37,7 @@ class GivingUp : public ::testing::Test {
   void write_chunk() {
     const auto buffer = PayloadBufferPtr(new OwnPayloadBuffer(1));
     const PayloadPtr block(new PayloadBlock(buffer, static_cast<OwnPayloadBuffer&>(*buffer).block(0)));
+    const Gate::Closure closed(gate_);
     const auto place = log_.place_chunk(1, kPayload);
     ASSERT_TRUE(place.ok());
     clock_.interruption = [this] { log_.flow().when_room([this] { on_room_(); }); };
@@ -46,6 +49,7 @@ class GivingUp : public ::testing::Test {
   IoContext io_{device_, false};
   SegmentTable segments_{{BlockAddr{256}, kSegmentBlocks, 4}};
   InterruptedClock clock_;
+  Gate gate_;
   Log log_{io_, segments_, 1, clock_, 0};
   int told_ = 0;
   std::function<void()> on_room_ = [this] { ++told_; };

@@ -224,15 +224,22 @@ class Promised : public Brink {
     const log::Gate::Pass pass(store().gate());
     return store().space().may_move(store::demand_of_moves(blocks, 1));
   }
+  unsigned head_for(unsigned group) {
+    const log::Gate::Pass pass(store().gate());
+    return store().space().head_for(group);
+  }
+  std::uint64_t rest_of_group_0() {
+    const log::Gate::Pass pass(store().gate());
+    return store().log().heads().rests()[0].blocks;
+  }
   store::Demand claim_{.frees = true};
 };
 
 TEST_F(Promised, segments_are_not_for_heads_of_groups) {
-  EXPECT_EQ(store().space().head_for(3), 3U);
+  EXPECT_EQ(head_for(3), 3U);
   promise_all();
   EXPECT_GT(claim_.payload, 100U * 64);
-  const log::Gate::Pass pass(store().gate());
-  EXPECT_EQ(store().space().head_for(3), 0U);
+  EXPECT_EQ(head_for(3), 0U);
 }
 
 // Room at group 0's head is promised as well.
@@ -240,7 +247,7 @@ TEST_F(Promised, segments_are_not_for_moved_blocks) {
   ASSERT_FALSE(create_refused("file"));
   ASSERT_FALSE(write_refused(ino_of("file"), 0, 20 * 4096));
   ASSERT_FALSE(sync_refused());
-  ASSERT_GT(store().log().heads().rests()[0].blocks, 0U);
+  ASSERT_GT(rest_of_group_0(), 0U);
   EXPECT_TRUE(may_move_to_group_0(4 * 64));
   promise_all();
   EXPECT_TRUE(may_move_to_group_0(2 * 64));
