@@ -1,0 +1,91 @@
+#include "host.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace varve::bench {
+
+Host::Host(std::unique_ptr<DeviceModel> model, double speed) : model_(std::move(model)), speed_(speed), thread_([this] { run(); }) {}
+
+Host::~Host() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  arrived_.notify_all();
+  thread_.join();
+}
+
+void Host::carry_out(const Request& request) {
+  Waiting mine{request};
+  std::unique_lock lock(mutex_);
+  waiting_.push_back(&mine);
+  arrived_.notify_one();
+  done_.wait(lock, [&mine] { return mine.done; });
+}
+
+std::uint64_t Host::now_ns() const {
+  if (speed_ == 0) return free_at_ns_;
+  const double elapsed = std::chrono::duration<double, std::nano>(Time::now() - begin_).count();
+  return std::max(free_at_ns_, static_cast<std::uint64_t>(elapsed * speed_));
+}
+
+void Host::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    arrived_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    std::vector<Request> requests;
+    for (const Waiting* one : waiting_) requests.push_back(one->request);
+    const auto chosen = waiting_.begin() + static_cast<std::ptrdiff_t>(model_->choose(requests));
+    Waiting* const served = *chosen;
+    waiting_.erase(chosen);
+    const std::uint64_t now = now_ns();
+    free_at_ns_ = now + model_->serve(served->request, now);
+    rest(lock);
+    served->done = true;
+    done_.notify_all();
+  }
+}
+
+// Until the machine's clock has come to where the device's is.
+void Host::rest(std::unique_lock<std::mutex>& lock) const {
+  if (speed_ == 0) return;
+  const auto until = begin_ + std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(free_at_ns_) / speed_));
+  if (until <= Time::now()) return;
+  lock.unlock();
+  std::this_thread::sleep_until(until);
+  lock.lock();
+}
+
+std::string Host::counters() {
+  const std::lock_guard lock(mutex_);
+  const Work& work = model_->work();
+  static constexpr const char* kNames[] = {"read", "write", "flush", "discard"};
+  const double passed = static_cast<double>(std::max(now_ns(), free_at_ns_) - since_ns_) * 1e-9;
+  nlohmann::ordered_json out{{"model", facts().name},
+                             {"device_seconds", static_cast<double>(work.busy_ns()) * 1e-9},
+                             {"background_seconds", static_cast<double>(work.background_ns) * 1e-9},
+                             {"passed_seconds", passed},
+                             {"bytes_programmed", work.programmed},
+                             {"bytes_copied", work.copied},
+                             {"erases", work.erases},
+                             {"seeks", work.seeks},
+                             {"modelled_joules", work.joules + passed * facts().idle_watts}};
+  for (std::size_t op = 0; op < kOps; ++op) {
+    const Work::Kind& kind = work.kinds[op];
+    out[kNames[op]] = {{"requests", kind.requests},
+                       {"bytes", kind.bytes},
+                       {"seconds", static_cast<double>(kind.ns) * 1e-9},
+                       {"longest_ms", static_cast<double>(kind.longest_ns) * 1e-6}};
+  }
+  return out.dump(1) + "\n";
+}
+
+void Host::reset() {
+  const std::lock_guard lock(mutex_);
+  model_->forget_work();
+  since_ns_ = std::max(now_ns(), free_at_ns_);
+}
+
+}  // namespace varve::bench

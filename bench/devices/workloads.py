@@ -1,0 +1,233 @@
+"""What is done on each device. A workload gets a Run and says how many operations it has done; parts of it that are counted apart
+are yielded one after the other as (row, operations)."""
+
+import os
+import random
+import sqlite3
+import time
+from array import array
+from bisect import bisect_left
+from itertools import accumulate
+
+MIB, BLOCK = 1 << 20, 4096
+
+
+class Zipf:
+    """Numbers below `count`, the first ones most often (exponent 1), spread over all places."""
+
+    def __init__(self, count, seed):
+        self.random = random.Random(seed)
+        self.sums = array("d", accumulate(1 / (i + 1) for i in range(count)))
+        self.places = list(range(count))
+        self.random.shuffle(self.places)
+
+    def next(self):
+        return self.places[bisect_left(self.sums, self.random.random() * self.sums[-1])]
+
+
+class Run:
+    def __init__(self, filesystem, device, size, options):
+        self.fs, self.device, self.size, self.scale, self.seed = filesystem, device, size, options.scale, options.seed
+        self.budget = options.budget / self.device.speed if self.device.speed else float("inf")
+        self.top = filesystem.directory
+        self.longest = 0.0  # seconds of the device that one call has taken
+
+    def count(self, number):
+        return max(int(number * self.scale), 10)
+
+    def some(self, most):
+        """0, 1, … below `most`, as long as there is time."""
+        end = time.monotonic() + self.budget
+        for number in range(most):
+            yield number
+            if number % 64 == 63 and time.monotonic() > end:
+                return
+
+    def timed(self, call, *arguments):
+        begin = time.monotonic()
+        result = call(*arguments)
+        self.longest = max(self.longest, (time.monotonic() - begin) * (self.device.speed or 1))
+        return result
+
+    def sync(self):
+        fd = os.open(self.top, os.O_RDONLY)
+        os.system(f"sync -f '{self.top}'")
+        os.fsync(fd)
+        os.close(fd)
+
+    def filled(self, name, size):
+        """A file of that size, written in a row and synced."""
+        fd = os.open(self.top / name, os.O_RDWR | os.O_CREAT, 0o644)
+        data = random.Random(self.seed).randbytes(MIB)
+        for at in range(0, size, MIB):
+            os.pwrite(fd, data[:min(MIB, size - at)], at)
+        os.fsync(fd)
+        return fd
+
+
+def sync4k(run):
+    """4 KiB somewhere in a file of 64 MiB, fdatasync."""
+    fd = run.filled("file", 64 * MIB)
+    yield None
+    chosen, data, done = random.Random(run.seed), os.urandom(BLOCK), 0
+    for _ in run.some(run.count(1000)):
+        os.pwrite(fd, data, chosen.randrange(64 * MIB // BLOCK) * BLOCK)
+        run.timed(os.fdatasync, fd)
+        done += 1
+    os.close(fd)
+    yield "4 KiB + fdatasync", done
+
+
+def sqlite(run):
+    """One row a transaction, both journals."""
+    for journal, row in (("wal", "SQLite, WAL"), ("delete", "SQLite, rollback journal")):
+        base = sqlite3.connect(run.top / f"{journal}.db", isolation_level=None)
+        base.execute(f"pragma journal_mode={journal}")
+        base.execute("pragma synchronous=full")
+        base.execute("create table t (key integer primary key, who text, what text)")
+        run.sync()
+        yield None
+        chosen, done = random.Random(run.seed), 0
+        for _ in run.some(run.count(400)):
+            done += 1
+            run.timed(base.execute, "insert or replace into t values (?, ?, ?)",
+                      (chosen.randrange(20000), "x" * chosen.randrange(10, 60), "y" * chosen.randrange(50, 300)))
+        base.close()
+        yield row, done
+
+
+def untar(run):
+    """Many small files, a few larger ones, then sync."""
+    yield None
+    sizes, count = random.Random(run.seed), run.count(2000)
+    data = sizes.randbytes(MIB)
+    for number in range(count):
+        if number % 50 == 0:
+            folder = run.top / f"tree{number // 50}"
+            folder.mkdir()
+        with open(folder / f"file{number}", "wb", buffering=0) as file:
+            file.write(data[:min(int(sizes.lognormvariate(8.5, 1.3)), MIB)])
+    run.sync()
+    yield "untar + sync", count
+
+
+def postmark(run):
+    """Small files that are made, read, appended to and removed; nothing is synced but the end."""
+    chosen, count = random.Random(run.seed), run.count(10000)
+    data = chosen.randbytes(16384)
+    names = []
+
+    def make():
+        name = run.top / f"mail{chosen.randrange(1 << 40)}"
+        with open(name, "wb", buffering=0) as file:
+            run.timed(file.write, data[:chosen.randrange(500, 9800)])
+        names.append(name)
+
+    for _ in range(500):
+        make()
+    run.sync()
+    yield None
+    for _ in range(count):
+        if chosen.random() < 0.5:
+            make()
+        else:
+            place = chosen.randrange(len(names))
+            names[place], names[-1] = names[-1], names[place]
+            os.unlink(names.pop())
+        name = names[chosen.randrange(len(names))]
+        if chosen.random() < 0.5:
+            name.read_bytes()
+        else:
+            with open(name, "ab", buffering=0) as file:
+                run.timed(file.write, data[:chosen.randrange(500, 4000)])
+    run.sync()
+    yield "postmark", count
+
+
+def log_lines(run):
+    """A line of 100 bytes and fsync."""
+    fd = os.open(run.top / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.fsync(fd)
+    yield None
+    done = 0
+    for number in run.some(run.count(500)):
+        os.write(fd, b"%099d\n" % number)
+        run.timed(os.fsync, fd)
+        done += 1
+    os.close(fd)
+    yield "log line + fsync", done
+
+
+def read_all(run, name, size):
+    fd = os.open(run.top / name, os.O_RDONLY)
+    for at in range(0, size, MIB):
+        os.pread(fd, MIB, at)
+    os.close(fd)
+
+
+def stream(run):
+    """One file, written and read in a row."""
+    size = max(int(run.size * 0.2 * run.scale) // MIB, 16) * MIB
+    yield None
+    os.close(run.filled("stream", size))
+    yield "write in a row", size // BLOCK
+    run.fs.remount()
+    yield None
+    read_all(run, "stream", size)
+    yield "cold read in a row", size // BLOCK
+
+
+def overwrites(run, share, text, next_block, synced=False):
+    """Blocks of one file that fills so much of the device are written over: what was free at first is used up in the first third."""
+    size = int(run.size * share) // MIB * MIB
+    fd = run.filled("file", size)
+    yield None
+    total = run.count((0.02 if synced else 1.2) * run.size / BLOCK)
+    data = random.Random(run.seed).randbytes(BLOCK)
+    for when, most in (("early", total // 3), ("late", total - total // 3)):
+        done = 0
+        for _ in run.some(most):
+            run.timed(os.pwrite, fd, data, next_block() * BLOCK)
+            if synced:
+                run.timed(os.fdatasync, fd)
+            done += 1
+        run.timed(os.fsync, fd)
+        yield f"{text}, {when}", done
+    os.close(fd)
+    run.fs.remount()
+    yield None
+    part = min(size, 64 * MIB)
+    read_all(run, "file", part)
+    yield f"cold read after {text}", part // BLOCK
+
+
+def zipf(share):
+    def work(run):
+        chosen = Zipf(int(run.size * share) // MIB * MIB // BLOCK, run.seed)
+        yield from overwrites(run, share, f"Zipf, {share:.0%} full", chosen.next)
+    return work
+
+
+def uniform(share, synced=False):
+    def work(run):
+        chosen, blocks = random.Random(run.seed), int(run.size * share) // MIB * MIB // BLOCK
+        text = f"uniform{' + fdatasync' if synced else ''}, {share:.0%} full"
+        yield from overwrites(run, share, text, lambda: chosen.randrange(blocks), synced)
+    return work
+
+
+WORKLOADS = {
+    "sync4k": sync4k,
+    "sqlite": sqlite,
+    "untar": untar,
+    "postmark": postmark,
+    "log": log_lines,
+    "stream": stream,
+    "zipf80": zipf(0.80),
+    "zipf90": zipf(0.90),
+    "uniform80": uniform(0.80),
+    "uniform85": uniform(0.85),
+    "uniform90": uniform(0.90),
+    "uniform85sync": uniform(0.85, synced=True),
+}
+QUICK = ["sync4k", "sqlite", "untar", "postmark", "log", "stream", "zipf80", "uniform85"]

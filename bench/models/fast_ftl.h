@@ -1,0 +1,56 @@
+// Hybrid mapping: blocks are mapped whole, and what does not come in a row goes to a few page-mapped log blocks that all share.
+//
+// After Lee, Park, Chung, Lee, Park, Song, "A log buffer-based flash translation layer using fully-associative sector translation"
+// (FAST), ACM TECS 6(3), 2007.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "models/ftl.h"
+
+namespace varve::bench {
+
+struct HybridMapping {
+  std::uint64_t block_pages = 128;
+  double spare = 0.10;  // of the blocks that can be addressed: all are log blocks, but one for writes in a row
+};
+
+class FastFtl : public Ftl {
+ public:
+  // `used`: every page has content already.
+  FastFtl(std::uint64_t pages, const HybridMapping& mapping, bool used = true);
+
+  FlashWork write(std::uint64_t first, std::uint64_t pages) override;
+  FlashWork discard(std::uint64_t first, std::uint64_t pages) override;
+
+ private:
+  struct LogBlock {
+    std::vector<std::uint64_t> pages;  // in the order of writing; kStale where another copy is newer
+  };
+  struct Sequential {
+    std::uint64_t block;
+    std::uint64_t written;  // pages, from the block's first
+  };
+  static constexpr std::uint64_t kStale = ~std::uint64_t{0};
+
+  FlashWork write_page(std::uint64_t page);
+  FlashWork close_sequential();
+  FlashWork write_to_log(std::uint64_t page);
+  FlashWork merge_oldest();
+  FlashWork merge(std::uint64_t block);
+  void make_stale(std::uint64_t page);
+  std::uint64_t end_of(std::uint64_t block) const;
+  std::uint64_t valid_in(std::uint64_t block, std::uint64_t from) const;
+
+  const HybridMapping mapping_;
+  const std::size_t most_logs_;
+  std::vector<bool> has_content_;
+  std::vector<std::int64_t> log_of_;  // number of the log block that has the page; -1: none
+  std::deque<LogBlock> logs_;         // the oldest first
+  std::int64_t first_log_ = 0;        // number of the oldest
+  std::optional<Sequential> sequential_;
+};
+
+}  // namespace varve::bench

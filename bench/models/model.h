@@ -1,0 +1,86 @@
+// A storage device as a model: how long each request keeps it, and what it does inside.
+//
+// Nothing here was measured on a device by us: docs/devices.md names the source of each parameter. Time is device time: it depends on
+// the requests and on when they come, never on the machine that computes it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace varve::bench {
+
+enum class Op : std::uint8_t { read, write, flush, discard };
+inline constexpr std::size_t kOps = 4;
+
+struct Request {
+  Op op = Op::read;
+  std::uint64_t offset = 0, length = 0;  // bytes
+  bool durable = false;                  // a write that a cache may not keep
+
+  std::uint64_t end() const { return offset + length; }
+};
+
+// What a device has done so far.
+struct Work {
+  struct Kind {
+    std::uint64_t requests = 0, bytes = 0, ns = 0, longest_ns = 0;
+  };
+  std::array<Kind, kOps> kinds;
+  std::uint64_t programmed = 0;  // bytes: what was written to the medium, copies included
+  std::uint64_t copied = 0;      // bytes of these that the device itself has moved
+  std::uint64_t erases = 0;      // of whole erase units
+  std::uint64_t seeks = 0;
+  std::uint64_t background_ns = 0;  // busy while no request was waiting
+  double joules = 0;             // above idling
+
+  Kind& operator[](Op op) { return kinds[static_cast<std::size_t>(op)]; }
+  const Kind& operator[](Op op) const { return kinds[static_cast<std::size_t>(op)]; }
+  std::uint64_t busy_ns() const;  // with requests
+};
+
+struct Facts {
+  std::string name;
+  std::string kind;              // in words
+  std::uint64_t size = 0;        // bytes
+  std::uint64_t erase_unit = 0;  // bytes; 0: has none
+  bool rotational = false;
+  bool discards = false;
+  double idle_watts = 0;
+};
+
+// Belongs to one thread. A device serves one request at a time.
+class DeviceModel {
+ public:
+  explicit DeviceModel(Facts facts) : facts_(std::move(facts)) {}
+  virtual ~DeviceModel() = default;
+  DeviceModel(const DeviceModel&) = delete;
+  DeviceModel& operator=(const DeviceModel&) = delete;
+
+  const Facts& facts() const { return facts_; }
+  const Work& work() const { return work_; }
+  void forget_work() { work_ = {}; }
+
+  // Carries the request out, which has reached the idle device at `now_ns`; returns how long it keeps it, in ns. `now_ns` never falls.
+  std::uint64_t serve(const Request& request, std::uint64_t now_ns);
+  // Which of those that wait a free device takes next, by its place. Never called with none.
+  virtual std::size_t choose(std::span<const Request> waiting) const {
+    (void)waiting;
+    return 0;
+  }
+
+ protected:
+  virtual double seconds_for(const Request& request) = 0;  // whole pages of 4 KiB
+  // Nothing was asked for in this time.
+  virtual void idle(double seconds) { (void)seconds; }
+  Work& done() { return work_; }
+
+ private:
+  const Facts facts_;
+  Work work_;
+  std::uint64_t free_at_ns_ = 0;
+};
+
+}  // namespace varve::bench

@@ -1,0 +1,61 @@
+#include "models/spindle.h"
+
+#include <cmath>
+
+namespace varve::bench {
+
+namespace {
+
+// p of 2/((p + 1)(p + 2)) = share.
+double exponent_for(double share) { return (-3 + std::sqrt(1 + 8 / share)) / 2; }
+
+constexpr double kSameTrack = 64 * 1024;  // bytes: nearer than that needs no seek
+
+}  // namespace
+
+Spindle::Spindle(const SpindleParameters& parameters)
+    : parameters_(parameters),
+      exponent_(exponent_for((parameters.average_seek - parameters.next_track) / (parameters.full_stroke - parameters.next_track))),
+      turn_(60 / parameters.rpm) {}
+
+double Spindle::rate_at(std::uint64_t offset) const {
+  const double inwards = static_cast<double>(offset) / static_cast<double>(parameters_.size);
+  return parameters_.outer_rate + (parameters_.inner_rate - parameters_.outer_rate) * inwards;
+}
+
+// Turns from the beginning of the disk to here if it were read in a row: the integral of 1/(rate·turn) over the offset.
+double Spindle::angle_of(std::uint64_t offset) const {
+  const double slope = (parameters_.inner_rate - parameters_.outer_rate) / static_cast<double>(parameters_.size);
+  const double turns = slope == 0 ? static_cast<double>(offset) / parameters_.outer_rate
+                                  : std::log(rate_at(offset) / parameters_.outer_rate) / slope;
+  const double whole = turns / turn_;
+  return whole - std::floor(whole);
+}
+
+double Spindle::seek_seconds(std::uint64_t offset) const {
+  const double distance = std::abs(static_cast<double>(offset) - static_cast<double>(at_));
+  if (distance < kSameTrack) return 0;
+  const double share = distance / static_cast<double>(parameters_.size);
+  return parameters_.next_track + (parameters_.full_stroke - parameters_.next_track) * std::pow(share, exponent_);
+}
+
+Spindle::Move Spindle::look(std::uint64_t offset, std::uint64_t length, bool write, double now) const {
+  Move move;
+  move.transfer = static_cast<double>(length) / rate_at(offset);
+  if (offset == at_) return move;
+  move.seek = seek_seconds(offset) + (write ? parameters_.write_settle : 0);
+  const double turns = (now + move.seek) / turn_;
+  const double wait = angle_of(offset) - (turns - std::floor(turns));
+  move.turn = (wait < 0 ? wait + 1 : wait) * turn_;
+  return move;
+}
+
+Spindle::Move Spindle::go(std::uint64_t offset, std::uint64_t length, bool write, double now, double& joules) {
+  const Move move = look(offset, length, write, now);
+  at_ = offset + length;
+  joules += move.seek * parameters_.seek_watts + move.turn * parameters_.turn_watts +
+            move.transfer * (write ? parameters_.write_watts : parameters_.read_watts);
+  return move;
+}
+
+}  // namespace varve::bench

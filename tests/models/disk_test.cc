@@ -1,0 +1,103 @@
+// Disks where the answer can be computed.
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "models/disk.h"
+#include "models/shingled_disk.h"
+
+namespace varve::bench {
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20, kSize = 4096 * kMiB;
+
+SpindleParameters spindle() {
+  return {.size = kSize, .rpm = 6000, .outer_rate = 100e6, .inner_rate = 50e6, .next_track = 1e-3, .average_seek = 12e-3, .full_stroke = 20e-3};
+}
+
+DiskParameters disk(std::uint64_t cache) { return {.spindle = spindle(), .interface_rate = 200e6, .cache_bytes = cache}; }
+
+TEST(ASpindle, SeeksAsItsDataSheetSays) {
+  Spindle arm(spindle());
+  SeededRandom random(1);
+  double seeks = 0, turns = 0, now = 0, joules = 0;
+  constexpr int kMoves = 20000;
+  for (int i = 0; i < kMoves; ++i) {
+    const auto move = arm.go(random.next() % (kSize >> 12) << 12, 4096, false, now, joules);
+    seeks += move.seek;
+    turns += move.turn;
+    now += move.seconds();
+  }
+  EXPECT_NEAR(seeks / kMoves, 12e-3, 0.3e-3);
+  EXPECT_NEAR(turns / kMoves, 5e-3, 0.2e-3) << "half a turn";
+}
+
+TEST(ASpindle, ReadsInARowAtTheRateOfTheZone) {
+  Spindle arm(spindle());
+  double joules = 0;
+  EXPECT_NEAR(arm.go(0, kMiB, false, 0, joules).seconds(), kMiB / 100e6, 1e-6);
+  EXPECT_NEAR(arm.look(kSize - kMiB, kMiB, false, 0).transfer, kMiB / 50e6, 1e-4);
+  EXPECT_EQ(arm.look(kMiB, kMiB, false, 1).turn, 0);
+}
+
+TEST(ADisk, ACacheTakesWritesUntilTheFlush) {
+  Disk cached({}, disk(8 * kMiB));
+  std::uint64_t now = 0;
+  for (int i = 0; i < 100; ++i) now += cached.serve({Op::write, (100 - static_cast<std::uint64_t>(i)) * 16 * kMiB, 4096}, now);
+  EXPECT_LT(now, 10'000'000U);
+  const std::uint64_t flush = cached.serve({Op::flush}, now);
+  EXPECT_GT(flush, 100U * 1'000'000) << "each a seek";
+  EXPECT_EQ(cached.work().programmed, 100U * 4096);
+  EXPECT_EQ(cached.serve({Op::flush}, now + flush), 0U);
+}
+
+TEST(ADisk, WritesWhatItHasWhileNothingIsAskedFor) {
+  Disk cached({}, disk(8 * kMiB));
+  const std::uint64_t took = cached.serve({Op::write, 64 * kMiB, 4096}, 0);
+  EXPECT_EQ(cached.serve({Op::flush}, took + 1'000'000'000), 0U);
+  EXPECT_GT(cached.work().background_ns, 0U);
+}
+
+TEST(ADisk, WritesThroughWithoutACacheOrWhenAsked) {
+  for (const std::uint64_t cache : {std::uint64_t{0}, 8 * kMiB}) {
+    Disk device({}, disk(cache));
+    EXPECT_GT(device.serve({Op::write, 512 * kMiB, 4096, true}, 0), 1'000'000U);
+  }
+}
+
+TEST(ADisk, TakesTheReadThatIsNearest) {
+  Disk device({}, disk(0));
+  const Request waiting[] = {{Op::read, 3000 * kMiB, 4096}, {Op::read, 0, 4096}, {Op::write, 0, 4096}};
+  EXPECT_EQ(device.choose(waiting), 1U);
+}
+
+TEST(AShingledDisk, WritesBandsInARowWithoutCopying) {
+  ShingledDisk device({}, {.spindle = spindle(), .band = 32 * kMiB});
+  std::uint64_t now = 0;
+  for (std::uint64_t at = 0; at < 256 * kMiB; at += kMiB) now += device.serve({Op::write, at, kMiB}, now);
+  EXPECT_EQ(device.work().programmed, 256 * kMiB);
+  EXPECT_EQ(device.work().copied, 0U);
+  EXPECT_EQ(device.cached_bytes(), 0U);
+}
+
+TEST(AShingledDisk, KeepsOtherWritesUntilItCleansTheirBand) {
+  ShingledDisk device({}, {.spindle = spindle(), .band = 32 * kMiB, .cache_share = 0.01});
+  std::uint64_t now = device.serve({Op::write, 33 * kMiB, 4096}, 0);
+  EXPECT_EQ(device.cached_bytes(), 4096U);
+  EXPECT_EQ(device.work().copied, 0U);
+  device.serve({Op::read, 33 * kMiB, 4096}, now + 60'000'000'000);  // it was idle
+  EXPECT_EQ(device.cached_bytes(), 0U);
+  EXPECT_EQ(device.work().copied, 32 * kMiB);
+}
+
+TEST(AShingledDisk, AFullCacheMakesWritersWait) {
+  ShingledDisk device({}, {.spindle = spindle(), .band = 32 * kMiB, .cache_share = 0.01});
+  SeededRandom random(5);
+  std::uint64_t now = 0;
+  for (int i = 0; i < 20000; ++i) now += device.serve({Op::write, random.next() % (kSize >> 12) << 12, 4096}, now);
+  EXPECT_GT(device.work().copied, 0U);
+  EXPECT_GT(device.work()[Op::write].longest_ns, 500'000'000U);
+  EXPECT_LE(device.cached_bytes(), kSize / 100);
+}
+
+}  // namespace
+}  // namespace varve::bench

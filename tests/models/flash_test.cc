@@ -1,0 +1,161 @@
+// Flash mappings where the answer can be computed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "base/clock.h"
+#include "models/block_ftl.h"
+#include "models/catalogue.h"
+#include "models/fast_ftl.h"
+#include "models/page_ftl.h"
+
+namespace varve::bench {
+namespace {
+
+constexpr std::uint64_t kPages = 32768;  // 128 MiB
+
+FlashWork write_all_in_a_row(Ftl& ftl) {
+  FlashWork sum;
+  for (std::uint64_t page = 0; page < kPages; page += 32) sum += ftl.write(page, 32);
+  return sum;
+}
+
+double amplification(Ftl& ftl, std::uint64_t writes, std::uint64_t span = kPages) {
+  SeededRandom random(1);
+  FlashWork sum;
+  for (std::uint64_t i = 0; i < writes; ++i) sum += ftl.write(random.next() % span, 1);
+  return static_cast<double>(sum.programmed) / static_cast<double>(writes);
+}
+
+TEST(Mappings, WritesInARowCostWhatTheyWrite) {
+  const auto mappings = [] {
+    std::vector<std::unique_ptr<Ftl>> all;
+    all.push_back(std::make_unique<BlockFtl>(kPages, BlockMapping{}));
+    all.push_back(std::make_unique<PageFtl>(kPages, PageMapping{}));
+    all.push_back(std::make_unique<FastFtl>(kPages, HybridMapping{}));
+    return all;
+  }();
+  for (const auto& ftl : mappings) {
+    for (int turn = 0; turn < 3; ++turn) {
+      const FlashWork sum = write_all_in_a_row(*ftl);
+      EXPECT_EQ(sum.programmed, kPages);
+      EXPECT_EQ(sum.copied, 0U);
+    }
+  }
+}
+
+TEST(BlockMapped, AWriteElsewhereCostsAUnit) {
+  BlockFtl ftl(kPages, {.unit_pages = 1024, .open_units = 2, .program_pages = 1});
+  EXPECT_EQ(ftl.write(10, 1).programmed, 1U);
+  EXPECT_EQ(ftl.write(2048, 1).programmed, 1U);
+  const FlashWork third = ftl.write(4096, 1);  // the first is closed: all of it but the page
+  EXPECT_EQ(third.copied, 1023U);
+  EXPECT_EQ(third.programmed, 1024U);
+  EXPECT_EQ(third.erases, 1U);
+}
+
+TEST(BlockMapped, BackwardsBeginsAnew) {
+  BlockFtl ftl(kPages, {.unit_pages = 1024, .open_units = 2, .program_pages = 1});
+  ftl.write(0, 100);
+  const FlashWork back = ftl.write(50, 1);
+  EXPECT_EQ(back.copied, 924U);
+  EXPECT_EQ(ftl.write(60, 1).copied, 9U) << "over a gap: what is in it";
+}
+
+TEST(BlockMapped, ASmallWriteProgramsAWholePage) {
+  BlockFtl ftl(kPages, {.unit_pages = 1024, .open_units = 2, .program_pages = 4});
+  EXPECT_EQ(ftl.write(0, 1).programmed, 4U);
+  EXPECT_EQ(ftl.write(1, 1).programmed, 4U);
+  EXPECT_EQ(ftl.write(2, 6).programmed, 8U);
+}
+
+TEST(BlockMapped, WhatWasDiscardedIsNotCopied) {
+  BlockFtl ftl(kPages, {.unit_pages = 1024, .open_units = 1, .program_pages = 1});
+  ftl.discard(0, 1024);
+  ftl.write(0, 1);
+  EXPECT_EQ(ftl.write(2048, 1).copied, 0U);
+}
+
+// With the victims in the order of their age the valid share u' of a victim solves u = (u' − 1)/ln u' (Menon, 1995); the fewest
+// valid pages are better than that, and never worse than what the spare blocks allow.
+TEST(PageMapped, UniformWritesCostWhatTheoryAllows) {
+  constexpr double kSpare = 0.25;
+  PageFtl ftl(kPages, {.block_pages = 64, .spare = kSpare});
+  amplification(ftl, 4 * kPages);
+  const double measured = amplification(ftl, 8 * kPages);
+  double low = 0.01, high = 0.99;
+  for (int i = 0; i < 60; ++i) {
+    const double u = (low + high) / 2;
+    ((u - 1) / std::log(u) < 1 / (1 + kSpare) ? low : high) = u;
+  }
+  const double by_age = 1 / (1 - low);
+  EXPECT_LT(measured, 1.02 * by_age);
+  EXPECT_GT(measured, 0.75 * by_age);
+}
+
+TEST(PageMapped, DiscardedPagesMakeCollectingCheaper) {
+  PageFtl all(kPages, {.block_pages = 64}), half(kPages, {.block_pages = 64});
+  half.discard(kPages / 2, kPages / 2);
+  amplification(half, 4 * kPages, kPages / 2);
+  EXPECT_LT(amplification(half, 4 * kPages, kPages / 2), 1.3);
+  amplification(all, 4 * kPages);
+  EXPECT_GT(amplification(all, 4 * kPages), 3);
+}
+
+TEST(PageMapped, BothPoliciesKeepEveryPage) {
+  for (const VictimPolicy policy : {VictimPolicy::greedy, VictimPolicy::cost_benefit}) {
+    PageFtl ftl(4096, {.block_pages = 64, .spare = 0.1, .policy = policy});
+    SeededRandom random(2);
+    FlashWork sum;
+    for (int i = 0; i < 40960; ++i) sum += ftl.write(random.next() % 4096, 1);
+    EXPECT_EQ(sum.programmed - sum.copied, 40960U);
+    EXPECT_GT(sum.erases, 40960U / 64);
+  }
+}
+
+TEST(Hybrid, ScatteredWritesCostFarMoreThanPageMapped) {
+  FastFtl hybrid(kPages, {.block_pages = 128, .spare = 0.1});
+  PageFtl pages(kPages, {.block_pages = 128, .spare = 0.1});
+  amplification(hybrid, kPages);
+  amplification(pages, 4 * kPages);
+  EXPECT_GT(amplification(hybrid, kPages / 4), 1.5 * amplification(pages, kPages / 4));
+}
+
+TEST(Hybrid, APartlyWrittenBlockIsCompleted) {
+  FastFtl ftl(kPages, {.block_pages = 128, .spare = 0.1});
+  EXPECT_EQ(ftl.write(0, 100).programmed, 100U);
+  const FlashWork next = ftl.write(128, 1);  // another block from its beginning: the rest of the first is copied
+  EXPECT_EQ(next.copied, 28U);
+  EXPECT_EQ(next.erases, 1U);
+}
+
+TEST(Catalogue, EveryDeviceServesEveryRequest) {
+  for (const CatalogueEntry& entry : catalogue()) {
+    const auto model = entry.make(256u << 20);
+    std::uint64_t now = 0;
+    for (const Op op : {Op::write, Op::flush, Op::read, Op::discard})
+      for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{123} << 20, (std::uint64_t{256} << 20) - 4096})
+        now += model->serve({op, offset, 4096}, now);
+    EXPECT_EQ(model->work()[Op::write].bytes, 3U * 4096) << entry.name;
+    EXPECT_GT(model->work().busy_ns(), 0U) << entry.name;
+    EXPECT_GE(model->work().programmed, 3U * 4096) << entry.name;
+  }
+  EXPECT_EQ(make_model("none", 1u << 25), nullptr);
+}
+
+// What the classes promise.
+TEST(Catalogue, ApplicationCardsKeepTheirClass) {
+  const auto writes_a_second = [](std::string_view name) {
+    const auto model = make_model(name, 1u << 30);
+    SeededRandom random(3);
+    std::uint64_t ns = 0;
+    for (int i = 0; i < 500; ++i) ns += model->serve({Op::write, random.next() % (1u << 18) << 12, 4096}, ns);
+    return 500 / (static_cast<double>(ns) * 1e-9);
+  };
+  EXPECT_NEAR(writes_a_second("sd-a1"), 500, 150);
+  EXPECT_NEAR(writes_a_second("sd-a2"), 2000, 900);
+}
+
+}  // namespace
+}  // namespace varve::bench
