@@ -16,12 +16,10 @@ Host::~Host() {
   thread_.join();
 }
 
-void Host::carry_out(const Request& request) {
-  Waiting mine{request};
-  std::unique_lock lock(mutex_);
-  waiting_.push_back(&mine);
+void Host::submit(const Request& request, std::function<void()> done) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back({request, std::move(done)});
   arrived_.notify_one();
-  done_.wait(lock, [&mine] { return mine.done; });
 }
 
 std::uint64_t Host::now_ns() const {
@@ -36,15 +34,16 @@ void Host::run() {
     arrived_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
     std::vector<Request> requests;
-    for (const Waiting* one : waiting_) requests.push_back(one->request);
+    for (const Waiting& one : waiting_) requests.push_back(one.request);
     const auto chosen = waiting_.begin() + static_cast<std::ptrdiff_t>(model_->choose(requests));
-    Waiting* const served = *chosen;
+    const Waiting served = std::move(*chosen);
     waiting_.erase(chosen);
     const std::uint64_t now = now_ns();
-    free_at_ns_ = now + model_->serve(served->request, now);
+    free_at_ns_ = now + model_->serve(served.request, now);
     rest(lock);
-    served->done = true;
-    done_.notify_all();
+    lock.unlock();
+    served.done();
+    lock.lock();
   }
 }
 

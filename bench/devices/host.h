@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,8 +23,9 @@ class Host {
   Host& operator=(const Host&) = delete;
 
   const Facts& facts() const { return model_->facts(); }
-  // Any thread; returns when the device has carried it out.
-  void carry_out(const Request& request);
+  // Any thread. `done` is called on a thread of the host's when the device has carried it out; requests reach the device in the order
+  // of these calls.
+  void submit(const Request& request, std::function<void()> done);
   // What the device has done since the last reset(), as JSON.
   std::string counters();
   void reset();
@@ -32,7 +34,7 @@ class Host {
   using Time = std::chrono::steady_clock;
   struct Waiting {
     Request request;
-    bool done = false;
+    std::function<void()> done;
   };
 
   void run();
@@ -43,8 +45,8 @@ class Host {
   const double speed_;
   const Time::time_point begin_ = Time::now();
   std::mutex mutex_;
-  std::condition_variable arrived_, done_;
-  std::vector<Waiting*> waiting_;
+  std::condition_variable arrived_;
+  std::vector<Waiting> waiting_;
   std::uint64_t free_at_ns_ = 0, since_ns_ = 0;  // device time
   bool ending_ = false;
   std::thread thread_;

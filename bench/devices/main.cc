@@ -2,7 +2,7 @@
 // it carries any filesystem. `counters` says what the device has done; writing to it begins anew.
 #define FUSE_USE_VERSION 314
 #include <fcntl.h>
-#include <fuse.h>
+#include <fuse_lowlevel.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "host.h"
 #include "models/catalogue.h"
@@ -25,109 +27,157 @@ using varve::bench::Request;
 
 constexpr std::uint64_t kMiB = 1u << 20, kGrain = 32 * kMiB;
 
+enum Inode : fuse_ino_t { kRoot = FUSE_ROOT_ID, kDevice, kCounters };
+constexpr const char* kNames[] = {"device", "counters"};
+
 struct Device {
   std::unique_ptr<Host> host;
   int content = -1;  // a file without a name
 };
 Device device;
 
-bool is_device(const char* path) { return std::strcmp(path, "/device") == 0; }
-bool is_counters(const char* path) { return std::strcmp(path, "/counters") == 0; }
+struct stat attributes_of(fuse_ino_t inode) {
+  struct stat out{};
+  out.st_ino = inode;
+  out.st_mode = inode == kRoot ? S_IFDIR | 0755 : S_IFREG | 0644;
+  out.st_nlink = inode == kRoot ? 2 : 1;
+  out.st_size = inode == kDevice ? static_cast<off_t>(device.host->facts().size) : 0;
+  return out;
+}
 
-int get_attributes(const char* path, struct stat* out, fuse_file_info*) {
-  *out = {};
-  if (std::strcmp(path, "/") == 0) {
-    out->st_mode = S_IFDIR | 0755;
-    out->st_nlink = 2;
-    return 0;
+void look_up(fuse_req_t request, fuse_ino_t, const char* name) {
+  fuse_entry_param entry{};
+  for (fuse_ino_t i = 0; i < std::size(kNames); ++i)
+    if (std::strcmp(name, kNames[i]) == 0) entry.ino = kDevice + i;
+  if (!entry.ino) {
+    fuse_reply_err(request, ENOENT);
+    return;
   }
-  if (!is_device(path) && !is_counters(path)) return -ENOENT;
-  out->st_mode = S_IFREG | 0644;
-  out->st_nlink = 1;
-  out->st_size = is_device(path) ? static_cast<off_t>(device.host->facts().size) : 0;
-  return 0;
+  entry.attr = attributes_of(entry.ino);
+  fuse_reply_entry(request, &entry);
 }
 
-int list(const char*, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*, fuse_readdir_flags) {
-  for (const char* name : {".", "..", "device", "counters"}) fill(buffer, name, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
-  return 0;
+void get_attributes(fuse_req_t request, fuse_ino_t inode, fuse_file_info*) {
+  const struct stat attributes = attributes_of(inode);
+  fuse_reply_attr(request, &attributes, 1);
 }
 
-// Whoever reads the counters in parts reads those of the moment at which they were opened.
-int open_file(const char* path, fuse_file_info* info) {
+void set_attributes(fuse_req_t request, fuse_ino_t inode, struct stat*, int, fuse_file_info* info) {
+  if (inode == kCounters) return get_attributes(request, inode, info);
+  fuse_reply_err(request, EPERM);
+}
+
+void list(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_file_info*) {
+  char buffer[512];
+  std::size_t used = 0;
+  for (auto i = static_cast<std::size_t>(offset); i < std::size(kNames); ++i) {
+    const struct stat attributes = attributes_of(kDevice + i);
+    const std::size_t left = std::min(bytes, sizeof buffer) - used;
+    used += fuse_add_direntry(request, buffer + used, left, kNames[i], &attributes, static_cast<off_t>(i) + 1);
+  }
+  fuse_reply_buf(request, buffer, used);
+}
+
+// A reader of the counters in parts gets those of the moment at which it opened them.
+void open_file(fuse_req_t request, fuse_ino_t inode, fuse_file_info* info) {
   info->direct_io = 1;
-  if (is_counters(path)) info->fh = reinterpret_cast<std::uint64_t>(new std::string(device.host->counters()));
-  return 0;
+  if (inode == kCounters) info->fh = reinterpret_cast<std::uint64_t>(new std::string(device.host->counters()));
+  fuse_reply_open(request, info);
 }
 
-int release_file(const char* path, fuse_file_info* info) {
-  if (is_counters(path)) delete reinterpret_cast<std::string*>(info->fh);
-  return 0;
+void close_file(fuse_req_t request, fuse_ino_t inode, fuse_file_info* info) {
+  if (inode == kCounters) delete reinterpret_cast<std::string*>(info->fh);
+  fuse_reply_err(request, 0);
 }
 
-int read_counters(const std::string& text, char* buffer, std::size_t bytes, off_t offset) {
+void read_counters(fuse_req_t request, const std::string& text, std::size_t bytes, off_t offset) {
   const auto from = std::min(static_cast<std::size_t>(offset), text.size());
-  return static_cast<int>(text.copy(buffer, bytes, from));
+  fuse_reply_buf(request, text.data() + from, std::min(bytes, text.size() - from));
 }
 
-int read_file(const char* path, char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
-  if (is_counters(path)) return read_counters(*reinterpret_cast<std::string*>(info->fh), buffer, bytes, offset);
-  const std::uint64_t size = device.host->facts().size;
-  bytes = std::min<std::uint64_t>(bytes, size - std::min<std::uint64_t>(size, static_cast<std::uint64_t>(offset)));
-  device.host->carry_out({Op::read, static_cast<std::uint64_t>(offset), bytes});
-  const ssize_t got = ::pread(device.content, buffer, bytes, offset);
-  return got < 0 ? -errno : static_cast<int>(got);
+void read_file(fuse_req_t request, fuse_ino_t inode, std::size_t bytes, off_t offset, fuse_file_info* info) {
+  if (inode == kCounters) return read_counters(request, *reinterpret_cast<std::string*>(info->fh), bytes, offset);
+  const std::uint64_t from = static_cast<std::uint64_t>(offset), size = device.host->facts().size;
+  bytes = std::min<std::uint64_t>(bytes, size - std::min(size, from));
+  device.host->submit({Op::read, from, bytes}, [request, bytes, offset] {
+    std::vector<char> buffer(bytes);
+    const ssize_t got = ::pread(device.content, buffer.data(), bytes, offset);
+    if (got < 0) fuse_reply_err(request, errno);
+    else fuse_reply_buf(request, buffer.data(), static_cast<std::size_t>(got));
+  });
 }
 
-int write_file(const char* path, const char* buffer, std::size_t bytes, off_t offset, fuse_file_info*) {
-  if (is_counters(path)) {
+void write_file(fuse_req_t request, fuse_ino_t inode, const char* data, std::size_t bytes, off_t offset, fuse_file_info*) {
+  if (inode == kCounters) {
     device.host->reset();
-    return static_cast<int>(bytes);
+    fuse_reply_write(request, bytes);
+    return;
   }
-  if (static_cast<std::uint64_t>(offset) + bytes > device.host->facts().size) return -ENOSPC;
-  const ssize_t put = ::pwrite(device.content, buffer, bytes, offset);
-  if (put < 0) return -errno;
-  device.host->carry_out({Op::write, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(put)});
-  return static_cast<int>(put);
+  const std::uint64_t from = static_cast<std::uint64_t>(offset);
+  if (from + bytes > device.host->facts().size) {
+    fuse_reply_err(request, ENOSPC);
+    return;
+  }
+  const ssize_t put = ::pwrite(device.content, data, bytes, offset);
+  if (put < 0) {
+    fuse_reply_err(request, errno);
+    return;
+  }
+  device.host->submit({Op::write, from, static_cast<std::uint64_t>(put)},
+                      [request, put] { fuse_reply_write(request, static_cast<std::size_t>(put)); });
 }
 
-int flush_device(const char* path, int, fuse_file_info*) {
-  if (is_device(path)) device.host->carry_out({Op::flush, 0, 0});
-  return 0;
+void answer_when_done(fuse_req_t request, const Request& what) {
+  device.host->submit(what, [request] { fuse_reply_err(request, 0); });
 }
 
-int discard(const char* path, int mode, off_t offset, off_t length, fuse_file_info*) {
-  if (!is_device(path) || !device.host->facts().discards) return -EOPNOTSUPP;
-  if (!(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) return -EOPNOTSUPP;
-  if (::fallocate(device.content, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) != 0) return -errno;
-  device.host->carry_out({Op::discard, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length)});
-  return 0;
+void flush_device(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
+  if (inode == kDevice) return answer_when_done(request, {Op::flush});
+  fuse_reply_err(request, 0);
 }
 
-int truncate_file(const char* path, off_t, fuse_file_info*) { return is_counters(path) ? 0 : -EPERM; }
-
-void* begin(fuse_conn_info* connection, fuse_config* config) {
-  config->kernel_cache = 0;
-  config->direct_io = 1;
-  connection->max_write = 1u << 20;
-  return nullptr;
+void discard(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t length, fuse_file_info*) {
+  const bool is_discard = (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0;
+  if (inode != kDevice || !device.host->facts().discards || !is_discard) {
+    fuse_reply_err(request, EOPNOTSUPP);
+    return;
+  }
+  if (::fallocate(device.content, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) != 0) {
+    fuse_reply_err(request, errno);
+    return;
+  }
+  answer_when_done(request, {Op::discard, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length)});
 }
 
-int serve(const std::string& directory, const std::string& program) {
-  fuse_operations operations{};
+void begin(void*, fuse_conn_info* connection) { connection->max_write = 1u << 20; }
+
+// One thread takes the requests, so that they reach the device in the order in which the kernel made them.
+int serve(const std::string& directory, const char* program) {
+  fuse_lowlevel_ops operations{};
   operations.init = begin;
+  operations.lookup = look_up;
   operations.getattr = get_attributes;
+  operations.setattr = set_attributes;
   operations.readdir = list;
   operations.open = open_file;
-  operations.release = release_file;
+  operations.release = close_file;
   operations.read = read_file;
   operations.write = write_file;
   operations.fsync = flush_device;
   operations.fallocate = discard;
-  operations.truncate = truncate_file;
-  std::string words[] = {program, "-f", directory, "-o", "fsname=varve-device,subtype=model,max_threads=64"};
-  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), words[4].data()};
-  return ::fuse_main(5, arguments, &operations, nullptr);
+  const char* words[] = {program, "-o", "fsname=varve-device,subtype=model"};
+  fuse_args arguments = FUSE_ARGS_INIT(3, const_cast<char**>(words));
+  fuse_session* const session = fuse_session_new(&arguments, &operations, sizeof operations, nullptr);
+  if (!session) return 1;
+  int result = 1;
+  if (fuse_set_signal_handlers(session) == 0 && fuse_session_mount(session, directory.c_str()) == 0) {
+    result = fuse_session_loop(session);
+    fuse_session_unmount(session);
+  }
+  device.host.reset();  // what is under way answers first
+  fuse_remove_signal_handlers(session);
+  fuse_session_destroy(session);
+  return result;
 }
 
 std::string names() {

@@ -86,7 +86,8 @@ SpindleParameters laptop_spindle(std::uint64_t size) {
 }
 
 std::unique_ptr<DeviceModel> laptop_disk(std::uint64_t size) {
-  const DiskParameters parameters{.spindle = laptop_spindle(size), .interface_rate = 150 * kMB, .request = 100 * kUs, .cache_bytes = 8 * kMiB};
+  const DiskParameters parameters{.spindle = laptop_spindle(size), .interface_rate = 150 * kMB, .request = 100 * kUs,
+                                  .cache_bytes = 8 * kMiB};
   return std::make_unique<Disk>(Facts{"hdd-laptop", "2.5\" disk, 5400 rpm", size, 0, true, false, 0.55}, parameters);
 }
 

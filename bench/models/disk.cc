@@ -26,10 +26,13 @@ double Disk::seconds_for(const Request& request) {
   return seconds;
 }
 
-void Disk::idle(double seconds) {
+double Disk::idle(double seconds) {
   const double end = now_ + seconds;
   while (!dirty_.empty() && now_ < end) done().background_ns += static_cast<std::uint64_t>(drain_one() * 1e9);
+  const double overrun = std::max(now_ - end, 0.0);
+  done().background_ns -= static_cast<std::uint64_t>(overrun * 1e9);
   now_ = std::max(now_, end);
+  return overrun;
 }
 
 double Disk::move_to(std::uint64_t offset, std::uint64_t length, bool write) {

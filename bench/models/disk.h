@@ -17,14 +17,15 @@ struct DiskParameters {
 
 class Disk : public DeviceModel {
  public:
-  Disk(Facts facts, const DiskParameters& parameters) : DeviceModel(std::move(facts)), parameters_(parameters), spindle_(parameters.spindle) {}
+  Disk(Facts facts, const DiskParameters& parameters)
+      : DeviceModel(std::move(facts)), parameters_(parameters), spindle_(parameters.spindle) {}
 
   // The read that the arm reaches first; writes and flushes in their order, before any read that came after them.
   std::size_t choose(std::span<const Request> waiting) const override;
 
  protected:
   double seconds_for(const Request& request) override;
-  void idle(double seconds) override;
+  double idle(double seconds) override;
 
  private:
   double read(const Request& request);

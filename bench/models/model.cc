@@ -25,8 +25,8 @@ Request in_pages(const Request& request) {
 }  // namespace
 
 std::uint64_t DeviceModel::serve(const Request& request, std::uint64_t now_ns) {
-  if (now_ns > free_at_ns_) idle(static_cast<double>(now_ns - free_at_ns_) * 1e-9);
-  const auto ns = static_cast<std::uint64_t>(std::llround(seconds_for(in_pages(request)) * 1e9));
+  const double overrun = now_ns > free_at_ns_ ? idle(static_cast<double>(now_ns - free_at_ns_) * 1e-9) : 0;
+  const auto ns = static_cast<std::uint64_t>(std::llround((overrun + seconds_for(in_pages(request))) * 1e9));
   free_at_ns_ = std::max(now_ns, free_at_ns_) + ns;
   Work::Kind& kind = work_[request.op];
   ++kind.requests;

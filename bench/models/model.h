@@ -33,7 +33,7 @@ struct Work {
   std::uint64_t copied = 0;      // bytes of these that the device itself has moved
   std::uint64_t erases = 0;      // of whole erase units
   std::uint64_t seeks = 0;
-  std::uint64_t background_ns = 0;  // busy while no request was waiting
+  std::uint64_t background_ns = 0;  // busy with what it began while no request was waiting
   double joules = 0;             // above idling
 
   Kind& operator[](Op op) { return kinds[static_cast<std::size_t>(op)]; }
@@ -73,8 +73,11 @@ class DeviceModel {
 
  protected:
   virtual double seconds_for(const Request& request) = 0;  // whole pages of 4 KiB
-  // Nothing was asked for in this time.
-  virtual void idle(double seconds) { (void)seconds; }
+  // Nothing was asked for in this time. Returns how much longer what the device has begun meanwhile takes, in seconds.
+  virtual double idle(double seconds) {
+    (void)seconds;
+    return 0;
+  }
   Work& done() { return work_; }
 
  private:

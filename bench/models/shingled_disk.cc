@@ -38,11 +38,14 @@ double ShingledDisk::seconds_for(const Request& request) {
   return seconds;
 }
 
-void ShingledDisk::idle(double seconds) {
+double ShingledDisk::idle(double seconds) {
   const double end = now_ + seconds;
   now_ += std::min(seconds, parameters_.idle_before_cleaning);
   while (!waiting_bands_.empty() && now_ < end) done().background_ns += static_cast<std::uint64_t>(clean_one() * 1e9);
+  const double overrun = std::max(now_ - end, 0.0);
+  done().background_ns -= static_cast<std::uint64_t>(overrun * 1e9);
   now_ = std::max(now_, end);
+  return overrun;
 }
 
 double ShingledDisk::move_to(std::uint64_t offset, std::uint64_t length, bool write) {

@@ -32,7 +32,7 @@ class ShingledDisk : public DeviceModel {
 
  protected:
   double seconds_for(const Request& request) override;
-  void idle(double seconds) override;
+  double idle(double seconds) override;
 
  private:
   static constexpr std::uint64_t kPage = 4096;

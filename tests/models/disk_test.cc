@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint64_t kMiB = 1u << 20, kSize = 4096 * kMiB;
 
 SpindleParameters spindle() {
-  return {.size = kSize, .rpm = 6000, .outer_rate = 100e6, .inner_rate = 50e6, .next_track = 1e-3, .average_seek = 12e-3, .full_stroke = 20e-3};
+  return {.size = kSize, .rpm = 6000, .outer_rate = 100e6, .inner_rate = 50e6, .next_track = 1e-3, .average_seek = 12e-3,
+          .full_stroke = 20e-3};
 }
 
 DiskParameters disk(std::uint64_t cache) { return {.spindle = spindle(), .interface_rate = 200e6, .cache_bytes = cache}; }
@@ -55,6 +56,12 @@ TEST(ADisk, WritesWhatItHasWhileNothingIsAskedFor) {
   const std::uint64_t took = cached.serve({Op::write, 64 * kMiB, 4096}, 0);
   EXPECT_EQ(cached.serve({Op::flush}, took + 1'000'000'000), 0U);
   EXPECT_GT(cached.work().background_ns, 0U);
+}
+
+TEST(ADisk, FinishesWhatItHasBegunBeforeItServesAgain) {
+  Disk cached({}, disk(8 * kMiB));
+  const std::uint64_t took = cached.serve({Op::write, 4000 * kMiB, 4096}, 0);
+  EXPECT_GT(cached.serve({Op::flush}, took + 1'000'000), 5'000'000U) << "it has just begun to seek";
 }
 
 TEST(ADisk, WritesThroughWithoutACacheOrWhenAsked) {
