@@ -142,8 +142,6 @@ Status Checkpoint::close_maps() {
     const std::uint64_t record[] = {node.record};
     TRY((node.tree == TreeId::free_map ? free_ : reverse_)->touch(record, node.level));
   }
-  image_address_ = TRY(writer_->allocate());
-  TRY(touch(image_address_));
   if (super_.image.address) TRY(ledger_->touch(super_.image.address));
 
   std::size_t released_seen = 0;
@@ -156,6 +154,10 @@ Status Checkpoint::close_maps() {
     for (BlockAddr address : given) TRY(touch(address));
     for (; released_seen < writer_->released().size(); ++released_seen) TRY(ledger_->touch(writer_->released()[released_seen]));
     grew = !given.empty();
+    if (grew || image_address_) continue;
+    image_address_ = TRY(writer_->allocate());  // last, as it is written last
+    TRY(touch(image_address_));
+    grew = true;
   }
   return {};
 }

@@ -28,6 +28,7 @@ Result<BlockAddr> NodeWriter::allocate() {
   INVARIANT(segments_.geometry().contains(head_.start, head_.blocks));
   const BlockAddr address = head_.start;
   segments_.touch(address);
+  allocated_.push_back(address);
   head_.start = head_.start + 1;
   if (--head_.blocks == 0) segments_.close(segments_.geometry().segment_of(address), clock_);
   return address;
@@ -35,22 +36,46 @@ Result<BlockAddr> NodeWriter::allocate() {
 
 Status NodeWriter::write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc, format::TreeId tree,
                          std::uint8_t level) {
-  if (piece_ && (piece_->blocks == kPieceBlocks || piece_->start + piece_->blocks != address)) TRY(submit_piece());
-  if (!piece_) {
-    piece_ = std::make_unique<Piece>();
-    piece_->start = address;
-  }
   INVARIANT(block.size() == kBlockSize);
-  MEMORY_INVARIANT(piece_->blocks < kPieceBlocks);
-  std::memcpy(piece_->memory.data() + piece_->blocks * kBlockSize, block.data(), kBlockSize);
-  ++piece_->blocks;
   written_.push_back({address, tree, level});
+  if (!allocated_.empty() && allocated_.front() == address) {
+    allocated_.pop_front();
+    TRY(put(address, block));
+    TRY(put_those_whose_turn_it_is());
+  } else {
+    AlignedBuffer kept(kBlockSize);
+    std::memcpy(kept.data(), block.data(), kBlockSize);
+    INVARIANT(out_of_turn_.emplace(address, std::move(kept)).second);
+  }
 
   if (tree == format::TreeId::super_image) return {};
   AlignedBuffer copy(kBlockSize);
   std::memcpy(copy.data(), block.data(), kBlockSize);
   NodePtr node = TRY(Node::decode(std::move(copy), {identity_, address, crc, tree, level}));
   cache_.insert(std::move(node), crc);
+  return {};
+}
+
+Status NodeWriter::put(BlockAddr address, std::span<const std::byte> block) {
+  if (piece_ && (piece_->blocks == kPieceBlocks || piece_->start + piece_->blocks != address)) TRY(submit_piece());
+  if (!piece_) {
+    piece_ = std::make_unique<Piece>();
+    piece_->start = address;
+  }
+  MEMORY_INVARIANT(piece_->blocks < kPieceBlocks);
+  std::memcpy(piece_->memory.data() + piece_->blocks * kBlockSize, block.data(), kBlockSize);
+  ++piece_->blocks;
+  return {};
+}
+
+Status NodeWriter::put_those_whose_turn_it_is() {
+  while (!allocated_.empty()) {
+    const auto next = out_of_turn_.find(allocated_.front());
+    if (next == out_of_turn_.end()) return {};
+    allocated_.pop_front();
+    TRY(put(next->first, next->second.span()));
+    out_of_turn_.erase(next);
+  }
   return {};
 }
 
@@ -81,6 +106,7 @@ Status NodeWriter::wait_below(std::size_t in_flight) {
 }
 
 Status NodeWriter::finish() {
+  INVARIANT(allocated_.empty() && out_of_turn_.empty());  // each address has got its node
   Status status = submit_piece();
   Status rest = wait_below(1);
   return status.ok() ? rest : status;

@@ -1,7 +1,10 @@
-// Takes a checkpoint's nodes to the metadata head: consecutive blocks, written in large pieces, a few in flight.
+// Takes a checkpoint's nodes to the metadata head: consecutive blocks, written in large pieces, a few in flight, in the order of their
+// addresses. A device that seeks, or that erases large units, pays for every step back.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -45,6 +48,8 @@ class NodeWriter : public NodeSink {
     BlockAddr start;
     std::size_t blocks = 0;
   };
+  Status put(BlockAddr address, std::span<const std::byte> block);
+  Status put_those_whose_turn_it_is();
   Status submit_piece();
   Status wait_below(std::size_t in_flight);
 
@@ -57,6 +62,8 @@ class NodeWriter : public NodeSink {
   const std::uint64_t clock_;
   const io::LentReactor reactor_;
   std::unique_ptr<Piece> piece_;
+  std::deque<BlockAddr> allocated_;                // and not put yet, ascending but where a segment ended
+  std::map<BlockAddr, AlignedBuffer> out_of_turn_;  // written before what was allocated before it: a few map nodes
   int error_ = 0;
   std::vector<BlockAddr> released_;
   std::vector<Written> written_;
