@@ -24,7 +24,7 @@ Decision copy_or_plug(const Situation& s, std::string because) {
                                         s.write_factor, s.handling);
   if (s.has_plugging && s.victims_live > bound) {
     decision.kind = Decision::Kind::plug;
-    decision.threads = s.for_room;
+    decision.threads = s.for_room && s.knows_in_row && s.knows_scattered;  // users do not pay for a guess
     decision.why = fmt::format("plugging holes{}, {}: victims are {:.0f} % live, above {:.0f} % ({})",
                                decision.threads ? " and writing small pieces into them" : "", because, 100 * s.victims_live,
                                100 * bound, costs);
