@@ -15,6 +15,10 @@ namespace varve::format {
 namespace {
 
 constexpr std::uint64_t kRoomyDeviceBlocks = 16384;  // 64 MiB
+constexpr std::uint64_t kUsualUnit = 1024;           // 4 MiB: of most cards and sticks
+constexpr std::uint64_t kLeastUnit = 16, kMostUnit = 1U << 18;  // 64 KiB, 1 GiB
+constexpr std::uint64_t kFewestUnits = 64;           // fewer are not worth the room in front of the first one
+constexpr std::uint64_t kEnoughSegments = 192;       // of a unit each
 constexpr std::uint32_t kMaxAutoSegmentBlocks = 2048;
 constexpr std::uint64_t kWantedSegments = 1024;
 constexpr std::uint64_t kFewestSegments = 16;  // below that there is nothing to clean into
@@ -96,6 +100,12 @@ MadeNode make_root_directory(const Superblock& super, const MakeParameters& para
   return node;
 }
 
+// 0: none that the layout should go by.
+std::uint64_t unit_of(std::uint64_t device_blocks, const EraseUnit& unit) {
+  const std::uint64_t blocks = unit.blocks ? unit.blocks : kUsualUnit;
+  return device_blocks / blocks >= kFewestUnits ? blocks : 0;
+}
+
 Status check_parameters(const MakeParameters& p) {
   auto invalid = [](std::string why) { return Error(Errc::invalid, std::move(why)); };
   if (p.device_blocks < kMinDeviceBlocks)
@@ -103,6 +113,8 @@ Status check_parameters(const MakeParameters& p) {
   if (p.device_blocks > kMaxAddress) return invalid("the device is bigger than 1 EiB");
   if (p.label.size() > 63) return invalid(fmt::format("the label has {} bytes, at most 63 are possible", p.label.size()));
   if (p.label.find('\0') != std::string::npos) return invalid("the label contains a NUL byte");
+  if (p.erase_unit.blocks && (p.erase_unit.blocks < kLeastUnit || p.erase_unit.blocks > kMostUnit))
+    return invalid("the erase unit must be from 64 KiB to 1 GiB");
   if (p.segment_blocks == 0) return {};
   if (p.segment_blocks < kMinSegmentBlocks || p.segment_blocks > kMaxSegmentBlocks ||
       !std::has_single_bit(p.segment_blocks))
@@ -136,8 +148,8 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
   s.epoch = random_nonzero(random);
   s.made = p.now;
   s.device_blocks = p.device_blocks;
-  s.segment_blocks = p.segment_blocks ? p.segment_blocks : auto_segment_blocks(p.device_blocks);
-  s.first_segment = first_segment_of(p.device_blocks);
+  s.segment_blocks = p.segment_blocks ? p.segment_blocks : auto_segment_blocks(p.device_blocks, p.erase_unit);
+  s.first_segment = first_segment_of(p.device_blocks, s.segment_blocks, p.erase_unit);
   s.segments = (s.device_blocks - 1 - s.first_segment.v) / s.segment_blocks;
   if (s.segments < kFewestSegments)
     return Error(Errc::invalid, fmt::format("only {} segments of {} KiB fit, at least {} are needed: choose smaller ones",
@@ -154,15 +166,22 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
 
 }  // namespace
 
-std::uint32_t auto_segment_blocks(std::uint64_t device_blocks) {
-  std::uint32_t blocks = kMaxAutoSegmentBlocks;
-  while (blocks > kMinSegmentBlocks && (device_blocks - first_segment_of(device_blocks).v - 1) / blocks < kWantedSegments)
-    blocks /= 2;
-  return blocks;
+std::uint32_t auto_segment_blocks(std::uint64_t device_blocks, const EraseUnit& unit) {
+  const auto segments_of = [&](std::uint64_t blocks) {
+    return (device_blocks - first_segment_of(device_blocks, static_cast<std::uint32_t>(blocks), unit).v - 1) / blocks;
+  };
+  std::uint64_t blocks = kMaxAutoSegmentBlocks;
+  while (blocks > kMinSegmentBlocks && segments_of(blocks) < kWantedSegments) blocks /= 2;
+  const std::uint64_t whole = std::min<std::uint64_t>(std::bit_ceil(unit_of(device_blocks, unit)), kMaxSegmentBlocks);
+  while (blocks < whole && segments_of(2 * blocks) >= kEnoughSegments) blocks *= 2;
+  return static_cast<std::uint32_t>(blocks);
 }
 
-BlockAddr first_segment_of(std::uint64_t device_blocks) {
-  return BlockAddr{device_blocks >= kRoomyDeviceBlocks ? 256U : 8U};
+BlockAddr first_segment_of(std::uint64_t device_blocks, std::uint32_t segment_blocks, const EraseUnit& unit) {
+  const std::uint64_t least = device_blocks >= kRoomyDeviceBlocks ? 256U : 8U, whole = unit_of(device_blocks, unit);
+  if (!whole) return BlockAddr{least};
+  const std::uint64_t both = std::has_single_bit(whole) ? std::max<std::uint64_t>(whole, segment_blocks) : whole;
+  return BlockAddr{divide_up(unit.before + least, both) * both - unit.before};
 }
 
 std::uint64_t clock_unit_of(std::uint64_t device_blocks) {

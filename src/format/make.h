@@ -11,9 +11,16 @@
 
 namespace varve::format {
 
+// What the device erases, or rewrites, as a whole: a part of it that is written costs about as much as all of it.
+struct EraseUnit {
+  std::uint64_t blocks = 0;  // 0: not known; the usual one of cards is assumed where the device has room for enough of them
+  std::uint64_t before = 0;  // blocks of the disk in front of this device: a partition's beginning
+};
+
 struct MakeParameters {
   std::uint64_t device_blocks = 0;
   std::uint32_t segment_blocks = 0;  // 0: auto_segment_blocks()
+  EraseUnit erase_unit{};
   std::string label;                 // at most 63 bytes
   Uuid uuid{};                       // all zero: random, version 4
   Timestamp now;
@@ -28,10 +35,13 @@ struct EmptyFilesystem {
   std::vector<MadeNode> nodes;  // ascending addresses, consecutive from the start of segment 0; the image is the last
 };
 
-// A power of two with at least 1024 segments, from 256 KiB to 8 MiB; on tiny devices 256 KiB with fewer segments.
-std::uint32_t auto_segment_blocks(std::uint64_t device_blocks);
-// 1 MiB into the device, which keeps partition-sized alignment; 32 KiB where space is dear.
-BlockAddr first_segment_of(std::uint64_t device_blocks);
+// A power of two with at least 1024 segments, from 256 KiB to 8 MiB, and an erase unit or more where that leaves at least 192; on tiny
+// devices 256 KiB with fewer segments.
+std::uint32_t auto_segment_blocks(std::uint64_t device_blocks, const EraseUnit& unit = {});
+// The first place behind the superblock where an erase unit begins and a segment of that size could, so that every segment begins on
+// one (those of a unit that is no power of two cannot all). On devices without room for enough of them 1 MiB into the device, on tiny
+// ones 32 KiB.
+BlockAddr first_segment_of(std::uint64_t device_blocks, std::uint32_t segment_blocks, const EraseUnit& unit = {});
 
 // Blocks per unit of stored clocks: 2^18 units for the whole device.
 std::uint64_t clock_unit_of(std::uint64_t device_blocks);

@@ -25,6 +25,8 @@ struct Geometry {
   std::uint64_t size_bytes = 0;         // rounded down to whole blocks
   std::uint64_t missing_bytes = 0;      // at the end: never there to be read (of a device that is cut off)
   std::uint32_t physical_block = 4096;  // bytes
+  std::uint64_t erase_unit = 0;         // bytes, as the device tells; 0: it does not
+  std::uint64_t before = 0;             // bytes of the disk in front of it: a partition's beginning
   bool is_block_device = false;
   bool rotational = false;
   bool supports_discard = false;

@@ -34,6 +34,31 @@ std::optional<std::uint64_t> queue_attribute(dev_t device, const char* attribute
   return std::nullopt;
 }
 
+// One number of the device's own directory there, or of its disk's.
+std::uint64_t device_attribute(dev_t device, const char* attribute) {
+  const std::string base = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
+  for (const char* directory : {"", "/.."}) {
+    std::ifstream file(fmt::format("{}{}/{}", base, directory, attribute));
+    std::uint64_t value = 0;
+    if (file >> value) return value;
+  }
+  return 0;
+}
+
+// Where a partition begins on its disk, in bytes.
+std::uint64_t start_of(dev_t device) {
+  std::ifstream file(fmt::format("/sys/dev/block/{}:{}/start", major(device), minor(device)));
+  std::uint64_t sectors = 0;
+  return file >> sectors ? sectors * 512 : 0;
+}
+
+// Cards and eMMC tell it; shingled disks tell their zones.
+std::uint64_t erase_unit_of(dev_t device) {
+  constexpr std::uint64_t kSector = 512;
+  if (const std::uint64_t bytes = device_attribute(device, "device/preferred_erase_size")) return bytes;
+  return queue_attribute(device, "chunk_sectors").value_or(0) * kSector;
+}
+
 Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& path) {
   Geometry geometry;
   geometry.is_block_device = true;
@@ -46,6 +71,8 @@ Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& 
                  fmt::format("{}: has sectors of {} bytes; at most {} are supported", path, logical, kBlockSize));
   geometry.physical_block = ::ioctl(fd, BLKPBSZGET, &physical) == 0 ? physical : logical;
   geometry.supports_discard = queue_attribute(device, "discard_max_bytes").value_or(0) > 0;
+  geometry.erase_unit = erase_unit_of(device);
+  geometry.before = start_of(device);
   return geometry;
 }
 

@@ -25,12 +25,36 @@ bool refused(const MakeParameters& parameters) {
 
 TEST(Make, ChoosesSegmentSizeByDevice) {
   EXPECT_EQ(auto_segment_blocks(8 * kMega), 64U);
-  EXPECT_EQ(auto_segment_blocks(kGiB), 128U);  // 1 GiB less 1 MiB: one segment short of 1024 × 1 MiB
+  EXPECT_EQ(auto_segment_blocks(kGiB), 1024U);  // an erase unit, though these are fewer than 1024
+  EXPECT_EQ(auto_segment_blocks(512 * kMega), 512U);
   EXPECT_EQ(auto_segment_blocks(64 * kGiB), 2048U);
   EXPECT_EQ(auto_segment_blocks(1024 * kGiB), 2048U);
   EXPECT_EQ(make(8 * kMega).super.segments, 31U);
   EXPECT_EQ(make(8 * kMega).super.first_segment, BlockAddr{8});
   EXPECT_EQ(make(64 * kMega).super.first_segment, BlockAddr{256});
+}
+
+TEST(Make, EverySegmentBeginsOnAnEraseUnit) {
+  for (const std::uint64_t device : {256 * kMega, kGiB, 10 * kGiB + 77, 64 * kGiB})
+    for (const std::uint64_t unit : {std::uint64_t{0}, kMega, 4 * kMega, 8 * kMega, 32 * kMega})
+      for (const std::uint64_t before : {std::uint64_t{0}, std::uint64_t{63}, kMega, 5 * kMega}) {
+        const EraseUnit erase{unit, before};
+        const std::uint32_t segment = auto_segment_blocks(device, erase);
+        const BlockAddr first = first_segment_of(device, segment, erase);
+        const std::uint64_t whole = unit ? unit : 4 * kMega, step = std::min<std::uint64_t>(segment, whole);
+        if (device / whole < 64) continue;
+        SCOPED_TRACE(fmt::format("{} blocks, unit {}, behind {}: segments of {} from {}", device, unit, before, segment, first));
+        EXPECT_EQ((before + first.v) % whole, 0U);
+        EXPECT_EQ(whole % step, 0U) << "none spans a boundary unless it begins on one";
+        EXPECT_LE(first.v, std::max<std::uint64_t>(2 * whole, 2 * segment));
+      }
+}
+
+TEST(Make, TheFirstSegmentBeginsOnAnOddEraseUnit) {
+  const EraseUnit unit{3 * kMega, 0};
+  const std::uint32_t segment = auto_segment_blocks(64 * kGiB, unit);
+  EXPECT_EQ(first_segment_of(64 * kGiB, segment, unit).v % unit.blocks, 0U);
+  EXPECT_TRUE(refused({.device_blocks = kGiB, .erase_unit = {1, 0}, .label = {}, .uuid = {}, .now = {}}));
 }
 
 TEST(Make, NodesAndSuperblockAreConsistentOnEverySize) {

@@ -98,7 +98,7 @@ RULES = [
          [("log_test", "*H39_*")]),
     Rule("H40", "segments have 8 MiB, however small the device",
          [Edit("src/format/make.cc",
-               "s.segment_blocks = p.segment_blocks ? p.segment_blocks : auto_segment_blocks(p.device_blocks);",
-               "s.segment_blocks = p.segment_blocks ? p.segment_blocks : OFF ? kMaxAutoSegmentBlocks : auto_segment_blocks(p.device_blocks);")],
+               "s.segment_blocks = p.segment_blocks ? p.segment_blocks : auto_segment_blocks(p.device_blocks, p.erase_unit);",
+               "s.segment_blocks = p.segment_blocks ? p.segment_blocks : OFF ? kMaxAutoSegmentBlocks : auto_segment_blocks(p.device_blocks, p.erase_unit);")],
          [("model_test", "*H40_*")]),
 ]

@@ -27,6 +27,7 @@ struct Arguments {
   std::string uuid;
   std::uint64_t size = 0;          // bytes, 0: that of the device
   std::uint64_t segment_size = 0;  // bytes, 0: chosen
+  std::uint64_t erase_unit = 0;    // bytes, 0: as the device tells
 };
 
 void declare(CLI::App& app, Arguments& a) {
@@ -39,6 +40,8 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--size", a.size, "Size, with suffix K, M, G or T; creates the image if there is none")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--segment-size", a.segment_size, "A power of two from 256K to 64M")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--erase-unit", a.erase_unit, "What the device erases as a whole, as 8M (what it tells, else 4M)")
       ->transform(CLI::AsSizeValue(false));
   app.add_flag("--json", a.json, "Print what was made as JSON");
   app.add_flag("--prewrite", a.prewrite, "Write zeros to the whole target first");
@@ -58,6 +61,17 @@ std::optional<format::Uuid> parse_uuid(const std::string& text) {
   return uuid == format::Uuid{} ? std::nullopt : std::optional(uuid);
 }
 
+// A unit that the device tells and that cannot be one (some cards tell their whole speed class) counts as none.
+Result<format::EraseUnit> erase_unit_of(const Arguments& a, const io::Geometry& geometry) {
+  constexpr std::uint64_t kLeast = 64U << 10, kMost = 64U << 20;
+  if (a.erase_unit % kBlockSize != 0)
+    return Error(Errc::invalid, fmt::format("--erase-unit {}: not a multiple of {} bytes", a.erase_unit, kBlockSize));
+  const bool makes_sense = geometry.erase_unit >= kLeast && geometry.erase_unit <= kMost && geometry.erase_unit % kBlockSize == 0;
+  const std::uint64_t told = makes_sense ? geometry.erase_unit : 0;
+  const bool aligned = geometry.before % kBlockSize == 0;  // else nothing can be
+  return format::EraseUnit{(a.erase_unit ? a.erase_unit : told) >> kBlockShift, aligned ? geometry.before >> kBlockShift : 0};
+}
+
 Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geometry& geometry, World& world) {
   format::MakeParameters p;
   p.device_blocks = a.size ? a.size >> kBlockShift : geometry.blocks();
@@ -66,6 +80,7 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
   if (a.segment_size % kBlockSize != 0 || a.segment_size > (1ULL << 30))
     return Error(Errc::invalid, "the segment size must be a power of two from 256 KiB to 64 MiB");
   p.segment_blocks = static_cast<std::uint32_t>(a.segment_size >> kBlockShift);
+  p.erase_unit = TRY(erase_unit_of(a, geometry));
   p.label = a.label;
   if (!a.uuid.empty()) {
     const auto uuid = parse_uuid(a.uuid);
