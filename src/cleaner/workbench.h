@@ -67,8 +67,8 @@ class Workbench {
   // Where a block of a segment goes: as the placement says.
   std::uint8_t group_of(const LiveBlock& block, const SegmentFacts& from) const;
   using GroupOf = std::function<std::uint8_t(const LiveBlock&, const SegmentFacts&)>;
-  // Moves the live file blocks of the victims one segment after the other, and notes those that it emptied, until there is
-  // no room, or nothing can be read or written any more, or the task is stopped. Those with bad blocks are pinned, once
+  // Moves the live file blocks of the victims, one segment after the other, and notes those that it emptied. Ends when there is no
+  // room, or nothing can be read or written any more, or the task is stopped. Those with bad blocks are pinned, once
   // their sound blocks have been moved, if there is room to spare for that. `group`: group_of() where it is empty.
   void empty(const Victims& victims, Round& round, const GroupOf& group = {});
 

@@ -38,8 +38,8 @@ struct EmptyFilesystem {
 // A power of two with at least 1024 segments, from 256 KiB to 8 MiB, and an erase unit or more where that leaves at least 192; on tiny
 // devices 256 KiB with fewer segments.
 std::uint32_t auto_segment_blocks(std::uint64_t device_blocks, const EraseUnit& unit = {});
-// The first place behind the superblock where an erase unit begins and a segment of that size could, so that every segment begins on
-// one (those of a unit that is no power of two cannot all). On devices without room for enough of them 1 MiB into the device, on tiny
+// The first place behind the superblock where an erase unit begins and a segment of that size could. So every segment begins on one,
+// unless the unit is no power of two. On devices without room for enough of them 1 MiB into the device, on tiny
 // ones 32 KiB.
 BlockAddr first_segment_of(std::uint64_t device_blocks, std::uint32_t segment_blocks, const EraseUnit& unit = {});
 

@@ -8,7 +8,7 @@
 //  4. Look again. The program that finds its own lease, and no challenge but its own, has it. It answers others, and looks again.
 //
 // Of two newcomers that both wait, the one whose challenge was overwritten begins anew, or the later one meets the lease of the
-// earlier. Of one that waits and one that does not (its lock covers all names that it can see), the one that waits meets the
+// earlier. One that does not wait (its lock covers all names that it can see) may meet one that does. Then the one that waits meets the
 // other's lease in step 3, or the other meets its challenge in step 4. That holds while a step takes less than the wait after it; a
 // step that took longer is followed by a wait that outlasts every promise.
 #pragma once

@@ -1,5 +1,5 @@
-// How much may be on its way to the device before writers wait: what it writes in 50 ms, so that a sync that comes behind
-// all of it still answers soon (a stream keeps a fast disk busy with that, and does not pile up seconds before a slow one).
+// How much may be on its way to the device before writers wait: what it writes in 50 ms. So a sync that comes behind all of it still
+// answers soon. A stream keeps a fast disk busy with that, and does not pile up seconds before a slow one.
 #pragma once
 
 #include <atomic>

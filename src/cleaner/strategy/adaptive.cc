@@ -1,6 +1,6 @@
-// Adaptive (ScherlFS, section on further work): before each round it looks at how full what could be cleaned is, what scattered
-// writes cost on this device, how much is clean already, whether there is time, and whether the machine runs on its battery;
-// then it chooses a strategy and how far that goes. What it decided, and why, is in the status.
+// Adaptive (ScherlFS, section on further work): before each round it looks at how full what could be cleaned is, and what scattered
+// writes cost on this device. It looks at how much is clean already, whether there is time, and whether the machine runs on its battery.
+// Then it chooses a strategy and how far that goes. What it decided, and why, is in the status.
 #include <algorithm>
 #include <array>
 #include <iterator>

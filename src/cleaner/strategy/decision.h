@@ -1,9 +1,9 @@
 // What the adaptive strategy decides by: pure, so that each decision can be tested and repeated.
 //
-// Per freed segment, in units of one sequential segment write, copying costs (1+m+c)·u/(1-u) and hole-plugging (k+m+c)·u, with u the
-// live share of the victims, k what scattered writes cost against sequential ones, m the nodes that come of each block
-// that is moved, and c what handling it costs beside writing it: plugging wins if u > (k-1)/(k+m+c) (after Matthews et
-// al. 1997, where there is no c and whole segments are read; worked out in docs/cleaning.md).
+// A freed segment costs (1+m+c)·u/(1-u) by copying and (k+m+c)·u by hole-plugging, in units of one sequential segment write. u is the
+// live share of the victims, and k what scattered writes cost against sequential ones. m are the nodes that come of each block that is
+// moved, and c is what handling it costs beside writing it. So plugging wins if u > (k-1)/(k+m+c). After Matthews et al. 1997, where
+// there is no c and whole segments are read; worked out in docs/cleaning.md.
 #pragma once
 
 #include <cstdint>

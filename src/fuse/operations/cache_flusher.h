@@ -11,8 +11,8 @@
 
 namespace varve::fuse {
 
-// The kernel has no request for this, but telling it to drop its cache of a range makes it write back what is dirty
-// there first, and that call returns when the WRITEs have been answered. So it needs a thread that serves nobody.
+// The kernel has no request for this. But told to drop its cache of a range it first writes back what is dirty there, and that call
+// returns when the WRITEs have been answered. So it needs a thread that serves nobody.
 class CacheFlusher {  // thread-safe
  public:
   // Starts the thread: when it is needed there may be none to be had, and a user can see to that.

@@ -6,8 +6,8 @@
 
 namespace varve::fuse {
 
-// Names get ever greater cookies, so a listing that went on to the greatest of all would never come to its end while its
-// reader makes or renames a file for each that it gets. It ends at the greatest one there was when it began; as there
+// Names get ever greater cookies. So a listing that went on to the greatest of all would never end while its reader makes or renames
+// a file for each that it gets. It ends at the greatest one there was when it began; as there
 // are no open directories here, that has to travel in its positions.
 struct ListingPosition {
   std::uint64_t cookie = 0;  // of the entry before

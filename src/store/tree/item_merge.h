@@ -26,8 +26,8 @@ class ItemEditor {
   // Smallest key at which an edit is still to be made; nullopt at the end. A range edit that has been applied up to
   // some bound continues at that bound.
   virtual std::optional<format::Key> next_key() = 0;
-  // Given all old items of one leaf (every old item with a key in [lower, bound)), puts into `out` everything that
-  // shall stand there from now on, keys in [lower, bound), and thereby consumes all edits below `bound`.
+  // Is given all old items of one leaf: those with a key in [lower, bound). Puts into `out` everything that shall stand there from
+  // now on, with keys in [lower, bound), and thereby consumes all edits below `bound`.
   // A leaf without edits is not shown, even if it is rewritten for its address or to fill up its neighbour.
   virtual Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) = 0;
   // Look-ahead for deep queues: what next_key() would say if everything below `from` were done; consumes nothing. Only

@@ -1,7 +1,7 @@
 // Packs the items and child references of a merge into the nodes of the new tree, all levels at once.
 //
 // Each level has a queue of what is to go into its next nodes; a finished node's reference goes to the queue of the
-// level above. A queue hands out full nodes only while it keeps about another one, so that what is left when it must be
+// level above. A queue hands out full nodes only while it keeps about another one. So what is left when it must be
 // emptied (settled), before an old node is kept as it is, can be cut evenly. What then is too little for a node takes
 // the old node to its left apart, whose reference still waits in the queue above. It stays too little beside bad nodes.
 #pragma once
