@@ -36,7 +36,7 @@ enum class Sound : std::uint8_t { moved, left };
 
 class Mover {
  public:
-  static constexpr std::size_t kUsualBuffer = 1024;  // blocks
+  static constexpr std::size_t kUsualBuffer = 1024;  // blocks; less where memory is bounded tightly
 
   // `buffer`: blocks in memory at one time. `known`: bad blocks that need not be reported again.
   explicit Mover(store::Store& store, std::size_t buffer = kUsualBuffer, BadBlocks* known = nullptr);

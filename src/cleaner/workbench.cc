@@ -10,10 +10,20 @@
 
 namespace varve::cleaner {
 
+namespace {
+
+// Blocks that are read at a time. With the dead ones between them they may be twice as many: together they take a sixteenth of the bound.
+std::size_t usual_buffer(const store::Store& store) {
+  constexpr std::size_t kLeast = 64;
+  return std::clamp(store.options().memory_bytes / 32 / kBlockSize, kLeast, Mover::kUsualBuffer);
+}
+
+}  // namespace
+
 Workbench::Workbench(store::Store& store, VictimRule& rule, Placement& placement, BadBlocks& bad, const Task& task,
                      std::function<void(std::string)> tell)
     : store_(store), rule_(rule), placement_(placement), bad_(bad), task_(task), tell_(std::move(tell)),
-      mover_(store, task.buffer ? task.buffer : Mover::kUsualBuffer, &bad) {
+      mover_(store, task.buffer ? task.buffer : usual_buffer(store), &bad) {
   survey();
   const std::uint64_t clean = store.segments().clean();
   spare_ = clean - std::min(clean, store.space().low_water());
