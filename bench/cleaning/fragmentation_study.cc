@@ -1,5 +1,6 @@
 #include "fragmentation_study.h"
 
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 
@@ -32,7 +33,8 @@ std::vector<FileOperation> operations_of(const FragmentationSetup& setup, const 
 // A filesystem with a sample on it, mounted anew.
 class Sample {
  public:
-  Sample(const FragmentationSetup& setup, const std::vector<FileOperation>& operations) : rig_(rig_of(setup)) {
+  Sample(const FragmentationSetup& setup, const std::vector<FileOperation>& operations)
+      : rig_(rig_of(setup)), traces_to_(setup.traces_to) {
     files_ = replay(rig_, operations);
     rig_.remount();
   }
@@ -40,18 +42,26 @@ class Sample {
   Rig& rig() { return rig_; }
   const Files& files() const { return files_; }
 
+  // `name`: of its trace.
   template <class F>
-  DiskModel observe(F&& function) {
+  DiskModel observe(const std::string& name, F&& function) {
     DiskModel disk;
-    rig_.listen([&disk](const io::TraceEvent& event) { disk.add(event); });
+    std::ofstream file;
+    if (!traces_to_.empty()) file.open(traces_to_ + name + ".trace");
+    io::TraceWriter writer(file);
+    rig_.listen([&](const io::TraceEvent& event) {
+      disk.add(event);
+      if (file.is_open()) writer(event);
+    });
     function();
     rig_.listen({});
+    if (!traces_to_.empty() && !file.flush()) throw std::runtime_error("cannot write " + traces_to_ + name + ".trace");
     return disk;
   }
   // All files in the order they were made in, after a new mount, so that nothing is in memory.
-  DiskModel read_all() {
+  DiskModel read_all(const std::string& name) {
     rig_.remount();
-    return observe([&] {
+    return observe(name, [&] {
       for (const auto& [number, file] : files_) rig_.read(file.ino, file.bytes);
     });
   }
@@ -85,6 +95,7 @@ class Sample {
 
   Rig rig_;
   Files files_;
+  const std::string traces_to_;
 };
 
 // --- cleaning -------------------------------------------------------------------------------------------------------------
@@ -96,12 +107,13 @@ void clean(const FragmentationSetup& setup, const std::string& name, const std::
   request.strategy = strategy;
   request.buffer_blocks = buffer;
   if (!all) request.free_blocks = std::max<std::uint64_t>(1, sample.dead() / 10);
-  const DiskModel cleaning = sample.observe([&] {
+  const std::string tag = fmt::format("{}-{}-{}-{}", name, strategy, buffer, all ? "all" : "tenth");
+  const DiskModel cleaning = sample.observe(tag + "-cleaning", [&] {
     const Status status = sample.rig().fs().start_clean(request);
     if (!status.ok()) throw std::runtime_error(status.error().message());
   });
   const fs::CleanState state = sample.rig().fs().clean_state();
-  const DiskModel reading = sample.read_all();
+  const DiskModel reading = sample.read_all(tag + "-reading");
   const auto gained = static_cast<std::int64_t>(state.now.clean) - static_cast<std::int64_t>(state.before.clean);
   table.add({name, strategy, buffer, all ? "all" : "10 %", state.read, state.written, state.nodes, gained, state.now.end,
              cleaning.seeks(), cleaning.seconds(), cleaning.joules(), reading.seeks(), reading.seconds()});
@@ -110,7 +122,7 @@ void clean(const FragmentationSetup& setup, const std::string& name, const std::
 void leave_alone(const FragmentationSetup& setup, const std::string& name,
                  const std::vector<FileOperation>& operations, Table& table) {
   Sample sample(setup, operations);
-  const DiskModel reading = sample.read_all();
+  const DiskModel reading = sample.read_all(name + "-none-reading");
   table.add({name, "(none)", nullptr, "-", 0, 0, 0, 0, nullptr, 0, 0.0, 0.0, reading.seeks(), reading.seconds()});
 }
 
@@ -167,7 +179,8 @@ Json run_maps(const FragmentationSetup& setup) {
     for (bool scan : {false, true}) {
       sample.rig().remount();
       std::uint64_t found = 0;
-      const DiskModel disk = sample.observe([&] { found = scan ? by_scan(sample.rig()) : by_map(sample.rig()); });
+      const std::string tag = fmt::format("{}-map-{}", name, scan ? "scanning" : "mfile");
+      const DiskModel disk = sample.observe(tag, [&] { found = scan ? by_scan(sample.rig()) : by_map(sample.rig()); });
       table.add({name, scan ? "scanning" : ".mfile", found, disk.read(), disk.seeks(), disk.seconds()});
     }
   }

@@ -19,6 +19,7 @@ struct FragmentationSetup {
   std::uint64_t segments = 384;
   double scale = 1;         // of all amounts
   std::string record_to;    // file that each sample is written to, with its name appended
+  std::string traces_to;    // device I/O of each cleaning and reading goes to this with a name appended (bench/trace)
   std::string replay_from;  // the same the other way round: nothing is drawn by lot
   std::uint64_t seed = 1;
 };

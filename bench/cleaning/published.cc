@@ -74,6 +74,8 @@ Study fragmentation(CLI::App& app, FragmentationSetup& setup, bool& quick) {
   command->add_option("--buffers", setup.buffers, "blocks that cleaning keeps in memory; 0: as usual")->delimiter(',');
   command->add_option("--record", setup.record_to, "write each sample's operations to this, with its name appended");
   command->add_option("--replay", setup.replay_from, "take them from there");
+  command->add_option("--traces", setup.traces_to, "write the device I/O of each cleaning and reading to this, with its name appended");
+  command->add_option("--segments", setup.segments, "of 128 blocks");
   return {command, [&setup, &quick] {
             if (quick) setup.scale = 0.05, setup.segment_blocks = 64, setup.segments = 200;
             return run_fragmentation_study(setup);

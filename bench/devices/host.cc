@@ -5,7 +5,10 @@
 
 namespace varve::bench {
 
-Host::Host(std::unique_ptr<DeviceModel> model, double speed) : model_(std::move(model)), speed_(speed), thread_([this] { run(); }) {}
+Host::Host(std::unique_ptr<DeviceModel> model, double speed) : model_(std::move(model)), speed_(speed) {
+  model_->power() = {};  // its clock is not the machine's: it would fall asleep between any two requests
+  thread_ = std::thread([this] { run(); });
+}
 
 Host::~Host() {
   {
@@ -70,7 +73,7 @@ std::string Host::counters() {
                              {"bytes_copied", work.copied},
                              {"erases", work.erases},
                              {"seeks", work.seeks},
-                             {"modelled_joules", work.joules + passed * facts().idle_watts}};
+                             {"modelled_joules", work.joules() + passed * facts().idle_watts}};
   for (std::size_t op = 0; op < kOps; ++op) {
     const Work::Kind& kind = work.kinds[op];
     out[kNames[op]] = {{"requests", kind.requests},

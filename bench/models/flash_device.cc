@@ -33,7 +33,7 @@ double FlashDevice::seconds_for(const Request& request) {
 
 double FlashDevice::read(const Request& request) {
   const double bytes = static_cast<double>(request.length) / timing_.read_rate;
-  done().joules += bytes * timing_.read_watts;
+  done().energy.spend(PowerState::read, bytes, timing_.read_watts);
   return timing_.read_request + (reads_.goes_on(request) ? 0 : timing_.scattered_read) + bytes;
 }
 
@@ -50,7 +50,7 @@ double FlashDevice::write(const Request& request) {
   const double own = static_cast<double>((work.programmed - work.copied) * kFlashPage) / timing_.program_rate;
   const double copies = static_cast<double>(work.copied * kFlashPage) / timing_.copy_rate;
   const double erases = static_cast<double>(work.erases) * timing_.erase;
-  sum.joules += (own + copies + erases) * timing_.program_watts;
+  sum.energy.spend(PowerState::write, own + copies + erases, timing_.program_watts);
   double seconds = timing_.write_request + (scattered ? timing_.scattered_write : 0) + own + copies + erases;
   if (request.durable && timing_.flush > 0) {
     seconds += timing_.flush;

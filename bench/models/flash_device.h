@@ -24,6 +24,8 @@ class FlashDevice : public DeviceModel {
   FlashDevice(Facts facts, const FlashTiming& timing, std::unique_ptr<Ftl> ftl)
       : DeviceModel(std::move(facts)), timing_(timing), ftl_(std::move(ftl)) {}
 
+  std::uint64_t most_erases() const override { return ftl_->most_erases_of_a_block(); }
+
  protected:
   double seconds_for(const Request& request) override;
 

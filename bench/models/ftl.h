@@ -25,6 +25,7 @@ class Ftl {
   virtual ~Ftl() = default;
   virtual FlashWork write(std::uint64_t first, std::uint64_t pages) = 0;
   virtual FlashWork discard(std::uint64_t first, std::uint64_t pages) = 0;
+  virtual std::uint64_t most_erases_of_a_block() const { return 0; }  // 0: blocks are not told apart
 };
 
 }  // namespace varve::bench

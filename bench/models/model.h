@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 
+#include "models/power.h"
+
 namespace varve::bench {
 
 enum class Op : std::uint8_t { read, write, flush, discard };
@@ -34,7 +36,9 @@ struct Work {
   std::uint64_t erases = 0;      // of whole erase units
   std::uint64_t seeks = 0;
   std::uint64_t background_ns = 0;  // busy with what it began while no request was waiting
-  double joules = 0;             // above idling
+  Energy energy;                 // above idling, by what the device was doing
+
+  double joules() const { return energy.joules_of_all(); }  // above idling
 
   Kind& operator[](Op op) { return kinds[static_cast<std::size_t>(op)]; }
   const Kind& operator[](Op op) const { return kinds[static_cast<std::size_t>(op)]; }
@@ -42,13 +46,14 @@ struct Work {
 };
 
 struct Facts {
-  std::string name;
-  std::string kind;              // in words
+  std::string name = {};
+  std::string kind = {};         // in words
   std::uint64_t size = 0;        // bytes
   std::uint64_t erase_unit = 0;  // bytes; 0: has none
   bool rotational = false;
   bool discards = false;
   double idle_watts = 0;
+  double erase_cycles = 0;  // that a block of it stands; 0: does not wear, or nothing is known
 };
 
 // Belongs to one thread. A device serves one request at a time.
@@ -62,9 +67,17 @@ class DeviceModel {
   const Facts& facts() const { return facts_; }
   const Work& work() const { return work_; }
   void forget_work() { work_ = {}; }
+  // What it does while nothing is asked for; by default it draws its idle_watts.
+  PowerLadder& power() { return power_; }
+  // The most that one erase unit was erased; 0: the model does not tell them apart.
+  virtual std::uint64_t most_erases() const { return 0; }
 
   // Carries the request out, which has reached the idle device at `now_ns`; returns how long it keeps it, in ns. `now_ns` never falls.
   std::uint64_t serve(const Request& request, std::uint64_t now_ns);
+  // When what it was asked for last is done.
+  std::uint64_t free_at_ns() const { return free_at_ns_; }
+  // Nothing is asked for until then: accounts for that, as serve() does for the time before a request.
+  void leave_alone(std::uint64_t until_ns);
   // Which of those that wait a free device takes next, by its place. Never called with none.
   virtual std::size_t choose(std::span<const Request> waiting) const {
     (void)waiting;
@@ -81,8 +94,11 @@ class DeviceModel {
   Work& done() { return work_; }
 
  private:
+  double rest(double seconds, bool woken);
+
   const Facts facts_;
   Work work_;
+  PowerLadder power_;
   std::uint64_t free_at_ns_ = 0;
 };
 

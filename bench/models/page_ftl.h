@@ -28,7 +28,7 @@ class PageFtl : public Ftl {
   FlashWork write(std::uint64_t first, std::uint64_t pages) override;
   FlashWork discard(std::uint64_t first, std::uint64_t pages) override;
 
-  std::uint64_t most_erases_of_a_block() const;
+  std::uint64_t most_erases_of_a_block() const override;
 
  private:
   static constexpr std::uint32_t kNone = ~0U;

@@ -50,7 +50,7 @@ double ShingledDisk::idle(double seconds) {
 
 double ShingledDisk::move_to(std::uint64_t offset, std::uint64_t length, bool write) {
   if (spindle_.at() != offset) ++done().seeks;
-  const double seconds = spindle_.go(offset, length, write, now_, done().joules).seconds();
+  const double seconds = spindle_.go(offset, length, write, now_, done().energy).seconds();
   now_ += seconds;
   if (write) done().programmed += length;
   return seconds;

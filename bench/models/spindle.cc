@@ -50,11 +50,12 @@ Spindle::Move Spindle::look(std::uint64_t offset, std::uint64_t length, bool wri
   return move;
 }
 
-Spindle::Move Spindle::go(std::uint64_t offset, std::uint64_t length, bool write, double now, double& joules) {
+Spindle::Move Spindle::go(std::uint64_t offset, std::uint64_t length, bool write, double now, Energy& energy) {
   const Move move = look(offset, length, write, now);
   at_ = offset + length;
-  joules += move.seek * parameters_.seek_watts + move.turn * parameters_.turn_watts +
-            move.transfer * (write ? parameters_.write_watts : parameters_.read_watts);
+  energy.spend(PowerState::seek, move.seek, parameters_.seek_watts);
+  energy.spend(PowerState::turn, move.turn, parameters_.turn_watts);
+  energy.spend(write ? PowerState::write : PowerState::read, move.transfer, write ? parameters_.write_watts : parameters_.read_watts);
   return move;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "models/power.h"
+
 namespace varve::bench {
 
 struct SpindleParameters {
@@ -27,7 +29,7 @@ class Spindle {
   // What it would take from here, at `now` in seconds.
   Move look(std::uint64_t offset, std::uint64_t length, bool write, double now) const;
   // The same, and the arm is there then. Counts the energy above idling.
-  Move go(std::uint64_t offset, std::uint64_t length, bool write, double now, double& joules);
+  Move go(std::uint64_t offset, std::uint64_t length, bool write, double now, Energy& energy);
   std::uint64_t at() const { return at_; }
   double rate_at(std::uint64_t offset) const;
 

@@ -20,10 +20,11 @@ DiskParameters disk(std::uint64_t cache) { return {.spindle = spindle(), .interf
 TEST(ASpindle, SeeksAsItsDataSheetSays) {
   Spindle arm(spindle());
   SeededRandom random(1);
-  double seeks = 0, turns = 0, now = 0, joules = 0;
+  double seeks = 0, turns = 0, now = 0;
+  Energy energy;
   constexpr int kMoves = 20000;
   for (int i = 0; i < kMoves; ++i) {
-    const auto move = arm.go(random.next() % (kSize >> 12) << 12, 4096, false, now, joules);
+    const auto move = arm.go(random.next() % (kSize >> 12) << 12, 4096, false, now, energy);
     seeks += move.seek;
     turns += move.turn;
     now += move.seconds();
@@ -34,8 +35,8 @@ TEST(ASpindle, SeeksAsItsDataSheetSays) {
 
 TEST(ASpindle, ReadsInARowAtTheRateOfTheZone) {
   Spindle arm(spindle());
-  double joules = 0;
-  EXPECT_NEAR(arm.go(0, kMiB, false, 0, joules).seconds(), kMiB / 100e6, 1e-6);
+  Energy energy;
+  EXPECT_NEAR(arm.go(0, kMiB, false, 0, energy).seconds(), kMiB / 100e6, 1e-6);
   EXPECT_NEAR(arm.look(kSize - kMiB, kMiB, false, 0).transfer, kMiB / 50e6, 1e-4);
   EXPECT_EQ(arm.look(kMiB, kMiB, false, 1).turn, 0);
 }

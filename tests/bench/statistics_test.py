@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""What the experiments compute from what they measured."""
+
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ROOT / "bench/common")]
+
+import experiment  # noqa: E402
+
+
+class Statistics(unittest.TestCase):
+    def test_percentiles_are_values_that_occurred(self):
+        values = list(range(1, 1001))
+        self.assertEqual([experiment.percentile(values, share) for share in (0.5, 0.99, 0.999, 0.9999)], [500, 990, 999, 1000])
+        self.assertEqual(experiment.percentile([7], 0.5), 7)
+        self.assertIsNone(experiment.percentile([], 0.5))
+
+    def test_orders_are_compared(self):
+        self.assertEqual(experiment.kendall("abcd", "abcd"), 1)
+        self.assertEqual(experiment.kendall("abcd", "dcba"), -1)
+        self.assertAlmostEqual(experiment.kendall("abcd", "bacd"), 4 / 6)
+        order, tau = experiment.rank_stability({"x": {"a": 1, "b": 2}, "y": {"a": 3, "b": 30}})
+        self.assertEqual((order, tau), (["a", "b"], 1))
+        order, tau = experiment.rank_stability({"x": {"a": 1, "b": 2}, "y": {"a": 3, "b": 0.3}})
+        self.assertEqual((order, tau), (None, -1))
+
+    def test_histograms_go_by_powers_of_two(self):
+        self.assertEqual(experiment.log2_histogram([1, 2, 3, 4, 1023, 1024]), {0: (1, 1), 1: (2, 5), 2: (1, 4), 9: (1, 1023), 10: (1, 1024)})
+
+    def test_tables_are_markdown(self):
+        text = experiment.markdown_of({"title": "T", "columns": ["a", "b"], "rows": [["x", 1.234], ["y", None]], "note": "N"})
+        self.assertEqual(text, "### T\n\n| a | b |\n|---|---:|\n| x | 1.23 |\n| y | – |\n\nN\n")
+
+    def test_phases_are_summed(self):
+        kind = {"requests": 1, "bytes": 10, "seconds": 1}
+        phase = {**dict.fromkeys(experiment.SUMS, 2), "read": kind, "write": kind, "flush": kind, "discard": kind,
+                 "states": {"seek": {"seconds": 1, "modelled_joules": 3}}}
+        replayed = {"phases": [{"phase": name, **phase} for name in ("a", "b", "a")]}
+        self.assertEqual(experiment.of_phases(replayed, "a")["seconds"], 4)
+        self.assertEqual(experiment.of_phases(replayed, ("a", "b"))["states"], {"seek": 9})
+        self.assertEqual(experiment.of_phases(replayed, "c")["write_bytes"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
