@@ -2,14 +2,16 @@
 """What the experiments compute from what they measured."""
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "bench/common")]
+sys.path[:0] = [str(ROOT / "bench/common"), str(ROOT / "bench/energy")]
 
 import experiment  # noqa: E402
+import meters  # noqa: E402
 
 
 class Statistics(unittest.TestCase):
@@ -43,6 +45,38 @@ class Statistics(unittest.TestCase):
         self.assertEqual(experiment.of_phases(replayed, "a")["seconds"], 4)
         self.assertEqual(experiment.of_phases(replayed, ("a", "b"))["states"], {"seek": 9})
         self.assertEqual(experiment.of_phases(replayed, "c")["write_bytes"], 0)
+
+
+class Meters(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.top = Path(place.name)
+
+    def make(self, name, **files):
+        (self.top / name).mkdir()
+        for file, text in files.items():
+            (self.top / name / file).write_text(f"{text}\n")
+        return self.top / name
+
+    def test_a_counter_that_wraps_goes_on(self):
+        zone = self.make("intel-rapl:0", name="package-0", max_energy_range_uj=999_999, energy_uj=900_000)
+        meter = meters.Rapl(zone)
+        (zone / "energy_uj").write_text("100000")
+        self.assertAlmostEqual(meter.joules(), 0.2)
+        (zone / "energy_uj").write_text("350000")
+        self.assertAlmostEqual(meter.joules(), 0.45)
+
+    def test_batteries_tell_energy_or_charge(self):
+        first = self.make("BAT0", status="Discharging", energy_now=10_000_000)
+        second = self.make("BAT1", status="Discharging", charge_now=2_000_000, voltage_now=12_000_000)
+        self.make("BAT2", status="Charging", energy_now=1)
+        self.assertEqual([meter.name for meter in meters.all_meters(self.top, self.top)], ["BAT0", "BAT1"])
+        by_energy, by_charge = meters.Battery(first), meters.Battery(second)
+        (first / "energy_now").write_text("9000000")
+        (second / "charge_now").write_text("1000000")
+        self.assertAlmostEqual(by_energy.joules(), 3600)
+        self.assertAlmostEqual(by_charge.joules(), 12 * 3600)
 
 
 if __name__ == "__main__":
