@@ -53,11 +53,11 @@ class Meters(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.top = Path(place.name)
 
-    def make(self, name, **files):
-        (self.top / name).mkdir()
+    def make(self, folder, **files):
+        (self.top / folder).mkdir()
         for file, text in files.items():
-            (self.top / name / file).write_text(f"{text}\n")
-        return self.top / name
+            (self.top / folder / file).write_text(f"{text}\n")
+        return self.top / folder
 
     def test_a_counter_that_wraps_goes_on(self):
         zone = self.make("intel-rapl:0", name="package-0", max_energy_range_uj=999_999, energy_uj=900_000)
