@@ -8,9 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "bench/common"), str(ROOT / "bench/energy")]
+sys.path[:0] = [str(ROOT / "bench/common"), str(ROOT / "bench/energy"), str(ROOT / "bench/aging")]
 
 import experiment  # noqa: E402
+import free_space  # noqa: E402
 import meters  # noqa: E402
 
 
@@ -45,6 +46,16 @@ class Statistics(unittest.TestCase):
         self.assertEqual(experiment.of_phases(replayed, "a")["seconds"], 4)
         self.assertEqual(experiment.of_phases(replayed, ("a", "b"))["states"], {"seek": 9})
         self.assertEqual(experiment.of_phases(replayed, "c")["write_bytes"], 0)
+
+    def test_free_space_is_read_from_tools(self):
+        text = "Block size:               4096\n\nGroup 0: (Blocks 0-8191)\n  Free blocks: 27, 163-164, 1026-8191\n  Free inodes: 12-20\n" \
+               "Group 1: (Blocks 8192-9999)\n  Free blocks: \n"
+        self.assertEqual(list(free_space.ext4(text)), [4096, 8192, 7166 * 4096])
+        self.assertEqual(list(free_space.xfs("       0       12        4\n       1     2032      512\n   from      to extents\n")), [16384, 1 << 21])
+        self.assertEqual(free_space.by_size([16384, 16384, 1 << 21, 1 << 21])["< 32 KiB"], 100 * 32768 / (32768 + (1 << 22)))
+
+    def test_free_space_adds_up(self):
+        self.assertAlmostEqual(sum(free_space.by_size([4096, 1 << 15, 1 << 18, 1 << 21, 1 << 30]).values()), 100)
 
 
 class Meters(unittest.TestCase):

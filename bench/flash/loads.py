@@ -1,0 +1,211 @@
+"""What is written on the filesystems whose traces go through the flash mappings."""
+
+import os
+import random
+import sqlite3
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "devices"))
+
+from workloads import Zipf  # noqa: E402
+
+BLOCK, MIB = 4096, 1 << 20
+
+
+def fill(top, used, total, data):
+    """Files that are never changed, so that `used` of what df counts is taken; they lie around what changes."""
+    number = 0
+    while True:
+        stat = os.statvfs(top)
+        missing = int(total * used) - (total - stat.f_bavail * stat.f_frsize)
+        if missing < MIB:
+            return
+        with open(top / f"still{number}", "wb") as file:
+            for _ in range(min(missing // MIB, 32)):
+                file.write(data)
+            os.fsync(file.fileno())
+        number += 1
+
+
+class Load:
+    """prepare() makes what write() changes; the files are closed at the end, also of a device that has become full."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def prepare(self):
+        pass
+
+
+class Blocks(Load):
+    """Blocks of one file are written over, in random places; every `together` of them are synced."""
+    share = 0.4  # of the device
+
+    def __init__(self, top, size, seed, data):
+        self.count = int(size * self.share) // MIB * MIB // BLOCK
+        self.random, self.data = random.Random(seed), data
+        self.fd = os.open(top / "blocks", os.O_RDWR | os.O_CREAT, 0o644)
+        self.together = max(size // (64 * BLOCK), 64)
+
+    def prepare(self):
+        for at in range(0, self.count * BLOCK, MIB):
+            os.pwrite(self.fd, self.data, at)
+        os.fsync(self.fd)
+
+    def place(self):
+        return self.random.randrange(self.count)
+
+    def write(self, amount):
+        for number in range(amount // BLOCK):
+            os.pwrite(self.fd, self.data[:BLOCK], self.place() * BLOCK)
+            if number % self.together == self.together - 1:
+                os.fdatasync(self.fd)
+        os.fdatasync(self.fd)
+        return amount
+
+    def close(self):
+        os.close(self.fd)
+
+
+class ZipfBlocks(Blocks):
+    def __init__(self, top, size, seed, data):
+        super().__init__(top, size, seed, data)
+        self.place = Zipf(self.count, seed).next
+
+
+class Tpcc(Load):
+    """Transactions like TPC-C's on SQLite (WAL, synced at each commit), a warehouse scaled to the device. Mix 45/43/4/4/4, with its non-uniform choice of items and customers."""
+
+    def __init__(self, top, size, seed, data):
+        self.random = random.Random(seed)
+        self.base = sqlite3.connect(top / "tpcc.db", isolation_level=None)
+        self.base.executescript("pragma journal_mode=wal; pragma synchronous=full; pragma cache_size=-4096;")
+        self.items = max(int(size * 0.25 / 600), 1000)  # of 400 bytes with their share of the rest
+        self.customers = self.items * 3 // 10
+        self.delivered = [0] * 10
+
+    def prepare(self):
+        base = self.base
+        base.executescript("create table stock(i integer primary key, quantity int, ytd int, data text);"
+                           "create table customer(c integer primary key, balance real, data text);"
+                           "create table district(d integer primary key, next int, ytd real);"
+                           "create table orders(d int, o int, c int, lines int, carrier int, primary key(d, o)) without rowid;"
+                           "create table line(d int, o int, n int, i int, quantity int, info text, primary key(d, o, n)) without rowid;"
+                           "create table history(c int, amount real, data text); begin;")
+        base.executemany("insert into stock values(?,50,0,?)", ((i, "s" * 300) for i in range(self.items)))
+        base.executemany("insert into customer values(?,0,?)", ((c, "c" * 560) for c in range(self.customers)))
+        base.executemany("insert into district values(?,0,0)", ((d,) for d in range(10)))
+        base.execute("commit")
+
+    def skewed(self, a, count):
+        return ((self.random.randrange(a + 1) | self.random.randrange(count)) + 17) % count
+
+    def new_order(self, d):
+        base, items = self.base, self.random.randint(5, 15)
+        (number,) = base.execute("select next from district where d=?", (d,)).fetchone()
+        base.execute("update district set next=next+1 where d=?", (d,))
+        base.execute("insert into orders values(?,?,?,?,null)", (d, number, self.skewed(1023, self.customers), items))
+        for n in range(items):
+            i = self.skewed(8191, self.items)
+            base.execute("update stock set quantity=case when quantity>15 then quantity-5 else quantity+86 end, ytd=ytd+5 where i=?", (i,))
+            base.execute("insert into line values(?,?,?,?,5,?)", (d, number, n, i, "l" * 24))
+
+    def payment(self, d):
+        c = self.skewed(1023, self.customers)
+        self.base.execute("update district set ytd=ytd+1 where d=?", (d,))
+        self.base.execute("update customer set balance=balance-1 where c=?", (c,))
+        self.base.execute("insert into history values(?,1,?)", (c, "h" * 24))
+
+    def delivery(self, _):
+        for d in range(10):
+            done = self.base.execute("update orders set carrier=1 where d=? and o=?", (d, self.delivered[d])).rowcount
+            self.delivered[d] += done
+
+    def look(self, d):
+        self.base.execute("select sum(quantity) from line where d=? and o > (select next-20 from district where d=?)", (d, d)).fetchone()
+
+    def write(self, amount):
+        """Transactions, as many as make about so many bytes: each dirties 12 pages, in the log and in its place."""
+        for _ in range(max(amount // (24 * BLOCK), 50)):
+            chance, d = self.random.random(), self.random.randrange(10)
+            self.base.execute("begin")
+            (self.new_order if chance < 0.45 else self.payment if chance < 0.88 else self.delivery if chance < 0.92 else self.look)(d)
+            self.base.execute("commit")
+
+    def close(self):
+        self.base.close()
+
+
+class Desktop(Load):
+    """Documents that are saved anew, a browser's cache, a log, a small database, now and then a large file."""
+
+    def __init__(self, top, size, seed, data):
+        self.random, self.data, self.top = random.Random(seed), data, top / "home"
+        self.room, self.held = int(size * 0.4), 0
+        self.files, self.number = [], 0
+        self.top.mkdir()
+        self.base = sqlite3.connect(top / "places.db", isolation_level=None)
+        self.base.executescript("pragma journal_mode=delete; create table t(k integer primary key, v text);")
+        self.log = os.open(top / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def prepare(self):
+        while self.held < self.room * 0.9:
+            self.make()
+
+    def length(self):
+        return min(int(self.random.lognormvariate(9.5, 1.8)), 8 * MIB) + 1
+
+    def make(self):
+        self.number += 1
+        name, length = self.top / f"f{self.number}", self.length()
+        with open(name, "wb") as file:
+            for at in range(0, length, MIB):
+                file.write(self.data[:min(MIB, length - at)])
+        self.files.append((name, length))
+        self.held += length
+        return length
+
+    def drop(self):
+        place = self.random.randrange(len(self.files))
+        self.files[place], self.files[-1] = self.files[-1], self.files[place]
+        name, length = self.files.pop()
+        name.unlink()
+        self.held -= length
+
+    def save(self):
+        """As editors do: a new file, synced, takes the name of the old one."""
+        name, length = self.random.choice(self.files)
+        with open(self.top / "new", "wb") as file:
+            for at in range(0, length, MIB):
+                file.write(self.data[:min(MIB, length - at)])
+            os.fsync(file.fileno())
+        os.rename(self.top / "new", name)
+        return length
+
+    def write(self, amount):
+        done = 0
+        while done < amount:
+            chance = self.random.random()
+            if chance < 0.6:
+                while self.held > self.room:
+                    self.drop()
+                done += self.make()
+            elif chance < 0.75:
+                done += self.save()
+            elif chance < 0.9:
+                os.write(self.log, b"x" * 200)
+                done += 200
+            else:
+                self.base.execute("insert or replace into t values(?,?)", (self.random.randrange(5000), "v" * 200))
+                done += BLOCK
+
+    def close(self):
+        self.base.close()
+        os.close(self.log)
+
+
+WORKLOADS = {"zipf": ZipfBlocks, "uniform": Blocks, "tpcc": Tpcc, "desktop": Desktop}

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Each experiment still runs, small and short, and gives tables with numbers in them. What it measures is not asked."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("VARVE_BIN", ROOT / "build/release/bin"))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "bench/trace"))
+
+import kernel  # noqa: E402
+
+SHORT = {
+    "energy": ["--scale", "0.05", "--samples", "small", "--buffers", "0", "--filesystems", "ext4,varve"],
+    "flash": ["--workloads", "zipf,tpcc", "--filesystems", "varve,ext4", "--size", "96"],
+    "aging": ["--filesystems", "varve,ext4", "--size", "96", "--folders", "8", "--rounds", "2", "--every", "1", "--pulls", "8"],
+}
+
+
+class Smoke(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.top = Path(place.name)
+
+    def call(self, *command):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_recorded_trace_goes_through_a_model(self):
+        for name in ("ext4", "varve"):
+            trace = self.top / f"{name}.trace"
+            self.call(sys.executable, ROOT / "bench/trace/trace", "record", "--fs", name, "--size", "96", "--varve-bin", BIN, "-o", trace, "--",
+                      "dd", "if=/dev/zero", "of=file", "bs=64k", "count=16", "oflag=sync", "status=none")
+            (got,) = json.loads(self.call(BIN / "bench_replay", trace, "--model", "hdd-laptop", "--size", "96"))
+            run = next(phase for phase in got["phases"] if phase["phase"] == "run")
+            self.assertGreaterEqual(run["write"]["bytes"], 16 * 65536)
+            self.assertGreater(run["modelled_joules"], 0)
+
+    def test_experiments(self):
+        for name, options in SHORT.items():
+            with self.subTest(name):
+                file = self.top / f"{name}.json"
+                self.call(sys.executable, ROOT / "bench" / name / name, "--varve-bin", BIN, "--json", file, *options)
+                result = json.loads(file.read_text())
+                self.assertGreater(len(result["tables"]), 1)
+                for table in result["tables"]:
+                    for row in table["rows"]:
+                        self.assertEqual(len(row), len(table["columns"]), table["title"])
+
+    def test_the_report_holds_what_there_is(self):
+        table = {"title": "T & T", "columns": ["a", "b"], "rows": [["x", 1.5]], "note": ""}
+        result = {"command": "c", "seconds": 1, "left_out": ["why <not>"], "tables": [table]}
+        (self.top / "energy.json").write_text(json.dumps(result))
+        self.call(sys.executable, ROOT / "bench/report/report", "--only-write", "--output", self.top, "--experiments", "energy,flash")
+        page = (self.top / "report.html").read_text()
+        self.assertIn("T &amp; T", page)
+        self.assertIn("why &lt;not&gt;", page)
+        self.assertIn("| x | 1.50 |", (self.top / "report.md").read_text())
+
+
+if __name__ == "__main__":
+    try:
+        kernel.make_available()
+    except kernel.NoTracing as why:
+        print(f"skipped: {why}")
+        sys.exit(77)
+    if not Path("/dev/fuse").exists() or not Path("/dev/loop-control").exists():
+        print("skipped: no /dev/fuse or no loop devices")
+        sys.exit(77)
+    unittest.main()
