@@ -19,6 +19,9 @@ struct Context {
   const format::Superblock& super() const { return report.super; }
   ProblemLog& problems() { return report.problems; }
   void add(Code code, Where where, std::string detail = {}) { report.problems.add(code, where, std::move(detail)); }
+  void add_block(Code code, Where where, std::uint64_t file_block, std::string detail = {}) {
+    report.problems.add_block(code, where, file_block, std::move(detail));
+  }
   void update(const char* phase, std::uint64_t done, std::uint64_t total) {
     if (progress) progress->update(phase, done, total);
   }

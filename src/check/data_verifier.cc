@@ -56,8 +56,7 @@ void DataVerifier::verify_singly(const PlacedExtent& placed, std::span<std::byte
   io::read_pieces(context_.device, pieces);
   for (std::uint64_t i = 0; i < placed.extent.length; ++i) {
     if (pieces[i].error)
-      context_.add(Code::data_unreadable, {pieces[i].address, placed.ino},
-                   fmt::format("file block {}: {}", placed.first + i, std::strerror(pieces[i].error)));
+      context_.add_block(Code::data_unreadable, {pieces[i].address, placed.ino}, placed.first + i, std::strerror(pieces[i].error));
     else
       compare(placed, i, pieces[i].out);
   }
@@ -66,8 +65,7 @@ void DataVerifier::verify_singly(const PlacedExtent& placed, std::span<std::byte
 void DataVerifier::compare(const PlacedExtent& placed, std::uint64_t index, std::span<const std::byte> block) {
   ++context_.report.statistics.verified_blocks;
   if (crc32c(block) != placed.extent.crcs[index])
-    context_.add(Code::data_damaged, {placed.extent.address + index, placed.ino},
-                 fmt::format("file block {}", placed.first + index));
+    context_.add_block(Code::data_damaged, {placed.extent.address + index, placed.ino}, placed.first + index);
 }
 
 }  // namespace varve::check

@@ -95,22 +95,30 @@ struct Problem {
   Code code{};
   Where where;
   std::string detail;
+  std::uint64_t blocks = 1;      // with add_block(): so many behind each other, on the device and in the file
+  std::uint64_t file_block = 0;  // the first of them in the file
 };
 
-// Collects problems: all are counted, the first kMostPerCode of each code are kept. Not thread-safe.
+// Collects problems: all are counted, the first kMostPerCode of each code are kept; of blocks behind each other as one. Not thread-safe.
 class ProblemLog {
  public:
   static constexpr std::uint64_t kMostPerCode = 100;
 
   void add(Code code, Where where, std::string detail = {});
+  // Of a block of a file. One that follows the last one of its code, with the same detail, becomes one problem with it.
+  void add_block(Code code, Where where, std::uint64_t file_block, std::string detail = {});
   std::uint64_t count(Code code) const;
+  std::uint64_t not_kept(Code code) const;
 
   const std::vector<Problem>& kept() const { return kept_; }
   const std::map<Code, std::uint64_t>& counts() const { return counts_; }
 
  private:
+  std::uint64_t kept_blocks(Code code) const;
+
   std::vector<Problem> kept_;
   std::map<Code, std::uint64_t> counts_;
+  std::map<Code, std::vector<std::size_t>> places_;  // in kept_
 };
 
 }  // namespace varve::check

@@ -55,7 +55,8 @@ nlohmann::ordered_json problem_json(const Findings& f, const check::Problem& pro
   if (problem.where.address) json["block"] = problem.where.address.v;
   if (problem.where.ino) json["inode"] = problem.where.ino.v;
   json["text"] = check::text_of(problem.code);
-  json["detail"] = problem.detail;
+  json["detail"] = check::detail_of(problem);
+  if (problem.blocks > 1) json["blocks"] = problem.blocks;
   json["repair"] = repair::remedy_of(problem.code);
   json["done"] = is_done(f, problem.code);
   return json;
@@ -77,8 +78,8 @@ std::string problem_lines(const check::ProblemLog& problems) {
   std::string text;
   for (const check::Problem& problem : problems.kept()) text += to_line(problem) + "\n";
   for (const auto& [code, count] : problems.counts())
-    if (count > check::ProblemLog::kMostPerCode)
-      text += fmt::format("… and {} more: {}\n", count - check::ProblemLog::kMostPerCode, check::text_of(code));
+    if (const std::uint64_t more = problems.not_kept(code))
+      text += fmt::format("… and {} more of {}: {}\n", more, count, check::text_of(code));
   return text;
 }
 
@@ -93,12 +94,25 @@ std::string action_lines(const Findings& f) {
   return text;
 }
 
+// What a repair cannot bring back, and what its user can do.
+std::string left_lines(const Findings& f, const check::ProblemLog& problems, std::uint64_t left) {
+  const std::uint64_t data = problems.count(check::Code::data_damaged) + problems.count(check::Code::data_unreadable);
+  std::string text = fmt::format("A repair {} {} of them.\n", f.in_place ? "has left" : "would leave", left);
+  if (data > 0)
+    text += fmt::format("{} blocks of files are damaged: all else can be read. Mount it, let `varve scrub` name the files,\n"
+                        "then restore them from a backup, or write them anew.\n", data);
+  if (data < left) text += fmt::format("varve salvage {} DIRECTORY copies out what can be read.\n", f.device);
+  return text;
+}
+
 std::string verdict_lines(const Findings& f) {
   const check::Report& before = f.outcome.before;
   const std::uint64_t left = f.outcome.errors_left();
   if (before.quick) return fmt::format("{}: clean, not checked further\n", f.device);
   if (f.in_place && !f.outcome.actions.empty()) {
-    if (left > 0) return fmt::format("{}: {} errors found, {} are left\n", f.device, before.errors(), left);
+    if (left > 0)
+      return fmt::format("{}: {} errors found, {} are left\n", f.device, before.errors(), left) +
+             left_lines(f, f.outcome.after.problems, left);
     if (before.errors() > 0) return fmt::format("{}: {} errors found and repaired\n", f.device, before.errors());
     const bool replayed = f.outcome.actions.count(repair::ActionCode::log_replayed) > 0;
     return fmt::format("{}: no errors; {}\n", f.device, replayed ? "the log was replayed" : "warnings were seen to");
@@ -107,7 +121,9 @@ std::string verdict_lines(const Findings& f) {
     return fmt::format("{}: no errors; the log will be replayed by the next mount\n", f.device);
   if (before.errors() == 0) return fmt::format("{}: no errors\n", f.device);
   std::string text = fmt::format("{}: {} errors found, nothing was changed\n", f.device, before.errors());
-  if (left > 0) text += fmt::format("A repair would leave {} of them.\n", left);
+  if (left < before.errors())
+    text += fmt::format("fsck.varve -y {} repairs {} of them (--undo FILE makes that revocable).\n", f.device, before.errors() - left);
+  if (left > 0) text += left_lines(f, f.outcome.after.problems, left);
   if (f.preening && !f.outcome.actions.is_safe())
     text += "A repair would lose or move something: look at the list above, then run fsck.varve -y.\n";
   return text;
