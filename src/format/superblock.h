@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -118,6 +120,10 @@ struct Superblock {
 };
 
 std::string uuid_text(const Uuid& uuid);  // 8-4-4-4-12 hexadecimal digits
+// 32 hexadecimal digits, with dashes anywhere or none; not all of them zeros.
+std::optional<Uuid> parse_uuid(std::string_view text);
+// Errc::invalid: more than 63 bytes, or a NUL.
+Status check_label(std::string_view label);
 
 void encode_superblock(const Superblock& super, std::span<std::byte> block);
 

@@ -167,8 +167,9 @@ FilesystemStatus Filesystem::status() {
   FilesystemStatus status;
   status.device = store.device().name();
   status.backend = store.device().geometry().backend;
-  status.label = store.super().label;
-  status.uuid = format::uuid_text(store.super().uuid);
+  const format::Superblock named = store.superblocks().written();
+  status.label = named.label;
+  status.uuid = format::uuid_text(named.uuid);
   status.read_only = store.faults().read_only();
   if (status.read_only) status.read_only_reason = store.faults().reason();
   status.uptime_seconds = (store.options().clock->monotonic_ns() - engine_->started_ns()) / 1'000'000'000ULL;
@@ -233,7 +234,25 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
     engine_->cleaner().history().keep(rounds);
     return {};
   }
+  if (name == "label" || name == "uuid") return rename(name, value);
   return Error(Errc::invalid, fmt::format("there is no setting '{}' (strategy, policy, placement, history)", name));
+}
+
+// Of the filesystem itself: what the next superblocks say.
+Status Filesystem::rename(std::string_view name, std::string_view value) {
+  if (read_only()) return Error(Errc::read_only, "mounted read-only: its name cannot be changed");
+  store::SuperblockKeeper& keeper = engine_->store().superblocks();
+  if (name == "label") {
+    TRY(format::check_label(value));
+    keeper.set_label(std::string(value));
+    engine_->maintenance().request_checkpoint(false);
+    return {};
+  }
+  const auto uuid = format::parse_uuid(value);
+  if (!uuid) return Error(Errc::invalid, fmt::format("{}: not a UUID (32 hexadecimal digits)", value));
+  keeper.set_uuid(*uuid);
+  engine_->maintenance().request_checkpoint(false);
+  return {};
 }
 
 const format::Superblock& Filesystem::superblock() const { return engine_->store().super(); }

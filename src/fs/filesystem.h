@@ -163,7 +163,8 @@ class Filesystem {
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);
-  // Changes a setting of the running filesystem: "strategy", "policy", "placement" (see Options). Errc::invalid says what is wrong.
+  // Changes a setting of the running filesystem: "strategy", "policy", "placement" (see Options), "history"; or "label", "uuid", which
+  // the next checkpoint writes. Errc::invalid says what is wrong.
   Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
   const format::Superblock& superblock() const;  // as mounted; only its fixed part is current
@@ -175,6 +176,7 @@ class Filesystem {
   void stop_writing(const Error& why);
 
  private:
+  Status rename(std::string_view setting, std::string_view value);
   explicit Filesystem(std::unique_ptr<Engine> engine);
   std::unique_ptr<Engine> engine_;
 };

@@ -7,7 +7,20 @@ namespace varve::store {
 
 format::Superblock SuperblockKeeper::written() const {
   const Lock lock(mutex_);
-  return written_;
+  format::Superblock super = written_;
+  super.label = label_;
+  super.uuid = uuid_;
+  return super;
+}
+
+void SuperblockKeeper::set_label(std::string label) {
+  const Lock lock(mutex_);
+  label_ = std::move(label);
+}
+
+void SuperblockKeeper::set_uuid(const format::Uuid& uuid) {
+  const Lock lock(mutex_);
+  uuid_ = uuid;
 }
 
 Status SuperblockKeeper::write(const format::Superblock& super, const std::function<Status()>& flush) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "base/mutex.h"
 #include "format/superblock.h"
@@ -15,13 +16,17 @@ using GroupCentres = decltype(format::Superblock::group_centres);
 class SuperblockKeeper {
  public:
   SuperblockKeeper(io::BlockDevice& device, const format::Superblock& found)
-      : device_(device), found_(found), written_(found), centres_(found.group_centres), scrub_(found.scrub) {}
+      : device_(device), found_(found), written_(found), label_(found.label), uuid_(found.uuid),
+        centres_(found.group_centres), scrub_(found.scrub) {}
 
   const format::Superblock& found() const { return found_; }
-  format::Superblock written() const;
+  format::Superblock written() const;  // with the label and UUID that the next one is to have
   // Both copies. By one thread at a time.
   Status write(const format::Superblock& super, const std::function<Status()>& flush);
   void count_recovery();
+  // What the next superblocks say. Label: at most 63 bytes, without NUL.
+  void set_label(std::string label);
+  void set_uuid(const format::Uuid& uuid);
 
   // What cleaning has learnt of the groups.
   void set_group_centres(const GroupCentres& centres);
@@ -35,6 +40,8 @@ class SuperblockKeeper {
   const format::Superblock found_;
   mutable Mutex mutex_;
   format::Superblock written_ GUARDED_BY(mutex_);
+  std::string label_ GUARDED_BY(mutex_);
+  format::Uuid uuid_ GUARDED_BY(mutex_);
   GroupCentres centres_ GUARDED_BY(mutex_);
   format::ScrubMark scrub_ GUARDED_BY(mutex_);
 };
