@@ -96,7 +96,7 @@ void Worker::prepare() {
   INVARIANT(active_ <= requests_.size());
   finished_.reserve(requests_.size() + 1);  // ending one needs no memory
   free_.reserve(requests_.size() + 1);
-  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *reactor_, pool_, finished_}));
+  requests_.push_back(std::make_unique<Request>(RequestHost{session_, *reactor_, pool_, finished_, &counters_.latencies}));
   free_.push_back(requests_.back().get());
 }
 

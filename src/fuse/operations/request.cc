@@ -16,6 +16,7 @@ void Request::begin(Message& message) {
   body_ = MessageReader(message.arguments(), message.payload());
   umask_ = 0;
   finished_ = false;
+  began_ns_ = host_.latencies ? Clock::system().monotonic_ns() : 0;
 }
 
 void Request::recycle() {
@@ -34,6 +35,7 @@ void Request::start_operation() {
 }
 
 void Request::end() {
+  if (host_.latencies) host_.latencies->add(header().opcode, Clock::system().monotonic_ns() - began_ns_);
   finished_ = true;
   host_.finished.push_back(this);
 }

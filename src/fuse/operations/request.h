@@ -25,6 +25,7 @@ struct RequestHost {
   io::Reactor& reactor;
   const std::shared_ptr<BufferPool>& pool;
   std::vector<Request*>& finished;  // those to recycle
+  Latencies* latencies = nullptr;   // where their times are counted
 };
 
 // Belongs to one serving thread, which reuses it. Lives until it has been finished: by a reply, or by end(). Nothing
@@ -93,6 +94,7 @@ class Request {
   Message* message_ = nullptr;
   MessageReader body_;
   std::uint32_t umask_ = 0;
+  std::uint64_t began_ns_ = 0;
   bool finished_ = true;
   // A request that takes several steps keeps their operations until its end: callbacks may still be on the stack.
   static constexpr std::size_t kMaxSteps = 4;

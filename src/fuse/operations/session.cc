@@ -91,11 +91,28 @@ void Session::end(int error) {
   ended_(error);
 }
 
+// Of all threads. A bucket is [its end in µs, how many]; the end of the last possible one is null.
+nlohmann::ordered_json Session::latency_json(std::uint32_t opcode) {
+  std::uint64_t total_ns = 0, times = 0;
+  auto buckets = nlohmann::ordered_json::array();
+  for (unsigned bucket = 0; bucket < Latencies::kBuckets; ++bucket) {
+    std::uint64_t sum = 0;
+    for (const auto& counters : counters_) sum += counters->latencies.count(opcode, bucket);
+    const std::uint64_t end = Latencies::end_of(bucket);
+    if (sum) buckets.push_back({end ? nlohmann::ordered_json(end) : nlohmann::ordered_json(nullptr), sum});
+    times += sum;
+  }
+  for (const auto& counters : counters_) total_ns += counters->latencies.total_ns(opcode);
+  if (!times) return nlohmann::ordered_json::object();
+  return {{"times", times}, {"total_us", total_ns / 1000}, {"buckets", std::move(buckets)}};
+}
+
 std::string Session::status_json() {
   auto json = to_json(fs_.status());
   auto& mount = json["mount"];
   mount["source"] = settings_.source;
   mount["mount_point"] = settings_.mount_point;
+  mount["log"] = settings_.log;
   mount["pid"] = ::getpid();
   mount["read_only"] = fs_.engine().options().read_only;  // asked for; the filesystem's own may come from a failure
   if (const Agreement* agreed = agreement()) {
@@ -110,6 +127,9 @@ std::string Session::status_json() {
     for (const auto& counters : counters_) sum += counters->served[opcode].load(std::memory_order_relaxed);
     if (sum) requests[opcode_name(opcode)] = sum;
   }
+  auto& latencies = mount["latencies"] = nlohmann::ordered_json::object();
+  for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode)
+    if (auto histogram = latency_json(opcode); !histogram.empty()) latencies[opcode_name(opcode)] = std::move(histogram);
   return json_text(json);
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "fuse/operations/cache_flusher.h"
 #include "fuse/operations/control_snapshots.h"
 #include "fuse/operations/error_log.h"
+#include "fuse/operations/latencies.h"
 #include "fuse/protocol/negotiation.h"
 #include "fuse/operations/lost_writes.h"
 #include "fuse/operations/read_ahead.h"
@@ -22,9 +24,10 @@
 
 namespace varve::fuse {
 
-// Requests served by one thread, by opcode.
+// Requests served by one thread, by opcode, and how long they took.
 struct alignas(64) RequestCounters {
   std::array<std::atomic<std::uint64_t>, kOpcodes> served{};
+  Latencies latencies;
 };
 
 enum class Change { name, other };
@@ -43,6 +46,7 @@ struct SessionSettings {
   Clock* clock = &Clock::system();
   std::string mount_point;
   std::string source;  // device or image
+  std::string log{};   // where the daemon's messages are
   DurableChanges durable{};
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
 };
@@ -94,6 +98,8 @@ class Session {
   static bool may_control(const fuse_in_header& caller);
 
  private:
+  nlohmann::ordered_json latency_json(std::uint32_t opcode) REQUIRES(mutex_);
+
   fs::Filesystem& fs_;
   Transport& transport_;
   const SessionSettings settings_;
