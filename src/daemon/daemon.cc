@@ -5,7 +5,9 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -50,6 +52,31 @@ std::string absolute(const std::string& path) {
   std::error_code error;
   const auto whole = std::filesystem::absolute(path, error);
   return error ? path : whole.lexically_normal().string();
+}
+
+// Most containers have none: messages go to a file of their own there.
+bool has_system_log() { return ::access("/dev/log", W_OK) == 0; }
+
+std::string state_folder() {
+  if (::geteuid() == 0) return "/var/log/varve";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state == '/') return std::string(state) + "/varve";
+  const char* home = std::getenv("HOME");
+  return home && *home == '/' ? std::string(home) + "/.local/state/varve" : "";
+}
+
+// The place of the log as `varve status` names it: a file, or how to ask the system's log. Made here, so that it can be written.
+std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
+  if (!options.log_file.empty()) return absolute(options.log_file);
+  if (foreground) return "standard output of the daemon, which runs in the foreground";
+  if (has_system_log()) return ::access("/run/systemd/journal", F_OK) == 0 ? "journalctl -t varve" : "the system's log, as varve";
+  const std::string folder = state_folder();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) return "nowhere: no system log, and no folder for a file (log=FILE)";
+  std::string name = directory;
+  std::ranges::replace(name, '/', '-');
+  options.log_file = fmt::format("{}/{}.log", folder, name.size() > 1 ? name.substr(1) : "root");
+  return options.log_file;
 }
 
 Status open_log(const MountOptions& options, bool foreground) {
@@ -115,6 +142,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->point = TRY(MountPoint::attach(request, options));
   mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
   SessionSettings settings{options.wishes, options.fs.clock, directory, source};
+  settings.log = arguments.log;
   settings.durable = options.durable;
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.wishes.ask_opens = mount->fs->may_have_protected_files();
@@ -205,7 +233,9 @@ Status run_foreground(const DaemonArguments& arguments) {
 
 }  // namespace
 
-Status run_daemon(const DaemonArguments& arguments) {
+Status run_daemon(const DaemonArguments& given) {
+  DaemonArguments arguments = given;
+  arguments.log = choose_log(arguments.options, arguments.foreground, absolute(arguments.directory));
   if (arguments.foreground) return run_foreground(arguments);
   Background background = TRY(Background::start());
   if (background.is_parent()) return background.wait();

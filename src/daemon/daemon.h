@@ -13,6 +13,7 @@ struct DaemonArguments {
   std::string directory;  // mount point
   MountOptions options;
   bool foreground = false;
+  std::string log{};  // where its messages go, in words; run_daemon() fills it in
 };
 
 // `varve mount`. In the foreground: returns when the mount has ended. Otherwise: returns in the first process as soon

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "cleaner/victim_rule.h"
+#include "daemon/ownership.h"
 
 namespace varve::fuse {
 
@@ -102,7 +103,10 @@ constexpr Option kOptions[] = {
     {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
     {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",
-     [](MountOptions&, Value v) { return cleaner::load_plugin(std::string(v)); }},
+     [](MountOptions&, Value v) -> Status {
+       TRY(check_loadable(std::string(v)));
+       return cleaner::load_plugin(std::string(v));
+     }},
     {"memory", kValue, "bound of the daemon's memory, as 256M", set_memory},
     {"threads", kValue, "serving threads (one per CPU, at most 4)",
      [](MountOptions& o, Value v) -> Status {
@@ -117,7 +121,10 @@ constexpr Option kOptions[] = {
        return {};
      }},
     {"log", kValue, "file for messages, instead of the system's log",
-     [](MountOptions& o, Value v) { return o.log_file = v, Status(); }},
+     [](MountOptions& o, Value v) -> Status {
+       TRY(check_writable_by_us_alone(std::string(v)));
+       return o.log_file = v, Status();
+     }},
     {"mlock", kFlag, "keep the daemon in memory",
      [](MountOptions& o, Value) { return o.lock_memory = true, Status(); }},
 };

@@ -20,6 +20,7 @@
 
 #include "control/mount_table.h"
 #include "daemon/background.h"
+#include "daemon/ownership.h"
 #include "daemon/umount_table.h"
 
 extern char** environ;
@@ -41,7 +42,14 @@ void keep_message(fuse_log_level, const char* format, va_list arguments) {
 }
 
 Error mount_error(const std::string& directory) {
-  std::string why = library_messages.empty() ? "the kernel refused" : library_messages;
+  // As a user fusermount3 has said the rest on standard error.
+  const bool by_helper = ::geteuid() != 0;
+  std::string why = library_messages;
+  if (why.empty()) why = by_helper ? "fusermount3 refused, and says why above" : "the kernel refused";
+  if (const auto there = find_mount(directory); there && there->type.starts_with("fuse"))
+    why += fmt::format("; {} is mounted there already: unmount it first, or take another directory", there->source);
+  else if (by_helper && ::access(directory.c_str(), W_OK) != 0)
+    why += "; you may only mount on a directory that you may write to";
   if (::access("/dev/fuse", R_OK | W_OK) != 0)
     why += "; /dev/fuse is not usable here (module fuse loaded? permitted in this container?)";
   return Error(Errc::not_permitted, fmt::format("cannot mount at {}: {}", directory, why));
@@ -63,7 +71,9 @@ std::string mount_options(const MountRequest& request, const MountOptions& optio
   if (request.is_block_device && is_root) text += fmt::format(",blkdev,blksize={}", kBlockSize);
   if (options.allow_other) text += ",allow_other";
   if (request.read_only) text += ",ro";
-  if (is_root) text += ",dev,suid";  // as for any filesystem that root mounts; the library's own defaults are stricter
+  // As for any filesystem that root mounts, but for what another user may have put into it: there the library's own defaults stay,
+  // nosuid and nodev, unless root asks for more.
+  if (is_root && is_roots_alone(request.source)) text += ",dev,suid";
   for (const std::string& flag : options.kernel_flags) text += "," + flag;
   return text;
 }
@@ -217,11 +227,14 @@ Status detach(const std::string& directory, Detach how) {
     std::vector<const char*> words = {"fusermount3", "-u"};
     if (how == Detach::now) words.push_back("-z");
     words.insert(words.end(), {"--", directory.c_str()});
-    return run(words);
+    const Status done = run(words);
+    if (!done.fails_with(Errc::busy)) return done;
+    return Error(Errc::busy, done.error().message() + ": something on it is still open (`fuser -vm` shows what; -l detaches it now)");
   }
   if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (how == Detach::now ? MNT_DETACH : 0)) == 0) return {};
   const int error = errno;
-  const char* const why = error == EBUSY ? "in use: something on it is still open" : std::strerror(error);
+  const char* const why = error == EBUSY ? "in use: something on it is still open (`fuser -vm` shows what; -l detaches it now)"
+                                              : std::strerror(error);
   return Error(errc_from_errno(error), fmt::format("{}: {}", directory, why));
 }
 

@@ -1,0 +1,18 @@
+// Which files a daemon may trust: code that it loads, and files that it writes to, must belong to its user or to root, and nobody else
+// may be able to change them or put others in their place.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace varve::fuse {
+
+// A shared object to load. Errc::not_permitted says whose it is, or which other users may write to it or to its folder.
+Status check_loadable(const std::string& path);
+// A file to append to; it need not exist. The same, and Errc::not_permitted for a symbolic link or what is no file.
+Status check_writable_by_us_alone(const std::string& path);
+// An image that nobody but root can have written: only then set-user-ID files and devices in it are to be believed.
+bool is_roots_alone(const std::string& path);
+
+}  // namespace varve::fuse
