@@ -67,6 +67,15 @@ std::optional<MountEntry> find_mount_of(const std::string& source) {
   return find_last([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
 }
 
+std::vector<MountEntry> varve_mounts() {
+  std::vector<MountEntry> found;
+  (void)find_last([&](const MountEntry& entry) {
+    if (entry.is_varve()) found.push_back(entry);
+    return false;
+  });
+  return found;
+}
+
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted) {
   return find_last([&](const MountEntry& entry) { return entry.device == mounted.device && entry.id != mounted.id; });
 }

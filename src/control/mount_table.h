@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace varve::fuse {
 
@@ -23,6 +24,9 @@ std::optional<MountEntry> find_mount(const std::string& directory);
 
 // The last mount of Varve from this device or image (absolute).
 std::optional<MountEntry> find_mount_of(const std::string& source);
+
+// All mounts of Varve, the oldest first.
+std::vector<MountEntry> varve_mounts();
 
 // Where else, in this mount namespace, the filesystem of a mount is: bind mounts are mounts, too.
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted);

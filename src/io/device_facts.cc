@@ -143,8 +143,8 @@ Result<Geometry> geometry_of(int fd, const struct stat& status, const std::strin
       is_block_device ? TRY(block_device_geometry(fd, status.st_rdev, path)) : image_geometry(fd, status, writable);
   if (geometry.size_bytes < kBlockSize)
     return Error(Errc::invalid,
-                 fmt::format("{}: too small: has {} bytes, and a block alone takes {}{}", path, geometry.size_bytes,
-                             kBlockSize, is_block_device ? "" : "; make it larger with truncate -s"));
+                 fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path, geometry.size_bytes,
+                             kBlockSize));
   geometry.size_bytes -= geometry.size_bytes % kBlockSize;
   geometry.rotational =
       queue_attribute(is_block_device ? status.st_rdev : status.st_dev, "rotational").value_or(0) != 0;

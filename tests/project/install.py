@@ -21,6 +21,8 @@ INSTALLED = [
     "share/man/man8/mkfs.varve.8", "share/man/man8/fsck.varve.8", "share/man/man8/mount.varve.8",
     "share/man/man1/varve.1",
     "lib/systemd/system/varve@.service",
+    "lib/systemd/system-generators/varve-generator", "lib/udev/rules.d/61-varve.rules", "share/varve/magic", "share/varve/varve.json",
+    "share/zsh/vendor-completions/_varve", "share/fish/vendor_completions.d/varve.fish", "include/varve/cleaner/registry.h",
     "share/bash-completion/completions/varve", "share/bash-completion/completions/mkfs.varve",
 ]
 
@@ -51,7 +53,8 @@ class Install(unittest.TestCase):
         for tool, page in TOOLS.items():
             calls = [[BIN / tool]]
             if tool == "varve":
-                calls += [[BIN / tool, c] for c in ("mount", "umount", "status", "checkpoint", "trim", "clean", "dump", "salvage")]
+                calls += [[BIN / tool, c] for c in ("mount", "umount", "status", "checkpoint", "trim", "clean", "dump", "salvage",
+                                                       "probe", "label", "uuid", "metrics", "doctor", "report")]
             for call in calls:
                 options, mount_options = self.options_of(*call)
                 for option in sorted(options):

@@ -190,7 +190,7 @@ class Tidy(unittest.TestCase):
         for path, lines in project_texts():
             for number, line in enumerate(lines, 1):
                 for pattern, why in BANNED_WORDS:
-                    if re.search(pattern, line):
+                    if re.search(pattern, line) and "packaging-manuals/copyright-format" not in line:  # the name of a standard
                         self.note(path, number, f"{why}: {line.strip()[:100]}")
 
     def test_threads_and_operations_have_names(self):

@@ -9,6 +9,7 @@
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
 #include "repair/undo.h"
+#include "shared/usage.h"
 
 namespace varve::fsck {
 
@@ -30,12 +31,12 @@ struct Arguments {
 
 void declare(CLI::App& app, Arguments& a) {
   app.set_version_flag("-V,--version", std::string("fsck.varve ") + VARVE_VERSION);
-  auto* nothing = app.add_flag("-n", a.change_nothing, "Change nothing, say what a repair would do; the default");
-  auto* yes = app.add_flag("-y", a.yes, "Repair without asking")->excludes(nothing);
-  app.add_flag("-p,-a", a.preen, "Repair only what loses nothing; trust a clean filesystem unless -f is given")
+  auto* nothing = app.add_flag("-n,--dry-run", a.change_nothing, "Change nothing, say what a repair would do; the default");
+  auto* yes = app.add_flag("-y,--yes", a.yes, "Repair without asking")->excludes(nothing);
+  app.add_flag("-p,-a,--preen", a.preen, "Repair only what loses nothing; trust a clean filesystem unless -f is given")
       ->excludes(nothing)
       ->excludes(yes);
-  app.add_flag("-f", a.force, "Check even if the filesystem was unmounted cleanly; with --undo-apply: apply it all the same");
+  app.add_flag("-f,--force", a.force, "Check even if the filesystem was unmounted cleanly; with --undo-apply: apply it all the same");
   app.add_flag("--data", a.verify_data, "Also read all data and verify its checksums");
   app.add_flag("--search", a.search, "Look for lost superblocks on the whole device, even if something else is there");
   app.add_option("--undo", a.undo, "Keep what a repair overwrites in this file, which must not exist");
@@ -141,7 +142,7 @@ int run(int argc, const char* const* argv, const World& world) {
   try {
     app.parse(without_progress_option(argc, argv, arguments.progress));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, world.out, world.err) == 0 ? kClean : kUsageError;
+    return finish_parsing(app, error, kUsageError, world.out, world.err);
   }
   if (!arguments.undo_apply.empty()) return undo(arguments, world);
   const auto done = check_path(arguments, world);

@@ -10,6 +10,7 @@
 #include "mkfs/signature.h"
 #include "mkfs/target.h"
 #include "mkfs/writer.h"
+#include "shared/usage.h"
 
 namespace varve::mkfs {
 
@@ -32,11 +33,11 @@ struct Arguments {
 
 void declare(CLI::App& app, Arguments& a) {
   app.set_version_flag("-V,--version", std::string("mkfs.varve ") + VARVE_VERSION);
-  app.add_flag("-f", a.force, "Overwrite another filesystem, a partition table or a Varve filesystem");
-  app.add_flag("-q", a.quiet, "Print errors only");
-  app.add_flag("-n", a.dry_run, "Check everything, say what would be made, write nothing");
-  app.add_option("-L", a.label, "Label, at most 63 bytes");
-  app.add_option("-U", a.uuid, "UUID; random by default");
+  app.add_flag("-f,--force", a.force, "Overwrite another filesystem, a partition table or a Varve filesystem");
+  app.add_flag("-q,--quiet", a.quiet, "Print errors only");
+  app.add_flag("-n,--dry-run", a.dry_run, "Check everything, say what would be made, write nothing");
+  app.add_option("-L,--label", a.label, "Label, at most 63 bytes");
+  app.add_option("-U,--uuid", a.uuid, "UUID; random by default");
   app.add_option("--size", a.size, "Size, with suffix K, M, G or T; creates the image if there is none")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--segment-size", a.segment_size, "A power of two from 256K to 64M")
@@ -47,18 +48,6 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_flag("--prewrite", a.prewrite, "Write zeros to the whole target first");
   app.add_flag("--no-discard", a.no_discard, "Do not tell the device that its old content is garbage");
   app.add_option("target", a.path, "Block device or image file")->required();
-}
-
-// 32 hexadecimal digits with dashes anywhere between the bytes.
-std::optional<format::Uuid> parse_uuid(const std::string& text) {
-  std::string digits;
-  for (const char c : text)
-    if (c != '-') digits.push_back(c);
-  if (digits.size() != 32 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return {};
-  format::Uuid uuid;
-  for (std::size_t i = 0; i < uuid.size(); ++i)
-    uuid[i] = static_cast<std::uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
-  return uuid == format::Uuid{} ? std::nullopt : std::optional(uuid);
 }
 
 // A unit that the device tells and that cannot be one (some cards tell their whole speed class) counts as none.
@@ -83,7 +72,7 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
   p.erase_unit = TRY(erase_unit_of(a, geometry));
   p.label = a.label;
   if (!a.uuid.empty()) {
-    const auto uuid = parse_uuid(a.uuid);
+    const auto uuid = format::parse_uuid(a.uuid);
     if (!uuid) return Error(Errc::invalid, fmt::format("-U {}: not a UUID", a.uuid));
     p.uuid = *uuid;
   }
@@ -93,7 +82,17 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
   return p;
 }
 
+// Before a file of this size is made, or a map for it in memory. Linux addresses no file beyond 8 EiB; that much of `.mfile` and
+// `.ffile` fits no machine, and what has been tested ends far below.
+Status check_size(const Arguments& a) {
+  constexpr std::uint64_t kLeast = format::kMinDeviceBlocks << kBlockShift, kMost = 64ULL << 40;
+  if (a.size && a.size < kLeast) return Error(Errc::invalid, fmt::format("--size {}: too small: Varve needs at least 8M", a.size));
+  if (a.size > kMost) return Error(Errc::invalid, fmt::format("--size {}: too big: at most 64T", a.size));
+  return {};
+}
+
 Result<Report> make(const Arguments& a, World& world) {
+  TRY(check_size(a));
   Target target = TRY(Target::open({a.path, a.size, a.dry_run}));
   if (!a.force) TRY(refuse_known_content(target.device()));
   TRY(target.grow());
@@ -114,7 +113,7 @@ int run(int argc, const char* const* argv, World world) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, world.out, world.err) == 0 ? 0 : 1;
+    return finish_parsing(app, error, 1, world.out, world.err);
   }
   const auto report = make(arguments, world);
   if (!report.ok()) {

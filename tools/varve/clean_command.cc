@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/errc.h"
 #include "cleaner/registry.h"
+#include "control/place.h"
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
 #include "varve/command.h"
@@ -67,13 +68,10 @@ Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer&
 }
 
 Result<std::unique_ptr<CleanTarget>> target_of(const CleanArguments& arguments) {
-  const std::string& place = arguments.places.back();
-  struct stat status {};
-  if (::stat(place.c_str(), &status) != 0)
-    return Error(errc_from_errno(errno), errno == ENOTCONN ? fmt::format("{}: its daemon is gone: unmount it, or mount again", place)
-                                                           : fmt::format("{}: {}", place, errno_text()));
-  if (S_ISDIR(status.st_mode)) return mounted_target(place);
-  return image_target(place, arguments.request.dry_run);
+  const fuse::Place place = TRY(fuse::find_place(arguments.places.back()));
+  if (place.is_dead) return fuse::daemon_gone(place);
+  if (place.is_mounted()) return mounted_target(place.directory);
+  return image_target(place.source, arguments.request.dry_run);
 }
 
 Status check(CleanArguments& arguments) {

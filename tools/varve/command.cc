@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/usage.h"
+
 namespace varve::tool {
 
 namespace {
@@ -18,6 +20,33 @@ bool is_bare_mount(const CLI::App& app, const std::vector<std::string>& words) {
          words[0].find('/') != std::string::npos;
 }
 
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+// `varve help`, `varve help mount` and `varve version`, as other programs have them.
+void translate(std::vector<std::string>& words) {
+  if (words.empty()) words = {"--help"};
+  if (words[0] == "version") words[0] = "--version";
+  if (words[0] != "help") return;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+}
+
+// What a word that is no command may have meant; empty if it is one.
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  const auto names = names_of(app);
+  if (word.starts_with('-') || std::ranges::find(names, word) != names.end()) return "";
+  const std::string near = nearest(word, names);
+  std::string text = "varve: unknown command '" + word + "'";
+  if (!near.empty()) return text + ": did you mean `varve " + near + "`?\n";
+  text += ". There are:\n ";
+  for (const std::string& name : names) text += " " + name;
+  return text + "\nTry varve --help.\n";
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv, IoLayer io) {
@@ -27,16 +56,22 @@ int run(int argc, const char* const* argv, IoLayer io) {
   Action chosen;
   for (const auto declare :
        {declare_mount, declare_umount, declare_status, declare_top, declare_map, declare_checkpoint, declare_trim,
-        declare_clean, declare_history, declare_scrub, declare_tune, declare_dump, declare_salvage})
+        declare_clean, declare_history, declare_scrub, declare_tune, declare_probe, declare_label, declare_uuid, declare_metrics,
+        declare_doctor, declare_report, declare_dump, declare_salvage})
     declare(app, chosen);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (is_bare_mount(app, words)) words.insert(words.begin(), "mount");
+  translate(words);
+  if (const std::string wrong = unknown_command(app, words[0]); !wrong.empty()) {
+    io.err << wrong;
+    return 1;
+  }
   std::ranges::reverse(words);  // as the parser wants them
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, io.out, io.err) == 0 ? 0 : 1;
+    return finish_parsing(app, error, 1, io.out, io.err);
   }
   const Status done = chosen(io);
   if (done.ok()) return 0;

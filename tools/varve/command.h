@@ -26,6 +26,12 @@ void declare_history(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);
 void declare_tune(CLI::App& app, Action& chosen);
+void declare_probe(CLI::App& app, Action& chosen);
+void declare_label(CLI::App& app, Action& chosen);
+void declare_uuid(CLI::App& app, Action& chosen);
+void declare_metrics(CLI::App& app, Action& chosen);
+void declare_report(CLI::App& app, Action& chosen);
+void declare_doctor(CLI::App& app, Action& chosen);
 void declare_dump(CLI::App& app, Action& chosen);
 void declare_salvage(CLI::App& app, Action& chosen);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/json_text.h"
+#include "control/place.h"
 #include "varve/command.h"
 #include "varve/history_text.h"
 #include "varve/mount_client.h"
@@ -39,11 +40,13 @@ Status print_new(const HistoryArguments& arguments, std::uint64_t& last, IoLayer
   return {};
 }
 
-Status history(const HistoryArguments& arguments, IoLayer& io) {
+Status history(HistoryArguments arguments, IoLayer& io) {
+  arguments.directory = TRY(fuse::find_mounted(arguments.directory));
   std::uint64_t last = 0;
   if (!arguments.json) io.out << history_heading();
   do {
     TRY(print_new(arguments, last, io));
+    if (!last && !arguments.json && !arguments.follow) io.out << "No round of cleaning since the mount.\n";
     if (arguments.follow) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   } while (arguments.follow && io.out.good());
   return {};

@@ -3,8 +3,10 @@
 #include <ostream>
 
 #include "cleaner/victim_rule.h"
+#include "control/place.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
+#include "varve/status_text.h"
 
 namespace varve::tool {
 
@@ -17,7 +19,8 @@ void declare(CLI::App& app, Action& chosen, const char* name, const char* help,
   command->add_option("directory", *directory, "Where it is mounted")->required();
   command->callback([=, &chosen] {
     chosen = [=](IoLayer& io) -> Status {
-      MountClient client = TRY(MountClient::open(*directory));
+      const std::string mounted = TRY(fuse::find_mounted(*directory));
+      MountClient client = TRY(MountClient::open(mounted));
       return action(client, *directory, io);
     };
   });
@@ -35,7 +38,7 @@ void declare_trim(CLI::App& app, Action& chosen) {
           [](MountClient& client, const std::string& directory, IoLayer& io) -> Status {
             TRY(client.status());  // other filesystems know this ioctl, too
             const std::uint64_t bytes = TRY(client.trim());
-            io.out << fmt::format("{}: {} bytes trimmed\n", directory, bytes);
+            io.out << fmt::format("{}: {} trimmed ({} bytes)\n", directory, size_text(bytes), bytes);
             return {};
           });
 }
@@ -48,7 +51,8 @@ void declare_tune(CLI::App& app, Action& chosen) {
   auto words = std::make_shared<Words>();
   CLI::App* command = app.add_subcommand("tune", "Change settings of a mounted filesystem");
   command->add_option("directory", words->directory, "Where it is mounted")->required();
-  command->add_option("settings", words->settings, "strategy=…, policy=…, placement=…, as mount options; history=ROUNDS")->required();
+  command->add_option("settings", words->settings,
+                      "strategy=…, policy=…, placement=…, as mount options; history=ROUNDS. None: show the present ones");
   std::string footer = "Strategies:\n";
   for (const auto& [name, help] : cleaner::registry().strategies.names()) footer += fmt::format("  {:14} {}\n", name, help);
   footer += "Policies:\n";
@@ -57,8 +61,14 @@ void declare_tune(CLI::App& app, Action& chosen) {
   for (const auto& [name, help] : cleaner::registry().placements.names()) footer += fmt::format("  {:14} {}\n", name, help);
   command->footer(footer);
   command->callback([=, &chosen] {
-    chosen = [=](IoLayer&) -> Status {
-      MountClient client = TRY(MountClient::open(words->directory));
+    chosen = [=](IoLayer& io) -> Status {
+      const std::string directory = TRY(fuse::find_mounted(words->directory));
+      MountClient client = TRY(MountClient::open(directory));
+      if (words->settings.empty()) {
+        const auto status = TRY(client.status());
+        for (const auto& [setting, key] : {std::pair{"strategy", "strategy"}, {"policy", "victim_policy"}, {"placement", "placement"}})
+          io.out << fmt::format("{}={}\n", setting, status["cleaner"].value(key, ""));
+      }
       for (const std::string& setting : words->settings) TRY(client.tune(setting));
       return {};
     };

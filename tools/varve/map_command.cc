@@ -11,7 +11,7 @@
 #include <set>
 
 #include "daemon/mount_point.h"
-#include "control/mount_table.h"
+#include "control/place.h"
 #include "varve/command.h"
 #include "varve/map/drawing.h"
 #include "varve/mount_client.h"
@@ -55,10 +55,9 @@ Result<Place> place_of_mount(const std::string& directory) {
 }
 
 Result<Place> place_of(const std::string& path) {
-  if (const auto mounted = fuse::find_mount_of(fuse::resolve_mount_point(path))) return place_of_mount(mounted->directory);
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return place_of_mount(path);
-  return Place{path, ""};
+  const fuse::Place found = TRY(fuse::find_place(path));
+  if (found.is_dead) return fuse::daemon_gone(found);
+  return found.is_mounted() ? place_of_mount(found.directory) : Result<Place>(Place{found.source, ""});
 }
 
 Result<DeviceMap> read_map(const Place& place, const MapRequest& request) {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "control/place.h"
 #include "daemon/daemon.h"
 #include "varve/command.h"
 
@@ -22,7 +23,8 @@ std::string options_footer() {
 }
 
 Status mount(const MountArguments& arguments) {
-  fuse::DaemonArguments daemon{arguments.source, arguments.directory, {}, arguments.foreground};
+  const std::string source = TRY(fuse::resolve_tag(arguments.source));
+  fuse::DaemonArguments daemon{source, arguments.directory, {}, arguments.foreground, {}};
   daemon.options.allow_other = ::geteuid() == 0;
   for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
   return fuse::run_daemon(daemon);
@@ -33,7 +35,7 @@ Status mount(const MountArguments& arguments) {
 void declare_mount(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<MountArguments>();
   CLI::App* command = app.add_subcommand("mount", "Mount a device or image; returns when it can be used");
-  command->add_option("source", arguments->source, "Block device or image file")->required();
+  command->add_option("source", arguments->source, "Block device or image file, or LABEL=... or UUID=... of a device")->required();
   command->add_option("directory", arguments->directory, "Where to mount it")->required();
   command->add_option("-o", arguments->options, "Options, separated by commas")->allow_extra_args(false);
   command->add_flag("-f,--foreground", arguments->foreground, "Stay in the foreground");

@@ -6,6 +6,7 @@
 
 #include "base/json_text.h"
 #include "scrub/state.h"
+#include "control/place.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/progress.h"
@@ -64,7 +65,8 @@ void add_names(Json& report, const std::string& directory) {
         finding["names"] = at->second;
 }
 
-Status scrub(const ScrubArguments& arguments, IoLayer& io) {
+Status scrub(ScrubArguments arguments, IoLayer& io) {
+  arguments.directory = TRY(fuse::find_mounted(arguments.directory));
   TRY(report(arguments));  // other filesystems may know the ioctl
   if (!arguments.status) TRY(send(arguments));
   Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));

@@ -1,12 +1,10 @@
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <ostream>
 #include <thread>
 
 #include "base/json_text.h"
-#include "control/mount_table.h"
+#include "control/place.h"
 #include "varve/command.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
@@ -21,30 +19,25 @@ struct StatusArguments {
   std::string path;
   bool json = false;
   bool watch = false;
+  bool brief = false;
 };
 
-bool is_directory(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode);  // a dead mount point is one as well
-}
-
-Result<nlohmann::ordered_json> image_status(const std::string& path) {
-  if (const auto mounted = fuse::find_mount_of(fuse::resolve_mount_point(path)))
-    return mount_status(mounted->directory);
-  ImageReader image = TRY(ImageReader::open(path));
-  return superblock_status(image.super(), path);
+Result<nlohmann::ordered_json> status_of(const fuse::Place& place) {
+  if (place.is_mounted() && !place.is_dead) return mount_status(place.directory);
+  auto image = ImageReader::open(place.source);
+  if (!image.ok()) return place.is_dead ? fuse::daemon_gone(place) : image.error();
+  auto status = superblock_status(image->super(), place.source);
+  if (place.is_dead) status["state"] = fuse::daemon_gone(place).message();
+  return status;
 }
 
 Status show(const StatusArguments& arguments, IoLayer& io) {
-  const auto once = [&] {
-    return is_directory(arguments.path) ? mount_status(arguments.path) : image_status(arguments.path);
-  };
   for (;;) {
-    const auto status = TRY(once());
+    const auto status = TRY(status_of(TRY(fuse::find_place(arguments.path))));
     if (arguments.json)
       io.out << json_text(status, arguments.watch ? kOneLine : 2) << std::endl;
     else
-      io.out << status_text(status) << std::endl;
+      io.out << status_summary(status) << (arguments.brief ? "" : "\n" + status_text(status)) << std::flush;
     if (!arguments.watch || !io.out) return {};
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
@@ -57,6 +50,7 @@ void declare_status(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("status", "What a filesystem knows about itself");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   command->add_flag("--json", arguments->json, "For programs");
+  command->add_flag("-s,--short", arguments->brief, "Only the first lines: size, state, cleaner, log");
   command->add_flag("-w,--watch", arguments->watch, "Once a second, until interrupted");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return show(*arguments, io); }; });
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -65,11 +67,50 @@ const Json& part(const Json& status, const char* key) {
   return status.contains(key) && status[key].is_object() ? status[key] : kNothing;
 }
 
+std::uint64_t number_in(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
+
+std::string duration_text(std::uint64_t seconds) {
+  if (seconds < 60) return fmt::format("{} s", seconds);
+  if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  if (seconds < 86400) return fmt::format("{} h {} min", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{} days {} h", seconds / 86400, seconds / 3600 % 24);
+}
+
+std::string time_of(std::int64_t seconds) {
+  const std::time_t when = seconds;
+  std::tm parts{};
+  char text[64] = "";
+  if (::localtime_r(&when, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
+  return text;
+}
+
+// The state in words: what is wrong first.
+std::string state_of(const Json& status) {
+  if (status.contains("state")) return status.value("state", "");
+  const bool asked = part(status, "mount").value("read_only", false);
+  if (status.value("read_only", false))
+    return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
+  const std::uint64_t errors = number_in(part(status, "lifetime"), "errors");
+  std::string text = fmt::format("mounted for {}", duration_text(number_in(status, "uptime_seconds")));
+  return errors ? text + fmt::format("; {} errors since it was made (see below)", errors) : text + ", no errors";
+}
+
+// What users can still write is what df says; here it is reckoned from the same counts.
+std::string room_of(const Json& space) {
+  const std::uint64_t device = number_in(space, "device_blocks") << kBlockShift;
+  if (!space.contains("charged_blocks"))
+    return fmt::format("{}, {} of it live", size_text(device), size_text(number_in(space, "live_blocks") << kBlockShift));
+  const std::uint64_t used = number_in(space, "charged_blocks") << kBlockShift, reserve = number_in(space, "reserve_blocks") << kBlockShift;
+  const std::uint64_t free = device > used + reserve ? device - used - reserve : 0;
+  return fmt::format("{}: {} used, {} free, {} reserved for cleaning", size_text(device), size_text(used), size_text(free),
+                     size_text(reserve));
+}
+
 std::string head_text(const Json& status) {
   Section section("Varve filesystem", status);
   section.words("Device", "device").words("Label", "label").words("UUID", "uuid").words("State", "state");
   section.words("I/O", "backend").yes_no("Read-only", "read_only").words("Because", "read_only_reason");
-  section.count("Mounted for (s)", "uptime_seconds");
+  if (status.contains("uptime_seconds")) section.line("Mounted for", duration_text(section.number("uptime_seconds")));
   return section.text().substr(1);
 }
 
@@ -82,8 +123,8 @@ std::string utilisation_text(const Json& space) {
   std::string text = "\nSegments by share of live blocks\n";
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::size_t width = (counts[i] * 40 + most - 1) / most;
-    text += fmt::format("  {:>3}-{:<3}% {:>8}  {}\n", i * 100 / counts.size(), (i + 1) * 100 / counts.size(), counts[i],
-                        std::string(width, '#'));
+    text += fmt::format("  {:>3}-{:<3}% {:>8}{}{}\n", i * 100 / counts.size(), (i + 1) * 100 / counts.size(), counts[i],
+                        width ? "  " : "", std::string(width, '#'));
   }
   return text;
 }
@@ -175,7 +216,8 @@ std::string waits_text(const Json& waits) {
 std::string scrub_section(const Json& scrub) {
   Section section("Scrub", scrub);
   if (scrub.value("state", "never") == "never") return "";
-  section.words("State", "state").words("Because", "reason").count("Began (s since 1970)", "started");
+  section.words("State", "state").words("Because", "reason");
+  if (section.number("started")) section.line("Began", time_of(scrub.value("started", std::int64_t{0})));
   section.blocks("Verified", "verified_blocks").blocks("Live", "live_blocks").count("Errors", "errors");
   return section.text();
 }
@@ -201,10 +243,10 @@ std::string lifetime_text(const Json& lifetime) {
 
 std::string error_text(const char* title, const Json& event) {
   Section section(title, event);
-  section.words("Error", "error")
-      .count("Block", "block")
-      .count("Inode", "inode")
-      .count("When (s since 1970)", "seconds");
+  section.words("Error", "error");
+  if (section.number("block")) section.count("Block", "block");
+  if (section.number("inode")) section.count("Inode", "inode");
+  if (section.has("seconds")) section.line("When", time_of(event.value("seconds", std::int64_t{0})));
   return section.text();
 }
 
@@ -213,7 +255,8 @@ std::string mount_text(const Json& mount) {
   section.words("At", "mount_point")
       .count("Process", "pid")
       .count("Serving threads", "threads")
-      .words("FUSE", "protocol");
+      .words("FUSE", "protocol")
+      .words("Log", "log");
   if (mount.contains("features")) {
     std::string names;
     for (const auto& name : mount["features"]) names += (names.empty() ? "" : " ") + name.get<std::string>();
@@ -230,6 +273,17 @@ std::string size_text(std::uint64_t bytes) {
   unsigned unit = 0;
   for (; value >= 1024; value /= 1024) ++unit;
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string status_summary(const Json& status) {
+  const std::string label = status.value("label", ""), at = part(status, "mount").value("mount_point", "");
+  const auto line = [](const char* name, const std::string& value) {
+    return value.empty() ? "" : fmt::format("{:<9}{}\n", name, value);
+  };
+  const Json& cleaner = part(status, "cleaner");
+  return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + label + "\"")) + line("Mounted", at) +
+         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Cleaner", cleaner.value("state", "")) +
+         line("Log", part(status, "mount").value("log", ""));
 }
 
 std::string status_text(const Json& status) {

@@ -6,6 +6,8 @@
 
 namespace varve::tool {
 
+// For a quick look: at most eight lines, made for 80 columns.
+std::string status_summary(const nlohmann::ordered_json& status);
 std::string status_text(const nlohmann::ordered_json& status);
 std::string size_text(std::uint64_t bytes);  // "1.5 GiB"
 

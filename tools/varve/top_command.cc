@@ -8,6 +8,7 @@
 #include <iostream>
 #include <optional>
 
+#include "control/place.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/top_text.h"
@@ -69,7 +70,8 @@ class Screen {
 
 bool on_a_terminal(IoLayer& io) { return &io.out == &std::cout && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO); }
 
-Status watch(const TopArguments& arguments, IoLayer& io) {
+Status watch(TopArguments arguments, IoLayer& io) {
+  arguments.directory = TRY(fuse::find_mounted(arguments.directory));
   using Time = std::chrono::steady_clock;
   nlohmann::ordered_json before;
   Time::time_point then;

@@ -8,6 +8,7 @@
 
 #include "base/json_text.h"
 #include "base/types.h"
+#include "varve/latency_view.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -23,7 +24,9 @@ class View {
  public:
   View(const Json& before, const Json& now, double seconds) : before_(before), now_(now), seconds_(std::max(seconds, 1e-3)) {}
 
-  std::string text() const { return head() + space() + rates() + cleaner() + log() + segments() + requests(); }
+  std::string text() const {
+    return head() + space() + rates() + cleaner() + log() + segments() + requests() + latency_lines(before_, now_);
+  }
 
  private:
   static std::uint64_t number(const Json& status, const char* section, const char* key) {

@@ -10,6 +10,7 @@
 
 #include "daemon/mount_point.h"
 #include "control/mount_table.h"
+#include "control/place.h"
 #include "io/block_device.h"
 #include "store/superblocks.h"
 #include "varve/command.h"
@@ -146,10 +147,17 @@ Status check_clean(const Daemon& daemon, std::ostream& err) {
 }
 
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
-  const std::string directory = fuse::resolve_mount_point(argument);
-  const auto mounted = directory.empty() ? std::nullopt : fuse::find_mount(directory);
-  if (!mounted) return Error(Errc::not_found, fmt::format("{}: not a mount point", argument));
-  if (!mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
+  std::string directory = fuse::resolve_mount_point(argument);
+  auto mounted = directory.empty() ? std::nullopt : fuse::find_mount(directory);
+  if (!mounted) {  // as umount(8), by the device or image; but never by a directory within
+    const auto place = fuse::find_place(argument);
+    if (!place.ok() && place.fails_with(Errc::not_found)) return place.error();
+    if (!place.ok() || !place->is_mounted() || directory.starts_with(place->directory + "/"))
+      return Error(Errc::not_found, fmt::format("{}: not a mount point, and not mounted", argument));
+    directory = place->directory;
+    mounted = fuse::find_mount(directory);
+  }
+  if (!mounted || !mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
   if (lazy) return fuse::detach(directory, fuse::Detach::now);
   Daemon daemon;
   const Status asked = ask_or_guess(*mounted, daemon);
@@ -175,7 +183,7 @@ void declare_umount(CLI::App& app, Action& chosen) {
   };
   auto arguments = std::make_shared<UmountArguments>();
   CLI::App* command = app.add_subcommand("umount", "Unmount; returns when the image is complete and clean");
-  command->add_option("directory", arguments->directory, "Where it is mounted")->required();
+  command->add_option("directory", arguments->directory, "Where it is mounted, or what is mounted")->required();
   command->add_flag("-l,--lazy", arguments->lazy, "Detach now, finish when nobody uses it any more; do not wait");
   command->callback([arguments, &chosen] {
     chosen = [arguments](IoLayer& io) { return umount(arguments->directory, arguments->lazy, io); };

@@ -1,0 +1,159 @@
+#include "control/place.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/errc.h"
+#include "control/mount_table.h"
+#include "format/superblock.h"
+
+namespace varve::fuse {
+
+namespace {
+
+bool is_dead(const std::string& directory) {
+  struct statfs space {};  // stat(2) would be answered from the kernel's cache
+  return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+Place place_of(const MountEntry& mounted) { return {mounted.source, mounted.directory, is_dead(mounted.directory)}; }
+
+// Also under another name: /dev/disk/by-label/x is /dev/sdb1.
+std::optional<MountEntry> find_mount_of_same(const std::string& path, const struct stat& file) {
+  if (auto mounted = find_mount_of(path)) return mounted;
+  for (MountEntry& entry : varve_mounts()) {
+    struct stat source {};
+    if (::stat(entry.source.c_str(), &source) != 0 || (source.st_mode & S_IFMT) != (file.st_mode & S_IFMT)) continue;
+    const bool same = S_ISBLK(file.st_mode) ? source.st_rdev == file.st_rdev
+                                            : source.st_dev == file.st_dev && source.st_ino == file.st_ino;
+    if (same) return std::move(entry);
+  }
+  return {};
+}
+
+// The mount that a directory is in.
+Result<Place> place_of_directory(const std::string& name, std::filesystem::path at) {
+  for (;; at = at.parent_path()) {
+    if (const auto mounted = find_mount(at)) {
+      if (mounted->is_varve()) return place_of(*mounted);
+      return Error(Errc::not_varve,
+                   fmt::format("{}: a directory of {}, not a mounted Varve filesystem ({} is mounted at {})", name,
+                               mounted->type, mounted->source, mounted->directory));
+    }
+    if (at == at.root_path())
+      return Error(Errc::not_varve, fmt::format("{}: a directory, not a mounted Varve filesystem", name));
+  }
+}
+
+struct Tag {
+  bool is_uuid = false;
+  std::string value;
+};
+
+std::optional<Tag> parse_tag(const std::string& name) {
+  const auto equals = name.find('=');
+  if (equals == std::string::npos) return {};
+  const std::string key = name.substr(0, equals);
+  std::string value = name.substr(equals + 1);
+  if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+  if (key == "UUID") return Tag{true, value};
+  if (key == "LABEL") return Tag{false, value};
+  return {};
+}
+
+bool fits(const Tag& tag, const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  const bool read = ::pread(fd, block.data(), kBlockSize, 0) == static_cast<ssize_t>(kBlockSize);
+  ::close(fd);
+  if (!read) return false;
+  const auto super = format::decode_superblock(block.span());
+  if (!super.ok()) return false;
+  return tag.is_uuid ? ::strcasecmp(format::uuid_text(super->uuid).c_str(), tag.value.c_str()) == 0
+                     : super->label == tag.value;
+}
+
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  for (const MountEntry& entry : varve_mounts()) paths.push_back(entry.source);
+  std::ifstream partitions("/proc/partitions");
+  for (std::string line; std::getline(partitions, line);) {
+    std::istringstream words(line);
+    std::string major, minor, blocks, device;
+    if (!(words >> major >> minor >> blocks >> device) || major == "major") continue;
+    const std::string path = "/dev/" + device;
+    if (std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<std::string> resolve_tag(const std::string& name) {
+  const auto tag = parse_tag(name);
+  struct stat status {};
+  if (!tag || ::lstat(name.c_str(), &status) == 0) return name;
+  std::vector<std::string> found;
+  for (std::string& path : candidates())
+    if (fits(*tag, path)) found.push_back(std::move(path));
+  if (found.size() == 1) return found.front();
+  if (found.empty())
+    return Error(
+        Errc::not_found,
+        fmt::format(
+            "{}: no mounted image and no block device that you can read has it; an image that is not mounted is only "
+            "found by its path",
+            name));
+  return Error(Errc::invalid,
+               fmt::format("{}: {} and {} both have it: name the device, or give one of them another with `varve {}`",
+                           name, found[0], found[1], tag->is_uuid ? "uuid" : "label"));
+}
+
+Result<Place> find_place(const std::string& word) {
+  const std::string name = TRY(resolve_tag(word));
+  const std::string path = resolve_mount_point(name);
+  if (path.empty()) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
+  if (const auto mounted = find_mount(path); mounted && mounted->is_varve()) return place_of(*mounted);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (const auto mounted = find_mount_of(path)) return place_of(*mounted);
+    if (errno == ENOENT) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
+    return Error(errc_from_errno(errno), fmt::format("{}: {}", word, errno_text()));
+  }
+  if (S_ISDIR(status.st_mode)) return place_of_directory(word, path);
+  if (const auto mounted = find_mount_of_same(path, status)) return place_of(*mounted);
+  return Place{path, "", false};
+}
+
+Error daemon_gone(const Place& place) {
+  return Error(
+      Errc::io,
+      fmt::format(
+          "{0}: its daemon is gone (it has crashed or was killed); nothing that was synced is lost. `varve mount {1} "
+          "{0}` clears the mount point and recovers, `varve umount {0}` only clears it",
+          place.directory, place.source));
+}
+
+Result<std::string> find_mounted(const std::string& name) {
+  const Place place = TRY(find_place(name));
+  if (place.is_dead) return daemon_gone(place);
+  if (place.is_mounted()) return place.directory;
+  return Error(
+      Errc::not_found,
+      fmt::format("{0}: not mounted, and only a mounted filesystem can do this: varve mount {0} DIRECTORY", name));
+}
+
+}  // namespace varve::fuse

@@ -1,0 +1,210 @@
+"""Mistakes that people make, and what the tools say to them: the list behind tests/mount/mistakes_test.py and
+docs/troubleshooting.md. `python3 tests/mount/mistakes.py` prints the document.
+
+In commands: IMG an image that is not mounted, LIVE one that is mounted at AT, DEAD one whose daemon was killed at GONE, TEXT a text file,
+EXT4 an image of ext4, CUT an image without its end, HOLE an image without superblocks, NEW nothing yet, DIR an empty directory, HOST a
+directory of the host with files, FIFO a pipe, HALF an image whose copy of the superblock is torn."""
+
+from collections import namedtuple
+
+Mistake = namedtuple("Mistake", "section command says advice", defaults=(None,))
+# says: a regular expression on what is printed; the status is never 0. advice: for the document; None: the message says it all.
+
+COMMANDS = "Commands and options"
+WHAT = "Names of images, devices and directories"
+MOUNT = "Mounting"
+UMOUNT = "Unmounting"
+MAKE = "Making a filesystem"
+CHECK = "Checking, repairing, salvaging"
+ASK = "Asking and tuning a mount"
+
+NOT_VARVE = "What you have named holds something else. `file` or `blkid` say what. Where there was a Varve filesystem once, " \
+            "`fsck.varve --search` looks for what is left of it, and writes nothing."
+NOT_MOUNTED = "Mount it first. `varve status` tells whether and where an image is mounted."
+GONE = "The daemon has crashed or was killed. What was synced is safe. `varve mount IMAGE DIRECTORY` clears the mount point and recovers; " \
+       "`varve umount DIRECTORY` only clears it. The log (`varve status -s` names it) may tell why it ended."
+
+LIST = [
+    Mistake(COMMANDS, "varve umont DIR", "unknown command 'umont': did you mean `varve umount`"),
+    Mistake(COMMANDS, "varve staus DIR", "did you mean `varve status`"),
+    Mistake(COMMANDS, "varve ckeckpoint DIR", "did you mean `varve checkpoint`"),
+    Mistake(COMMANDS, "varve list", "unknown command 'list'. There are:\n  mount umount"),
+    Mistake(COMMANDS, "varve unmount DIR", "did you mean `varve umount`"),
+    Mistake(COMMANDS, "varve mount", "varve mount: source is missing"),
+    Mistake(COMMANDS, "varve mount IMG", "varve mount: directory is missing: Where to mount it"),
+    Mistake(COMMANDS, "varve mount IMG DIR more", "varve mount: 'more' is one argument too many"),
+    Mistake(COMMANDS, "varve umount", "varve umount: directory is missing"),
+    Mistake(COMMANDS, "varve status", "varve status: path is missing"),
+    Mistake(COMMANDS, "varve top", "varve top: directory is missing"),
+    Mistake(COMMANDS, "varve map", "varve map: path is missing"),
+    Mistake(COMMANDS, "varve dump", "varve dump: what is missing"),
+    Mistake(COMMANDS, "varve dump superblok IMG", "superblok not in"),
+    Mistake(COMMANDS, "varve dump inode IMG", "which one\\? Give its number"),
+    Mistake(COMMANDS, "varve dump inode IMG abc", "which one\\? Give its number"),
+    Mistake(COMMANDS, "varve status --jsno IMG", "unknown option --jsno: did you mean --json"),
+    Mistake(COMMANDS, "varve clean --dryrun IMG", "unknown option --dryrun: did you mean --dry-run"),
+    Mistake(COMMANDS, "varve top -d 0 AT", "Value 0 not in range"),
+    Mistake(COMMANDS, "varve map --by colour IMG", "colour not in"),
+    Mistake(COMMANDS, "varve scrub --stop --status AT", "excludes"),
+    Mistake(COMMANDS, "varve scrub -r fast AT", "fast"),
+    Mistake(COMMANDS, "mkfs.varve", "mkfs.varve: target is missing"),
+    Mistake(COMMANDS, "mkfs.varve --lable x NEW", "unknown option --lable: did you mean --label"),
+    Mistake(COMMANDS, "mkfs.varve a b", "'b' is one argument too many"),
+    Mistake(COMMANDS, "fsck.varve", "fsck.varve: target is missing"),
+    Mistake(COMMANDS, "fsck.varve --reapir IMG", "unknown option --reapir"),
+    Mistake(COMMANDS, "fsck.varve -n -y IMG", "excludes"),
+    Mistake(COMMANDS, "fsck.varve --memory lots IMG", "lots"),
+    Mistake(WHAT, "varve status NEW", "no such file, directory or device", "Check the name; a USB stick may have another name than last time: use `UUID=`."),
+    Mistake(WHAT, "varve status TEXT", "no Varve filesystem is or fits here", NOT_VARVE),
+    Mistake(WHAT, "varve map TEXT", "no Varve filesystem is or fits here"),
+    Mistake(WHAT, "varve dump superblock TEXT", "no Varve filesystem is or fits here"),
+    Mistake(WHAT, "varve salvage TEXT DIR", "no Varve filesystem is or fits here"),
+    Mistake(WHAT, "varve label TEXT", "no Varve filesystem is or fits here"),
+    Mistake(WHAT, "varve probe TEXT", "not a Varve filesystem"),
+    Mistake(WHAT, "varve probe EXT4", "not a Varve filesystem"),
+    Mistake(WHAT, "varve probe NEW", "No such file"),
+    Mistake(WHAT, "varve status EXT4", "[Nn]o Varve|not a Varve"),
+    Mistake(WHAT, "varve mount EXT4 DIR", "holds an ext2, ext3 or ext4 filesystem, not a Varve filesystem"),
+    Mistake(WHAT, "varve status HOST", "a directory of .*not a mounted Varve filesystem", "Name the directory where the Varve filesystem is mounted, or its image."),
+    Mistake(WHAT, "varve checkpoint HOST", "not a mounted Varve filesystem"),
+    Mistake(WHAT, "varve mount HOST DIR", "is a directory: give the block device or the image file"),
+    Mistake(WHAT, "varve mount FIFO DIR", "a pipe or socket: give a block device or an image file"),
+    Mistake(WHAT, "varve mount /dev/null DIR", "a character device: give a block device or an image file"),
+    Mistake(WHAT, "varve mount UUID=00000000-0000-0000-0000-00000000abcd DIR", "no mounted image and no block device that you can read has it",
+            "An image in a file is only found by its path. A device must be plugged in, and readable by you."),
+    Mistake(WHAT, "varve status LABEL=nosuchlabel", "no mounted image and no block device"),
+    Mistake(MOUNT, "varve mount NEW DIR", "no such device or file"),
+    Mistake(MOUNT, "varve mount TEXT DIR", "no Varve filesystem is or fits here"),
+    Mistake(MOUNT, "varve mount IMG NEW", "no such file or directory: make it first", "`mkdir` the mount point."),
+    Mistake(MOUNT, "varve mount IMG TEXT", "not a directory"),
+    Mistake(MOUNT, "varve mount LIVE DIR", "is mounted at .*unmount it first", "One image has one mount. A bind mount shows it in a second place."),
+    Mistake(MOUNT, "varve mount CUT DIR", "smaller .*than the filesystem on it", "The end is missing, as after an interrupted copy. Copy it again, or `varve salvage`."),
+    Mistake(MOUNT, "varve mount HOLE DIR", "not a Varve filesystem"),
+    Mistake(MOUNT, "varve mount IMG DIR -o colour", "unknown option colour"),
+    Mistake(MOUNT, "varve mount IMG DIR -o memory=lots", "memory=lots: must be a size, as 256M"),
+    Mistake(MOUNT, "varve mount IMG DIR -o memory=1M", "memory"),
+    Mistake(MOUNT, "varve mount IMG DIR -o memory", "option memory: needs a value"),
+    Mistake(MOUNT, "varve mount IMG DIR -o ro=1", "option ro: takes no value"),
+    Mistake(MOUNT, "varve mount IMG DIR -o threads=0", "must be a number from 1 to 64"),
+    Mistake(MOUNT, "varve mount IMG DIR -o writeback=maybe", "must be on or off"),
+    Mistake(MOUNT, "varve mount IMG DIR -o policy=bestest", "bestest"),
+    Mistake(MOUNT, "varve mount IMG DIR -o strategy=bestest", "bestest"),
+    Mistake(MOUNT, "varve mount IMG DIR -o placement=bestest", "bestest"),
+    Mistake(MOUNT, "varve mount IMG DIR -o plugin=/nowhere.so", "/nowhere.so"),
+    Mistake(MOUNT, "varve mount IMG DIR -o log=/nowhere/varve.log", "/nowhere"),
+    Mistake(MOUNT, "varve mount IMG DIR -o norecovery", "norecovery"),
+    Mistake(UMOUNT, "varve umount DIR", "not a mount point", "Nothing is mounted there; `findmnt -t fuse.varve,fuseblk.varve` lists what is."),
+    Mistake(UMOUNT, "varve umount IMG", "not a mount point, and not mounted"),
+    Mistake(UMOUNT, "varve umount NEW", "no such file, directory or device"),
+    Mistake(UMOUNT, "varve umount /proc", "not a Varve filesystem"),
+    Mistake(UMOUNT, "varve umount HOST", "not a mount point"),
+    Mistake(MAKE, "mkfs.varve NEW", "does not exist: to create an image, give --size"),
+    Mistake(MAKE, "mkfs.varve --size 20 NEW", "too small: Varve needs at least 8M"),
+    Mistake(MAKE, "mkfs.varve --size 1M NEW", "too small: Varve needs at least 8M"),
+    Mistake(MAKE, "mkfs.varve --size 1E -n NEW", "too big: at most 64T"),
+    Mistake(MAKE, "mkfs.varve --size 1000T -n NEW", "too big: at most 64T"),
+    Mistake(MAKE, "mkfs.varve --size ten NEW", "ten"),
+    Mistake(MAKE, "mkfs.varve --size -5M NEW", "--size"),
+    Mistake(MAKE, "mkfs.varve TEXT", "no Varve filesystem is or fits here"),
+    Mistake(MAKE, "mkfs.varve HOST", "is a directory"),
+    Mistake(MAKE, "mkfs.varve /dev/null", "a character device"),
+    Mistake(MAKE, "mkfs.varve IMG", "holds the Varve filesystem.*use -f to overwrite it", "`-f` destroys what is there. `varve status IMAGE` shows what it is."),
+    Mistake(MAKE, "mkfs.varve EXT4", "holds an ext2, ext3 or ext4 filesystem: use -f"),
+    Mistake(MAKE, "mkfs.varve -f LIVE", "is mounted at"),
+    Mistake(MAKE, "mkfs.varve --size 64M -U 123 NEW", "not a UUID"),
+    Mistake(MAKE, "mkfs.varve --size 64M -L " + 64 * "x" + " NEW", "at most 63 are possible"),
+    Mistake(MAKE, "mkfs.varve --size 64M --segment-size 5000 NEW", "segment size must be a power of two"),
+    Mistake(MAKE, "mkfs.varve --size 64M --segment-size 3M NEW", "segment size must be a power of two"),
+    Mistake(MAKE, "mkfs.varve --size 64M --segment-size 64M NEW", "16|segments"),
+    Mistake(MAKE, "mkfs.varve --size 64M --erase-unit 5 NEW", "not a multiple"),
+    Mistake(MAKE, "mkfs.varve --size 64M /nowhere/x.img", "cannot create"),
+    Mistake(CHECK, "fsck.varve TEXT", "no Varve filesystem is or fits here"),
+    Mistake(CHECK, "fsck.varve NEW", "no such device or file"),
+    Mistake(CHECK, "fsck.varve EXT4", "not a Varve filesystem"),
+    Mistake(CHECK, "fsck.varve -y LIVE", "is mounted at", "A check needs the filesystem unmounted; `varve scrub` verifies one that is in use."),
+    Mistake(CHECK, "fsck.varve HOST", "is a directory"),
+    Mistake(CHECK, "fsck.varve CUT", "(?i)smaller|missing|cut off|end"),
+    Mistake(CHECK, "fsck.varve -y --undo TEXT IMG", "exists"),
+    Mistake(CHECK, "fsck.varve --undo-apply TEXT IMG", "TEXT|undo"),
+    Mistake(CHECK, "fsck.varve --memory 1M IMG", "takes|needs|MiB"),
+    Mistake(CHECK, "varve salvage IMG HOST", "empty", "Salvage never writes among other files: give a new directory."),
+    Mistake(CHECK, "varve salvage NEW DIR", "no such device or file"),
+    Mistake(CHECK, "varve dump superblock LIVE", "is mounted at"),
+    Mistake(CHECK, "varve dump node IMG 99999999", "the device has"),
+    Mistake(ASK, "varve scrub IMG", "not mounted, and only a mounted filesystem can do this: varve mount", NOT_MOUNTED),
+    Mistake(ASK, "varve top IMG", "not mounted, and only a mounted filesystem can do this"),
+    Mistake(ASK, "varve history IMG", "not mounted, and only a mounted filesystem can do this"),
+    Mistake(ASK, "varve tune IMG policy=greedy", "not mounted, and only a mounted filesystem can do this"),
+    Mistake(ASK, "varve checkpoint IMG", "not mounted, and only a mounted filesystem can do this"),
+    Mistake(ASK, "varve trim IMG", "not mounted, and only a mounted filesystem can do this"),
+    Mistake(ASK, "varve metrics IMG", "not mounted, and only a mounted filesystem can do this"),
+    Mistake(ASK, "varve metrics", "name mounts, or --all"),
+    Mistake(ASK, "varve checkpoint GONE", "its daemon is gone .*varve mount .*varve umount", GONE),
+    Mistake(ASK, "varve top DEAD", "its daemon is gone"),
+    Mistake(ASK, "varve map GONE", "its daemon is gone"),
+    Mistake(ASK, "varve label GONE photos", "its daemon is gone"),
+    Mistake(ASK, "varve tune AT policy", "must be setting=value, as policy=greedy"),
+    Mistake(ASK, "varve tune AT policy=bestest", "bestest"),
+    Mistake(ASK, "varve tune AT colour=red", "there is no setting 'colour'"),
+    Mistake(ASK, "varve tune AT history=-1", "must be a number of rounds"),
+    Mistake(ASK, "varve label AT " + 64 * "x", "at most 63 are possible"),
+    Mistake(ASK, "varve uuid IMG 123", "not a UUID"),
+    Mistake(ASK, "varve clean -s best IMG", "best"),
+    Mistake(ASK, "varve clean -s defragmenting HOST AT", "not in the filesystem at"),
+    Mistake(ASK, "varve map --png /nowhere/x.png IMG", "cannot be written"),
+]
+
+HEAD = """# When something does not work
+
+Begin with `varve doctor IMAGE`, or `varve doctor DIRECTORY`: it looks at the kernel, `/dev/fuse`, limits, the disk and the mount, and says what
+to do. `varve status -s` shows the state in a few lines, and where the daemon's messages are.
+
+## Questions without a message
+
+**"Transport endpoint is not connected".** The daemon of the mount is gone. `varve mount IMAGE DIRECTORY` clears this and recovers. Everything
+before the last completed fsync is there.
+
+**`df` shows some percent used on an empty filesystem.** The cleaner needs room to work in, and a block costs its metadata, too. That is kept
+back, as other filesystems keep back their tables.
+
+**Another user sees nothing, or "Permission denied", in my mount.** A user's mount is for that user alone. `-o allow_other` opens it, which
+needs a line `user_allow_other` in `/etc/fuse.conf`.
+
+**The mount has become read-only.** A write or flush failed, or another program has taken the image. `varve status -s` says which. Unmount it,
+look at the disk (`dmesg`, `smartctl`), then `fsck.varve -n`.
+
+**The host's disk was full.** The image could not grow. Make room there, unmount, mount again. `varve trim` gives back what is free inside.
+
+**"target is busy".** Something is open or current there: `fuser -vm DIRECTORY` shows what. `varve umount -l` detaches it now, and ends the
+daemon when nobody uses it any more.
+
+**In a container.** It needs `--device /dev/fuse` and `--cap-add SYS_ADMIN`. io_uring is usually forbidden there: threads do the I/O.
+
+**At boot it is mounted too early.** systemd orders an fstab line after the filesystem that its image lies on. Where the path goes over a bind
+mount or an automount, add `x-systemd.requires-mounts-for=`.
+
+## Messages
+
+Each of these is tested. Where the message says it all, nothing follows.
+"""
+
+
+def shown(pattern):
+    """A regular expression as text for people."""
+    return pattern.split("|")[0].replace("\\?", "?").replace(".*", " … ").replace("(?i)", "").replace("[Nn]", "n").replace("\n", " ").replace("`", "'")
+
+
+def document():
+    text = HEAD
+    section = None
+    for mistake in LIST:
+        if mistake.section != section:
+            section = mistake.section
+            text += f"\n### {section}\n\n| Command | Says | What to do |\n|---|---|---|\n"
+        command = mistake.command if len(mistake.command) < 60 else mistake.command.replace(64 * "x", "xxx…")
+        text += f"| `{command}` | {shown(mistake.says).strip()} | {mistake.advice or ''} |\n"
+    return text
+
+
+if __name__ == "__main__":
+    print(document(), end="")

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What a filesystem is called, and that every command finds it by any of its names; metrics and first lines of the status."""
+
+import re
+import socket
+import urllib.request
+
+from harness import *
+
+
+def varve(*words, **more):
+    return command(BIN / "varve", *words, **more)
+
+
+class Names(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.image.mkfs("64M", "-L", "old")
+
+    def tearDown(self):
+        self.image.check_all()
+
+    def test_every_command_takes_any_name(self):
+        self.image.mount()
+        uuid = self.image.status()["uuid"]
+        (self.image.dir / "deep/er").mkdir(parents=True)
+        for place in (self.image.path, self.image.dir, self.image.dir / "deep/er", f"UUID={uuid}", "LABEL=old"):
+            for words in (["status", "-s"], ["checkpoint"], ["trim"], ["tune"], ["top", "-b", "-n", "1"], ["history"], ["scrub", "--status"],
+                          ["map", "--rows", "2"], ["metrics"], ["label"], ["clean", "-n"]):
+                varve(*words, place)
+        self.assertEqual(varve("label", self.image.dir).stdout, "old\n")
+        varve("umount", self.image.path)
+        self.assertFalse(self.image.is_mounted())
+
+    def test_label_and_uuid_of_an_image(self):
+        varve("label", self.image.path, "with blanks")
+        varve("uuid", self.image.path, "01234567-89ab-cdef-0123-456789abcdef")
+        self.image.fsck()
+        self.assertEqual(varve("label", self.image.path).stdout, "with blanks\n")
+        shown = varve("probe", "--export", self.image.path).stdout
+        self.assertIn("ID_FS_TYPE=varve\n", shown)
+        self.assertIn("ID_FS_UUID=01234567-89ab-cdef-0123-456789abcdef\n", shown)
+        self.assertIn("ID_FS_LABEL_ENC=with\\x20blanks\n", shown)
+        varve("label", self.image.path, "")
+        self.assertNotIn("LABEL", varve("probe", self.image.path).stdout)
+        self.image.mount()
+        self.assertEqual(self.image.status()["uuid"], "01234567-89ab-cdef-0123-456789abcdef")
+
+    def test_label_and_uuid_of_a_mount_survive_a_crash(self):
+        self.image.mount()
+        (self.image.dir / "f").write_text("kept")
+        varve("label", self.image.dir, "new")
+        varve("uuid", self.image.dir, "random")
+        uuid = self.image.status()["uuid"]
+        self.assertRegex(uuid, r"^[0-9a-f-]{14}4")
+        self.image.kill()
+        varve("umount", self.image.dir)
+        self.assertIn('LABEL="new"', varve("probe", self.image.path).stdout)
+        self.image.mount()
+        self.assertEqual((self.image.status()["label"], self.image.status()["uuid"]), ("new", uuid))
+        self.assertEqual((self.image.dir / "f").read_text(), "kept")
+        varve("label", self.image.dir, "twice")
+        self.image.remount()
+        self.assertEqual(self.image.status()["label"], "twice")
+
+    def test_the_status_begins_with_what_people_ask(self):
+        self.image.mount()
+        lines = varve("status", self.image.dir).stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines[:6]], ["Varve", "Mounted", "State", "Size", "Cleaner", "Log"])
+        self.assertIn("no errors", lines[2])
+        self.image.kill()
+        for place in (self.image.dir, self.image.path):
+            self.assertIn("its daemon is gone", varve("status", "-s", place).stdout)
+        self.image.mount()
+
+    def test_magic_is_known_to_file(self):
+        if not shutil.which("file"):
+            self.skipTest("no file(1)")
+        said = command("file", "-m", ROOT / "packaging/recognition/magic", self.image.path).stdout
+        self.assertIn('Varve log-structured filesystem, version 1, label "old"', said)
+        self.assertIn(varve("uuid", self.image.path).stdout.strip(), said)
+
+
+class Metrics(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.image.mkfs("64M")
+        self.image.mount()
+        for i in range(20):
+            (self.image.dir / f"f{i}").write_bytes(os.urandom(5000))
+
+    def tearDown(self):
+        self.image.check_all()
+
+    def test_text_is_well_formed(self):
+        text = varve("metrics", self.image.dir).stdout
+        self.assertTrue(text.endswith("# EOF\n"))
+        self.assertIn(f'mount="{self.image.dir}"', text)
+        by_operation = {}
+        for operation, count in re.findall(r'varve_request_seconds_bucket\{[^}]*operation="(\w+)"[^}]*\} (\d+)', text):
+            by_operation.setdefault(operation, []).append(int(count))
+        for operation, counts in by_operation.items():
+            self.assertEqual(counts, sorted(counts), operation)
+        self.assertGreaterEqual(sum(by_operation.get(name, [0])[-1] for name in ("create", "mknod")), 20)
+        if shutil.which("promtool"):
+            # promtool reads the older format, in which a counter's type and help name it with its suffix.
+            older = re.sub(r"^# (TYPE|HELP) (\w+) ", lambda m: f"# {m[1]} {m[2]}{'_total' if f'{m[2]}_total{{' in text else ''} ", text, flags=re.M)
+            command("promtool", "check", "metrics", input=older.replace("# EOF\n", ""))
+
+    def listening(self, place):
+        server = subprocess.Popen([BIN / "varve", "metrics", "--all", "--listen", place])
+        self.addCleanup(lambda: (server.terminate(), server.wait(20)))
+        return server
+
+    def test_over_a_port(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.listening(f"127.0.0.1:{port}")
+
+        def get(path="/metrics"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                return answer.headers["Content-Type"], answer.read().decode()
+
+        def answers():
+            try:
+                return get()
+            except OSError:
+                return None
+        wait_until(answers, 20, "the server answers")
+        kind, text = get()
+        self.assertIn("openmetrics-text", kind)
+        self.assertIn("varve_device_bytes", text)
+        with self.assertRaises(urllib.error.HTTPError):
+            get("/etc/passwd")
+        with socket.create_connection(("127.0.0.1", port)) as silent:  # keeps nobody else from being served
+            self.assertIn("# EOF", get()[1])
+            silent.sendall(b"\0" * 20000)
+
+    def test_over_a_socket_for_its_owner(self):
+        path = self.image.folder / "metrics.sock"
+        server = self.listening(f"unix:{path}")
+        wait_until(path.exists, 20, "the socket is there")
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            answer = b"".join(iter(lambda: client.recv(65536), b""))
+        self.assertIn(b"# EOF", answer)
+        server.terminate()
+        self.assertEqual(server.wait(20), 0)
+        self.assertFalse(path.exists())
+
+
+if __name__ == "__main__":
+    main()

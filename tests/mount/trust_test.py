@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The promises of SECURITY.md: whose images, plugins and logs are trusted, and what listens to whom."""
+
+from harness import *
+
+NOBODY = 65534
+
+
+def flags_of(directory):
+    return mount_line(directory).split()[3].split(",")
+
+
+@unittest.skipUnless(IS_ROOT, "needs root")
+class OtherUsersImages(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.image.mkfs("64M")
+
+    def tearDown(self):
+        self.image.check_all()
+
+    def test_roots_own_image_is_believed(self):
+        self.image.mount()
+        self.assertFalse({"nosuid", "nodev"} & set(flags_of(self.image.dir)))
+
+    def test_of_another_owner_nothing_gains_rights(self):
+        os.chown(self.image.path, NOBODY, NOBODY)
+        self.image.mount()
+        self.assertLessEqual({"nosuid", "nodev"}, set(flags_of(self.image.dir)))
+        shutil.copy("/usr/bin/id", self.image.dir / "id")
+        os.chmod(self.image.dir / "id", 0o4755)
+        os.chmod(self.image.folder, 0o755)
+        shown = command(self.image.dir / "id", "-u", user=NOBODY, group=NOBODY).stdout
+        self.assertEqual(shown.strip(), str(NOBODY))
+        os.mknod(self.image.dir / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+        with self.assertRaises(PermissionError):
+            open(self.image.dir / "zero", "rb")
+        self.image.umount()
+
+    def test_writable_by_others_is_another_users(self):
+        os.chmod(self.image.path, 0o666)
+        self.image.mount()
+        self.assertIn("nosuid", flags_of(self.image.dir))
+
+    def test_root_may_ask_for_it(self):
+        os.chown(self.image.path, NOBODY, NOBODY)
+        self.image.mount("suid,dev")
+        self.assertFalse({"nosuid", "nodev"} & set(flags_of(self.image.dir)))
+
+
+class CodeAndFiles(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.image.mkfs("64M")
+
+    def refused(self, options, why):
+        done = self.image.mount(options, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, why)
+        self.assertFalse(self.image.is_mounted())
+
+    def test_a_plugin_that_others_may_change_is_not_loaded(self):
+        plugin = self.image.folder / "p.so"
+        shutil.copy(BIN.parent / "examples/patient.so", plugin) if (BIN.parent / "examples/patient.so").exists() else plugin.write_bytes(b"x")
+        os.chmod(plugin, 0o666)
+        self.refused(f"plugin={plugin}", "others may change it")
+        os.chmod(plugin, 0o644)
+        os.chmod(self.image.folder, 0o777)
+        self.refused(f"plugin={plugin}", "others may put another file in its place")
+
+    @unittest.skipUnless(IS_ROOT, "needs root")
+    def test_a_plugin_of_another_user_is_not_loaded(self):
+        plugin = self.image.folder / "p.so"
+        plugin.write_bytes(b"x")
+        os.chown(plugin, NOBODY, NOBODY)
+        self.refused(f"plugin={plugin}", f"belongs to user {NOBODY}")
+
+    def test_a_log_is_no_link_and_nobody_elses(self):
+        victim = self.image.folder / "victim"
+        victim.write_text("precious\n")
+        (self.image.folder / "log").symlink_to(victim)
+        self.refused(f"log={self.image.folder / 'log'}", "not a plain file")
+        self.assertEqual(victim.read_text(), "precious\n")
+        os.chmod(victim, 0o666)
+        self.refused(f"log={victim}", "others may change it")
+        os.chmod(self.image.folder, 0o777)
+        self.refused(f"log={self.image.folder / 'new.log'}", "others may put another file in its place")
+        os.chmod(self.image.folder, 0o755)
+        self.image.mount(f"log={self.image.folder / 'new.log'}")
+        self.assertIn(str(self.image.folder / "new.log"), command(BIN / "varve", "status", "-s", self.image.dir).stdout)
+        self.image.check_all()
+
+    def test_metrics_listen_to_this_machine_only(self):
+        for place in ("0.0.0.0:9811", "192.0.2.1:9811", "[::]:9811", "localhost", "unix:", "127.0.0.1:99999"):
+            done = command(BIN / "varve", "metrics", "--all", "--listen", place, check=False, timeout=20)
+            self.assertEqual(done.returncode, 1, place)
+            self.assertIn("--listen", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

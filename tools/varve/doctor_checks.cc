@@ -1,0 +1,239 @@
+#include "varve/doctor_checks.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "io/reactor.h"
+#include "io/stacking.h"
+#include "varve/image_reader.h"
+#include "varve/mount_client.h"
+#include "varve/status_text.h"
+
+namespace varve::tool {
+
+namespace {
+
+using Grade = Finding::Grade;
+namespace files = std::filesystem;
+
+std::string first_line(const files::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+Finding kernel() {
+  utsname name{};
+  ::uname(&name);
+  int major = 0, minor = 0;
+  (void)std::sscanf(name.release, "%d.%d", &major, &minor);
+  const int version = major * 100 + minor;
+  if (version < 510)
+    return {Grade::broken, "kernel", fmt::format("Linux {}: too old", name.release),
+            "Varve is tested from Linux 5.10 on"};
+  if (version < 618)
+    return {Grade::note, "kernel",
+            fmt::format("Linux {}: sync(1) alone does not reach a FUSE filesystem", name.release),
+            "fsync does; everything else is on its way after five seconds"};
+  return {Grade::good, "kernel", fmt::format("Linux {}", name.release), ""};
+}
+
+Finding fuse_device() {
+  if (::access("/dev/fuse", F_OK) != 0)
+    return {Grade::broken, "/dev/fuse", "missing",
+            "as root: modprobe fuse; in a container: start it with --device /dev/fuse"};
+  if (::access("/dev/fuse", R_OK | W_OK) != 0)
+    return {Grade::broken, "/dev/fuse", "you may not open it",
+            "its usual mode is 666 (chmod 666 /dev/fuse as root); in a container: --device /dev/fuse"};
+  return {Grade::good, "/dev/fuse", "there, and usable", ""};
+}
+
+Finding fusermount() {
+  if (::geteuid() == 0) return {Grade::good, "fusermount3", "not needed by root", ""};
+  std::string path = std::getenv("PATH") ? std::getenv("PATH") : "/usr/bin:/bin";
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    struct stat status {};
+    const std::string program = path.substr(at, end - at) + "/fusermount3";
+    at = end + 1;
+    if (::stat(program.c_str(), &status) != 0) continue;
+    if (status.st_mode & S_ISUID) return {Grade::good, "fusermount3", program, ""};
+    return {Grade::broken, "fusermount3", program + ": not setuid root, so that only root can mount",
+            "install the package fuse3 anew"};
+  }
+  return {Grade::broken, "fusermount3", "not found: only root can mount", "install the package fuse3"};
+}
+
+Finding fuse_conf() {
+  std::ifstream file("/etc/fuse.conf");
+  bool allowed = false;
+  for (std::string line; std::getline(file, line);) allowed |= line.starts_with("user_allow_other");
+  if (::geteuid() == 0 || allowed)
+    return {Grade::good, "fuse.conf", allowed ? "user_allow_other is set" : "not needed by root", ""};
+  return {Grade::note, "fuse.conf", "users cannot mount with allow_other: their mounts are for themselves alone",
+          "a line user_allow_other in /etc/fuse.conf lets them"};
+}
+
+Finding ring() {
+  if (const char* chosen = std::getenv("VARVE_IO"); chosen && std::string_view(chosen) == "threads")
+    return {Grade::slow, "io_uring", "switched off by VARVE_IO=threads", "unset it"};
+  const int error = io::Reactor::probe_ring();
+  if (!error) return {Grade::good, "io_uring", "usable", ""};
+  return {Grade::slow, "io_uring",
+          fmt::format("not usable here ({}): threads do the I/O, which costs some speed", std::strerror(error)),
+          "sysctl kernel.io_uring_disabled=0, or a container's seccomp profile that allows it"};
+}
+
+Finding memory_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < (512ULL << 20))
+    return {Grade::broken, "memory", fmt::format("ulimit -v is {}", size_text(limit.rlim_cur)),
+            "raise it: the daemon takes up to 256 MiB (memory=)"};
+  std::ifstream cgroup("/proc/self/cgroup");
+  for (std::string line; std::getline(cgroup, line);) {
+    if (!line.starts_with("0::")) continue;
+    const std::string most = first_line("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
+    if (most.empty() || most == "max") continue;
+    const std::uint64_t bytes = std::strtoull(most.c_str(), nullptr, 10);
+    if (bytes < (384ULL << 20))
+      return {Grade::unsafe, "memory", fmt::format("this control group may use {}", size_text(bytes)),
+              "mount with memory=64M or so, or the daemon may be killed when it is full"};
+  }
+  return {Grade::good, "memory", "no limit below what a mount takes", ""};
+}
+
+Finding helpers() {
+  for (const char* folder : {"/usr/sbin", "/sbin", "/usr/local/sbin"})
+    if (::access(fmt::format("{}/umount.fuse.varve", folder).c_str(), X_OK) == 0) {
+      if (std::string_view(folder) != "/usr/local/sbin")
+        return {Grade::good, "helpers", "mount(8) and umount(8) know Varve", ""};
+      return {Grade::note, "helpers", "installed in /usr/local/sbin, where mount(8) does not look",
+              "install with --prefix /usr"};
+    }
+  return {Grade::note, "helpers", "not installed: umount(8) returns before the image is clean",
+          "use varve umount, or install Varve with --prefix /usr"};
+}
+
+std::optional<files::path> queue_of(dev_t device) {
+  const files::path block = fmt::format("/sys/dev/block/{}:{}", ::major(device), ::minor(device));
+  std::error_code error;
+  for (const files::path& place : {block / "queue", files::canonical(block, error).parent_path() / "queue"})
+    if (files::exists(place, error)) return place;
+  return {};
+}
+
+void check_queue(dev_t device, std::vector<Finding>& found) {
+  const auto queue = queue_of(device);
+  if (!queue) {
+    found.push_back(
+        {Grade::note, "disk", "the system says nothing about what is below (network, or a stacked filesystem)", ""});
+    return;
+  }
+  if (first_line(*queue / "rotational") == "1")
+    found.push_back({Grade::note, "disk", "rotational (or it says so): reading scattered files seeks",
+                     "varve clean -s defragmenting, now and then"});
+  else
+    found.push_back({Grade::good, "disk", "not rotational", ""});
+  const std::string cache = first_line(*queue / "write_cache");
+  if (cache == "write back") found.push_back({Grade::good, "write cache", "has one, and is flushed at each fsync", ""});
+  if (cache == "write through")
+    found.push_back({Grade::note, "write cache",
+                     "says that it has none: no flushes are sent. Cheap bridges and some virtual disks say so wrongly",
+                     "pull the plug once before you trust it"});
+  const bool discards = first_line(*queue / "discard_max_bytes") != "0";
+  found.push_back(discards
+                      ? Finding{Grade::note, "discard", "supported", "varve trim once a week, or mount with discard"}
+                      : Finding{Grade::good, "discard", "not supported: nothing to do", ""});
+  const files::path life = *queue / "../device/life_time";
+  if (const std::string worn = first_line(life); !worn.empty()) {
+    unsigned a = 0, b = 0;
+    if (std::sscanf(worn.c_str(), "%x %x", &a, &b) == 2 && std::max(a, b) >= 9)
+      found.push_back({Grade::unsafe, "wear",
+                       fmt::format("the device says it has used {} % of its life", std::max(a, b) * 10), "replace it"});
+    else
+      found.push_back({Grade::good, "wear",
+                       fmt::format("at most {} % of its life used, as the device says", std::max(a, b) * 10), ""});
+  }
+}
+
+void check_host(const std::string& path, const struct stat& status, std::vector<Finding>& found) {
+  struct statvfs host {};
+  if (::statvfs(path.c_str(), &host) != 0) return;
+  const std::uint64_t room = host.f_bavail * host.f_frsize, has = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size > has && size - has > room)
+    found.push_back({Grade::unsafe, "host",
+                     fmt::format("the image may still grow by {}, but the host has {} free: then it becomes read-only",
+                                 size_text(size - has), size_text(room)),
+                     "make room there, or varve trim to give blocks back"});
+  else
+    found.push_back({Grade::good, "host", "has room for all of the image", ""});
+  if (status.st_mode & (S_IROTH | S_IWOTH))
+    found.push_back({Grade::unsafe, "rights",
+                     "others may read or write the image file, past all rights in the filesystem",
+                     "chmod 600 " + path});
+}
+
+}  // namespace
+
+std::vector<Finding> check_system() {
+  return {kernel(), fuse_device(), fusermount(), fuse_conf(), ring(), memory_limit(), helpers()};
+}
+
+std::vector<Finding> check_storage(const fuse::Place& place) {
+  std::vector<Finding> found;
+  struct stat status {};
+  if (::stat(place.source.c_str(), &status) != 0)
+    return {{Grade::broken, "image", place.source + ": " + errno_text(), "check the name"}};
+  const auto image =
+      place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source);
+  if (!image.ok()) {
+    found.push_back({Grade::broken, "image", image.error().message(), "fsck.varve -n says more"});
+  } else {
+    const format::Superblock& super = image->super();
+    if (super.lifetime.errors)
+      found.push_back({Grade::unsafe, "errors", fmt::format("{} since it was made", super.lifetime.errors),
+                       "varve scrub, then fsck.varve -n; varve status has the last one"});
+    if (!super.clean && !place.is_mounted())
+      found.push_back({Grade::note, "image", "not unmounted cleanly",
+                       "the next mount recovers it; nothing that was synced is lost"});
+  }
+  if (S_ISREG(status.st_mode)) check_host(place.source, status, found);
+  check_queue(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev, found);
+  return found;
+}
+
+std::vector<Finding> check_mount(const fuse::Place& place) {
+  if (!place.is_mounted()) return {};
+  if (place.is_dead) return {{Grade::broken, "mount", fuse::daemon_gone(place).message(), ""}};
+  const auto status = mount_status(place.directory);
+  if (!status.ok()) return {{Grade::note, "mount", status.error().message(), ""}};
+  std::vector<Finding> found;
+  const auto mount = status->value("mount", nlohmann::ordered_json::object());
+  if (status->value("read_only", false) && !mount.value("read_only", false))
+    found.push_back({Grade::broken, "mount", "read-only after an error: " + status->value("read_only_reason", ""),
+                     "umount it, look at the disk, fsck.varve -n"});
+  if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
+    found.push_back({Grade::note, "log", log, "mount with log=FILE"});
+  const auto space = status->value("space", nlohmann::ordered_json::object());
+  const auto segments = space.value("segments", nlohmann::ordered_json::object());
+  if (segments.value("clean", 0) * 20 < segments.value("total", 1))
+    found.push_back({Grade::slow, "space", "less than 5 % of the segments are clean: each write waits for cleaning",
+                     "remove something, or varve clean --free 1G"});
+  if (found.empty()) found.push_back({Grade::good, "mount", "works at " + place.directory, ""});
+  return found;
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,112 @@
+// `varve probe`: what blkid(8) says of other filesystems; asked by the udev rule, which must not wait for anybody.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "base/buffer.h"
+#include "base/json_text.h"
+#include "control/place.h"
+#include "format/superblock.h"
+#include "varve/command.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct ProbeArguments {
+  std::string path;
+  bool exported = false, json = false;
+};
+
+// Neither locks nor leases: a probe looks at 4 KiB, also of a mounted device.
+Result<format::Superblock> read_first(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", path, errno_text()));
+  struct stat status {};
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  const bool is_storage = ::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+  const ssize_t bytes = is_storage ? ::pread(fd, block.data(), kBlockSize, 0) : 0;
+  ::close(fd);
+  if (bytes < 0) return Error(Errc::io, fmt::format("{}: {}", path, errno_text()));
+  auto super = format::decode_superblock(block.span());
+  if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", path, super.error().message()));
+  return super;
+}
+
+// As libblkid writes values for udev: what could end a line or a word is \xNN.
+std::string encoded(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain =
+        byte >= 0x80 || std::isalnum(byte) || std::string_view("#+-.:=@_/").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return out;
+}
+
+// For names of links: nothing but what is harmless in them.
+std::string safe(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += static_cast<unsigned char>(c) >= 0x80 || std::isalnum(static_cast<unsigned char>(c)) ||
+                   std::string_view("#+-.:=@_").find(c) != std::string_view::npos
+               ? c
+               : '_';
+  return out;
+}
+
+std::string export_text(const format::Superblock& s) {
+  const std::string uuid = format::uuid_text(s.uuid);
+  std::string text =
+      fmt::format("ID_FS_TYPE=varve\nID_FS_USAGE=filesystem\nID_FS_VERSION={}\nID_FS_UUID={}\nID_FS_UUID_ENC={}\n",
+                  s.version, uuid, uuid);
+  if (!s.label.empty()) text += fmt::format("ID_FS_LABEL={}\nID_FS_LABEL_ENC={}\n", safe(s.label), encoded(s.label));
+  return text + fmt::format("ID_FS_SIZE={}\nID_FS_BLOCKSIZE={}\n", s.device_blocks << kBlockShift, kBlockSize);
+}
+
+Status probe(const ProbeArguments& arguments, IoLayer& io) {
+  const std::string path = TRY(fuse::resolve_tag(arguments.path));
+  auto super = read_first(path);
+  if (super.fails_with(Errc::is_directory) || super.fails_with(Errc::io)) {
+    if (const auto place = fuse::find_place(path); place.ok() && place->source != path)
+      super = read_first(place->source);
+  }
+  if (super.fails_with(Errc::not_varve)) return Error(Errc::not_varve, fmt::format("{}: not a Varve filesystem", path));
+  if (!super.ok()) return super.error();
+  if (arguments.exported) {
+    io.out << export_text(*super);
+  } else if (arguments.json) {
+    io.out << json_text(nlohmann::ordered_json{{"device", path},
+                                               {"type", "varve"},
+                                               {"uuid", format::uuid_text(super->uuid)},
+                                               {"label", super->label},
+                                               {"version", super->version},
+                                               {"size", super->device_blocks << kBlockShift}},
+                        2)
+           << "\n";
+  } else {
+    io.out << fmt::format("{}:{} UUID=\"{}\" BLOCK_SIZE=\"{}\" TYPE=\"varve\"\n", path,
+                          super->label.empty() ? "" : fmt::format(" LABEL=\"{}\"", super->label),
+                          format::uuid_text(super->uuid), kBlockSize);
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_probe(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<ProbeArguments>();
+  CLI::App* command =
+      app.add_subcommand("probe", "Is there a Varve filesystem? Its UUID and label, as blkid prints them");
+  command->add_option("path", arguments->path, "Block device or image file, or where it is mounted")->required();
+  command->add_flag("--export", arguments->exported, "As udev imports it: ID_FS_TYPE=varve, ID_FS_UUID=...");
+  command->add_flag("--json", arguments->json, "For programs")->excludes("--export");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return probe(*arguments, io); }; });
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <fstream>
+#include <ostream>
+
+#include "control/place.h"
+#include "varve/command.h"
+#include "varve/mount_client.h"
+#include "varve/report_html.h"
+#include "varve/superblock_json.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct ReportArguments {
+  std::string path, output;
+};
+
+constexpr std::size_t kCells = 128 * 48;
+constexpr int kTries = 5;  // a mount may use blocks of the checkpoint again while they are looked at
+
+Result<DeviceMap> read_map(const fuse::Place& place) {
+  Status last;
+  for (int i = 0; i < kTries; ++i) {
+    auto image =
+        TRY(place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source));
+    auto map = read_device_map(image, {.cells = kCells});
+    if (map.ok() || !place.is_mounted() || !map.fails_with(Errc::corrupt)) return map;
+    last = map.error();
+  }
+  return last.error();
+}
+
+std::string time_now() {
+  const Timestamp now = Clock::system().now();
+  const std::time_t seconds = now.seconds;
+  std::tm parts{};
+  char text[64] = "";
+  if (::localtime_r(&seconds, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
+  return text;
+}
+
+Result<ReportFacts> collect(const fuse::Place& place) {
+  ReportFacts facts;
+  facts.made = time_now();
+  if (place.is_mounted() && !place.is_dead) {
+    MountClient client = TRY(MountClient::open(place.directory));
+    (void)client.checkpoint();  // what has not been merged yet is on no map; without the right to ask, the last one is drawn
+    facts.status = TRY(client.status());
+    facts.history = TRY(client.history());
+  } else {
+    ImageReader image = TRY(ImageReader::open(place.source));
+    facts.status = superblock_status(image.super(), place.source);
+    if (place.is_dead) facts.status["state"] = fuse::daemon_gone(place).message();
+  }
+  auto map = read_map(place);
+  if (map.ok())
+    facts.map = std::move(map).value();
+  else
+    facts.no_map = map.error().message();
+  for (const auto& found : {check_system(), check_storage(place), check_mount(place)})
+    facts.findings.insert(facts.findings.end(), found.begin(), found.end());
+  return facts;
+}
+
+Status report(const ReportArguments& arguments, IoLayer& io) {
+  const std::string page = report_html(TRY(collect(TRY(fuse::find_place(arguments.path)))));
+  if (arguments.output.empty() || arguments.output == "-") {
+    io.out << page << std::flush;
+    return {};
+  }
+  std::ofstream file(arguments.output, std::ios::binary | std::ios::trunc);
+  file << page << std::flush;
+  if (!file) return Error(Errc::io, fmt::format("{}: cannot be written", arguments.output));
+  io.out << fmt::format("{}: written; open it in a browser\n", arguments.output);
+  return {};
+}
+
+}  // namespace
+
+void declare_report(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand("report", "Everything about a filesystem as one HTML page");
+  command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
+  command->add_option("-o,--output", arguments->output, "The file to write; - or none: to the terminal");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return report(*arguments, io); }; });
+}
+
+}  // namespace varve::tool

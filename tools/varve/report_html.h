@@ -1,0 +1,25 @@
+// A mount or an image as one page that needs nothing else: no network, no scripts from elsewhere; light and dark.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "varve/doctor_checks.h"
+#include "varve/map/device_map.h"
+
+namespace varve::tool {
+
+struct ReportFacts {
+  std::string made;                // when, in words
+  nlohmann::ordered_json status;   // as of `varve status --json`
+  nlohmann::ordered_json history;  // rounds of cleaning; null: not mounted
+  std::optional<DeviceMap> map;    // none: the device could not be read
+  std::string no_map;              // why
+  std::vector<Finding> findings;   // what the doctor says
+};
+
+std::string report_html(const ReportFacts& facts);
+
+}  // namespace varve::tool
