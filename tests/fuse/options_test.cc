@@ -74,7 +74,7 @@ TEST(MountOptions, PassesTheKernelsFlagsOn) {
 
 TEST(MountOptions, ReadsValues) {
   const MountOptions options = parsed(
-      "memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/var/log/varve,mlock,"
+      "memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/varve.log,mlock,"
       "max_background=16");
   EXPECT_EQ(options.memory_bound, std::size_t{1} << 30);
   EXPECT_FALSE(options.wishes.writeback);
@@ -82,7 +82,7 @@ TEST(MountOptions, ReadsValues) {
   EXPECT_EQ(options.fs.victims, "greedy");
   EXPECT_EQ(options.server.threads, 3U);
   EXPECT_EQ(options.server.idle_threads, IdleThreads::off);
-  EXPECT_EQ(options.log_file, "/var/log/varve");
+  EXPECT_EQ(options.log_file, "/varve.log");
   EXPECT_TRUE(options.lock_memory);
   EXPECT_EQ(options.wishes.max_background, 16);
   EXPECT_EQ(options.wishes.congestion_threshold, 12);

@@ -78,7 +78,7 @@ TEST(OpenDevice, NotADevice) {
 
 TEST(OpenDevice, TooSmall) {
   const TempImage image(4095);
-  expect_refusal(image.path(), {}, Errc::invalid, "too small");
+  expect_refusal(image.path(), {}, Errc::invalid, "less than a block");
 }
 
 TEST(OpenDevice, SizeIsRoundedDown) {

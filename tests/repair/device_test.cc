@@ -76,7 +76,7 @@ TEST(RepairDevice, UnreadableDataIsReportedAndKept) {
         if (problem.code != Code::data_unreadable) continue;
         EXPECT_EQ(problem.where.address.v, owned->first);
         EXPECT_EQ(problem.where.ino, owned->second.ino);
-        EXPECT_THAT(problem.detail, testing::HasSubstr("file block 3"));
+        EXPECT_THAT(check::detail_of(problem), testing::HasSubstr("file block 3"));
       }
     }
     EXPECT_EQ(done->errors_left(), 1U) << check::test::lines(done->after);
