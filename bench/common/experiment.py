@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -54,6 +55,7 @@ class Experiment:
 
     def parse(self):
         self.options = self.parser.parse_args()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is mounted and traced is given back
         for file in (self.options.json, self.options.plot):
             if file and not file.resolve().parent.is_dir():
                 self.parser.error(f"{file.parent} is no folder")
