@@ -49,7 +49,7 @@ Status check_loadable(const std::string& path) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(path, error).string();
   if (error || ::stat(real.c_str(), &status) != 0)
-    return Error(errc_from_errno(errno), fmt::format("option plugin={}: {}", path, errno_text()));
+    return Error(Errc::invalid, fmt::format("option plugin={}: {}", path, errno_text()));
   TRY(check_file(real, status));
   return check_folder(real, true);
 }
@@ -57,7 +57,7 @@ Status check_loadable(const std::string& path) {
 Status check_writable_by_us_alone(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0)
-    return errno == ENOENT ? check_folder(path, false) : Status(errc_from_errno(errno));
+    return errno == ENOENT ? check_folder(path, false) : Status(Error(errc_from_errno(errno), fmt::format("{}: {}", path, errno_text())));
   TRY(check_file(path, status));
   return check_folder(path, true);
 }
