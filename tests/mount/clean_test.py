@@ -158,7 +158,7 @@ class Clean(MountTest):
             self.assertIn(says, done.stderr + done.stdout)
         self.assertIn("not in the filesystem", self.clean("-s", "defragmenting", "/proc/self", expect=1).stderr)
         self.assertIn("not a mounted Varve", self.clean(place="/tmp", expect=1).stderr)
-        self.assertIn("No such file", self.clean(place="/nowhere", expect=1).stderr)
+        self.assertIn("no such file", self.clean(place="/nowhere", expect=1).stderr)
         done = self.clean(place=self.image.path, expect=1)  # it is mounted
         self.assertRegex(done.stderr, "in use|mounted|busy")
 
