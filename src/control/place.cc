@@ -14,6 +14,7 @@
 #include <sstream>
 #include <vector>
 
+#include "io/network_name.h"
 #include "base/buffer.h"
 #include "base/errc.h"
 #include "control/mount_table.h"
@@ -124,6 +125,10 @@ Result<std::string> resolve_tag(const std::string& name) {
 
 Result<Place> find_place(const std::string& word) {
   const std::string name = TRY(resolve_tag(word));
+  if (io::is_network_name(name)) {
+    const auto mounted = find_mount_of(name);
+    return mounted ? place_of(*mounted) : Place{name, "", false};
+  }
   const std::string path = resolve_mount_point(name);
   if (path.empty()) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
   if (const auto mounted = find_mount(path); mounted && mounted->is_varve()) return place_of(*mounted);

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <thread>
 
@@ -26,6 +27,7 @@
 #include "control/mount_table.h"
 #include "daemon/server.h"
 #include "fuse/operations/session.h"
+#include "io/network_name.h"
 #include "lease/leased_device.h"
 
 namespace varve::fuse {
@@ -48,12 +50,6 @@ struct Mount {
   std::unique_ptr<Server> server;
 };
 
-std::string absolute(const std::string& path) {
-  std::error_code error;
-  const auto whole = std::filesystem::absolute(path, error);
-  return error ? path : whole.lexically_normal().string();
-}
-
 // Most containers have none: messages go to a file of their own there.
 bool has_system_log() { return ::access("/dev/log", W_OK) == 0; }
 
@@ -66,7 +62,7 @@ std::string state_folder() {
 
 // The place of the log as `varve status` names it: a file, or how to ask the system's log. Made here, so that it can be written.
 std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
-  if (!options.log_file.empty()) return absolute(options.log_file);
+  if (!options.log_file.empty()) return io::absolute_name(options.log_file);
   if (foreground) return "standard output of the daemon, which runs in the foreground";
   if (has_system_log()) return ::access("/run/systemd/journal", F_OK) == 0 ? "journalctl -t varve" : "the system's log, as varve";
   const std::string folder = state_folder();
@@ -116,6 +112,11 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   }
 }
 
+nlohmann::ordered_json lease_json(const lease::LeaseFacts& facts) {
+  return {{"held", facts.is_held}, {"others_may_reach_it", facts.may_be_shared}, {"holder", facts.holder},
+          {"lost_because", facts.why_lost}, {"last_look_ms", facts.look_age_ms}};
+}
+
 Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
   const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
@@ -126,11 +127,13 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   server.memory = protect_process(options, plan.large_bytes);
   auto mount = std::make_unique<Mount>();
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
-  const std::string source = absolute(arguments.source);
+  const std::string source = io::absolute_name(arguments.source);
 
   io::OpenOptions open;
   open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
-  mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), {"varve mount", "at " + directory}));
+  open.patience_s = options.patience_s;
+  lease::Use use{"varve mount", "at " + directory, options.take_over};
+  mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), std::move(use)));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
   fs_options.memory_bytes = plan.engine_bytes;
@@ -144,6 +147,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   SessionSettings settings{options.wishes, options.fs.clock, directory, source};
   settings.log = arguments.log;
   settings.durable = options.durable;
+  settings.lease = [device = mount->device.get()] { return lease_json(device->facts()); };
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.wishes.ask_opens = mount->fs->may_have_protected_files();
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
@@ -235,7 +239,7 @@ Status run_foreground(const DaemonArguments& arguments) {
 
 Status run_daemon(const DaemonArguments& given) {
   DaemonArguments arguments = given;
-  arguments.log = choose_log(arguments.options, arguments.foreground, absolute(arguments.directory));
+  arguments.log = choose_log(arguments.options, arguments.foreground, io::absolute_name(arguments.directory));
   if (arguments.foreground) return run_foreground(arguments);
   Background background = TRY(Background::start());
   if (background.is_parent()) return background.wait();

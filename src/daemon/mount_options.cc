@@ -120,6 +120,12 @@ constexpr Option kOptions[] = {
        o.wishes.congestion_threshold = static_cast<std::uint16_t>(std::max(o.wishes.max_background * 3 / 4, 1));
        return {};
      }},
+    {"patience", kValue, "nbd: seconds without a connection or an answer, after which the device has failed (30)",
+     [](MountOptions& o, Value v) -> Status {
+       return o.patience_s = static_cast<unsigned>(TRY(parse_number("patience", v, 5, 3600))), Status();
+     }},
+    {"take_over", kFlag, "take the lease of a holder that lives, which then writes nothing any more",
+     [](MountOptions& o, Value) { return o.take_over = true, Status(); }},
     {"log", kValue, "file for messages, instead of the system's log",
      [](MountOptions& o, Value v) -> Status {
        TRY(check_writable_by_us_alone(std::string(v)));

@@ -21,6 +21,8 @@ struct MountOptions {
   std::size_t memory_bound = 0;           // of the whole daemon; 0: as plan_memory() has it
   bool allow_other = false;
   bool lock_memory = false;               // mlockall(2): the daemon is never paged out
+  unsigned patience_s = 30;               // io::OpenOptions
+  bool take_over = false;                 // lease::Use
   std::string log_file;                   // instead of the system's log
   std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
 };

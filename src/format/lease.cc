@@ -112,6 +112,7 @@ void encode_challenge(const Challenge& challenge, std::span<std::byte> block) {
   encode(kChallengeMagic, challenge.process, block, [&](Writer& out) {
     out.put(challenge.nonce);
     put_time(out, challenge.made);
+    out.put(std::uint32_t{challenge.demands});
   });
 }
 
@@ -144,6 +145,7 @@ std::optional<Challenge> decode_challenge(std::span<const std::byte> block) {
   Challenge challenge;
   challenge.nonce = in.u64();
   challenge.made = get_time(in);
+  challenge.demands = (in.u32() & 1) != 0;
   Reader rest(block.subspan(kProcessAt));
   challenge.process = get_process(rest);
   if (challenge.nonce == 0) return std::nullopt;

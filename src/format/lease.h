@@ -54,6 +54,7 @@ struct Lease {
 struct Challenge {
   std::uint64_t nonce = 0;  // random, not 0
   Timestamp made;
+  bool demands = false;  // the holder is to stop writing: a take-over
   Process process;
 
   bool operator==(const Challenge&) const = default;

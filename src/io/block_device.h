@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "io/request.h"
+#include "io/write_guard.h"
 
 namespace varve::io {
 
@@ -52,6 +53,10 @@ class BlockDevice {
   virtual void submit(Reactor& reactor, IoRequest& request) = 0;
   // Why every write is refused from now on, for messages; empty as long as none is. Any thread.
   virtual std::string refusal() const { return ""; }
+  // Whom to ask before a write is sent, where it may have waited since it was submitted; null: nobody. Any thread.
+  virtual void ask(WriteGuard*) {}
+  // The longest time from there until it arrives, or never will: what a guard says must hold for as long. Nanoseconds.
+  virtual std::uint64_t delivery_ns() const { return 0; }
 
   // Blocking conveniences, for tools and cold paths. Errors name the device and the range.
   Status read(std::uint64_t offset, std::span<std::byte> out);
@@ -71,9 +76,10 @@ struct OpenOptions {
   bool exclusive = true;       // lock against other Varve processes; O_EXCL probe on block devices
   bool force_threads = false;  // not by the reactor's ring; also by environment VARVE_IO=threads
   bool buffered = false;       // no O_DIRECT; also by environment VARVE_IO_BUFFERED=1
+  unsigned patience_s = 30;    // network: how long a connection may be away, or an answer take, before the device has failed
 };
 
-// Opens a block device or image file with the best backend that works here.
+// Opens a block device, an image file, or an export of an NBD server (io/network_name.h), with the best backend that works here.
 Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options);
 
 }  // namespace varve::io

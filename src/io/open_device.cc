@@ -18,6 +18,8 @@
 #include "io/device_facts.h"
 #include "io/exclusive_use.h"
 #include "io/file_device.h"
+#include "io/network/open_nbd.h"
+#include "io/network_name.h"
 #include "io/reactor.h"
 
 namespace varve::io {
@@ -138,6 +140,7 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
 }  // namespace
 
 Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options) {
+  if (is_network_name(path)) return open_nbd(path, options);
   OpenFile file = TRY(open_file(path, options));
   const bool use_threads = options.force_threads || environment_says("VARVE_IO", "threads");
   const int ring_error = use_threads ? 0 : Reactor::probe_ring();

@@ -15,7 +15,10 @@ namespace varve::lease {
 
 Result<Look> Area::read() {
   AlignedBuffer blocks((format::kAnswerBlock + 1) << kBlockShift);
-  TRY(io::read_patiently(device_, 0, blocks.span()));
+  io::IoRequest request;
+  request.by_guard = true;
+  request.add(blocks.data(), blocks.size());
+  if (device_.execute(request) != 0) TRY(io::read_patiently(device_, 0, blocks.span()));
   const auto block = [&](std::uint64_t number) { return std::as_const(blocks).span().subspan(number << kBlockShift, kBlockSize); };
   Look look;
   look.first_block = crc32c(block(0));
@@ -60,6 +63,7 @@ Status Area::write_block(std::uint64_t block, std::span<std::byte> bytes) {
   request.kind = io::IoKind::write;
   request.offset = block << kBlockShift;
   request.durable = true;
+  request.by_guard = true;
   request.add(bytes.data(), bytes.size());
   if (const int error = device_.execute(request))
     return Error(errc_from_errno(error), fmt::format("{}: cannot write the lease (block {}): {}", device_.name(), block,

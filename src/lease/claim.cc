@@ -48,8 +48,8 @@ Claim::Step Claim::look(const Look& found, std::uint64_t began, NowCall now, voi
   seen_ = found.lease;
   if (found.lease && !is_mine(found)) {
     const Life life = life_of(*found.lease, self_);
-    if (life == Life::alive) return held_by(*found.lease);
-    if (life == Life::unknown) doubtful_ = found.lease;
+    if (life == Life::alive && !self_.takes_over) return held_by(*found.lease);
+    if (life != Life::dead) doubtful_ = found.lease;
   }
   if (doubtful_ || self_.may_be_shared || others_ask(found)) return challenge(now, context);
   return write_lease(began, now, context, 0);
@@ -58,7 +58,7 @@ Claim::Step Claim::look(const Look& found, std::uint64_t began, NowCall now, voi
 Claim::Step Claim::challenge(NowCall now, void* context) {
   INVARIANT(state_ == State::look);
   nonce_ = random_nonzero(random_);
-  TRY(area_.write(format::Challenge{nonce_, clock_.now(), self_.process}));
+  TRY(area_.write(format::Challenge{nonce_, clock_.now(), self_.takes_over, self_.process}));
   state_ = State::challenged;
   const std::uint64_t patience = doubtful_ ? std::uint64_t{doubtful_->promise_ms} * 1'000'000 + times_.margin_ns : times_.settle_ns;
   patient_until_ns_ = now(context) + patience;
@@ -115,7 +115,8 @@ Claim::Step Claim::answer(const format::Challenge& challenge) {
 Error Claim::held_by(const format::Lease& holder) {
   const auto found = area_.read();  // no trace of asking is left, which would make the next newcomer wait
   if (nonce_ && found.ok() && found->challenge && found->challenge->nonce == nonce_) (void)area_.clear_challenge().ok();
-  return {Errc::in_use, fmt::format("{} is in use by {}: stop that first", area_.name(), describe(holder.process, holder.taken))};
+  const char* way = self_.may_be_shared ? "stop that first, or take it over (varve mount --take-over)" : "stop that first";
+  return {Errc::in_use, fmt::format("{} is in use by {}: {}", area_.name(), describe(holder.process, holder.taken), way)};
 }
 
 }  // namespace varve::lease

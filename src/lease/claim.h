@@ -11,6 +11,9 @@
 // earlier. One that does not wait (its lock covers all names that it can see) may meet one that does. Then the one that waits meets the
 // other's lease in step 3, or the other meets its challenge in step 4. That holds while a step takes less than the wait after it; a
 // step that took longer is followed by a wait that outlasts every promise.
+//
+// A take-over is a challenge that demands: a holder that finds it writes nothing any more, for good, and does not answer. The newcomer
+// waits as long as for one whose fate is unknown, so that one which does not look any more has stopped by its promise.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,7 @@ struct Times {
   std::uint64_t margin_ns = 2'000'000'000;    // on top of it, for clocks that differ
   std::uint64_t settle_ns = 1'000'000'000;    // between two steps of a newcomer
   std::uint64_t look_ns = 2'000'000'000;      // how often a holder looks
+  std::uint64_t delivery_ns = 0;              // io::BlockDevice: a write may arrive so long after it was sent
 };
 
 // Not thread-safe. Sleeps nowhere: the caller does.

@@ -57,9 +57,10 @@ void Keeper::run() {
 bool Keeper::wait_for_turn() {
   {
     Lock lock(mutex_);
-    const auto is_due = [this]() REQUIRES(mutex_) { return stopping_ || (!why_lost_.empty() && on_lost_ && !told_); };
+    const auto is_due = [this]() REQUIRES(mutex_) { return stopping_ || wished_ || (!why_lost_.empty() && on_lost_ && !told_); };
     wake_.wait_for(lock, std::chrono::nanoseconds(times_.look_ns), is_due);
     if (stopping_) return false;
+    wished_ = false;
     if (why_lost_.empty()) return true;
   }
   tell();
@@ -101,7 +102,7 @@ void Keeper::publish() {
 }
 
 bool Keeper::may_write(bool certain) {
-  const auto is_trusted = [this] { return boot_time_ns() < trusted_until_ns_.load(std::memory_order_relaxed); };
+  const auto is_trusted = [this] { return boot_time_ns() + times_.delivery_ns < trusted_until_ns_.load(std::memory_order_relaxed); };
   if (lost_.load(std::memory_order_acquire)) return false;
   if (!certain && is_trusted()) return true;
   for (;;) {
@@ -116,9 +117,28 @@ bool Keeper::may_write(bool certain) {
   }
 }
 
+io::WriteGuard::Verdict Keeper::may_send(std::uint64_t looked_after_ns) const {
+  using Verdict = io::WriteGuard::Verdict;
+  if (lost_.load(std::memory_order_acquire)) return Verdict::never;
+  const std::uint64_t until = trusted_until_ns_.load(std::memory_order_relaxed);
+  const bool is_trusted = boot_time_ns() + times_.delivery_ns < until;
+  return is_trusted && until - times_.promise_ns >= looked_after_ns ? Verdict::yes : Verdict::not_now;
+}
+
+void Keeper::look_soon() {
+  const Lock lock(mutex_);
+  wished_ = true;
+  wake_.notify_all();
+}
+
 void Keeper::expect_first_block(std::uint32_t crc) {
   const Lock one(tenure_mutex_);
   tenure_->expect_first_block(crc);
+}
+
+std::uint64_t Keeper::look_age_ns() const {
+  const std::uint64_t until = trusted_until_ns_.load(std::memory_order_relaxed), now = boot_time_ns();
+  return until > times_.promise_ns && until - times_.promise_ns < now ? now - (until - times_.promise_ns) : 0;
 }
 
 format::Lease Keeper::lease() const {

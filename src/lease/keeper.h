@@ -34,9 +34,13 @@ class Keeper {
   // Before a write: whether it may be made. Looks again if the last look is too old to be trusted, as after a pause of the
   // process or the machine, or if it must be certain, as for a superblock.
   bool may_write(bool certain);
+  // The same for what was admitted earlier and is about to be sent, of what was found out after a moment. Waits for nothing.
+  io::WriteGuard::Verdict may_send(std::uint64_t looked_after_ns) const;
+  void look_soon();
   // See Tenure.
   void expect_first_block(std::uint32_t crc);
-  format::Lease lease() const;
+  format::Lease lease() const;  // waits for a look that goes on
+  std::uint64_t look_age_ns() const;  // of the last one that counts
 
   // Why nothing may be written any more; empty while the lease is held.
   std::string why_lost() const;
@@ -62,7 +66,7 @@ class Keeper {
   Condition wake_;
   std::string why_lost_ GUARDED_BY(mutex_);
   std::function<void(const std::string&)> on_lost_ GUARDED_BY(mutex_);
-  bool stopping_ GUARDED_BY(mutex_) = false, told_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false, told_ GUARDED_BY(mutex_) = false, wished_ GUARDED_BY(mutex_) = false;
   std::atomic<bool> lost_{false};
   std::atomic<std::uint64_t> trusted_until_ns_{0};   // a copy of the tenure's, so that most writes take no lock
   std::thread thread_;

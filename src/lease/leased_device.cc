@@ -35,12 +35,49 @@ bool is_superblock(const io::IoRequest& request) {
   return request.offset == 0 || (request.length == kBlockSize && magic == format::kSuperMagic);
 }
 
+Times with_delivery(Times times, const io::BlockDevice& device) {
+  times.delivery_ns = device.delivery_ns();
+  return times;
+}
+
 }  // namespace
 
 LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
-    : below_(std::move(below)), use_(std::move(use)), times_(times), area_(*below_), keeper_(area_, times_) {}
+    : below_(std::move(below)), use_(std::move(use)), times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_) {
+  below_->ask(this);
+}
 
-LeasedDevice::~LeasedDevice() { (void)release().ok(); }
+LeasedDevice::~LeasedDevice() {
+  (void)release().ok();
+  below_->ask(nullptr);
+}
+
+Self LeasedDevice::self() const {
+  return {this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared, use_.takes_over};
+}
+
+std::string LeasedDevice::refusal() const {
+  std::string why = keeper_.why_lost();
+  return why.empty() ? below_->refusal() : why;
+}
+
+// Before there is a lease, its user has decided what to do (mkfs).
+io::WriteGuard::Verdict LeasedDevice::may_send(std::uint64_t looked_after_ns) {
+  return claimed_ ? keeper_.may_send(looked_after_ns) : Verdict::yes;
+}
+
+void LeasedDevice::look_soon() { keeper_.look_soon(); }
+
+LeaseFacts LeasedDevice::facts() const {
+  LeaseFacts facts;
+  facts.is_held = claimed_ && keeper_.why_lost().empty();
+  facts.may_be_shared = geometry().may_be_shared;
+  facts.why_lost = keeper_.why_lost();
+  if (!claimed_) return facts;
+  facts.holder = describe(lease_.process, lease_.taken);
+  facts.look_age_ms = keeper_.look_age_ns() / 1'000'000;
+  return facts;
+}
 
 Result<std::unique_ptr<LeasedDevice>> LeasedDevice::hold(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times) {
   std::unique_ptr<LeasedDevice> device(new LeasedDevice(std::move(below), std::move(use), times));
@@ -59,8 +96,7 @@ Status LeasedDevice::begin() {
   first_block_ = found->first_block;
   if (!read_only()) return found->lease || found->has_superblock ? claim() : Status();
   if (!found->lease) return {};
-  const Self self{this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared};
-  if (life_of(*found->lease, self) != Life::alive) return {};
+  if (life_of(*found->lease, self()) != Life::alive) return {};
   return Error(Errc::in_use, fmt::format("{} is in use by {}: stop that first", name(),
                                          describe(found->lease->process, found->lease->taken)));
 }
@@ -69,8 +105,7 @@ Status LeasedDevice::claim() {
   const Lock one(claim_mutex_);
   if (claimed_) return {};
   const auto alone = TRY(io::KernelClaim::take(name(), geometry().is_block_device));
-  const Self self{this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared};
-  Claim claim(area_, self, times_, Clock::system(), Random::system());
+  Claim claim(area_, self(), times_, Clock::system(), Random::system());
   const bool was_looked_at = TRY(area_.read()).first_block == first_block_;
   std::uint64_t began = 0;
   for (bool said = false;;) {
@@ -84,6 +119,7 @@ Status LeasedDevice::claim() {
     std::this_thread::sleep_for(std::chrono::nanoseconds(*wait));
   }
   TRY(keeper_.start(claim, began));
+  lease_ = claim.lease();
   claimed_ = true;
   if (was_looked_at || claim.first_block() == first_block_) return {};
   return Error(Errc::in_use, fmt::format("{} has been changed by another program since it was opened: try again", name()));

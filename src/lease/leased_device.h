@@ -18,9 +18,19 @@ namespace varve::lease {
 struct Use {
   std::string program;  // "varve mount"
   std::string place;    // what is done, where: "/mnt/data"; may be empty
+  bool takes_over = false;  // also from a holder that lives, which then writes nothing any more
 };
 
-class LeasedDevice : public io::BlockDevice {
+// What `varve status` says of it.
+struct LeaseFacts {
+  bool is_held = false;
+  bool may_be_shared = false;
+  std::string holder;  // see describe()
+  std::string why_lost;
+  std::uint64_t look_age_ms = 0;  // of the last look that counts
+};
+
+class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
  public:
   // Errc::in_use, with the holder's name, when another program that lives holds the lease; a device opened for reading only
   // looks. May wait until a holder that has gone without a word can be believed to be gone (Times::promise_ns).
@@ -39,13 +49,18 @@ class LeasedDevice : public io::BlockDevice {
   const std::string& name() const override { return below_->name(); }
   bool read_only() const override { return below_->read_only(); }
   void submit(io::Reactor& reactor, io::IoRequest& request) override;
-  std::string refusal() const override { return keeper_.why_lost(); }
+  std::string refusal() const override;
+  std::uint64_t delivery_ns() const override { return below_->delivery_ns(); }
+  LeaseFacts facts() const;  // any thread
   int execute(io::IoRequest& request) override;
 
  private:
   LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times);
   Status begin();
   Status claim();
+  Self self() const;
+  Verdict may_send(std::uint64_t looked_after_ns) override;
+  void look_soon() override;
   bool admits(const io::IoRequest& request);
   int write_around(io::IoRequest& request);
 
@@ -56,6 +71,7 @@ class LeasedDevice : public io::BlockDevice {
   Mutex claim_mutex_;
   std::atomic<bool> claimed_{false};
   bool released_ GUARDED_BY(claim_mutex_) = false;
+  format::Lease lease_;  // as it was claimed
   std::uint32_t first_block_ = 0;  // as it was when the device was opened
   Keeper keeper_;
 };

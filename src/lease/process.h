@@ -12,12 +12,14 @@ struct Self {
   format::Process process;
   format::LockedObject object;
   bool may_be_shared = false;  // io::Geometry
+  bool takes_over = false;     // also from a holder that lives
 };
 
 // Of the calling process. `place` says for messages what it does with the device.
 format::Process this_process(const std::string& program, const std::string& place);
 
-// The lock object of a device or image file by its path: the lowest that a chain of loop devices stands on. Zeros for others.
+// The lock object of a device or image file by its path: the lowest that a chain of loop devices stands on. Of an export on the network, something that
+// tells its name from others. Zeros for the rest.
 format::LockedObject object_of(const std::string& path);
 
 enum class Life {

@@ -18,6 +18,10 @@ bool Tenure::look() {
   if (!found.ok()) return false;
   why_lost_ = why_not_mine(*found);
   if (!why_lost_.empty()) return true;
+  if (found->challenge && found->challenge->demands) {
+    why_lost_ = fmt::format("{} is being taken over by {}", area_.name(), describe(found->challenge->process, found->challenge->made));
+    return true;
+  }
   if (found->challenge && found->challenge->nonce != answered_) {
     answer(*found->challenge);
     // The newcomer has waited less than this since the last look that counts, which did not see the challenge.

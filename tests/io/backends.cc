@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "io/mem_device.h"
+#include "io/nbd_server.h"
 
 namespace varve::io::test {
 
@@ -43,9 +44,18 @@ std::string name_of(Backend backend) {
       return "threads_on_ring";
     case Backend::uring_on_poll:
       return "uring_on_poll";
+    case Backend::nbd:
+      return "nbd";
+    case Backend::nbd_on_poll:
+      return "nbd_on_poll";
   }
   return "?";
 }
+
+Opened::Opened() = default;
+Opened::Opened(Opened&&) noexcept = default;
+Opened& Opened::operator=(Opened&&) noexcept = default;
+Opened::~Opened() = default;
 
 Opened open_backend(Backend backend, std::uint64_t bytes) {
   Opened opened;
@@ -60,7 +70,16 @@ Opened open_backend(Backend backend, std::uint64_t bytes) {
     [&] { GTEST_SKIP() << why; }();
     return Opened();
   };
-  if (!options.force_threads && Reactor::probe_ring() != 0) return skip("no io_uring here");
+  const bool wants_ring = backend != Backend::nbd && backend != Backend::nbd_on_poll && !options.force_threads;
+  if (wants_ring && Reactor::probe_ring() != 0) return skip("no io_uring here");
+  if (backend == Backend::nbd || backend == Backend::nbd_on_poll) {
+    if (!NbdServer::is_there()) return skip("no nbdkit here, or no libnbd in this build");
+    opened.server = std::make_unique<NbdServer>(std::vector<std::string>{"memory", std::to_string(bytes)});
+    auto device = open_device(opened.server->uri(), options);
+    if (!device.ok()) ADD_FAILURE() << device.error().message();
+    else opened.device = std::move(device).value();
+    return opened;
+  }
   const bool tmpfs = backend == Backend::uring_tmpfs;
   if (tmpfs && ::access("/dev/shm", W_OK) != 0) return skip("no /dev/shm");
   opened.image = std::make_unique<TempImage>(bytes, tmpfs ? "/dev/shm" : TempImage::temp_directory());
@@ -75,7 +94,7 @@ Opened open_backend(Backend backend, std::uint64_t bytes) {
 
 std::unique_ptr<Reactor> make_reactor(Backend backend, unsigned depth) {
   const bool without_ring = backend == Backend::threads || backend == Backend::threads_buffered ||
-                            backend == Backend::memory || backend == Backend::uring_on_poll;
+                            backend == Backend::memory || backend == Backend::uring_on_poll || backend == Backend::nbd_on_poll;
   return Reactor::make(without_ring ? ReactorKind::poll : ReactorKind::best, depth);
 }
 

@@ -32,7 +32,7 @@ class Contract : public testing::TestWithParam<Backend> {
 INSTANTIATE_TEST_SUITE_P(Backends, Contract,
                          testing::Values(Backend::uring, Backend::threads, Backend::uring_buffered,
                                          Backend::threads_buffered, Backend::uring_tmpfs, Backend::memory,
-                                         Backend::threads_on_ring, Backend::uring_on_poll),
+                                         Backend::threads_on_ring, Backend::uring_on_poll, Backend::nbd, Backend::nbd_on_poll),
                          [](const auto& test) { return name_of(test.param); });
 
 TEST_P(Contract, Geometry) {

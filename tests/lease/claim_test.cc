@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ struct World {
   std::uint64_t now = 1'000'000'000'000;
   std::function<void()> before_io = [] {};
 
-  Program& add(std::uint64_t seed, bool may_be_shared);
+  Program& add(std::uint64_t seed, bool may_be_shared, bool takes_over = false);
   std::size_t writers() const;
   // Runs whatever is due for so long, and demands that there is one writer at most.
   void run(std::uint64_t ns);
@@ -41,13 +42,16 @@ class Door : public io::BlockDevice {
  public:
   explicit Door(World& world) : world_(world) {}
   bool writes_follow_at_once = false;
+  std::uint64_t cut_off_until = 0;  // a partition: nothing comes back, though what was written may have arrived
   const io::Geometry& geometry() const override { return world_.device.geometry(); }
   const std::string& name() const override { return world_.device.name(); }
   bool read_only() const override { return false; }
   void submit(io::Reactor& reactor, io::IoRequest& request) override { world_.device.submit(reactor, request); }
   int execute(io::IoRequest& request) override {
     if (request.kind == io::IoKind::read || !writes_follow_at_once) world_.before_io();
-    return world_.device.execute(request);
+    if (world_.now >= cut_off_until) return world_.device.execute(request);
+    if (request.kind == io::IoKind::write && cut_off_until % 2) (void)world_.device.execute(request);
+    return EIO;
   }
 
  private:
@@ -57,8 +61,8 @@ class Door : public io::BlockDevice {
 // One program that wants the device: it claims, then keeps the rules of a holder.
 class Program {
  public:
-  Program(World& world, std::uint64_t seed, bool may_be_shared)
-      : world_(world), door_(world), random_(seed), claim_(area_, self_of(seed, may_be_shared), kTimes, Clock::system(), random_) {}
+  Program(World& world, std::uint64_t seed, bool may_be_shared, bool takes_over)
+      : world_(world), door_(world), random_(seed), claim_(area_, self_of(seed, may_be_shared, takes_over), kTimes, Clock::system(), random_) {}
 
   enum class State { claims, holds, refused, released };
   State state() const { return state_; }
@@ -75,17 +79,19 @@ class Program {
   void release() {
     state_ = State::released;
     door_.writes_follow_at_once = true;  // once it has looked at the time: nothing can help it from there on
-    EXPECT_TRUE(tenure_->give_up().ok());
+    EXPECT_TRUE(tenure_->give_up().ok() || door_.cut_off_until > world_.now);
   }
   void die() { state_ = State::refused; }
+  void cut_off(std::uint64_t ns) { door_.cut_off_until = world_.now + ns; }
 
  private:
-  static Self self_of(std::uint64_t seed, bool may_be_shared) {
+  static Self self_of(std::uint64_t seed, bool may_be_shared, bool takes_over) {
     Self self;  // each in a container of its own: nobody can see from outside whether it lives
     self.process.boot.fill(1);
     self.process.pid_namespace = seed;
     self.process.pid = static_cast<std::uint32_t>(seed);
     self.may_be_shared = may_be_shared;
+    self.takes_over = takes_over;
     return self;
   }
 
@@ -93,7 +99,7 @@ class Program {
     const std::uint64_t began = world_.now;
     const auto next = claim_.step([this] { return world_.now; });
     if (!next.ok()) {
-      EXPECT_TRUE(next.fails_with(Errc::in_use));
+      EXPECT_TRUE(next.fails_with(Errc::in_use) || door_.cut_off_until > began);
       why_ = next.error().message();
       state_ = State::refused;
       return;
@@ -106,7 +112,8 @@ class Program {
 
   void look() {
     next_ns_ = world_.now + kTimes.look_ns;
-    EXPECT_TRUE(tenure_->look());
+    const std::uint64_t began = world_.now;
+    EXPECT_TRUE(tenure_->look() || door_.cut_off_until > began);
     if (!tenure_->why_lost().empty()) state_ = State::refused;
   }
 
@@ -122,8 +129,8 @@ class Program {
   std::string why_;
 };
 
-Program& World::add(std::uint64_t seed, bool may_be_shared) {
-  return *programs.emplace_back(std::make_unique<Program>(*this, seed, may_be_shared));
+Program& World::add(std::uint64_t seed, bool may_be_shared, bool takes_over) {
+  return *programs.emplace_back(std::make_unique<Program>(*this, seed, may_be_shared, takes_over));
 }
 
 std::size_t World::writers() const {
@@ -202,6 +209,43 @@ TEST(Claim, ADeadNewcomersChallengeDoesNotLast) {
   EXPECT_FALSE(Area(world.device).read()->challenge);
 }
 
+TEST(Claim, ATakeOverEndsAHolderThatLives) {
+  World world;
+  Program& one = world.add(1, true);
+  world.run(5'000 * kMillisecond);
+  ASSERT_EQ(one.state(), Program::State::holds);
+  Program& two = world.add(2, true, true);
+  world.run(4'000 * kMillisecond);
+  EXPECT_EQ(one.state(), Program::State::refused) << "at its next look";
+  EXPECT_EQ(two.state(), Program::State::claims) << "it cannot know that";
+  world.run(20'000 * kMillisecond);
+  EXPECT_EQ(two.state(), Program::State::holds);
+}
+
+TEST(Claim, ATakeOverEndsAHolderThatIsCutOff) {
+  World world;
+  Program& one = world.add(1, true);
+  world.run(5'000 * kMillisecond);
+  one.cut_off(60'000 * kMillisecond);
+  Program& two = world.add(2, true, true);
+  world.run(20'000 * kMillisecond);
+  EXPECT_EQ(two.state(), Program::State::holds);
+  EXPECT_FALSE(one.may_write()) << "its promise is over";
+  world.run(60'000 * kMillisecond);
+  EXPECT_EQ(one.state(), Program::State::refused) << "and it hears why";
+  EXPECT_EQ(two.state(), Program::State::holds);
+}
+
+TEST(Claim, ADeadDemandIsNoMoreThanAChallenge) {
+  World world;
+  Program& dead = world.add(1, true, true);
+  dead.run();  // leaves a demand
+  dead.die();
+  Program& two = world.add(2, true);
+  world.run(30'000 * kMillisecond);
+  EXPECT_EQ(two.state(), Program::State::holds);
+}
+
 // Times of arrival, delays within and between steps, pauses of whole programs, deaths and releases, all at random.
 class Play {
  public:
@@ -213,8 +257,9 @@ class Play {
     for (unsigned step = 0; step < 300 && !testing::Test::HasFatalFailure(); ++step) {
       pass(upto(8) == 0 ? 15'000 * kMillisecond : 400 * kMillisecond);
       if (world_.programs.size() < most_ && upto(10) == 0)
-        world_.add(seed_ * 16 + world_.programs.size() + 1, upto(2) == 0);
+        world_.add(seed_ * 16 + world_.programs.size() + 1, upto(2) == 0, upto(4) == 0);
       run_some();
+      if (upto(40) == 0) cut_one_off();
       if (upto(60) == 0) end_one();
     }
   }
@@ -246,6 +291,10 @@ class Play {
     Program& one = *world_.programs[upto(world_.programs.size())];
     if (one.state() == Program::State::holds && upto(2)) one.release();
     else one.die();
+  }
+
+  void cut_one_off() {
+    if (!world_.programs.empty()) world_.programs[upto(world_.programs.size())]->cut_off(upto(30'000 * kMillisecond));
   }
 
   const std::uint64_t seed_;

@@ -12,6 +12,7 @@
 
 #include "daemon/mount_point.h"
 #include "control/place.h"
+#include "io/network_name.h"
 #include "varve/command.h"
 #include "varve/map/drawing.h"
 #include "varve/mount_client.h"
@@ -47,7 +48,7 @@ Result<Place> place_of_mount(const std::string& directory) {
   MountClient client = TRY(MountClient::open(directory));
   const auto state = TRY(client.status());
   const std::string device = state["mount"].value("source", "");
-  if (::access(device.c_str(), R_OK) != 0)
+  if (!io::is_network_name(device) && ::access(device.c_str(), R_OK) != 0)
     return Error(Errc::not_permitted,
                  fmt::format("{}: cannot be read by you: a map looks at the device below {}", device, directory));
   if (!state.value("read_only", false)) TRY(client.checkpoint());  // what has not been merged yet is on no map

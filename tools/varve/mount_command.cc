@@ -14,6 +14,7 @@ struct MountArguments {
   std::string source, directory;
   std::vector<std::string> options;
   bool foreground = false;
+  bool take_over = false;
 };
 
 std::string options_footer() {
@@ -27,6 +28,7 @@ Status mount(const MountArguments& arguments) {
   fuse::DaemonArguments daemon{source, arguments.directory, {}, arguments.foreground, {}};
   daemon.options.allow_other = ::geteuid() == 0;
   for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
+  daemon.options.take_over |= arguments.take_over;
   return fuse::run_daemon(daemon);
 }
 
@@ -35,10 +37,11 @@ Status mount(const MountArguments& arguments) {
 void declare_mount(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<MountArguments>();
   CLI::App* command = app.add_subcommand("mount", "Mount a device or image; returns when it can be used");
-  command->add_option("source", arguments->source, "Block device or image file, or LABEL=... or UUID=... of a device")->required();
+  command->add_option("source", arguments->source, "Block device, image file or nbd://host/export, or LABEL=... or UUID=... of a device")->required();
   command->add_option("directory", arguments->directory, "Where to mount it")->required();
   command->add_option("-o", arguments->options, "Options, separated by commas")->allow_extra_args(false);
   command->add_flag("-f,--foreground", arguments->foreground, "Stay in the foreground");
+  command->add_flag("--take-over", arguments->take_over, "Also from a machine that has it mounted, which then writes nothing any more");
   command->footer(options_footer());
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return mount(*arguments); }; });
 }

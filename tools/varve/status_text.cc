@@ -114,6 +114,13 @@ std::string head_text(const Json& status) {
   return section.text().substr(1);
 }
 
+std::string lease_text(const Json& lease) {
+  Section section("Lease", lease);
+  section.yes_no("Held", "held").words("Lost because", "lost_because").words("Holder", "holder");
+  section.yes_no("Others may reach the device", "others_may_reach_it").count("Last look (ms ago)", "last_look_ms");
+  return section.text();
+}
+
 // Used segments by how full they are: a bar for each 5 %.
 std::string utilisation_text(const Json& space) {
   if (!space.contains("utilisation")) return "";
@@ -287,7 +294,7 @@ std::string status_summary(const Json& status) {
 }
 
 std::string status_text(const Json& status) {
-  return head_text(status) + space_text(part(status, "space")) + log_text(part(status, "log")) +
+  return head_text(status) + lease_text(part(status, "lease")) + space_text(part(status, "space")) + log_text(part(status, "log")) +
          traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
          waits_text(part(status, "waits")) + scrub_section(part(status, "scrub")) +
          memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +

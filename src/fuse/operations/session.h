@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -49,6 +50,7 @@ struct SessionSettings {
   std::string log{};   // where the daemon's messages are
   DurableChanges durable{};
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
+  std::function<nlohmann::ordered_json()> lease{};  // what the status says of it; any thread
 };
 
 // Thread-safe.

@@ -1,0 +1,15 @@
+// Names of storage that is reached through a network connection of Varve's own: "nbd://host[:port]/export".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace varve::io {
+
+// Whether this is the name of an export, not a path: nbd://, nbds:// (TLS), nbd+unix:// and nbds+unix://.
+bool is_network_name(std::string_view name);
+
+// A device as mount tables and messages know it: a path becomes absolute, the name of an export stays as it is.
+std::string absolute_name(const std::string& name);
+
+}  // namespace varve::io

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Mounts over NBD: real servers (nbdkit, qemu-nbd) that are killed, stay away, or serve another machine; a take-over between two
+network namespaces with a database on the mount."""
+
+from harness import *
+
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+class Server:
+    """nbdkit on a local socket, or on an address; it can be killed and started again."""
+
+    def __init__(self, *words, folder, address=None, namespace=None):
+        self.words, self.folder = [str(w) for w in words], Path(folder)
+        self.socket, self.ready = self.folder / "socket", self.folder / "ready"
+        self.where = ["-i", address, "-p", "10809"] if address else ["-U", str(self.socket)]
+        self.inside = ["ip", "netns", "exec", namespace] if namespace else []
+        self.uri = f"nbd://{address}/" if address else f"nbd+unix:///?socket={self.socket}"
+        self.process = None
+        self.start()
+
+    def start(self):
+        for stale in (self.socket, self.ready):
+            stale.unlink(missing_ok=True)
+        self.process = subprocess.Popen([*self.inside, "nbdkit", "-f", *self.where, "-P", str(self.ready), *self.words], **QUIET)
+        wait_until(lambda: self.ready.exists(), 20, "nbdkit serves")
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+class Export(Image):
+    """An export instead of an image file."""
+
+    def __init__(self, uri, folder):
+        super().__init__(folder=folder)
+        self.path = uri
+
+    def mkfs(self):
+        return command(BIN / "mkfs.varve", "-q", "-f", self.path)
+
+    def kill(self):
+        os.kill(self.daemon(), signal.SIGKILL)
+        wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
+
+
+class NetworkTest(unittest.TestCase):
+    def setUp(self):
+        if not shutil.which("nbdkit"):
+            self.skipTest("no nbdkit")
+        self.folder = new_folder()
+        self.addCleanup(clean_up_all)
+        self.disk = self.folder / "disk"
+        with open(self.disk, "wb") as disk:
+            disk.truncate(512 * MIB)
+
+    def serve(self, *words, **more):
+        server = Server(*words, folder=self.folder, **more)
+        self.addCleanup(server.kill)
+        return server
+
+    def mounted(self, server, options=""):
+        export = Export(server.uri, self.folder)
+        export.mkfs()
+        export.mount(options)
+        return export
+
+
+class EveryTool(NetworkTest):
+    def test_the_name_of_an_export_goes_where_a_device_does(self):
+        server = self.serve("file", self.disk)
+        export = self.mounted(server)
+        fill_random(export.dir / "file", 8 * MIB, seed=1)
+        status = export.status()
+        self.assertEqual(status["mount"]["source"], server.uri)
+        self.assertEqual(status["backend"], "nbd")
+        self.assertTrue(status["lease"]["held"])
+        self.assertIn(f"process {status['mount']['pid']} (varve mount, at {export.dir})", status["lease"]["holder"])
+        self.assertIn("Lease", command(BIN / "varve", "status", server.uri).stdout, "the mount is found by its source")
+        refused = command(BIN / "fsck.varve", "-f", "-y", server.uri, check=False)
+        self.assertEqual(refused.returncode, 8, refused.stdout + refused.stderr)
+        self.assertIn(f"process {status['mount']['pid']}", refused.stdout + refused.stderr)
+        command(BIN / "varve", "map", server.uri)
+        export.umount()
+        export.fsck("--data")
+        command(BIN / "varve", "dump", server.uri)
+        command(BIN / "varve", "status", server.uri)
+        command(BIN / "varve", "salvage", server.uri, self.folder / "out")
+        self.assertTrue(same_random(self.folder / "out" / "file", 8 * MIB, seed=1))
+        export.mount("ro")
+        self.assertTrue(same_random(export.dir / "file", 8 * MIB, seed=1))
+        export.umount()
+
+    def test_by_qemu(self):
+        if not shutil.which("qemu-nbd"):
+            self.skipTest("no qemu-nbd")
+        disk, socket = self.folder / "disk.qcow2", self.folder / "qemu"
+        command("qemu-img", "create", "-q", "-f", "qcow2", disk, "512M")
+        server = subprocess.Popen(["qemu-nbd", "-t", "-e", "8", "-f", "qcow2", "-k", str(socket), "--discard=unmap", str(disk)], **QUIET)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        wait_until(socket.exists, 20, "qemu-nbd serves")
+        export = Export(f"nbd+unix:///?socket={socket}", self.folder)
+        export.mkfs()
+        export.mount("discard")
+        fill_random(export.dir / "file", 16 * MIB, seed=2)
+        export.remount()
+        self.assertTrue(same_random(export.dir / "file", 16 * MIB, seed=2))
+        export.check_all()
+
+
+class Writers:
+    """Appends numbered records to some files and syncs each; knows what was promised."""
+
+    def __init__(self, directory, count):
+        import threading
+        self.promised, self.failed, self.stop = [0] * count, [None] * count, False
+        self.threads = [threading.Thread(target=self.run, args=(directory / f"log{n}", n)) for n in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, path, n):
+        generator = random.Random(n)
+        try:
+            with open(path, "ab", buffering=0) as file:
+                while not self.stop:
+                    for _ in range(generator.randrange(1, 40)):
+                        file.write(b"%015d\n" % (file.tell() // 16))
+                    os.fsync(file.fileno())
+                    self.promised[n] = file.tell() // 16
+        except OSError as error:
+            self.failed[n] = error
+
+    def end(self):
+        self.stop = True
+        for thread in self.threads:
+            thread.join()
+
+    def check(self, test, directory):
+        for n, promised in enumerate(self.promised):
+            lines = (directory / f"log{n}").read_bytes()
+            test.assertGreaterEqual(len(lines) // 16, promised)
+            for at in range(0, promised):
+                test.assertEqual(lines[at * 16:at * 16 + 15], b"%015d" % at)
+
+
+class Death(NetworkTest):
+    rounds = int(os.environ.get("VARVE_NBD_DEATHS", 3))
+
+    def test_a_server_that_is_killed_under_load_and_comes_back(self):
+        server = self.serve("file", self.disk)
+        export = self.mounted(server)
+        writers = Writers(export.dir, 4)
+        generator = random.Random(SEED)
+        for _ in range(self.rounds):
+            time.sleep(generator.uniform(0.1, 1.0))
+            server.kill()
+            time.sleep(generator.uniform(0, 1.0))
+            server.start()
+            before = sum(writers.promised)
+            wait_until(lambda: sum(writers.promised) > before, 30, "it goes on")
+        writers.end()
+        self.assertEqual([f for f in writers.failed if f], [], "nobody has heard of it")
+        self.assertFalse(export.status()["read_only"])
+        writers.check(self, export.dir)
+        export.remount()
+        writers.check(self, export.dir)
+        export.check_all()
+
+    def test_server_and_daemon_killed_at_once(self):
+        server = self.serve("file", self.disk)
+        export = self.mounted(server)
+        generator = random.Random(SEED + 1)
+        for _ in range(self.rounds):
+            shutil.rmtree(export.dir / "logs", ignore_errors=True)
+            (export.dir / "logs").mkdir()
+            writers = Writers(export.dir / "logs", 3)
+            time.sleep(generator.uniform(0.2, 1.0))
+            server.kill()
+            export.kill()
+            writers.end()
+            server.start()
+            export.mount()
+            writers.check(self, export.dir / "logs")
+        export.check_all()
+
+    def test_one_that_stays_away_is_a_failed_disk(self):
+        server = self.serve("file", self.disk)
+        export = self.mounted(server, "patience=5")
+        writers = Writers(export.dir, 2)
+        time.sleep(0.5)
+        server.kill()
+        for thread in writers.threads:
+            thread.join(60)
+        self.assertTrue(all(writers.failed), "those who sync hear of it")
+        status = export.status()
+        self.assertTrue(status["read_only"])
+        self.assertIn("no connection for 5 s", status["read_only_reason"])
+        server.start()
+        export.umount(check=False)
+        export.mount()
+        writers.check(self, export.dir)
+        export.check_all()
+
+    def test_one_that_comes_back_empty_is_not_written_to(self):
+        server = self.serve("memory", "512M")
+        export = self.mounted(server)
+        writers = Writers(export.dir, 2)
+        time.sleep(0.5)
+        server.kill()
+        server.start()
+        for thread in writers.threads:
+            thread.join(60)
+        self.assertTrue(all(writers.failed))
+        self.assertIn("removed the lease", export.status()["read_only_reason"])
+        export.umount(check=False)
+
+
+class Filters(NetworkTest):
+    def test_slow_and_halting(self):
+        server = self.serve("--filter=rate", "--filter=delay", "file", self.disk, "rate=400M", "delay-write=2ms", "delay-read=2ms")
+        export = self.mounted(server)
+        fill_random(export.dir / "file", 12 * MIB, seed=4)
+        export.remount()
+        self.assertTrue(same_random(export.dir / "file", 12 * MIB, seed=4))
+        export.check_all()
+
+    def test_errors_of_the_server_make_it_read_only(self):
+        trigger = self.folder / "trigger"
+        server = self.serve("--filter=error", "file", self.disk, "error-pwrite=EIO", "error-pwrite-rate=100%",
+                            f"error-pwrite-file={trigger}")
+        export = self.mounted(server)
+        fill_random(export.dir / "kept", MIB, seed=5)
+        trigger.touch()
+        with self.assertRaises(OSError):
+            fill_random(export.dir / "lost", MIB, seed=6)
+        self.assertTrue(export.status()["read_only"])
+        self.assertTrue(same_random(export.dir / "kept", MIB, seed=5))
+        trigger.unlink()
+        export.umount(check=False)
+        export.mount()
+        self.assertTrue(same_random(export.dir / "kept", MIB, seed=5))
+        export.check_all()
+
+
+class Failover(NetworkTest):
+    """Two machines, as far as the network goes, and a storage between them."""
+
+    def test_a_database_moves_to_another_machine(self):
+        script = ROOT / "examples/failover/failover"
+        done = command(script, BIN, self.folder, check=False, timeout=150)
+        if done.returncode == 77:
+            self.skipTest(done.stdout.strip())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        seconds = float([line for line in done.stdout.splitlines() if line.startswith("moved in")][0].split()[2])
+        print(done.stdout)
+        self.assertLess(seconds, 20)
+
+
+main(timeout=300)
