@@ -53,7 +53,7 @@ class BlockDevice {
   virtual void submit(Reactor& reactor, IoRequest& request) = 0;
   // Why every write is refused from now on, for messages; empty as long as none is. Any thread.
   virtual std::string refusal() const { return ""; }
-  // Whom to ask before a write is sent, where it may have waited since it was submitted; null: nobody. Any thread.
+  // What to ask before a write is sent, where it may have waited since it was submitted; null: nothing. Any thread.
   virtual void ask(WriteGuard*) {}
   // The longest time from there until it arrives, or never will: what a guard says must hold for as long. Nanoseconds.
   virtual std::uint64_t delivery_ns() const { return 0; }

@@ -1,4 +1,4 @@
-// Who decides whether this program may still write, asked by devices in which a write can wait: on the way to another machine.
+// What decides whether this program may still write, asked by devices in which a write can wait: on the way to another machine.
 #pragma once
 
 #include <cstdint>

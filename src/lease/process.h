@@ -18,8 +18,8 @@ struct Self {
 // Of the calling process. `place` says for messages what it does with the device.
 format::Process this_process(const std::string& program, const std::string& place);
 
-// The lock object of a device or image file by its path: the lowest that a chain of loop devices stands on. Of an export on the network, something that
-// tells its name from others. Zeros for the rest.
+// The lock object of a device or image file by its path: the lowest that a chain of loop devices stands on. Of an export on
+// the network, something that tells its name from others. Zeros for the rest.
 format::LockedObject object_of(const std::string& path);
 
 enum class Life {

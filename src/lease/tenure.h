@@ -20,7 +20,8 @@ class Tenure {
   // Of a claim that has just succeeded, and was confirmed by a look that began at `looked_ns`.
   Tenure(Area area, const Times& times, const format::Lease& lease, std::uint32_t first_block, std::uint64_t looked_ns, Now now);
 
-  // Answers newcomers, and stops for good where one demands it. An error of the device is no loss, and does not count as a look. Returns whether it could be read.
+  // Answers newcomers, and stops for good where one demands it. An error of the device is no loss, and does not
+  // count as a look. Returns whether it could be read.
   bool look();
   // Clears the lease, after a look: the next newcomer need not wait. Not after a pause, when it may be another's by now: that one
   // would not know that it has lost it.

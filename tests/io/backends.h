@@ -31,7 +31,8 @@ class TempImage {
 };
 
 // What carries requests out, and on which reactor: rings and threads go with either.
-enum class Backend { uring, threads, uring_buffered, threads_buffered, uring_tmpfs, memory, threads_on_ring, uring_on_poll, nbd, nbd_on_poll };
+enum class Backend { uring, threads, uring_buffered, threads_buffered, uring_tmpfs, memory, threads_on_ring, uring_on_poll,
+                     nbd, nbd_on_poll };
 std::string name_of(Backend backend);
 
 class NbdServer;

@@ -62,7 +62,8 @@ class Door : public io::BlockDevice {
 class Program {
  public:
   Program(World& world, std::uint64_t seed, bool may_be_shared, bool takes_over)
-      : world_(world), door_(world), random_(seed), claim_(area_, self_of(seed, may_be_shared, takes_over), kTimes, Clock::system(), random_) {}
+      : world_(world), door_(world), random_(seed), claim_(area_, self_of(seed, may_be_shared, takes_over), kTimes,
+               Clock::system(), random_) {}
 
   enum class State { claims, holds, refused, released };
   State state() const { return state_; }

@@ -86,7 +86,7 @@ class EveryTool(NetworkTest):
         command(BIN / "varve", "map", server.uri)
         export.umount()
         export.fsck("--data")
-        command(BIN / "varve", "dump", server.uri)
+        command(BIN / "varve", "dump", "superblock", server.uri)
         command(BIN / "varve", "status", server.uri)
         command(BIN / "varve", "salvage", server.uri, self.folder / "out")
         self.assertTrue(same_random(self.folder / "out" / "file", 8 * MIB, seed=1))

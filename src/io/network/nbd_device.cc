@@ -53,8 +53,9 @@ Result<std::unique_ptr<BlockDevice>> open_nbd(const std::string& name, const Ope
 Result<std::unique_ptr<NbdDevice>> NbdDevice::open(const NbdSettings& settings, Access access) {
   auto connected = NbdConnection::connect(settings.uri, settings.patience_ns);
   if (!connected.ok())
-    return Error(connected.error().code(), fmt::format("{}: no connection: {}: check that the server runs, and that it has an export of this name",
-                                                       settings.uri, connected.error().message()));
+    return Error(connected.error().code(),
+                 fmt::format("{}: no connection: {}: check that the server runs, and that it has an export of this name", settings.uri,
+                             connected.error().message()));
   std::unique_ptr<NbdConnection> first = std::move(connected).value();
   const NbdExport facts = first->facts();
   TRY(check(facts, settings.uri, access));

@@ -170,7 +170,7 @@ void NbdLink::take_write(Sent& sent) {
   auto* job = static_cast<Job*>(std::exchange(entry.waiter, nullptr));
   entry.on_wire = false;
   if (error && entry.state == WriteJournal::State::acknowledged)
-    return fail(fmt::format("the server refused a write that it had acknowledged before its connection was lost: {}", std::strerror(error)));
+    return fail(fmt::format("the server refused a write that it had acknowledged on a connection before: {}", std::strerror(error)));
   const bool is_repeating = stage_ == Stage::repeating;
   const std::size_t before = journal_.entries().size();
   if (error) journal_.drop(entry);
@@ -254,7 +254,8 @@ void NbdLink::send(const Part& part, WriteJournal::Entry* entry, std::uint64_t n
   const auto lane = std::ranges::min_element(lanes_, {}, &Lane::bytes);
   Sent& sent = wire_.emplace_back();
   const bool covers_all = stage_ == Stage::serving;  // else what is to be repeated may be gone
-  sent = {this, part, entry, covers_all ? journal_.mark() : 0, now, static_cast<std::size_t>(lane - lanes_.begin()), 0, std::prev(wire_.end())};
+  const std::uint64_t mark = covers_all ? journal_.mark() : 0;
+  sent = {this, part, entry, mark, now, static_cast<std::size_t>(lane - lanes_.begin()), 0, std::prev(wire_.end())};
   lane->bytes += part.length;
   NbdCommand command{part.kind, entry && entry->durable, part.offset, part.length, entry ? entry->data : part.data};
   if (!entry && part.kind == NbdKind::write) {

@@ -7,7 +7,7 @@
 // the server dies, and a flush may be repeated, which BlockDevice's contract forbids for one that has *failed*. An answered
 // failure of a flush, or of a repeated write that had been acknowledged, is final.
 //
-// Before anything is written on a new connection, whoever guards the device (io/write_guard.h) must have looked at it again: it may
+// Before anything is written on a new connection, the guard of the device (io/write_guard.h) must have looked at it again: it may
 // be another's by now, or empty. The guard's own writes are not repeated, since nobody knows what they would meet.
 //
 // A server that still works on what it got through a connection that has broken could write that later than what was sent again. A
