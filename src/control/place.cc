@@ -14,11 +14,11 @@
 #include <sstream>
 #include <vector>
 
-#include "io/network_name.h"
 #include "base/buffer.h"
 #include "base/errc.h"
 #include "control/mount_table.h"
 #include "format/superblock.h"
+#include "io/network_name.h"
 
 namespace varve::fuse {
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
