@@ -23,7 +23,7 @@ Process some_process() {
 }
 
 Lease some_lease() { return {1, 10000, {1700000000, 5}, some_process(), {2049, 77}}; }
-Challenge some_challenge() { return {9, {1700000001, 6}, some_process()}; }
+Challenge some_challenge() { return {9, {1700000001, 6}, true, some_process()}; }
 
 AlignedBuffer block_of(const Lease& lease) {
   AlignedBuffer block(kBlockSize);
