@@ -61,6 +61,10 @@ void NbdServer::kill() {
   pid_ = -1;
 }
 
-void NbdServer::signal(int number) const { ::kill(pid_, number); }
+// One that is to stop has stopped, with all of its threads, when this returns.
+void NbdServer::signal(int number) const {
+  ::kill(pid_, number);
+  if (number == SIGSTOP) ::waitpid(pid_, nullptr, WUNTRACED);
+}
 
 }  // namespace varve::io::test
