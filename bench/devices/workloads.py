@@ -10,6 +10,7 @@ from bisect import bisect_left
 from itertools import accumulate
 
 MIB, BLOCK = 1 << 20, 4096
+IDLE = 60  # seconds, which the device's speed does not shorten: the filesystem's clock is the machine's
 
 
 class Zipf:
@@ -177,6 +178,31 @@ def stream(run):
     yield "cold read in a row", size // BLOCK
 
 
+def scattered(run):
+    """One file, written over here and there as often as it has blocks, and read in a row: at once, and after an idle minute."""
+    size = max(int(run.size * 0.2 * run.scale) // MIB, 16) * MIB
+    fd = run.filled("file", size)
+    chosen, data = random.Random(run.seed), random.Random(run.seed).randbytes(BLOCK)
+    for _ in run.some(size // BLOCK):
+        os.pwrite(fd, data, chosen.randrange(size // BLOCK) * BLOCK)
+    os.fsync(fd)
+    os.close(fd)
+    run.fs.remount()
+    yield None
+    part = min(size, 32 * MIB)
+    read_all(run, "file", part)
+    yield "cold read of a scattered file", part // BLOCK
+    if not run.device.speed:
+        return  # then there is no idle time
+    run.sync()
+    time.sleep(IDLE)
+    yield "an idle minute after it", size // BLOCK
+    run.fs.remount()
+    yield None
+    read_all(run, "file", size)
+    yield "cold read after an idle minute", size // BLOCK
+
+
 def overwrites(run, share, text, next_block, synced=False):
     """Blocks of one file that fills so much of the device are written over: what was free at first is used up in the first third."""
     size = int(run.size * share) // MIB * MIB
@@ -223,6 +249,7 @@ WORKLOADS = {
     "postmark": postmark,
     "log": log_lines,
     "stream": stream,
+    "scattered": scattered,
     "zipf80": zipf(0.80),
     "zipf90": zipf(0.90),
     "uniform80": uniform(0.80),
