@@ -1,5 +1,8 @@
 #include "control/mount_table.h"
 
+#include <sys/vfs.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,6 +68,11 @@ std::optional<MountEntry> find_mount(const std::string& directory) {
 
 std::optional<MountEntry> find_mount_of(const std::string& source) {
   return find_last([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
+}
+
+bool is_dead(const std::string& directory) {
+  struct statfs space {};  // stat(2) would be answered from the kernel's cache
+  return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 std::vector<MountEntry> varve_mounts() {

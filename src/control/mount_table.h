@@ -28,6 +28,9 @@ std::optional<MountEntry> find_mount_of(const std::string& source);
 // All mounts of Varve, the oldest first.
 std::vector<MountEntry> varve_mounts();
 
+// Has the daemon of a mount ended without unmounting it?
+bool is_dead(const std::string& directory);
+
 // Where else, in this mount namespace, the filesystem of a mount is: bind mounts are mounts, too.
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted);
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,11 +22,6 @@
 namespace varve::fuse {
 
 namespace {
-
-bool is_dead(const std::string& directory) {
-  struct statfs space {};  // stat(2) would be answered from the kernel's cache
-  return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
-}
 
 Place place_of(const MountEntry& mounted) { return {mounted.source, mounted.directory, is_dead(mounted.directory)}; }
 

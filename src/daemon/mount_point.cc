@@ -8,7 +8,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,12 +123,6 @@ Status run(std::vector<const char*> words) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   const bool is_busy = said.find(std::strerror(EBUSY)) != std::string::npos;  // nobody sets a locale here, nor does it
   return Error(is_busy ? Errc::busy : Errc::not_permitted, said.empty() ? fmt::format("{} failed", words[0]) : said);
-}
-
-// A mount whose daemon has ended without unmounting.
-bool is_dead(const std::string& directory) {
-  struct statfs space {};  // stat(2) would be answered from the kernel's cache
-  return ::statfs(directory.c_str(), &space) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 }  // namespace

@@ -111,8 +111,7 @@ Status check_parameters(const MakeParameters& p) {
   if (p.device_blocks < kMinDeviceBlocks)
     return invalid(fmt::format("{} KiB are too small: Varve needs at least 8 MiB", p.device_blocks * kBlockSize / 1024));
   if (p.device_blocks > kMaxAddress) return invalid("the device is bigger than 1 EiB");
-  if (p.label.size() > 63) return invalid(fmt::format("the label has {} bytes, at most 63 are possible", p.label.size()));
-  if (p.label.find('\0') != std::string::npos) return invalid("the label contains a NUL byte");
+  TRY(check_label(p.label));
   if (p.erase_unit.blocks && (p.erase_unit.blocks < kLeastUnit || p.erase_unit.blocks > kMostUnit))
     return invalid("the erase unit must be from 64 KiB to 1 GiB");
   if (p.segment_blocks == 0) return {};
