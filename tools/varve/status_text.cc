@@ -117,7 +117,7 @@ std::string head_text(const Json& status) {
 std::string lease_text(const Json& lease) {
   Section section("Lease", lease);
   section.yes_no("Held", "held").words("Lost because", "lost_because").words("Holder", "holder");
-  section.yes_no("Others may reach the device", "others_may_reach_it").count("Last look (ms ago)", "last_look_ms");
+  section.yes_no("Others may reach it", "others_may_reach_it").count("Last look (ms ago)", "last_look_ms");
   return section.text();
 }
 
