@@ -29,10 +29,7 @@ void make_image(io::BlockDevice& device, const RigSetup& setup, Random& random) 
   make.segment_blocks = setup.segment_blocks;
   const auto made = checked(format::make_filesystem(make, random));
   for (const format::MadeNode& node : made.nodes) write_at(device, node.address, node.bytes);
-  AlignedBuffer super(kBlockSize);
-  format::encode_superblock(made.super, super.span());
-  write_at(device, BlockAddr{0}, super.span());
-  write_at(device, BlockAddr{made.super.device_blocks - 1}, super.span());
+  for (const format::MadeNode& super : format::superblocks_of(made)) write_at(device, super.address, super.bytes);
 }
 
 }  // namespace

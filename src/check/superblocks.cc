@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "format/make.h"
+#include "format/superblock_ring.h"
 #include "io/foreign_content.h"
 #include "io/patient_read.h"
 
@@ -44,8 +45,8 @@ Copy find_second(io::BlockDevice& device, const Copy& first) {
   return read_copy(device, blocks - 1);
 }
 
-// The second copy of a filesystem whose first one is good; its place is known exactly.
-Superblock with_first(io::BlockDevice& device, const Copy& good, ProblemLog& problems) {
+// The second copy of a filesystem whose first one is good; its place is known exactly. `are_anchors`: older ones are as good.
+Superblock with_first(io::BlockDevice& device, const Copy& good, bool are_anchors, ProblemLog& problems) {
   const Superblock& first = *good.super;
   const BlockAddr place{first.device_blocks - 1};
   if (place.v >= device.geometry().blocks()) {
@@ -55,7 +56,7 @@ Superblock with_first(io::BlockDevice& device, const Copy& good, ProblemLog& pro
   }
   const Copy copy = read_copy(device, place.v);
   if (!copy.super.ok()) {
-    complain(problems, "the second copy", copy, good);
+    complain(problems, are_anchors ? "the anchor in the last block" : "the second copy", copy, good);
     return first;
   }
   const Result<Superblock>& second = copy.super;
@@ -65,18 +66,15 @@ Superblock with_first(io::BlockDevice& device, const Copy& good, ProblemLog& pro
     return first;
   }
   problems.add(Code::superblocks_differ, {},
-               fmt::format("checkpoints {} and {}", first.serial, second->serial));
+               fmt::format("{} {} and {}", are_anchors ? "anchors of checkpoints" : "checkpoints", first.serial, second->serial));
   return second->serial > first.serial ? *second : first;  // the first copy is written first
 }
 
-}  // namespace
-
-Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems) {
-  if (device.geometry().blocks() < format::kMinDeviceBlocks)
-    return Error(Errc::not_varve, fmt::format("{}: too small to be a Varve filesystem", device.name()));
+// What block 0 or the last block says.
+Result<Superblock> choose_copy(io::BlockDevice& device, ProblemLog& problems) {
   const Copy first_copy = read_copy(device, 0);
   const Result<Superblock>& first = first_copy.super;
-  if (first.ok()) return with_first(device, first_copy, problems);
+  if (first.ok()) return with_first(device, first_copy, bool{first->area}, problems);
   if (first.fails_with(Errc::unknown_feature)) return first.error();
   if (!first.fails_with(Errc::io)) {
     const std::string content = io::find_newcomer(device, !first.fails_with(Errc::not_varve));
@@ -90,8 +88,58 @@ Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& proble
   if (!second.ok())
     return Error(first.error().code(), fmt::format("{}: no usable superblock: {}; at the end: {}", device.name(),
                                                    first.error().message(), second.error().message()));
-  complain(problems, "the first copy", first_copy, second_copy);
+  complain(problems, second->area ? "the anchor in block 0" : "the first copy", first_copy, second_copy);
   return second;
+}
+
+// --- an area -----------------------------------------------------------------------------------------------------------
+
+std::vector<Copy> read_slots(io::BlockDevice& device, const Superblock& anchor) {
+  std::vector<Copy> slots;
+  std::vector<io::ReadPiece> pieces;
+  for (std::uint64_t i = 0; i < anchor.area.slots; ++i)
+    slots.push_back({.address = anchor.area.start + i * anchor.area.slot_blocks});
+  for (Copy& slot : slots) pieces.push_back({slot.address, slot.bytes.span()});
+  io::read_pieces(device, pieces);
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    slots[i].super = pieces[i].error ? Result<Superblock>(Errc::io) : format::decode_slot(anchor, i, slots[i].bytes.span());
+  return slots;
+}
+
+// One of the two slots that a crash may have left behind: that in front of the newest, or behind it.
+void judge_neighbour(ProblemLog& problems, const Copy& slot, const Copy& newest) {
+  if (!slot.super.ok()) complain(problems, "a slot beside the newest superblock", slot, newest);
+}
+
+Result<Superblock> choose_slot(io::BlockDevice& device, const Superblock& anchor, ProblemLog& problems) {
+  const std::vector<Copy> slots = read_slots(device, anchor);
+  std::vector<Result<Superblock>> decoded;
+  for (const Copy& slot : slots) decoded.push_back(slot.super);
+  const format::SuperblockRing ring(anchor.area, std::move(decoded));
+  if (const Error* newer = ring.unknown_feature()) return *newer;
+  if (!ring.newest())
+    return Error(Errc::corrupt, fmt::format("{}: no usable superblock in the area at block {}", device.name(), anchor.area.start));
+  const Superblock& newest = *ring.newest();
+  if (ring.may_lack_newer())
+    return Error(Errc::corrupt, fmt::format("{}: both superblocks behind number {} are damaged, which may have been newer", device.name(),
+                                            newest.sequence));
+  const auto slot = [&](std::uint64_t sequence) -> const Copy& { return slots[anchor.area.index_of(sequence)]; };
+  const Copy& best = slot(newest.sequence);
+  const Copy& before = slot(newest.sequence + anchor.area.slots - 1);
+  judge_neighbour(problems, before, best);
+  judge_neighbour(problems, slot(newest.sequence + 1), best);
+  if (before.super.ok() && !ring.is_pair())
+    problems.add(Code::superblocks_differ, {}, fmt::format("checkpoints {} and {}", newest.serial, before.super->serial));
+  return newest;
+}
+
+}  // namespace
+
+Result<Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems) {
+  if (device.geometry().blocks() < format::kMinDeviceBlocks)
+    return Error(Errc::not_varve, fmt::format("{}: too small to be a Varve filesystem", device.name()));
+  const Superblock chosen = TRY(choose_copy(device, problems));
+  return chosen.area ? choose_slot(device, chosen, problems) : chosen;
 }
 
 void check_image(Context& context, Claims& claims) {
@@ -114,6 +162,7 @@ void check_image(Context& context, Claims& claims) {
   expected.first_error = image->first_error;
   expected.last_error = image->last_error;
   expected.label = image->label;
+  expected.sequence = image->sequence;
   const bool same = *image == expected;
   if (!same) context.add(Code::image_wrong, {address, {}});
 }

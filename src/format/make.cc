@@ -7,6 +7,7 @@
 
 #include "base/invariant.h"
 #include "format/fields.h"
+#include "format/lease.h"
 #include "format/map_record.h"
 #include "format/map_writer.h"
 
@@ -17,6 +18,10 @@ namespace {
 constexpr std::uint64_t kRoomyDeviceBlocks = 16384;  // 64 MiB
 constexpr std::uint64_t kUsualUnit = 1024;           // 4 MiB: of most cards and sticks
 constexpr std::uint64_t kLeastUnit = 16, kMostUnit = 1U << 18;  // 64 KiB, 1 GiB
+constexpr std::uint64_t kLargeUnit = 4096;           // 16 MiB: too much for superblocks alone
+constexpr std::uint64_t kLeastArea = 256;            // blocks
+constexpr std::uint64_t kUsualSlots = 256;           // as many as a mount reads at once on slow devices
+constexpr std::uint64_t kPageBlocks = 4;             // 16 KiB: of most cards, so that no two superblocks share one
 constexpr std::uint64_t kFewestUnits = 64;           // fewer are not worth the room in front of the first one
 constexpr std::uint64_t kEnoughSegments = 192;       // of a unit each
 constexpr std::uint32_t kMaxAutoSegmentBlocks = 2048;
@@ -137,6 +142,14 @@ std::uint64_t random_nonzero(Random& random) {
     if (const std::uint64_t value = random.next()) return value;
 }
 
+DeviceProfile profile_of(const MakeParameters& p) {
+  DeviceProfile profile{.erase_blocks = static_cast<std::uint32_t>(unit_of(p.device_blocks, p.erase_unit)), .streams = p.streams,
+                        .erase_source = p.erase_source, .streams_source = p.streams_source};
+  if (profile.erase_blocks == 0) profile.erase_source = Source::unknown;
+  else if (p.erase_unit.blocks == 0) profile.erase_source = Source::assumed;
+  return profile;
+}
+
 Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
   TRY(check_parameters(p));
   Superblock s;
@@ -148,7 +161,13 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
   s.made = p.now;
   s.device_blocks = p.device_blocks;
   s.segment_blocks = p.segment_blocks ? p.segment_blocks : auto_segment_blocks(p.device_blocks, p.erase_unit);
-  s.first_segment = first_segment_of(p.device_blocks, s.segment_blocks, p.erase_unit);
+  s.first_segment = first_segment_of(p.device_blocks, s.segment_blocks, p.erase_unit, !p.superblocks_in_place);
+  s.device = profile_of(p);
+  if (s.device != DeviceProfile{}) s.features.compat |= kCompatDeviceProfile;
+  if (!p.superblocks_in_place) {
+    s.features.incompat |= kIncompatSuperblockArea;
+    s.area = area_of(p.device_blocks, p.erase_unit);
+  }
   s.segments = (s.device_blocks - 1 - s.first_segment.v) / s.segment_blocks;
   if (s.segments < kFewestSegments)
     return Error(Errc::invalid, fmt::format("only {} segments of {} KiB fit, at least {} are needed: choose smaller ones",
@@ -176,11 +195,43 @@ std::uint32_t auto_segment_blocks(std::uint64_t device_blocks, const EraseUnit& 
   return static_cast<std::uint32_t>(blocks);
 }
 
-BlockAddr first_segment_of(std::uint64_t device_blocks, std::uint32_t segment_blocks, const EraseUnit& unit) {
-  const std::uint64_t least = device_blocks >= kRoomyDeviceBlocks ? 256U : 8U, whole = unit_of(device_blocks, unit);
+SuperblockArea area_of(std::uint64_t device_blocks, const EraseUnit& unit) {
+  constexpr std::uint64_t kLeast = kAnswerBlock + 1;
+  const std::uint64_t whole = unit_of(device_blocks, unit);
+  const auto of = [](std::uint64_t start, std::uint64_t blocks, std::uint64_t slot) {
+    return SuperblockArea{BlockAddr{start}, static_cast<std::uint32_t>(blocks / slot), static_cast<std::uint32_t>(slot)};
+  };
+  if (whole > kLargeUnit) return of(kLeastArea, kUsualSlots * kPageBlocks, kPageBlocks);
+  if (whole) {
+    const std::uint64_t slot = std::clamp<std::uint64_t>(std::bit_floor(whole / kUsualSlots), kPageBlocks, kMaxSlotBlocks);
+    return of(divide_up(unit.before + kLeast, whole) * whole - unit.before, divide_up(kLeastArea, whole) * whole, slot);
+  }
+  return device_blocks >= kRoomyDeviceBlocks ? of(64, kLeastArea - 64, kPageBlocks) : of(kLeast, kMinSlots, 1);
+}
+
+BlockAddr first_segment_of(std::uint64_t device_blocks, std::uint32_t segment_blocks, const EraseUnit& unit, bool area) {
+  const std::uint64_t whole = unit_of(device_blocks, unit);
+  std::uint64_t least = device_blocks >= kRoomyDeviceBlocks ? kLeastArea : 8U;
+  if (area) {
+    const SuperblockArea superblocks = area_of(device_blocks, unit);
+    least = std::max(least, superblocks.start.v + superblocks.blocks());
+  }
   if (!whole) return BlockAddr{least};
   const std::uint64_t both = std::has_single_bit(whole) ? std::max<std::uint64_t>(whole, segment_blocks) : whole;
   return BlockAddr{divide_up(unit.before + least, both) * both - unit.before};
+}
+
+std::vector<MadeNode> superblocks_of(const EmptyFilesystem& made) {
+  std::vector<MadeNode> blocks;
+  Superblock super = made.super;
+  const auto put = [&](BlockAddr address) { encode_superblock(super, blocks.emplace_back(MadeNode{address, {}}).bytes); };
+  put(BlockAddr{0});
+  put(BlockAddr{super.device_blocks - 1});
+  while (super.sequence < super.area.slots) {
+    ++super.sequence;
+    put(super.area.place_of(super.sequence));
+  }
+  return blocks;
 }
 
 std::uint64_t clock_unit_of(std::uint64_t device_blocks) {
@@ -195,7 +246,7 @@ Result<EmptyFilesystem> make_filesystem(const MakeParameters& parameters, Random
   s.live_blocks = plan.size();
   s.node_head.rest = {s.first_segment + plan.size(), static_cast<std::uint32_t>(s.segment_blocks - plan.size())};
   s.lifetime.node_blocks = plan.size();
-  s.lifetime.device_bytes = (plan.size() + 2) * kBlockSize;
+  s.lifetime.device_bytes = (plan.size() + 2 + s.area.blocks()) * kBlockSize;
   s.lifetime.checkpoints = 1;
 
   made.nodes.push_back(make_root_directory(s, parameters, static_cast<std::uint32_t>(random_nonzero(random))));

@@ -5,6 +5,7 @@
 
 #include "base/invariant.h"
 #include "format/codec.h"
+#include "format/lease.h"
 #include "format/node_block.h"
 
 namespace varve::format {
@@ -33,9 +34,11 @@ constexpr std::size_t kCountsAt = kCentresAt + kMaxGroups * 8;
 constexpr std::size_t kLifetimeAt = kCountsAt + 4 * 8;
 constexpr std::size_t kErrorsAt = kLifetimeAt + 10 * 8;
 constexpr std::size_t kScrubAt = kErrorsAt + 2 * 32;
-constexpr std::size_t kEnd = kScrubAt + 64;
+constexpr std::size_t kAreaAt = kScrubAt + 64;  // as mkfs has fixed it: from here on all versions are the same
+constexpr std::size_t kProfileAt = kAreaAt + 16;
+constexpr std::size_t kEnd = kProfileAt + 16;
 static_assert(kIdentityAt == 120 && kNodeHeadAt == 640 && kCentresAt == 656 && kCountsAt == 784);
-static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kScrubAt == 960 && kEnd == 1024);
+static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kScrubAt == 960 && kAreaAt == 1024);
 static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place on disk");
 static_assert(kEnd <= kNodePayloadBytes, "the image holds only the payload of a node");
 
@@ -98,7 +101,7 @@ void put_scrub(Writer& out, const ScrubMark& mark) {
   out.put(mark.next.offset);
   out.put(mark.blocks);
   out.put(mark.errors);
-  out.skip_to(kEnd);
+  out.skip_to(kAreaAt);
 }
 ScrubMark get_scrub(Reader& in) {
   ScrubMark mark;
@@ -111,7 +114,7 @@ ScrubMark get_scrub(Reader& in) {
   mark.next.offset = in.u64();
   mark.blocks = in.u64();
   mark.errors = in.u64();
-  in.skip_to(kEnd);
+  in.skip_to(kAreaAt);
   // It is only a hint where to go on: nonsense in it costs a new beginning, not a mount.
   if (tree < 1 || tree > 3) return {};
   mark.tree = static_cast<TreeId>(tree);
@@ -149,7 +152,7 @@ void put_geometry(Writer& out, const Superblock& s) {
 void put_checkpoint(Writer& out, const Superblock& s) {
   out.put(s.serial.v);
   out.put(s.epoch);
-  out.put(std::uint64_t{0});  // was a number of operations, which nobody counted
+  out.put(s.sequence);
   out.put(s.lsn.v);
   out.put(s.chain_crc);
   out.put(s.inode_file_level);
@@ -174,6 +177,20 @@ void put_counts(Writer& out, const Superblock& s) {
   put_error(out, s.first_error);
   put_error(out, s.last_error);
   if (s.features.compat & kCompatScrubMark) put_scrub(out, s.scrub);
+  out.skip_to(kAreaAt);
+}
+
+void put_area(Writer& out, const SuperblockArea& area) {
+  out.put(area.start.v);
+  out.put(area.slots);
+  out.put(area.slot_blocks);
+}
+
+void put_profile(Writer& out, const DeviceProfile& device) {
+  out.put(device.erase_blocks);
+  out.put(device.streams);
+  out.put(static_cast<std::uint8_t>(device.erase_source));
+  out.put(static_cast<std::uint8_t>(device.streams_source));
   out.skip_to(kEnd);
 }
 
@@ -203,7 +220,7 @@ void get_geometry(Reader& in, Superblock& s) {
 void get_checkpoint(Reader& in, Superblock& s) {
   s.serial = Serial{in.u64()};
   s.epoch = in.u64();
-  in.u64();
+  s.sequence = in.u64();
   s.lsn = Lsn{in.u64()};
   s.chain_crc = in.u32();
   s.inode_file_level = in.u8();
@@ -231,7 +248,37 @@ void get_counts(Reader& in, Superblock& s) {
   if (s.features.compat & kCompatScrubMark) s.scrub = mark;
 }
 
+void get_area(Reader& in, Superblock& s) {
+  s.area.start = BlockAddr{in.u64()};
+  s.area.slots = in.u32();
+  s.area.slot_blocks = in.u32();
+  if (s.features.incompat & kIncompatSuperblockArea) return;
+  s.area = {};
+  s.sequence = 0;
+}
+
+// What nobody knows is no damage: it is only advice.
+Source source_of(std::uint8_t code) { return code <= static_cast<std::uint8_t>(Source::measured) ? Source{code} : Source::unknown; }
+
+void get_profile(Reader& in, Superblock& s) {
+  DeviceProfile device;
+  device.erase_blocks = in.u32();
+  device.streams = in.u16();
+  device.erase_source = source_of(in.u8());
+  device.streams_source = source_of(in.u8());
+  in.skip_to(kEnd);
+  if (s.features.compat & kCompatDeviceProfile) s.device = device;
+}
+
 // --- judging -----------------------------------------------------------------------------------------------------------------
+Status check_area(const Superblock& s) {
+  const SuperblockArea& area = s.area;
+  if (area.slots < kMinSlots || area.slots > kMaxSlots || area.slot_blocks < 1 || area.slot_blocks > kMaxSlotBlocks ||
+      area.start.v <= kAnswerBlock || area.start >= s.first_segment || area.blocks() > s.first_segment.v - area.start.v)
+    return corrupt("superblock: impossible area of {} slots of {} blocks from block {}", area.slots, area.slot_blocks, area.start);
+  return {};
+}
+
 Status check_geometry(const Superblock& s) {
   if (s.device_blocks < kMinDeviceBlocks || s.device_blocks > kMaxAddress)
     return corrupt("superblock: impossible device size of {} blocks", s.device_blocks);
@@ -243,6 +290,7 @@ Status check_geometry(const Superblock& s) {
       s.segments > (last - s.first_segment.v) / s.segment_blocks)
     return corrupt("superblock: {} segments from block {} do not fit the device", s.segments, s.first_segment);
   if (s.identity == 0) return corrupt("superblock: no identity");
+  if (s.features.incompat & kIncompatSuperblockArea) TRY(check_area(s));
   if (s.made.nanoseconds >= 1'000'000'000) return corrupt("superblock: impossible time of making");
   return {};
 }
@@ -299,6 +347,8 @@ Result<Superblock> decode(std::span<const std::byte> block, bool is_image) {
   get_geometry(in, super);
   get_checkpoint(in, super);
   get_counts(in, super);
+  get_area(in, super);
+  get_profile(in, super);
   INVARIANT(in.ok() && in.position() == kEnd);
   TRY(check_geometry(super));
   TRY(check_checkpoint(super, is_image));
@@ -325,6 +375,8 @@ void encode_superblock(const Superblock& super, std::span<std::byte> block) {
   put_checkpoint(out, super);
   INVARIANT(out.size() == kCountsAt);
   put_counts(out, super);
+  put_area(out, super.area);
+  put_profile(out, super.device);
   INVARIANT(out.size() == kEnd);
   out.skip_to(kBlockSize);
   store32(block, kCrcAt, crc32c(block));
@@ -338,7 +390,7 @@ bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> goo
   };
   const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
   if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
-  if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kFlagsAt) || !same(kEnd, kBlockSize)) return false;
+  if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kFlagsAt) || !same(kAreaAt, kBlockSize)) return false;
   return same(0, kDeviceSector) || !same(kCrcAt, kVersionAt);
 }
 
@@ -382,6 +434,12 @@ Status check_features(const Superblock& super, Intent intent) {
     return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown feature bits {} that forbid writing: mount "
                                                     "it read-only or use a newer Varve", list_bits(ro_compat)));
   return {};
+}
+
+bool same_but_for_sequence(const Superblock& a, const Superblock& b) {
+  Superblock copy = a;
+  copy.sequence = b.sequence;
+  return copy == b;
 }
 
 std::string uuid_text(const Uuid& uuid) {

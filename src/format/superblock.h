@@ -1,4 +1,5 @@
-// The superblock: the only structure that is overwritten in place. Two copies, equal at rest: block 0 and the last block.
+// The superblock: the only structure that is overwritten in place. Two copies, equal at rest: beside each other in an area of their own
+// (superblock_ring.h), or in block 0 and the last block.
 #pragma once
 
 #include <array>
@@ -27,7 +28,38 @@ struct Features {
 };
 inline constexpr std::uint64_t kCompatScrubMark = 1;  // the bytes of ScrubMark mean something
 inline constexpr std::uint64_t kCompatProtectedFiles = 2;  // some file is or was immutable or append-only
-inline constexpr Features kKnownFeatures{.compat = kCompatScrubMark | kCompatProtectedFiles};
+inline constexpr std::uint64_t kCompatDeviceProfile = 4;  // what mkfs knew of the device
+inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
+inline constexpr Features kKnownFeatures{.compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile,
+                                          .incompat = kIncompatSuperblockArea};
+
+// Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
+// Block 0 and the last block then hold anchors: superblocks as mkfs wrote them, which tell the place of the area and count for nothing else.
+struct SuperblockArea {
+  BlockAddr start;
+  std::uint32_t slots = 0;  // at least kMinSlots; 0: no area
+  std::uint32_t slot_blocks = 0;
+
+  std::uint64_t index_of(std::uint64_t sequence) const { return (sequence - 1) % slots; }
+  BlockAddr place_of(std::uint64_t sequence) const { return start + index_of(sequence) * slot_blocks; }
+  std::uint64_t blocks() const { return std::uint64_t{slots} * slot_blocks; }
+  explicit operator bool() const { return slots != 0; }
+  bool operator==(const SuperblockArea&) const = default;
+};
+inline constexpr std::uint32_t kMinSlots = 4, kMaxSlots = 4096, kMaxSlotBlocks = 16;
+
+// How something came to be known of the device.
+enum class Source : std::uint8_t { unknown, assumed, told, given, measured };  // told: by the device; given: by the user
+
+// What writes cost on the device, as it was known when the filesystem was made. Only with kCompatDeviceProfile.
+struct DeviceProfile {
+  std::uint32_t erase_blocks = 0;  // what is erased, or rewritten, as a whole
+  std::uint16_t streams = 0;       // how many places may be written in turn before each costs a unit's copy; 0: no such limit is known
+  Source erase_source = Source::unknown;
+  Source streams_source = Source::unknown;
+
+  bool operator==(const DeviceProfile&) const = default;
+};
 
 struct HeadPlace {  // where an open head goes on after a clean unmount
   Run rest;         // unused rest of its segment, none when start is 0
@@ -81,10 +113,14 @@ struct Superblock {
   std::uint64_t identity = 0;       // random: in every node and chunk
   std::array<std::uint64_t, 2> hash_key{};
   Timestamp made;
-  std::uint64_t device_blocks = 0;  // the second copy stands in the last of them
+  std::uint64_t device_blocks = 0;  // the second copy, or an anchor, stands in the last of them
   std::uint32_t segment_blocks = 0;
   std::uint64_t segments = 0;
   BlockAddr first_segment;          // segment i starts at first_segment + i * segment_blocks
+  SuperblockArea area;              // only with kIncompatSuperblockArea
+  DeviceProfile device;
+
+  std::uint64_t sequence = 0;  // which of all superblocks that were written to the area; from 1; 0 in anchors, and without an area
 
   // the checkpoint
   Serial serial;
@@ -118,6 +154,9 @@ struct Superblock {
 
   bool operator==(const Superblock&) const = default;
 };
+
+// Do they say the same, whichever was written first?
+bool same_but_for_sequence(const Superblock& a, const Superblock& b);
 
 std::string uuid_text(const Uuid& uuid);  // 8-4-4-4-12 hexadecimal digits
 // 32 hexadecimal digits, with dashes anywhere or none; not all of them zeros.

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
-#include "format/layout.h"
+#include "format/superblock.h"
 #include "io/exclusive_use.h"
 #include "io/reactor.h"
 
@@ -32,7 +32,7 @@ bool is_superblock(const io::IoRequest& request) {
   if (request.kind != io::IoKind::write || request.iov.empty()) return false;
   std::uint64_t magic = 0;
   std::memcpy(&magic, request.iov[0].iov_base, sizeof magic);
-  return request.offset == 0 || (request.length == kBlockSize && magic == format::kSuperMagic);
+  return request.offset == 0 || (request.length <= format::kMaxSlotBlocks * kBlockSize && magic == format::kSuperMagic);
 }
 
 Times with_delivery(Times times, const io::BlockDevice& device) {

@@ -141,7 +141,7 @@ Status Rebuild::run() {
   TRY(write_image(image));
   TRY(device_.flush());
   if (options_.only_safe) TRY(demand_safe(actions_, device_.name()));
-  TRY(store::write_superblocks(device_, super_, [this] { return device_.flush(); }));
+  TRY(store::restore_superblocks(device_, super_, [this] { return device_.flush(); }));
   actions_.add(ActionCode::superblocks_written, {}, fmt::format("checkpoint {}", super_.serial));
   return {};
 }

@@ -89,7 +89,8 @@ Result<check::Report> Repair::find_superblock(const Error& why) {
 Status Repair::take(const FoundSuperblock& found, std::string detail) {
   outcome_.actions.add(ActionCode::superblock_found, {}, std::move(detail));
   if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
-  return store::write_superblocks(device_, found.super, [this] { return device_.flush(); });
+  format::Superblock super = found.super;
+  return store::restore_superblocks(device_, super, [this] { return device_.flush(); });
 }
 
 Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {

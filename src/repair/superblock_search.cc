@@ -9,6 +9,7 @@
 #include "repair/device_scan.h"
 #include "repair/map_builder.h"
 #include "repair/tree_reader.h"
+#include "store/superblocks.h"
 
 namespace varve::repair {
 
@@ -18,11 +19,36 @@ using format::Superblock;
 
 constexpr std::size_t kMostTried = 32;  // candidates whose trees are read
 
+// Anchors say nothing of the newest checkpoint; its image does.
+bool is_its_place(const Superblock& super, BlockAddr address) {
+  if (super.area) return super.sequence != 0 && super.area.place_of(super.sequence) == address;
+  return address.v == 0 || address.v == super.device_blocks - 1;
+}
+
+// Copies before images: a crash may have left the image of a checkpoint that never was. Not so where the newest copies are lost.
+struct Order {
+  bool copies_first;
+
+  bool operator()(const FoundSuperblock& a, const FoundSuperblock& b) const {
+    if (copies_first && a.image != b.image) return b.image;
+    if (a.super.serial != b.super.serial) return a.super.serial > b.super.serial;
+    if (a.image != b.image) return b.image;
+    if (!a.image && a.super.sequence != b.super.sequence) return a.super.sequence > b.super.sequence;
+    // The recovery's checkpoint has the same number as the one that a crash before it has cut off.
+    return a.super.lifetime.recoveries > b.super.lifetime.recoveries;
+  }
+};
+
+bool copies_can_be_believed(io::BlockDevice& device, const std::vector<FoundSuperblock>& found) {
+  const auto slot = std::ranges::find_if(found, [](const FoundSuperblock& f) { return !f.image && f.super.area; });
+  return slot == found.end() || !store::read_ring(device, slot->super).may_lack_newer();
+}
+
 std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* progress) {
   std::vector<FoundSuperblock> found;
   scan_device(device, progress, [&](BlockAddr address, std::span<const std::byte> block) {
     if (const auto super = format::decode_superblock(block); super.ok()) {
-      if (address.v == 0 || address.v == super->device_blocks - 1) found.push_back({*super, address});
+      if (is_its_place(*super, address)) found.push_back({*super, address});
     } else if (const auto image = format::decode_super_image(block); image.ok() && image->image.address == address) {
       found.push_back({*image, address, true});
     }
@@ -68,12 +94,7 @@ Result<FoundSuperblock> search_superblock(io::BlockDevice& device, check::Progre
   if (found.empty()) return Error(Errc::not_varve, fmt::format("{}: no superblock of a Varve filesystem anywhere", device.name()));
   identity = made_last(found).identity;
   std::erase_if(found, [&](const FoundSuperblock& f) { return f.super.identity != identity; });
-  std::ranges::sort(found, [](const FoundSuperblock& a, const FoundSuperblock& b) {
-    if (a.image != b.image) return b.image;
-    if (a.super.serial != b.super.serial) return a.super.serial > b.super.serial;
-    // A crash before the superblocks leaves an image of a checkpoint that never was; the recovery's has the same number.
-    return a.super.lifetime.recoveries > b.super.lifetime.recoveries;
-  });
+  std::ranges::sort(found, Order{copies_can_be_believed(device, found)});
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kMostTried));
   auto chosen = std::find_if(found.begin(), end, [&](const FoundSuperblock& f) { return is_whole(device, f.super); });
   const bool whole = chosen != end;

@@ -46,7 +46,6 @@ const char* name_of(State::Phase phase) {
 
 Scrubber::Scrubber(store::Store& store, std::function<void()> save)
     : store_(store),
-      second_superblock_{store.super().device_blocks - 1},
       save_(std::move(save)),
       mark_(store.superblocks().scrub_mark()) {
   state_.phase = phase_of(mark_);
@@ -132,7 +131,7 @@ void Scrubber::run() {
   be_idle();
   const auto report = [this](const Finding& finding) { take(finding); };
   Walk walk(store_, position(), report);
-  verify_superblocks(store_, second_superblock_, report);
+  verify_superblocks(store_, report);
   std::uint64_t unreadable = 0;  // in a row
   std::uint64_t saved_ns = store_.options().clock->monotonic_ns();
   for (;;) {

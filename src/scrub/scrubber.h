@@ -44,7 +44,6 @@ class Scrubber {
   void finish(State::Phase phase, std::string reason);
 
   store::Store& store_;
-  const BlockAddr second_superblock_;
   const std::function<void()> save_;
   mutable Mutex mutex_;
   Condition changed_;

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,19 +20,33 @@ Result<AlignedBuffer> read_block(store::Store& store, BlockAddr address) {
   return block;
 }
 
-Result<format::Superblock> read_copy(store::Store& store, BlockAddr address) {
+// Where a superblock belongs: a copy, or an anchor, which says nothing of the newest checkpoint.
+struct Place {
+  BlockAddr address;
+  bool anchor = false;
+};
+
+// The copies come first. Those of an area move on with each checkpoint.
+std::vector<Place> places_of(const format::Superblock& written) {
+  const BlockAddr last{written.device_blocks - 1};
+  if (!written.area) return {{BlockAddr{0}}, {last}};
+  return {{written.area.place_of(written.sequence)}, {written.area.place_of(written.sequence + written.area.slots - 1)},
+          {BlockAddr{0}, true}, {last, true}};
+}
+
+Result<format::Superblock> read_copy(store::Store& store, const Place& place) {
   const Serial settled = store.checkpoints().settled();  // before reading: then both copies have it
-  const AlignedBuffer block = TRY(read_block(store, address));
+  const AlignedBuffer block = TRY(read_block(store, place.address));
   const format::Superblock super = TRY(format::decode_superblock(block.span()));
   if (super.identity != store.trees().cache().identity()) return Error(Errc::corrupt, "of another filesystem");
-  if (super.serial < settled)
+  if (super.serial < settled && !place.anchor)
     return Error(Errc::corrupt,
                  fmt::format("of checkpoint {}, older than {}: the last write was lost", super.serial, settled));
   return super;
 }
 
 Status verify_image(store::Store& store, BlockAddr& address) {
-  const format::Superblock super = TRY(read_copy(store, BlockAddr{0}));
+  const format::Superblock super = TRY(read_copy(store, places_of(store.superblocks().written()).front()));
   address = super.image.address;
   const AlignedBuffer block = TRY(read_block(store, address));
   if (format::block_crc(block.span()) != super.image.crc)
@@ -61,16 +76,19 @@ void report(store::Store& store, const Walk::Report& report, BlockAddr address, 
 
 }  // namespace
 
-void verify_superblocks(store::Store& store, BlockAddr second, const Walk::Report& tell) {
+void verify_superblocks(store::Store& store, const Walk::Report& tell) {
   bool first_is_good = false;
-  for (const BlockAddr address : {BlockAddr{0}, second}) {
+  const std::size_t places = places_of(store.superblocks().written()).size();
+  for (std::size_t i = 0; i < places; ++i) {
+    Place place;
     const Status status = repeated([&]() -> Status {
-      TRY(read_copy(store, address));
+      place = places_of(store.superblocks().written())[i];
+      TRY(read_copy(store, place));
       return {};
     });
     if (!status.ok())
-      report(store, tell, address, status.error());
-    else if (!address)
+      report(store, tell, place.address, status.error());
+    else if (i == 0)
       first_is_good = true;
   }
   if (!first_is_good) return;

@@ -90,8 +90,8 @@ class Walk {
   Step step_;
 };
 
-// The superblocks, of which the second stands at `second`, and their image in the log. Each copy is read again for half a
+// The superblocks, anchors included, and their image in the log. Each copy is read again for half a
 // second before it is called bad: one may just be written.
-void verify_superblocks(store::Store& store, BlockAddr second, const Walk::Report& report);
+void verify_superblocks(store::Store& store, const Walk::Report& report);
 
 }  // namespace varve::scrub

@@ -112,7 +112,7 @@ Status Store::start(bool copies_equal) {
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {
     if (options_.read_only || copies_equal) return {};
-    return write_superblocks(superblocks_.written());
+    return superblocks_.restore([this] { return log_.durability().flush_now(); });
   };
   if (!super.clean && !options_.no_recovery) return recover(make_equal);
   TRY(make_equal());

@@ -24,16 +24,26 @@ void SuperblockKeeper::set_uuid(const format::Uuid& uuid) {
 }
 
 Status SuperblockKeeper::write(const format::Superblock& super, const std::function<Status()>& flush) {
+  format::Superblock next = super;
   {
     const Lock lock(mutex_);
+    next.sequence = written_.sequence;  // there may have been others since `super` was begun
     const bool follows = INVARIANT(super.serial >= written_.serial) && INVARIANT(super.lsn >= written_.lsn) &&
                          INVARIANT(super.clock >= written_.clock) && INVARIANT(super.next_ino >= written_.next_ino) &&
                          INVARIANT(super.identity == written_.identity);
     if (!follows) return Error(Errc::io, "the superblock to be written does not follow the one before");
   }
-  TRY(write_superblocks(device_, super, flush));
+  TRY(write_superblocks(device_, next, flush));
   const Lock lock(mutex_);
-  written_ = super;
+  written_ = next;
+  return {};
+}
+
+Status SuperblockKeeper::restore(const std::function<Status()>& flush) {
+  format::Superblock again = written();
+  TRY(restore_superblocks(device_, again, flush));
+  const Lock lock(mutex_);
+  written_ = again;
   return {};
 }
 

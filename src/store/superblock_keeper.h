@@ -23,6 +23,8 @@ class SuperblockKeeper {
   format::Superblock written() const;  // with the label and UUID that the next one is to have
   // Both copies. By one thread at a time.
   Status write(const format::Superblock& super, const std::function<Status()>& flush);
+  // Writes again what was written last, wherever a superblock belongs.
+  Status restore(const std::function<Status()>& flush);
   void count_recovery();
   // What the next superblocks say. Label: at most 63 bytes, without NUL.
   void set_label(std::string label);

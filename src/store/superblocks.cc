@@ -42,17 +42,8 @@ Status refuse_foreign_content(io::BlockDevice& device, bool has_magic) {
                                             "there now)", device.name(), content));
 }
 
-}  // namespace
-
-Result<Superblocks> read_superblocks(io::BlockDevice& device) {
-  const std::uint64_t device_blocks = device.geometry().blocks();
-  if (device_blocks < format::kMinDeviceBlocks)
-    return Error(Errc::not_varve, fmt::format("{} ({} bytes) is smaller than any Varve filesystem", device.name(),
-                                              device.geometry().size_bytes));
-  std::uint64_t told = 0;
-  Result<format::Superblock> first = read_copy(device, 0, told);
-  Result<format::Superblock> second = read_second(device, first, told);
-
+// Of block 0 and the last block.
+Result<Superblocks> choose_copy(io::BlockDevice& device, const Result<format::Superblock>& first, const Result<format::Superblock>& second) {
   if (first.fails_with(Errc::io) && second.fails_with(Errc::io)) return first.error();
   for (const auto* copy : {&first, &second})
     if (!copy->ok() && copy->error().is(Errc::unknown_feature)) return copy->error();
@@ -64,15 +55,115 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
     return Error(Errc::needs_fsck, fmt::format("{}: both superblocks are damaged; fsck.varve can look for a copy in the log",
                                             device.name()));
   }
-  Superblocks result;
   const bool use_second = !first.ok() || (second.ok() && second->serial > first->serial);
-  result.best = use_second ? *second : *first;
-  result.equal = first.ok() && second.ok() && *first == *second;
+  return Superblocks{use_second ? *second : *first, first.ok() && second.ok() && *first == *second};
+}
+
+// What the slots say, of which one of the anchors has told the place.
+Result<Superblocks> choose_slot(io::BlockDevice& device, const Superblocks& anchors) {
+  const format::SuperblockRing ring = read_ring(device, anchors.best);
+  if (const Error* newer = ring.unknown_feature()) return *newer;
+  if (!ring.newest())
+    return Error(Errc::needs_fsck, fmt::format("{}: all superblocks are damaged; fsck.varve can look for a copy in the log",
+                                            device.name()));
+  if (ring.may_lack_newer())
+    return Error(Errc::needs_fsck, fmt::format("{}: both superblocks behind number {} are damaged, which may have been newer; "
+                                            "fsck.varve can look for a copy in the log", device.name(), ring.newest()->sequence));
+  return Superblocks{*ring.newest(), anchors.equal && ring.is_pair() && ring.after_newest().ok()};
+}
+
+Status write_slot(io::BlockDevice& device, const format::Superblock& super) {
+  AlignedBuffer slot = AlignedBuffer::zeroed(super.area.slot_blocks * kBlockSize);
+  format::encode_superblock(super, slot.span());
+  return device.write(super.area.place_of(super.sequence).v << kBlockShift, slot.span());
+}
+
+// Whoever takes no notice of leases may have written a newer one, where ours would go next.
+Status expect_older(io::BlockDevice& device, const format::Superblock& super) {
+  AlignedBuffer slot(kBlockSize);
+  const BlockAddr next = super.area.place_of(super.sequence + 1);
+  if (!device.read(next.v << kBlockShift, slot.span()).ok()) return {};
+  const auto found = format::decode_superblock(slot.span());
+  if (!found.ok() || found->identity != super.identity || found->sequence <= super.sequence) return {};
+  return Error(Errc::in_use, fmt::format("{} has been written to by another program: block {} holds a superblock with number {}",
+                                         device.name(), next, found->sequence));
+}
+
+// Both tell where the area is, and the same.
+bool anchors_fit(io::BlockDevice& device, const format::Superblock& super) {
+  std::uint64_t told = 0;
+  const auto first = read_copy(device, 0, told), second = read_copy(device, super.device_blocks - 1, told);
+  return first.ok() && second.ok() && *first == *second && first->identity == super.identity && first->area == super.area &&
+         first->device_blocks == super.device_blocks;
+}
+
+// Both copies in their places, or both anchors.
+Status write_at_both_ends(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  format::encode_superblock(super, block.span());
+  for (const std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
+    TRY(device.write(at << kBlockShift, block.span()));
+    TRY(flush());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Superblocks> read_superblocks(io::BlockDevice& device) {
+  const std::uint64_t device_blocks = device.geometry().blocks();
+  if (device_blocks < format::kMinDeviceBlocks)
+    return Error(Errc::not_varve, fmt::format("{} ({} bytes) is smaller than any Varve filesystem", device.name(),
+                                              device.geometry().size_bytes));
+  std::uint64_t told = 0;
+  Result<format::Superblock> first = read_copy(device, 0, told);
+  Result<format::Superblock> second = read_second(device, first, told);
+  Superblocks result = TRY(choose_copy(device, first, second));
   if (result.best.device_blocks > device_blocks)
     return Error(Errc::invalid,
                  fmt::format("{} is smaller ({} blocks) than the filesystem on it ({} blocks): is it cut off?",
                              device.name(), device_blocks, result.best.device_blocks));
-  return result;
+  return result.best.area ? choose_slot(device, result) : result;
+}
+
+format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblock& anchor) {
+  const format::SuperblockArea& area = anchor.area;
+  AlignedBuffer bytes(area.blocks() * kBlockSize);
+  const bool whole = device.read(area.start.v << kBlockShift, bytes.span()).ok();
+  std::vector<Result<format::Superblock>> slots;
+  for (std::uint64_t i = 0; i < area.slots; ++i) {
+    const std::uint64_t at = i * area.slot_blocks;
+    const auto block = bytes.span().subspan(at * kBlockSize, kBlockSize);
+    const Status read = whole ? Status() : io::read_patiently(device, (area.start.v + at) << kBlockShift, block);
+    slots.push_back(read.ok() ? format::decode_slot(anchor, i, block) : Result<format::Superblock>(read.error()));
+  }
+  return {area, std::move(slots)};
+}
+
+Status write_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush) {
+  if (!super.area) return write_at_both_ends(device, super, flush);
+  TRY(expect_older(device, super));
+  for (int copy = 0; copy < 2; ++copy) {
+    ++super.sequence;
+    TRY(write_slot(device, super));
+    TRY(flush());
+  }
+  return {};
+}
+
+Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush) {
+  if (!super.area) return write_at_both_ends(device, super, flush);
+  const format::SuperblockRing ring = read_ring(device, super);
+  if (ring.newest()) super.sequence = std::max(super.sequence, ring.newest()->sequence);
+  // On until no damaged slot follows: two of them would mean that a newer one is lost.
+  for (std::uint32_t i = 0; i < super.area.slots; ++i) {
+    TRY(write_superblocks(device, super, flush));
+    if (read_ring(device, super).after_newest().ok()) break;
+  }
+  if (anchors_fit(device, super)) return {};
+  format::Superblock anchor = super;
+  anchor.sequence = 0;
+  return write_at_both_ends(device, anchor, flush);
 }
 
 bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks) {

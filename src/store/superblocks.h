@@ -3,26 +3,33 @@
 
 #include <functional>
 
-#include "format/superblock.h"
+#include "format/superblock_ring.h"
 #include "io/block_device.h"
 
 namespace varve::store {
 
 struct Superblocks {
   format::Superblock best;
-  bool equal = false;  // both copies are there and say the same
+  bool equal = false;  // all copies are there and say the same, and nothing beside them is torn
 };
 
-// Reads both copies. Errc::not_varve: neither has the magic, or something else stands where the first should be;
-// Errc::needs_fsck: no valid one is left; Errc::invalid: the device is smaller than the filesystem. The message names device,
-// copy and what to do.
+// Reads all copies. Errc::not_varve: neither block 0 nor the last block has the magic, or something else stands in block 0;
+// Errc::needs_fsck: no valid superblock is left, or one that is newer than those that are may be missing; Errc::invalid: the
+// device is smaller than the filesystem. The message names device, copy and what to do.
 Result<Superblocks> read_superblocks(io::BlockDevice& device);
 
-// Writes both copies, the second when the first is flushed: whichever write is torn, the other copy has all it needs.
-// `flush` makes durable what was written to the device.
-Status write_superblocks(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush);
+// All slots of an area, of which `anchor` tells the place.
+format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblock& anchor);
 
-// Can either copy still be read, whatever it says? If not, it is the device that fails and not one of its blocks.
+// Writes both copies, the second when the first is flushed: whichever write is torn, the other copy has all it needs. In an area
+// they go behind that with the number `super.sequence`, and `super` gets the number of the last one.
+// `flush` makes durable what was written to the device. Errc::in_use: another program has written one there.
+Status write_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush);
+
+// The same where copies or anchors may be damaged: writes all that there are.
+Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush);
+
+// Can block 0 or the last one still be read, whatever it says? If not, it is the device that fails and not one of its blocks.
 bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks);
 
 }  // namespace varve::store

@@ -174,7 +174,7 @@ TEST(Hazards, H26_one_superblock_lost_at_rest_loses_nothing) {
   for (const bool first : {true, false}) {
     for (const bool unclean : {true, false}) {
       const auto image = unclean ? crash.image->snapshot() : clean.image->snapshot();
-      wipe(*image, first ? BlockAddr{0} : BlockAddr{image->geometry().blocks() - 1});
+      wipe(*image, superblock_places(*image)[first ? 0 : 1]);
       Mounted mounted(*image);
       ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
       EXPECT_TRUE(good(compare(mounted.fixture, unclean ? crash.last() : clean.model))) << first << unclean;
@@ -193,7 +193,7 @@ TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
   for (const Cut& cut : recording.cuts(CutPlan{.seeds = 1})) {
     for (const bool first : {true, false}) {
       const auto image = recording.device().image(cut);
-      flip_bit(*image, first ? BlockAddr{0} : BlockAddr{image->geometry().blocks() - 1}, 4001);
+      flip_bit(*image, superblock_places(*image)[first ? 0 : 1], 4001);
       Mounted mounted(*image);
       if (!mounted.status.ok()) {
         EXPECT_NE(mounted.status.error().message().find("fsck"), std::string::npos);
@@ -205,23 +205,70 @@ TEST(Hazards, H27_a_superblock_lost_between_the_writes_is_noticed) {
   }
 }
 
+// What stands before them was good once. It must not come back: what it names may have been written over since.
+TEST(Hazards, H26_an_older_superblock_does_not_take_the_place_of_two_lost_ones) {
+  Unclean crash(std::string(kSyncedSteps) + "; checkpoint; create /z 0644; fsync /z; checkpoint");
+  for (const bool zeros : {true, false}) {
+    const auto image = crash.image->snapshot();
+    for (const BlockAddr place : superblock_places(*crash.image)) {
+      if (zeros) wipe(*image, place);
+      else flip_bit(*image, place, 4001);
+    }
+    Mounted mounted(*image);
+    ASSERT_TRUE(mounted.status.fails_with(Errc::needs_fsck)) << "an older state was mounted";
+    EXPECT_NE(mounted.status.error().message().find("superblock"), std::string::npos) << mounted.status.error().message();
+  }
+}
+
+// An anchor says where the area is; either of them is enough, and the next mount for writing makes the other one good.
+TEST(Hazards, H26_one_anchor_lost_loses_nothing) {
+  Unclean crash(std::string(kSyncedSteps) + "; checkpoint; create /z 0644; fsync /z");
+  for (const BlockAddr anchor : {BlockAddr{0}, BlockAddr{crash.image->geometry().blocks() - 1}}) {
+    const auto image = crash.image->snapshot();
+    wipe(*image, anchor);
+    Mounted mounted(*image);
+    ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+    EXPECT_TRUE(good(compare(mounted.fixture, crash.last())));
+    ASSERT_TRUE(mounted.fixture.unmount().ok());
+    EXPECT_TRUE(good(check_image(*image)));
+  }
+}
+
+// Another program's superblock stands where the next one goes: it knew nothing of leases, and nothing is written over it.
+TEST(Hazards, H26_a_newer_superblock_is_not_overwritten) {
+  World world(WorldParameters{});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; write /f 0 50000 1; checkpoint"))));
+  format::Superblock others = superblock_of(world.device);
+  ++others.sequence;
+  ++others.serial;
+  std::vector<std::byte> block(kBlockSize);
+  format::encode_superblock(others, block);
+  const BlockAddr place = others.area.place_of(others.sequence);
+  world.device.poke(place.v * kBlockSize, block);
+  ASSERT_TRUE(world.fixture.make("/g", 0100644).ok());
+  EXPECT_FALSE(world.fixture.checkpoint().ok());
+  EXPECT_EQ(block_at(world.device, place), block);
+  EXPECT_TRUE(world.fixture.make("/h", 0100644).fails_with(Errc::read_only));
+}
+
 // The device never wrote the second superblock, the log went on, and then the first one rots: what the older one leads
 // to has been free for use since.
 TEST(Hazards, H27_a_superblock_that_was_never_written_is_missed) {
   World world(WorldParameters{});
   ASSERT_TRUE(good(world.start()));
-  const BlockAddr last{world.device.geometry().blocks() - 1};
   ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; write /f 0 50000 1; checkpoint; fsync /f"))));
-  const auto older = block_at(world.device, last);
+  const auto before = world.device.snapshot();
   ASSERT_TRUE(good(run_script(world.steps, script("create /g 0644; fsync /g; checkpoint; create /h 0644; fsync /h"))));
   world.fixture.crash();
-  world.device.poke(last.v * kBlockSize, older);
+  const auto places = superblock_places(world.device);
+  world.device.poke(places[1].v * kBlockSize, block_at(*before, places[1]));
   {
     const auto copy = world.device.snapshot();
     Mounted mounted(*copy);
     EXPECT_TRUE(mounted.status.ok()) << "the first one knows";
   }
-  wipe(world.device, BlockAddr{0});
+  wipe(world.device, places[0]);
   Mounted mounted(world.device);
   ASSERT_TRUE(mounted.status.fails_with(Errc::needs_fsck));
   EXPECT_NE(mounted.status.error().message().find("superblock"), std::string::npos) << mounted.status.error().message();

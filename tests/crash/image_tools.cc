@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 namespace varve::test {
@@ -32,9 +33,22 @@ std::vector<BlockAddr> find_block(const io::MemDevice& image, std::span<const st
 }
 
 format::Superblock superblock_of(const io::MemDevice& image) {
-  auto super = format::decode_superblock(block_at(image, BlockAddr{0}));
-  if (!super.ok()) throw std::runtime_error(super.error().message());
-  return *super;
+  auto anchor = format::decode_superblock(block_at(image, BlockAddr{0}));
+  if (!anchor.ok()) anchor = format::decode_superblock(block_at(image, BlockAddr{image.geometry().blocks() - 1}));
+  if (!anchor.ok()) throw std::runtime_error(anchor.error().message());
+  const format::SuperblockArea& area = anchor->area;
+  std::optional<format::Superblock> newest;
+  for (std::uint64_t i = 0; i < area.slots; ++i) {
+    auto slot = format::decode_slot(*anchor, i, block_at(image, area.start + i * area.slot_blocks));
+    if (slot.ok() && (!newest || slot->sequence > newest->sequence)) newest = *slot;
+  }
+  return newest ? *newest : *anchor;
+}
+
+std::vector<BlockAddr> superblock_places(const io::MemDevice& image) {
+  const format::Superblock super = superblock_of(image);
+  if (!super.area) return {BlockAddr{0}, BlockAddr{super.device_blocks - 1}};
+  return {super.area.place_of(super.sequence - 1), super.area.place_of(super.sequence)};
 }
 
 std::vector<FoundChunk> chain_of(const io::MemDevice& image) {

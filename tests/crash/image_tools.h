@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/chunk.h"
-#include "format/superblock.h"
+#include "format/superblock_ring.h"
 #include "io/mem_device.h"
 
 namespace varve::test {
@@ -22,7 +22,10 @@ struct FoundChunk {
   format::ChunkHeader header;
   std::uint32_t crc = 0;
 };
+// The newest one.
 format::Superblock superblock_of(const io::MemDevice& image);
+// Where its two copies stand, the first one first.
+std::vector<BlockAddr> superblock_places(const io::MemDevice& image);
 // The chunks that a recovery would walk: of the superblock's epoch, after its checkpoint, by LSN without a gap.
 std::vector<FoundChunk> chain_of(const io::MemDevice& image);
 

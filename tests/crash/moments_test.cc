@@ -185,7 +185,9 @@ TEST(Hazards, H32_chunks_written_during_a_checkpoint_are_kept) {
     for (int i = 0; i < 150; ++i) make_and_sync("/f" + std::to_string(i));
   };
   make_and_sync("/first");
-  device.when(io::IoKind::write, BlockAddr{0}, sync_often);
+  const format::Superblock newest = superblock_of(device);
+  const BlockAddr next_superblock = newest.area.place_of(newest.sequence + 1);
+  device.when(io::IoKind::write, next_superblock, sync_often);
   ASSERT_TRUE(fixture.checkpoint().ok());
   ASSERT_FALSE(device.waits());
   const auto& segments = fixture.store().segments();
@@ -258,8 +260,12 @@ TEST(Hazards, H47_a_block_in_flight_keeps_its_bytes) {
 TEST(Hazards, H26_superblocks_are_written_one_after_the_other) {
   SweepOptions options = exhaustive();
   options.plan.seeds = 12;
-  EXPECT_TRUE(good(sweep_all({}, "create /f 0644",
-                             "write /f 0 50000 1; checkpoint; unlink /f; checkpoint; create /g 0644; checkpoint", options)));
+  for (const bool in_place : {false, true}) {
+    CrashSetup setup;
+    setup.superblocks_in_place = in_place;
+    EXPECT_TRUE(good(sweep_all(setup, "create /f 0644",
+                               "write /f 0 50000 1; checkpoint; unlink /f; checkpoint; create /g 0644; checkpoint", options)));
+  }
 }
 
 // Nobody holds the file after a crash: it goes when the next mount comes, not when the space is wanted.

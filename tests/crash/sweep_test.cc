@@ -272,6 +272,7 @@ TEST(Nightly, as_many_states_as_asked_for) {
     CrashSetup setup;
     setup.seed = seed;
     setup.completion_seed = seed % 3 == 0 ? 0 : seed;
+    setup.superblocks_in_place = seed % 4 == 1;
     ScriptProfile profile = crash_profile();
     if (seed % 6 == 1) profile.steps = 250, profile.checkpoint_weight = 0, profile.remount_weight = 0;
     if (seed % 6 == 2) setup.checkpoint_records = 30, profile.checkpoint_weight = 15, profile.work_weight = 10;

@@ -46,7 +46,13 @@ TEST(Make, EverySegmentBeginsOnAnEraseUnit) {
         SCOPED_TRACE(fmt::format("{} blocks, unit {}, behind {}: segments of {} from {}", device, unit, before, segment, first));
         EXPECT_EQ((before + first.v) % whole, 0U);
         EXPECT_EQ(whole % step, 0U) << "none spans a boundary unless it begins on one";
-        EXPECT_LE(first.v, std::max<std::uint64_t>(2 * whole, 2 * segment));
+        EXPECT_LE(first.v, std::max<std::uint64_t>(3 * whole, 2 * segment));
+        const SuperblockArea area = area_of(device, erase);
+        EXPECT_LE(area.start.v + area.blocks(), first.v);
+        EXPECT_GE(area.slots, kMinSlots);
+        if (whole > 16 * kMega) continue;
+        EXPECT_EQ((before + area.start.v) % whole, 0U);
+        EXPECT_EQ(area.blocks() % whole, 0U) << "else it would begin anew in the middle of a unit";
       }
 }
 

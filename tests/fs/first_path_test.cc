@@ -24,10 +24,8 @@ class FirstPath : public ::testing::Test {
     ASSERT_TRUE(made.ok()) << made.error().message();
     for (const auto& node : made->nodes)
       ASSERT_TRUE(device_->write(node.address.v << kBlockShift, node.bytes).ok());
-    AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-    format::encode_superblock(made->super, block.span());
-    for (std::uint64_t at : {std::uint64_t{0}, parameters.device_blocks - 1})
-      ASSERT_TRUE(device_->write(at << kBlockShift, block.span()).ok());
+    for (const auto& super : format::superblocks_of(*made))
+      ASSERT_TRUE(device_->write(super.address.v << kBlockShift, super.bytes).ok());
   }
 
   void mount() {

@@ -67,8 +67,18 @@ class Damage(unittest.TestCase):
     def last_block(self):
         return self.image.path.stat().st_size // BLOCK - 1
 
+    def places(self, path=None):
+        """Where the superblocks stand: the newest two, the later one last."""
+        dump = json.loads(command(BIN / "varve", "dump", "superblock", "--json", path or self.image.path).stdout)
+        area = dump["first"]["area"]
+        return [area["start"] + (area["sequence"] - 1 - back) % area["slots"] * area["slot_blocks"] for back in (1, 0)]
+
+    def all_places(self):
+        area = json.loads(command(BIN / "varve", "dump", "superblock", "--json", self.good.path).stdout)["first"]["area"]
+        return [0, self.last_block] + [area["start"] + i * area["slot_blocks"] for i in range(area["slots"])]
+
     def change_superblocks(self, offset, data):
-        for number in (0, self.last_block):
+        for number in self.all_places():
             block = self.block(number)
             block[offset:offset + len(data)] = data
             block[CRC_AT:CRC_AT + 4] = bytes(4)
@@ -142,14 +152,16 @@ class Damage(unittest.TestCase):
         self.image.umount()
 
     def test_either_superblock_destroyed(self):
-        for number, junk in ((0, b"\0"), (0, b"\xff"), (self.last_block, b"\0"), (self.last_block, b"\xff")):
-            command("cp", "--sparse=always", self.good.path, self.image.path)
-            self.patch(number * BLOCK, junk * BLOCK)
-            self.image.mount()
-            self.assertEqual(self.read_all(), 0)
-            (self.image.dir / "new").write_text("x")
-            self.image.umount()
-            self.image.fsck("--data")  # the next checkpoint has written both
+        first, second = self.places()
+        for number in (0, self.last_block, first, second):
+            for junk in (b"\0", b"\xff"):
+                command("cp", "--sparse=always", self.good.path, self.image.path)
+                self.patch(number * BLOCK, junk * BLOCK)
+                self.image.mount()
+                self.assertEqual(self.read_all(), 0)
+                (self.image.dir / "new").write_text("x")
+                self.image.umount()
+                self.image.fsck("--data")  # the next checkpoint has written both
 
     def test_a_torn_superblock(self):
         block = self.block(0)
@@ -160,13 +172,14 @@ class Damage(unittest.TestCase):
 
     # What a crash in the middle of its write leaves; "damaged" is what no crash can have made.
     def test_a_superblock_torn_by_a_crash(self):
-        for number, newer_first in ((0, True), (0, False), (self.last_block, True), (self.last_block, False)):
-            older = self.block(0)
+        for copy, newer_first in ((0, True), (0, False), (1, True), (1, False)):
+            older = self.block(self.places()[copy])
             self.image.mount()
             self.assertEqual(self.read_all(), 0)
             (self.image.dir / "new").write_text("x")
             self.image.umount()
-            newer = self.block(0)
+            number = self.places()[copy]
+            newer = self.block(number)
             self.assertNotIn("W111", command(BIN / "fsck.varve", "-n", self.image.path).stdout)
             self.assertNotEqual(older[:512], newer[:512])
             self.assertNotEqual(older[512:], newer[512:])
@@ -174,10 +187,20 @@ class Damage(unittest.TestCase):
             found = command(BIN / "fsck.varve", "-n", self.image.path)  # ends with 0
             self.assertIn("W111", found.stdout)
 
-    def test_both_superblocks_destroyed(self):
+    def test_both_anchors_destroyed(self):
         for number in (0, self.last_block):
             self.patch(number * BLOCK, bytes(BLOCK))
         self.tools_refuse()
+
+    def test_both_superblocks_destroyed(self):
+        for number in self.places():
+            self.patch(number * BLOCK, bytes(BLOCK))
+        self.tools_refuse("superblock")
+        command(BIN / "fsck.varve", "-y", self.image.path, check=False)
+        self.image.fsck("--data")
+        self.image.mount()
+        self.assertEqual(self.read_all(), 0)
+        self.image.umount()
 
     def test_unknown_features(self):
         self.change_superblocks(INCOMPAT_AT, (1 << 40).to_bytes(8, "little"))

@@ -236,6 +236,69 @@ DamageCase torn_case(std::string name, bool second_copy, std::size_t sector) {
           })};
 }
 
+// The same filesystem with its superblocks in an area of four slots; the newest two are numbers 3 and 4.
+DamageCase area_case(std::string name, Code code, std::function<void(const Superblock&, io::MemDevice&)> damage) {
+  return {std::move(name), code, [damage = std::move(damage)] {
+            Small small;
+            small.builder.change_image = [](Superblock& s) {
+              s.features.incompat |= kIncompatSuperblockArea;
+              s.area = {BlockAddr{4}, 4, 1};
+            };
+            Device device = small.build();
+            Superblock super = small.builder.super();
+            std::array<std::byte, kBlockSize> block;
+            while (super.sequence < super.area.slots) {
+              ++super.sequence;
+              encode_superblock(super, block);
+              device->poke(super.area.place_of(super.sequence).v * kBlockSize, block);
+            }
+            damage(super, *device);
+            return device;
+          }};
+}
+
+// What a crash leaves in the middle of writing the next one: its second sector is the older one's.
+void tear_next(const Superblock& super, io::MemDevice& device) {
+  Superblock next = super;
+  ++next.sequence;
+  ++next.lifetime.mounts;
+  std::array<std::byte, kBlockSize> block, torn;
+  encode_superblock(next, block);
+  const std::uint64_t at = next.area.place_of(next.sequence).v * kBlockSize;
+  device.peek(at, torn);
+  std::ranges::copy(std::span(block).first(512), torn.begin());
+  device.poke(at, torn);
+}
+
+std::vector<DamageCase> area_cases() {
+  return {
+      area_case("102-anchor-a", Code::superblock_damaged, [](const Superblock&, io::MemDevice& d) { flip_bit(d, BlockAddr{0}, 4001); }),
+      area_case("102-anchor-b", Code::superblock_damaged,
+                [](const Superblock& s, io::MemDevice& d) { wipe(d, BlockAddr{s.device_blocks - 1}); }),
+      area_case("102-slot-a", Code::superblock_damaged, [](const Superblock& s, io::MemDevice& d) { wipe(d, s.area.place_of(3)); }),
+      area_case("102-slot-b", Code::superblock_damaged, [](const Superblock& s, io::MemDevice& d) { flip_bit(d, s.area.place_of(4), 968); }),
+      area_case("103-slots-differ", Code::superblocks_differ, [](const Superblock& s, io::MemDevice& d) {
+         Superblock next = s;
+         ++next.sequence;
+         ++next.lifetime.mounts;
+         std::array<std::byte, kBlockSize> block;
+         encode_superblock(next, block);
+         d.poke(next.area.place_of(next.sequence).v * kBlockSize, block);
+       }),
+      area_case("111-torn-slot", Code::superblock_torn, tear_next),
+      area_case("109-both-slots", Code::superblock_lost, [](const Superblock& s, io::MemDevice& d) {
+         for (const std::uint64_t number : {3, 4}) wipe(d, s.area.place_of(number));
+       }),
+      area_case("109-whole-area", Code::superblock_lost, [](const Superblock& s, io::MemDevice& d) {
+         for (const std::uint64_t number : {1, 2, 3, 4}) wipe(d, s.area.place_of(number));
+       }),
+      area_case("109-both-anchors", Code::superblock_lost, [](const Superblock& s, io::MemDevice& d) {
+         wipe(d, BlockAddr{0});
+         wipe(d, BlockAddr{s.device_blocks - 1});
+       }),
+  };
+}
+
 std::vector<DamageCase> superblock_cases() {
   return {
       torn_case("111-torn-a-first", false, 0), torn_case("111-torn-a-second", false, 1),
@@ -456,7 +519,7 @@ std::vector<DamageCase> name_cases() {
 const std::vector<DamageCase>& damage_cases() {
   static const std::vector<DamageCase> all = [] {
     std::vector<DamageCase> cases;
-    for (const auto& some : {superblock_cases(), tree_cases(), inode_cases(), name_cases()})
+    for (const auto& some : {superblock_cases(), area_cases(), tree_cases(), inode_cases(), name_cases()})
       cases.insert(cases.end(), some.begin(), some.end());
     return cases;
   }();

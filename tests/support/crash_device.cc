@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "format/superblock.h"
 #include "io/reactor.h"
 #include "io/transfer.h"
 
@@ -147,6 +148,7 @@ void CrashDevice::apply_half(const Event& event, io::MemStore& store, bool first
   const auto& bytes = event.blocks.front()->bytes;
   const std::size_t from = first ? 0 : kSector;
   store.write(event.first_block * kBlockSize + from, std::span(bytes).subspan(from, first ? kSector : kBlockSize - kSector));
+  for (std::size_t i = 1; i < event.blocks.size() && !first; ++i) store.set_block(event.first_block + i, event.blocks[i]);
 }
 
 // Either a first part of the sectors, as one disk would leave it, or any of them, as an array of disks may.
@@ -211,8 +213,8 @@ std::optional<std::size_t> CrashDevice::superblock_at_cut(std::size_t position) 
   const auto found = write_at_cut(position);
   if (!found) return std::nullopt;
   const Event& event = journal_[*found];
-  const bool is_place = event.first_block == 0 || event.first_block == geometry_.blocks() - 1;
-  return is_place && event.blocks.size() == 1 ? found : std::nullopt;
+  const bool is_small = event.blocks.size() <= format::kMaxSlotBlocks && event.blocks.front();
+  return is_small && !format::decode_superblock(event.blocks.front()->bytes).fails_with(Errc::not_varve) ? found : std::nullopt;
 }
 
 std::unique_ptr<io::MemDevice> CrashDevice::image(const Cut& cut) const {

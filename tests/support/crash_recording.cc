@@ -18,9 +18,10 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} strategy={} victims={} placement={}",
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} in_place={} strategy={} victims={} placement={}",
                      setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records,
-                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.strategy, setup.victims, setup.placement);
+                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0,
+                     setup.strategy, setup.victims, setup.placement);
 }
 
 CrashSetup parse_setup(const std::string& text) {
@@ -41,6 +42,7 @@ CrashSetup parse_setup(const std::string& text) {
     if (name == "completion") setup.completion_seed = value;
     if (name == "records") setup.checkpoint_records = value;
     if (name == "discard") setup.discard = value != 0;
+    if (name == "in_place") setup.superblocks_in_place = value != 0;
     if (name == "background") setup.background = value != 0;
   }
   return setup;
@@ -64,7 +66,7 @@ DurableState prepare(const CrashSetup& setup, const Script& script) {
   SeededRandom random(setup.seed);
   FsFixture fixture(*state.image, options_for(setup, clock, random));
   Lockstep steps(fixture, clock);
-  must(make_image(*state.image, {setup.segment_blocks, setup.seed}), "mkfs");
+  must(make_image(*state.image, {setup.segment_blocks, setup.seed, setup.superblocks_in_place}), "mkfs");
   must(fixture.mount(), "mount");
   must(steps.adopt_root(), "root");
   const std::string failure = run_script(steps, script);

@@ -27,6 +27,7 @@ struct CrashSetup {
   std::uint64_t completion_seed = 0;   // 0: requests complete in order
   std::uint64_t checkpoint_records = 0;  // 0: as by default
   bool discard = false;
+  bool superblocks_in_place = false;
   bool background = false;  // the engine's threads run beside the script: what they do when is not repeatable
   std::string strategy = fs::Options{}.strategy, victims = fs::Options{}.victims, placement = fs::Options{}.placement;
 

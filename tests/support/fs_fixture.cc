@@ -31,14 +31,12 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
   format::MakeParameters make;
   make.device_blocks = device.geometry().blocks();
   make.segment_blocks = parameters.segment_blocks;
+  make.superblocks_in_place = parameters.superblocks_in_place;
   make.now = Timestamp{ManualClock::kStart / 1'000'000'000 - 1, 0};
   const format::EmptyFilesystem made = TRY(format::make_filesystem(make, random));
   for (const format::MadeNode& node : made.nodes) TRY(write_block(device, node.address, node.bytes));
   TRY(device.flush());
-  AlignedBuffer super(kBlockSize);
-  format::encode_superblock(made.super, super.span());
-  TRY(write_block(device, BlockAddr{0}, super.span()));
-  TRY(write_block(device, BlockAddr{made.super.device_blocks - 1}, super.span()));
+  for (const format::MadeNode& super : format::superblocks_of(made)) TRY(write_block(device, super.address, super.bytes));
   return device.flush();
 }
 

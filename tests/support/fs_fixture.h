@@ -18,6 +18,7 @@ namespace varve::test {
 struct ImageParameters {
   std::uint32_t segment_blocks = 0;  // 0: as mkfs chooses
   std::uint64_t seed = 1;            // of everything the filesystem draws by lot
+  bool superblocks_in_place = false;
 };
 
 // mkfs onto a device.

@@ -28,6 +28,8 @@ struct Arguments {
   std::string uuid;
   std::uint64_t size = 0;          // bytes, 0: that of the device
   std::uint64_t segment_size = 0;  // bytes, 0: chosen
+  bool in_place = false;
+  std::uint16_t streams = 0;       // 0: not known
   std::uint64_t erase_unit = 0;    // bytes, 0: as the device tells
 };
 
@@ -44,6 +46,9 @@ void declare(CLI::App& app, Arguments& a) {
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--erase-unit", a.erase_unit, "What the device erases as a whole, as 8M (what it tells, else 4M)")
       ->transform(CLI::AsSizeValue(false));
+  app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--superblocks-in-place", a.in_place, "So that older versions can mount it; dearer on cards and sticks");
   app.add_flag("--json", a.json, "Print what was made as JSON");
   app.add_flag("--prewrite", a.prewrite, "Write zeros to the whole target first");
   app.add_flag("--no-discard", a.no_discard, "Do not tell the device that its old content is garbage");
@@ -61,6 +66,15 @@ Result<format::EraseUnit> erase_unit_of(const Arguments& a, const io::Geometry& 
   return format::EraseUnit{(a.erase_unit ? a.erase_unit : told) >> kBlockShift, aligned ? geometry.before >> kBlockShift : 0};
 }
 
+// What the layout goes by, and how it came to be known.
+Status describe_device(const Arguments& a, const io::Geometry& geometry, format::MakeParameters& p) {
+  p.erase_unit = TRY(erase_unit_of(a, geometry));
+  p.erase_source = a.erase_unit ? format::Source::given : p.erase_unit.blocks ? format::Source::told : format::Source::unknown;
+  p.streams = a.streams;
+  p.streams_source = a.streams ? format::Source::given : format::Source::unknown;
+  return {};
+}
+
 Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geometry& geometry, World& world) {
   format::MakeParameters p;
   p.device_blocks = a.size ? a.size >> kBlockShift : geometry.blocks();
@@ -69,7 +83,8 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
   if (a.segment_size % kBlockSize != 0 || a.segment_size > (1ULL << 30))
     return Error(Errc::invalid, "the segment size must be a power of two from 256 KiB to 64 MiB");
   p.segment_blocks = static_cast<std::uint32_t>(a.segment_size >> kBlockShift);
-  p.erase_unit = TRY(erase_unit_of(a, geometry));
+  TRY(describe_device(a, geometry, p));
+  p.superblocks_in_place = a.in_place;
   p.label = a.label;
   if (!a.uuid.empty()) {
     const auto uuid = format::parse_uuid(a.uuid);

@@ -1,6 +1,7 @@
 #include "mkfs/writer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/buffer.h"
 
@@ -33,6 +34,27 @@ Status wipe(io::BlockDevice& device, const WriteOptions& options) {
   return device.flush();
 }
 
+// The area in one piece, so that no old bytes are left between the superblocks in it, and the device sees a stream.
+Status write_superblocks(io::BlockDevice& device, const format::EmptyFilesystem& made) {
+  const format::SuperblockArea& area = made.super.area;
+  const std::vector<format::MadeNode> blocks = format::superblocks_of(made);
+  if (area) {
+    AlignedBuffer bytes = AlignedBuffer::zeroed(area.blocks() * kBlockSize);
+    for (const format::MadeNode& block : blocks)
+      if (block.address >= area.start && block.address < area.start + area.blocks())
+        std::memcpy(bytes.data() + (block.address.v - area.start.v) * kBlockSize, block.bytes.data(), kBlockSize);
+    TRY(device.write(area.start.v * kBlockSize, bytes.span()));
+    TRY(device.flush());  // before anything tells of it
+  }
+  AlignedBuffer block(kBlockSize);
+  for (const BlockAddr address : {BlockAddr{0}, BlockAddr{made.super.device_blocks - 1}}) {
+    const auto super = std::ranges::find(blocks, address, &format::MadeNode::address);
+    std::memcpy(block.data(), super->bytes.data(), kBlockSize);
+    TRY(device.write(address.v * kBlockSize, block.span()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status write_filesystem(io::BlockDevice& device, const format::EmptyFilesystem& made, const WriteOptions& options) {
@@ -45,10 +67,7 @@ Status write_filesystem(io::BlockDevice& device, const format::EmptyFilesystem& 
   TRY(write_zeros(device, made.super.chain.start.v * kBlockSize, (made.super.chain.start.v + 1) * kBlockSize));
   TRY(device.flush());
 
-  AlignedBuffer block(kBlockSize);
-  format::encode_superblock(made.super, block.span());
-  TRY(device.write(0, block.span()));
-  TRY(device.write((made.super.device_blocks - 1) * kBlockSize, block.span()));
+  TRY(write_superblocks(device, made));
   return device.flush();
 }
 

@@ -3,12 +3,21 @@
 #include <algorithm>
 
 #include "format/map_record.h"
+#include "store/superblocks.h"
 
 namespace varve::tool {
 
 namespace {
 
 constexpr std::size_t kCacheBytes = 64u << 20;
+
+// The first copy is the one written last, the second one stands before it.
+Result<format::Superblock> newest_of_area(io::BlockDevice& device, const format::Superblock& anchor, Copy copy) {
+  const format::SuperblockRing ring = store::read_ring(device, anchor);
+  if (!ring.newest()) return Error(Errc::corrupt, fmt::format("no superblock in the area at block {}", anchor.area.start));
+  if (copy == Copy::first) return *ring.newest();
+  return ring.before_newest();
+}
 
 }  // namespace
 
@@ -24,6 +33,7 @@ Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device,
     if (const auto told = format::told_device_blocks(block.span())) blocks = std::min(blocks, told);  // tells it; else of the device
   TRY(device.read(copy == Copy::first ? 0 : (blocks - 1) << kBlockShift, block.span()));
   auto super = format::decode_superblock(block.span());
+  if (super.ok() && super->area) super = newest_of_area(device, *super, copy);
   if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", device.name(), super.error().message()));
   return super;
 }

@@ -57,9 +57,9 @@ format::Superblock enlarge(const format::Superblock& super) {
 Status SalvageSource::repair_with_more_room() {
   io::BlockDevice& full = whole_->changed;
   auto before = check::check(full, {});
-  const format::Superblock larger = enlarge(TRY(store::read_superblocks(full)).best);
+  format::Superblock larger = enlarge(TRY(store::read_superblocks(full)).best);
   enlarged_ = std::make_unique<Layer>(full, larger.device_blocks);
-  TRY(store::write_superblocks(enlarged_->changed, larger, [this] { return enlarged_->changed.flush(); }));
+  TRY(store::restore_superblocks(enlarged_->changed, larger, [this] { return enlarged_->changed.flush(); }));
   outcome_ = TRY(repair::repair(enlarged_->changed, recover, {.search = true}));
   if (before.ok()) outcome_.before = std::move(before).value();
   return {};

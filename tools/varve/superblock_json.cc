@@ -17,6 +17,27 @@ Json heads_json(const format::Superblock& super) {
   return heads;
 }
 
+const char* source_name(format::Source source) {
+  switch (source) {
+    case format::Source::unknown: return "not known";
+    case format::Source::assumed: return "assumed";
+    case format::Source::told: return "told by the device";
+    case format::Source::given: return "given to mkfs";
+    case format::Source::measured: return "measured";
+  }
+  return "?";
+}
+
+Json profile_json(const format::DeviceProfile& device) {
+  return {{"erase_unit", device.erase_blocks * kBlockSize}, {"erase_unit_is", source_name(device.erase_source)},
+          {"streams", device.streams}, {"streams_are", source_name(device.streams_source)}};
+}
+
+Json area_json(const format::Superblock& super) {
+  if (!super.area) return nullptr;
+  return {{"start", super.area.start.v}, {"slots", super.area.slots}, {"slot_blocks", super.area.slot_blocks}, {"sequence", super.sequence}};
+}
+
 double write_cost(const format::LifetimeCounters& counters) {
   if (counters.user_blocks == 0) return 0;
   const auto all = counters.user_blocks + counters.cleaned_blocks + counters.node_blocks + counters.chain_blocks;
@@ -48,6 +69,8 @@ Json superblock_json(const format::Superblock& s) {
           {"segment_blocks", s.segment_blocks},
           {"segments", s.segments},
           {"first_segment", s.first_segment.v},
+          {"area", area_json(s)},
+          {"device", profile_json(s.device)},
           {"clean", s.clean},
           {"serial", s.serial.v},
           {"lsn", s.lsn.v},
