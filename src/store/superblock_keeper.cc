@@ -25,8 +25,10 @@ void SuperblockKeeper::set_uuid(const format::Uuid& uuid) {
 
 Status SuperblockKeeper::write(const format::Superblock& super, const std::function<Status()>& flush) {
   format::Superblock next = super;
+  bool renamed = false;
   {
     const Lock lock(mutex_);
+    renamed = super.label != written_.label || super.uuid != written_.uuid;
     next.sequence = written_.sequence;  // there may have been others since `super` was begun
     const bool follows = INVARIANT(super.serial >= written_.serial) && INVARIANT(super.lsn >= written_.lsn) &&
                          INVARIANT(super.clock >= written_.clock) && INVARIANT(super.next_ino >= written_.next_ino) &&
@@ -34,9 +36,11 @@ Status SuperblockKeeper::write(const format::Superblock& super, const std::funct
     if (!follows) return Error(Errc::io, "the superblock to be written does not follow the one before");
   }
   TRY(write_superblocks(device_, next, flush));
-  const Lock lock(mutex_);
-  written_ = next;
-  return {};
+  {
+    const Lock lock(mutex_);
+    written_ = next;
+  }
+  return renamed ? write_anchors(device_, next, flush) : Status();
 }
 
 Status SuperblockKeeper::restore(const std::function<Status()>& flush) {

@@ -42,6 +42,9 @@ Status refuse_foreign_content(io::BlockDevice& device, bool has_magic) {
                                             "there now)", device.name(), content));
 }
 
+// Programs that look for a filesystem by name read block 0 alone.
+bool same_names(const format::Superblock& a, const format::Superblock& b) { return a.label == b.label && a.uuid == b.uuid; }
+
 // Of block 0 and the last block.
 Result<Superblocks> choose_copy(io::BlockDevice& device, const Result<format::Superblock>& first, const Result<format::Superblock>& second) {
   if (first.fails_with(Errc::io) && second.fails_with(Errc::io)) return first.error();
@@ -69,7 +72,8 @@ Result<Superblocks> choose_slot(io::BlockDevice& device, const Superblocks& anch
   if (ring.may_lack_newer())
     return Error(Errc::needs_fsck, fmt::format("{}: both superblocks behind number {} are damaged, which may have been newer; "
                                             "fsck.varve can look for a copy in the log", device.name(), ring.newest()->sequence));
-  return Superblocks{*ring.newest(), anchors.equal && ring.is_pair() && ring.after_newest().ok()};
+  const bool equal = anchors.equal && same_names(anchors.best, *ring.newest()) && ring.is_pair() && ring.after_newest().ok();
+  return Superblocks{*ring.newest(), equal};
 }
 
 Status write_slot(io::BlockDevice& device, const format::Superblock& super) {
@@ -78,7 +82,7 @@ Status write_slot(io::BlockDevice& device, const format::Superblock& super) {
   return device.write(super.area.place_of(super.sequence).v << kBlockShift, slot.span());
 }
 
-// Whoever takes no notice of leases may have written a newer one, where ours would go next.
+// A program that takes no notice of leases may have written a newer one, where ours would go next.
 Status expect_older(io::BlockDevice& device, const format::Superblock& super) {
   AlignedBuffer slot(kBlockSize);
   const BlockAddr next = super.area.place_of(super.sequence + 1);
@@ -89,12 +93,12 @@ Status expect_older(io::BlockDevice& device, const format::Superblock& super) {
                                          device.name(), next, found->sequence));
 }
 
-// Both tell where the area is, and the same.
+// Both tell where the area is and what the filesystem is called, and the same.
 bool anchors_fit(io::BlockDevice& device, const format::Superblock& super) {
   std::uint64_t told = 0;
   const auto first = read_copy(device, 0, told), second = read_copy(device, super.device_blocks - 1, told);
   return first.ok() && second.ok() && *first == *second && first->identity == super.identity && first->area == super.area &&
-         first->device_blocks == super.device_blocks;
+         first->device_blocks == super.device_blocks && same_names(*first, super);
 }
 
 // Both copies in their places, or both anchors.
@@ -160,7 +164,11 @@ Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, c
     TRY(write_superblocks(device, super, flush));
     if (read_ring(device, super).after_newest().ok()) break;
   }
-  if (anchors_fit(device, super)) return {};
+  return anchors_fit(device, super) ? Status() : write_anchors(device, super, flush);
+}
+
+Status write_anchors(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
+  if (!super.area) return {};
   format::Superblock anchor = super;
   anchor.sequence = 0;
   return write_at_both_ends(device, anchor, flush);
@@ -170,16 +178,6 @@ bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks) {
   AlignedBuffer block(kBlockSize);
   return std::ranges::any_of(std::array{std::uint64_t{0}, device_blocks - 1},
                              [&](std::uint64_t at) { return device.read(at << kBlockShift, block.span()).ok(); });
-}
-
-Status write_superblocks(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
-  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-  format::encode_superblock(super, block.span());
-  for (const std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
-    TRY(device.write(at << kBlockShift, block.span()));
-    TRY(flush());
-  }
-  return {};
 }
 
 }  // namespace varve::store

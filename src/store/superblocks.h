@@ -29,6 +29,9 @@ Status write_superblocks(io::BlockDevice& device, format::Superblock& super, con
 // The same where copies or anchors may be damaged: writes all that there are.
 Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush);
 
+// What block 0 and the last block say, where superblocks have an area: for a new name, after superblocks with that name.
+Status write_anchors(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush);
+
 // Can block 0 or the last one still be read, whatever it says? If not, it is the device that fails and not one of its blocks.
 bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks);
 
