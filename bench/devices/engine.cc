@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   app.add_option("--budget", setup.budget_seconds, "seconds of the device after which a part ends");
   app.add_option("--remount-after", setup.remount_after, "overwrites after which it is mounted anew, once in each part");
   app.add_option("--segment", setup.segment_blocks, "blocks; 0: as mkfs.varve chooses");
+  app.add_option("--streams", setup.streams, "as the mount option; 0: not known");
   app.add_option("--strategy", setup.strategy)->capture_default_str();
   app.add_option("--victims", setup.victims)->capture_default_str();
   app.add_option("--placement", setup.placement)->capture_default_str();

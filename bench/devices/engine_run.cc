@@ -96,6 +96,7 @@ class Run {
     options.background = false;
     options.atime = fs::Atime::never;
     options.discard = setup_.discard;
+    options.streams = setup_.streams;
     options.clock = &clock_;
     options.random = &random_;
     options.strategy = setup_.strategy;

@@ -22,6 +22,7 @@ struct EngineSetup {
   bool synced = false;       // fdatasync after each
   bool discard = false;
   std::uint32_t segment_blocks = 0;  // 0: as mkfs chooses
+  unsigned streams = 0;              // as the mount option
   std::uint64_t seed = 1;
   std::string strategy = "adaptive", victims = "decline", placement = "learned";
 };

@@ -6,6 +6,7 @@
 
 #include "cleaner/learned_state.h"
 #include "cleaner/workbench.h"
+#include "log/write_cost.h"
 #include "store/hole_feeder.h"
 
 namespace varve::cleaner {
@@ -14,6 +15,10 @@ namespace {
 // A round for want of room goes on for so long, and so many times as long as settling it takes; then for one segment more.
 constexpr std::uint64_t kShortRoundNs = 200'000'000, kTimesSettling = 3;
 }  // namespace
+
+Cleaner::Cleaner(store::Store& store) : store_(store), costs_(store.super().costs) {
+  store.io().write_cost().restore(store.super().costs.in_row, store.super().costs.scattered);
+}
 
 Result<std::unique_ptr<Cleaner>> Cleaner::make(store::Store& store, const RuleNames& names) {
   std::unique_ptr<Cleaner> cleaner(new Cleaner(store));
@@ -114,6 +119,7 @@ Round Cleaner::run_round(bool waited_for) {
     return now >= end;
   };
   (void)task.late();  // the time begins
+  task.costs = &costs_;
   return run_round(task, mount_rules());
 }
 
@@ -130,6 +136,9 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   give_up_heads(store_, now - std::min(now, store_.charge().capacity_blocks() / 16));  // what is open cannot be cleaned
   if (task.waited_for) store_.hole_feeder().give_up_stale();
   pin_leftovers();
+  if (task.costs) costs_.begin(reading());
+  else costs_.interrupt();
+  const std::uint64_t began = store_.options().clock->monotonic_ns();
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
@@ -140,6 +149,7 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   round.read = store_.counters().cleaned_blocks_read - read;
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
+  if (task.costs) note_cost(round, bench.mover().plugged(), store_.options().clock->monotonic_ns() - began);
   count_pinned();
   if (const std::uint64_t pinned = pinned_segments_)
     round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
@@ -155,6 +165,32 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
   else if (!round.moved) set_state("idle: " + round.why);
   return round;
+}
+
+// --- what it costs ------------------------------------------------------------------------------------------------------------
+
+CostLedger::Reading Cleaner::reading() const {
+  return {store_.io().writing_ns(), store_.counters().user_blocks, store_.counters().refilled_blocks};
+}
+
+// A round that does both, for want of room for one, says little of either.
+void Cleaner::note_cost(const Round& round, std::uint64_t plugged, std::uint64_t ns) {
+  if (plugged && plugged < round.written) return costs_.interrupt();
+  costs_.ended(plugged ? CostLedger::Kind::filling : CostLedger::Kind::copying, round.written, ns);
+}
+
+void Cleaner::note_settling(std::uint64_t ns) {
+  settling_ns_ = ns;
+  costs_.settled(ns, reading());
+  if (costs_.take_forgotten()) store_.io().write_cost().forget_scattered();
+  format::WritingCosts costs = costs_.remembered();
+  costs.in_row = store_.io().write_cost().in_row();
+  costs.scattered = store_.io().write_cost().scattered();
+  store_.superblocks().set_costs(costs);
+}
+
+void Cleaner::reconsider() {
+  if (costs_.look(reading())) mount_rules().strategy->reconsider(store_, costs_);
 }
 
 // What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read, unless

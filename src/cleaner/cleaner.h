@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "cleaner/bad_blocks.h"
+#include "cleaner/cost_ledger.h"
 #include "cleaner/history.h"
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
@@ -49,7 +50,9 @@ class Cleaner {
 
   // So long the checkpoint took that settled the last round. The next round moves what can be moved in a few times that: those
   // that wait for room get some soon, and most of the time still goes into moving.
-  void note_settling(std::uint64_t ns) { settling_ns_ = ns; }
+  void note_settling(std::uint64_t ns);
+  // Users write into holes, and there may be news of what that costs.
+  void reconsider();
 
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
   std::uint64_t ahead() const;
@@ -83,7 +86,9 @@ class Cleaner {
   const Placement& placement() const { return *placement_now_.load(std::memory_order_acquire); }
 
  private:
-  explicit Cleaner(store::Store& store) : store_(store) {}
+  explicit Cleaner(store::Store& store);
+  CostLedger::Reading reading() const;
+  void note_cost(const Round& round, std::uint64_t plugged, std::uint64_t ns);
   Rules mount_rules() const;
   static Round run_fruitfully(Strategy& strategy, Workbench& bench);
   void pin_leftovers();
@@ -92,6 +97,7 @@ class Cleaner {
 
   store::Store& store_;
   std::uint64_t meanwhile_ = 0, settling_ns_ = 0;
+  CostLedger costs_;
   BadBlocks bad_;
   std::atomic<std::uint64_t> pinned_segments_{0}, pinned_garbage_{0}, lost_room_{0};
   std::vector<SegmentId> emptied_;      // by the last round, and…

@@ -210,7 +210,9 @@ Status Mover::plug(std::span<const Plug> plugs, const std::function<bool()>& sto
 std::size_t Mover::plugs_at_once() const {
   constexpr std::size_t kFew = 2 * log::WriteCost::kPieces;
   constexpr std::uint64_t kLong = 200'000'000;
-  return std::clamp<std::size_t>(store_.io().write_cost().scattered_within(kLong), std::min(kFew, buffer_), buffer_);
+  constexpr std::size_t kFewest = log::WriteCost::kPieces;
+  const std::uint64_t within = store_.io().write_cost().scattered_within(kLong);
+  return std::clamp<std::size_t>(within, std::min(within ? kFewest : kFew, buffer_), buffer_);
 }
 
 // All of a batch at once: in flight from before a checkpoint could freeze until each is named by a record, or dropped.
@@ -248,6 +250,7 @@ Status Mover::plug_batch(std::span<const Plug> plugs) {
     add_write(to, std::span(good).subspan(begin, end - begin));
   }
   Status status = write_batch(good.size());
+  plugged_ += good.size();
   for (std::size_t i = 0; i < good.size() && status.ok(); ++i) status = apply(*good[i].block, target[good[i].block]);
   for (const Plug& plug : plugs) store_.segments().sub_in_flight(plug.to, 1);
   return status;

@@ -54,6 +54,7 @@ class Mover {
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
   // In small lots: between these it stops when `stop`, if there is one, says so.
   Status plug(std::span<const Plug> plugs, const std::function<bool()>& stop = {});
+  std::uint64_t plugged() const { return plugged_; }  // blocks that went into holes, in all
   bool stopped() const { return stopped_; }  // the last plug, before its end
   // How many blocks of the last move or plug stay where they are because they are bad.
   std::size_t bad() const { return bad_; }
@@ -92,7 +93,7 @@ class Mover {
   Sound beside_bad_ = Sound::moved;
   std::size_t bad_ = 0;
   bool stopped_ = false;
-  std::uint64_t nodes_beside_ = 0;
+  std::uint64_t nodes_beside_ = 0, plugged_ = 0;
   std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
 };
 

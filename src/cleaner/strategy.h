@@ -22,6 +22,7 @@ class Store;
 
 namespace varve::cleaner {
 
+class CostLedger;
 class FileSource;
 class Workbench;
 
@@ -32,6 +33,7 @@ struct Task {
   std::uint64_t buffer = 0;  // blocks in memory at one time; 0: as usual
   bool for_room = true;      // clean segments run short; else there is time and somebody wants order
   bool waited_for = false;   // somebody cannot go on until there is room
+  const CostLedger* costs = nullptr;  // what rounds for room have cost so far; null: nobody knows
   std::uint64_t users_meanwhile = 0;  // blocks that users are expected to write until the round is settled
   bool told = false;         // somebody asked for cleaning (`varve clean`): time and power are theirs to judge
   bool files_named = false;  // and said which files
@@ -96,6 +98,9 @@ class Strategy {
   // change where the log writes. A task may run a second object of the mount's strategy: what is switched is counted.
   virtual void begin(store::Store&) {}
   virtual void end(store::Store&) {}
+  // There is news of what cleaning costs, and no round is due: has something been begun that had better end? By the thread that runs
+  // checkpoints.
+  virtual void reconsider(store::Store&, const CostLedger&) {}
   // Does it use idle time? Then it also gets rounds that are neither for room nor told.
   virtual bool works_when_idle() const { return false; }
   // Do blocks of users go to the holes of used segments, wherever these are, while it is the mount's strategy?

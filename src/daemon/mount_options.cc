@@ -102,6 +102,10 @@ constexpr Option kOptions[] = {
     {"strategy", kValue, "what the cleaner does with live data (adaptive)", set_strategy},
     {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
     {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
+    {"streams", kValue, "places that the device can write in a row at one time, 3 to 64; no more are used",
+     [](MountOptions& o, Value v) -> Status {
+       return o.fs.streams = static_cast<unsigned>(TRY(parse_number("streams", v, 3, 64))), Status();
+     }},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",
      [](MountOptions&, Value v) -> Status {
        TRY(check_loadable(std::string(v)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/invariant.h"
 #include "format/codec.h"
@@ -34,7 +35,8 @@ constexpr std::size_t kCountsAt = kCentresAt + kMaxGroups * 8;
 constexpr std::size_t kLifetimeAt = kCountsAt + 4 * 8;
 constexpr std::size_t kErrorsAt = kLifetimeAt + 10 * 8;
 constexpr std::size_t kScrubAt = kErrorsAt + 2 * 32;
-constexpr std::size_t kAreaAt = kScrubAt + 64;  // as mkfs has fixed it: from here on all versions are the same
+constexpr std::size_t kCostsAt = kScrubAt + 56;
+constexpr std::size_t kAreaAt = kCostsAt + 8;  // as mkfs has fixed it: from here on all versions are the same
 constexpr std::size_t kProfileAt = kAreaAt + 16;
 constexpr std::size_t kEnd = kProfileAt + 16;
 static_assert(kIdentityAt == 120 && kNodeHeadAt == 640 && kCentresAt == 656 && kCountsAt == 784);
@@ -101,7 +103,6 @@ void put_scrub(Writer& out, const ScrubMark& mark) {
   out.put(mark.next.offset);
   out.put(mark.blocks);
   out.put(mark.errors);
-  out.skip_to(kAreaAt);
 }
 ScrubMark get_scrub(Reader& in) {
   ScrubMark mark;
@@ -114,11 +115,29 @@ ScrubMark get_scrub(Reader& in) {
   mark.next.offset = in.u64();
   mark.blocks = in.u64();
   mark.errors = in.u64();
-  in.skip_to(kAreaAt);
   // It is only a hint where to go on: nonsense in it costs a new beginning, not a mount.
   if (tree < 1 || tree > 3) return {};
   mark.tree = static_cast<TreeId>(tree);
   return mark;
+}
+
+constexpr std::uint32_t WritingCosts::* kCosts[] = {&WritingCosts::copied,   &WritingCosts::plugged, &WritingCosts::beside,
+                                                   &WritingCosts::threaded, &WritingCosts::in_row,  &WritingCosts::scattered};
+
+std::uint8_t eighths_of_logarithm(std::uint32_t ns) {
+  return ns ? static_cast<std::uint8_t>(std::clamp(std::lround(8 * std::log2(ns)), 1L, 255L)) : 0;
+}
+std::uint32_t from_eighths(std::uint8_t kept) { return kept ? static_cast<std::uint32_t>(std::lround(std::exp2(kept / 8.0))) : 0; }
+
+void put_costs(Writer& out, const WritingCosts& costs) {
+  out.skip_to(kCostsAt);
+  for (const auto cost : kCosts) out.put(eighths_of_logarithm(costs.*cost));
+}
+WritingCosts get_costs(Reader& in) {
+  WritingCosts costs;
+  in.skip_to(kCostsAt);
+  for (const auto cost : kCosts) costs.*cost = from_eighths(in.u8());
+  return costs;
 }
 
 constexpr std::uint64_t LifetimeCounters::* kCounters[] = {
@@ -177,6 +196,7 @@ void put_counts(Writer& out, const Superblock& s) {
   put_error(out, s.first_error);
   put_error(out, s.last_error);
   if (s.features.compat & kCompatScrubMark) put_scrub(out, s.scrub);
+  if (s.features.compat & kCompatWritingCosts) put_costs(out, s.costs);
   out.skip_to(kAreaAt);
 }
 
@@ -246,6 +266,9 @@ void get_counts(Reader& in, Superblock& s) {
   s.last_error = get_error(in);
   const ScrubMark mark = get_scrub(in);
   if (s.features.compat & kCompatScrubMark) s.scrub = mark;
+  const WritingCosts costs = get_costs(in);
+  if (s.features.compat & kCompatWritingCosts) s.costs = costs;
+  in.skip_to(kEnd);
 }
 
 void get_area(Reader& in, Superblock& s) {
@@ -440,6 +463,12 @@ bool same_but_for_sequence(const Superblock& a, const Superblock& b) {
   Superblock copy = a;
   copy.sequence = b.sequence;
   return copy == b;
+}
+
+WritingCosts as_kept(const WritingCosts& costs) {
+  WritingCosts kept;
+  for (const auto cost : kCosts) kept.*cost = from_eighths(eighths_of_logarithm(costs.*cost));
+  return kept;
 }
 
 std::string uuid_text(const Uuid& uuid) {

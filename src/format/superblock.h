@@ -30,8 +30,10 @@ inline constexpr std::uint64_t kCompatScrubMark = 1;  // the bytes of ScrubMark 
 inline constexpr std::uint64_t kCompatProtectedFiles = 2;  // some file is or was immutable or append-only
 inline constexpr std::uint64_t kCompatDeviceProfile = 4;  // what mkfs knew of the device
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
-inline constexpr Features kKnownFeatures{.compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile,
-                                          .incompat = kIncompatSuperblockArea};
+inline constexpr std::uint64_t kCompatWritingCosts = 8;  // the bytes of WritingCosts mean something
+inline constexpr Features kKnownFeatures{
+    .compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile | kCompatWritingCosts,
+    .incompat = kIncompatSuperblockArea};
 
 // Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
 // Block 0 and the last block then hold anchors: superblocks as mkfs wrote them, which tell the place of the area and count for nothing else.
@@ -102,6 +104,18 @@ struct ScrubMark {
   bool operator==(const ScrubMark&) const = default;
 };
 
+// What cleaning was last found to cost the device, in its ns for a block; 0: not known. Kept as eighths of the logarithm to base 2, so a
+// value is good to some 5 %, up to 4 s. Only known with kCompatWritingCosts.
+struct WritingCosts {
+  std::uint32_t copied = 0, plugged = 0;  // a block that is moved, by copying and into holes, with its share of the checkpoint
+  std::uint32_t beside = 0, threaded = 0;  // a block that users write: beside copying; where they write into holes
+  std::uint32_t in_row = 0, scattered = 0;  // of a request of the cleaner's alone
+
+  bool operator==(const WritingCosts&) const = default;
+};
+// As a mount after this one will know it.
+WritingCosts as_kept(const WritingCosts& costs);
+
 // 1024 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
 // written as zeros and ignored when read: only a feature bit gives them a meaning.
 struct Superblock {
@@ -151,6 +165,7 @@ struct Superblock {
   LifetimeCounters lifetime;
   ErrorEvent first_error, last_error;
   ScrubMark scrub;
+  WritingCosts costs;
 
   bool operator==(const Superblock&) const = default;
 };

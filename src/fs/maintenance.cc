@@ -96,6 +96,7 @@ bool Maintenance::work(bool space_wanted) {
 
 bool Maintenance::feed_holes() {
   holes_asked_ = false;
+  cleaner().reconsider();
   if (!store().hole_feeder().is_hungry() || !store().hole_feeder().feed()) return false;
   store().waiters().wake();  // holes let operations in that no clean segment would
   return true;

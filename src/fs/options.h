@@ -23,6 +23,7 @@ struct Options {
   std::string strategy = "adaptive";   // what it does with live data (cleaner/strategy.h)
   std::string victims = "decline";     // how the cleaner chooses segments (cleaner/victim_rule.h)
   std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
+  unsigned streams = 0;  // that the device keeps cheap at one time: no more places are written in a row; 0: not known
   Atime atime = Atime::relative;
   std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
   std::size_t memory_limit_bytes = 0;     // of the whole process, to be shown; 0: the same

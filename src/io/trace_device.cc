@@ -44,17 +44,22 @@ void TraceDevice::submit(Reactor& reactor, IoRequest& request) {
   submitted(request, start);
   const auto completed = [](void* context, IoRequest& done, std::uint64_t since) {
     auto& self = *static_cast<TraceDevice*>(context);
-    self.finished(done, self.clock_.monotonic_ns() - since);
+    self.finished(done, since);
   };
-  request.intercept(completed, this, start);
-  below_.submit(reactor, request);
+  try {
+    request.intercept(completed, this, start);
+    below_.submit(reactor, request);
+  } catch (...) {  // nothing is on its way
+    if (request.kind != IoKind::read) end_writing(start);
+    throw;
+  }
 }
 
 int TraceDevice::execute(IoRequest& request) {
   const std::uint64_t start = clock_.monotonic_ns();
   submitted(request, start);
   request.error = below_.execute(request);
-  finished(request, clock_.monotonic_ns() - start);
+  finished(request, start);
   return request.error;
 }
 
@@ -62,10 +67,19 @@ void TraceDevice::submitted(const IoRequest& request, std::uint64_t now_ns) {
   Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
   cell.requests.fetch_add(1, std::memory_order_relaxed);
   if (request.durable) cell.durable.fetch_add(1, std::memory_order_relaxed);
+  // The last one to finish reads this after the first has set it, which is on its way until then.
+  if (request.kind != IoKind::read && writers_.fetch_add(1) == 0) writing_since_ns_ = now_ns;
   if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length, request.durable});
 }
 
-void TraceDevice::finished(const IoRequest& request, std::uint64_t took_ns) {
+void TraceDevice::end_writing(std::uint64_t now_ns) {
+  const std::uint64_t since = writing_since_ns_;  // before this one has ended, so that nobody can have begun anew
+  if (writers_.fetch_sub(1) == 1) writing_ns_.fetch_add(now_ns - std::min(now_ns, since), std::memory_order_relaxed);
+}
+
+void TraceDevice::finished(const IoRequest& request, std::uint64_t since_ns) {
+  const std::uint64_t now_ns = clock_.monotonic_ns(), took_ns = now_ns - since_ns;
+  if (request.kind != IoKind::read) end_writing(now_ns);
   Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
     counter.fetch_add(amount, std::memory_order_relaxed);

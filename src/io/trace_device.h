@@ -78,6 +78,8 @@ class TraceDevice : public BlockDevice {
 
   TraceCounts counts() const;
   void reset();
+  // How long the device has been busy with anything but reads: at least one such request was on its way. Not reset.
+  std::uint64_t writing_ns() const { return writing_ns_.load(std::memory_order_relaxed); }
 
  private:
   struct Cell {
@@ -86,7 +88,8 @@ class TraceDevice : public BlockDevice {
   };
 
   void submitted(const IoRequest& request, std::uint64_t now_ns);
-  void finished(const IoRequest& request, std::uint64_t took_ns);
+  void finished(const IoRequest& request, std::uint64_t since_ns);
+  void end_writing(std::uint64_t now_ns);
 
   std::unique_ptr<BlockDevice> owned_;
   BlockDevice& below_;
@@ -94,6 +97,7 @@ class TraceDevice : public BlockDevice {
   Clock& clock_;
   std::uint64_t start_ns_;
   std::array<Cell, 4> cells_{};
+  std::atomic<std::uint64_t> writers_{0}, writing_since_ns_{0}, writing_ns_{0};
 };
 
 }  // namespace varve::io

@@ -7,8 +7,8 @@
 
 namespace varve::log {
 
-IoContext::IoContext(io::BlockDevice& device, bool background)
-    : device_(device), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)) {
+IoContext::IoContext(io::BlockDevice& device, bool background, Clock& clock)
+    : device_(device, {}, clock), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)) {
   if (!background_) own_ = &open_service();
 }
 

@@ -16,12 +16,13 @@ class WriteCost;
 
 class IoContext {
  public:
-  // `device` must outlive this.
-  IoContext(io::BlockDevice& device, bool background);
+  // `device` and `clock` must outlive this.
+  IoContext(io::BlockDevice& device, bool background, Clock& clock = Clock::system());
   ~IoContext();
 
   io::BlockDevice& device() { return device_; }
   io::TraceCounts counts() const { return device_.counts(); }
+  std::uint64_t writing_ns() const { return device_.writing_ns(); }  // io/trace_device.h
   bool background() const { return background_; }
 
   // With background threads: the service reactor is made, run and ended by one thread. After end_service() it takes no more

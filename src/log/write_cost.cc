@@ -11,6 +11,27 @@ void WriteCost::Mean::add(double value, std::uint64_t took) {
   ns += weight * (value - ns);
 }
 
+void WriteCost::restore(std::uint32_t in_row, std::uint32_t scattered) {
+  const Lock lock(mutex_);
+  if (in_row) sequential_ = {static_cast<double>(in_row), kLeastSamples, 0};
+  if (scattered) scattered_ = {static_cast<double>(scattered), kLeastSamples, 0};
+}
+
+void WriteCost::forget_scattered() {
+  const Lock lock(mutex_);
+  scattered_ = {};
+}
+
+std::uint32_t WriteCost::in_row() const {
+  const Lock lock(mutex_);
+  return sequential_.known() ? static_cast<std::uint32_t>(std::clamp(sequential_.ns, 0.0, 4e9)) : 0;
+}
+
+std::uint32_t WriteCost::scattered() const {
+  const Lock lock(mutex_);
+  return scattered_.known() ? static_cast<std::uint32_t>(std::clamp(scattered_.ns, 0.0, 4e9)) : 0;
+}
+
 void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns) {
   if (requests == 0) return;
   const Lock lock(mutex_);

@@ -20,6 +20,13 @@ class WriteCost {
 
   explicit WriteCost(bool rotational) : rotational_(rotational) {}
 
+  // What a former mount has measured, in ns for a block; 0: nothing. Counts like the first samples.
+  void restore(std::uint32_t in_row, std::uint32_t scattered);
+  // What writes here and there cost is to be measured anew.
+  void forget_scattered();
+  // As restore() takes them, for the next one.
+  std::uint32_t in_row() const;
+  std::uint32_t scattered() const;
   // Such a batch of requests took so long, nothing else of the caller's on its way.
   void observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns);
   // Reading what lives in a segment took so long. Virtual disks call themselves rotating whatever they are: what reads here and

@@ -52,7 +52,8 @@ std::uint64_t spare_segments(const SpaceView& view);
 // Of a filesystem with so many segments: what users leave clean, at least; how many groups beside group 0 may have heads at one
 // time (what is open cannot be filled otherwise, nor cleaned); and what is nobody's to fill.
 std::uint64_t users_reserve(std::uint64_t segments);
-unsigned most_open_groups(std::uint64_t segments);
+// Where the device keeps no more than so many `streams` cheap (0: not known), the chain, tree nodes and group 0 come first.
+unsigned most_open_groups(std::uint64_t segments, unsigned streams = 0);
 std::uint64_t reserved_segments(std::uint64_t segments);
 
 }  // namespace varve::store

@@ -255,6 +255,8 @@ Status Checkpoint::write_image() {
   std::tie(super_.first_error, super_.last_error) = store_.faults().first_and_last();
   super_.scrub = store_.superblocks().scrub_mark();
   if (super_.scrub.started) super_.features.compat |= format::kCompatScrubMark;
+  super_.costs = store_.superblocks().costs();
+  if (super_.costs != format::WritingCosts()) super_.features.compat |= format::kCompatWritingCosts;
   if (editor_->totals().protected_files) super_.features.compat |= format::kCompatProtectedFiles;
 
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);

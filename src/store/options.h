@@ -15,6 +15,7 @@ struct StoreOptions {
   bool background = true;
   bool discard = false;
   std::size_t memory_bytes = 256u << 20;
+  unsigned streams = 0;  // places that the device can write in a row at one time, the chain and nodes included; 0: not known
   Clock* clock = &Clock::system();
   Random* random = &Random::system();
 };

@@ -23,6 +23,7 @@ struct SpaceParts {
   Staging& staging;
   Counters& counters;
   std::size_t memory_bytes;
+  unsigned streams = 0;  // StoreOptions
 };
 
 class Space {
@@ -53,7 +54,7 @@ class Space {
   // Where blocks of a group are to be written: at its own head, or at the nearest open one where it has none and may not have one.
   // What is let in is sure to find room at the head of group 0 only.
   unsigned head_for(unsigned group) const REQUIRES_SHARED(the_gate);
-  unsigned most_open_groups() const { return store::most_open_groups(parts_.super.segments); }
+  unsigned most_open_groups() const { return store::most_open_groups(parts_.super.segments, parts_.streams); }
   // For users' payload, by the sealer; an empty run when there are no holes.
   format::Run allocate_in_hole(std::uint32_t blocks) REQUIRES(the_gate);
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.

@@ -22,7 +22,7 @@ constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
     : options_(options),
-      io_(device, options.background),
+      io_(device, options.background, *options.clock),
       superblocks_(io_.device(), super),
       faults_(io_.device(), *options.clock, super, options.read_only),
       log_clock_(super.clock, super.clock_unit),
@@ -33,7 +33,8 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       changes_(gate_, segments_.generation()),
       staging_(changes_, trees_, segments_, inodes_, *options.clock, super.next_ino),
       charge_(super, trees_, changes_, staging_),
-      space_({this->super(), segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes}),
+      space_({this->super(), segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
+              options.streams ? options.streams : super.device.streams}),
       discards_(io_, segments_, waiters_, options.discard),
       hole_feeder_(std::make_unique<HoleFeeder>(*this)),
       sealer_(std::make_unique<Sealer>(*this)),

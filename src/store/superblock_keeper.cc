@@ -76,4 +76,14 @@ format::ScrubMark SuperblockKeeper::scrub_mark() const {
   return scrub_;
 }
 
+void SuperblockKeeper::set_costs(const format::WritingCosts& costs) {
+  const Lock lock(mutex_);
+  costs_ = costs;
+}
+
+format::WritingCosts SuperblockKeeper::costs() const {
+  const Lock lock(mutex_);
+  return costs_;
+}
+
 }  // namespace varve::store

@@ -17,7 +17,7 @@ class SuperblockKeeper {
  public:
   SuperblockKeeper(io::BlockDevice& device, const format::Superblock& found)
       : device_(device), found_(found), written_(found), label_(found.label), uuid_(found.uuid),
-        centres_(found.group_centres), scrub_(found.scrub) {}
+        centres_(found.group_centres), scrub_(found.scrub), costs_(found.costs) {}
 
   const format::Superblock& found() const { return found_; }
   format::Superblock written() const;  // with the label and UUID that the next one is to have
@@ -36,6 +36,9 @@ class SuperblockKeeper {
   // How far a scrub has come.
   void set_scrub_mark(const format::ScrubMark& mark);
   format::ScrubMark scrub_mark() const;
+  // What cleaning was found to cost.
+  void set_costs(const format::WritingCosts& costs);
+  format::WritingCosts costs() const;
 
  private:
   io::BlockDevice& device_;
@@ -46,6 +49,7 @@ class SuperblockKeeper {
   format::Uuid uuid_ GUARDED_BY(mutex_);
   GroupCentres centres_ GUARDED_BY(mutex_);
   format::ScrubMark scrub_ GUARDED_BY(mutex_);
+  format::WritingCosts costs_ GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::store

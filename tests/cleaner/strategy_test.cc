@@ -86,6 +86,35 @@ TEST(Decision, plugging_pays_above_the_bound_only) {
   EXPECT_EQ(decide(needs_room(0.97, 100)).kind, Kind::copy);
 }
 
+TEST(Decision, what_whole_rounds_cost_counts_more_than_what_requests_do) {
+  Situation s = needs_room(0.9, 1.1);  // to the cleaner a write here and there seems to cost nothing
+  EXPECT_EQ(decide(s).kind, Kind::plug);
+  s.copying = 1e6;
+  s.filling = 8e6;
+  s.costs = "it is so";
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+  EXPECT_TRUE(decide(s).why.ends_with("it is so"));
+  s.filling = 0.5e6;
+  EXPECT_EQ(decide(s).kind, Kind::plug);
+  EXPECT_TRUE(decide(s).threads);
+  s.filling = 1.2e6;  // much the same: the formula decides
+  EXPECT_EQ(decide(s).kind, Kind::plug);
+  s.write_factor = 100;
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+  s.has_plugging = false;
+  s.filling = 0.5e6;
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+}
+
+TEST(Decision, what_moving_was_found_to_cost_counts_before_users_follow) {
+  Situation s = needs_room(0.9, 1.1);
+  s.copying = 1e6;
+  s.plugging = 2e6;  // with all the rest it may pay all the same
+  EXPECT_EQ(decide(s).kind, Kind::plug);
+  s.plugging = 20e6;
+  EXPECT_EQ(decide(s).kind, Kind::copy);
+}
+
 TEST(Decision, copies_where_there_is_no_plugging) {
   Situation s = needs_room(0.9, 4);
   s.has_plugging = false;
@@ -292,6 +321,21 @@ TEST(WriteCost, is_known_soon_where_writes_are_dear) {
   cost.observe(1, 64, 64 * 2'000'000ULL);
   EXPECT_TRUE(cost.is_measured());
   EXPECT_NEAR(cost.factor(), 140, 1);
+}
+
+TEST(WriteCost, is_kept_for_the_next_mount) {
+  log::WriteCost cost(false), next(false), nothing(false);
+  for (int i = 0; i < 20; ++i) {
+    cost.observe(100, 100, 100 * 900'000);
+    cost.observe(1, 64, 64 * 10'000);
+  }
+  next.restore(cost.in_row(), cost.scattered());
+  EXPECT_TRUE(next.is_measured());
+  EXPECT_NEAR(next.factor(), 90, 1);
+  for (int i = 0; i < 40; ++i) next.observe(100, 100, 100 * 20'000);
+  EXPECT_LT(next.factor(), 20) << "what is measured counts more";
+  nothing.restore(0, 0);
+  EXPECT_FALSE(nothing.is_measured());
 }
 
 TEST(WriteCost, forgets_what_scattered_writes_cost_when_there_are_none_for_long) {

@@ -50,6 +50,21 @@ TEST(Superblock, TheScrubMarkNeedsItsBit) {
   EXPECT_EQ(back->scrub, ScrubMark{}) << "nonsense means from the beginning";
 }
 
+TEST(Superblock, WritingCostsNeedTheirBitAndAreKeptRoughly) {
+  Superblock super = sample_superblock();
+  super.costs = as_kept({1'000'000, 7, 0, 4'000'000'000, 250'000, 1});
+  EXPECT_EQ(round_trip(super)->costs, WritingCosts{}) << "an older program knows nothing of them";
+  super.features.compat = kCompatWritingCosts;
+  EXPECT_EQ(*round_trip(super), super);
+  super.scrub = {100, 0, TreeId::reverse_map, {Ino{7}, ItemKind::dirent, 8}, 9, 10};
+  super.features.compat |= kCompatScrubMark;
+  EXPECT_EQ(*round_trip(super), super);
+  EXPECT_NEAR(super.costs.copied, 1'000'000, 50'000);
+  EXPECT_NEAR(super.costs.in_row, 250'000, 12'000);
+  EXPECT_EQ(super.costs.beside, 0U);
+  EXPECT_EQ(as_kept(super.costs), super.costs);
+}
+
 TEST(Superblock, StartsWithTheMagicText) {
   Block block;
   encode_superblock(sample_superblock(), block);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "cleaner/cost_ledger.h"
 #include "cleaner/plugger.h"
 #include "cleaner/registry.h"
 #include "cleaner/strategy/builtin.h"
@@ -40,20 +41,38 @@ class Adaptive final : public Strategy {
     thread(false, store);
   }
 
+  // A trial is a round by itself, so that what it costs is seen.
   Round run(Workbench& bench) override {
-    std::vector<SegmentId> emptied = try_out(bench);
-    Round round = run_rest(bench);
-    round.emptied.insert(round.emptied.begin(), emptied.begin(), emptied.end());
-    return round;
+    Round round;
+    if (try_out(bench, round)) return round;
+    Round rest = run_rest(bench);
+    rest.emptied.insert(rest.emptied.begin(), round.emptied.begin(), round.emptied.end());
+    return rest;
   }
 
   // As run(), when the device is known as far as it can be.
   Round run_rest(Workbench& bench) {
     Situation now = situation(bench);
-    Round round = run_once(bench, decide(now));
+    const Decision decision = decide(now);
+    if (now.victims_live > 0 && now.victims_live < 1) live_ = now.victims_live;
+    Round round = run_once(bench, decision);
     if (!round.finished || round.moved || !round.emptied.empty() || now.victims_live == 1) return round;
     now.victims_live = 1;  // there was nothing to clean after all
     return run_once(bench, decide(now));
+  }
+
+  // Only a round tells how full the victims are: as they were last.
+  void reconsider(store::Store& store, const CostLedger& costs) override {
+    Situation s;
+    s.copying = costs.copying(live_);
+    s.filling = costs.filling(live_);
+    s.costs = costs.text(live_);
+    s.victims_live = std::max(live_, 0.01);
+    s.has_plugging = true;  // and by the formula it goes on
+    const Decision decision = decide(s);
+    if (decision.kind == Decision::Kind::plug) return;
+    explain(decision.why);
+    thread(false, store);
   }
 
   FileCounts files(store::Store& store) override {
@@ -89,54 +108,50 @@ class Adaptive final : public Strategy {
     }
   }
 
-  // One segment by each strategy of which the cost is only assumed, as far as a moment goes. What comes in long pieces only says
-  // nothing about short ones: after some rounds the guess has to do.
-  std::vector<SegmentId> try_out(Workbench& bench) {
+  // One segment by the strategy of which the cost is only assumed, as far as a moment goes. What comes in long pieces only says
+  // nothing about short ones: after some rounds the guess has to do. True: something has been moved.
+  bool try_out(Workbench& bench, Round& round) {
     constexpr unsigned kMostTrials = 8;
-    std::vector<SegmentId> emptied;
-    for (Trial last = Trial::none;;) {
-      const Trial trial = trial_before(situation(bench));
-      if (trial == Trial::none) trials_ = 0;
-      if (trial == Trial::none || trial == last || trials_ == kMostTrials) return emptied;
-      last = trial;
-      ++trials_;
-      if (!try_one(bench, trial, emptied)) return emptied;
-    }
+    const Trial trial = trial_before(situation(bench));
+    if (trial == Trial::none) trials_ = 0;
+    if (trial == Trial::none || trials_ == kMostTrials) return false;
+    ++trials_;
+    const std::uint64_t before = bench.store().counters().cleaned_blocks;
+    try_one(bench, trial, round);
+    return bench.store().counters().cleaned_blocks > before;
   }
 
-  // False: there was nothing to try it with.
-  static bool try_one(Workbench& bench, Trial trial, std::vector<SegmentId>& emptied) {
+  static void try_one(Workbench& bench, Trial trial, Round& round) {
     const auto victims = bench.choose_worthwhile();
-    if (!victims) return false;
+    if (!victims) return;
     const auto chosen = std::ranges::find_if(victims->ids, [&](SegmentId id) {
       const SegmentFacts* segment = bench.find(id);
       return segment && !segment->holds_nodes;
     });
-    if (chosen == victims->ids.end()) return false;
+    if (chosen == victims->ids.end()) return;
     bench.tell("finding out what writes cost on this device");
-    return trial == Trial::copy ? copy_one(bench, *chosen, emptied) : plug_one(bench, *bench.find(*chosen), emptied);
+    if (trial == Trial::copy) copy_one(bench, *chosen, round.emptied);
+    else plug_one(bench, *bench.find(*chosen), round.emptied);
   }
 
-  static bool copy_one(Workbench& bench, SegmentId victim, std::vector<SegmentId>& emptied) {
+  static void copy_one(Workbench& bench, SegmentId victim, std::vector<SegmentId>& emptied) {
     Round round;
     Victims one;
     one.ids = {victim};
     bench.empty(one, round);
     note_emptied(bench, round.emptied, emptied);
-    return !round.failure;
   }
 
-  static bool plug_one(Workbench& bench, const SegmentFacts& victim, std::vector<SegmentId>& emptied) {
+  static void plug_one(Workbench& bench, const SegmentFacts& victim, std::vector<SegmentId>& emptied) {
     std::vector<SegmentFacts> others;
     std::ranges::copy_if(bench.facts(), std::back_inserter(others),
                          [&](const SegmentFacts& s) { return s.id != victim.id && !s.holds_nodes; });
     const log::WriteCost& cost = bench.store().io().write_cost();
     Plugger plugger(bench.store(), bench.mover(), {});
     const auto done = plugger.run({&victim, 1}, others, [&] { return cost.knows_scattered(); });
-    if (!done.ok()) return false;
+    if (!done.ok()) return;
     note_emptied(bench, done->emptied, emptied);
     for (SegmentId segment : done->pinned) bench.pin(segment);
-    return true;
   }
 
   static void note_emptied(Workbench& bench, const std::vector<SegmentId>& fresh, std::vector<SegmentId>& emptied) {
@@ -218,6 +233,14 @@ class Adaptive final : public Strategy {
     s.knows_in_row = cost.knows_in_row();
     s.knows_scattered = cost.knows_scattered();
     s.seeks = cost.seeks();
+    if (task.costs) {
+      // What holds only nodes now and then, or nothing, is no reason to change over.
+      const double live = s.victims_live > 0 && s.victims_live < 1 ? s.victims_live : live_;
+      s.plugging = task.costs->plugging();
+      s.copying = task.costs->copying(live);
+      s.filling = task.costs->filling(live);
+      s.costs = task.costs->text(live);
+    }
     s.metadata = bench.metadata_share(victims);
     s.has_plugging = registry().strategies.contains("hole-plugging");
     return s;
@@ -243,6 +266,7 @@ class Adaptive final : public Strategy {
 
   const std::string power_;
   unsigned trials_ = 0;  // without a result
+  double live_ = 0;      // share, of the last victims
   std::array<std::unique_ptr<Strategy>, 5> strategies_;
   mutable Mutex mutex_;  // of the rest
   Strategy* active_ GUARDED_BY(mutex_) = nullptr;

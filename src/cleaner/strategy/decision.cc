@@ -1,6 +1,7 @@
 #include "cleaner/strategy/decision.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,10 +17,30 @@ constexpr double kWideSpread = 0.25;    // from which closing up what is live is
 constexpr double kNarrowSpread = 0.02;  // …when somebody asks for it
 constexpr double kSeeks = 20;           // asked for, closing up is done where scattered writes cost so much
 
+// What whole rounds have cost decides where it is clear: both sums have been taken from different moments.
+std::optional<bool> filling_clearly_pays(const Situation& s) {
+  constexpr double kClearly = 1.3;
+  if (!s.has_plugging || s.copying <= 0 || s.filling <= 0) return std::nullopt;
+  if (s.filling > kClearly * s.copying) return false;
+  if (s.copying > kClearly * s.filling) return true;
+  return std::nullopt;
+}
+
 Decision copy_or_plug(const Situation& s, std::string because) {
-  const double bound = plugging_pays_from(s.write_factor, s.metadata, s.handling);
+  double bound = plugging_pays_from(s.write_factor, s.metadata, s.handling);
+  // What moving some blocks into holes has cost with everything is so much that users need not try it, whatever the requests say.
+  constexpr double kHopeless = 3;
+  if (s.filling <= 0 && s.copying > 0 && s.plugging > kHopeless * s.copying) bound = 1;
   Decision decision;
   decision.kind = Decision::Kind::copy;
+  if (const std::optional<bool> clear = filling_clearly_pays(s)) {
+    const bool fills = *clear;
+    if (fills) decision.kind = Decision::Kind::plug;
+    decision.threads = fills && s.for_room;
+    const char* const what = decision.threads ? "plugging holes and writing small pieces into them" : fills ? "plugging holes" : "copying";
+    decision.why = fmt::format("{}, {}: victims are {:.0f} % live, and {}", what, because, 100 * s.victims_live, s.costs);
+    return decision;
+  }
   const std::string costs = fmt::format("for each sequential write a scattered one costs {:.1f}, and {:.1f} what else moving a block takes",
                                         s.write_factor, s.handling);
   if (s.has_plugging && s.victims_live > bound) {
@@ -84,7 +105,8 @@ Trial trial_before(const Situation& s) {
   const double bound = plugging_pays_from(kCheapScattered, s.metadata, s.handling);
   const bool is_choice = s.has_plugging && s.victims_live < 1 && s.victims_live > bound;
   if (!is_choice || !s.for_room) return Trial::none;
-  return !s.knows_in_row ? Trial::copy : !s.knows_scattered ? Trial::plug : Trial::none;
+  if (!s.knows_in_row || (s.filling > 0 && s.copying <= 0)) return Trial::copy;
+  return s.knows_scattered ? Trial::none : Trial::plug;
 }
 
 Decision decide(const Situation& s) {

@@ -25,6 +25,9 @@ struct Situation {
   double metadata = 0;      // m
   double handling = 1;      // c
   bool knows_in_row = true, knows_scattered = true;  // the two of which k is made have been measured; else it is assumed
+  double copying = 0, filling = 0;  // ns of the device for a block of users', by whole rounds (cost_ledger.h); 0: not known
+  double plugging = 0;              // the same for a block that is moved into a hole
+  std::string costs;                // the same in words
   bool seeks = false;       // it has been seen that reading here and there is slow
   bool has_plugging = false;  // there is such a strategy
 };
