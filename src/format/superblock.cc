@@ -268,7 +268,7 @@ void get_counts(Reader& in, Superblock& s) {
   if (s.features.compat & kCompatScrubMark) s.scrub = mark;
   const WritingCosts costs = get_costs(in);
   if (s.features.compat & kCompatWritingCosts) s.costs = costs;
-  in.skip_to(kEnd);
+  in.skip_to(kAreaAt);
 }
 
 void get_area(Reader& in, Superblock& s) {
