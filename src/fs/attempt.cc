@@ -6,10 +6,20 @@
 #include "base/invariant.h"
 
 #include "fs/attempt.h"
+#include "store/tree/neighbours.h"
 
 namespace varve::fs {
 
 // --- nodes for an attempt ---------------------------------------------------------------------------------------------
+
+void Wait::take_answers() {
+  for (NodeAnswer& answer : answers) {
+    const std::uint64_t address = answer.want.ref.address.v;
+    if (answer.node) pins[address] = {answer.want.ref.crc, std::move(answer.node)};
+    else if (answer.error) failed_nodes.insert_or_assign(address, FailedNode{answer.want.ref.crc, *answer.error});
+  }
+  answers.clear();
+}
 
 store::NodePtr OperationSource::find(const store::NodeWant& want) {
   // What stood there when the operation began may have been replaced while it waited (H30).
@@ -29,6 +39,14 @@ Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
   }
   wait_.nodes.push_back(want);
   return Errc::would_block;
+}
+
+Result<store::NodePtr> OperationSource::get_child(const store::Siblings& siblings, std::uint8_t level) {
+  auto node = get({siblings.child().ref, format::TreeId::inode_file, level});
+  if (!node.fails_with(Errc::would_block)) return node;
+  const auto beside = store::neighbours_of(store_.trees().cache(), siblings, level, store_.device().geometry().rotational);
+  wait_.beside.insert(wait_.beside.end(), beside.begin(), beside.end());
+  return node;
 }
 
 void OperationSource::prefetch(std::span<const store::NodeWant> wants) {

@@ -7,7 +7,8 @@
 namespace varve::fs {
 
 Engine::Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options)
-    : store_(std::move(store)),
+    : node_reads_(*store),
+      store_(std::move(store)),
       options_(options),
       cleaner_(std::move(cleaner)),
       started_ns_(options.clock->monotonic_ns()),

@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "fs/maintenance.h"
+#include "fs/node_reads.h"
 #include "fs/operation.h"
 #include "fs/options.h"
 #include "fs/reaper.h"
@@ -40,6 +41,7 @@ class Engine {
   WaitTimes& wait_times() { return wait_times_; }
   Reaper& reaper() { return reaper_; }
   Trimmer& trimmer() { return trimmer_; }
+  NodeReads& node_reads() { return node_reads_; }
   Maintenance& maintenance() { return maintenance_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
@@ -53,6 +55,7 @@ class Engine {
   Mutex& rename_mutex() { return rename_mutex_; }  // for moves of directories between directories; inside the gate
 
  private:
+  NodeReads node_reads_;  // outlives the store's I/O
   std::unique_ptr<store::Store> store_;
   const Options options_;
   References references_;

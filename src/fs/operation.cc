@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "base/invariant.h"
@@ -18,7 +17,7 @@ class Beginning {
   Beginning(Engine& engine, Wait& wait, io::Reactor* reactor) : engine_(engine), wait_(wait), reactor_(reactor) {}
 
   void everything() {
-    nodes();
+    engine_.node_reads().begin(wait_, reactor_);
     data();
     trim();
     log();
@@ -26,12 +25,10 @@ class Beginning {
   }
 
  private:
-  void nodes();
   void data();
   void trim();
   void log();
   void checkpoint();
-  void read_node(const store::NodeWant& want);
   void read_data(DataRead& read);
 
   Engine& engine_;
@@ -39,61 +36,12 @@ class Beginning {
   io::Reactor* const reactor_;
 };
 
-struct NodeRead : io::IoRequest {
-  Engine* engine;
-  Wait* wait;
-  store::NodeWant want;
-  AlignedBuffer block{kBlockSize};
-};
-
-void take_node(NodeRead& read) {
-  const store::NodeWant& want = read.want;
-  Result<store::NodePtr> node = Error(Errc::io, fmt::format("reading a tree node at block {} failed", want.ref.address));
-  if (!read.error) node = read.engine->store().trees().cache().insert(want, std::move(read.block));
-  if (node.ok()) {
-    read.wait->pins[want.ref.address.v] = {want.ref.crc, *node};
-  } else {
-    read.wait->failed_nodes.insert_or_assign(want.ref.address.v, FailedNode{want.ref.crc, node.error()});
-  }
-}
-
-void node_came(io::IoRequest& request) {
-  const std::unique_ptr<NodeRead> read(static_cast<NodeRead*>(&request));
-  take_node(*read);
-  read->wait->waiter.came(WaitCause::node);
-}
-
-void Beginning::read_node(const store::NodeWant& want) {
-  auto read = std::make_unique<NodeRead>();
-  INVARIANT(static_cast<bool>(want.ref.address));
-  read->engine = &engine_;
-  read->wait = &wait_;
-  read->want = want;
-  read->offset = want.ref.address.v << kBlockShift;
-  read->add(read->block.data(), kBlockSize);
-  read->done = node_came;
-  read->abandoned = [](io::IoRequest& request) { delete static_cast<NodeRead*>(&request); };
-  wait_.waiter.await([&] { engine_.store().io().start(*read, reactor_); });
-  (void)read.release();
-}
-
-void Beginning::nodes() {
-  std::vector<store::NodeWant> nodes;
-  nodes.swap(wait_.nodes);
-  std::unordered_set<std::uint64_t> seen;
-  std::erase_if(nodes, [&](const store::NodeWant& want) { return !seen.insert(want.ref.address.v).second; });
-  // Of a former view, if they are there: let go of them now, before another thread may bring the first of the new ones.
-  for (const store::NodeWant& want : nodes) wait_.pins.erase(want.ref.address.v);
-  for (const store::NodeWant& want : nodes) read_node(want);
-}
-
 void Beginning::read_data(DataRead& read) {
   INVARIANT(!read.started && !read.done);
   MEMORY_INVARIANT(read.target != nullptr && read.blocks > 0);
   read.request.offset = read.address.v << kBlockShift;
-  read.request.length = 0;
-  read.request.iov.clear();
-  read.request.add(read.target, std::size_t{read.blocks} * kBlockSize);
+  read.request.length = std::uint64_t{read.blocks} * kBlockSize;
+  read.request.iov.assign(1, iovec{read.target, read.request.length});
   read.waiter = &wait_.waiter;
   read.request.done = [&read](io::IoRequest& request) {
     INVARIANT(!read.done);

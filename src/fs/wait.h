@@ -26,6 +26,13 @@ struct FailedNode {
   bool noted = false;  // as an error of the filesystem
 };
 
+// What became of a node that an operation has asked for; neither of both: it is to ask again.
+struct NodeAnswer {
+  store::NodeWant want;
+  store::NodePtr node;
+  std::optional<Error> error;
+};
+
 // Device blocks that an operation reads for itself.
 struct DataRead {
   BlockAddr address;
@@ -92,11 +99,16 @@ struct Wait {
 
   // Set by an attempt that failed with would_block; cleared when the wait begins.
   std::vector<store::NodeWant> nodes;
+  std::vector<store::NodeWant> beside;  // these: read along with them where that takes no request more
   bool for_settled = false;       // the next checkpoint
   bool for_space = false;         // with for_settled: there are too few clean segments
   bool for_room = false;          // less in flight
   std::optional<Lsn> for_durable;
   Retry retry = Retry::no;        // handled inside the filesystem, never seen by the caller
+
+  // Of the last wait, until the next attempt takes them over: node_reads.h.
+  std::vector<NodeAnswer> answers;
+  void take_answers();
 
   // Kept until the operation ends.
   std::unordered_map<std::uint64_t, std::pair<std::uint32_t, store::NodePtr>> pins;  // by address, with the CRC
@@ -124,8 +136,9 @@ struct Wait {
 // Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.
 class OperationSource : public store::NodeSource {
  public:
-  OperationSource(store::Store& store, Wait& wait) : store_(store), wait_(wait) {}
+  OperationSource(store::Store& store, Wait& wait) : store_(store), wait_(wait) { wait_.take_answers(); }
   Result<store::NodePtr> get(const store::NodeWant& want) override;
+  Result<store::NodePtr> get_child(const store::Siblings& siblings, std::uint8_t level) override;
   void prefetch(std::span<const store::NodeWant> wants) override;
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "io/reactor.h"
+#include "store/tree/neighbours.h"
 #include "store_tree/tree_harness.h"
 
 namespace varve::store::test {
@@ -90,6 +91,41 @@ TEST(NodeCache, StaysWithinItsBoundAndKeepsWhatIsUsed) {
   EXPECT_EQ(cache.bytes(), 0U);
 }
 
+TEST(NodeCache, WhatIsReadAheadDrivesOutNothingThatIsUsed) {
+  constexpr std::size_t kBytes = 256 << 10;
+  NodeCache cache(kIdentity, kBytes);
+  std::vector<MadeNode> used;
+  for (std::uint64_t i = 1; cache.bytes() < kBytes * 3 / 4; ++i) {
+    used.push_back(make_leaf(BlockAddr{i}));
+    ASSERT_TRUE(cache.insert(used.back().want, used.back().copy()).ok());
+  }
+  for (std::uint64_t i = 1000; i < 3000; ++i) {
+    const MadeNode made = make_leaf(BlockAddr{i});
+    cache.insert_ahead(cache.decode(made.want, made.copy()).value(), made.want.ref.crc);
+    ASSERT_LE(cache.bytes(), kBytes * 7 / 8 + 8192);
+  }
+  for (const MadeNode& made : used) EXPECT_TRUE(cache.contains(made.want));
+  const MadeNode last = make_leaf(BlockAddr{2999}), first = make_leaf(BlockAddr{1000});
+  EXPECT_FALSE(cache.contains(first.want));
+  EXPECT_TRUE(cache.find(last.want));
+  for (std::uint64_t i = 4000; i < 5000; ++i) {  // it has been used now, and these have not
+    const MadeNode made = make_leaf(BlockAddr{i});
+    cache.insert_ahead(cache.decode(made.want, made.copy()).value(), made.want.ref.crc);
+  }
+  EXPECT_TRUE(cache.contains(last.want));
+  cache.clear();
+  EXPECT_EQ(cache.bytes(), 0U);
+}
+
+TEST(NodeCache, WhatIsReadAheadReplacesNothing) {
+  NodeCache cache(kIdentity, 1 << 20);
+  const MadeNode old_node = make_leaf(BlockAddr{7}, 1), new_node = make_leaf(BlockAddr{7}, 2);
+  ASSERT_TRUE(cache.insert(new_node.want, new_node.copy()).ok());
+  cache.insert_ahead(cache.decode(old_node.want, old_node.copy()).value(), old_node.want.ref.crc);
+  EXPECT_TRUE(cache.contains(new_node.want));
+  EXPECT_FALSE(cache.contains(old_node.want));
+}
+
 TEST(NodeCache, ThreadsShareIt) {
   NodeCache cache(kIdentity, 256 << 10);
   std::vector<MadeNode> nodes;
@@ -115,9 +151,10 @@ TEST(NodeCache, ThreadsShareIt) {
 class WatchedDevice : public io::BlockDevice {
  public:
   explicit WatchedDevice(std::uint64_t bytes) : inner_(bytes) {}
-  const io::Geometry& geometry() const override { return inner_.geometry(); }
+  const io::Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return inner_.name(); }
   bool read_only() const override { return false; }
+  void make_rotational() { geometry_.rotational = true; }
   void submit(io::Reactor& reactor, io::IoRequest& request) override {
     note(request);
     reactor.begin(request);
@@ -136,10 +173,10 @@ class WatchedDevice : public io::BlockDevice {
   io::MemDevice inner_;
 
  private:
-  void note(const io::IoRequest& request) { reads.emplace_back(request.offset >> kBlockShift, request.iov.size()); }
+  void note(const io::IoRequest& request) { reads.emplace_back(request.offset >> kBlockShift, request.length >> kBlockShift); }
   int carry_out(io::IoRequest& request) {
     const std::uint64_t first = request.offset >> kBlockShift;
-    const bool fails = broken && broken.v >= first && broken.v < first + request.iov.size();
+    const bool fails = broken && broken.v >= first && broken.v < first + (request.length >> kBlockShift);
     return fails ? EIO : inner_.execute(request);
   }
   void complete_last(io::Reactor& reactor) {
@@ -149,6 +186,7 @@ class WatchedDevice : public io::BlockDevice {
   }
 
   std::vector<io::IoRequest*> waiting_;
+  io::Geometry geometry_ = inner_.geometry();
 };
 
 class BlockingSourceTest : public Test {
@@ -214,6 +252,85 @@ TEST_F(BlockingSourceTest, ErrorsSayWhere) {
   ASSERT_TRUE(failed.fails_with(Errc::io));
   for (const char* part : {"memory", ".ifile", "block 5"})
     EXPECT_NE(failed.error().message().find(part), std::string::npos) << failed.error().message();
+}
+
+// --- neighbours -----------------------------------------------------------------------------------------------------
+
+class Neighbours : public BlockingSourceTest {
+ protected:
+  void put_children(std::initializer_list<std::uint64_t> addresses) {
+    for (const std::uint64_t address : addresses)
+      children.push_back({{Ino{address}, format::ItemKind::attributes, 0}, put(address).ref});
+  }
+  std::vector<std::uint64_t> beside(std::size_t at, bool seeks) {
+    std::vector<std::uint64_t> addresses;
+    for (const NodeWant& want : neighbours_of(cache, {children, at}, 0, seeks)) addresses.push_back(want.ref.address.v);
+    return addresses;
+  }
+  void walk(std::size_t from, std::size_t to) {
+    BlockingSource source(cache, device);
+    for (; from < to; ++from) EXPECT_TRUE(source.get({children[from].ref}).ok());
+  }
+  using Addresses = std::vector<std::uint64_t>;
+
+  std::vector<format::ChildRef> children;
+};
+
+TEST_F(Neighbours, AreNotReadWithALookUpWhereReadsDoNotSeek) {
+  put_children({10, 11, 12, 13, 14, 15, 16});
+  EXPECT_EQ(beside(3, false), Addresses());
+  walk(1, 2);
+  EXPECT_EQ(beside(2, false), Addresses()) << "one before it may be chance";
+}
+
+TEST_F(Neighbours, AreReadAheadOfAWalkAsFarAsItHasCome) {
+  put_children({10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
+  walk(0, 2);
+  EXPECT_EQ(beside(2, false), (Addresses{13, 14, 15, 16}));
+  walk(2, 3);
+  EXPECT_EQ(beside(3, false), (Addresses{14, 15, 16, 17, 18, 19}));
+}
+
+TEST_F(Neighbours, LieOnBothSidesWhereReadsSeek) {
+  put_children({10, 11, 12, 13, 14, 15});
+  EXPECT_EQ(beside(2, true), (Addresses{13, 14, 15, 11, 10}));
+  walk(1, 2);
+  EXPECT_EQ(beside(2, true), (Addresses{13, 14, 15})) << "a walk comes from there";
+}
+
+TEST_F(Neighbours, StandNearOnTheDevice) {
+  put_children({100, 500, 103, 101, 104, 200, 120});  // what was rewritten elsewhere is left out
+  EXPECT_EQ(beside(0, true), (Addresses{103, 104, 120}));
+  put_children({1000});
+  EXPECT_EQ(beside(7, true), Addresses());
+}
+
+TEST_F(Neighbours, FitInOneRequest) {
+  for (std::uint64_t i = 0; i < 300; ++i) put_children({1000 + i});
+  walk(0, 100);
+  EXPECT_EQ(beside(100, true).size(), kMostNodesInRun - 1);
+  EXPECT_EQ(beside(100, true).back(), 1000 + 100 + kMostNodesInRun - 1);
+}
+
+TEST_F(Neighbours, ComeInOneRequestOfAWalk) {
+  device.make_rotational();
+  for (std::uint64_t i = 0; i < 200; ++i) put_children({1000 + i});
+  BlockingSource source(cache, device);
+  for (std::size_t i = 0; i < children.size(); ++i) ASSERT_TRUE(source.get_child({children, i}, 0).ok());
+  std::vector<std::pair<std::uint64_t, std::size_t>> expected{{1000, 17}, {1017, 35}, {1052, 64}, {1116, 64}, {1180, 20}};
+  EXPECT_EQ(device.reads, expected);
+}
+
+TEST_F(Neighbours, ThatCannotBeReadHarmNobody) {
+  device.make_rotational();
+  put_children({10, 11, 12, 13});
+  device.broken = BlockAddr{12};
+  device.inner_.poke((11 << kBlockShift) + 2000, std::array{std::byte{1}});
+  BlockingSource source(cache, device);
+  EXPECT_TRUE(source.get_child({children, 0}, 0).ok());
+  EXPECT_TRUE(source.get_child({children, 1}, 0).fails_with(Errc::corrupt));
+  EXPECT_TRUE(source.get_child({children, 2}, 0).fails_with(Errc::io));
+  EXPECT_TRUE(source.get_child({children, 3}, 0).ok());
 }
 
 TEST_F(BlockingSourceTest, DamageIsAnErrorThatSaysWhere) {

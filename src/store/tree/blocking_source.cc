@@ -6,30 +6,29 @@
 #include <fmt/format.h>
 
 #include "io/batch.h"
-#include "store/tree/node_cache.h"
+#include "store/tree/neighbours.h"
 
 namespace varve::store {
 
 namespace {
 
 constexpr io::BatchLimits kPrefetch{~0ULL, 64, 64};
-constexpr std::size_t kRunBlocks = 64;  // adjacent nodes read by one request: 256 KiB
+constexpr std::uint64_t kBetween = 3;  // blocks read for nothing where seeks cost more; memory is taken for all of a batch
 
 bool fits(const NodePtr& node, std::uint32_t crc, const NodeWant& want) {
   return crc == want.ref.crc && node->header().tree == want.tree && node->header().level == want.level;
+}
+
+AlignedBuffer copy_of(const std::byte* node) {
+  AlignedBuffer block(kBlockSize);
+  std::memcpy(block.data(), node, kBlockSize);
+  return block;
 }
 
 void sort_by_address(std::vector<NodeWant>& wants) {
   std::ranges::sort(wants, {}, [](const NodeWant& want) { return want.ref.address; });
   const auto is_same = [](const NodeWant& a, const NodeWant& b) { return a.ref.address == b.ref.address; };
   wants.erase(std::unique(wants.begin(), wants.end(), is_same), wants.end());
-}
-
-// How many of the wants, sorted by address, one request can read.
-std::size_t run_length(std::span<const NodeWant> wants) {
-  std::size_t n = 1;
-  while (n < wants.size() && n < kRunBlocks && wants[n].ref.address == wants[0].ref.address + n) ++n;
-  return n;
 }
 
 }  // namespace
@@ -44,6 +43,17 @@ Result<NodePtr> BlockingSource::get(const NodeWant& want) {
   if (NodePtr node = take_pinned(want)) return node;
   if (NodePtr node = cache_.find(want)) return node;
   return load(want);
+}
+
+Result<NodePtr> BlockingSource::get_child(const Siblings& siblings, std::uint8_t level) {
+  const NodeWant want{siblings.child().ref, format::TreeId::inode_file, level};
+  if (NodePtr node = take_pinned(want)) return node;
+  if (NodePtr node = cache_.find(want)) return node;
+  if (cache_reads_ && is_on_device(want)) {
+    const auto beside = neighbours_of(cache_, siblings, level, device_.geometry().rotational);
+    if (!beside.empty()) read_ahead(want, beside);
+  }
+  return get(want);
 }
 
 void BlockingSource::prefetch(std::span<const NodeWant> wants) {
@@ -81,12 +91,7 @@ bool BlockingSource::is_on_device(const NodeWant& want) const {
 }
 
 Result<NodePtr> BlockingSource::accept(const NodeWant& want, AlignedBuffer block) {
-  const format::NodeExpectation expected{.identity = cache_.identity(),
-                                         .address = want.ref.address,
-                                         .crc = want.ref.crc,
-                                         .tree = want.tree,
-                                         .level = want.level};
-  auto node = cache_reads_ ? cache_.insert(want, std::move(block)) : Node::decode(std::move(block), expected);
+  auto node = cache_reads_ ? cache_.insert(want, std::move(block)) : cache_.decode(want, std::move(block));
   if (!node.ok()) return Error(node.error().code(), fmt::format("{}: {}", device_.name(), node.error().message()));
   return node;
 }
@@ -106,29 +111,49 @@ Result<NodePtr> BlockingSource::load(const NodeWant& want) {
   return accept(want, std::move(block));
 }
 
+// What fails is left to get(), which says why.
+void BlockingSource::read_ahead(const NodeWant& want, std::span<const NodeWant> beside) {
+  std::vector<NodeWant> wants(beside.begin(), beside.end());
+  std::erase_if(wants, [this](const NodeWant& other) { return !is_on_device(other); });
+  wants.push_back(want);
+  sort_by_address(wants);
+  const std::uint64_t first = wants.front().ref.address.v, blocks = wants.back().ref.address.v - first + 1;
+  AlignedBuffer memory(blocks * kBlockSize);
+  io::IoRequest request;
+  request.offset = first << kBlockShift;
+  request.add(memory.data(), memory.size());
+  if (device_.execute(request)) return;
+  for (const NodeWant& one : wants) {
+    auto node = cache_.decode(one, copy_of(memory.data() + (one.ref.address.v - first) * kBlockSize));
+    if (!node.ok()) continue;
+    if (one.ref.address == want.ref.address) cache_.insert(std::move(*node), one.ref.crc);
+    else cache_.insert_ahead(std::move(*node), one.ref.crc);
+  }
+}
+
 void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins) {
+  const std::uint64_t between = device_.geometry().rotational ? kBetween : 0;
   io::Batch batch(device_, kPrefetch);
-  std::deque<std::vector<AlignedBuffer>> memory;  // of each run
+  std::deque<AlignedBuffer> memory;  // of each run
   for (std::size_t n = 0; !wants.empty(); wants = wants.subspan(n)) {
-    n = run_length(wants);
-    auto& blocks = memory.emplace_back();
+    n = run_length(wants, between);
+    const std::uint64_t first = wants.front().ref.address.v, blocks = wants[n - 1].ref.address.v - first + 1;
+    AlignedBuffer& bytes = memory.emplace_back(blocks * kBlockSize);
     // Decoding overlaps with the requests still in flight.
-    io::IoRequest& request = batch.add(io::IoKind::read, wants.front().ref.address.v << kBlockShift,
-                                       [this, &blocks, &pins, run = wants.first(n)](const io::IoRequest& came) {
-                                         if (!came.error) take_run(run, blocks, pins);
+    io::IoRequest& request = batch.add(io::IoKind::read, first << kBlockShift,
+                                       [this, &bytes, &pins, run = wants.first(n)](const io::IoRequest& came) {
+                                         if (!came.error) take_run(run, bytes, pins);
+                                         bytes = {};
                                        });
-    for (std::size_t i = 0; i < n; ++i) {
-      blocks.emplace_back(kBlockSize);
-      request.add(blocks.back().data(), kBlockSize);
-    }
+    request.add(bytes.data(), bytes.size());
   }
   (void)batch.run();  // what could not be read is an error when it is asked for by itself
 }
 
-void BlockingSource::take_run(std::span<const NodeWant> wants, std::vector<AlignedBuffer>& blocks, std::vector<Pins>& pins) {
-  for (std::size_t i = 0; i < wants.size(); ++i) {
-    const NodeWant& want = wants[i];
-    auto node = accept(want, std::move(blocks[i]));
+void BlockingSource::take_run(std::span<const NodeWant> wants, const AlignedBuffer& bytes, std::vector<Pins>& pins) {
+  const std::uint64_t first = wants.front().ref.address.v;
+  for (const NodeWant& want : wants) {
+    auto node = accept(want, copy_of(bytes.data() + (want.ref.address.v - first) * kBlockSize));
     if (node.ok()) pins[want.level][want.ref.address] = {std::move(*node), want.ref.crc};
   }
 }

@@ -18,12 +18,21 @@ Result<NodePtr> get_root(NodeSource& source, const TreeRoot& root) {
   return source.get({root.ref, format::TreeId::inode_file, root.level});
 }
 
-Result<NodePtr> get_child(NodeSource& source, const ChildRef& child, std::uint8_t level) {
-  NodePtr node = TRY(source.get({child.ref, format::TreeId::inode_file, level}));
+namespace {
+Result<NodePtr> continuing(NodePtr node, const ChildRef& child) {
   if (node->header().first != child.first)
     return Error(Errc::corrupt, fmt::format(".ifile node at block {}: begins with another key than its parent says",
                                             child.ref.address));
   return node;
+}
+}  // namespace
+
+Result<NodePtr> get_child(NodeSource& source, const ChildRef& child, std::uint8_t level) {
+  return continuing(TRY(source.get({child.ref, format::TreeId::inode_file, level})), child);
+}
+
+Result<NodePtr> get_child(NodeSource& source, const Siblings& siblings, std::uint8_t level) {
+  return continuing(TRY(source.get_child(siblings, level)), siblings.child());
 }
 
 std::size_t child_index(std::span<const ChildRef> children, const Key& key) {
@@ -35,10 +44,10 @@ Result<format::NodeRef> find_node(NodeSource& source, const TreeRoot& root, cons
   if (!root.ref || level > root.level) return format::NodeRef{};
   if (level == root.level) return root.ref;
   for (NodePtr node = TRY(get_root(source, root));;) {
-    const ChildRef& child = node->children()[child_index(node->children(), key)];
+    const Siblings siblings{node->children(), child_index(node->children(), key)};
     const auto below = static_cast<std::uint8_t>(node->header().level - 1);
-    if (below == level) return child.ref;
-    node = TRY(get_child(source, child, below));
+    if (below == level) return siblings.child().ref;
+    node = TRY(get_child(source, siblings, below));
   }
 }
 
@@ -46,7 +55,7 @@ Status Cursor::dive(NodePtr node, const Key& key, std::vector<Step>& steps) {
   while (node->header().level > 0) {
     const std::size_t at = child_index(node->children(), key);
     const auto level = static_cast<std::uint8_t>(node->header().level - 1);
-    NodePtr child = TRY(get_child(source_, node->children()[at], level));
+    NodePtr child = TRY(get_child(source_, {node->children(), at}, level));
     steps.push_back({std::move(node), at});
     node = std::move(child);
   }
@@ -102,7 +111,7 @@ Status Cursor::next_leaf() {
   const std::size_t at = path_[depth - 1].at + 1;
   const auto level = static_cast<std::uint8_t>(parent.header().level - 1);
   std::vector<Step> below;
-  NodePtr node = TRY(get_child(source_, parent.children()[at], level));
+  NodePtr node = TRY(get_child(source_, {parent.children(), at}, level));
   const NodePtr old_leaf = leaf_;
   TRY(dive(std::move(node), format::kMinKey, below));
   // In a tree made by hand a node can have many parents: without this there are more paths than anybody can walk.
@@ -131,8 +140,8 @@ Result<std::optional<FoundItem>> find_item(NodeSource& source, const TreeRoot& r
   if (!root.ref) return std::optional<FoundItem>();
   NodePtr node = TRY(get_root(source, root));
   while (node->header().level > 0) {
-    const ChildRef& child = node->children()[child_index(node->children(), key)];
-    node = TRY(get_child(source, child, static_cast<std::uint8_t>(node->header().level - 1)));
+    const Siblings siblings{node->children(), child_index(node->children(), key)};
+    node = TRY(get_child(source, siblings, static_cast<std::uint8_t>(node->header().level - 1)));
   }
   const auto items = node->items();
   const auto at = std::ranges::lower_bound(items, key, {}, &ItemRef::key);
@@ -162,7 +171,7 @@ Result<std::uint64_t> sum_blocks(NodeSource& source, const NodePtr& node, const 
     if (is_covered) {
       sum += children[i].ref.blocks;
     } else {
-      const NodePtr child = TRY(get_child(source, children[i], level));
+      const NodePtr child = TRY(get_child(source, {children, i}, level));
       sum += TRY(sum_blocks(source, child, from, to));
     }
   }

@@ -24,6 +24,8 @@ struct TreeRoot {
 // Reads a node and checks that it continues what its parent says of it.
 Result<NodePtr> get_root(NodeSource& source, const TreeRoot& root);
 Result<NodePtr> get_child(NodeSource& source, const format::ChildRef& child, std::uint8_t level);
+// The same, and the source may fetch some of its siblings along with it.
+Result<NodePtr> get_child(NodeSource& source, const Siblings& siblings, std::uint8_t level);
 // The child that holds everything from `key` on; the first one also holds what is below its own key.
 std::size_t child_index(std::span<const format::ChildRef> children, const format::Key& key);
 

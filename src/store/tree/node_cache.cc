@@ -14,11 +14,16 @@ namespace {
 
 constexpr std::size_t kShardsMax = 16;
 constexpr std::size_t kShardBytesMin = 256 << 10;  // fewer shards rather than shards that hold a handful of nodes
+constexpr std::size_t kAheadShare = 8;             // of the bound, for what was read ahead
 
 std::size_t shards_for(std::size_t bytes_max) {
   std::size_t shards = 1;
   while (shards < kShardsMax && bytes_max / (2 * shards) >= kShardBytesMin) shards *= 2;
   return shards;
+}
+
+bool is_wanted(const Node& node, std::uint32_t crc, const NodeWant& want) {
+  return crc == want.ref.crc && node.header().tree == want.tree && node.header().level == want.level;
 }
 
 }  // namespace
@@ -49,24 +54,28 @@ std::size_t Node::memory() const {
 }
 
 // One lock, one table, one clock hand. `clock` is a queue of second chances: eviction takes the front, and what was
-// used since it was last there goes round once more.
+// used since it was last there goes round once more. `ahead` is a queue of what waits for its first use.
 struct NodeCache::Shard {
   struct Entry : boost::intrusive::list_base_hook<> {
     NodePtr node;
     std::uint32_t crc = 0;
     std::size_t bytes = 0;
     bool recent = false;
+    bool is_ahead = false;
   };
   static constexpr std::size_t kEntryOverhead = sizeof(Entry) + 6 * sizeof(void*);  // with hash table and allocator
 
   mutable Mutex mutex;
   std::unordered_map<BlockAddr, Entry> entries GUARDED_BY(mutex);
-  boost::intrusive::list<Entry> clock GUARDED_BY(mutex);
-  std::size_t bytes GUARDED_BY(mutex) = 0;
+  boost::intrusive::list<Entry> clock GUARDED_BY(mutex), ahead GUARDED_BY(mutex);
+  std::size_t bytes GUARDED_BY(mutex) = 0, bytes_ahead GUARDED_BY(mutex) = 0;
   std::uint64_t hits GUARDED_BY(mutex) = 0;
   std::uint64_t misses GUARDED_BY(mutex) = 0;
 
-  ~Shard() { clock.clear(); }
+  ~Shard() {
+    clock.clear();
+    ahead.clear();
+  }
 
   // Hands the node out so that its memory is returned outside the lock.
   NodePtr remove(BlockAddr address) REQUIRES(mutex) {
@@ -76,23 +85,43 @@ struct NodeCache::Shard {
     NodePtr node = std::move(entry.node);
     INVARIANT(bytes >= entry.bytes);
     bytes -= entry.bytes;
-    clock.erase(clock.iterator_to(entry));
+    if (entry.is_ahead) leave_ahead(entry);
+    else clock.erase(clock.iterator_to(entry));
     entries.erase(at);
     return node;
   }
 
-  void add(NodePtr node, std::uint32_t crc) REQUIRES(mutex) {
+  void leave_ahead(Entry& entry) REQUIRES(mutex) {
+    INVARIANT(entry.is_ahead && bytes_ahead >= entry.bytes);
+    bytes_ahead -= entry.bytes;
+    ahead.erase(ahead.iterator_to(entry));
+    entry.is_ahead = false;
+  }
+
+  void use(Entry& entry) REQUIRES(mutex) {
+    if (entry.is_ahead) {
+      leave_ahead(entry);
+      clock.push_back(entry);
+    }
+    entry.recent = true;
+  }
+
+  void add(NodePtr node, std::uint32_t crc, bool is_ahead) REQUIRES(mutex) {
     Entry& entry = entries[node->header().address];
     entry.bytes = node->memory() + kEntryOverhead;
     entry.node = std::move(node);
     entry.crc = crc;
+    entry.is_ahead = is_ahead;
     bytes += entry.bytes;
-    INVARIANT(clock.size() + 1 == entries.size());
-    clock.push_back(entry);
+    INVARIANT(clock.size() + ahead.size() + 1 == entries.size());
+    if (is_ahead) bytes_ahead += entry.bytes;
+    (is_ahead ? ahead : clock).push_back(entry);
   }
 
   void shrink(std::size_t bytes_max, std::vector<NodePtr>& evicted) REQUIRES(mutex) {
-    INVARIANT(!clock.empty() || bytes == 0);
+    INVARIANT(!entries.empty() || bytes == 0);
+    while (!ahead.empty() && (bytes_ahead > bytes_max / kAheadShare || (bytes > bytes_max && clock.empty())))
+      evicted.push_back(remove(ahead.front().node->header().address));
     while (bytes > bytes_max && !clock.empty()) {
       Entry& entry = clock.front();
       if (entry.recent) {
@@ -121,25 +150,33 @@ NodePtr NodeCache::find(const NodeWant& want) {
   Shard& shard = shard_of(want.ref.address);
   const Lock lock(shard.mutex);
   const auto at = shard.entries.find(want.ref.address);
-  if (at != shard.entries.end()) {
-    const auto& header = at->second.node->header();
-    if (at->second.crc == want.ref.crc && header.tree == want.tree && header.level == want.level) {
-      at->second.recent = true;
-      ++shard.hits;
-      return at->second.node;
-    }
+  if (at != shard.entries.end() && is_wanted(*at->second.node, at->second.crc, want)) {
+    shard.use(at->second);
+    ++shard.hits;
+    return at->second.node;
   }
   ++shard.misses;
   return nullptr;
 }
 
-Result<NodePtr> NodeCache::insert(const NodeWant& want, AlignedBuffer block) {
+bool NodeCache::contains(const NodeWant& want) const {
+  const Shard& shard = shard_of(want.ref.address);
+  const Lock lock(shard.mutex);
+  const auto at = shard.entries.find(want.ref.address);
+  return at != shard.entries.end() && is_wanted(*at->second.node, at->second.crc, want);
+}
+
+Result<NodePtr> NodeCache::decode(const NodeWant& want, AlignedBuffer block) const {
   const format::NodeExpectation expected{.identity = identity_,
                                          .address = want.ref.address,
                                          .crc = want.ref.crc,
                                          .tree = want.tree,
                                          .level = want.level};
-  NodePtr node = TRY(Node::decode(std::move(block), expected));
+  return Node::decode(std::move(block), expected);
+}
+
+Result<NodePtr> NodeCache::insert(const NodeWant& want, AlignedBuffer block) {
+  NodePtr node = TRY(decode(want, std::move(block)));
   insert(node, want.ref.crc);
   return node;
 }
@@ -149,7 +186,16 @@ void NodeCache::insert(NodePtr node, std::uint32_t crc) {
   Shard& shard = shard_of(node->header().address);
   const Lock lock(shard.mutex);
   freed.push_back(shard.remove(node->header().address));
-  shard.add(std::move(node), crc);
+  shard.add(std::move(node), crc, false);
+  shard.shrink(shard_bytes_max_, freed);
+}
+
+void NodeCache::insert_ahead(NodePtr node, std::uint32_t crc) {
+  std::vector<NodePtr> freed;
+  Shard& shard = shard_of(node->header().address);
+  const Lock lock(shard.mutex);
+  if (shard.entries.contains(node->header().address)) return;
+  shard.add(std::move(node), crc, true);
   shard.shrink(shard_bytes_max_, freed);
 }
 

@@ -46,8 +46,18 @@ struct NodeWant {
   std::uint8_t level = 0;
 };
 
+// The children of a node in the order of their keys, and which of them is meant.
+struct Siblings {
+  std::span<const format::ChildRef> children;
+  std::size_t at = 0;
+
+  const format::ChildRef& child() const { return children[at]; }
+};
+
 // Thread-safe, sharded; evicts the least recently used (second chance) beyond its bound. A cached node can belong to a
 // former checkpoint: its address may have been reused since, therefore a hit must also match the wanted CRC.
+// What was read ahead and has not been asked for yet has an eighth of the bound at most, and goes first there: nothing that is used makes
+// room for more of it.
 class NodeCache {
  public:
   NodeCache(std::uint64_t identity, std::size_t bytes_max);
@@ -56,9 +66,14 @@ class NodeCache {
   NodeCache& operator=(const NodeCache&) = delete;
 
   NodePtr find(const NodeWant& want);
+  bool contains(const NodeWant& want) const;  // no use of it, for what is read ahead
   // Verifies and decodes what was read for `want`, and keeps it. Errc::corrupt says what does not fit.
   Result<NodePtr> insert(const NodeWant& want, AlignedBuffer block);
   void insert(NodePtr node, std::uint32_t crc);  // just written by a checkpoint
+  // Of what nobody has asked for; leaves alone what stands at its address.
+  void insert_ahead(NodePtr node, std::uint32_t crc);
+  // What was read for `want`, verified and decoded, and not kept.
+  Result<NodePtr> decode(const NodeWant& want, AlignedBuffer block) const;
   void erase(BlockAddr address);
   void clear();
 
@@ -85,6 +100,10 @@ class NodeSource {
  public:
   virtual ~NodeSource() = default;
   virtual Result<NodePtr> get(const NodeWant& want) = 0;
+  // The same of a child of which the siblings are known; a source may fetch some of them along with it.
+  virtual Result<NodePtr> get_child(const Siblings& siblings, std::uint8_t level) {
+    return get({siblings.child().ref, format::TreeId::inode_file, level});
+  }
   // The caller is going to get() all of these; a source may fetch them together.
   virtual void prefetch(std::span<const NodeWant> wants) = 0;
 };
@@ -98,6 +117,7 @@ class BlockingSource : public NodeSource {
   // `cache_reads`: keep what was read in the cache (false for one-time scans).
   BlockingSource(NodeCache& cache, io::BlockDevice& device, bool cache_reads = true);
   Result<NodePtr> get(const NodeWant& want) override;
+  Result<NodePtr> get_child(const Siblings& siblings, std::uint8_t level) override;
   void prefetch(std::span<const NodeWant> wants) override;
 
  private:
@@ -111,8 +131,9 @@ class BlockingSource : public NodeSource {
   bool is_on_device(const NodeWant& want) const;
   Result<NodePtr> accept(const NodeWant& want, AlignedBuffer block);
   Result<NodePtr> load(const NodeWant& want);
+  void read_ahead(const NodeWant& want, std::span<const NodeWant> beside);
   void read_all(std::span<const NodeWant> wants, std::vector<Pins>& pins);
-  void take_run(std::span<const NodeWant> wants, std::vector<AlignedBuffer>& blocks, std::vector<Pins>& pins);
+  void take_run(std::span<const NodeWant> wants, const AlignedBuffer& bytes, std::vector<Pins>& pins);
 
   NodeCache& cache_;
   io::BlockDevice& device_;

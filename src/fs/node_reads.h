@@ -1,0 +1,69 @@
+// Reads of tree nodes for operations: of a node there is one request at a time, however many wait for it, and neighbours come in one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "fs/wait.h"
+#include "io/request.h"
+
+namespace varve::fs {
+
+// Thread-safe. Must outlive the requests that it has begun.
+class NodeReads {
+ public:
+  // Of nodes that nobody waits for, on their way at a time: 2 MiB.
+  static constexpr std::size_t kMostAhead = 512;
+
+  explicit NodeReads(store::Store& store) : store_(store) {}
+  ~NodeReads();
+  NodeReads(const NodeReads&) = delete;
+  NodeReads& operator=(const NodeReads&) = delete;
+
+  // Begins what `wait` lacks, with what is beside it, inside a wait that has begun (Waiter::begin). Each node it lacks has an answer
+  // by the end of the wait. `reactor`: of the calling thread, null if it has none.
+  void begin(Wait& wait, io::Reactor* reactor);
+  std::size_t waiting() const;  // for something that is on its way, each as often as it waits
+
+ private:
+  struct Waiting {
+    Waiter* waiter;
+    NodeAnswer* answer;
+    const io::Reactor* reactor;  // that it waits with
+  };
+  struct Slot {
+    store::NodeWant want;
+    bool is_ahead = false;   // nobody waited for it when it was asked for
+    bool is_known = false;   // others find it in under_way_
+    std::vector<Waiting> waiting;  // under mutex_ while it is known
+  };
+  struct Run;  // one request
+  using RunPtr = std::unique_ptr<Run>;
+  struct Place {
+    Run* run;
+    std::size_t slot;
+  };
+
+  bool join(const store::NodeWant& want, const Waiting& waiting) REQUIRES(mutex_);
+  std::vector<Slot> missing_of(Wait& wait, const io::Reactor* reactor) REQUIRES(mutex_);
+  void add_ahead(std::vector<Slot>& slots, const std::vector<store::NodeWant>& beside) REQUIRES(mutex_);
+  std::vector<RunPtr> runs_of(std::vector<Slot> slots, io::Reactor* reactor) REQUIRES(mutex_);
+  void make_known(Run& run) REQUIRES(mutex_);
+  std::vector<Waiting> take_waiting(Slot& slot);
+  void start(RunPtr run);
+  void came(RunPtr run);
+  void read_one_by_one(Run& run);
+  void deliver(Slot& slot, const Result<store::NodePtr>& node);
+  Result<store::NodePtr> take(const Run& run, const Slot& slot);
+  void give_up(Run& run);
+
+  store::Store& store_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::uint64_t, Place> under_way_ GUARDED_BY(mutex_);  // by address
+  std::size_t ahead_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace varve::fs
