@@ -18,6 +18,7 @@ struct NodeReads::Run : io::IoRequest {
   NodeReads* reads = nullptr;
   io::Reactor* home = nullptr;  // as begin() was told
   std::vector<Slot> slots;      // by address
+  std::uint64_t spare = 0;      // blocks that nobody waited for when it began
   AlignedBuffer memory;
 
   BlockAddr first() const { return slots.front().want.ref.address; }
@@ -57,7 +58,7 @@ void NodeReads::begin(Wait& wait, io::Reactor* reactor) {
   for (RunPtr& run : runs) start(std::move(run));
 }
 
-// Whoever blocks cannot wait for what only a reactor of his own thread would bring.
+// A thread that blocks cannot wait for what only its own reactor would bring.
 bool NodeReads::join(const store::NodeWant& want, const Waiting& waiting) {
   const auto at = under_way_.find(want.ref.address.v);
   if (at == under_way_.end()) return false;
@@ -88,15 +89,11 @@ std::vector<NodeReads::Slot> NodeReads::missing_of(Wait& wait, const io::Reactor
 }
 
 void NodeReads::add_ahead(std::vector<Slot>& slots, const std::vector<store::NodeWant>& beside) {
+  if (spare_ >= most_spare_) return;
   std::unordered_set<std::uint64_t> seen;
   for (const Slot& slot : slots) seen.insert(slot.want.ref.address.v);
-  std::size_t room = kMostAhead - std::min(kMostAhead, ahead_);
-  for (const store::NodeWant& want : beside) {
-    if (room == 0) return;
-    if (under_way_.contains(want.ref.address.v) || !seen.insert(want.ref.address.v).second) continue;
-    slots.push_back({want, true, false, {}});
-    --room;
-  }
+  for (const store::NodeWant& want : beside)
+    if (!under_way_.contains(want.ref.address.v) && seen.insert(want.ref.address.v).second) slots.push_back({want, true, false, {}});
 }
 
 std::vector<NodeReads::RunPtr> NodeReads::runs_of(std::vector<Slot> slots, io::Reactor* reactor) {
@@ -125,8 +122,10 @@ void NodeReads::make_known(Run& run) {
   for (std::size_t i = 0; i < run.slots.size(); ++i) {
     Slot& slot = run.slots[i];
     slot.is_known = under_way_.try_emplace(slot.want.ref.address.v, Place{&run, i}).second;
-    ahead_ += slot.is_ahead ? 1 : 0;
   }
+  const auto wanted = std::ranges::count_if(run.slots, [](const Slot& slot) { return !slot.is_ahead; });
+  run.spare = run.blocks() - static_cast<std::uint64_t>(wanted);
+  spare_ += run.spare;
 }
 
 std::size_t NodeReads::waiting() const {
@@ -156,8 +155,15 @@ void NodeReads::start(RunPtr run) {
 // --- the end --------------------------------------------------------------------------------------------------------------
 
 void NodeReads::came(RunPtr run) {
+  forget_spare(*run);
   if (run->error && run->slots.size() > 1) return read_one_by_one(*run);
   for (Slot& slot : run->slots) deliver(slot, take(*run, slot));
+}
+
+void NodeReads::forget_spare(Run& run) {
+  const Lock lock(mutex_);
+  INVARIANT(spare_ >= run.spare);
+  spare_ -= std::exchange(run.spare, 0);
 }
 
 // Nobody's fault is anybody else's: each that is waited for is asked for by itself, the others are forgotten.
@@ -197,9 +203,6 @@ std::vector<NodeReads::Waiting> NodeReads::take_waiting(Slot& slot) {
   const Lock lock(mutex_);
   if (slot.is_known) under_way_.erase(slot.want.ref.address.v);
   slot.is_known = false;
-  const std::size_t ahead = std::exchange(slot.is_ahead, false) ? 1 : 0;
-  INVARIANT(ahead_ >= ahead);
-  ahead_ -= ahead;
   return std::move(slot.waiting);
 }
 
@@ -211,8 +214,9 @@ void NodeReads::deliver(Slot& slot, const Result<store::NodePtr>& node) {
   }
 }
 
-// The reactor that would have brought it is gone, and with it who waited there. Others ask again.
+// The reactor that would have brought it is gone, and with it the operations that waited there. Others ask again.
 void NodeReads::give_up(Run& run) {
+  forget_spare(run);
   for (Slot& slot : run.slots)
     for (const Waiting& one : take_waiting(slot))
       if (one.reactor != run.home) one.waiter->came({});

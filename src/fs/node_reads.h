@@ -15,10 +15,10 @@ namespace varve::fs {
 // Thread-safe. Must outlive the requests that it has begun.
 class NodeReads {
  public:
-  // Of nodes that nobody waits for, on their way at a time: 2 MiB.
-  static constexpr std::size_t kMostAhead = 512;
+  // Blocks that nobody waits for, on their way at a time: neighbours and what lies between. From 2 MiB on no more are read along.
+  static constexpr std::uint64_t kMostSpare = 512;
 
-  explicit NodeReads(store::Store& store) : store_(store) {}
+  explicit NodeReads(store::Store& store, std::uint64_t most_spare = kMostSpare) : store_(store), most_spare_(most_spare) {}
   ~NodeReads();
   NodeReads(const NodeReads&) = delete;
   NodeReads& operator=(const NodeReads&) = delete;
@@ -59,11 +59,13 @@ class NodeReads {
   void deliver(Slot& slot, const Result<store::NodePtr>& node);
   Result<store::NodePtr> take(const Run& run, const Slot& slot);
   void give_up(Run& run);
+  void forget_spare(Run& run);
 
   store::Store& store_;
+  const std::uint64_t most_spare_;
   mutable Mutex mutex_;
   std::unordered_map<std::uint64_t, Place> under_way_ GUARDED_BY(mutex_);  // by address
-  std::size_t ahead_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t spare_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace varve::fs

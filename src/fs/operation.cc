@@ -112,6 +112,7 @@ void Operation::block() {
     if (engine_.store().io().pump()) continue;
     engine_.maintenance().work(space);
   }
+  wait_.take_answers();
 }
 
 }  // namespace varve::fs

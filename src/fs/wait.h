@@ -106,7 +106,7 @@ struct Wait {
   std::optional<Lsn> for_durable;
   Retry retry = Retry::no;        // handled inside the filesystem, never seen by the caller
 
-  // Of the last wait, until the next attempt takes them over: node_reads.h.
+  // Of the last wait, until the next attempt at the latest takes them over: node_reads.h.
   std::vector<NodeAnswer> answers;
   void take_answers();
 

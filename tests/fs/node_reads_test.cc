@@ -103,14 +103,19 @@ class NodeReadsTest : public testing::Test {
     return static_cast<std::uint64_t>(std::ranges::count_if(all_, [](const Asked& asked) { return asked.got && asked.got->ok(); }));
   }
   // The leaves of the tree, in the order of keys.
-  std::vector<std::uint64_t> leaves() {
+  std::vector<store::NodeWant> children() {
     store::Trees& trees = fixture_.store().trees();
     store::BlockingSource source(trees.cache(), device_);
     const auto root = store::get_root(source, trees.own_view().inode_file).value();
     EXPECT_EQ(root->header().level, 1);
-    std::vector<std::uint64_t> addresses;
-    for (const auto& child : root->children()) addresses.push_back(child.ref.address.v);
+    std::vector<store::NodeWant> wants;
+    for (const auto& child : root->children()) wants.push_back({child.ref, format::TreeId::inode_file, 0});
     device_.reads.clear();
+    return wants;
+  }
+  std::vector<std::uint64_t> leaves() {
+    std::vector<std::uint64_t> addresses;
+    for (const store::NodeWant& want : children()) addresses.push_back(want.ref.address.v);
     return addresses;
   }
 
@@ -132,10 +137,10 @@ TEST_F(NodeReadsTest, OneRequestForAllThatWaitForANode) {
   EXPECT_EQ(device_.reads.size(), 1u);
 }
 
-TEST_F(NodeReadsTest, WhoBlocksDoesNotWaitForAReactorOfHisOwnThread) {
+TEST_F(NodeReadsTest, ABlockingThreadDoesNotWaitForItsOwnReactor) {
   device_.hold();
   ask(files_[kFiles / 2]);
-  device_.go_on();  // for those to come: what is there waits for its reactor, which nobody polls
+  device_.go_on();  // for those to come: what is there waits for its reactor, which is not polled
   const auto got = fixture_.getattr(files_[kFiles / 2]);
   EXPECT_TRUE(got.ok());
   EXPECT_EQ(ok(), 0u);
@@ -239,6 +244,35 @@ TEST_F(NodeReadsTest, ADamagedNeighbourIsNobodysFault) {
   }
   EXPECT_GT(corrupt, 0u);
   EXPECT_LT(corrupt, 200u);
+}
+
+// Memory is taken for what is read along, so there is a bound; then each node is read by itself.
+TEST_F(NodeReadsTest, ReadingAlongIsBounded) {
+  device_.make_rotational();
+  const auto roots = children();
+  NodeReads reads(fixture_.store(), 10);
+  unsigned over = 0;
+  std::list<Wait> waits;
+  const auto begin = [&](std::size_t at) {
+    Wait& wait = waits.emplace_back(fixture_.fs().engine());
+    wait.nodes.push_back(roots[at]);
+    for (std::size_t i = 1; i <= 6; ++i) wait.beside.push_back(roots[at + i]);
+    wait.waiter.begin(reactor_.get(), [&over] { ++over; });
+    reads.begin(wait, reactor_.get());
+    wait.waiter.all_asked_for();
+    return device_.reads.empty() ? 0 : std::exchange(device_.reads, {}).back().blocks;
+  };
+  device_.hold();
+  EXPECT_GE(begin(1), 7u);
+  EXPECT_GE(begin(8), 7u);
+  EXPECT_EQ(begin(15), 1u);
+  EXPECT_EQ(begin(22), 1u);
+  answer();
+  EXPECT_EQ(over, 4u);
+  device_.hold();
+  EXPECT_GE(begin(16), 7u);
+  answer();
+  EXPECT_EQ(over, 5u);
 }
 
 // One thread's reactor brings what operations of another wait for.

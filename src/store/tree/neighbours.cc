@@ -24,7 +24,8 @@ std::size_t walked(const NodeCache& cache, const Siblings& siblings, std::uint8_
 // Collects in both directions what stands near enough to what is there already.
 class Collection {
  public:
-  Collection(const NodeCache& cache, BlockAddr start, bool seeks) : cache_(cache), first_(start), last_(start), most_(most_between(seeks)) {}
+  Collection(const NodeCache& cache, BlockAddr start, bool seeks)
+      : cache_(cache), first_(start), last_(start), most_(most_between(seeks)) {}
 
   void add_ahead(const NodeWant& want) {
     const BlockAddr place = want.ref.address;
