@@ -5,10 +5,12 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -117,6 +119,18 @@ nlohmann::ordered_json lease_json(const lease::LeaseFacts& facts) {
           {"lost_because", facts.why_lost}, {"last_look_ms", facts.look_age_ms}};
 }
 
+// Since 6.18 the kernel passes sync(2) and syncfs(2) on to a mount by root of a block device (docs/posix.md, "sync").
+bool gets_syncs(const io::BlockDevice& device) {
+  utsname kernel{};
+  if (!device.geometry().is_block_device || ::geteuid() != 0 || ::uname(&kernel) != 0) return false;
+  const std::string_view release = kernel.release;
+  unsigned major = 0, minor = 0;
+  const auto dot = std::from_chars(release.data(), release.data() + release.size(), major);
+  if (dot.ec != std::errc() || dot.ptr == release.data() + release.size() || *dot.ptr != '.') return false;
+  std::from_chars(dot.ptr + 1, release.data() + release.size(), minor);
+  return major > 6 || (major == 6 && minor >= 18);
+}
+
 Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
   const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
@@ -136,6 +150,8 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), std::move(use)));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
+  fs_options.seal_delay_ms =
+      1000ULL * (options.commit_seconds ? options.commit_seconds : usual_commit_seconds(gets_syncs(*mount->device)));
   fs_options.memory_bytes = plan.engine_bytes;
   fs_options.memory_limit_bytes = plan.bound;
   mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));

@@ -97,6 +97,10 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value v) -> Status {
        return o.wishes.writeback = TRY(parse_switch("writeback", v)), Status();
      }},
+    {"commit", kValue, "seconds after which what nobody syncs is written (30; 5 where sync(1) does not reach the filesystem)",
+     [](MountOptions& o, Value v) -> Status {
+       return o.commit_seconds = static_cast<unsigned>(TRY(parse_number("commit", v, 1, 300))), Status();
+     }},
     {"cleaner", kValue, "on|off: clean in the background (on)",
      [](MountOptions& o, Value v) -> Status { return o.fs.cleaner = TRY(parse_switch("cleaner", v)), Status(); }},
     {"strategy", kValue, "what the cleaner does with live data (adaptive)", set_strategy},

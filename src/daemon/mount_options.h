@@ -18,6 +18,7 @@ struct MountOptions {
   Wishes wishes;
   ServerOptions server;
   DurableChanges durable;
+  unsigned commit_seconds = 0;            // what nobody syncs is on its way to the device after so many; 0: as usual_commit_seconds()
   std::size_t memory_bound = 0;           // of the whole daemon; 0: as plan_memory() has it
   bool allow_other = false;
   bool lock_memory = false;               // mlockall(2): the daemon is never paged out
@@ -30,6 +31,9 @@ struct MountOptions {
 // Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or
 // systemd (nofail, x-…) is dropped. Errc::invalid names what is not known or has no possible value.
 Status parse_options(std::string_view text, MountOptions& options);
+
+// As long as ext4 waits. Less where the kernel does not pass sync(2) and syncfs(2) on: callers count on them all the same.
+constexpr unsigned usual_commit_seconds(bool gets_syncs) { return gets_syncs ? 30 : 5; }
 
 // Bytes, with an optional suffix K, M, G or T (powers of 1024).
 Result<std::uint64_t> parse_size(std::string_view text);

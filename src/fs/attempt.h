@@ -83,7 +83,7 @@ class InodeLocks {
 
 template <class F>
 auto Engine::attempt(Operation& operation, F&& f) {
-  for (;;) {
+  for (bool counted = false;;) {
     auto result = [&] {
       Attempt attempt(*this, operation);
       return f(attempt);
@@ -92,8 +92,9 @@ auto Engine::attempt(Operation& operation, F&& f) {
     Wait& wait = operation.wait();
     if (const Retry retry = std::exchange(wait.retry, Retry::no); retry != Retry::no) {
       if (retry == Retry::at_once) continue;
-      const auto sealed = store_->seal(store::Store::Seal::append, operation.reactor());
-      if (!sealed.ok()) return decltype(result)(sealed.error());
+      // First by counting what is promised to others; if that is not enough, by a seal.
+      const Status made = store_->make_room_for_records(std::exchange(counted, true), operation.reactor());
+      if (!made.ok()) return decltype(result)(made.error());
       continue;
     }
     if (result.ok()) maintenance_.after_operation(operation.reactor());

@@ -11,7 +11,6 @@ namespace varve::fs {
 
 namespace {
 constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
-constexpr std::uint64_t kSealBytes = 1u << 20;  // of payload: so much is in one chunk
 
 // Between two looks at whether a checkpoint or cleaning is due, while there is anything that is not in the trees: what is
 // waited for is told at once, so that looking now and then is enough.
@@ -19,7 +18,7 @@ constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 }  // namespace
 
 Maintenance::Maintenance(Engine& engine)
-    : engine_(engine), last_operation_ns_(engine.started_ns()), tidied_at_(store().log_clock().now()) {}
+    : engine_(engine), sync_times_(engine.started_ns()), last_operation_ns_(engine.started_ns()), tidied_at_(store().log_clock().now()) {}
 
 store::Store& Maintenance::store() { return engine_.store(); }
 cleaner::Cleaner& Maintenance::cleaner() { return engine_.cleaner(); }
@@ -55,10 +54,24 @@ void Maintenance::request_checkpoint(bool space) {
 
 // After each successful operation. Costs one relaxed load while the threads are awake anyway.
 void Maintenance::after_operation(io::Reactor* reactor) {
-  if (store().staging().unsealed().payload_bytes() >= kSealBytes) (void)store().seal(store::Store::Seal::append, reactor);
+  if (seal_is_due()) (void)store().seal(store::Store::Seal::append, reactor);
   if (store().hole_feeder().is_hungry() && !holes_asked_.exchange(true)) options().background ? kick() : (void)feed_holes();
   if (!armed_.load(std::memory_order_relaxed) && store().unawaited_since_ns() && !armed_.exchange(true)) kick();
   if (!options().background && (checkpoint_is_due() || look_for_space())) work(false);
+}
+
+bool Maintenance::seal_is_due() {
+  const store::Unsealed& unsealed = store().staging().unsealed();
+  const std::uint64_t bytes = unsealed.payload_bytes();
+  if (bytes < kLeastUnsealed) return false;
+  if (unsealed.stream_bytes() >= kLeastUnsealed) return true;  // it keeps the device busy
+  const auto& segments = store().segments();
+  SealView view;
+  view.quiet_ns = sync_times_.since_last_ns(store().options().clock->monotonic_ns());
+  view.bytes_per_second = store().log().flow().bytes_per_second();
+  view.memory = store().space().memory_beside_changes();
+  view.room = std::uint64_t{segments.clean()} * segments.geometry().blocks << kBlockShift;
+  return bytes >= most_unsealed(view);
 }
 
 bool Maintenance::space_is_low() {

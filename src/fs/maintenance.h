@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "fs/options.h"
+#include "fs/seal_timing.h"
 #include "io/reactor.h"
 #include "store/store.h"
 
@@ -38,6 +39,8 @@ class Maintenance {
   bool room_is_waited_for() const { return space_wanted_; }
   // After each successful operation. Costs one relaxed load while the threads are awake anyway. Not inside the gate.
   void after_operation(io::Reactor* reactor);
+  // Somebody waits until all that was acknowledged is durable.
+  void note_sync() { sync_times_.note(store().options().clock->monotonic_ns()); }
   // May there be anything that is not in the trees?
   bool is_armed() const { return armed_; }
 
@@ -47,6 +50,7 @@ class Maintenance {
   const Options& options() const;
 
   void maintain();
+  bool seal_is_due();
   bool checkpoint_is_due();
   bool space_is_low();
   bool look_for_space();
@@ -60,6 +64,7 @@ class Maintenance {
   bool clean_round(bool waited_for, store::CheckpointRequest& request);
 
   Engine& engine_;
+  SyncTimes sync_times_;
   std::thread thread_;
   Mutex mutex_;
   Condition changed_;

@@ -124,7 +124,9 @@ class WriteRange {
       : a_(attempt), inode_(inode), offset_(offset), data_(data), first_(block_of(offset)),
         count_(blocks_for(offset + data.size()) - first_), ready_(offset % kBlockSize ? 0 : data.size() >> kBlockShift),
         staged_(count_) {
-    if (keeper && reinterpret_cast<std::uintptr_t>(data.data()) % kBlockSize == 0) {
+    // What may be kept for a while (Unsealed) lets go of its message, which others wait for.
+    const bool stays = first_ >= store::Unsealed::kYoungBlocks;
+    if (keeper && stays && reinterpret_cast<std::uintptr_t>(data.data()) % kBlockSize == 0) {
       for (std::size_t i = 0; i < ready_; ++i)
         staged_[i].data = make_pending(keeper, const_cast<std::byte*>(data.data()) + (i << kBlockShift));
     } else if (ready_) {

@@ -14,7 +14,10 @@ Status Filesystem::sync(Operation& operation) {
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.options().read_only) return {};  // nothing was written; one that became read-only cannot seal what was
-  if (!wait.sealed) wait.sealed = TRY(store.seal(store::Store::Seal::commit, operation.reactor()));
+  if (!wait.sealed) {
+    wait.sealed = TRY(store.seal(store::Store::Seal::commit, operation.reactor()));
+    engine_->maintenance().note_sync();
+  }
   if (store.log().durability().is_durable(*wait.sealed)) return {};
   wait.for_durable = *wait.sealed;
   return Errc::would_block;

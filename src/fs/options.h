@@ -27,7 +27,7 @@ struct Options {
   Atime atime = Atime::relative;
   std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
   std::size_t memory_limit_bytes = 0;     // of the whole process, to be shown; 0: the same
-  std::uint64_t seal_delay_ms = 5000;       // an acknowledged operation is on its way to the device after this
+  std::uint64_t seal_delay_ms = 30'000;     // an acknowledged operation is on its way to the device after this
   std::uint64_t checkpoint_records = 1'000'000;
   Clock* clock = &Clock::system();
   Random* random = &Random::system();

@@ -36,6 +36,7 @@ void Bandwidth::close_window() {
   if (saturated && busy_ns_ > 0) {
     const double measured = static_cast<double>(landed_) / static_cast<double>(busy_ns_);
     rate_ = rate_ == 0 ? measured : rate_ + kSmoothing * (measured - rate_);
+    per_second_ = static_cast<std::uint64_t>(rate_ * 1e9);
     limit_ = std::clamp(static_cast<std::uint64_t>(rate_ * kAimNs), least_, most_);
   }
   INVARIANT(limit() >= least_ && limit() <= most_);

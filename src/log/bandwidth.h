@@ -19,12 +19,13 @@ class Bandwidth {
   void done(std::uint64_t bytes, std::uint64_t now);
 
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }  // bytes in flight
+  std::uint64_t bytes_per_second() const { return per_second_.load(std::memory_order_relaxed); }  // 0: not known yet
 
  private:
   void close_window() REQUIRES(mutex_);
 
   const std::uint64_t least_, most_;
-  std::atomic<std::uint64_t> limit_;
+  std::atomic<std::uint64_t> limit_, per_second_{0};
   Mutex mutex_;
   // Under mutex_:
   std::uint64_t in_flight_ GUARDED_BY(mutex_) = 0, peak_ GUARDED_BY(mutex_) = 0;

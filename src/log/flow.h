@@ -22,6 +22,7 @@ class Flow {
   void landed(std::uint64_t bytes);
 
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes_per_second() const { return bandwidth_.bytes_per_second(); }  // that the device takes; 0: not known yet
   bool is_full() const { return bytes() > bandwidth_.limit(); }
   // Calls `ready` when there is room again; maybe at once.
   void when_room(std::function<void()> ready);

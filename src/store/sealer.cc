@@ -1,6 +1,7 @@
 #include "store/sealer.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/invariant.h"
 #include "store/hole_feeder.h"
@@ -31,6 +32,9 @@ void Sealer::collect() {
   for (PendingPtr& block : payload)
     if (block->owner) groups_.at(block->group).push_back(std::move(block));
   payload.clear();
+  INVARIANT(std::accumulate(groups_.begin(), groups_.end(), std::size_t{0}, [](std::size_t sum, const Payload& group) {
+              return sum + group.size();
+            }) == unsealed().payload_bytes() >> kBlockShift);
   for (Payload& blocks : groups_)
     std::sort(blocks.begin(), blocks.end(), [](const PendingPtr& a, const PendingPtr& b) {
       return std::pair(a->owner->ino, a->block) < std::pair(b->owner->ino, b->block);
@@ -147,7 +151,6 @@ void Sealer::encode_moves(InodeDelta& delta) {
 
 void Sealer::encode_inode(InodeDelta& delta) {
   if (delta.vanished()) return;
-  delta.sealed_once = true;
   if (delta.freed) {
     if (delta.unsealed_freed) format::encode_record(format::FreeInode{delta.ino}, records_);
     return;
@@ -183,6 +186,7 @@ void Sealer::encode_inode(InodeDelta& delta) {
 
 void Sealer::clear_marks() {
   for (InodeDelta* delta : unsealed().deltas()) {
+    delta->sealed_once |= !delta->vanished();
     delta->in_unsealed = false;
     delta->unsealed_attributes = delta->unsealed_freed = delta->unsealed_orphan = delta->unsealed_symlink = false;
     delta->unsealed_xattrs.clear();
@@ -223,6 +227,20 @@ void Sealer::forget() {
   placed_.clear();
   payload_.clear();
   records_.clear();
+}
+
+bool Sealer::make_room_for_records() noexcept {
+  // Where its block goes is not known before the seal, so that each may need a record of its own.
+  constexpr std::size_t kMapBytes = 40, kMost = format::kMaxChunkRecordBytes / 2;
+  unsealed().forget_vanished();
+  std::size_t needed = (unsealed().payload_bytes() >> kBlockShift) * kMapBytes;
+  if (needed > kMost) return false;
+  std::ranges::for_each(unsealed().deltas(), [this](InodeDelta* delta) { encode_inode(*delta); });
+  needed += records_.size();
+  records_.clear();
+  if (needed > kMost) return false;
+  unsealed().settle_records(needed);
+  return true;
 }
 
 Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {

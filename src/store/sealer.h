@@ -15,6 +15,10 @@ class Sealer {
   // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
   // `reactor`: of the calling thread, or null.
   Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept REQUIRES(the_gate);
+  // Operations are promised room for the most that they may write; much of it is never needed, since later ones change the same
+  // inodes and take away what earlier ones have made. Counts what a seal would write now, and takes the rest of the promises back.
+  // False: it would be worth little, the chunk is full.
+  bool make_room_for_records() noexcept REQUIRES(the_gate);
 
  private:
   using Payload = std::vector<PendingPtr>;

@@ -87,6 +87,12 @@ void Space::withdraw(const Demand& demand) {
 
 bool Space::changes_fill_memory() const { return parts_.changes.bytes() >= parts_.memory_bytes / 8 * 3; }
 
+std::uint64_t Space::memory_beside_changes() const {
+  const Gate::Pass pass(parts_.gate);
+  const std::uint64_t all = parts_.memory_bytes / 8 * 3;
+  return all - std::min<std::uint64_t>(all, parts_.changes.bytes());
+}
+
 // --- the cleaner -----------------------------------------------------------------------------------------------------------------
 
 bool Space::may_move(const Demand& demand, unsigned group) const {

@@ -38,6 +38,8 @@ class Space {
   void withdraw(const Demand& demand) REQUIRES_SHARED(the_gate);
   // Changes have all the memory that the bound leaves them: a checkpoint cannot keep up with what operations stage.
   bool changes_fill_memory() const REQUIRES_SHARED(the_gate);
+  // Bytes that they leave of it, which payload may use until it is sealed.
+  std::uint64_t memory_beside_changes() const EXCLUDES(the_gate);
 
   // --- the cleaner ---
   // May it move so much, to the head of `group` or, if demand.scattered, to holes? Inside the gate.

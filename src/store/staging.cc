@@ -81,8 +81,7 @@ void Staging::drop_place(const BlockPlace& place) {
     segments_.sub_live(place.address(), 1);
     return;
   }
-  INVARIANT(place.pending_block()->owner != nullptr);
-  place.pending_block()->owner = nullptr;  // the sealer skips it; its list keeps it alive until then
+  unsealed_.drop_payload(*place.pending_block());
 }
 
 void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept {
@@ -130,7 +129,7 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
   INVARIANT(from <= to && to <= format::kMaxFileBlocks);
   INVARIANT(kind == Cleared::hole ? owned_change <= 0 : owned_change >= 0);
   if (kind == Cleared::hole) inode.change_cleared();
-  file.blocks.erase_range(from, to, [&](const BlockEntry& entry) { drop_place(entry.place); });
+  file.blocks.erase_range(from, to, [&](const BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});
   delta.blocks_change += owned_change;
@@ -230,7 +229,7 @@ void Staging::free_inode(Inode& inode) noexcept {
   INVARIANT(!delta.freed);
   INVARIANT(inode.attributes.nlink == 0);
   if (delta.file) {
-    delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) { drop_place(entry.place); });
+    delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
     delta.file.reset();
   }
   delta.directory.reset();

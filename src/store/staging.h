@@ -65,7 +65,7 @@ class Staging {
   InodeDelta& delta_of(Inode& inode, bool created) REQUIRES_SHARED(the_gate);
   InodeDelta& stage(Inode& inode, bool created = false) noexcept REQUIRES_SHARED(the_gate);  // its active delta, marked for the next chunk
   void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate);
-  void drop_place(const BlockPlace& place);
+  void drop_place(const BlockPlace& place) REQUIRES_SHARED(the_gate);
 
   Changes& changes_;
   const Trees& trees_;

@@ -167,6 +167,17 @@ Result<Lsn> Store::seal(Seal purpose, io::Reactor* reactor) {
   return lsn;
 }
 
+Status Store::make_room_for_records(bool seal, io::Reactor* reactor) {
+  bool made = false;
+  if (!seal) {
+    const Gate::Closure closed(gate_);
+    made = sealer_->make_room_for_records();
+  }
+  faults_.settle_alarm();
+  if (!made) TRY(this->seal(Seal::append, reactor));
+  return {};
+}
+
 // A seal hands the time over to its chunk before it forgets it, so it is looked for in this order. What is in a chunk is older.
 std::uint64_t Store::unawaited_since_ns() {
   const std::uint64_t unsealed = staging_.unsealed().since_ns();

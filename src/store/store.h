@@ -59,6 +59,9 @@ class Store {
   // commit: the caller is about to wait until it is durable. `reactor`: of the calling thread, or null.
   enum class Seal : std::uint8_t { append, commit };
   Result<Lsn> seal(Seal purpose = Seal::append, io::Reactor* reactor = nullptr) EXCLUDES(the_gate);
+  // After Space::Room::chunk_full: makes room for records in this chunk, if it has much to gain by that and `seal` does not ask for
+  // the next one.
+  Status make_room_for_records(bool seal, io::Reactor* reactor = nullptr) EXCLUDES(the_gate);
   // When the oldest operation was acknowledged that no flush will come for by itself: it is in no chunk, or in one that nobody
   // waits for. 0: there is none.
   std::uint64_t unawaited_since_ns();

@@ -26,12 +26,50 @@ void Unsealed::add(InodeDelta& delta, std::uint64_t now_ns) {
   if (!since_ns_) since_ns_ = std::max<std::uint64_t>(1, now_ns);
 }
 
+void Unsealed::count(const PendingBlock& block, int sign) {
+  const std::uint64_t bytes = sign * kBlockSize;
+  payload_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (block.block >= kYoungBlocks) stream_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Unsealed::drop_payload(PendingBlock& block) {
+  const Lock lock(mutex_);
+  INVARIANT(block.owner != nullptr);
+  block.owner = nullptr;
+  block.data = nullptr;
+  block.buffer.reset();  // the list keeps the rest
+  count(block, -1);
+  ++dropped_;
+}
+
+void Unsealed::forget_dropped() {
+  constexpr std::size_t kFew = 1024;
+  if (dropped_ < kFew || dropped_ < payload_.size() / 2) return;
+  std::erase_if(payload_, [](const PendingPtr& block) { return !block->owner; });
+  dropped_ = 0;
+}
+
+void Unsealed::forget_vanished() {
+  const Lock lock(mutex_);
+  std::erase_if(deltas_, [](InodeDelta* delta) {
+    if (delta->vanished()) delta->in_unsealed = false;
+    return !delta->in_unsealed;
+  });
+  if (deltas_.empty()) since_ns_ = 0;
+}
+
+void Unsealed::settle_records(std::size_t bytes) {
+  INVARIANT(bytes <= reserved_records());
+  reserved_records_ = bytes;
+}
+
 void Unsealed::clear() {
   const Lock lock(mutex_);
   INVARIANT(payload_.empty());
   deltas_.clear();
   reserved_records_ = 0;
-  payload_bytes_ = 0;
+  dropped_ = 0;
+  payload_bytes_ = stream_bytes_ = 0;
   since_ns_ = 0;
 }
 

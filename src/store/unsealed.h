@@ -1,5 +1,7 @@
 // What waits for the next chunk: changed inodes, payload, and room for records that operations have been promised.
 // Added to inside the gate; taken with the gate closed. The numbers may be asked by any thread.
+//
+// What is not wanted any more before its chunk has come costs nothing from then on: no memory, no room, no record.
 #pragma once
 
 #include <atomic>
@@ -23,12 +25,22 @@ class Unsealed {
   // Moves them out of `blocks` (StageBlock::data).
   template <class Blocks>
   void add_payload(Blocks&& blocks) REQUIRES_SHARED(log::the_gate) {
-    payload_bytes_.fetch_add(std::uint64_t{blocks.size()} << kBlockShift, std::memory_order_relaxed);
     const Lock lock(mutex_);
-    for (auto& staged : blocks) payload_.push_back(std::move(staged.data));
+    for (auto& staged : blocks) {
+      count(*staged.data, 1);
+      payload_.push_back(std::move(staged.data));
+    }
+    forget_dropped();
   }
+  // It was overwritten or cleared. Its bytes must not be looked at any more, and the block may go with the next call.
+  void drop_payload(PendingBlock& block) REQUIRES_SHARED(log::the_gate);
 
+  // Of what is wanted.
   std::uint64_t payload_bytes() const { return payload_bytes_.load(std::memory_order_relaxed); }
+  // Of it what stands behind the first MiB of its file. It comes in long rows and hardly ever dies young, so there is nothing
+  // to be won by waiting.
+  std::uint64_t stream_bytes() const { return stream_bytes_.load(std::memory_order_relaxed); }
+  static constexpr std::uint64_t kYoungBlocks = 256;  // of a file, at its begin
   // When the oldest of it was acknowledged; 0: there is nothing.
   std::uint64_t since_ns() const { return since_ns_.load(); }
   bool any() const { return since_ns() != 0; }
@@ -40,13 +52,21 @@ class Unsealed {
   void clear() REQUIRES(log::the_gate);
   // Of operations that were let in and then had to wait for something else.
   void forget_reservations() REQUIRES(log::the_gate) { reserved_records_ = 0; }
+  // Inodes that came and went.
+  void forget_vanished() REQUIRES(log::the_gate);
+  // What has been promised is staged now, and so much is enough for it.
+  void settle_records(std::size_t bytes) REQUIRES(log::the_gate);
 
  private:
+  void count(const PendingBlock& block, int sign);
+  void forget_dropped() REQUIRES(mutex_);
+
   Mutex mutex_;
   std::vector<InodeDelta*> deltas_ GUARDED_BY(mutex_);
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);
+  std::size_t dropped_ GUARDED_BY(mutex_) = 0;  // of payload_
   std::atomic<std::size_t> reserved_records_{0};
-  std::atomic<std::uint64_t> payload_bytes_{0}, since_ns_{0};
+  std::atomic<std::uint64_t> payload_bytes_{0}, stream_bytes_{0}, since_ns_{0};
 };
 
 }  // namespace varve::store

@@ -105,7 +105,7 @@ TEST(Hazards, H48_operations_become_durable_without_being_asked) {
   ASSERT_TRUE(live.fixture.make("/quiet", S_IFREG | 0644).ok());
   int seconds = 0;
   EXPECT_TRUE(eventually([&] {
-    if (seconds++ < 10) live.clock.advance(kSecond);  // less than what makes an idle filesystem checkpoint
+    if (seconds++ < 40) live.clock.advance(kSecond);  // less than what makes an idle filesystem checkpoint
     return live.survives("/quiet");
   }));
 }
@@ -114,6 +114,7 @@ TEST(Hazards, H48_operations_become_durable_without_being_asked) {
 class Unattended : public ::testing::Test {
  protected:
   void SetUp() override {
+    live.fixture.options().seal_delay_ms = 5000;
     live.fixture.options().cleaner = false;  // it would wait for idle time with the engine's threads awake
     ASSERT_TRUE(live.fixture.mount().ok());
     file = live.fixture.make("/f", S_IFREG | 0644)->ino;

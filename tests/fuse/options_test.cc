@@ -75,7 +75,8 @@ TEST(MountOptions, PassesTheKernelsFlagsOn) {
 TEST(MountOptions, ReadsValues) {
   const MountOptions options = parsed(
       "memory=1G,writeback=off,cleaner=off,policy=greedy,threads=3,idle_threads=off,log=/varve.log,mlock,"
-      "max_background=16");
+      "max_background=16,commit=7");
+  EXPECT_EQ(options.commit_seconds, 7U);
   EXPECT_EQ(options.memory_bound, std::size_t{1} << 30);
   EXPECT_FALSE(options.wishes.writeback);
   EXPECT_FALSE(options.fs.cleaner);
@@ -95,6 +96,7 @@ TEST(MountOptions, SaysWhatIsWrong) {
   EXPECT_THAT(complaint("ro=1"), HasSubstr("takes no value"));
   EXPECT_THAT(complaint("writeback=maybe"), HasSubstr("on or off"));
   EXPECT_THAT(complaint("threads=0"), HasSubstr("threads=0"));
+  EXPECT_THAT(complaint("commit=0"), HasSubstr("from 1 to 300"));
   EXPECT_THAT(complaint("policy=nicest"), HasSubstr("greedy"));
 }
 

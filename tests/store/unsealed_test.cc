@@ -34,5 +34,48 @@ TEST(Unsealed, IsAsOldAsTheOldestOfIt) {
   EXPECT_EQ(unsealed.reserved_records(), 0U);
 }
 
+struct Staged {
+  PendingPtr data;
+};
+
+TEST(Unsealed, WhatIsDroppedCostsNothing) {
+  constexpr std::size_t kBlocks = 5000;
+  log::Gate gate;
+  Unsealed unsealed;
+  InodeDelta delta(Ino{5});
+  const log::Gate::Closure closed(gate);
+  boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(1));
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    PendingPtr block(new PendingBlock(buffer, buffer->block(0)));
+    block->owner = &delta;
+    block->block = i % 2 ? Unsealed::kYoungBlocks : 0;
+    PendingBlock& added = *block;
+    unsealed.add_payload(std::vector<Staged>{{std::move(block)}});
+    EXPECT_EQ(unsealed.payload_bytes(), kBlockSize);
+    EXPECT_EQ(unsealed.stream_bytes(), i % 2 ? kBlockSize : 0);
+    unsealed.drop_payload(added);
+    EXPECT_EQ(unsealed.payload_bytes(), 0U);
+  }
+  EXPECT_EQ(unsealed.stream_bytes(), 0U);
+  EXPECT_EQ(buffer->use_count(), 1U);
+  EXPECT_LT(unsealed.payload().size(), kBlocks / 2);
+}
+
+TEST(Unsealed, InodesThatCameAndWentAreForgotten) {
+  log::Gate gate;
+  Unsealed unsealed;
+  InodeDelta stays(Ino{5}), gone(Ino{6});
+  gone.created = gone.freed = true;
+  const log::Gate::Closure closed(gate);
+  for (InodeDelta* delta : {&stays, &gone}) {
+    delta->in_unsealed = true;
+    unsealed.add(*delta, 3);
+  }
+  unsealed.forget_vanished();
+  ASSERT_EQ(unsealed.deltas().size(), 1U);
+  EXPECT_EQ(unsealed.deltas()[0], &stays);
+  EXPECT_EQ(unsealed.since_ns(), 3U);
+}
+
 }  // namespace
 }  // namespace varve::store
