@@ -62,16 +62,17 @@ void Maintenance::after_operation(io::Reactor* reactor) {
 
 bool Maintenance::seal_is_due() {
   const store::Unsealed& unsealed = store().staging().unsealed();
-  const std::uint64_t bytes = unsealed.payload_bytes();
-  if (bytes < kLeastUnsealed) return false;
-  if (unsealed.stream_bytes() >= kLeastUnsealed) return true;  // it keeps the device busy
+  if (unsealed.held_bytes() < kLeastUnsealed) return false;  // as mostly
   const auto& segments = store().segments();
   SealView view;
+  view.payload = unsealed.payload_bytes();
+  view.held = unsealed.held_bytes();
+  view.stream = unsealed.stream_bytes();
   view.quiet_ns = sync_times_.since_last_ns(store().options().clock->monotonic_ns());
   view.bytes_per_second = store().log().flow().bytes_per_second();
   view.memory = store().space().memory_beside_changes();
   view.room = std::uint64_t{segments.clean()} * segments.geometry().blocks << kBlockShift;
-  return bytes >= most_unsealed(view);
+  return fs::seal_is_due(view);
 }
 
 bool Maintenance::space_is_low() {

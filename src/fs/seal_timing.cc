@@ -14,7 +14,12 @@ constexpr std::uint64_t kShareOfRoom = 16;             // room is scarce before 
 std::uint64_t most_unsealed(const SealView& view) {
   const std::uint64_t wait_ms = std::min(view.quiet_ns / 1'000'000 / kShareOfQuiet, kLongestWaitMs);
   const std::uint64_t rate = view.bytes_per_second ? view.bytes_per_second : kAssumedBandwidth;
-  return std::max(std::min({rate / 1000 * wait_ms, view.memory, view.room / kShareOfRoom}), kLeastUnsealed);
+  return std::max(std::min(rate / 1000 * wait_ms, view.room / kShareOfRoom), kLeastUnsealed);
+}
+
+bool seal_is_due(const SealView& view) {
+  if (view.stream >= kLeastUnsealed || view.payload >= most_unsealed(view)) return true;
+  return view.held >= std::max(view.memory, 2 * kLeastUnsealed);
 }
 
 std::uint64_t SyncTimes::since_last_ns(std::uint64_t now_ns) const {

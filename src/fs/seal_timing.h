@@ -9,14 +9,16 @@
 namespace varve::fs {
 
 struct SealView {
+  std::uint64_t payload = 0, held = 0, stream = 0;  // store::Unsealed
   std::uint64_t quiet_ns = 0;          // since the last sync
   std::uint64_t bytes_per_second = 0;  // that the device takes; 0: not known yet
   std::uint64_t memory = 0;            // bytes that changes leave of theirs
   std::uint64_t room = 0;              // bytes in clean segments
 };
 
-// Bytes of payload; never less than kLeastUnsealed. Pure.
-std::uint64_t most_unsealed(const SealView& view);
+// Pure.
+bool seal_is_due(const SealView& view);
+std::uint64_t most_unsealed(const SealView& view);  // bytes of payload, whatever memory it keeps; never less than kLeastUnsealed
 inline constexpr std::uint64_t kLeastUnsealed = 1u << 20;
 
 // When somebody last waited for a sync. Any thread.

@@ -15,10 +15,16 @@
 
 namespace varve::log {
 
-// Keeps the memory of one or more blocks.
+// Keeps the memory of one or more blocks, until none of them is wanted.
 class PayloadBuffer : public boost::intrusive_ref_counter<PayloadBuffer, boost::thread_safe_counter> {
  public:
   virtual ~PayloadBuffer() = default;
+
+  // Of the list in which its blocks wait for a chunk, and changed with the lock of that.
+  struct {
+    std::uint32_t waiting = 0;          // blocks that are still wanted
+    std::uint32_t held = 0, stream = 0;  // that have come to it at all
+  } listed;
 };
 using PayloadBufferPtr = boost::intrusive_ptr<PayloadBuffer>;
 

@@ -26,19 +26,32 @@ void Unsealed::add(InodeDelta& delta, std::uint64_t now_ns) {
   if (!since_ns_) since_ns_ = std::max<std::uint64_t>(1, now_ns);
 }
 
-void Unsealed::count(const PendingBlock& block, int sign) {
-  const std::uint64_t bytes = sign * kBlockSize;
-  payload_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (block.block >= kYoungBlocks) stream_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+void Unsealed::count(const PendingBlock& block) {
+  auto& listed = block.buffer->listed;
+  const std::uint64_t bytes = listed.held ? kBlockSize : 2 * kBlockSize;
+  const bool stream = block.block >= kYoungBlocks;
+  ++listed.waiting;
+  ++listed.held;
+  listed.stream += stream;
+  payload_bytes_.fetch_add(kBlockSize, std::memory_order_relaxed);
+  held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (stream) stream_bytes_.fetch_add(kBlockSize, std::memory_order_relaxed);
 }
 
 void Unsealed::drop_payload(PendingBlock& block) {
   const Lock lock(mutex_);
   INVARIANT(block.owner != nullptr);
+  auto& listed = block.buffer->listed;
+  INVARIANT(listed.waiting > 0);
+  payload_bytes_.fetch_sub(kBlockSize, std::memory_order_relaxed);
+  if (--listed.waiting == 0) {
+    held_bytes_.fetch_sub((std::uint64_t{listed.held} + 1) << kBlockShift, std::memory_order_relaxed);
+    stream_bytes_.fetch_sub(std::uint64_t{listed.stream} << kBlockShift, std::memory_order_relaxed);
+    listed = {};
+  }
   block.owner = nullptr;
   block.data = nullptr;
   block.buffer.reset();  // the list keeps the rest
-  count(block, -1);
   ++dropped_;
 }
 
@@ -69,7 +82,7 @@ void Unsealed::clear() {
   deltas_.clear();
   reserved_records_ = 0;
   dropped_ = 0;
-  payload_bytes_ = stream_bytes_ = 0;
+  payload_bytes_ = held_bytes_ = stream_bytes_ = 0;
   since_ns_ = 0;
 }
 

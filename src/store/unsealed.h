@@ -27,7 +27,7 @@ class Unsealed {
   void add_payload(Blocks&& blocks) REQUIRES_SHARED(log::the_gate) {
     const Lock lock(mutex_);
     for (auto& staged : blocks) {
-      count(*staged.data, 1);
+      count(*staged.data);
       payload_.push_back(std::move(staged.data));
     }
     forget_dropped();
@@ -37,8 +37,10 @@ class Unsealed {
 
   // Of what is wanted.
   std::uint64_t payload_bytes() const { return payload_bytes_.load(std::memory_order_relaxed); }
-  // Of it what stands behind the first MiB of its file. It comes in long rows and hardly ever dies young, so there is nothing
-  // to be won by waiting.
+  // Memory that it keeps: a buffer goes when nothing of it is wanted any more, and costs a block more where the heap aligns it.
+  std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
+  // Of it, without that block, what stands behind the first MiB of its file. It comes in long rows and hardly ever dies young, so
+  // there is nothing to be won by waiting. And it is kept in messages, which others wait for.
   std::uint64_t stream_bytes() const { return stream_bytes_.load(std::memory_order_relaxed); }
   static constexpr std::uint64_t kYoungBlocks = 256;  // of a file, at its begin
   // When the oldest of it was acknowledged; 0: there is nothing.
@@ -58,7 +60,7 @@ class Unsealed {
   void settle_records(std::size_t bytes) REQUIRES(log::the_gate);
 
  private:
-  void count(const PendingBlock& block, int sign);
+  void count(const PendingBlock& block) REQUIRES(mutex_);
   void forget_dropped() REQUIRES(mutex_);
 
   Mutex mutex_;
@@ -66,7 +68,7 @@ class Unsealed {
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);
   std::size_t dropped_ GUARDED_BY(mutex_) = 0;  // of payload_
   std::atomic<std::size_t> reserved_records_{0};
-  std::atomic<std::uint64_t> payload_bytes_{0}, stream_bytes_{0}, since_ns_{0};
+  std::atomic<std::uint64_t> payload_bytes_{0}, held_bytes_{0}, stream_bytes_{0}, since_ns_{0};
 };
 
 }  // namespace varve::store

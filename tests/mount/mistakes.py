@@ -85,6 +85,8 @@ LIST = [
     Mistake(MOUNT, "varve mount IMG DIR -o memory=1M", "memory"),
     Mistake(MOUNT, "varve mount IMG DIR -o memory", "option memory: needs a value"),
     Mistake(MOUNT, "varve mount IMG DIR -o ro=1", "option ro: takes no value"),
+    Mistake(MOUNT, "varve mount IMG DIR -o commit=0", "option commit=0: must be a number from 1 to 300"),
+    Mistake(MOUNT, "varve mount IMG DIR -o commit=soon", "option commit=soon: must be a number from 1 to 300"),
     Mistake(MOUNT, "varve mount IMG DIR -o threads=0", "must be a number from 1 to 64"),
     Mistake(MOUNT, "varve mount IMG DIR -o writeback=maybe", "must be on or off"),
     Mistake(MOUNT, "varve mount IMG DIR -o policy=bestest", "bestest"),

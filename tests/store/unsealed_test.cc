@@ -57,8 +57,37 @@ TEST(Unsealed, WhatIsDroppedCostsNothing) {
     EXPECT_EQ(unsealed.payload_bytes(), 0U);
   }
   EXPECT_EQ(unsealed.stream_bytes(), 0U);
+  EXPECT_EQ(unsealed.held_bytes(), 0U);
   EXPECT_EQ(buffer->use_count(), 1U);
   EXPECT_LT(unsealed.payload().size(), kBlocks / 2);
+}
+
+// Or a few blocks of many buffers would keep far more memory than anybody counts.
+TEST(Unsealed, ABufferIsHeldUntilNothingOfItIsWanted) {
+  log::Gate gate;
+  Unsealed unsealed;
+  InodeDelta delta(Ino{5});
+  const log::Gate::Closure closed(gate);
+  boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(3));
+  std::vector<Staged> staged;
+  std::vector<PendingBlock*> blocks;
+  for (std::size_t i = 0; i < 3; ++i) {
+    PendingPtr block(new PendingBlock(buffer, buffer->block(i)));
+    block->owner = &delta;
+    block->block = Unsealed::kYoungBlocks - 1 + i;
+    blocks.push_back(block.get());
+    staged.push_back({std::move(block)});
+  }
+  unsealed.add_payload(std::move(staged));
+  EXPECT_EQ(unsealed.held_bytes(), 4 * kBlockSize);
+  EXPECT_EQ(unsealed.stream_bytes(), 2 * kBlockSize);
+  unsealed.drop_payload(*blocks[2]);
+  unsealed.drop_payload(*blocks[0]);
+  EXPECT_EQ(unsealed.payload_bytes(), kBlockSize);
+  EXPECT_EQ(unsealed.held_bytes(), 4 * kBlockSize);
+  EXPECT_EQ(unsealed.stream_bytes(), 2 * kBlockSize);
+  unsealed.drop_payload(*blocks[1]);
+  EXPECT_EQ(unsealed.held_bytes() + unsealed.stream_bytes() + unsealed.payload_bytes(), 0U);
 }
 
 TEST(Unsealed, InodesThatCameAndWentAreForgotten) {
