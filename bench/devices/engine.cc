@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
@@ -28,6 +29,9 @@ const std::map<std::string, Overwrites> kWorkloads = {
     {"uniform85", {0.85, 0, false}}, {"uniform90", {0.90, 0, false}}, {"uniform85sync", {0.85, 0, true}}, {"zipf80sync", {0.80, 1, true}},
 };
 
+// Many small files, and lines at the end of one (workloads.py).
+const std::vector<std::string> kFileWorkloads = {"untar", "postmark", "lines"};
+
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::istringstream in(text);
@@ -43,6 +47,7 @@ void print(const std::string& model, const std::string& workload, const EnginePa
                            1e3 * part.seconds / operations)
             << fmt::format(" programmed {:6.2f}, written {:.2f}, discarded {:.2f};", each_byte(part.programmed), each_byte(part.written),
                            each_byte(part.discarded))
+            << fmt::format(" chunks {}, headers {:.2f}, payload {:.2f};", part.chunks, each(part.headers), each(part.payload))
             << fmt::format(" moved {:.2f}, holes {:.2f}, nodes {:.2f}, {} segments, {} checkpoints;", each(part.moved), each(part.in_holes),
                            each(part.nodes), part.segments, part.checkpoints)
             << fmt::format(" waits: 99.9 % {:.2f} s, longest {:.2f} s; {}\n", part.wait_999, part.longest_wait, part.explanation)
@@ -53,6 +58,7 @@ nlohmann::ordered_json json_of(const std::string& model, const std::string& work
   return {{"model", model},         {"workload", workload},       {"part", part.name},        {"operations", part.operations},
           {"seconds", part.seconds}, {"programmed", part.programmed}, {"erases", part.erases}, {"written", part.written},
           {"read", part.read},      {"discarded", part.discarded}, {"moved", part.moved},      {"in_holes", part.in_holes},
+          {"chunks", part.chunks},  {"headers", part.headers},   {"payload", part.payload},
           {"nodes", part.nodes},    {"wait_999", part.wait_999}, {"longest_wait", part.longest_wait}};
 }
 
@@ -64,10 +70,11 @@ int main(int argc, char** argv) {
   std::string models = "sd-cheap", workloads = "zipf80,uniform85", json;
   bool watch = false, log = false;
   app.add_option("--models", models, "by comma; bench_device --help lists them")->capture_default_str();
-  app.add_option("--workloads", workloads, "by comma: zipf80, zipf90, uniform70, 80, 85, 90, and with sync zipf80sync, uniform85sync")
+  app.add_option("--workloads", workloads, "by comma: zipf80, zipf90, uniform70, 80, 85, 90, and with sync zipf80sync, uniform85sync; untar, postmark, lines")
       ->capture_default_str();
   app.add_option("--size", setup.size, "bytes of the device (suffixes as 1G)")->transform(CLI::AsSizeValue(false));
   app.add_option("--turns", setup.turns, "overwrites, as a share of the device")->capture_default_str();
+  app.add_option("--scale", setup.scale, "times as much work with files")->capture_default_str();
   app.add_option("--budget", setup.budget_seconds, "seconds of the device after which a part ends");
   app.add_option("--remount-after", setup.remount_after, "overwrites after which it is mounted anew, once in each part");
   app.add_option("--segment", setup.segment_blocks, "blocks; 0: as mkfs.varve chooses");
@@ -89,9 +96,17 @@ int main(int argc, char** argv) {
   try {
     for (const std::string& model : words_of(models)) {
       for (const std::string& workload : words_of(workloads)) {
+        setup.model = model;
+        if (std::ranges::find(kFileWorkloads, workload) != kFileWorkloads.end()) {
+          setup.files = workload;
+          for (const EnginePart& part : varve::bench::run_files(setup)) {
+            print(model, workload, part);
+            rows.push_back(json_of(model, workload, part));
+          }
+          continue;
+        }
         const auto found = kWorkloads.find(workload);
         if (found == kWorkloads.end()) throw std::runtime_error("no such workload: " + workload);
-        setup.model = model;
         setup.full = found->second.full;
         setup.exponent = found->second.exponent;
         setup.synced = found->second.synced;

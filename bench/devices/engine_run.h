@@ -14,6 +14,8 @@ namespace varve::bench {
 struct EngineSetup {
   std::string model = "sd-cheap";
   std::uint64_t size = 1u << 30;
+  std::string files;         // instead of overwrites: untar, postmark, lines
+  double scale = 1;          // times as much work with files
   double full = 0.85;        // share of the device that the file has
   double exponent = 0;       // of Zipf's distribution of the overwritten blocks; 0: all alike
   double turns = 1.2;        // overwrites, as a share of the device's blocks
@@ -36,10 +38,12 @@ struct EnginePart {
   std::uint64_t programmed = 0, erases = 0;  // bytes; erase units
   std::uint64_t written = 0, read = 0, discarded = 0;    // bytes
   std::uint64_t moved = 0, in_holes = 0, nodes = 0, checkpoints = 0, segments = 0;
+  std::uint64_t chunks = 0, headers = 0, payload = 0;  // of the log; the latter two in blocks
   std::string explanation;  // of the strategy's last decision
 };
 
 // `told`: now and then what goes on, for who looks on. Throws std::runtime_error with what the filesystem said.
+std::vector<EnginePart> run_files(const EngineSetup& setup);  // engine_files.cc
 std::vector<EnginePart> run_on_model(const EngineSetup& setup, const std::function<void(const std::string&)>& told);
 
 }  // namespace varve::bench

@@ -96,9 +96,10 @@ class BadBlocks : public ::testing::Test {
     return written.ok();
   }
   // Here and there, so many times the size of the device. Empty or the first error.
-  std::string overwrite(unsigned times) {
+  std::string overwrite(unsigned times) { return overwrite_bytes(times * kDeviceBytes); }
+  std::string overwrite_bytes(std::uint64_t bytes) {
     const std::uint64_t pieces = kStretches * kStretch * kBlockSize / kPieceBytes;
-    for (std::uint64_t done = 0; done < times * kDeviceBytes; done += kPieceBytes)
+    for (std::uint64_t done = 0; done < bytes; done += kPieceBytes)
       if (!write(random_.next() % pieces * kPieceBytes, kPieceBytes)) return fmt::format("after {} bytes: {}", done, failure_);
     return "";
   }
