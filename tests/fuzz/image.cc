@@ -14,6 +14,7 @@
 #include "fsck/recovery.h"
 #include "repair/populated.h"
 #include "repair/repair.h"
+#include "store/superblocks.h"
 #include "support/pattern.h"
 
 namespace varve::fuzz {
@@ -43,7 +44,20 @@ std::array<std::byte, 10> reference(BlockAddr address, std::uint32_t crc) {
 
 }  // namespace
 
-Forger::Forger(io::MemDevice& device) : device_(device), blocks_(repair::test::metadata_blocks(device)) {}
+// Superblocks in an area, and anchors, are changed together: as one block.
+Forger::Forger(io::MemDevice& device) : device_(device), blocks_(repair::test::metadata_blocks(device)) {
+  const auto found = store::read_superblocks(device);
+  if (!found.ok()) return;
+  area_ = found->best.area;
+  newest_ = found->best.sequence;
+  std::erase_if(blocks_, [&](BlockAddr block) {
+    const bool is_in_area = area_ && block >= area_.start && block < area_.start + area_.blocks();
+    return is_in_area || block.v == 0 || block.v == found->best.device_blocks - 1;
+  });
+  blocks_.push_back(super_place(0));
+}
+
+BlockAddr Forger::super_place(unsigned before) const { return area_ ? area_.place_of(newest_ - before) : BlockAddr{0}; }
 
 void Forger::change(std::size_t which, std::size_t offset, Input bytes) {
   const std::size_t index = which % blocks_.size();
@@ -75,7 +89,7 @@ void Forger::tell_parents(BlockAddr address, std::uint32_t old_crc, std::uint32_
     put32(block, static_cast<std::size_t>(at - block.begin()) + 6, crc);
     seal_node(i, block);
   }
-  Block super = read(device_, BlockAddr{0});
+  Block super = read(device_, super_place(0));
   const auto decoded = format::decode_superblock(super);
   if (!decoded.ok()) return;
   format::Superblock changed = *decoded;
@@ -113,10 +127,19 @@ void Forger::tell_next_chunk(std::uint64_t lsn, std::uint32_t crc) {
 }
 
 void Forger::write_supers(std::span<std::byte> block) {
-  put32(block, 8, 0);
-  put32(block, 8, crc32c(block));
+  constexpr std::size_t kSequenceAt = 208;
+  const auto seal = [&](std::uint64_t sequence) {
+    if (area_) put32(block, kSequenceAt, static_cast<std::uint32_t>(sequence));
+    put32(block, 8, 0);
+    put32(block, 8, crc32c(block));
+  };
+  seal(0);
   device_.poke(0, block);
   device_.poke(device_.geometry().size_bytes - kBlockSize, block);
+  for (unsigned before = 0; area_ && before < 2; ++before) {
+    seal(newest_ - before);
+    device_.poke(super_place(before).v * kBlockSize, block);
+  }
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // superblocks and along the chain; then it is checked, mounted, walked, changed and repaired.
 #pragma once
 
+#include "format/superblock.h"
 #include "fuzz/decoders.h"
 #include "io/mem_device.h"
 
@@ -22,10 +23,13 @@ class Forger {
   void seal_chunk(std::size_t index, std::span<std::byte> block);
   void tell_parents(BlockAddr address, std::uint32_t old_crc, std::uint32_t crc);
   void tell_next_chunk(std::uint64_t lsn, std::uint32_t crc);
+  BlockAddr super_place(unsigned before) const;  // of the newest superblock, or so many before it
   void write_supers(std::span<std::byte> block);
 
   io::MemDevice& device_;
-  std::vector<BlockAddr> blocks_;  // superblocks, nodes, heads of chunks
+  std::vector<BlockAddr> blocks_;  // the newest superblock, nodes, heads of chunks
+  format::SuperblockArea area_;
+  std::uint64_t newest_ = 0;       // sequence of the newest superblock, with an area
   unsigned depth_ = 0;             // of references told; references may form a circle by now
 };
 
