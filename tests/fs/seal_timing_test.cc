@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/engine.h"
 #include "support/mounted_test.h"
 #include "support/pattern.h"
 
