@@ -70,7 +70,8 @@ int main(int argc, char** argv) {
   std::string models = "sd-cheap", workloads = "zipf80,uniform85", json;
   bool watch = false, log = false;
   app.add_option("--models", models, "by comma; bench_device --help lists them")->capture_default_str();
-  app.add_option("--workloads", workloads, "by comma: zipf80, zipf90, uniform70, 80, 85, 90, and with sync zipf80sync, uniform85sync; untar, postmark, lines")
+  app.add_option("--workloads", workloads,
+                 "by comma: zipf80, zipf90, uniform70, 80, 85, 90, and with sync zipf80sync, uniform85sync; untar, postmark, lines")
       ->capture_default_str();
   app.add_option("--size", setup.size, "bytes of the device (suffixes as 1G)")->transform(CLI::AsSizeValue(false));
   app.add_option("--turns", setup.turns, "overwrites, as a share of the device")->capture_default_str();

@@ -61,7 +61,8 @@ class Files {
       if (n % 50 == 0) {
         fs::NewNode node;
         node.mode = S_IFDIR | 0755;
-        folder = checked(stage_.call([&](fs::Operation& op) { return stage_.fs().make(op, kRootIno, fmt::format("tree{}", n), node); })).ino;
+        const std::string name = fmt::format("tree{}", n);
+        folder = checked(stage_.call([&](fs::Operation& op) { return stage_.fs().make(op, kRootIno, name, node); })).ino;
       }
       const auto size = std::min<std::uint64_t>(static_cast<std::uint64_t>(std::exp(8.5 + 1.3 * normal())), kMiB);
       append(stage_.make_file(folder, fmt::format("file{}", n)), 0, size);

@@ -118,7 +118,8 @@ class Run {
       sum += waits[i];
     }
     return fmt::format("{:8.1f} s, {:6.2f} ms an overwrite, {:6.2f} s the longest, {} clean; {}",
-                       static_cast<double>(stage_.clock().elapsed_ns()) / kSecond, 1e3 * sum / static_cast<double>(waits.size() - from), longest,
+                       static_cast<double>(stage_.clock().elapsed_ns()) / kSecond,
+                       1e3 * sum / static_cast<double>(waits.size() - from), longest,
                        stage_.fs().engine().store().segments().clean(),
                        stage_.fs().status().strategy_explanation);
   }

@@ -471,32 +471,4 @@ WritingCosts as_kept(const WritingCosts& costs) {
   return kept;
 }
 
-std::string uuid_text(const Uuid& uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i)
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-  return text;
-}
-
-std::optional<Uuid> parse_uuid(std::string_view text) {
-  Uuid uuid{};
-  std::size_t digits = 0;
-  for (const char c : text) {
-    if (c == '-') continue;
-    const bool decimal = c >= '0' && c <= '9';
-    const char lower = static_cast<char>(c | 0x20);
-    if (digits == 2 * uuid.size() || (!decimal && (lower < 'a' || lower > 'f'))) return {};
-    const int value = decimal ? c - '0' : lower - 'a' + 10;
-    uuid[digits / 2] = static_cast<std::uint8_t>(uuid[digits / 2] << 4 | value);
-    ++digits;
-  }
-  return digits == 2 * uuid.size() && uuid != Uuid{} ? std::optional(uuid) : std::nullopt;
-}
-
-Status check_label(std::string_view label) {
-  if (label.size() > 63) return Error(Errc::invalid, fmt::format("the label has {} bytes, at most 63 are possible", label.size()));
-  if (label.find('\0') != std::string_view::npos) return Error(Errc::invalid, "the label contains a NUL byte");
-  return {};
-}
-
 }  // namespace varve::format

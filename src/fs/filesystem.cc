@@ -138,7 +138,7 @@ Status Filesystem::unmount() {
   }
   const format::Superblock written = store.superblocks().written();
   const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;
-  if (store.dirty() || scrubbed || !written.clean) {
+  if (store.dirty() || scrubbed || !written.clean || store.superblocks().is_renamed()) {
     const Status settled = store.checkpoints().make({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
     if (status.ok()) status = settled;
   }

@@ -46,7 +46,8 @@ Status refuse_foreign_content(io::BlockDevice& device, bool has_magic) {
 bool same_names(const format::Superblock& a, const format::Superblock& b) { return a.label == b.label && a.uuid == b.uuid; }
 
 // Of block 0 and the last block.
-Result<Superblocks> choose_copy(io::BlockDevice& device, const Result<format::Superblock>& first, const Result<format::Superblock>& second) {
+Result<Superblocks> choose_copy(io::BlockDevice& device, const Result<format::Superblock>& first,
+                                const Result<format::Superblock>& second) {
   if (first.fails_with(Errc::io) && second.fails_with(Errc::io)) return first.error();
   for (const auto* copy : {&first, &second})
     if (!copy->ok() && copy->error().is(Errc::unknown_feature)) return copy->error();

@@ -26,7 +26,9 @@ void put_pieces(Items& items, Ino ino, ItemKind kind, const Bytes& blob) {
 
 ImageBuilder::ImageBuilder(std::uint64_t device_blocks, std::uint64_t seed) {
   SeededRandom random(seed);
-  super_ = make_filesystem({.device_blocks = device_blocks, .superblocks_in_place = true, .label = "built", .uuid = {}, .now = {100, 0}}, random)->super;
+  const MakeParameters parameters{
+      .device_blocks = device_blocks, .superblocks_in_place = true, .label = "built", .uuid = {}, .now = {100, 0}};
+  super_ = make_filesystem(parameters, random)->super;
   super_.chain = {super_.first_segment + 6 * super_.segment_blocks, super_.segment_blocks};
   super_.next_run = {super_.first_segment + 7 * super_.segment_blocks, super_.segment_blocks};
   super_.clock = kClock * super_.clock_unit;

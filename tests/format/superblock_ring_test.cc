@@ -123,8 +123,9 @@ TEST_F(Ring, ImpossibleAreasAreRefused) {
     return decode_superblock(block).ok();
   };
   EXPECT_TRUE(with(super_.area));
-  for (const SuperblockArea area : {SuperblockArea{}, {BlockAddr{4}, 3, 1}, {BlockAddr{3}, 4, 1}, {BlockAddr{5}, 4, 1}, {BlockAddr{4}, 4, 2},
-                                    {BlockAddr{4}, 4, 0}, {BlockAddr{4}, 1U << 31, 1}, {BlockAddr{~0ULL}, 4, 1}, {BlockAddr{8}, 4, 1}})
+  for (const SuperblockArea area :
+       {SuperblockArea{}, {BlockAddr{4}, 3, 1}, {BlockAddr{3}, 4, 1}, {BlockAddr{5}, 4, 1}, {BlockAddr{4}, 4, 2}, {BlockAddr{4}, 4, 0},
+        {BlockAddr{4}, 1U << 31, 1}, {BlockAddr{~0ULL}, 4, 1}, {BlockAddr{8}, 4, 1}})
     EXPECT_FALSE(with(area)) << area.start.v << " " << area.slots << " " << area.slot_blocks;
 }
 

@@ -1,5 +1,6 @@
 // The name of a filesystem stands where programs look for it that read block 0 alone, wherever superblocks go.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 
@@ -29,6 +30,7 @@ class Names : public ::testing::TestWithParam<bool> {
   }
   void name(const std::string& label) {
     ASSERT_TRUE(fixture_.mount().ok());
+    ASSERT_TRUE(fixture_.make("/file", S_IFREG | 0644).ok());
     ASSERT_TRUE(fixture_.fs().tune("label", label).ok());
     ASSERT_TRUE(fixture_.checkpoint().ok());
   }
@@ -42,6 +44,14 @@ class Names : public ::testing::TestWithParam<bool> {
 TEST_P(Names, StandAtBothEnds) {
   name("photos");
   for (const std::uint64_t at : kEnds) EXPECT_EQ(label_at(at), "photos");
+  ASSERT_TRUE(fixture_.unmount().ok());
+  for (const std::uint64_t at : kEnds) EXPECT_EQ(label_at(at), "photos");
+}
+
+// Nothing else was changed, and the end comes before the checkpoint that was asked for.
+TEST_P(Names, OutliveAnUnmountAtOnce) {
+  ASSERT_TRUE(fixture_.mount().ok());
+  ASSERT_TRUE(fixture_.fs().tune("label", "photos").ok());
   ASSERT_TRUE(fixture_.unmount().ok());
   for (const std::uint64_t at : kEnds) EXPECT_EQ(label_at(at), "photos");
 }

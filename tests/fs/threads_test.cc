@@ -67,7 +67,7 @@ TEST(Superblocks, AreWrittenByOneAtATime) {
   ASSERT_TRUE(make_image(memory, {}).ok());
   std::atomic<bool> stalled{false};
   StallingDevice device(memory, [&](const io::IoRequest& request) {
-    return request.kind == io::IoKind::write && request.offset == 0 && !stalled.exchange(true);
+    return is_superblock_write(request) && !stalled.exchange(true);
   });
   ManualClock clock;
   SeededRandom random(1);

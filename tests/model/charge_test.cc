@@ -303,9 +303,9 @@ TEST_F(ChargeOfSparse, DoesNotGrowWhenItIsCutAgainAndAgain) {
   expect_enough_charged();
 }
 
-// Block 0 takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
+// The first superblock takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
 TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
-  StallingDevice device(memory_, [](const io::IoRequest& r) { return r.kind == io::IoKind::write && r.offset == 0; }, EIO);
+  StallingDevice device(memory_, is_superblock_write, EIO);
   make(device, 16 * kMiB);
   fixture_->options().background = true;
   device.hold(true);

@@ -276,7 +276,8 @@ std::vector<DamageCase> area_cases() {
       area_case("102-anchor-b", Code::superblock_damaged,
                 [](const Superblock& s, io::MemDevice& d) { wipe(d, BlockAddr{s.device_blocks - 1}); }),
       area_case("102-slot-a", Code::superblock_damaged, [](const Superblock& s, io::MemDevice& d) { wipe(d, s.area.place_of(3)); }),
-      area_case("102-slot-b", Code::superblock_damaged, [](const Superblock& s, io::MemDevice& d) { flip_bit(d, s.area.place_of(4), 968); }),
+      area_case("102-slot-b", Code::superblock_damaged,
+                [](const Superblock& s, io::MemDevice& d) { flip_bit(d, s.area.place_of(4), 968); }),
       area_case("103-slots-differ", Code::superblocks_differ, [](const Superblock& s, io::MemDevice& d) {
          Superblock next = s;
          ++next.sequence;

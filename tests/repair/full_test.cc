@@ -10,6 +10,7 @@
 #include "repair/brimful.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
+#include "store/superblocks.h"
 #include "support/crash_scenario.h"
 #include "support/settings.h"
 
@@ -154,11 +155,7 @@ TEST(RepairSuperblocks, H46_the_image_of_the_last_checkpoint_is_found) {
 // A map that is lost is made a few leaves at a time, and is the same whatever that number is.
 TEST(RepairMemory, AMapIsMadeInParts) {
   const auto image = full_image(false);
-  const auto super = [&] {
-    std::array<std::byte, kBlockSize> block;
-    image->peek(0, block);
-    return *format::decode_superblock(block);
-  }();
+  const format::Superblock super = store::read_superblocks(*image)->best;
   std::vector<Seen> seen;
   for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{5 * kBlockSize}, std::uint64_t{64 * kMiB}}) {
     const auto device = image->snapshot();

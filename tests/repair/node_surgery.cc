@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "base/crc32c.h"
+#include "store/superblocks.h"
 
 namespace varve::repair::test {
 
@@ -68,13 +69,23 @@ void change_node(io::MemDevice& device, const ImageBuilder& builder, BlockAddr a
 }
 
 void change_supers(io::MemDevice& device, const std::function<void(format::Superblock&)>& change) {
-  auto super = format::decode_superblock(block_at(device, BlockAddr{0}));
-  if (!super.ok()) throw std::runtime_error(super.error().message());
-  change(*super);
+  auto found = store::read_superblocks(device);
+  if (!found.ok()) throw std::runtime_error(found.error().message());
+  format::Superblock& super = found->best;
+  change(super);
   Block block;
-  format::encode_superblock(*super, block);
-  device.poke(0, block);
-  device.poke((super->device_blocks - 1) * kBlockSize, block);
+  const auto put = [&](BlockAddr at) {
+    format::encode_superblock(super, block);
+    device.poke(at.v * kBlockSize, block);
+  };
+  if (super.area) {
+    put(super.area.place_of(super.sequence));
+    --super.sequence;
+    put(super.area.place_of(super.sequence));
+    super.sequence = 0;
+  }
+  put(BlockAddr{0});
+  put(BlockAddr{super.device_blocks - 1});
 }
 
 void flip_bit(io::MemDevice& device, BlockAddr address, std::size_t bit) {

@@ -18,7 +18,8 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} in_place={} strategy={} victims={} placement={}",
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} in_place={} strategy={} "
+                     "victims={} placement={}",
                      setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records,
                      setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0,
                      setup.strategy, setup.victims, setup.placement);

@@ -40,6 +40,12 @@ Status make_image(io::BlockDevice& device, const ImageParameters& parameters) {
   return device.flush();
 }
 
+bool is_superblock_write(const io::IoRequest& request) {
+  if (request.kind != io::IoKind::write || request.iov.empty() || request.iov[0].iov_len < kBlockSize) return false;
+  const std::span block(static_cast<const std::byte*>(request.iov[0].iov_base), kBlockSize);
+  return !format::decode_superblock(block).fails_with(Errc::not_varve);
+}
+
 fs::Options test_options(ManualClock& clock, Random& random) {
   // Thousands of mounts, most of them after a crash, would drown what a test has to say.
   static const bool talk = number_setting("VARVE_TEST_LOG", 0) != 0;

@@ -24,6 +24,9 @@ struct ImageParameters {
 // mkfs onto a device.
 Status make_image(io::BlockDevice& device, const ImageParameters& parameters);
 
+// Wherever superblocks go.
+bool is_superblock_write(const io::IoRequest& request);
+
 // Options of a test's mount: no threads, no access times, references counted, time and randomness injected.
 fs::Options test_options(ManualClock& clock, Random& random);
 

@@ -35,7 +35,8 @@ Json profile_json(const format::DeviceProfile& device) {
 
 Json area_json(const format::Superblock& super) {
   if (!super.area) return nullptr;
-  return {{"start", super.area.start.v}, {"slots", super.area.slots}, {"slot_blocks", super.area.slot_blocks}, {"sequence", super.sequence}};
+  return {{"start", super.area.start.v}, {"slots", super.area.slots}, {"slot_blocks", super.area.slot_blocks},
+          {"sequence", super.sequence}};
 }
 
 double write_cost(const format::LifetimeCounters& counters) {
