@@ -36,8 +36,7 @@ inline constexpr Features kKnownFeatures{
     .incompat = kIncompatSuperblockArea};
 
 // Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
-// Block 0 and the last block then hold anchors: superblocks that tell the place of the area, and what the filesystem is called. They count
-// for nothing else.
+// Block 0 and the last block then hold anchors: superblocks that tell the place of the area and a name, and count for nothing else.
 struct SuperblockArea {
   BlockAddr start;
   std::uint32_t slots = 0;  // at least kMinSlots; 0: no area

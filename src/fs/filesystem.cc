@@ -138,7 +138,8 @@ Status Filesystem::unmount() {
   }
   const format::Superblock written = store.superblocks().written();
   const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;
-  if (store.dirty() || scrubbed || !written.clean || store.superblocks().is_renamed()) {
+  const bool renamed = written.label != store.super().label || written.uuid != store.super().uuid;
+  if (store.dirty() || scrubbed || renamed || !written.clean) {
     const Status settled = store.checkpoints().make({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
     if (status.ok()) status = settled;
   }

@@ -23,11 +23,6 @@ void SuperblockKeeper::set_uuid(const format::Uuid& uuid) {
   uuid_ = uuid;
 }
 
-bool SuperblockKeeper::is_renamed() const {
-  const Lock lock(mutex_);
-  return label_ != written_.label || uuid_ != written_.uuid;
-}
-
 Status SuperblockKeeper::write(const format::Superblock& super, const std::function<Status()>& flush) {
   format::Superblock next = super;
   bool renamed = false;

@@ -29,7 +29,6 @@ class SuperblockKeeper {
   // What the next superblocks say. Label: at most 63 bytes, without NUL.
   void set_label(std::string label);
   void set_uuid(const format::Uuid& uuid);
-  bool is_renamed() const;  // and no superblock says so yet
 
   // What cleaning has learnt of the groups.
   void set_group_centres(const GroupCentres& centres);
