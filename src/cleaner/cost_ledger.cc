@@ -62,7 +62,10 @@ void CostLedger::begin(const Reading& now) {
 
 void CostLedger::ended(Kind kind, std::uint64_t moved, std::uint64_t ns) {
   if (!moved) return;
+  // A cache may carry out only now what filling holes has left in it: the first round of copying after that says nothing.
+  const bool tells = kind == Kind::filling || kind_ == Kind::copying;
   kind_ = kind;
+  if (!tells) return;
   const auto took = static_cast<double>(ns);
   unsettled_ns_ += took;
   moves_[index(kind)].add(took, static_cast<double>(moved));

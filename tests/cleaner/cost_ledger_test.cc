@@ -44,6 +44,24 @@ TEST(CostLedger, knows_nothing_before_there_was_a_round_of_each_kind) {
   EXPECT_EQ(use.ledger.text(0.5), "");
 }
 
+// A cache that is full of scattered writes carries them out in the first round of copying.
+TEST(CostLedger, what_filling_has_left_behind_is_not_in_the_account_of_copying) {
+  Use use;
+  for (int i = 0; i < 3; ++i) {
+    use.round(Cleaning::filling);
+    use.write(1000, 1, 1);
+  }
+  const double plugging = use.ledger.plugging();
+  use.round(Cleaning::copying, 100, 4000);
+  use.write(1000, 0.3);
+  EXPECT_EQ(use.ledger.copying(0.8), 0) << "it is tried once more";
+  EXPECT_EQ(use.ledger.plugging(), plugging);
+  use.round(Cleaning::copying);
+  use.write(1000, 0.3);
+  use.round(Cleaning::copying);
+  EXPECT_NEAR(use.ledger.copying(0.8), 0.3e6 + 4 * 1.2e6, 0.01e6);
+}
+
 TEST(CostLedger, what_a_round_does_to_the_writes_after_it_is_in_its_account) {
   Use use;
   for (int i = 0; i < 3; ++i) {
