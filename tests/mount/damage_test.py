@@ -8,6 +8,7 @@ from harness import *
 
 BLOCK = 4096
 CRC_AT, VERSION_AT, COMPAT_AT, RO_COMPAT_AT, INCOMPAT_AT = 8, 12, 16, 24, 32  # of the superblock, see docs/format.md
+AREA = 1  # the feature bit of superblocks in an area
 FLIPS = int(os.environ.get("VARVE_DAMAGE_FLIPS", "60"))
 
 
@@ -203,9 +204,9 @@ class Damage(unittest.TestCase):
         self.image.umount()
 
     def test_unknown_features(self):
-        self.change_superblocks(INCOMPAT_AT, (1 << 40).to_bytes(8, "little"))
+        self.change_superblocks(INCOMPAT_AT, (AREA | 1 << 40).to_bytes(8, "little"))
         self.tools_refuse("feature|newer")
-        self.change_superblocks(INCOMPAT_AT, bytes(8))
+        self.change_superblocks(INCOMPAT_AT, AREA.to_bytes(8, "little"))
         self.change_superblocks(RO_COMPAT_AT, (1 << 40).to_bytes(8, "little"))
         self.image.mount("ro")
         self.assertEqual(self.read_all(), 0)
