@@ -19,6 +19,7 @@ import kernel  # noqa: E402
 SHORT = {
     "energy": ["--scale", "0.05", "--samples", "small", "--buffers", "0", "--filesystems", "ext4,varve"],
     "flash": ["--workloads", "zipf,tpcc", "--filesystems", "varve,ext4", "--size", "96"],
+    "latency": ["--filesystems", "varve,ext4", "--size", "256", "--seconds", "0.2", "--depths", "1,2"],
     "aging": ["--filesystems", "varve,ext4", "--size", "96", "--folders", "8", "--rounds", "2", "--every", "1", "--pulls", "8"],
 }
 
@@ -48,7 +49,8 @@ class Smoke(unittest.TestCase):
         for name, options in SHORT.items():
             with self.subTest(name):
                 file = self.top / f"{name}.json"
-                self.call(sys.executable, ROOT / "bench" / name / name, "--varve-bin", BIN, "--json", file, *options)
+                command = "operations" if name == "latency" else name
+                self.call(sys.executable, ROOT / "bench" / name / command, "--varve-bin", BIN, "--json", file, *options)
                 result = json.loads(file.read_text())
                 self.assertGreater(len(result["tables"]), 1)
                 for table in result["tables"]:
