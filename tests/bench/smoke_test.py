@@ -19,7 +19,7 @@ import kernel  # noqa: E402
 SHORT = {
     "energy": ["--scale", "0.05", "--samples", "small", "--buffers", "0", "--filesystems", "ext4,varve"],
     "flash": ["--workloads", "zipf,tpcc", "--filesystems", "varve,ext4", "--size", "96"],
-    "latency": ["--filesystems", "varve,ext4", "--size", "256", "--seconds", "0.2", "--depths", "1,2"],
+    "latency": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--depths", "1,2"],
     "aging": ["--filesystems", "varve,ext4", "--size", "96", "--folders", "8", "--rounds", "2", "--every", "1", "--pulls", "8"],
 }
 
