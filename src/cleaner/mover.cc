@@ -73,18 +73,18 @@ bool still_there(const store::Layers& layers, const LiveBlock& block) {
          (mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address);
 }
 
-Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad) {
+Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad, const std::function<bool()>& stop) {
   beside_bad_ = beside_bad;
   {
     const log::Gate::Pass pass(store_.gate());
     if (!store_.space().may_move({})) return Errc::no_space;
   }
-  return in_batches(blocks, &Mover::move_batch, false, {});
+  return in_batches(blocks, &Mover::move_batch, false, stop);
 }
 
 template <class Item>
-Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
-                         const std::function<bool()>& stop) {
+Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>, const std::function<bool()>&),
+                         bool small_lots, const std::function<bool()>& stop) {
   const std::uint64_t began = store_.options().clock->monotonic_ns();
   write_ns_ = 0;
   bad_ = 0;
@@ -93,9 +93,9 @@ Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::
   std::size_t at = 0;
   while (at < items.size() && status.ok() && !stopped_) {
     const auto batch = items.subspan(at, std::min(small_lots ? plugs_at_once() : buffer_, items.size() - at));
-    status = (this->*one)(batch);
-    at += batch.size();
-    stopped_ = at < items.size() && stop && stop();
+    status = (this->*one)(batch, stop);
+    if (!stopped_) at += batch.size();
+    stopped_ = stopped_ || (at < items.size() && stop && stop());
   }
   const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
   if (status.ok()) store_.io().write_cost().observe_handling(at, look_up_ns_ + took - write_ns_);
@@ -103,9 +103,13 @@ Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::
   return status;
 }
 
-Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read) {
+Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read,
+                                                             const std::function<bool()>& stop) {
   const std::uint64_t began = store_.options().clock->monotonic_ns();
-  if (Status status = read.run(batch_); !status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
+  Status status = read.run(batch_, stop);
+  if (!status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
+  stopped_ = read.stopped();
+  if (stopped_) return std::vector<ReadBlock>();
   store_.io().write_cost().observe_read(store_.options().clock->monotonic_ns() - began);
   store_.counters().cleaned_blocks_read += blocks.size();
   std::vector<ReadBlock> good;
@@ -140,9 +144,9 @@ bool Mover::device_answers() const {
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.
-Status Mover::move_batch(std::span<const LiveBlock> blocks) {
+Status Mover::move_batch(std::span<const LiveBlock> blocks, const std::function<bool()>& stop) {
   SparseRead read(addresses_of(blocks));
-  auto good = TRY(read_sound_ones(blocks, read));
+  auto good = TRY(read_sound_ones(blocks, read, stop));
   std::stable_sort(good.begin(), good.end(), [](const ReadBlock& a, const ReadBlock& b) {
     return std::tuple(a.block->group, a.block->ino, a.block->block) < std::tuple(b.block->group, b.block->ino, b.block->block);
   });
@@ -229,7 +233,7 @@ Status Mover::hand_out(std::span<const Plug> plugs) {
 }
 
 // Read in the order they stand in, written in the order they go to, many at a time.
-Status Mover::plug_batch(std::span<const Plug> plugs) {
+Status Mover::plug_batch(std::span<const Plug> plugs, const std::function<bool()>&) {
   std::vector<Plug> by_source(plugs.begin(), plugs.end());
   std::ranges::sort(by_source, {}, [](const Plug& plug) { return plug.block.address; });
   std::vector<LiveBlock> blocks;

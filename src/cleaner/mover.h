@@ -41,6 +41,7 @@ class Mover {
   // `buffer`: blocks in memory at one time. `known`: bad blocks that need not be reported again.
   explicit Mover(store::Store& store, std::size_t buffer = kUsualBuffer, BadBlocks* known = nullptr);
 
+  std::size_t buffer() const { return buffer_; }
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced. An error
   // also where only the part of the reverse map that has nothing live cannot be read: nothing new must come there.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
@@ -48,14 +49,14 @@ class Mover {
   std::uint64_t nodes_beside() const { return nodes_beside_; }
   // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
   // (Store::head_for). Errc::no_space: the checkpoint that follows, with what it is to evacuate (Store::plan_evacuation), could run
-  // out of segments.
-  Status move(std::span<const LiveBlock> blocks, Sound beside_bad = Sound::moved);
+  // out of segments. `stop`, if there is one, is asked before each request that reads: when it says so, what has not been read stays.
+  Status move(std::span<const LiveBlock> blocks, Sound beside_bad = Sound::moved, const std::function<bool()>& stop = {});
   // Moves them into holes of segments that the caller has opened (SegmentTable::open_holes), whatever their groups; no two
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
   // In small lots: between these it stops when `stop`, if there is one, says so.
   Status plug(std::span<const Plug> plugs, const std::function<bool()>& stop = {});
   std::uint64_t plugged() const { return plugged_; }  // blocks that went into holes, in all
-  bool stopped() const { return stopped_; }  // the last plug, before its end
+  bool stopped() const { return stopped_; }  // the last plug or move, before its end
   // How many blocks of the last move or plug stay where they are because they are bad.
   std::size_t bad() const { return bad_; }
   // Can anything be read? If not, a block that cannot says nothing about itself.
@@ -67,11 +68,12 @@ class Mover {
     const LiveBlock* block;
     const std::byte* bytes;
   };
-  Status move_batch(std::span<const LiveBlock> blocks);
-  Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read);
+  Status move_batch(std::span<const LiveBlock> blocks, const std::function<bool()>& stop);
+  Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read,
+                                                 const std::function<bool()>& stop = {});
   void note_bad(const LiveBlock& block, Errc what);
   Status write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next);
-  Status plug_batch(std::span<const Plug> plugs);
+  Status plug_batch(std::span<const Plug> plugs, const std::function<bool()>& stop);
   Status hand_out(std::span<const Plug> plugs);
   // Adds to the batch: to to…, of which all has been handed out.
   void add_write(BlockAddr to, std::span<const ReadBlock> blocks);
@@ -82,7 +84,7 @@ class Mover {
   // Has `one` move a bufferful after the other, or lots of plugs_at_once(), and notes what that took beside the writes
   // (log/write_cost.h).
   template <class Item>
-  Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>), bool small_lots,
+  Status in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>, const std::function<bool()>&), bool small_lots,
                     const std::function<bool()>& stop);
 
   store::Store& store_;

@@ -36,9 +36,11 @@ void SparseRead::read_one_by_one(io::Batch& batch, std::span<const std::size_t> 
   batch.clear();
 }
 
-Status SparseRead::run(io::Batch& batch) {
+Status SparseRead::run(io::Batch& batch, const std::function<bool()>& stop) {
   for (const Part& part : parts_) add(batch, blocks_[part.begin], length(part), part.place);
-  if (batch.run().ok()) {
+  const bool all_came = batch.run(stop).ok();
+  stopped_ = batch.stopped();
+  if (all_came || stopped_) {
     batch.clear();
     return {};
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -21,7 +22,9 @@ class SparseRead {
 
   // Reads all of them, by a batch that is empty before and after. Blocks in between that cannot be read do no harm, and
   // one that is wanted is an error of that one: the first of them is what is returned.
-  Status run(io::Batch& batch);
+  // `stop`, if there is one, is asked before each request: when it says so, nothing more is read, and what is there is no use.
+  Status run(io::Batch& batch, const std::function<bool()>& stop = {});
+  bool stopped() const { return stopped_; }
   bool failed(std::size_t index) const { return errors_.contains(index); }
   const std::byte* block(std::size_t index) const { return memory_.data() + places_[index] * kBlockSize; }
   std::uint64_t requests() const { return requests_; }
@@ -45,6 +48,7 @@ class SparseRead {
   AlignedBuffer memory_;
   std::map<std::size_t, Error> errors_;  // by index
   std::uint64_t requests_ = 0, bytes_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace varve::cleaner

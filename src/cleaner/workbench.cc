@@ -171,6 +171,12 @@ bool Workbench::may_spend(std::uint64_t blocks) {
   return may_move(blocks, 0) && store_.segments().clean() >= store_.space().low_water() + segments_ahead(store_) / 2 + opened;
 }
 
+// Cleaning begins at the low water and what it keeps ahead; as much again stays for users.
+bool Workbench::may_tidy(std::uint64_t blocks) {
+  const std::uint64_t opened = blocks / store_.segments().geometry().blocks + 1;
+  return may_spend(blocks) && store_.segments().clean() >= store_.space().low_water() + 2 * segments_ahead(store_) + opened;
+}
+
 // A round gives nothing back before it is settled, and until then users need room, too: while none of them has to wait it
 // takes no more than leaves them twice what they took during the last one. A third at least, or it would gain nothing.
 std::uint64_t Workbench::most_segments() const {

@@ -14,6 +14,7 @@ Engine::Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cle
       started_ns_(options.clock->monotonic_ns()),
       reaper_(*this),
       trimmer_(*store_),
+      tidier_(*this),
       service_(*this),
       maintenance_(*this),
       scrubber_(std::make_unique<scrub::Scrubber>(*store_, [this] { maintenance_.request_checkpoint(); })),

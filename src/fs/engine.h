@@ -11,6 +11,7 @@
 #include "fs/reaper.h"
 #include "fs/references.h"
 #include "fs/service.h"
+#include "fs/tidier.h"
 #include "fs/trimmer.h"
 #include "fs/wait_times.h"
 #include "store/store.h"
@@ -42,6 +43,7 @@ class Engine {
   Reaper& reaper() { return reaper_; }
   Trimmer& trimmer() { return trimmer_; }
   NodeReads& node_reads() { return node_reads_; }
+  Tidier& tidier() { return tidier_; }
   Maintenance& maintenance() { return maintenance_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
@@ -65,6 +67,7 @@ class Engine {
   Mutex rename_mutex_;
   Reaper reaper_;
   Trimmer trimmer_;
+  Tidier tidier_;
   Service service_;
   Maintenance maintenance_;
   std::unique_ptr<scrub::Scrubber> scrubber_;

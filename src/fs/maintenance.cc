@@ -56,7 +56,9 @@ void Maintenance::request_checkpoint(bool space) {
 void Maintenance::after_operation(io::Reactor* reactor) {
   if (seal_is_due()) (void)store().seal(store::Store::Seal::append, reactor);
   if (store().hole_feeder().is_hungry() && !holes_asked_.exchange(true)) options().background ? kick() : (void)feed_holes();
-  if (!armed_.load(std::memory_order_relaxed) && store().unawaited_since_ns() && !armed_.exchange(true)) kick();
+  const bool waits = store().unawaited_since_ns() != 0;
+  if (waits) engine_.tidier().note_use();
+  if (!armed_.load(std::memory_order_relaxed) && (waits || engine_.tidier().has_work()) && !armed_.exchange(true)) kick();
   if (!options().background && (checkpoint_is_due() || look_for_space())) work(false);
 }
 
@@ -191,6 +193,14 @@ void Maintenance::use_idle_time() {
   seen_operations_ = store().log().chunks() + store().changes().count_records();  // these were nobody's
 }
 
+void Maintenance::tidy() {
+  engine_.tidier().run([this] {
+    const Lock lock(mutex_);
+    return stopping_ || poked_;
+  });
+  seen_operations_ = store().log().chunks() + store().changes().count_records();
+}
+
 void Maintenance::maintain() {
   auto pause = kShortestPause;
   std::chrono::nanoseconds rest{};  // until the next step of a cleaning job
@@ -226,12 +236,13 @@ void Maintenance::maintain() {
       last_operation_ns_ = now;
       pause = kShortestPause;
     }
-    if (!store().dirty() && !engine_.reaper().anything_waits() && !idle_work_is_left()) {
+    if (!engine_.clean_job().is_active() && engine_.tidier().is_due(now)) tidy();
+    if (!store().dirty() && !engine_.reaper().anything_waits() && !idle_work_is_left() && !engine_.tidier().has_work()) {
       armed_ = false;
       if (store().dirty() && !armed_.exchange(true)) kick();  // something came between; the seal timer may not know
     } else if (now - last_operation_ns_ > kIdleNs) {
       if (store().dirty()) (void)store().checkpoints().make({});
-      else use_idle_time();
+      else if (idle_work_is_left()) use_idle_time();
     }
   }
 }

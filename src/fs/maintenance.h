@@ -60,6 +60,7 @@ class Maintenance {
   std::chrono::nanoseconds clean_job_step();
   bool idle_work_is_left();
   void use_idle_time();
+  void tidy();
   Status settle(const store::CheckpointRequest& request);
   bool clean_round(bool waited_for, store::CheckpointRequest& request);
 

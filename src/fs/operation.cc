@@ -87,6 +87,7 @@ void Beginning::checkpoint() {
 }
 
 void ask_for_all(Engine& engine, Wait& wait, io::Reactor* reactor) {
+  engine.tidier().note_use();
   Beginning(engine, wait, reactor).everything();
   wait.waiter.all_asked_for();
 }

@@ -42,10 +42,21 @@ class ReadRange {
       i = end;
     }
     if (blocked) return Errc::would_block;
+    note_pieces();
     return {};
   }
 
  private:
+  // Of what is read in a row: on average shorter than a quarter of a MiB.
+  void note_pieces() {
+    constexpr std::size_t kLeast = 64;
+    Tidier& tidier = a_.engine().tidier();
+    if (!tidier.is_on() || mapped_.size() < kLeast) return;
+    std::size_t pieces = 0;
+    for (std::size_t i = 0; i < mapped_.size(); i = end_of_run(i)) ++pieces;
+    if (pieces * kLeast > mapped_.size() + kLeast) tidier.note_pieces(inode_.ino, pieces);
+  }
+
   std::size_t end_of_run(std::size_t begin) const {
     std::size_t end = begin + 1;
     if (mapped_[begin].kind != Kind::device) return end;
@@ -184,6 +195,7 @@ class WriteRange {
     const std::span<store::StageBlock> staged(staged_.data(), staged_.size());
     place_blocks(a_, inode_, staged, clock);
     a_.store().counters().user_blocks += count_;
+    if (offset_ < inode_.attributes.size && a_.engine().tidier().is_on()) a_.engine().tidier().note_overwrite(inode_.ino, count_);
     a_.staging().put_blocks(inode_, staged, a_.store().log_clock().units(clock));
   }
 

@@ -1,5 +1,7 @@
 #include "io/batch.h"
 
+#include <cerrno>
+
 #include "base/invariant.h"
 #include "io/lent_reactor.h"
 #include "io/transfer.h"
@@ -19,8 +21,9 @@ bool Batch::fits(const IoRequest& request, std::size_t in_flight, std::uint64_t 
   return in_flight == 0 || (in_flight < most && bytes_in_flight + request.length <= limits_.bytes);
 }
 
-Status Batch::run() {
-  if (requests_.size() == 1) {  // the device may have a shorter way
+Status Batch::run(const std::function<bool()>& stop) {
+  stopped_ = false;
+  if (requests_.size() == 1 && !stop) {  // the device may have a shorter way
     Entry& only = requests_.front();
     only.request.error = device_.execute(only.request);
     if (only.came) only.came(only.request);
@@ -29,7 +32,12 @@ Status Batch::run() {
   const LentReactor reactor;
   std::uint64_t bytes = 0;
   for (Entry& entry : requests_) {
-    while (!fits(entry.request, reactor->in_flight(), bytes)) reactor->wait(-1);
+    while (!stopped_ && !fits(entry.request, reactor->in_flight(), bytes)) reactor->wait(-1);
+    stopped_ = stopped_ || (stop && stop());
+    if (stopped_) {
+      entry.request.error = ECANCELED;
+      continue;
+    }
     bytes += entry.request.length;
     entry.request.done = [&bytes, &came = entry.came](IoRequest& done) {
       INVARIANT(bytes >= done.length);

@@ -30,8 +30,9 @@ class Batch {
   std::size_t size() const { return requests_.size(); }
 
   // Carries out all of them, in any order; returns when none is on its way any more. The first error of them, in the order
-  // they were added.
-  Status run();
+  // they were added. `stop`, if there is one, is asked before each: from when it says so, none begins any more (ECANCELED).
+  Status run(const std::function<bool()>& stop = {});
+  bool stopped() const { return stopped_; }  // the last run, before its end
   Status outcome_of(std::size_t index) const;  // of the last run
   int error_of(std::size_t index) const { return requests_[index].request.error; }  // 0 or an errno
   void clear() { requests_.clear(); }  // for the next
@@ -46,6 +47,7 @@ class Batch {
     Came came;
   };
   std::deque<Entry> requests_;  // does not move them
+  bool stopped_ = false;
 };
 
 }  // namespace varve::io

@@ -255,6 +255,23 @@ TEST(Hazards, H34_moves_and_overwrites_keep_their_order) {
   EXPECT_TRUE(good(sweep_all(setup_of(kSmall, 13), start, script, options)));
 }
 
+// A file is put together, which stops at any moment because somebody comes: no checkpoint settles what has been moved.
+TEST(Hazards, H34_tidying_that_stops_leaves_every_block_somewhere) {
+  std::string start = "create /f 0644; create /g 0644; write /f 0 1048576 1; write /f 1048576 1048576 2; fsync /f; ";
+  for (int i = 0; i < 100; ++i)
+    start += fmt::format("write /f {} 4096 {}; {}", i * 37 % 512 * 4096, 10 + i, i % 5 == 4 ? "fsync /f; " : "");
+  std::string script;
+  for (int i = 0; i < 12; ++i) {
+    script += fmt::format("tidy /f {}; write /f {} 6000 {}; {}; write /g {} 20000 {}; ", 2 + 3 * i, i * 41 % 500 * 4096 + 100, 200 + i,
+                          i % 3 == 0 ? "fsync /f" : i % 3 == 1 ? "seal" : "checkpoint", i * 8192, 300 + i);
+  }
+  script += "tidy /f 1000; truncate /f 1000000; seal; tidy /f 20; unlink /f; fsync /g";
+  SweepOptions options = exhaustive();
+  options.plan.max_positions = 80;
+  options.plan.seeds = 2;
+  EXPECT_TRUE(good(sweep_all(setup_of(kBig, 17), start, script, options)));
+}
+
 // Files without names, and names of files that are held, at every moment of their short lives.
 TEST(Hazards, H41_orphans_are_found_and_freed) {
   EXPECT_TRUE(good(sweep_orders(kSmall, "create /f 0644; write /f 0 100000 1; create /g 0644; mkdir /d 0755",

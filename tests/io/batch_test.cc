@@ -1,6 +1,7 @@
 #include "io/batch.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include <gtest/gtest.h>
 
@@ -93,6 +94,22 @@ TEST_F(BatchTest, ARequestAboveTheLimitGoesAlone) {
   ASSERT_TRUE(batch.run().ok());
   EXPECT_EQ(measuring.most_requests, 1u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_written(i, 300));
+}
+
+TEST_F(BatchTest, StopsBetweenRequests) {
+  io::Batch batch(device_);
+  add_writes(batch, 100);
+  unsigned asked = 0;
+  EXPECT_FALSE(batch.run([&] { return ++asked > 40; }).ok());
+  EXPECT_TRUE(batch.stopped());
+  EXPECT_EQ(asked, 41u) << "not again when the answer is known";
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(batch.error_of(i), i < 40 ? 0 : ECANCELED) << i;
+    EXPECT_EQ(is_written(i), i < 40) << i;
+  }
+  EXPECT_TRUE(batch.run([] { return false; }).ok());
+  EXPECT_FALSE(batch.stopped());
+  EXPECT_TRUE(is_written(99));
 }
 
 TEST_F(BatchTest, AnErrorIsOfItsRequestOnly) {

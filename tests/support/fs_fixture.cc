@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "base/buffer.h"
+#include "cleaner/file_source.h"
 #include "cleaner/mover.h"
 #include "format/make.h"
 #include "fs/engine.h"
@@ -175,6 +178,31 @@ Status FsFixture::move(std::uint64_t nth) {
   if (segments.empty()) return {};
   const Status moved = mover.move(segments[nth % segments.size()]);
   return moved.fails_with(Errc::no_space) ? Status() : moved;
+}
+
+namespace {
+class OneFile : public cleaner::FileSource {
+ public:
+  explicit OneFile(Ino file) : file_(file) {}
+  Result<std::optional<Ino>> next() override { return std::exchange(file_, std::nullopt); }
+
+ private:
+  std::optional<Ino> file_;
+};
+}  // namespace
+
+Status FsFixture::tidy(Ino file, std::uint64_t asks) {
+  if (options_.background) return {};
+  TRY(store().checkpoints().make({}));
+  OneFile files(file);
+  cleaner::Task task;
+  task.for_room = false;
+  task.tidies = true;
+  task.files = &files;
+  task.stop = [&asks] { return asks == 0 || --asks == 0; };
+  const auto rules = TRY(fs().engine().cleaner().rules({.strategy = "defragmenting", .victims = {}, .placement = {}}));
+  const cleaner::Round round = fs().engine().cleaner().run_round(task, rules);
+  return round.failure ? Status(*round.failure) : Status();
 }
 
 store::Store& FsFixture::store() { return fs().engine().store(); }

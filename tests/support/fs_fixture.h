@@ -78,6 +78,8 @@ class FsFixture {
   // Copies what lives in the nth segment with blocks of files, modulo those that there are, and no more: what a cleaner does
   // before its checkpoint.
   Status move(std::uint64_t nth);
+  // What the engine does with a file in pieces while nobody uses it, until it has asked so often whether it should stop.
+  Status tidy(Ino file, std::uint64_t asks);
 
  private:
   io::BlockDevice& device_;

@@ -100,6 +100,7 @@ Lockstep::Answer Lockstep::ask(const Step& step) {
     case Verb::clean:
     case Verb::work:
     case Verb::move:
+    case Verb::tidy:
       return ask_whole(step);
     default:
       return ask_inode(step);
@@ -190,6 +191,10 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
       return Answer(error_in(fixture_.work()));
     case Verb::move:
       return Answer(error_in(fixture_.move(step.n[0])));
+    case Verb::tidy: {
+      const auto file = fixture_.resolve(step.target);
+      return Answer(file.ok() ? error_in(fixture_.tidy(*file, step.n[0])) : error_in(file));
+    }
     default: {
       auto status = fixture_.unmount();
       if (status.ok()) status = fixture_.mount();

@@ -35,6 +35,7 @@ constexpr Grammar kGrammar[] = {
     {Verb::remount, "remount", ""},        {Verb::pass, "pass", "n"},
     {Verb::seal, "seal", ""},              {Verb::clean, "clean", "o"},
     {Verb::work, "work", ""},              {Verb::move, "move", "n"},
+    {Verb::tidy, "tidy", "tn"},
 };
 
 constexpr std::string_view kRenameWords[] = {"move", "noreplace", "exchange", "noreplace+exchange"};
@@ -197,7 +198,7 @@ bool is_barrier(Verb verb) {
 bool is_neutral(Verb verb) {
   return is_barrier(verb) || verb == Verb::read || verb == Verb::pass || verb == Verb::hold || verb == Verb::release ||
          verb == Verb::seal || verb == Verb::clean || verb == Verb::work ||
-         verb == Verb::move;
+         verb == Verb::move || verb == Verb::tidy;
 }
 
 }  // namespace varve::test

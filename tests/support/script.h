@@ -50,6 +50,7 @@ enum class Verb : std::uint8_t {
   seal,     // what waits in memory goes to the device, without a flush
   clean,    // other = strategy: all that it would do, as `varve clean` asks for it
   work,     // one round of what background threads would do: cleaning, a checkpoint that is due
+  tidy,     // target, number: puts a file together until it has asked so often whether to stop; no checkpoint follows
   move,     // number: copies what lives in that segment (modulo those that hold files), as the middle of a round of cleaning
 };
 

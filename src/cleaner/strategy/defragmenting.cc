@@ -167,8 +167,17 @@ class Defragmenting final : public Strategy {
   std::size_t most_at_once(Workbench& bench) const {
     std::size_t most = kMostBlocks;
     const std::size_t least = bench.store().segments().geometry().blocks / 2;
-    while (most > least && !bench.may_spend(2 * most)) most /= 2;
+    while (most > least && !may_take(bench, 2 * most)) most /= 2;
     return most;
+  }
+
+  static bool may_take(Workbench& bench, std::uint64_t blocks) {
+    return bench.task().tidies ? bench.may_tidy(blocks) : bench.may_spend(blocks);
+  }
+
+  // In so many pieces it takes twice as long to read as in one.
+  static bool is_worth_it(const Task& task, std::uint64_t fragments, std::uint64_t blocks) {
+    return task.seek_blocks == 0 || fragments * task.seek_blocks >= blocks;
   }
 
   enum class Moved : std::uint8_t { no, all, not_all };  // not_all: there was no room for it, or for all of it
@@ -177,11 +186,13 @@ class Defragmenting final : public Strategy {
   Result<Moved> move_part(Workbench& bench, FilePart& part, Round& round) {
     const std::uint64_t fragments = count_fragments(part.blocks);
     if (attempts_ == 0) counts_.fragments_before += fragments;
-    if (fragments <= fewest_fragments(part.blocks.size(), bench.store().segments().geometry().blocks)) {
+    const bool is_whole = fragments <= fewest_fragments(part.blocks.size(), bench.store().segments().geometry().blocks);
+    if (is_whole || !is_worth_it(bench.task(), fragments, part.blocks.size())) {
       counts_.fragments_after += fragments;
       return Moved::no;
     }
-    if (!bench.may_spend(part.blocks.size())) return Moved::not_all;
+    if (!may_take(bench, part.blocks.size())) return Moved::not_all;
+    if (bench.task().tidies && total_ + part.blocks.size() > bench.task().most_moved) return Moved::not_all;
     const std::uint64_t now = bench.store().log_clock().now() / bench.store().super().clock_unit;
     const auto youngest = std::max_element(part.blocks.begin(), part.blocks.end(),
                                            [now](const LiveBlock& a, const LiveBlock& b) {
@@ -195,30 +206,33 @@ class Defragmenting final : public Strategy {
     round.moved = true;
     total_ += part.blocks.size();
     rounds_for_room_ = 0;
-    const Status status = move_in_order(bench.mover(), part.blocks);
+    const Status status = move_in_order(bench, part.blocks);
     if (status.fails_with(Errc::no_space)) return Moved::not_all;
     TRY(status);
     return Moved::all;
   }
 
-  // Piece by piece in the order of the file, each read in the order in which it stands on the device, as the mover wants it.
-  static Status move_in_order(Mover& mover, std::span<LiveBlock> blocks) {
-    constexpr std::size_t kPiece = 1024;
-    for (std::size_t at = 0; at < blocks.size(); at += kPiece) {
-      const auto piece = blocks.subspan(at, std::min(kPiece, blocks.size() - at));
+  // Piece by piece in the order of the file, each read in the order in which it stands on the device, as the mover wants it. A piece is
+  // what the mover has in memory at a time: more of it would be written as it was read.
+  // One that tidies up stops at once when somebody comes.
+  static Status move_in_order(Workbench& bench, std::span<LiveBlock> blocks) {
+    const std::size_t most = bench.mover().buffer();
+    for (std::size_t at = 0; at < blocks.size() && !(at && bench.task().tidies && bench.task().stopped()); at += most) {
+      const auto piece = blocks.subspan(at, std::min(most, blocks.size() - at));
       std::sort(piece.begin(), piece.end(), [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
-      TRY(mover.move(piece));
+      TRY(bench.mover().move(piece, Sound::moved, bench.task().tidies ? bench.task().stop : nullptr));
     }
     return {};
   }
 
-  // No room for the next part: what this round has moved is settled first, else something is copied together.
+  // There is no room for the next part, or no more may be written: what this round has moved is settled first, else something is copied
+  // together.
   Status starved(Workbench& bench, Round& round) {
     if (round.moved) {
       round.why = "waiting for the room that a checkpoint frees";
       return {};
     }
-    if (rounds_for_room_ < kMostForRoom && make_room(bench, round)) {
+    if (!bench.task().tidies && rounds_for_room_ < kMostForRoom && make_room(bench, round)) {
       ++rounds_for_room_;
       ++steps_;
       return {};
