@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "support/good.h"
+#include "support/world.h"
 #include "sweep.h"
 
 namespace varve::test {
@@ -266,6 +267,10 @@ TEST(Hazards, H34_tidying_that_stops_leaves_every_block_somewhere) {
                           i % 3 == 0 ? "fsync /f" : i % 3 == 1 ? "seal" : "checkpoint", i * 8192, 300 + i);
   }
   script += "tidy /f 1000; truncate /f 1000000; seal; tidy /f 20; unlink /f; fsync /g";
+  World world({.bytes = kBig, .image = {}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(world.run(test::script(start + script))));
+  ASSERT_GT(world.fixture.store().counters().cleaned_blocks, 512U) << "all of it once at least";
   SweepOptions options = exhaustive();
   options.plan.max_positions = 80;
   options.plan.seeds = 2;
