@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cleaner/file_layout.h"
+#include "cleaner/strategy/power_source.h"
 #include "cleaner/workbench.h"
 #include "fs/engine.h"
 #include "fs/read_probe.h"
@@ -45,6 +46,10 @@ class OneArm {
 class TidierTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kBlocks = 4096;  // of the file
+
+  void SetUp() override {
+    if (cleaner::read_power() == cleaner::Power::battery) GTEST_SKIP() << "on battery nothing is tidied";
+  }
 
   void mount(const Speeds& speeds, bool rotational = true, bool background = false, std::size_t memory = 256u << 20) {
     device_.emplace(memory_, clock_, rotational, [this, arm = OneArm(speeds)](const io::IoRequest& request) mutable {
