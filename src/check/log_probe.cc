@@ -13,7 +13,7 @@ bool continues_at(Context& context, BlockAddr place) {
   const format::Superblock& super = context.super();
   const std::uint64_t blocks = context.device.geometry().blocks();
   if (!place || place.v >= blocks) return false;
-  AlignedBuffer buffer(format::kMaxChunkHeaderBlocks * kBlockSize);
+  AlignedBuffer buffer(format::kMaxLongHeaderBlocks * kBlockSize);
   if (!io::read_patiently(context.device, place.v * kBlockSize, buffer.span().first(kBlockSize)).ok()) return false;
   const auto peeked = format::peek_chunk(buffer.span());
   if (!peeked.ok() || peeked->address != place || place.v + peeked->header_blocks > blocks) return false;

@@ -154,7 +154,7 @@ void check_image(Context& context, Claims& claims) {
     return context.add(Code::node_unreadable, {address, {}}, "the superblock's image");
   const auto image = format::decode_super_image(buffer.span());
   if (!image.ok()) return context.add(Code::image_wrong, {address, {}}, image.error().message());
-  // What superblocks are written for without a checkpoint: a mount's epoch, errors, counters.
+  // What superblocks are written for without a checkpoint: a mount's epoch and what it lets chunks be, errors, counters.
   Superblock expected = super;
   expected.epoch = image->epoch;
   expected.clean = image->clean;
@@ -163,6 +163,8 @@ void check_image(Context& context, Claims& claims) {
   expected.last_error = image->last_error;
   expected.label = image->label;
   expected.sequence = image->sequence;
+  const std::uint64_t of_mounts = format::kIncompatLongHeaders;
+  expected.features.incompat = (super.features.incompat & ~of_mounts) | (image->features.incompat & of_mounts);
   const bool same = *image == expected;
   if (!same) context.add(Code::image_wrong, {address, {}});
 }

@@ -51,7 +51,7 @@ Result<ParsedChunk> parse_chunk(std::span<const std::byte> block) {
 bool is_sane(const Run& run) { return run.blocks <= kMaxSegmentBlocks && run.end().v <= kMaxAddress; }
 
 Status check_ranges(const ChunkHeader& h) {
-  if (h.header_blocks == 0 || h.header_blocks > kMaxChunkHeaderBlocks)
+  if (h.header_blocks == 0 || h.header_blocks > kMaxLongHeaderBlocks)
     return corrupt("chunk: header of {} blocks", h.header_blocks);
   if (h.record_bytes > h.header_blocks * kBlockSize - kChunkHeaderBytes)
     return corrupt("chunk: {} bytes of records in {} blocks", h.record_bytes, h.header_blocks);

@@ -1,7 +1,8 @@
-// Header of a chunk, the unit of the chain. 1…kMaxChunkHeaderBlocks blocks, one CRC over all of
+// Header of a chunk, the unit of the chain. 1…most_header_blocks() blocks, one CRC over all of
 // them, followed on the device by `payload_blocks` blocks of inline payload.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -46,7 +47,16 @@ struct ChunkHeader {
 };
 
 inline constexpr std::size_t kChunkHeaderBytes = 128;
+// What every chunk has room for, so that any one operation must do with it.
 inline constexpr std::size_t kMaxChunkRecordBytes = kMaxChunkHeaderBlocks * kBlockSize - kChunkHeaderBytes;
+
+// Of a filesystem with such segments: a chunk stands in one of them, with as much inline payload at most as header.
+constexpr std::uint32_t most_header_blocks(std::uint32_t segment_blocks) {
+  return std::clamp(segment_blocks / 4, kMaxChunkHeaderBlocks, kMaxLongHeaderBlocks);
+}
+constexpr std::size_t most_record_bytes(std::uint32_t segment_blocks) {
+  return most_header_blocks(segment_blocks) * kBlockSize - kChunkHeaderBytes;
+}
 
 constexpr std::uint16_t chunk_header_blocks(std::size_t record_bytes) {
   return static_cast<std::uint16_t>(blocks_for(kChunkHeaderBytes + record_bytes));
@@ -56,7 +66,7 @@ constexpr std::uint16_t chunk_header_blocks(std::size_t record_bytes) {
 std::uint32_t encode_chunk(const ChunkHeader& header, std::span<const std::byte> records, std::span<std::byte> out);
 
 // Checks `first_block` for a plausible header before its CRC can be known, so that the rest may be read; bounds every
-// length (header_blocks ≤ kMaxChunkHeaderBlocks and inside the run). No other promise.
+// length (header_blocks ≤ kMaxLongHeaderBlocks and inside the run). No other promise.
 Result<ChunkHeader> peek_chunk(std::span<const std::byte> first_block);
 
 struct Chunk {

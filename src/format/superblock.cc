@@ -447,6 +447,11 @@ Result<Superblock> decode_super_image(std::span<const std::byte> block) {
   return super;
 }
 
+void allow_long_headers(Superblock& super, bool allowed) {
+  super.features.incompat &= ~kIncompatLongHeaders;
+  if (allowed && most_header_blocks(super.segment_blocks) > kMaxChunkHeaderBlocks) super.features.incompat |= kIncompatLongHeaders;
+}
+
 Status check_features(const Superblock& super, Intent intent) {
   const std::uint64_t incompat = super.features.incompat & ~kKnownFeatures.incompat;
   if (incompat)

@@ -30,10 +30,11 @@ inline constexpr std::uint64_t kCompatScrubMark = 1;  // the bytes of ScrubMark 
 inline constexpr std::uint64_t kCompatProtectedFiles = 2;  // some file is or was immutable or append-only
 inline constexpr std::uint64_t kCompatDeviceProfile = 4;  // what mkfs knew of the device
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
+inline constexpr std::uint64_t kIncompatLongHeaders = 2;  // while mounted for writing: chunks may have more than kMaxChunkHeaderBlocks
 inline constexpr std::uint64_t kCompatWritingCosts = 8;  // the bytes of WritingCosts mean something
 inline constexpr Features kKnownFeatures{
     .compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile | kCompatWritingCosts,
-    .incompat = kIncompatSuperblockArea};
+    .incompat = kIncompatSuperblockArea | kIncompatLongHeaders};
 
 // Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
 // Block 0 and the last block then hold anchors: superblocks that tell the place of the area and a name, and count for nothing else.
@@ -198,6 +199,9 @@ std::uint64_t told_device_blocks(std::span<const std::byte> block);
 // encoded superblock, in which `image` itself is null because it would hold its own CRC. Returns the block_crc.
 std::uint32_t encode_super_image(const Superblock& super, std::span<std::byte> block, BlockAddr address);
 Result<Superblock> decode_super_image(std::span<const std::byte> block);  // with `image` filled in
+
+// As it must say while chunks may be as long as its segments allow, and when it is unmounted: then older versions read it.
+void allow_long_headers(Superblock& super, bool allowed);
 
 enum class Intent : std::uint8_t { read, write };
 Status check_features(const Superblock& super, Intent intent);

@@ -5,7 +5,7 @@
 namespace varve::fs {
 
 namespace {
-constexpr std::uint64_t kShareOfQuiet = 30;            // of it a sync may wait for what others have written
+constexpr std::uint64_t kShareOfQuiet = 10;            // of it a sync may wait for what others have written
 constexpr std::uint64_t kLongestWaitMs = 1000;         // and never longer
 constexpr std::uint64_t kAssumedBandwidth = 10 << 20;  // of a slow card, until it is measured
 constexpr std::uint64_t kShareOfRoom = 16;             // room is scarce before what waits has become much of it

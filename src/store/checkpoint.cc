@@ -56,6 +56,7 @@ Status Checkpoint::freeze() {
   for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log().heads().rests()[g];
   super_.group_centres = store_.superblocks().group_centres();
   super_.clean = request_.clean;
+  format::allow_long_headers(super_, !request_.clean);
   store_.checkpoints().note_frozen(store_.log().header_blocks() + store_.log().payload_blocks());
   return {};
 }

@@ -53,6 +53,7 @@ Status Checkpoints::write_epoch_if_due() {
   format::Superblock super = store_.superblocks().written();
   super.epoch = store_.log().epoch();
   super.clean = false;
+  format::allow_long_headers(super, true);
   ++super.lifetime.mounts;
   if (Status status = store_.write_superblocks(super); !status.ok()) {
     store_.log().durability().fail(status.error());

@@ -231,14 +231,15 @@ void Sealer::forget() {
 
 bool Sealer::make_room_for_records() noexcept {
   // Where its block goes is not known before the seal, so that each may need a record of its own.
-  constexpr std::size_t kMapBytes = 40, kMost = format::kMaxChunkRecordBytes / 2;
+  constexpr std::size_t kMapBytes = 40;
+  const std::size_t most = unsealed().most_record_bytes() / 4 * 3;
   unsealed().forget_vanished();
   std::size_t needed = (unsealed().payload_bytes() >> kBlockShift) * kMapBytes;
-  if (needed > kMost) return false;
+  if (needed > most) return false;
   std::ranges::for_each(unsealed().deltas(), [this](InodeDelta* delta) { encode_inode(*delta); });
   needed += records_.size();
   records_.clear();
-  if (needed > kMost) return false;
+  if (needed > most) return false;
   unsealed().settle_records(needed);
   return true;
 }

@@ -31,8 +31,11 @@ struct StageBlock {
 
 class Staging {
  public:
-  Staging(Changes& changes, const Trees& trees, log::SegmentTable& segments, InodeTable& inodes, Clock& clock, std::uint64_t next_ino)
-      : changes_(changes), trees_(trees), segments_(segments), inodes_(inodes), clock_(clock), next_ino_(next_ino) {}
+  // `most_record_bytes`: in one chunk.
+  Staging(Changes& changes, const Trees& trees, log::SegmentTable& segments, InodeTable& inodes, Clock& clock,
+          std::size_t most_record_bytes, std::uint64_t next_ino)
+      : changes_(changes), trees_(trees), segments_(segments), inodes_(inodes), clock_(clock), unsealed_(most_record_bytes),
+        next_ino_(next_ino) {}
 
   Unsealed& unsealed() { return unsealed_; }
   const Unsealed& unsealed() const { return unsealed_; }

@@ -18,6 +18,11 @@ namespace {
 constexpr std::size_t node_cache_bytes(std::size_t memory) { return memory / 5; }
 constexpr std::size_t inode_count(std::size_t memory) { return memory / 16 / 512; }
 
+// Of one chunk: as many as fit, unless their three copies (records, the same measured, the header in flight) take much of the memory.
+std::size_t most_record_bytes(const format::Superblock& super, std::size_t memory) {
+  return std::min(format::most_record_bytes(super.segment_blocks), std::max(format::kMaxChunkRecordBytes, memory / 64));
+}
+
 }  // namespace
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
@@ -31,7 +36,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       trees_(super, segments_.geometry(), node_cache_bytes(options.memory_bytes)),
       inodes_(inode_count(options.memory_bytes)),
       changes_(gate_, segments_.generation()),
-      staging_(changes_, trees_, segments_, inodes_, *options.clock, super.next_ino),
+      staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
       charge_(super, trees_, changes_, staging_),
       space_({this->super(), segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
               options.streams ? options.streams : super.device.streams}),

@@ -8,9 +8,9 @@
 namespace varve::store {
 
 bool Unsealed::reserve_records(std::size_t bytes) {
-  INVARIANT(bytes <= format::kMaxChunkRecordBytes);  // or no seal would help
+  INVARIANT(bytes <= most_record_bytes_);  // or no seal would help
   const std::size_t before = reserved_records_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes <= format::kMaxChunkRecordBytes) return true;
+  if (before + bytes <= most_record_bytes_) return true;
   give_back_records(bytes);
   return false;
 }

@@ -17,6 +17,9 @@ namespace varve::store {
 
 class Unsealed {
  public:
+  // `most_record_bytes`: of a chunk (format::most_record_bytes).
+  explicit Unsealed(std::size_t most_record_bytes) : most_record_bytes_(most_record_bytes) {}
+
   // Room for the records of one operation. False: the next chunk is full.
   bool reserve_records(std::size_t bytes) REQUIRES_SHARED(log::the_gate);
   void give_back_records(std::size_t bytes) REQUIRES_SHARED(log::the_gate);
@@ -47,6 +50,7 @@ class Unsealed {
   std::uint64_t since_ns() const { return since_ns_.load(); }
   bool any() const { return since_ns() != 0; }
 
+  std::size_t most_record_bytes() const { return most_record_bytes_; }
   std::size_t reserved_records() const { return reserved_records_.load(std::memory_order_relaxed); }
   const std::vector<InodeDelta*>& deltas() const REQUIRES(log::the_gate) NO_THREAD_SAFETY_ANALYSIS { return deltas_; }
   std::vector<PendingPtr>& payload() REQUIRES(log::the_gate) NO_THREAD_SAFETY_ANALYSIS { return payload_; }
@@ -63,6 +67,7 @@ class Unsealed {
   void count(const PendingBlock& block) REQUIRES(mutex_);
   void forget_dropped() REQUIRES(mutex_);
 
+  const std::size_t most_record_bytes_;
   Mutex mutex_;
   std::vector<InodeDelta*> deltas_ GUARDED_BY(mutex_);
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);

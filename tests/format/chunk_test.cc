@@ -19,7 +19,7 @@ ChunkHeader sample(std::size_t record_bytes) {
   h.payload_blocks = 5;
   h.record_bytes = static_cast<std::uint32_t>(record_bytes);
   h.address = BlockAddr{1030};
-  h.run = {BlockAddr{1024}, 64};
+  h.run = {BlockAddr{1024}, record_bytes > kMaxChunkRecordBytes ? 512U : 64U};
   h.next_run = {BlockAddr{4096}, 17};
   h.durable = Lsn{10};
   h.settled = Serial{3};
@@ -43,7 +43,7 @@ Bytes encode(const ChunkHeader& header, std::span<const std::byte> records) {
 
 TEST(Chunk, ComesBackInEverySize) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kBlockSize - kChunkHeaderBytes,
-                                 kBlockSize - kChunkHeaderBytes + 1, kMaxChunkRecordBytes}) {
+                                 kBlockSize - kChunkHeaderBytes + 1, kMaxChunkRecordBytes, most_record_bytes(kMaxSegmentBlocks)}) {
     const Bytes records = records_of(size);
     const ChunkHeader header = sample(size);
     Bytes bytes(header.header_blocks * kBlockSize + 100);
@@ -56,6 +56,7 @@ TEST(Chunk, ComesBackInEverySize) {
     EXPECT_TRUE(std::ranges::equal(chunk->records, records));
   }
   EXPECT_EQ(chunk_header_blocks(kMaxChunkRecordBytes), kMaxChunkHeaderBlocks);
+  EXPECT_EQ(chunk_header_blocks(most_record_bytes(kMaxSegmentBlocks)), kMaxLongHeaderBlocks);
 }
 
 TEST(Chunk, EveryFlippedByteIsNoticed) {
@@ -86,7 +87,11 @@ TEST(Chunk, ImpossibleHeadersAreRefusedBeforeTheCrcIsKnown) {
     encode_chunk(header, records, out);
     return peek_chunk(out).fails_with(Errc::corrupt) && decode_chunk(out).fails_with(Errc::corrupt);
   };
-  EXPECT_TRUE(refused([](ChunkHeader& h) { h.header_blocks = 33; }));
+  EXPECT_TRUE(refused([](ChunkHeader& h) {
+    h.header_blocks = kMaxLongHeaderBlocks + 1;
+    h.run.blocks = 512;
+  }));
+  EXPECT_TRUE(refused([](ChunkHeader& h) { h.header_blocks = 60; })) << "the run ends before";
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.payload_blocks = 58; }));
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.payload_blocks = 0xFFFFFFFF; }));
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.address = BlockAddr{1023}; }));

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Unsealed, LetsNoMoreRecordsInThanOneChunkHolds) {
   log::Gate gate;
-  Unsealed unsealed;
+  Unsealed unsealed(format::kMaxChunkRecordBytes);
   const log::Gate::Pass pass(gate);
   EXPECT_TRUE(unsealed.reserve_records(format::kMaxChunkRecordBytes - 100));
   EXPECT_FALSE(unsealed.reserve_records(101));
@@ -21,7 +21,7 @@ TEST(Unsealed, LetsNoMoreRecordsInThanOneChunkHolds) {
 
 TEST(Unsealed, IsAsOldAsTheOldestOfIt) {
   log::Gate gate;
-  Unsealed unsealed;
+  Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta first(Ino{5}), second(Ino{6});
   const log::Gate::Closure closed(gate);
   EXPECT_FALSE(unsealed.any());
@@ -41,7 +41,7 @@ struct Staged {
 TEST(Unsealed, WhatIsDroppedCostsNothing) {
   constexpr std::size_t kBlocks = 5000;
   log::Gate gate;
-  Unsealed unsealed;
+  Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta delta(Ino{5});
   const log::Gate::Closure closed(gate);
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(1));
@@ -65,7 +65,7 @@ TEST(Unsealed, WhatIsDroppedCostsNothing) {
 // Or a few blocks of many buffers would keep far more memory than anybody counts.
 TEST(Unsealed, ABufferIsHeldUntilNothingOfItIsWanted) {
   log::Gate gate;
-  Unsealed unsealed;
+  Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta delta(Ino{5});
   const log::Gate::Closure closed(gate);
   boost::intrusive_ptr<log::OwnPayloadBuffer> buffer(new log::OwnPayloadBuffer(3));
@@ -92,7 +92,7 @@ TEST(Unsealed, ABufferIsHeldUntilNothingOfItIsWanted) {
 
 TEST(Unsealed, InodesThatCameAndWentAreForgotten) {
   log::Gate gate;
-  Unsealed unsealed;
+  Unsealed unsealed(format::kMaxChunkRecordBytes);
   InodeDelta stays(Ino{5}), gone(Ino{6});
   gone.created = gone.freed = true;
   const log::Gate::Closure closed(gate);
