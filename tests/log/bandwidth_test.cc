@@ -45,6 +45,22 @@ TEST(Bandwidth, SmallWritesNowAndThenSayNothing) {
     now += 1'000'000;
   }
   EXPECT_EQ(bandwidth.limit(), 16 * kMiB);
+  EXPECT_EQ(bandwidth.bytes_per_second(), 0U);
+}
+
+TEST(Bandwidth, APileTellsHowLongSuchAPileTakes) {
+  Bandwidth bandwidth(kMiB, 64 * kMiB);
+  std::uint64_t now = 1;
+  for (int i = 0; i < 4; ++i) bandwidth.started(kMiB / 4, now);
+  for (int i = 0; i < 4; ++i) bandwidth.done(kMiB / 4, now += 2'500'000);
+  EXPECT_NEAR(static_cast<double>(bandwidth.bytes_per_second()), 100.0 * kMiB, 0.01 * kMiB);
+  EXPECT_EQ(bandwidth.limit(), 64 * kMiB) << "it was no load";
+  now += 1'000'000'000;  // nothing to do
+  bandwidth.started(kMiB, now);
+  bandwidth.done(kMiB, now + 10'000'000);
+  EXPECT_NEAR(static_cast<double>(bandwidth.bytes_per_second()), 100.0 * kMiB, 0.01 * kMiB);
+  stream(bandwidth, 2000, 5'000'000);
+  EXPECT_NEAR(static_cast<double>(bandwidth.bytes_per_second()), 200.0 * kMiB, 20.0 * kMiB);
 }
 
 // Threads look at the clock before they come to count what has landed, so that times may come in another order.
