@@ -80,6 +80,7 @@ void TraceDevice::end_writing(std::uint64_t now_ns) {
 void TraceDevice::finished(const IoRequest& request, std::uint64_t since_ns) {
   const std::uint64_t now_ns = clock_.monotonic_ns(), took_ns = now_ns - since_ns;
   if (request.kind != IoKind::read) end_writing(now_ns);
+  if (written_ && request.kind == IoKind::write && !request.error) written_(request, since_ns, now_ns);
   Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
     counter.fetch_add(amount, std::memory_order_relaxed);

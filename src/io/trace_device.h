@@ -76,6 +76,10 @@ class TraceDevice : public BlockDevice {
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
 
+  // Called when a write has completed without error, by the thread that completes it. To be set before there are requests.
+  using WriteListener = std::function<void(const IoRequest&, std::uint64_t began_ns, std::uint64_t ended_ns)>;
+  void on_written(WriteListener listener) { written_ = std::move(listener); }
+
   TraceCounts counts() const;
   void reset();
   // How long the device has been busy with anything but reads: at least one such request was on its way. Not reset.
@@ -94,6 +98,7 @@ class TraceDevice : public BlockDevice {
   std::unique_ptr<BlockDevice> owned_;
   BlockDevice& below_;
   Listener listener_;
+  WriteListener written_;
   Clock& clock_;
   std::uint64_t start_ns_;
   std::array<Cell, 4> cells_{};

@@ -3,12 +3,17 @@
 #include <cerrno>
 #include <utility>
 
+#include "log/stream_meter.h"
 #include "log/write_cost.h"
 
 namespace varve::log {
 
-IoContext::IoContext(io::BlockDevice& device, bool background, Clock& clock)
-    : device_(device, {}, clock), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)) {
+IoContext::IoContext(io::BlockDevice& device, bool background, Clock& clock, std::uint64_t erase_unit)
+    : device_(device, {}, clock), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)),
+      streams_(std::make_unique<StreamMeter>(device.geometry().rotational ? 0 : erase_unit, device.geometry().before)) {
+  device_.on_written([meter = streams_.get()](const io::IoRequest& request, std::uint64_t began_ns, std::uint64_t ended_ns) {
+    meter->observe(request.offset, request.length, began_ns, ended_ns);
+  });
   if (!background_) own_ = &open_service();
 }
 

@@ -12,12 +12,13 @@
 
 namespace varve::log {
 
+class StreamMeter;
 class WriteCost;
 
 class IoContext {
  public:
-  // `device` and `clock` must outlive this.
-  IoContext(io::BlockDevice& device, bool background, Clock& clock = Clock::system());
+  // `device` and `clock` must outlive this. `erase_unit`: in bytes, as far as it is known; 0: streams are not measured.
+  IoContext(io::BlockDevice& device, bool background, Clock& clock = Clock::system(), std::uint64_t erase_unit = 0);
   ~IoContext();
 
   io::BlockDevice& device() { return device_; }
@@ -46,6 +47,7 @@ class IoContext {
   void abandon() { close_service(); }
 
   WriteCost& write_cost() { return *write_cost_; }
+  const StreamMeter& streams() const { return *streams_; }
 
  private:
   bool hand_to_service(io::IoRequest& request);
@@ -53,6 +55,7 @@ class IoContext {
   io::TraceDevice device_;
   const bool background_;
   const std::unique_ptr<WriteCost> write_cost_;
+  const std::unique_ptr<StreamMeter> streams_;
   Mutex mutex_;  // a request is handed over before the end, or not at all
   std::unique_ptr<io::Reactor> service_ GUARDED_BY(mutex_);
   io::Reactor* own_ = nullptr;  // without threads: the same

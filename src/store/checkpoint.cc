@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/invariant.h"
+#include "log/stream_meter.h"
 #include "store/sealer.h"
 #include "store/superblocks.h"
 #include "store/hole_feeder.h"
@@ -238,6 +239,15 @@ void Checkpoint::count_nodes(std::uint64_t nodes) {
   store_.space().note_written(nodes, !first);
 }
 
+// What mkfs was told stays.
+void Checkpoint::note_streams() {
+  const unsigned measured = store_.io().streams().limit();
+  if (!measured || super_.device.streams_source == format::Source::given) return;
+  super_.device.streams = static_cast<std::uint16_t>(measured);
+  super_.device.streams_source = format::Source::measured;
+  super_.features.compat |= format::kCompatDeviceProfile;
+}
+
 Status Checkpoint::write_image() {
   super_.inode_file = next_->inode_file.ref;
   super_.inode_file_level = next_->inode_file.level;
@@ -258,6 +268,7 @@ Status Checkpoint::write_image() {
   if (super_.scrub.started) super_.features.compat |= format::kCompatScrubMark;
   super_.costs = store_.superblocks().costs();
   if (super_.costs != format::WritingCosts()) super_.features.compat |= format::kCompatWritingCosts;
+  note_streams();
   if (editor_->totals().protected_files) super_.features.compat |= format::kCompatProtectedFiles;
 
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);

@@ -37,6 +37,7 @@ class Checkpoint {
   Status fill_free_map();
   Status for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const;
   void count_nodes(std::uint64_t nodes);
+  void note_streams();
   Status write_image();
   Status commit();
   void publish();

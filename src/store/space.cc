@@ -113,21 +113,28 @@ void Space::cancel_evacuation(std::uint64_t nodes) {
 
 // --- where payload goes ------------------------------------------------------------------------------------------------------------
 
-bool Space::may_open_group() const {
-  const auto& heads = parts_.log.heads().rests();
-  const auto open = std::count_if(heads.begin() + 1, heads.end(), [](const format::Run& head) { return head.blocks > 0; });
-  return open < most_open_groups() && spare_segments() > 0;
+// What the user says counts, then what is measured, then what was measured or said before.
+unsigned Space::most_open_groups() const {
+  const unsigned measured = parts_.meter.limit();
+  const unsigned known = parts_.streams ? parts_.streams : measured ? measured : parts_.super.device.streams;
+  return store::most_open_groups(parts_.super.segments, known);
 }
 
+// With heads that are too many by now the first ones are used on, and the cleaner gives up the others.
 unsigned Space::head_for(unsigned group) const {
   const auto& heads = parts_.log.heads().rests();
   MEMORY_INVARIANT(group < heads.size());
-  if (group == 0 || heads[group].blocks || may_open_group()) return group;
-  unsigned best = 0;
-  auto distance = [&](unsigned other) { return other > group ? other - group : group - other; };
-  for (unsigned other = 0; other < heads.size(); ++other)
-    if (heads[other].blocks && (!heads[best].blocks || distance(other) < distance(best))) best = other;
-  return best;
+  const unsigned most = most_open_groups();
+  unsigned best = 0, open = 0;
+  const auto distance = [&](unsigned other) { return other > group ? other - group : group - other; };
+  for (unsigned other = 1; other < heads.size() && open < most; ++other) {
+    if (!heads[other].blocks) continue;
+    ++open;
+    if ((best == 0 && !heads[0].blocks) || distance(other) < distance(best)) best = other;
+  }
+  if (group == 0 || best == group) return group;
+  const bool may_open = !heads[group].blocks && open < most && spare_segments() > 0;
+  return may_open ? group : best;
 }
 
 void Space::scatter(const format::Run& run) {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "log/log.h"
+#include "log/stream_meter.h"
 #include "store/admission.h"
 #include "store/changes.h"
 #include "store/counters.h"
@@ -24,6 +25,7 @@ struct SpaceParts {
   Counters& counters;
   std::size_t memory_bytes;
   unsigned streams = 0;  // StoreOptions
+  const log::StreamMeter& meter;
 };
 
 class Space {
@@ -56,7 +58,7 @@ class Space {
   // Where blocks of a group are to be written: at its own head, or at the nearest open one where it has none and may not have one.
   // What is let in is sure to find room at the head of group 0 only.
   unsigned head_for(unsigned group) const REQUIRES_SHARED(the_gate);
-  unsigned most_open_groups() const { return store::most_open_groups(parts_.super.segments, parts_.streams); }
+  unsigned most_open_groups() const;  // any thread
   // For users' payload, by the sealer; an empty run when there are no holes.
   format::Run allocate_in_hole(std::uint32_t blocks) REQUIRES(the_gate);
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
@@ -82,7 +84,6 @@ class Space {
  private:
   SpaceView view() const REQUIRES_SHARED(the_gate);
   std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
-  bool may_open_group() const REQUIRES_SHARED(the_gate);
   void scatter(const format::Run& run) REQUIRES(the_gate);
 
   const SpaceParts parts_;

@@ -23,11 +23,15 @@ std::size_t most_record_bytes(const format::Superblock& super, std::size_t memor
   return std::min(format::most_record_bytes(super.segment_blocks), std::max(format::kMaxChunkRecordBytes, memory / 64));
 }
 
+std::uint64_t erase_unit_of(const format::Superblock& super) {
+  return std::uint64_t{super.device.erase_blocks ? super.device.erase_blocks : super.segment_blocks} << kBlockShift;
+}
+
 }  // namespace
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
     : options_(options),
-      io_(device, options.background, *options.clock),
+      io_(device, options.background, *options.clock, erase_unit_of(super)),
       superblocks_(io_.device(), super),
       faults_(io_.device(), *options.clock, super, options.read_only),
       log_clock_(super.clock, super.clock_unit),
@@ -39,7 +43,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
       charge_(super, trees_, changes_, staging_),
       space_({this->super(), segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
-              options.streams ? options.streams : super.device.streams}),
+              options.streams, io_.streams()}),
       discards_(io_, segments_, waiters_, options.discard),
       hole_feeder_(std::make_unique<HoleFeeder>(*this)),
       sealer_(std::make_unique<Sealer>(*this)),

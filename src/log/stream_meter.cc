@@ -1,0 +1,81 @@
+#include "log/stream_meter.h"
+
+#include <algorithm>
+
+namespace varve::log {
+
+namespace {
+
+constexpr std::uint64_t kMostBytes = 1 << 20;   // in longer writes a copy would not be seen
+constexpr std::uint64_t kTellsRate = 32 << 10;  // shorter ones take what a request takes
+constexpr double kRateBytes = 64 << 20;         // the rate is that of so much
+constexpr double kCopy = 1.0 / 8;               // of a unit: what takes so much longer has copied
+constexpr std::uint32_t kEnough = 16;           // writes on each side of a limit
+constexpr std::uint32_t kRemembered = 4096;     // at one distance; then what was before counts half
+constexpr unsigned kFewest = 2;
+
+}  // namespace
+
+// kMost: it does not go on where its unit was written last, which is dear for other reasons, or its unit is not remembered.
+unsigned StreamMeter::distance_of(std::uint64_t begin, std::uint64_t end) {
+  const std::uint64_t first = begin / unit_, last = (end - 1) / unit_;
+  const auto found = std::ranges::find(recent_, first, &Unit::number);
+  const bool goes_on = found != recent_.end() && found->end == begin;
+  const auto distance = static_cast<unsigned>(found - recent_.begin());
+  std::erase_if(recent_, [&](const Unit& unit) { return unit.number == first || unit.number == last; });
+  recent_.insert(recent_.begin(), Unit{last, end});
+  if (recent_.size() > kMost) recent_.pop_back();
+  return goes_on && end - begin <= kMostBytes ? distance : kMost;
+}
+
+bool StreamMeter::is_slow(unsigned distance, std::uint64_t length, double ns) {
+  const double each = row_ns_ / row_bytes_;
+  const bool slow = ns > (static_cast<double>(length) + kCopy * static_cast<double>(unit_)) * each;
+  if (distance == 0 && length >= kTellsRate && !slow) {
+    row_bytes_ += static_cast<double>(length);
+    row_ns_ += ns;
+    const double keep = std::min(1.0, kRateBytes / row_bytes_);
+    row_bytes_ *= keep;
+    row_ns_ *= keep;
+  }
+  return slow;
+}
+
+void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns) {
+  if (unit_ == 0 || length == 0) return;
+  const Lock lock(mutex_);
+  // A device serves one write after the other: it had this one when the one before was done.
+  const std::uint64_t had_it = std::max(began_ns, free_at_ns_);
+  free_at_ns_ = std::max(free_at_ns_, ended_ns);
+  const unsigned distance = distance_of(before_ + offset, before_ + offset + length);
+  if (distance >= kMost || ended_ns <= had_it) return;
+  const bool slow = is_slow(distance, length, static_cast<double>(ended_ns - had_it));
+  Count& count = counts_[distance];
+  ++(slow ? count.slow : count.quick);
+  if (count.all() > kRemembered) count = {count.quick / 2, count.slow / 2};
+  if (slow || limit() != 0) judge();
+}
+
+// The number that tells quick from slow writes with the fewest errors, of two equals the greater. Where near ones are slow as well, or
+// far ones quick, there is no limit to be seen.
+void StreamMeter::judge() {
+  Count all, near;
+  for (unsigned distance = 1; distance < kMost; ++distance)
+    all = {all.quick + counts_[distance].quick, all.slow + counts_[distance].slow};
+  unsigned best = 0;
+  std::uint32_t fewest = all.all();
+  for (unsigned distance = 0; distance < kMost; ++distance) {
+    const Count far{all.quick - near.quick, all.slow - near.slow};
+    const bool splits = distance >= kFewest && near.all() >= kEnough && far.all() >= kEnough && 8 * near.slow < near.all() &&
+                        far.slow > far.quick;
+    if (splits && near.slow + far.quick <= fewest) {
+      fewest = near.slow + far.quick;
+      best = distance;
+    }
+    if (distance == 0) continue;  // going on at one place says nothing of taking turns: any disk seeks
+    near = {near.quick + counts_[distance].quick, near.slow + counts_[distance].slow};
+  }
+  if (best) limit_.store(best, std::memory_order_relaxed);
+}
+
+}  // namespace varve::log

@@ -1,0 +1,53 @@
+// How many places the device can write in turn before each turn costs it a copy of a whole erase unit.
+//
+// A cheap card or stick keeps a few units open. A write that goes on in one of them costs what it writes. Any other write first closes
+// the unit that was used longest ago (A. Bergmann, "Optimizing Linux with cheap flash drives"). So a write that goes on where the last one
+// in its unit ended is quick or slow by how many other units were written in between, its distance, as in a cache with LRU.
+// This looks at the writes that are made anyway.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace varve::log {
+
+// Thread-safe.
+class StreamMeter {
+ public:
+  static constexpr unsigned kMost = 24;  // units that are remembered; devices that keep more open have no limit for us
+
+  // In bytes: what the device is thought to erase as a whole, 0: nothing is measured; and what of the disk stands in front of it.
+  explicit StreamMeter(std::uint64_t unit, std::uint64_t before = 0) : unit_(unit), before_(before) {}
+
+  // A write of these bytes was on its way from `began` to `ended`.
+  void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns);
+  // Places that stay cheap; 0: none has been found to be dear, or too little has been seen.
+  unsigned limit() const { return limit_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Unit {
+    std::uint64_t number = 0, end = 0;  // where the last write in it ended
+  };
+  struct Count {  // of writes at one distance
+    std::uint32_t quick = 0, slow = 0;
+    std::uint32_t all() const { return quick + slow; }
+  };
+
+  unsigned distance_of(std::uint64_t begin, std::uint64_t end) REQUIRES(mutex_);
+  bool is_slow(unsigned distance, std::uint64_t length, double ns) REQUIRES(mutex_);
+  void judge() REQUIRES(mutex_);
+
+  const std::uint64_t unit_, before_;
+  Mutex mutex_;
+  std::vector<Unit> recent_ GUARDED_BY(mutex_);  // the last one written comes first
+  std::array<Count, kMost> counts_ GUARDED_BY(mutex_){};
+  std::uint64_t free_at_ns_ GUARDED_BY(mutex_) = 0;
+  double row_bytes_ GUARDED_BY(mutex_) = 1 << 20, row_ns_ GUARDED_BY(mutex_) = 1e8;  // of writes in a row: 10 MB/s to begin with
+  std::atomic<unsigned> limit_{0};
+};
+
+}  // namespace varve::log
