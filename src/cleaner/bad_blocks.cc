@@ -58,7 +58,7 @@ BadBlocks::Counts BadBlocks::count(const log::SegmentTable& segments, bool fills
   Counts counts;
   for (const auto& [id, segment] : segments_) {
     const log::SegmentInfo info = segments.info(id);
-    if (segment.pin == Pin::none || info.state == log::SegmentState::clean || info.live() == 0) continue;
+    if (segment.pin == Pin::none || info.live() == 0) continue;
     const std::uint64_t dead = segments.geometry().blocks - std::min(segments.geometry().blocks, info.live());
     ++counts.segments;
     counts.garbage += dead;

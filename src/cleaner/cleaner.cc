@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cleaner/learned_state.h"
+#include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
 #include "log/write_cost.h"
 #include "store/hole_feeder.h"
@@ -84,6 +85,17 @@ Result<Rules> Cleaner::rules(const RuleNames& names) const {
   if (!names.victims.empty()) rules.victims = TRY(VictimRule::make(names.victims));
   if (!names.placement.empty()) rules.placement = TRY(new_placement(names.placement));
   return rules;
+}
+
+Rules Cleaner::leaving_rules() const {
+  Rules rules = mount_rules();
+  rules.strategy = make_leaving();
+  return rules;
+}
+
+Status Cleaner::rescale() {
+  store_.superblocks().set_group_centres(keep_learned(*mount_rules().placement));
+  return set_placement(placement_name());
 }
 
 std::string Cleaner::strategy() const {

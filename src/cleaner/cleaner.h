@@ -57,6 +57,13 @@ class Cleaner {
   // How many clean segments beyond the users' reserve it keeps ready; also what one round tries to gain.
   std::uint64_t ahead() const;
 
+  // Those of the mount, but what leaves the end of a filesystem that is to shrink.
+  Rules leaving_rules() const;
+  // Is it known to hold bad blocks?
+  bool is_pinned(SegmentId segment) const { return bad_.pin_of(segment) != BadBlocks::Pin::none; }
+  // It has another size: policies are told, and keep what they have learned.
+  Status rescale();
+
   // After a checkpoint: what bad blocks pin may have gone.
   void count_pinned();
 

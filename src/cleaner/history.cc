@@ -9,7 +9,7 @@ Utilisation utilisation_of(const log::SegmentTable& segments) {
   const std::size_t blocks = segments.geometry().blocks;
   segments.for_each([&](SegmentId, const log::SegmentInfo& s) {
     if (s.state == log::SegmentState::used) ++counts[std::min(counts.size() - 1, s.live() * counts.size() / blocks)];
-  });
+  }, log::SegmentTable::Which::in_use);
   return counts;
 }
 

@@ -140,7 +140,7 @@ void Mover::note_bad(const LiveBlock& block, Errc what) {
 }
 
 bool Mover::device_answers() const {
-  return store::device_answers(store_.device(), store_.super().device_blocks);
+  return store::device_answers(store_.device(), store_.trees().own_view().reverse_map.shape.records);
 }
 
 // Read in the order they stand in, written by group, and in a group in the order of their files.

@@ -41,7 +41,7 @@ Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t
   log::SegmentTable& segments = store_.segments();
   std::vector<const SegmentFacts*> fullest;
   for (const SegmentFacts& segment : others)
-    if (segments.has_holes(segments.info(segment.id), view.generation)) fullest.push_back(&segment);
+    if (segments.info(segment.id).has_holes(view.generation, segments.geometry().blocks)) fullest.push_back(&segment);
   std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
   store::BlockingSource source(store_.trees().cache(), store_.device());

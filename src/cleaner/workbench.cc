@@ -84,7 +84,7 @@ void Workbench::survey() {
     const double living = static_cast<double>(f.live) / std::max(s.tree_live, f.live);
     f.rate_sum = static_cast<double>(s.rate_sum) / 4294967296.0 / unit * living;
     facts_.push_back(f);
-  });
+  }, log::SegmentTable::Which::in_use);
   leave_out_pinned();
 }
 

@@ -54,4 +54,10 @@ inline constexpr unsigned long kCleanReportIoctl = _IOWR('V', 0x67, StatusPage);
 
 inline constexpr unsigned long kHistoryIoctl = _IOWR('V', 0x68, StatusPage);  // JSON: control/history_json.h
 
+// Another size: JSON as of control/resize_json.h, ending with a 0. The answer is empty, or what is wrong with it. It goes on in the
+// background; the report tells how far it is, also where nobody has asked for one.
+inline constexpr unsigned long kResizeIoctl = _IOWR('V', 0x70, TuneText);
+inline constexpr unsigned long kResizeStopIoctl = _IO('V', 0x71);
+inline constexpr unsigned long kResizeReportIoctl = _IOWR('V', 0x72, StatusPage);  // JSON
+
 }  // namespace varve::fuse

@@ -26,7 +26,6 @@ constexpr std::uint64_t kFewestUnits = 64;           // fewer are not worth the 
 constexpr std::uint64_t kEnoughSegments = 192;       // of a unit each
 constexpr std::uint32_t kMaxAutoSegmentBlocks = 2048;
 constexpr std::uint64_t kWantedSegments = 1024;
-constexpr std::uint64_t kFewestSegments = 16;  // below that there is nothing to clean into
 constexpr std::uint64_t kClockUnits = 1ULL << 18;
 
 // Nodes per level, leaves first, that a map needs for the records first…last.
@@ -168,7 +167,7 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
     s.features.incompat |= kIncompatSuperblockArea;
     s.area = area_of(p.device_blocks, p.erase_unit);
   }
-  s.segments = (s.device_blocks - 1 - s.first_segment.v) / s.segment_blocks;
+  s.segments = segments_in(s.device_blocks, s.first_segment, s.segment_blocks);
   if (s.segments < kFewestSegments)
     return Error(Errc::invalid, fmt::format("only {} segments of {} KiB fit, at least {} are needed: choose smaller ones",
                                             s.segments, s.segment_blocks * (kBlockSize / 1024), kFewestSegments));

@@ -464,6 +464,10 @@ Status check_features(const Superblock& super, Intent intent) {
   return {};
 }
 
+std::uint64_t segments_in(std::uint64_t device_blocks, BlockAddr first_segment, std::uint32_t segment_blocks) {
+  return device_blocks <= first_segment.v + 1 ? 0 : (device_blocks - 1 - first_segment.v) / segment_blocks;
+}
+
 bool same_but_for_sequence(const Superblock& a, const Superblock& b) {
   Superblock copy = a;
   copy.sequence = b.sequence;

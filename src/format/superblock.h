@@ -171,6 +171,11 @@ struct Superblock {
   bool operator==(const Superblock&) const = default;
 };
 
+// So many whole segments lie before the last block of a filesystem of this size. With fewer than kFewestSegments there is nothing to
+// clean into.
+std::uint64_t segments_in(std::uint64_t device_blocks, BlockAddr first_segment, std::uint32_t segment_blocks);
+inline constexpr std::uint64_t kFewestSegments = 16;
+
 // Do they say the same, whichever was written first?
 bool same_but_for_sequence(const Superblock& a, const Superblock& b);
 
@@ -191,8 +196,8 @@ Result<Superblock> decode_superblock(std::span<const std::byte> block);
 // bytes in what mkfs has fixed or in what is always zero, or the CRC of `good` over another first sector.
 bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> good);
 
-// How many blocks a superblock tells of that does not decode: all versions say the same, so that a torn one is right, too. A
-// hint where the other copy may stand, which must then say it as well. 0: no hint.
+// How many blocks a superblock tells of that does not decode. Where it is torn, it stands in the first sector, and is that of one of the
+// versions. A hint where the other copy may stand, which must then say it as well. 0: no hint.
 std::uint64_t told_device_blocks(std::span<const std::byte> block);
 
 // The image, last node of a checkpoint: a node header (tree super_image, count 0) and the first kNodePayloadBytes of the

@@ -9,8 +9,8 @@ Result<Superblock> decode_slot(const Superblock& anchor, std::uint64_t index, st
   if (super.fails_with(Errc::not_varve)) return Error(Errc::corrupt, "no superblock in its slot");
   if (!super.ok()) return super;
   if (super->identity != anchor.identity) return Error(Errc::corrupt, "superblock of another filesystem");
-  if (super->area != anchor.area || super->device_blocks != anchor.device_blocks)
-    return Error(Errc::corrupt, "superblock: of another size than block 0 says");
+  if (super->area != anchor.area || super->first_segment != anchor.first_segment || super->segment_blocks != anchor.segment_blocks)
+    return Error(Errc::corrupt, "superblock: of another geometry than block 0 says");  // its size may change
   if (super->sequence == 0 || anchor.area.index_of(super->sequence) != index)
     return Error(Errc::corrupt, fmt::format("superblock: number {} belongs in another slot", super->sequence));
   return super;

@@ -6,6 +6,7 @@
 
 #include "fs/engine.h"
 #include "fs/file_walk.h"
+#include "fs/resize_job.h"
 
 namespace varve::fs {
 
@@ -33,6 +34,7 @@ Status CleanJob::start(const CleanRequest& request) {
   const Lock lock(mutex_);
   if (ended_) return Error(Errc::busy, "the filesystem is being unmounted");
   if (active_) return Error(Errc::busy, "it is being cleaned already");
+  if (engine_.resize_job().is_active()) return Error(Errc::busy, "its size is being changed: wait for that, or cancel it");
   rules_ = std::move(rules);
   state_ = {};
   state_.phase = CleanState::Phase::running;

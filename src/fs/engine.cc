@@ -2,6 +2,7 @@
 
 #include "cleaner/cleaner.h"
 #include "fs/clean_job.h"
+#include "fs/resize_job.h"
 #include "scrub/scrubber.h"
 
 namespace varve::fs {
@@ -18,7 +19,8 @@ Engine::Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cle
       service_(*this),
       maintenance_(*this),
       scrubber_(std::make_unique<scrub::Scrubber>(*store_, [this] { maintenance_.request_checkpoint(); })),
-      clean_job_(std::make_unique<CleanJob>(*this)) {}
+      clean_job_(std::make_unique<CleanJob>(*this)),
+      resize_job_(std::make_unique<ResizeJob>(*this)) {}
 
 Engine::~Engine() {
   scrubber_->end();

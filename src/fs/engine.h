@@ -27,6 +27,7 @@ class Cleaner;
 namespace varve::fs {
 
 class CleanJob;
+class ResizeJob;
 
 class Engine {
  public:
@@ -39,6 +40,7 @@ class Engine {
   cleaner::Cleaner& cleaner() { return *cleaner_; }
   scrub::Scrubber& scrubber() { return *scrubber_; }
   CleanJob& clean_job() { return *clean_job_; }
+  ResizeJob& resize_job() { return *resize_job_; }
   WaitTimes& wait_times() { return wait_times_; }
   Reaper& reaper() { return reaper_; }
   Trimmer& trimmer() { return trimmer_; }
@@ -72,6 +74,7 @@ class Engine {
   Maintenance maintenance_;
   std::unique_ptr<scrub::Scrubber> scrubber_;
   std::unique_ptr<CleanJob> clean_job_;
+  std::unique_ptr<ResizeJob> resize_job_;
 };
 
 }  // namespace varve::fs

@@ -124,6 +124,7 @@ Status Filesystem::unmount() {
   Status status;
   engine_->scrubber().end();
   engine_->clean_job().end();
+  engine_->resize_job().end();
   if (!store.faults().read_only()) {
     status = engine_->reaper().reap_orphans();
     Operation operation(*engine_, {});  // whatever comes of the trees, the log has all that was acknowledged
@@ -131,6 +132,7 @@ Status Filesystem::unmount() {
     if (status.ok()) status = synced;
   }
   engine_->maintenance().stop();
+  engine_->resize_job().abandon();
   if (store.faults().read_only()) {
     engine_->stop_threads();
     if (engine_->options().read_only) return {};
@@ -175,7 +177,7 @@ FilesystemStatus Filesystem::status() {
   status.read_only = store.faults().read_only();
   if (status.read_only) status.read_only_reason = store.faults().reason();
   status.uptime_seconds = (store.options().clock->monotonic_ns() - engine_->started_ns()) / 1'000'000'000ULL;
-  status.device_blocks = store.super().device_blocks;
+  status.device_blocks = named.device_blocks;
   status.reserve_blocks = store.charge().reserve_blocks();
   {
     const log::Gate::Pass pass(store.gate());
@@ -219,6 +221,21 @@ void Filesystem::stop_clean() {
   engine_->clean_job().stop();
   engine_->maintenance().kick();
 }
+
+Status Filesystem::start_resize(const ResizeRequest& request) {
+  ResizeJob& job = engine_->resize_job();
+  TRY(job.start(request));
+  if (engine_->options().background) engine_->maintenance().kick();
+  else while (job.is_active()) job.step();
+  return {};
+}
+
+void Filesystem::stop_resize() {
+  engine_->resize_job().stop();
+  engine_->maintenance().kick();
+}
+
+ResizeState Filesystem::resize_state() { return engine_->resize_job().state(); }
 
 std::vector<cleaner::PastRound> Filesystem::history() { return engine_->cleaner().history().rounds(); }
 

@@ -24,6 +24,7 @@
 #include "fs/clean_job.h"
 #include "fs/operation.h"
 #include "fs/options.h"
+#include "fs/resize_job.h"
 #include "fs/status.h"
 #include "io/block_device.h"
 #include "log/payload.h"
@@ -156,6 +157,10 @@ class Filesystem {
   Status start_clean(const CleanRequest& request);
   void stop_clean();
   CleanState clean_state();
+  // Another size, as asked, in the background (fs/resize_job.h). Without background threads it is done when this returns.
+  Status start_resize(const ResizeRequest& request);
+  void stop_resize();
+  ResizeState resize_state();
   std::vector<cleaner::PastRound> history();  // of cleaning, the latest rounds
   // FITRIM, in bytes of the device; returns what was discarded. Errc::invalid as of ext4: for a start beyond its end, less
   // than a block, and a `minimum` that no run of free blocks can have (they are looked for by segments).

@@ -5,6 +5,7 @@
 #include "cleaner/patience.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
+#include "fs/resize_job.h"
 #include "store/hole_feeder.h"
 
 namespace varve::fs {
@@ -162,10 +163,13 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   if (low && segments.clean() <= clean_before) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
 
-// A step of a cleaning job; then a rest of the same length if operations came meanwhile, which need the device.
-std::chrono::nanoseconds Maintenance::clean_job_step() {
+bool Maintenance::job_is_active() { return engine_.clean_job().is_active() || engine_.resize_job().is_active(); }
+
+// A step of a job; then a rest of the same length if operations came meanwhile, which need the device.
+std::chrono::nanoseconds Maintenance::job_step() {
   const std::uint64_t began = store().options().clock->monotonic_ns(), written = store().log_clock().now();
-  engine_.clean_job().step();
+  if (engine_.clean_job().is_active()) engine_.clean_job().step();
+  if (engine_.resize_job().is_active()) engine_.resize_job().step();
   if (store().log_clock().now() == written) return {};
   return std::chrono::nanoseconds(store().options().clock->monotonic_ns() - began);
 }
@@ -203,19 +207,19 @@ void Maintenance::tidy() {
 
 void Maintenance::maintain() {
   auto pause = kShortestPause;
-  std::chrono::nanoseconds rest{};  // until the next step of a cleaning job
+  std::chrono::nanoseconds rest{};  // until the next step of a job
   for (;;) {
     {
       Lock lock(mutex_);
       auto due = [this]() REQUIRES(mutex_) { return stopping_ || poked_; };
       const bool busy = armed_.load();
-      if (engine_.clean_job().is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
+      if (job_is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
       else if (busy) changed_.wait_for(lock, pause, due);
       else changed_.wait(lock, due);
       if (stopping_) return;
       poked_ = false;
     }
-    if (engine_.clean_job().is_active()) rest = clean_job_step();
+    if (job_is_active()) rest = job_step();
     store().faults().settle_alarm();
     if (store().faults().read_only()) {
       armed_ = false;

@@ -57,7 +57,8 @@ class Maintenance {
   bool feed_holes();  // to heads that want them; false: to none
   bool cleaning_helps();
   void clean_and_checkpoint(bool low, bool waited_for);
-  std::chrono::nanoseconds clean_job_step();
+  bool job_is_active();  // a cleaning or a change of size that somebody asked for
+  std::chrono::nanoseconds job_step();
   bool idle_work_is_left();
   void use_idle_time();
   void tidy();

@@ -51,8 +51,8 @@ Result<std::uint64_t> Trimmer::trim(Operation& operation, std::uint64_t start, s
     trim.for_turn = true;
     return Errc::would_block;
   }
-  for (bool any_to_spare = true; any_to_spare && trim.next < geometry.count;) {
-    while (trim.next < geometry.count && !is_wanted(SegmentId{trim.next})) ++trim.next;
+  for (bool any_to_spare = true; any_to_spare && trim.next < segments.geometry().count;) {
+    while (trim.next < segments.geometry().count && !is_wanted(SegmentId{trim.next})) ++trim.next;
     any_to_spare = take_neighbours(trim, is_wanted, segment_bytes);
     if (trim.count) return Errc::would_block;  // the turn is given back when they are discarded
   }

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/buffer.h"
 #include "io/lent_reactor.h"
 #include "io/transfer.h"
@@ -13,6 +15,10 @@ namespace {
 bool usable_directly(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % kBlockSize == 0; }
 
 }  // namespace
+
+Status BlockDevice::set_length(std::uint64_t) {
+  return Error(Errc::unsupported, fmt::format("{}: is no image file, its length cannot be changed from here", name()));
+}
 
 int BlockDevice::execute(IoRequest& request) {
   const LentReactor reactor;

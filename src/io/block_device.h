@@ -9,6 +9,7 @@
 // Alignment: offsets, lengths and buffer addresses are multiples of kBlockSize.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,8 +23,26 @@
 
 namespace varve::io {
 
+// A number of bytes that may change while other threads read it: devices grow.
+class ChangingSize {
+ public:
+  ChangingSize(std::uint64_t bytes = 0) : bytes_(bytes) {}  // NOLINT: it stands for a number
+  ChangingSize(const ChangingSize& other) : bytes_(other.get()) {}
+  ChangingSize& operator=(const ChangingSize& other) { return *this = other.get(); }
+  ChangingSize& operator=(std::uint64_t bytes) {
+    bytes_.store(bytes, std::memory_order_release);
+    return *this;
+  }
+  ~ChangingSize() = default;
+  operator std::uint64_t() const { return get(); }  // NOLINT
+  std::uint64_t get() const { return bytes_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::uint64_t> bytes_;
+};
+
 struct Geometry {
-  std::uint64_t size_bytes = 0;         // rounded down to whole blocks
+  ChangingSize size_bytes;              // rounded down to whole blocks
   std::uint64_t missing_bytes = 0;      // at the end: never there to be read (of a device that is cut off)
   std::uint32_t physical_block = 4096;  // bytes
   std::uint64_t erase_unit = 0;         // bytes, as the device tells; 0: it does not
@@ -35,8 +54,8 @@ struct Geometry {
   bool may_be_shared = false;  // by another machine, or through a name that the lock of this opening does not cover
   std::string backend;  // "io_uring", "threads", "memory"
 
-  std::uint64_t blocks() const { return size_bytes >> kBlockShift; }
-  std::uint64_t blocks_there() const { return (size_bytes - missing_bytes) >> kBlockShift; }
+  std::uint64_t blocks() const { return size_bytes.get() >> kBlockShift; }
+  std::uint64_t blocks_there() const { return (size_bytes.get() - missing_bytes) >> kBlockShift; }
 };
 
 // Thread-safe. Must outlive the requests submitted to it.
@@ -57,6 +76,13 @@ class BlockDevice {
   virtual void ask(WriteGuard*) {}
   // The longest time from there until it arrives, or never will: what a guard says must hold for as long. Nanoseconds.
   virtual std::uint64_t delivery_ns() const { return 0; }
+
+  // What it stands on may have grown since it was opened: geometry() says how long it is now. Any thread. The answer is the same as
+  // before where that cannot be found out.
+  virtual Status look_again() { return {}; }
+  // Gives an image another length, in whole blocks; what comes new reads as zeros. Durable after a flush. Nothing may be under way
+  // to what goes. Errc::unsupported: it is no image. Any thread.
+  virtual Status set_length(std::uint64_t bytes);
 
   // Blocking conveniences, for tools and cold paths. Errors name the device and the range.
   Status read(std::uint64_t offset, std::span<std::byte> out);

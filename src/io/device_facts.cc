@@ -62,13 +62,15 @@ std::uint64_t erase_unit_of(dev_t device) {
 Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& path) {
   Geometry geometry;
   geometry.is_block_device = true;
+  std::uint64_t bytes = 0;
   unsigned logical = 0;
   unsigned physical = 0;
-  if (::ioctl(fd, BLKGETSIZE64, &geometry.size_bytes) != 0 || ::ioctl(fd, BLKSSZGET, &logical) != 0)
+  if (::ioctl(fd, BLKGETSIZE64, &bytes) != 0 || ::ioctl(fd, BLKSSZGET, &logical) != 0)
     return Error(errc_from_errno(errno), fmt::format("{}: cannot read its size: {}", path, errno_text()));
   if (logical > kBlockSize)
     return Error(Errc::unsupported,
                  fmt::format("{}: has sectors of {} bytes; at most {} are supported", path, logical, kBlockSize));
+  geometry.size_bytes = bytes;
   geometry.physical_block = ::ioctl(fd, BLKPBSZGET, &physical) == 0 ? physical : logical;
   geometry.supports_discard = queue_attribute(device, "discard_max_bytes").value_or(0) > 0;
   geometry.erase_unit = erase_unit_of(device);
@@ -143,9 +145,9 @@ Result<Geometry> geometry_of(int fd, const struct stat& status, const std::strin
       is_block_device ? TRY(block_device_geometry(fd, status.st_rdev, path)) : image_geometry(fd, status, writable);
   if (geometry.size_bytes < kBlockSize)
     return Error(Errc::invalid,
-                 fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path, geometry.size_bytes,
+                 fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path, geometry.size_bytes.get(),
                              kBlockSize));
-  geometry.size_bytes -= geometry.size_bytes % kBlockSize;
+  geometry.size_bytes = geometry.size_bytes / kBlockSize * kBlockSize;
   geometry.rotational =
       queue_attribute(is_block_device ? status.st_rdev : status.st_dev, "rotational").value_or(0) != 0;
   return geometry;

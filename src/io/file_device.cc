@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/errc.h"
 #include "io/reactor.h"
 #include "io/transfer.h"
 
@@ -65,6 +68,21 @@ OpenFile::~OpenFile() {
 
 FileDevice::FileDevice(OpenFile file, bool by_ring) : file_(std::move(file)), by_ring_(by_ring) {
   file_.geometry.backend = by_ring ? "io_uring" : "threads";
+}
+
+// The end of a block device is where it is now, too.
+Status FileDevice::look_again() {
+  const off_t end = ::lseek(file_.fd, 0, SEEK_END);
+  if (end < 0) return Error(errc_from_errno(errno), fmt::format("{}: cannot read its size: {}", file_.name, errno_text()));
+  file_.geometry.size_bytes = static_cast<std::uint64_t>(end) / kBlockSize * kBlockSize;
+  return {};
+}
+
+Status FileDevice::set_length(std::uint64_t bytes) {
+  if (file_.geometry.is_block_device) return BlockDevice::set_length(bytes);
+  if (::ftruncate(file_.fd, static_cast<off_t>(bytes)) != 0)
+    return Error(errc_from_errno(errno), fmt::format("{}: cannot be made {} bytes long: {}", file_.name, bytes, errno_text()));
+  return look_again();
 }
 
 // --- with blocking system calls ---------------------------------------------------------------------------------------

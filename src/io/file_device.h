@@ -34,6 +34,8 @@ class FileDevice : public BlockDevice {
   bool read_only() const override { return file_.read_only; }
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
+  Status look_again() override;
+  Status set_length(std::uint64_t bytes) override;
 
   int fd() const { return file_.fd; }
   // Whether the kernel discards through rings on this block device: assumed until it refuses.

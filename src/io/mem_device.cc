@@ -109,9 +109,16 @@ void MemDevice::poke(std::uint64_t offset, std::span<const std::byte> data) {
   store_.write(offset, data);
 }
 
-int MemDevice::execute(IoRequest& request) {
-  if (const int error = check_request(request, geometry_, read_only_)) return error;
+Status MemDevice::set_length(std::uint64_t bytes) {
   const Lock lock(mutex_);
+  store_.resize(block_of(bytes));
+  geometry_.size_bytes = store_.blocks() * kBlockSize;
+  return {};
+}
+
+int MemDevice::execute(IoRequest& request) {
+  const Lock lock(mutex_);
+  if (const int error = check_request(request, geometry_, read_only_)) return error;
   std::uint64_t offset = request.offset;
   switch (request.kind) {
     case IoKind::read:

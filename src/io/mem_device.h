@@ -36,6 +36,7 @@ class MemDevice : public BlockDevice {
   bool read_only() const override { return read_only_; }
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
+  Status set_length(std::uint64_t bytes) override;
 
   void set_read_only(bool read_only) { read_only_ = read_only; }  // before the device is shared
 

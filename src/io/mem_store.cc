@@ -9,6 +9,13 @@ namespace varve::io {
 
 MemStore::MemStore(std::uint64_t blocks) : blocks_(blocks), chunks_((blocks + kChunkBlocks - 1) / kChunkBlocks) {}
 
+void MemStore::resize(std::uint64_t blocks) {
+  const std::uint64_t whole = (blocks + kChunkBlocks - 1) / kChunkBlocks;
+  if (blocks < blocks_) clear(blocks, std::min(blocks_, whole * kChunkBlocks) - blocks);
+  chunks_.resize(whole);
+  blocks_ = blocks;
+}
+
 MemStore::BlockPtr MemStore::block(std::uint64_t index) const {
   MEMORY_INVARIANT(index < blocks_);
   const ChunkPtr& chunk = chunks_[index / kChunkBlocks];

@@ -44,6 +44,7 @@ class MemStore {
   explicit MemStore(std::uint64_t blocks);
 
   std::uint64_t blocks() const { return blocks_; }
+  void resize(std::uint64_t blocks);  // what goes is forgotten, what comes is zeros
 
   // Any byte range inside the store.
   void read(std::uint64_t offset, std::span<std::byte> out) const;

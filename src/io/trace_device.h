@@ -75,6 +75,8 @@ class TraceDevice : public BlockDevice {
   std::string refusal() const override { return below_.refusal(); }
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
+  Status look_again() override { return below_.look_again(); }
+  Status set_length(std::uint64_t bytes) override { return below_.set_length(bytes); }
 
   // Called when a write has completed without error, by the thread that completes it. To be set before there are requests.
   using WriteListener = std::function<void(const IoRequest&, std::uint64_t began_ns, std::uint64_t ended_ns)>;

@@ -148,6 +148,12 @@ bool LeasedDevice::admits(const io::IoRequest& request) {
   return true;
 }
 
+// No less a change than a write.
+Status LeasedDevice::set_length(std::uint64_t bytes) {
+  if (!claimed_ || !keeper_.may_write(true)) return Error(Errc::in_use, fmt::format("{}: {}", name(), refusal()));
+  return below_->set_length(bytes);
+}
+
 void LeasedDevice::submit(io::Reactor& reactor, io::IoRequest& request) {
   if (admits(request)) below_->submit(reactor, request);
   else reactor.finish_later(request, EBUSY);

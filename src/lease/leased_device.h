@@ -53,6 +53,8 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   std::uint64_t delivery_ns() const override { return below_->delivery_ns(); }
   LeaseFacts facts() const;  // any thread
   int execute(io::IoRequest& request) override;
+  Status look_again() override { return below_->look_again(); }
+  Status set_length(std::uint64_t bytes) override;
 
  private:
   LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times);

@@ -43,6 +43,16 @@ unsigned Heads::give_up(std::uint64_t before) {
   return closed;
 }
 
+void Heads::leave() {
+  for (format::Run& head : rests_) {
+    if (!head.blocks) continue;
+    const SegmentId segment = segments_.geometry().segment_of(head.start);
+    if (segment.v < segments_.end().limit()) continue;
+    segments_.close(segment, clock_);
+    head = {};
+  }
+}
+
 format::Run Heads::allocate_in_hole(std::uint32_t blocks) {
   const format::Run got = holes_.take(blocks);
   INVARIANT(got.blocks <= blocks);

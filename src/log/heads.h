@@ -32,6 +32,9 @@ class Heads {
   // cannot be cleaned. Group 0 keeps its head: admission counts on the room there. Returns how many.
   unsigned give_up(std::uint64_t before) REQUIRES(the_gate);
 
+  // Closes all heads, that of group 0 as well, that stand at or beyond the limit (SegmentTable).
+  void leave() REQUIRES(the_gate);
+
   const HolePool& holes() const REQUIRES_SHARED(the_gate) { return holes_; }
   // From segments that are open for them (SegmentTable::open_holes). Up to `blocks` consecutive blocks; an empty run when there
   // is none.

@@ -193,6 +193,26 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   return header.lsn;
 }
 
+// The run that the chunk says it stands in ends with it, so that the next one stands in the next run.
+Status Log::leave(const ChunkStamp& stamp, std::uint64_t now_ns) {
+  const auto stands_beyond = [&](const format::Run& run) {
+    return run.blocks && segments_.geometry().segment_of(run.start).v >= segments_.end().limit();
+  };
+  if (!stands_beyond(chain_.rest) && !stands_beyond(chain_.next_run)) return {};
+  if (segments_.clean() == 0) return Error(Errc::no_space, "the log has no clean segment left to go on in");
+  if (!chain_.rest.blocks) advance_run();
+  INVARIANT(chain_.rest.blocks > 0);
+  if (stands_beyond(chain_.next_run)) {
+    segments_.close(segments_.geometry().segment_of(chain_.next_run.start), heads_.clock());
+    chain_.next_run = {};
+  }
+  if (stands_beyond(chain_.rest)) chain_.rest.blocks = 1;
+  const ChunkPlace place = TRY(place_chunk(1, 0));
+  INVARIANT(place.next_run.blocks > 0);
+  write_chunk(place, {}, {}, stamp, {.commit = false, .since_ns = now_ns});
+  return {};
+}
+
 void Log::submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor) {
   bool ask = false;
   {

@@ -67,6 +67,10 @@ class Log {
   Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
                   const ChunkStamp& stamp, const Urgency& urgency, io::Reactor* reactor = nullptr) REQUIRES(the_gate);
 
+  // Gets the chain out of segments at or beyond the limit (SegmentTable). What has been announced is kept to: a chunk without records
+  // stands there, and announces other places. Errc::no_space: no segment below is clean; nothing has changed.
+  Status leave(const ChunkStamp& stamp, std::uint64_t now_ns) REQUIRES(the_gate);
+
   // The first chunk of a mount needs its epoch in the superblocks: `wanted` is called once, outside locks.
   void on_epoch_wanted(std::function<void()> wanted) { epoch_wanted_ = std::move(wanted); }
   void epoch_written() noexcept;  // what it lacks memory for would be waited for, for ever

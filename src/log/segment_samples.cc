@@ -15,6 +15,12 @@ void SegmentSamples::keep(std::size_t each) {
   each_ = each;
 }
 
+void SegmentSamples::resize(std::uint64_t segments) {
+  const Lock lock(mutex_);
+  segments_ = segments;
+  if (!reservoirs_.empty()) reservoirs_.resize(segments, Reservoir(each_));
+}
+
 void SegmentSamples::note(SegmentId id, std::uint32_t first, std::uint32_t blocks, const std::uint32_t* clock) {
   const Lock lock(mutex_);
   if (reservoirs_.empty()) return;  // not any more
@@ -37,7 +43,7 @@ void SegmentSamples::emptied(SegmentId id) {
 double SegmentSamples::mean_clock(SegmentId id) const {
   if (!is_kept()) return 0;
   const Lock lock(mutex_);
-  return reservoirs_.empty() ? 0 : reservoirs_[id.v].mean_clock();
+  return id.v < reservoirs_.size() ? reservoirs_[id.v].mean_clock() : 0;
 }
 
 }  // namespace varve::log

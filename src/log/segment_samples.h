@@ -17,6 +17,7 @@ class SegmentSamples {
  public:
   explicit SegmentSamples(std::uint64_t segments) : segments_(segments) {}
 
+  void resize(std::uint64_t segments);
   // From now on so many blocks of each segment; 0: none. What was known before is kept if the number is the same.
   void keep(std::size_t each);
 
@@ -36,9 +37,9 @@ class SegmentSamples {
   bool is_kept() const { return each_.load(std::memory_order_relaxed) != 0; }
   void note(SegmentId id, std::uint32_t first, std::uint32_t blocks, const std::uint32_t* clock);  // no clock: they died
 
-  const std::uint64_t segments_;
   std::atomic<std::size_t> each_{0};
   mutable Mutex mutex_;  // of all below
+  std::uint64_t segments_ GUARDED_BY(mutex_);
   std::vector<Reservoir> reservoirs_ GUARDED_BY(mutex_);
   std::uint32_t now_ GUARDED_BY(mutex_) = 0;
   SeededRandom random_ GUARDED_BY(mutex_){1};

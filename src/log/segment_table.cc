@@ -1,17 +1,27 @@
 #include "log/segment_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/invariant.h"
 
 namespace varve::log {
 
-SegmentTable::SegmentTable(SegmentGeometry geometry) : geometry_(geometry), segments_(geometry.count), samples_(geometry.count) {}
+SegmentTable::SegmentTable(SegmentGeometry geometry)
+    : first_(geometry.first), blocks_(geometry.blocks), count_(geometry.count), limit_(geometry.count), segments_(geometry.count),
+      samples_(geometry.count) {}
+
+// To others, what is clean but cannot be had is another state.
+SegmentInfo SegmentTable::shown(std::uint64_t index, const SegmentInfo& info) const {
+  SegmentInfo copy = info;
+  if (!can_be_taken(index) && info.state == SegmentState::clean) copy.state = SegmentState::leaving;
+  return copy;
+}
 
 void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  SegmentInfo& s = segments_[id.v];
+  if (record == format::SegmentRecord{}) return;  // clean, as all are
+  SegmentInfo& s = segments_.change(id.v);
   s.tree_live = record.live;
   s.group = record.group;
   s.flags = record.flags;
@@ -22,36 +32,43 @@ void SegmentTable::load(SegmentId id, const format::SegmentRecord& record) {
 }
 
 void SegmentTable::set_open(SegmentId id, std::uint8_t group) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  INVARIANT(segments_[id.v].state == SegmentState::used || segments_[id.v].state == SegmentState::clean || is_open(segments_[id.v].state));
-  segments_[id.v].state = SegmentState::open;
-  segments_[id.v].group = group;
-  segments_[id.v].touched = generation_;
+  SegmentInfo& s = segments_.change(id.v);
+  INVARIANT(s.state == SegmentState::used || s.state == SegmentState::clean || is_open(s.state));
+  s.state = SegmentState::open;
+  s.group = group;
+  s.touched = generation_;
 }
 
 void SegmentTable::occupy(SegmentId id) {
-  if (id.v >= geometry_.count) return;
+  if (id.v >= count_) return;
   const Lock lock(mutex_);
-  SegmentInfo& s = segments_[id.v];
+  SegmentInfo& s = segments_.change(id.v);
   if (s.state == SegmentState::clean) s.state = SegmentState::used;
   s.touched = generation_;
 }
 
 void SegmentTable::finish_loading() {
   const Lock lock(mutex_);
-  std::uint64_t clean = 0;
-  for (const SegmentInfo& s : segments_) clean += s.state == SegmentState::clean;
-  clean_ = clean;
+  clean_ = count_clean(limit_);
+  in_use_ = count_ - count_clean(count_);
+}
+
+std::uint64_t SegmentTable::count_clean(std::uint64_t limit) const {
+  std::uint64_t others = 0;
+  segments_.for_each_changed([&](std::uint64_t index, const SegmentInfo& s) { others += index < limit && s.state != SegmentState::clean; });
+  INVARIANT(others <= limit);
+  return limit - others;
 }
 
 std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t clock, From from) {
   const Lock lock(mutex_);
   const std::uint64_t first = lowest_wanted_ ? 0 : cursor_;
-  for (std::uint64_t step = 0; step < segments_.size(); ++step) {
-    const std::uint64_t at = (first + step) % segments_.size();
-    SegmentInfo& s = segments_[at];
-    if (s.state != SegmentState::clean) continue;
+  const std::uint64_t limit = limit_;
+  for (std::uint64_t step = 0; step < limit; ++step) {
+    const std::uint64_t at = (first + step) % limit;
+    if (std::as_const(segments_)[at].state != SegmentState::clean) continue;
+    SegmentInfo& s = segments_.change(at);
     INVARIANT(s.in_flight == 0);
     INVARIANT(clean_ > 0);
     s.state = SegmentState::open;
@@ -63,6 +80,7 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     samples_.emptied(SegmentId{at});
     cursor_ = at + 1;
     // In this order: a thread that looks in between sees too little room rather than too much.
+    in_use_.fetch_add(1, std::memory_order_relaxed);
     clean_.fetch_sub(1, std::memory_order_relaxed);
     if (from == From::promised && promised()) promised_.fetch_sub(1, std::memory_order_relaxed);
     return SegmentId{at};
@@ -78,44 +96,44 @@ void SegmentTable::prefer_lowest(bool wanted) {
 }
 
 void SegmentTable::close(SegmentId id, std::uint64_t clock) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  SegmentInfo& s = segments_[id.v];
+  SegmentInfo& s = segments_.change(id.v);
   INVARIANT(is_open(s.state));
   if (s.state == SegmentState::open) s.sealed_clock = clock;  // holes are few beside what filled it then
   s.state = SegmentState::used;
 }
 
 // Tree nodes are no company for blocks of files (H37).
-bool SegmentTable::has_holes(const SegmentInfo& s, std::uint64_t settled) const {
-  return s.state == SegmentState::used && s.group != format::kGroupNodes && s.touched <= settled && s.in_flight == 0 &&
-         !s.being_cleaned && s.live() > 0 && s.tree_live < geometry_.blocks;
+bool SegmentInfo::has_holes(std::uint64_t settled, std::uint32_t blocks) const {
+  return state == SegmentState::used && group != format::kGroupNodes && touched <= settled && in_flight == 0 && !being_cleaned &&
+         live() > 0 && tree_live < blocks;
 }
 
 bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  if (!has_holes(segments_[id.v], settled)) return false;
-  segments_[id.v].state = SegmentState::refilling;
+  if (!can_be_taken(id.v) || !std::as_const(segments_)[id.v].has_holes(settled, blocks_)) return false;
+  segments_.change(id.v).state = SegmentState::refilling;
   return true;
 }
 
 void SegmentTable::touch(BlockAddr address) {
-  if (!geometry_.contains(address)) return;
+  const SegmentGeometry at = geometry();
+  if (!at.contains(address)) return;
   const Lock lock(mutex_);
-  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  SegmentInfo& s = segments_.change(at.segment_of(address).v);
   INVARIANT(s.state != SegmentState::clean && s.state != SegmentState::discarding);
   s.touched = generation_;
 }
 
 void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32_t clock) {
-  if (!geometry_.contains(address)) return;
+  const SegmentGeometry at = geometry();
+  if (!at.contains(address)) return;
   const Lock lock(mutex_);
-  const SegmentId id = geometry_.segment_of(address);
-  samples_.written(id, geometry_.index_of(address), blocks, clock);
-  SegmentInfo& s = segments_[id.v];
+  const SegmentId id = at.segment_of(address);
+  samples_.written(id, at.index_of(address), blocks, clock);
+  SegmentInfo& s = segments_.change(id.v);
   INVARIANT(s.state != SegmentState::clean && s.state != SegmentState::discarding);
-  INVARIANT(geometry_.index_of(address) + blocks <= geometry_.blocks);
+  INVARIANT(at.index_of(address) + blocks <= blocks_);
   s.delta_live[generation_ & 1] += static_cast<std::int32_t>(blocks);
   s.touched = generation_;
   s.youngest = std::max(s.youngest, clock);
@@ -123,34 +141,36 @@ void SegmentTable::add_live(BlockAddr address, std::uint32_t blocks, std::uint32
 }
 
 void SegmentTable::sub_live(BlockAddr address, std::uint32_t blocks) {
-  if (!geometry_.contains(address)) return;
+  const SegmentGeometry at = geometry();
+  if (!at.contains(address)) return;
   const Lock lock(mutex_);
-  const SegmentId id = geometry_.segment_of(address);
-  samples_.died(id, geometry_.index_of(address), blocks);
-  segments_[id.v].delta_live[generation_ & 1] -= static_cast<std::int32_t>(blocks);
+  const SegmentId id = at.segment_of(address);
+  samples_.died(id, at.index_of(address), blocks);
+  segments_.change(id.v).delta_live[generation_ & 1] -= static_cast<std::int32_t>(blocks);
 }
 
 void SegmentTable::add_in_flight(BlockAddr address, std::uint32_t blocks) {
-  MEMORY_INVARIANT(geometry_.contains(address));
+  const SegmentGeometry at = geometry();
+  MEMORY_INVARIANT(at.contains(address));
   const Lock lock(mutex_);
-  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  SegmentInfo& s = segments_.change(at.segment_of(address).v);
   s.in_flight += blocks;
-  INVARIANT(s.in_flight <= geometry_.blocks);
+  INVARIANT(s.in_flight <= blocks_);
   INVARIANT(s.state != SegmentState::clean);
 }
 
 void SegmentTable::sub_in_flight(BlockAddr address, std::uint32_t blocks) {
-  MEMORY_INVARIANT(geometry_.contains(address));
+  const SegmentGeometry at = geometry();
+  MEMORY_INVARIANT(at.contains(address));
   const Lock lock(mutex_);
-  SegmentInfo& s = segments_[geometry_.segment_of(address).v];
+  SegmentInfo& s = segments_.change(at.segment_of(address).v);
   INVARIANT(s.state != SegmentState::clean);
   if (INVARIANT(s.in_flight >= blocks)) s.in_flight -= blocks;
 }
 
 void SegmentTable::set_being_cleaned(SegmentId id, bool value) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  segments_[id.v].being_cleaned = value;
+  segments_.change(id.v).being_cleaned = value;
 }
 
 std::uint64_t SegmentTable::freeze() {
@@ -162,10 +182,9 @@ void SegmentTable::merged(std::uint64_t frozen_generation,
                           const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed) {
   const Lock lock(mutex_);
   INVARIANT(frozen_generation + 1 == generation_);
-  for (SegmentInfo& s : segments_) s.delta_live[frozen_generation & 1] = 0;
+  segments_.for_each_changed([&](std::uint64_t, SegmentInfo& s) { s.delta_live[frozen_generation & 1] = 0; });
   for (const auto& [id, record] : changed) {
-    MEMORY_INVARIANT(id.v < geometry_.count);
-    SegmentInfo& s = segments_[id.v];
+    SegmentInfo& s = segments_.change(id.v);
     s.tree_live = record.live;
     s.flags = record.flags;
     s.clock_sum = record.clock_sum;
@@ -177,58 +196,100 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
   const Lock lock(mutex_);
   INVARIANT(frozen_generation <= generation_);
   std::vector<SegmentId> freed;
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    SegmentInfo& s = segments_[i];
+  std::uint64_t clean = 0;
+  segments_.for_each_changed([&](std::uint64_t index, SegmentInfo& s) {
     s.being_cleaned = false;  // what has not become clean now could not be emptied
-    if (s.state != SegmentState::used || s.tree_live || s.touched > frozen_generation || s.in_flight) continue;
+    if (s.state != SegmentState::used || s.tree_live || s.touched > frozen_generation || s.in_flight) return;
     s.state = discarding ? SegmentState::discarding : SegmentState::clean;
     s.delta_live[0] = s.delta_live[1] = 0;
-    freed.push_back(SegmentId{i});
-  }
+    freed.push_back(SegmentId{index});
+    clean += can_be_taken(index);
+  });
   if (discarding) discarding_ += freed.size();
-  else clean_.fetch_add(freed.size(), std::memory_order_relaxed);
-  INVARIANT(clean_ + discarding_ <= geometry_.count);
+  else clean_.fetch_add(clean, std::memory_order_relaxed);
+  if (!discarding) in_use_.fetch_sub(freed.size(), std::memory_order_relaxed);
+  INVARIANT(clean_ + discarding_ <= count_);
   return freed;
 }
 
 bool SegmentTable::begin_discard(SegmentId id) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  if (segments_[id.v].state != SegmentState::clean) return false;
+  if (!can_be_taken(id.v) || std::as_const(segments_)[id.v].state != SegmentState::clean) return false;
   INVARIANT(clean_ > 0);
-  segments_[id.v].state = SegmentState::discarding;
+  segments_.change(id.v).state = SegmentState::discarding;
+  in_use_.fetch_add(1, std::memory_order_relaxed);
   clean_.fetch_sub(1, std::memory_order_relaxed);
   ++discarding_;
   return true;
 }
 
 void SegmentTable::discarded(SegmentId id) {
-  MEMORY_INVARIANT(id.v < geometry_.count);
   const Lock lock(mutex_);
-  if (segments_[id.v].state != SegmentState::discarding) return;
+  if (std::as_const(segments_)[id.v].state != SegmentState::discarding) return;
   INVARIANT(discarding_ > 0);
-  segments_[id.v].state = SegmentState::clean;
-  clean_.fetch_add(1, std::memory_order_relaxed);
+  segments_.change(id.v).state = SegmentState::clean;
+  if (can_be_taken(id.v)) clean_.fetch_add(1, std::memory_order_relaxed);
+  in_use_.fetch_sub(1, std::memory_order_relaxed);
   --discarding_;
 }
 
+// Of one that is not there any more: as of one that has left.
 SegmentInfo SegmentTable::info(SegmentId id) const {
-  if (id.v >= geometry_.count) return {};
   const Lock lock(mutex_);
-  return segments_[id.v];
+  return id.v < count_ ? shown(id.v, segments_[id.v]) : shown(id.v, {});
 }
 
-void SegmentTable::for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit) const {
+void SegmentTable::for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit, Which which) const {
   const Lock lock(mutex_);
-  for (std::size_t i = 0; i < segments_.size(); ++i) visit(SegmentId{i}, segments_[i]);
+  if (which == Which::in_use)
+    return segments_.for_each_changed([&](std::uint64_t index, const SegmentInfo& info) {
+      if (info.state != SegmentState::clean) visit(SegmentId{index}, info);
+    });
+  for (std::uint64_t i = 0; i < segments_.size(); ++i) {
+    if (can_be_taken(i)) visit(SegmentId{i}, segments_[i]);
+    else visit(SegmentId{i}, shown(i, segments_[i]));
+  }
 }
 
 std::uint64_t SegmentTable::reclaimable() const {
   const Lock lock(mutex_);
   std::uint64_t count = 0;
-  for (const SegmentInfo& s : segments_)
-    count += s.state == SegmentState::used && s.live() == 0 && s.in_flight == 0;
+  segments_.for_each_changed([&](std::uint64_t index, const SegmentInfo& s) {
+    count += can_be_taken(index) && s.state == SegmentState::used && s.live() == 0 && s.in_flight == 0;
+  });
   return count;
+}
+
+// --- another number of segments ------------------------------------------------------------------------------------------
+
+std::uint64_t SegmentEnd::limit() const { return table_.limit_.load(std::memory_order_acquire); }
+
+void SegmentEnd::set_limit(std::uint64_t limit) {
+  const Lock lock(table_.mutex_);
+  INVARIANT(limit > 0 && limit <= table_.count_);
+  table_.limit_ = limit;
+  table_.clean_ = table_.count_clean(limit);
+}
+
+std::uint64_t SegmentEnd::in_use() const { return table_.in_use_.load(std::memory_order_relaxed); }
+
+std::uint64_t SegmentEnd::clean_below(std::uint64_t limit) const {
+  const Lock lock(table_.mutex_);
+  return table_.count_clean(limit);
+}
+
+std::uint64_t SegmentEnd::in_use_from(std::uint64_t limit) const {
+  const Lock lock(table_.mutex_);
+  return table_.count_ - limit - (table_.count_clean(table_.count_) - table_.count_clean(limit));
+}
+
+void SegmentEnd::resize(std::uint64_t count) {
+  const Lock lock(table_.mutex_);
+  INVARIANT(count >= table_.count_ || table_.count_ - count == table_.count_clean(table_.count_) - table_.count_clean(count));
+  table_.segments_.resize(count);
+  table_.samples_.resize(count);
+  table_.count_ = table_.limit_ = count;
+  table_.clean_ = table_.count_clean(count);
 }
 
 }  // namespace varve::log

@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "format/chunk.h"
 #include "format/map_record.h"
+#include "log/segment_pages.h"
 #include "log/segment_samples.h"
 
 namespace varve::log {
@@ -26,6 +27,7 @@ enum class SegmentState : std::uint8_t {
   used,        // full, or given up by its head
   discarding,  // clean, but a discard is in flight
   refilling,   // its holes are being written; to all others it is open
+  leaving,     // clean, but at or beyond the limit: the filesystem is about to end before it
 };
 
 constexpr bool is_open(SegmentState state) { return state == SegmentState::open || state == SegmentState::refilling; }
@@ -44,6 +46,7 @@ struct SegmentInfo {
   std::uint64_t touched = 0;  // generation in which a block of it was last handed out
   std::uint64_t opened_clock = 0;  // log clock when its first block was handed out, and…
   std::uint64_t sealed_clock = 0;  // …when it was filled; 0: before this mount
+  bool has_holes(std::uint64_t settled, std::uint32_t blocks) const;  // would SegmentTable::open_holes() succeed?
   std::uint32_t live() const {
     const std::int64_t sum = std::int64_t{tree_live} + delta_live[0] + delta_live[1];
     return sum < 0 ? 0 : static_cast<std::uint32_t>(sum);
@@ -63,12 +66,33 @@ struct SegmentGeometry {
   bool contains(BlockAddr start, std::uint64_t length) const { return contains(start) && contains(start + (length - 1)); }
 };
 
+class SegmentTable;
+
+// Where the segments end, and where they are to end (store/reshaping.h). Thread-safe.
+class SegmentEnd {
+ public:
+  // Nothing at or beyond it is handed out, and nothing there counts as clean. Usually there are no such segments.
+  std::uint64_t limit() const;
+  void set_limit(std::uint64_t limit);
+  // How many of those below would be clean with that limit; how many of those at or beyond it are not leaving.
+  std::uint64_t clean_below(std::uint64_t limit) const;
+  std::uint64_t in_use_from(std::uint64_t limit) const;
+  std::uint64_t in_use() const;  // of all: those that are not clean, nor leaving
+  // With the gate closed. Those that go are all leaving; those that come are clean.
+  void resize(std::uint64_t count);
+
+ private:
+  friend class SegmentTable;
+  explicit SegmentEnd(SegmentTable& table) : table_(table) {}
+  SegmentTable& table_;
+};
+
 // Thread-safe. What is outside the segments is ignored, and has nothing in it: a last line: addresses are checked where they are read.
 class SegmentTable {
  public:
   explicit SegmentTable(SegmentGeometry geometry);
 
-  const SegmentGeometry& geometry() const { return geometry_; }
+  SegmentGeometry geometry() const { return {first_, blocks_, count_.load(std::memory_order_acquire)}; }
 
   // At mount, before anything is handed out.
   void load(SegmentId id, const format::SegmentRecord& record);
@@ -89,7 +113,6 @@ class SegmentTable {
   // close(). False: something of it may be needed that is not in that map, or it is about to become clean. `settled`:
   // generation of that checkpoint. For the thread that runs checkpoints: the map must not change in between.
   bool open_holes(SegmentId id, std::uint64_t settled);
-  bool has_holes(const SegmentInfo& segment, std::uint64_t settled) const;  // would open_holes() succeed?
   void touch(BlockAddr address);  // a block of it was handed out in the current generation
 
   // Liveness as operations know it.
@@ -115,16 +138,29 @@ class SegmentTable {
 
   std::uint64_t clean() const { return clean_.load(std::memory_order_relaxed); }
   SegmentInfo info(SegmentId id) const;
-  void for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit) const;
+  // in_use: without those that are clean; quick where most of many segments have never been used.
+  enum class Which : std::uint8_t { all, in_use };
+  void for_each(const std::function<void(SegmentId, const SegmentInfo&)>& visit, Which which = Which::all) const;
   // Segments that would become clean if a checkpoint settled now.
   std::uint64_t reclaimable() const;
 
+  SegmentEnd& end() { return end_; }
+  const SegmentEnd& end() const { return end_; }
+
  private:
-  const SegmentGeometry geometry_;
+  friend class SegmentEnd;
+  std::uint64_t count_clean(std::uint64_t limit) const REQUIRES(mutex_);  // of those below
+  bool can_be_taken(std::uint64_t index) const { return index < limit_.load(std::memory_order_relaxed); }
+  SegmentInfo shown(std::uint64_t index, const SegmentInfo& info) const;
+
+  SegmentEnd end_{*this};
+  const BlockAddr first_;
+  const std::uint32_t blocks_;
+  std::atomic<std::uint64_t> count_, limit_;  // changed under mutex_
   mutable Mutex mutex_;
-  std::vector<SegmentInfo> segments_ GUARDED_BY(mutex_);
+  SegmentPages<SegmentInfo> segments_ GUARDED_BY(mutex_);
   mutable SegmentSamples samples_;  // has a lock of its own
-  std::atomic<std::uint64_t> clean_{0}, promised_{0}, discarding_{0};
+  std::atomic<std::uint64_t> clean_{0}, in_use_{0}, promised_{0}, discarding_{0};
   std::atomic<std::uint64_t> generation_{1};  // changed under mutex_
   unsigned lowest_wanted_ GUARDED_BY(mutex_) = 0;
   std::uint64_t cursor_ GUARDED_BY(mutex_) = 0;  // where the search for a clean segment goes on

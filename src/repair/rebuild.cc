@@ -51,7 +51,7 @@ format::Superblock Rebuild::start(const format::Superblock& old, const RebuildOp
   super.clean = false;
   super.heads = {};
   super.node_head = {};
-  super.clock_unit = format::clock_unit_of(old.device_blocks);
+  if (super.clock_unit > format::clock_unit_of(format::kMaxAddress)) super.clock_unit = format::clock_unit_of(old.device_blocks);
   if (options.keep_log) return super;
   super.chain = super.next_run = {};
   super.epoch = Random::system().next() | 1;

@@ -8,13 +8,39 @@
 
 namespace varve::store {
 
-Charge::Charge(const format::Superblock& super, const Trees& trees, const Changes& changes, const Staging& staging)
-    : capacity_(super.segments * super.segment_blocks),
-      reserve_(reserved_segments(super.segments) * super.segment_blocks),
-      trees_(trees),
-      changes_(changes),
-      staging_(staging) {
-  INVARIANT(capacity_ > 0 && reserve_ > 0);
+Charge::Charge(const log::SegmentTable& segments, const Trees& trees, const Changes& changes, const Staging& staging)
+    : segments_(segments), trees_(trees), changes_(changes), staging_(staging) {
+  INVARIANT(capacity_blocks() > 0 && reserve_blocks() > 0);
+}
+
+std::uint64_t Charge::segments() const {
+  const std::uint64_t aim = aim_.load(std::memory_order_relaxed), count = segments_.geometry().count;
+  return aim ? std::min(aim, count) : count;
+}
+
+std::uint64_t Charge::capacity_blocks() const { return segments() * segments_.geometry().blocks; }
+std::uint64_t Charge::reserve_blocks() const { return reserved_segments(segments()) * segments_.geometry().blocks; }
+
+std::uint64_t Charge::fewest_segments() const {
+  const std::uint64_t needed = divide_up(charge(Counted::at_worst) + assumed(), segments_.geometry().blocks);
+  // What is left beside the reserve grows with their number.
+  std::uint64_t low = format::kFewestSegments, high = 2 * (needed + format::kFewestSegments);
+  const auto has_room = [&](std::uint64_t segments) {
+    const std::uint64_t reserved = reserved_segments(segments);
+    return segments > reserved && segments - reserved >= needed;
+  };
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (has_room(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+std::uint64_t Charge::assumed() const {
+  std::uint64_t sum = 0;
+  changes_.for_each_above(trees_.view().generation, [&](const Delta& delta) { sum += delta.assumed.load(std::memory_order_relaxed); });
+  return sum;
 }
 
 std::uint64_t Charge::charge(Counted counted) const {
@@ -44,8 +70,9 @@ std::uint64_t Charge::inodes() const {
 }
 
 bool Charge::has_room(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const {
-  if (reserve_ >= capacity_ || (inodes && staging_.next_ino() >= format::kInoLimit)) return false;
-  return charge(counted) + blocks + inodes <= capacity_ - reserve_;
+  const std::uint64_t capacity = capacity_blocks(), reserve = reserve_blocks();
+  if (reserve >= capacity || (inodes && staging_.next_ino() >= format::kInoLimit)) return false;
+  return charge(counted) + blocks + inodes <= capacity - reserve;
 }
 
 bool Charge::fits_at_best(const Demand& demand) const {
@@ -53,10 +80,7 @@ bool Charge::fits_at_best(const Demand& demand) const {
 }
 
 bool Charge::fits(const Demand& demand) const {
-  std::uint64_t assumed = 0;
-  changes_.for_each_above(trees_.view().generation,
-                          [&](const Delta& delta) { assumed += delta.assumed.load(std::memory_order_relaxed); });
-  return has_room(Counted::at_worst, assumed + demand.new_blocks + demand.new_blocks / 64, demand.new_inodes);
+  return has_room(Counted::at_worst, assumed() + demand.new_blocks + demand.new_blocks / 64, demand.new_inodes);
 }
 
 }  // namespace varve::store

@@ -1,6 +1,8 @@
 // Room at all: what files and metadata take, against what the filesystem has (docs/design.md, Space). Inside the gate.
 #pragma once
 
+#include <atomic>
+
 #include "store/changes.h"
 #include "store/demand.h"
 #include "store/staging.h"
@@ -10,10 +12,14 @@ namespace varve::store {
 
 class Charge {
  public:
-  Charge(const format::Superblock& super, const Trees& trees, const Changes& changes, const Staging& staging);
+  Charge(const log::SegmentTable& segments, const Trees& trees, const Changes& changes, const Staging& staging);
 
-  std::uint64_t capacity_blocks() const { return capacity_; }  // of all segments. Any thread
-  std::uint64_t reserve_blocks() const { return reserve_; }    // nobody's to fill. Any thread
+  // --- any thread ---
+  // Of all segments, or of as many as it is to have.
+  std::uint64_t capacity_blocks() const;
+  std::uint64_t reserve_blocks() const;  // nobody's to fill
+  // From now on only so many segments count. 0: all there are.
+  void aim_at(std::uint64_t segments) { aim_ = segments; }
 
   std::uint64_t blocks() const REQUIRES_SHARED(the_gate) { return charge(Counted::at_worst); }
   std::uint64_t inodes() const REQUIRES_SHARED(the_gate);
@@ -23,13 +29,19 @@ class Charge {
   bool fits(const Demand& demand) const REQUIRES_SHARED(the_gate);
   // The same if everything was there that others have written over without looking it up, or has gone that may have.
   bool fits_at_best(const Demand& demand) const REQUIRES_SHARED(the_gate);
+  // With how few segments would that which is charged now have room? At least format::kFewestSegments.
+  std::uint64_t fewest_segments() const REQUIRES_SHARED(the_gate);
 
  private:
   enum class Counted : std::uint8_t { at_worst, at_best };
   std::uint64_t charge(Counted counted) const REQUIRES_SHARED(the_gate);
+  std::uint64_t assumed() const REQUIRES_SHARED(the_gate);
   bool has_room(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const REQUIRES_SHARED(the_gate);
 
-  const std::uint64_t capacity_, reserve_;
+  std::uint64_t segments() const;
+
+  const log::SegmentTable& segments_;
+  std::atomic<std::uint64_t> aim_{0};
   const Trees& trees_;
   const Changes& changes_;
   const Staging& staging_;

@@ -35,6 +35,9 @@ Status Checkpoint::complete() {
 
 Status Checkpoint::freeze() {
   const Gate::Closure closed(store_.gate());
+  const log::SegmentTable& segments = store_.segments();
+  const std::uint64_t limit = segments.end().limit(), count = segments.geometry().count;
+  before_.limit = limit < count && segments.end().in_use_from(limit) == 0 ? limit : count;
   lsn_ = TRY(store_.sealer().run(false, nullptr));
   store_.hole_feeder().freeze();
   store_.space().promise_nodes(choose_evacuees());
@@ -44,6 +47,12 @@ Status Checkpoint::freeze() {
 
   super_ = store_.superblocks().written();
   INVARIANT(super_.serial == store_.checkpoints().settled());
+  before_.device_blocks = super_.device_blocks;
+  if (request_.device_blocks) {
+    super_.device_blocks = request_.device_blocks;
+    super_.segments = format::segments_in(super_.device_blocks, super_.first_segment, super_.segment_blocks);
+    INVARIANT(super_.segments >= before_.limit);
+  }
   super_.serial = Serial{super_.serial.v + 1};
   super_.epoch = store_.log().epoch();
   const log::ChainPosition position = store_.log().position();
@@ -67,7 +76,9 @@ Status Checkpoint::freeze() {
 std::uint64_t Checkpoint::choose_evacuees() {
   const log::SegmentTable& segments = store_.segments();
   std::stable_partition(evacuate_.begin(), evacuate_.end(), [&](SegmentId id) { return segments.info(id).group == format::kGroupNodes; });
-  std::uint64_t nodes = 0;
+  // Another shape of the maps, or an end of them that is cleared, takes a way from the root to the last leaf in both.
+  constexpr std::uint64_t kOfEnds = 32;
+  std::uint64_t nodes = request_.device_blocks || before_.limit < segments.geometry().count ? kOfEnds : 0;
   for (SegmentId segment : evacuate_) nodes += segments.info(segment).live();
   INVARIANT(store_.staging().unsealed().payload_bytes() == 0 && store_.staging().unsealed().deltas().empty());
   while (!evacuate_.empty() && !store_.space().has_room_to_evacuate(nodes)) {
@@ -78,6 +89,18 @@ std::uint64_t Checkpoint::choose_evacuees() {
   }
   if (!request_.evacuate.empty()) store_.checkpoints().note_evacuation(evacuate_.size() < request_.evacuate.size());
   return nodes;
+}
+
+// Nothing lives at or beyond the limit: what the reverse map knew of it goes, rather than from place to place.
+Status Checkpoint::reshape_maps() {
+  const auto geometry = store_.segments().geometry();
+  if (reshapes()) {
+    TRY(reverse_->reshape(format::reverse_map_shape(super_.device_blocks), *writer_));
+    return free_->reshape(format::free_map_shape(super_.segments, super_.segment_blocks), *writer_);
+  }
+  if (before_.limit == geometry.count) return {};
+  cleared_from_ = geometry.start_of(SegmentId{before_.limit});
+  return reverse_->clear_from(cleared_from_.v, *writer_);
 }
 
 Status Checkpoint::merge() {
@@ -97,6 +120,7 @@ Status Checkpoint::merge() {
   reverse_->defer_leaves();  // blocks in holes may stand in as many leaves
   reverse_->replace_bad_nodes([this](BlockAddr address, const Error& why) { return lose_owners(address, why); });
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
+  TRY(reshape_maps());
   ledger_ = std::make_unique<SegmentLedger>(store_.segments(), *free_);
   editor_ = std::make_unique<DeltaEditor>(store_.changes().merging(), old, *source_, super_.hash_key,
                                           [this](const format::Extent& extent) { return ledger_->release(extent); });
@@ -123,7 +147,7 @@ Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const Bloc
 
 // The owners of the blocks that live there matter only to a cleaner that wants to move them: they stay where they are, until a repair.
 Status Checkpoint::lose_owners(BlockAddr address, const Error& why) {
-  if (!device_answers(store_.device(), store_.super().device_blocks)) return why;
+  if (!device_answers(store_.device(), before_.device_blocks)) return why;
   if (lost_nodes_++ == 0)
     spdlog::error("{}: a part of the reverse map is lost ({}); what lives there cannot be moved until fsck.varve has been run",
                   store_.device().name(), why.message());
@@ -142,6 +166,7 @@ Status Checkpoint::close_maps() {
   for (const NodeWriter::Written& node : writer_->written()) TRY(touch(node.address));
   for (const Evacuees::MapNode& node : evacuees_->of_maps()) {
     const std::uint64_t record[] = {node.record};
+    if (node.tree == TreeId::reverse_map && cleared_from_ && node.record >= cleared_from_.v) continue;
     TRY((node.tree == TreeId::free_map ? free_ : reverse_)->touch(record, node.level));
   }
   if (super_.image.address) TRY(ledger_->touch(super_.image.address));
@@ -309,6 +334,8 @@ void Checkpoint::publish() {
   TreesPtr old;
   {
     const Gate::Closure closed(store_.gate());
+    next_->segments.count = super_.segments;
+    if (reshapes()) store_.segments().end().resize(super_.segments);
     old = store_.trees().replace(std::move(next_));
     store_.checkpoints().set_node_head(writer_->head());
     store_.segments().promise(0);

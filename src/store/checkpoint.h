@@ -25,6 +25,7 @@ class Checkpoint {
 
  private:
   std::uint64_t choose_evacuees() REQUIRES(the_gate);  // how many nodes they hold, at most
+  Status reshape_maps();
   Status merge();
   Status close_maps();
   struct Lot {  // of blocks that have their entries in some leaves of the reverse map
@@ -41,12 +42,16 @@ class Checkpoint {
   Status write_image();
   Status commit();
   void publish();
+  bool reshapes() const { return super_.device_blocks != before_.device_blocks; }
   void detach_inodes();
 
   Store& store_;
   const CheckpointRequest& request_;
   std::vector<SegmentId> evacuate_;  // as many of them as there is room for
-  format::Superblock super_;  // the one being made
+  format::Superblock super_;  // the one being made, and…
+  struct {
+    std::uint64_t device_blocks = 0, limit = 0;
+  } before_;  // …what the one before it said; up to where there is anything
   std::uint64_t frozen_generation_ = 0;
   Lsn lsn_;
   std::unique_ptr<BlockingSource> source_;
@@ -59,6 +64,7 @@ class Checkpoint {
   std::shared_ptr<TreeView> next_;
   SegmentLedger::Changed changed_segments_;
   BlockAddr image_address_;
+  BlockAddr cleared_from_;  // the reverse map; none: nowhere
   std::uint64_t lost_nodes_ = 0;  // of the reverse map
 };
 

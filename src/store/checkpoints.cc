@@ -75,6 +75,13 @@ void Checkpoints::note_pointless_round() {
   if (!store_.segments().discarding()) store_.waiters().wake();
 }
 
+void Checkpoints::leave() {
+  log::SegmentTable& segments = store_.segments();
+  if (!node_head_.blocks || segments.geometry().segment_of(node_head_.start).v < segments.end().limit()) return;
+  segments.close(segments.geometry().segment_of(node_head_.start), store_.log_clock().now());
+  node_head_ = {};
+}
+
 void Checkpoints::note_settled(Serial serial) {
   INVARIANT(serial.v == settled_.load() + 1);
   settled_ = serial.v;

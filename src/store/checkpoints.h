@@ -18,6 +18,7 @@ class Store;
 struct CheckpointRequest {
   bool clean = false;               // unmounting
   std::vector<SegmentId> evacuate;  // rewrite the nodes that stand in these
+  std::uint64_t device_blocks = 0;  // give the filesystem this size; 0: it stays. What goes is empty (SegmentTable::in_use_from)
 };
 
 class Checkpoints {
@@ -50,6 +51,7 @@ class Checkpoints {
   // --- for a Checkpoint ---
   const format::Run& node_head() const { return node_head_; }  // where the next one's nodes go
   void set_node_head(const format::Run& rest) { node_head_ = rest; }
+  void leave();  // the node head's segment, if it is at or beyond the limit (SegmentTable)
   void note_frozen(std::uint64_t log_blocks) { log_blocks_at_freeze_ = log_blocks; }
   void note_evacuation(bool was_cut) { evacuation_was_cut_ = was_cut; }
   void note_settled(Serial serial);

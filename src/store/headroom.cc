@@ -40,9 +40,21 @@ std::uint64_t reverse_blocks(const TreeSizes& trees, const Demand& demand, std::
 
 std::uint64_t leaves_of(std::uint64_t item_bytes) { return item_bytes / 1024; }  // and of the nodes above them
 
+namespace {
+
+// Records change of segments that are used, and of those that are taken for what is new.
+std::uint64_t free_map_blocks(const TreeSizes& trees, std::uint64_t new_blocks) {
+  const std::uint64_t taken = new_blocks / trees.segment_blocks + kEdgesOfHeads;
+  const std::uint64_t changed = trees.used_segments > trees.free_leaves ? trees.free_leaves : trees.used_segments + taken;
+  const std::uint64_t leaves = std::min(trees.free_leaves, changed);
+  return leaves + leaves / kFewestChildren + 2 + (leaves < trees.free_leaves ? kEdges : 0);
+}
+
+}  // namespace
+
 std::uint64_t merge_blocks(const TreeSizes& trees, const Demand& demand) {
   const std::uint64_t items = item_blocks(trees, demand);
-  const std::uint64_t free_map = trees.free_leaves + trees.free_leaves / kFewestChildren + 2;
+  const std::uint64_t free_map = free_map_blocks(trees, 2 * (items + demand.payload));
   const std::uint64_t image = 1;
   return items + reverse_blocks(trees, demand, items + demand.payload) + free_map + image;
 }

@@ -16,6 +16,7 @@ struct TreeSizes {  // as they stand
   std::uint64_t reverse_leaves = 0;  // of the whole device
   std::uint64_t reverse_per_leaf = 1;
   std::uint64_t free_leaves = 0;
+  std::uint64_t used_segments = ~0ULL;  // that are not clean
   std::uint64_t segment_blocks = 1;
 };
 

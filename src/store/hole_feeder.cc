@@ -64,7 +64,7 @@ std::uint64_t HoleFeeder::stale_blocks() const {
     const auto left_out = left_out_.find(id);
     const std::uint64_t usable = store_.super().segment_blocks - (left_out == left_out_.end() ? 0 : left_out->second);
     free += usable - std::min<std::uint64_t>(usable, segment.live());
-  });
+  }, log::SegmentTable::Which::in_use);
   return free - std::min(free, store_.log().heads().holes().blocks());
 }
 
@@ -110,7 +110,7 @@ HoleFeeder::Fill HoleFeeder::holes_to_fill(SegmentId segment, std::uint32_t leas
   const TreeView& view = store_.trees().own_view();
   const log::SegmentInfo info = segments.info(segment);
   const std::pair looks{info.touched, info.live()};
-  if (!segments.has_holes(info, view.generation)) return {};
+  if (!info.has_holes(view.generation, segments.geometry().blocks)) return {};
   if (const auto at = unmapped_.find(segment); at != unmapped_.end() && at->second == looks) return {};
   BlockingSource source(store_.trees().cache(), store_.device());
   auto holes = holes_of(source, view, segments.geometry(), segment);

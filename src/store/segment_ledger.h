@@ -47,7 +47,7 @@ class SegmentLedger {
   Result<Page*> change(BlockAddr address, bool live);
 
   const log::SegmentTable& segments_;
-  const log::SegmentGeometry& geometry_;
+  const log::SegmentGeometry geometry_;  // of the trees that are read
   MapEditor& map_;
   std::map<SegmentId, Page> pages_;
   std::int64_t live_change_ = 0;

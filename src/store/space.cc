@@ -16,7 +16,7 @@ std::uint64_t minus(std::atomic<std::uint64_t>& from, std::uint64_t amount) {
 
 }  // namespace
 
-Space::Space(const SpaceParts& parts) : parts_(parts), users_reserve_(users_reserve(parts.super.segments)) {}
+Space::Space(const SpaceParts& parts) : parts_(parts) {}
 
 // --- what there is ----------------------------------------------------------------------------------------------------------
 
@@ -36,13 +36,14 @@ SpaceView Space::view() const {
   view.trees.reverse_leaves = trees.reverse_map.shape.leaves();
   view.trees.reverse_per_leaf = trees.reverse_map.shape.per_leaf();
   view.trees.free_leaves = trees.free_map.shape.leaves();
-  view.trees.segment_blocks = parts_.super.segment_blocks;
+  view.trees.segment_blocks = parts_.segments.geometry().blocks;
   view.clean = parts_.segments.clean();
+  view.trees.used_segments = parts_.segments.end().in_use();
   view.promised = parts_.segments.promised();
-  view.users_reserve = users_reserve_;
+  view.users_reserve = users_reserve(parts_.segments.end().limit());
   // Less what the checkpoint takes that frees them.
   const std::uint64_t emptied = emptied_.load(std::memory_order_relaxed);
-  view.lent = emptied - std::min(emptied, usual_nodes_.load(std::memory_order_relaxed) / parts_.super.segment_blocks + 1);
+  view.lent = emptied - std::min(emptied, usual_nodes_.load(std::memory_order_relaxed) / parts_.segments.geometry().blocks + 1);
   view.waiting.places = active.places() + admitted_places_.load();
   view.waiting.item_bytes = active.item_bytes() + admitted_item_bytes_.load();
   view.waiting.payload = waiting_payload();
@@ -116,8 +117,8 @@ void Space::cancel_evacuation(std::uint64_t nodes) {
 // What the user says counts, then what is measured, then what was measured or said before.
 unsigned Space::most_open_groups() const {
   const unsigned measured = parts_.meter.limit();
-  const unsigned known = parts_.streams ? parts_.streams : measured ? measured : parts_.super.device.streams;
-  return store::most_open_groups(parts_.super.segments, known);
+  const unsigned known = parts_.streams ? parts_.streams : measured ? measured : parts_.known_streams;
+  return store::most_open_groups(parts_.segments.end().limit(), known);
 }
 
 // With heads that are too many by now the first ones are used on, and the cleaner gives up the others.
@@ -157,10 +158,24 @@ void Space::hand_out_hole(const format::Run& run) {
 std::uint64_t Space::spare_segments() const { return store::spare_segments(view()); }
 
 bool Space::has_room_without_holes() const {
-  return spare_segments() > waiting_payload() / parts_.super.segment_blocks + 1;
+  return spare_segments() > waiting_payload() / parts_.segments.geometry().blocks + 1;
 }
 
 bool Space::admits_users_into_holes(const Demand& more) const { return admits_into_holes(view(), more); }
+
+// --- another size --------------------------------------------------------------------------------------------------------------
+
+// Chain, nodes and each group may have to begin a segment below, and another one soon.
+bool Space::admits_retreat(std::uint64_t limit, Margin margin) const {
+  SpaceView there = view();
+  const auto& heads = parts_.log.heads().rests();
+  const auto begun = static_cast<std::uint64_t>(
+      std::count_if(heads.begin(), heads.end(), [](const format::Run& head) { return head.blocks > 0; }));
+  there.clean = parts_.segments.end().clean_below(limit);
+  there.users_reserve = margin == Margin::of_users ? users_reserve(limit) : 0;
+  there.head_blocks = there.hole_blocks = there.untouched_holes = 0;
+  return store::spare_segments(there) >= begun + (margin == Margin::of_users ? 2 : 0);
+}
 
 // --- a checkpoint -------------------------------------------------------------------------------------------------------------------
 
@@ -169,7 +184,7 @@ bool Space::has_room_to_evacuate(std::uint64_t nodes) const { return admits_evac
 void Space::promise_nodes(std::uint64_t evacuated) {
   INVARIANT(admitted_payload_ == 0 && admitted_places_ == 0 && admitted_item_bytes_ == 0);  // withdrawn inside the gate
   frozen_nodes_ = merge_need_at_freeze(view(), evacuated);
-  parts_.segments.promise(divide_up(frozen_nodes_, parts_.super.segment_blocks));
+  parts_.segments.promise(divide_up(frozen_nodes_, parts_.segments.geometry().blocks));
   planned_evacuation_ = 0;
 }
 

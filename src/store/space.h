@@ -15,7 +15,6 @@
 namespace varve::store {
 
 struct SpaceParts {
-  const format::Superblock& super;
   log::SegmentTable& segments;
   log::Log& log;
   Gate& gate;
@@ -24,7 +23,8 @@ struct SpaceParts {
   Staging& staging;
   Counters& counters;
   std::size_t memory_bytes;
-  unsigned streams = 0;  // StoreOptions
+  unsigned streams;        // StoreOptions
+  unsigned known_streams;  // by the superblock
   const log::StreamMeter& meter;
 };
 
@@ -73,6 +73,12 @@ class Space {
   std::uint64_t low_water() const EXCLUDES(the_gate);  // with fewer clean segments than this, users wait
   bool relief_is_due() const EXCLUDES(the_gate);       // a checkpoint would let operations in that soon must wait for one
 
+  // --- another size ---
+  // Could what is needed now be had from the segments below, if all that stands beyond was closed? With what users want to find, or
+  // with the least that a checkpoint and the cleaner need.
+  enum class Margin : std::uint8_t { of_users, least };
+  bool admits_retreat(std::uint64_t limit, Margin margin) const REQUIRES(the_gate);
+
   // --- a checkpoint ---
   bool has_room_to_evacuate(std::uint64_t nodes) const REQUIRES(the_gate);
   // At the freeze: what it may write stays promised to it until note_published().
@@ -87,7 +93,6 @@ class Space {
   void scatter(const format::Run& run) REQUIRES(the_gate);
 
   const SpaceParts parts_;
-  const std::uint64_t users_reserve_;  // segments
   std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0};  // not yet staged
   std::atomic<std::uint64_t> emptied_{0};             // segments, by cleaning, since the last checkpoint
   std::atomic<std::uint64_t> planned_evacuation_{0};  // nodes

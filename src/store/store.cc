@@ -41,9 +41,9 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       inodes_(inode_count(options.memory_bytes)),
       changes_(gate_, segments_.generation()),
       staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
-      charge_(super, trees_, changes_, staging_),
-      space_({this->super(), segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
-              options.streams, io_.streams()}),
+      charge_(segments_, trees_, changes_, staging_),
+      space_({segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
+              options.streams, this->super().device.streams, io_.streams()}),
       discards_(io_, segments_, waiters_, options.discard),
       hole_feeder_(std::make_unique<HoleFeeder>(*this)),
       sealer_(std::make_unique<Sealer>(*this)),
@@ -121,7 +121,10 @@ Status Store::start(bool copies_equal) {
   // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26), but only
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {
-    if (options_.read_only || copies_equal) return {};
+    if (options_.read_only) return {};
+    // Of a change of size that a crash has cut off, too.
+    if (device().geometry().blocks() > super.device_blocks) TRY(wipe_former_ends(device(), super, device().geometry().blocks()));
+    if (copies_equal) return {};
     return superblocks_.restore([this] { return log_.durability().flush_now(); });
   };
   if (!super.clean && !options_.no_recovery) return recover(make_equal);

@@ -26,8 +26,10 @@ void SuperblockKeeper::set_uuid(const format::Uuid& uuid) {
 Status SuperblockKeeper::write(const format::Superblock& super, const std::function<Status()>& flush) {
   format::Superblock next = super;
   bool renamed = false;
+  std::uint64_t former_blocks = 0;
   {
     const Lock lock(mutex_);
+    former_blocks = written_.device_blocks;
     renamed = super.label != written_.label || super.uuid != written_.uuid;
     next.sequence = written_.sequence;  // there may have been others since `super` was begun
     const bool follows = INVARIANT(super.serial >= written_.serial) && INVARIANT(super.lsn >= written_.lsn) &&
@@ -35,12 +37,14 @@ Status SuperblockKeeper::write(const format::Superblock& super, const std::funct
                          INVARIANT(super.identity == written_.identity);
     if (!follows) return Error(Errc::io, "the superblock to be written does not follow the one before");
   }
-  TRY(write_superblocks(device_, next, flush));
+  TRY(write_superblocks(device_, next, flush, former_blocks));
   {
     const Lock lock(mutex_);
     written_ = next;
   }
-  return renamed ? write_anchors(device_, next, flush) : Status();
+  const bool resized = next.device_blocks != former_blocks;
+  if (renamed || resized) TRY(write_anchors(device_, next, flush));
+  return resized ? wipe_former_ends(device_, next, former_blocks) : Status();
 }
 
 Status SuperblockKeeper::restore(const std::function<Status()>& flush) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -73,8 +74,14 @@ Result<Superblocks> choose_slot(io::BlockDevice& device, const Superblocks& anch
   if (ring.may_lack_newer())
     return Error(Errc::needs_fsck, fmt::format("{}: both superblocks behind number {} are damaged, which may have been newer; "
                                             "fsck.varve can look for a copy in the log", device.name(), ring.newest()->sequence));
-  const bool equal = anchors.equal && same_names(anchors.best, *ring.newest()) && ring.is_pair() && ring.after_newest().ok();
+  const bool equal = anchors.equal && same_names(anchors.best, *ring.newest()) &&
+                     anchors.best.device_blocks == ring.newest()->device_blocks && ring.is_pair() && ring.after_newest().ok();
   return Superblocks{*ring.newest(), equal};
+}
+
+Error cut_off(const io::BlockDevice& device, const format::Superblock& super) {
+  return Error(Errc::invalid, fmt::format("{} is smaller ({} blocks) than the filesystem on it ({} blocks): is it cut off?", device.name(),
+                                          device.geometry().blocks(), super.device_blocks));
 }
 
 Status write_slot(io::BlockDevice& device, const format::Superblock& super) {
@@ -103,10 +110,13 @@ bool anchors_fit(io::BlockDevice& device, const format::Superblock& super) {
 }
 
 // Both copies in their places, or both anchors.
-Status write_at_both_ends(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
+enum class First : std::uint8_t { start, end };
+Status write_at_both_ends(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush, First first) {
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   format::encode_superblock(super, block.span());
-  for (const std::uint64_t at : {std::uint64_t{0}, super.device_blocks - 1}) {
+  std::array<std::uint64_t, 2> places{0, super.device_blocks - 1};
+  if (first == First::end) std::swap(places[0], places[1]);
+  for (const std::uint64_t at : places) {
     TRY(device.write(at << kBlockShift, block.span()));
     TRY(flush());
   }
@@ -119,16 +129,16 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
   const std::uint64_t device_blocks = device.geometry().blocks();
   if (device_blocks < format::kMinDeviceBlocks)
     return Error(Errc::not_varve, fmt::format("{} ({} bytes) is smaller than any Varve filesystem", device.name(),
-                                              device.geometry().size_bytes));
+                                              device.geometry().size_bytes.get()));
   std::uint64_t told = 0;
   Result<format::Superblock> first = read_copy(device, 0, told);
   Result<format::Superblock> second = read_second(device, first, told);
   Superblocks result = TRY(choose_copy(device, first, second));
-  if (result.best.device_blocks > device_blocks)
-    return Error(Errc::invalid,
-                 fmt::format("{} is smaller ({} blocks) than the filesystem on it ({} blocks): is it cut off?",
-                             device.name(), device_blocks, result.best.device_blocks));
-  return result.best.area ? choose_slot(device, result) : result;
+  if (result.best.device_blocks > device_blocks) return cut_off(device, result.best);
+  if (!result.best.area) return result;
+  result = TRY(choose_slot(device, result));
+  if (result.best.device_blocks > device_blocks) return cut_off(device, result.best);
+  return result;
 }
 
 format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblock& anchor) {
@@ -145,8 +155,10 @@ format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblo
   return {area, std::move(slots)};
 }
 
-Status write_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush) {
-  if (!super.area) return write_at_both_ends(device, super, flush);
+Status write_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush,
+                         std::uint64_t former_blocks) {
+  if (!super.area)
+    return write_at_both_ends(device, super, flush, former_blocks == super.device_blocks ? First::start : First::end);
   TRY(expect_older(device, super));
   for (int copy = 0; copy < 2; ++copy) {
     ++super.sequence;
@@ -157,12 +169,12 @@ Status write_superblocks(io::BlockDevice& device, format::Superblock& super, con
 }
 
 Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush) {
-  if (!super.area) return write_at_both_ends(device, super, flush);
+  if (!super.area) return write_at_both_ends(device, super, flush, First::start);
   const format::SuperblockRing ring = read_ring(device, super);
   if (ring.newest()) super.sequence = std::max(super.sequence, ring.newest()->sequence);
   // On until no damaged slot follows: two of them would mean that a newer one is lost.
   for (std::uint32_t i = 0; i < super.area.slots; ++i) {
-    TRY(write_superblocks(device, super, flush));
+    TRY(write_superblocks(device, super, flush, super.device_blocks));
     if (read_ring(device, super).after_newest().ok()) break;
   }
   return anchors_fit(device, super) ? Status() : write_anchors(device, super, flush);
@@ -172,7 +184,19 @@ Status write_anchors(io::BlockDevice& device, const format::Superblock& super, c
   if (!super.area) return {};
   format::Superblock anchor = super;
   anchor.sequence = 0;
-  return write_at_both_ends(device, anchor, flush);
+  return write_at_both_ends(device, anchor, flush, First::end);
+}
+
+Status wipe_former_ends(io::BlockDevice& device, const format::Superblock& super, std::uint64_t former_blocks) {
+  for (const std::uint64_t end : {device.geometry().blocks(), former_blocks}) {
+    if (end <= super.device_blocks || end > device.geometry().blocks()) continue;
+    std::uint64_t unused = 0;
+    const auto found = read_copy(device, end - 1, unused);
+    if (!found.ok() || found->identity != super.identity) continue;
+    const AlignedBuffer zeros = AlignedBuffer::zeroed(kBlockSize);
+    TRY(device.write((end - 1) << kBlockShift, zeros.span()));
+  }
+  return {};
 }
 
 bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks) {

@@ -24,13 +24,22 @@ format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblo
 // Writes both copies, the second when the first is flushed: whichever write is torn, the other copy has all it needs. In an area
 // they go behind that with the number `super.sequence`, and `super` gets the number of the last one.
 // `flush` makes durable what was written to the device. Errc::in_use: another program has written one there.
-Status write_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush);
+//
+// `former_blocks`: the size that the ones before say. Where it changes, the copy at the new end comes first: a torn one in block 0
+// then tells of an end at which a good one stands, whichever of both sizes it says.
+Status write_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush,
+                         std::uint64_t former_blocks);
 
 // The same where copies or anchors may be damaged: writes all that there are.
 Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush);
 
-// What block 0 and the last block say, where superblocks have an area: for a new name, after superblocks with that name.
+// What block 0 and the last block say, where superblocks have an area: for a new name or size, after superblocks with that. The last
+// block comes first, as above.
 Status write_anchors(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush);
+
+// A copy or an anchor of this filesystem that counts no more, and is found where block 0 is lost and the device ends there: zeros.
+// In its last block, if the filesystem ends before, and in its `former_blocks` - 1 if it did once.
+Status wipe_former_ends(io::BlockDevice& device, const format::Superblock& super, std::uint64_t former_blocks);
 
 // Can block 0 or the last one still be read, whatever it says? If not, it is the device that fails and not one of its blocks.
 bool device_answers(io::BlockDevice& device, std::uint64_t device_blocks);

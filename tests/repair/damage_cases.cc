@@ -344,7 +344,7 @@ std::vector<DamageCase> superblock_cases() {
          wipe(*larger, BlockAddr{0});
          return larger;
        }},
-      {"110-clock-unit", Code::field_wrong, with_image([](Superblock& s) { s.clock_unit = 77; })},
+      {"110-clock-unit", Code::field_wrong, with_image([](Superblock& s) { s.clock_unit = 1ULL << 60; })},
       // With a wrong count beside it: alone both are what a crash leaves, and the next mount sees to it.
       {"201-log-to-replay", Code::needs_recovery,
        [] {

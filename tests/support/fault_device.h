@@ -45,6 +45,8 @@ class FaultDevice : public io::BlockDevice {
   const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }
+  Status look_again() override { return below_.look_again(); }
+  Status set_length(std::uint64_t bytes) override { return below_.set_length(bytes); }
   void submit(io::Reactor& reactor, io::IoRequest& request) override;
 
   void add(const Fault& fault);

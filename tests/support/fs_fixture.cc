@@ -166,6 +166,12 @@ Status FsFixture::clean(const std::string& strategy) {
   return started.fails_with(Errc::busy) ? Status() : started;
 }
 
+Status FsFixture::resize(std::uint64_t bytes) {
+  const Status started = fs().start_resize({bytes});
+  const bool is_no_failure = started.fails_with(Errc::busy) || started.fails_with(Errc::no_space) || started.fails_with(Errc::invalid);
+  return is_no_failure ? Status() : started;
+}
+
 Status FsFixture::move(std::uint64_t nth) {
   if (options_.background) return {};  // its cleaner is at work
   store::Store& store = fs().engine().store();

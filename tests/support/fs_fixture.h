@@ -75,6 +75,8 @@ class FsFixture {
   Status checkpoint();  // with all that waits
   // All that the strategy would do now; without threads it is done then, with them it goes on.
   Status clean(const std::string& strategy);
+  // To that size, in bytes, if that can be done now; without threads it is done, or given up, then.
+  Status resize(std::uint64_t bytes);
   // Copies what lives in the nth segment with blocks of files, modulo those that there are, and no more: what a cleaner does
   // before its checkpoint.
   Status move(std::uint64_t nth);

@@ -101,6 +101,7 @@ Lockstep::Answer Lockstep::ask(const Step& step) {
     case Verb::work:
     case Verb::move:
     case Verb::tidy:
+    case Verb::resize:
       return ask_whole(step);
     default:
       return ask_inode(step);
@@ -195,6 +196,8 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
       const auto file = fixture_.resolve(step.target);
       return Answer(file.ok() ? error_in(fixture_.tidy(*file, step.n[0])) : error_in(file));
     }
+    case Verb::resize:
+      return Answer(error_in(fixture_.resize(step.n[0])));
     default: {
       auto status = fixture_.unmount();
       if (status.ok()) status = fixture_.mount();

@@ -36,6 +36,7 @@ constexpr Grammar kGrammar[] = {
     {Verb::seal, "seal", ""},              {Verb::clean, "clean", "o"},
     {Verb::work, "work", ""},              {Verb::move, "move", "n"},
     {Verb::tidy, "tidy", "tn"},
+    {Verb::resize, "resize", "n"},
 };
 
 constexpr std::string_view kRenameWords[] = {"move", "noreplace", "exchange", "noreplace+exchange"};
@@ -198,7 +199,7 @@ bool is_barrier(Verb verb) {
 bool is_neutral(Verb verb) {
   return is_barrier(verb) || verb == Verb::read || verb == Verb::pass || verb == Verb::hold || verb == Verb::release ||
          verb == Verb::seal || verb == Verb::clean || verb == Verb::work ||
-         verb == Verb::move || verb == Verb::tidy;
+         verb == Verb::move || verb == Verb::tidy || verb == Verb::resize;
 }
 
 }  // namespace varve::test

@@ -52,6 +52,7 @@ enum class Verb : std::uint8_t {
   work,     // one round of what background threads would do: cleaning, a checkpoint that is due
   tidy,     // target, number: puts a file together until it has asked so often whether to stop; no checkpoint follows
   move,     // number: copies what lives in that segment (modulo those that hold files), as the middle of a round of cleaning
+  resize,   // bytes: grows or shrinks to that, if that can be done
 };
 
 struct Step {

@@ -223,7 +223,7 @@ Step ScriptGenerator::next(const ModelFs& state) {
   const ScriptProfile& p = profile_;
   std::uint64_t lot = dice_.below(p.names_weight + p.data_weight + p.attribute_weight + p.reference_weight +
                                   p.fsync_weight + p.checkpoint_weight + p.remount_weight + p.read_weight +
-                                  p.seal_weight + p.work_weight + p.clean_weight + p.move_weight);
+                                  p.seal_weight + p.work_weight + p.clean_weight + p.move_weight + p.resize_weight);
   const auto drawn = [&lot](unsigned weight) {
     if (lot < weight) return true;
     lot -= weight;
@@ -241,6 +241,11 @@ Step ScriptGenerator::next(const ModelFs& state) {
   if (drawn(p.seal_weight)) return step_of(Verb::seal, {});
   if (drawn(p.work_weight)) return step_of(Verb::work, {});
   if (drawn(p.clean_weight)) return step_of(Verb::clean, {}, dice_.pick(p.strategies));
+  if (drawn(p.resize_weight)) {
+    Step step = step_of(Verb::resize, {});
+    step.n[0] = dice_.between(p.least_bytes / kBlock, p.most_bytes / kBlock) * kBlock;
+    return step;
+  }
   if (drawn(p.move_weight)) {
     Step step = step_of(Verb::move, {});
     step.n[0] = dice_.below(64);

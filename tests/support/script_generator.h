@@ -35,6 +35,8 @@ struct ScriptProfile {
   unsigned work_weight = 0;
   unsigned clean_weight = 0;
   unsigned move_weight = 0;
+  unsigned resize_weight = 0;
+  std::uint64_t least_bytes = 8u << 20, most_bytes = 64u << 20;  // of the filesystem, where its size changes
   std::vector<std::string> strategies;  // to clean by
 };
 

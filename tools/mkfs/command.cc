@@ -79,7 +79,7 @@ Result<format::MakeParameters> parameters_of(const Arguments& a, const io::Geome
   format::MakeParameters p;
   p.device_blocks = a.size ? a.size >> kBlockShift : geometry.blocks();
   if (p.device_blocks > geometry.blocks())
-    return Error(Errc::invalid, fmt::format("{}: only {} bytes, --size asks for {}", a.path, geometry.size_bytes, a.size));
+    return Error(Errc::invalid, fmt::format("{}: only {} bytes, --size asks for {}", a.path, geometry.size_bytes.get(), a.size));
   if (a.segment_size % kBlockSize != 0 || a.segment_size > (1ULL << 30))
     return Error(Errc::invalid, "the segment size must be a power of two from 256 KiB to 64 MiB");
   p.segment_blocks = static_cast<std::uint32_t>(a.segment_size >> kBlockShift);

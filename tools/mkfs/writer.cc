@@ -28,8 +28,8 @@ Status wipe(io::BlockDevice& device, const WriteOptions& options) {
   if (options.prewrite) {
     TRY(write_zeros(device, 0, geometry.size_bytes));
   } else {
-    TRY(write_zeros(device, 0, std::min(kWipeStartBytes, geometry.size_bytes)));
-    TRY(write_zeros(device, geometry.size_bytes - std::min(kWipeEndBytes, geometry.size_bytes), geometry.size_bytes));
+    TRY(write_zeros(device, 0, std::min(kWipeStartBytes, geometry.size_bytes.get())));
+    TRY(write_zeros(device, geometry.size_bytes - std::min(kWipeEndBytes, geometry.size_bytes.get()), geometry.size_bytes));
   }
   return device.flush();
 }

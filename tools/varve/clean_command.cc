@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <ostream>
@@ -16,6 +14,7 @@
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
 #include "varve/command.h"
+#include "varve/interruptible.h"
 #include "varve/progress.h"
 
 namespace varve::tool {
@@ -31,26 +30,6 @@ struct CleanArguments {
   std::vector<std::string> places;  // paths, then the mount or image
 };
 
-// Ctrl-C ends the cleaning at a point where nothing is lost; a second one ends the tool.
-std::atomic<bool> interrupted{false};
-class Interruptible {
- public:
-  Interruptible() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, &before_[signal == SIGTERM]);
-  }
-  ~Interruptible() {
-    for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &before_[signal == SIGTERM], nullptr);
-  }
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-
- private:
-  struct sigaction before_[2] {};
-};
-
 Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   const std::vector<std::string> paths(arguments.places.begin(), arguments.places.end() - 1);
@@ -59,7 +38,7 @@ Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer&
   Progress progress;
   progress.state = [&]() -> Result<Json> {
     Json state = TRY(target.state());
-    if (interrupted && !std::exchange(told, true)) TRY(target.stop());
+    if (Interruptible::asked() && !std::exchange(told, true)) TRY(target.stop());
     return state;
   };
   progress.line = clean_progress;

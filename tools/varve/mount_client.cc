@@ -67,6 +67,22 @@ Status MountClient::stop_clean() {
   return {};
 }
 
+Result<nlohmann::ordered_json> MountClient::resize_report() { return document(fuse::kResizeReportIoctl, "resize"); }
+
+Status MountClient::resize(const nlohmann::ordered_json& request) {
+  fuse::TuneText text;
+  json_text(request).copy(text.text, sizeof text.text - 1);
+  if (::ioctl(fd_, fuse::kResizeIoctl, &text) != 0) return error("resize");
+  text.text[sizeof text.text - 1] = 0;
+  if (text.text[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, text.text));
+  return {};
+}
+
+Status MountClient::stop_resize() {
+  if (::ioctl(fd_, fuse::kResizeStopIoctl) != 0) return error("resize");
+  return {};
+}
+
 Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
   fuse::StatusPage page;
   std::string text;

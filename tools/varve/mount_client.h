@@ -24,6 +24,9 @@ class MountClient {
   Result<nlohmann::ordered_json> clean_report();
   Status clean(const nlohmann::ordered_json& request);  // control/clean_json.h; errors in the daemon's words
   Status stop_clean();
+  Result<nlohmann::ordered_json> resize_report();
+  Status resize(const nlohmann::ordered_json& request);  // control/resize_json.h; errors in the daemon's words
+  Status stop_resize();
   Result<nlohmann::ordered_json> history();  // control/history_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes

@@ -1,4 +1,4 @@
-// The strategies that come with Varve, for the registry.
+// The strategies that come with Varve, for the registry, and one for a change of size.
 #pragma once
 
 #include "cleaner/strategy.h"
@@ -12,5 +12,7 @@ std::unique_ptr<Strategy> make_copying(const Parameters& parameters);
 std::unique_ptr<Strategy> make_defragmenting(const Parameters& parameters);
 std::unique_ptr<Strategy> make_hole_plugging(const Parameters& parameters);
 std::unique_ptr<Strategy> make_threaded(const Parameters& parameters);
+
+std::unique_ptr<Strategy> make_leaving();  // not in the registry
 
 }  // namespace varve::cleaner

@@ -8,6 +8,7 @@
 #include "base/json_text.h"
 #include "control/clean_json.h"
 #include "control/control.h"
+#include "control/resize_json.h"
 #include "fuse/operations/operations.h"
 #include "fuse/protocol/privilege.h"
 #include "fuse/operations/request.h"
@@ -180,6 +181,21 @@ Status stop_clean(Request& r) {
   return {};
 }
 
+Status resize(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<TuneText>());
+  const auto request = resize_request_from(text_of(asked));
+  answer_text<TuneText>(r, request.ok() ? r.fs().start_resize(*request) : Status(request.error()));
+  return {};
+}
+
+Status stop_resize(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  r.fs().stop_resize();
+  reply_ioctl(r, {});
+  return {};
+}
+
 // A piece of a document that make() gives as a whole.
 template <class Make>
 Status document(Request& r, Make&& make) {
@@ -248,6 +264,12 @@ Status ioctl(Request& r) {
       return clean(r);
     case kCleanStopIoctl:
       return stop_clean(r);
+    case kResizeIoctl:
+      return resize(r);
+    case kResizeStopIoctl:
+      return stop_resize(r);
+    case kResizeReportIoctl:
+      return document(r, [&r] { return json_text(to_json(r.fs().resize_state())); });
     case kHistoryIoctl:
       return document(r, [&r] { return json_text(to_json(r.fs().history())); });
     case kCleanReportIoctl:

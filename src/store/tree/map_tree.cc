@@ -1,11 +1,13 @@
 #include "store/tree/map_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/invariant.h"
 #include "io/patient_read.h"
+#include "store/tree/map_places.h"
 
 namespace varve::store {
 
@@ -16,32 +18,6 @@ using format::NodeRef;
 namespace {
 
 constexpr std::size_t kTouchBatch = 256;  // nodes fetched together
-
-// Number of leaves below one node of `level`.
-std::uint64_t leaves_below(unsigned level) {
-  std::uint64_t leaves = 1;
-  for (; level > 0; --level) leaves *= kMapFanout;
-  return leaves;
-}
-
-std::uint64_t first_record(const MapShape& shape, unsigned level, std::uint64_t index) {
-  return index * leaves_below(level) * shape.per_leaf();
-}
-
-std::size_t slot_of(std::uint64_t index_in_level) { return static_cast<std::size_t>(index_in_level % kMapFanout); }
-
-NodeWant want_of(const MapRoot& root, const NodeRef& ref, unsigned level) {
-  return {ref, root.tree, static_cast<std::uint8_t>(level)};
-}
-
-Result<NodePtr> get_node(NodeSource& source, const MapRoot& root, const NodeRef& ref, unsigned level,
-                         std::uint64_t index) {
-  NodePtr node = TRY(source.get(want_of(root, ref, level)));
-  if (node->header().first.offset != first_record(root.shape, level, index))
-    return Error(Errc::corrupt,
-                 fmt::format("map node at block {}: holds other records than its parent says", ref.address));
-  return node;
-}
 
 Status check_index(const MapShape& shape, std::uint64_t index) {
   if (index < shape.records) return {};
@@ -169,7 +145,10 @@ Status MapEditor::load(const Position& position) {
 Status MapEditor::load_records(DirtyNode& node, const NodeRef& old, std::uint64_t leaf) {
   const NodePtr found = TRY(get_old(old, {std::uint8_t{0}, leaf}));
   node.records = AlignedBuffer::zeroed(format::kNodePayloadBytes);
-  if (found) std::ranges::copy(found->records(), node.records.data());
+  if (!found) return {};
+  const std::uint64_t per_leaf = root_.shape.per_leaf(), first = leaf * per_leaf;
+  const std::uint64_t kept = std::min(per_leaf, end_ - std::min(end_, first));
+  std::ranges::copy(found->records().first(kept * root_.shape.record_bytes), node.records.data());
   return {};
 }
 

@@ -65,6 +65,12 @@ class MapEditor {
   std::uint64_t end_of_leaves(std::uint64_t first, std::uint64_t leaves) const;
   Status write_leaves(NodeSink& sink);
 
+  // Before anything is touched: the map gets another number of records. Where it grows, new levels may come above the old root.
+  // Where it shrinks, what stands beyond its end is released, and its root may be a lower node.
+  Status reshape(const format::MapShape& shape, NodeSink& sink);
+  // Everything from this record on becomes zero: whole nodes of it are released. The map keeps its shape.
+  Status clear_from(std::uint64_t record, NodeSink& sink);
+
   // Old nodes that cannot be read, or are damaged, count as zeros from here on, if `may_lose` agrees.
   void replace_bad_nodes(std::function<Status(BlockAddr, const Error&)> may_lose) { may_lose_ = std::move(may_lose); }
 
@@ -78,6 +84,9 @@ class MapEditor {
   };
   using Position = std::pair<std::uint8_t, std::uint64_t>;  // level, index of the node in its level
 
+  void add_levels(unsigned from, unsigned to);
+  Status descend(unsigned from, unsigned to, NodeSink& sink);
+  Status release_below(const format::NodeRef& ref, const Position& position, NodeSink& sink);
   const format::NodeRef& old_ref(const Position& position) const;
   Status touch_level(std::uint8_t level, std::span<const Position> missing);
   Result<NodePtr> get_old(const format::NodeRef& ref, const Position& position);
@@ -93,6 +102,7 @@ class MapEditor {
   std::vector<Position> unassigned_;
   std::vector<Position> loaded_;  // by load_leaves(), not written yet
   bool deferred_ = false;
+  std::uint64_t end_ = ~0ULL;  // records from here on are zero, whatever stands in old leaves
   std::function<Status(BlockAddr, const Error&)> may_lose_;
 };
 

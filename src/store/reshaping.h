@@ -1,0 +1,29 @@
+// A filesystem that gets another size while it is used.
+//
+// It grows at one checkpoint. To shrink, it leaves its end first: nothing is handed out there any more (retreat()), and what lives
+// there is moved (cleaner/strategy/leaving.cc), in as many steps as there is room for. When nothing is left there, a checkpoint
+// gives it the new size (CheckpointRequest::device_blocks). Until then a crash, or stay(), leaves all as it was.
+//
+// For the thread that makes checkpoints.
+#pragma once
+
+#include <cstdint>
+
+#include "store/space.h"
+
+namespace varve::store {
+
+class Store;
+
+// From now on nothing stands open at or beyond `limit` (a segment), and nothing comes there. False: what is needed now might not find
+// room below, and nothing has changed. Errors have made the filesystem read-only.
+Result<bool> retreat(Store& store, std::uint64_t limit, Space::Margin margin);
+
+// The lowest limit that retreat() accepts if nothing comes between, not below `aim`; that of now, if there is none. As few segments are left at once as a checkpoint can well clear in
+// the reverse map.
+std::uint64_t next_limit(Store& store, std::uint64_t aim, Space::Margin margin);
+
+// All segments are as good as any again.
+void stay(Store& store);
+
+}  // namespace varve::store
