@@ -24,6 +24,10 @@ void fill_segments(FilesystemStatus& status, store::Store& store) {
       ++status.segments.clean;
       return;
     }
+    if (s.state == log::SegmentState::leaving) {
+      ++status.segments.empty;
+      return;
+    }
     used_blocks += blocks;
     live_in_used += s.live();
     GroupCounts& group = groups[s.group];

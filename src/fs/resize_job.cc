@@ -228,7 +228,8 @@ void ResizeJob::note(const cleaner::Round& round) {
 // Less than ever lives behind the end, or is in use behind the limit, or more room than ever is below.
 bool ResizeJob::gains() {
   const log::SegmentTable& segments = engine_.store().segments();
-  const std::uint64_t limit = segments.end().limit(), in_use = segments.end().in_use_from(limit), clean = segments.clean(), left = state().left;
+  const std::uint64_t limit = segments.end().limit(), in_use = segments.end().in_use_from(limit);
+  const std::uint64_t clean = segments.clean(), left = state().left;
   if (limit < lowest_limit_) least_in_use_ = ~0ULL, most_clean_ = 0;
   const bool any = limit < lowest_limit_ || left < least_left_ || in_use < least_in_use_ || clean > most_clean_;
   lowest_limit_ = std::min(lowest_limit_, limit);

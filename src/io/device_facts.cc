@@ -145,8 +145,8 @@ Result<Geometry> geometry_of(int fd, const struct stat& status, const std::strin
       is_block_device ? TRY(block_device_geometry(fd, status.st_rdev, path)) : image_geometry(fd, status, writable);
   if (geometry.size_bytes < kBlockSize)
     return Error(Errc::invalid,
-                 fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path, geometry.size_bytes.get(),
-                             kBlockSize));
+                 fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path,
+                             geometry.size_bytes.get(), kBlockSize));
   geometry.size_bytes = geometry.size_bytes / kBlockSize * kBlockSize;
   geometry.rotational =
       queue_attribute(is_block_device ? status.st_rdev : status.st_dev, "rotational").value_or(0) != 0;

@@ -144,8 +144,7 @@ class SegmentTable {
   // Segments that would become clean if a checkpoint settled now.
   std::uint64_t reclaimable() const;
 
-  SegmentEnd& end() { return end_; }
-  const SegmentEnd& end() const { return end_; }
+  SegmentEnd& end() const { return end_; }
 
  private:
   friend class SegmentEnd;
@@ -153,7 +152,7 @@ class SegmentTable {
   bool can_be_taken(std::uint64_t index) const { return index < limit_.load(std::memory_order_relaxed); }
   SegmentInfo shown(std::uint64_t index, const SegmentInfo& info) const;
 
-  SegmentEnd end_{*this};
+  mutable SegmentEnd end_{*this};
   const BlockAddr first_;
   const std::uint32_t blocks_;
   std::atomic<std::uint64_t> count_, limit_;  // changed under mutex_

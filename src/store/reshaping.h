@@ -19,8 +19,8 @@ class Store;
 // room below, and nothing has changed. Errors have made the filesystem read-only.
 Result<bool> retreat(Store& store, std::uint64_t limit, Space::Margin margin);
 
-// The lowest limit that retreat() accepts if nothing comes between, not below `aim`; that of now, if there is none. As few segments are left at once as a checkpoint can well clear in
-// the reverse map.
+// The lowest limit that retreat() accepts if nothing comes between, not below `aim`; that of now, if there is none. As few segments are
+// left at once as a checkpoint can well clear in the reverse map.
 std::uint64_t next_limit(Store& store, std::uint64_t aim, Space::Margin margin);
 
 // All segments are as good as any again.

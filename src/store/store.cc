@@ -121,14 +121,16 @@ Status Store::start(bool copies_equal) {
   // A crash between the two writes leaves an older copy: it is made good before anything is handed out (H26), but only
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {
-    if (options_.read_only) return {};
-    // Of a change of size that a crash has cut off, too.
-    if (device().geometry().blocks() > super.device_blocks) TRY(wipe_former_ends(device(), super, device().geometry().blocks()));
-    if (copies_equal) return {};
+    if (options_.read_only || copies_equal) return {};
     return superblocks_.restore([this] { return log_.durability().flush_now(); });
   };
-  if (!super.clean && !options_.no_recovery) return recover(make_equal);
-  TRY(make_equal());
+  // At the end of the device there may be one of a change of size that a crash has cut off.
+  auto make_good = [&]() -> Status {
+    if (!options_.read_only) TRY(wipe_former_ends(device(), super, super.device_blocks));
+    return make_equal();
+  };
+  if (!super.clean && !options_.no_recovery) return recover(make_good);
+  TRY(make_good());
   segments_.finish_loading();
   const Gate::Closure closed(gate_);
   log_.start({super.chain, super.next_run, super.lsn, super.chain_crc}, options_.random->next(), false);

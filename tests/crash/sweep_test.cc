@@ -117,6 +117,19 @@ TEST(Random, many_checkpoints) {
   sweep_seeds(setup, profile, 0.1);
 }
 
+// The device stays as long as it is: what comes behind the end of the filesystem is there from before.
+TEST(Random, the_size_changes) {
+  CrashSetup setup;
+  setup.bytes = 16u << 20;
+  ScriptProfile profile = crash_profile();
+  profile.resize_weight = 8;
+  profile.most_bytes = setup.bytes;
+  profile.clean_weight = 1;
+  sweep_seeds(setup, profile, 0.1);
+  setup.superblocks_in_place = true;
+  sweep_seeds(setup, profile, 0.05);
+}
+
 TEST(Random, large_writes_and_group_heads) {
   CrashSetup setup;
   setup.bytes = 32u << 20;

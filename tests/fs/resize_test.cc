@@ -71,7 +71,7 @@ TEST_P(Resize, grows_at_once_and_users_have_the_room) {
   EXPECT_EQ(world.fixture.fs().status().device_blocks, 48 * kMiB / kBlockSize);
 }
 
-TEST_P(Resize, shrinks_what_stands_at_the_end) {
+TEST_P(Resize, H52_shrinks_what_stands_at_the_end) {
   World world(of(64 * kMiB, GetParam()));
   ASSERT_TRUE(good(world.start()));
   ASSERT_TRUE(good(fill(world, 0, 80)));
@@ -85,7 +85,7 @@ TEST_P(Resize, shrinks_what_stands_at_the_end) {
   EXPECT_EQ(world.fixture.fs().status().segments.total, world.fixture.store().segments().geometry().count);
 }
 
-TEST_P(Resize, there_and_back_many_times) {
+TEST_P(Resize, H52_there_and_back_many_times) {
   World world(of(32 * kMiB, GetParam()));
   ASSERT_TRUE(good(world.start()));
   ASSERT_TRUE(good(fill(world, 0, 6)));
@@ -240,7 +240,7 @@ TEST(ResizeFar, from_8_mib_to_16_tib_and_back) {
 }
 
 // Stopped in the middle: all is as before, and may be tried again.
-TEST(ResizeLive, is_cancelled_and_tried_again_beside_writers) {
+TEST(ResizeLive, H52_is_cancelled_and_tried_again_beside_writers) {
   io::MemDevice device(96 * kMiB);
   ASSERT_TRUE(make_image(device, {}).ok());
   ManualClock clock;

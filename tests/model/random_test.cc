@@ -103,6 +103,21 @@ TEST(RandomModel, without_references_held_by_a_kernel) {
   run_seeds(parameters, profile, 0.05);
 }
 
+TEST(RandomModel, the_size_changes) {
+  WorldParameters parameters;
+  parameters.bytes = 24u << 20;
+  ScriptProfile profile = usual();
+  profile.resize_weight = 12;
+  profile.data_weight = 80;
+  profile.file_bytes = 1u << 20;
+  profile.total_bytes = 5u << 20;
+  profile.least_bytes = 11u << 20;
+  run_seeds(parameters, profile, 0.1);
+  parameters.image.superblocks_in_place = true;
+  parameters.options = [](fs::Options& options) { options.strategy = "threaded"; };
+  run_seeds(parameters, profile, 0.05);
+}
+
 // The log goes round a small device many times: every segment is emptied or cleaned and written again.
 TEST(RandomModel, the_log_wraps) {
   WorldParameters parameters;

@@ -100,7 +100,8 @@ TEST_F(MapReshapeTest, ShrinkingReleasesWhatStandsBeyondAndDescends) {
   std::map<std::uint64_t, std::uint64_t> changes;
   for (std::uint64_t i = 5; i < kLevel2 * 3; i += kLevel1 / 2 + 77) changes[i] = i;
   change(changes);
-  for (const std::uint64_t records : {kLevel2 * 2 + 1, kLevel2 * 2, kLevel2, kLevel1 * 3 + kLeaf + 9, kLevel1 + 1, kLevel1, kLeaf, std::uint64_t{6}}) {
+  for (const std::uint64_t records :
+       {kLevel2 * 2 + 1, kLevel2 * 2, kLevel2, kLevel1 * 3 + kLeaf + 9, kLevel1 + 1, kLevel1, kLeaf, std::uint64_t{6}}) {
     reshape(records);
     EXPECT_EQ(root.shape.root_level(), (format::MapShape{kRecord, records}.root_level()));
     expect_whole();

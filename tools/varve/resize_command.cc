@@ -23,15 +23,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct ResizeArguments {
   std::string path;
   std::uint64_t size = 0;  // bytes; 0: that of the device
   bool minimum = false, cancel = false, json = false;
 };
 
-class Target {
+class ResizeTarget {
  public:
-  virtual ~Target() = default;
+  virtual ~ResizeTarget() = default;
   virtual Status start(const fs::ResizeRequest& request) = 0;
   virtual Status stop() = 0;
   virtual Result<Json> state() = 0;  // control/resize_json.h
@@ -39,9 +39,9 @@ class Target {
 };
 
 // Opened anew each time: it must not keep the mount busy.
-class Mounted final : public Target {
+class MountedResize final : public ResizeTarget {
  public:
-  explicit Mounted(std::string directory) : directory_(std::move(directory)) {}
+  explicit MountedResize(std::string directory) : directory_(std::move(directory)) {}
   Status start(const fs::ResizeRequest& request) override {
     MountClient client = TRY(MountClient::open(directory_));
     TRY(client.resize_report());  // other filesystems may know the ioctl
@@ -61,11 +61,12 @@ class Mounted final : public Target {
   const std::string directory_;
 };
 
-class Image final : public Target {
+class ImageResize final : public ResizeTarget {
  public:
   // `looks`: nothing is written, not even a recovery.
   Status open(const std::string& path, bool looks) {
-    device_ = TRY(lease::LeasedDevice::open(path, {.access = looks ? io::Access::read_only : io::Access::read_write}, {"varve resize", ""}));
+    const auto access = looks ? io::Access::read_only : io::Access::read_write;
+    device_ = TRY(lease::LeasedDevice::open(path, {.access = access}, {"varve resize", ""}));
     fs::Options options;
     options.read_only = looks;
     options.cleaner = false;  // nothing but what is asked for
@@ -88,35 +89,35 @@ class Image final : public Target {
   std::unique_ptr<fs::Filesystem> filesystem_;
 };
 
-Result<std::unique_ptr<Target>> target_of(const Arguments& arguments) {
+Result<std::unique_ptr<ResizeTarget>> target_of(const ResizeArguments& arguments) {
   const fuse::Place place = TRY(fuse::find_place(arguments.path));
   if (place.is_dead) return fuse::daemon_gone(place);
-  if (place.is_mounted()) return std::unique_ptr<Target>(std::make_unique<Mounted>(place.directory));
+  if (place.is_mounted()) return std::unique_ptr<ResizeTarget>(std::make_unique<MountedResize>(place.directory));
   if (arguments.cancel)
-    return Error(Errc::invalid, fmt::format("{}: is not mounted, so nothing changes its size: only a mount's can be cancelled", arguments.path));
-  auto image = std::make_unique<Image>();
+    return Error(Errc::invalid, fmt::format("{}: is not mounted: only what a mount does can be cancelled", arguments.path));
+  auto image = std::make_unique<ImageResize>();
   TRY(image->open(place.source, arguments.minimum));
-  return std::unique_ptr<Target>(std::move(image));
+  return std::unique_ptr<ResizeTarget>(std::move(image));
 }
 
-std::uint64_t number(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
+std::uint64_t bytes_of(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
 
 // As SIZE takes it: the largest unit that it is a whole number of.
-std::string exact(std::uint64_t bytes) {
+std::string exact_size(std::uint64_t bytes) {
   constexpr const char* kUnits[] = {"", "K", "M", "G", "T"};
   std::size_t unit = 0;
   while (unit + 1 < std::size(kUnits) && bytes && bytes % 1024 == 0) bytes /= 1024, ++unit;
   return fmt::format("{}{}", bytes, kUnits[unit]);
 }
 
-std::string progress_line(const Json& state) {
-  const std::uint64_t first = number(state, "left_bytes_at_first"), left = std::min(first, number(state, "left_bytes"));
+std::string resize_progress(const Json& state) {
+  const std::uint64_t first = bytes_of(state, "left_bytes_at_first"), left = std::min(first, bytes_of(state, "left_bytes"));
   const std::string doing = state.value("doing", "");
-  return fmt::format("{} % done, {} moved{}{}", first ? 100 * (first - left) / first : 0, size_text(number(state, "moved_bytes")),
+  return fmt::format("{} % done, {} moved{}{}", first ? 100 * (first - left) / first : 0, size_text(bytes_of(state, "moved_bytes")),
                      doing.empty() ? "" : "; ", doing);
 }
 
-Result<Json> work(Target& target, const Arguments& arguments, IoLayer& io) {
+Result<Json> work(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   TRY(target.start({arguments.size}));
   bool told = false;
@@ -126,7 +127,7 @@ Result<Json> work(Target& target, const Arguments& arguments, IoLayer& io) {
     if (Interruptible::asked() && !std::exchange(told, true)) TRY(target.stop());
     return state;
   };
-  progress.line = progress_line;
+  progress.line = resize_progress;
   progress.shows = !arguments.json;
   return wait_for_end(progress, io);
 }
@@ -134,36 +135,37 @@ Result<Json> work(Target& target, const Arguments& arguments, IoLayer& io) {
 // Each segment takes memory: few large ones are what a filesystem of that size would have been made with.
 constexpr std::uint64_t kManySegments = 4u << 20;
 
-std::string report(const Json& state) {
-  const std::uint64_t from = number(state, "from_bytes"), to = number(state, "to_bytes"), now = number(state, "bytes");
+std::string resize_report(const Json& state) {
+  const std::uint64_t from = bytes_of(state, "from_bytes"), to = bytes_of(state, "to_bytes"), now = bytes_of(state, "bytes");
   const std::string reason = state.value("reason", "");
-  if (from == to) return fmt::format("The filesystem has {} already.\n", exact(now));
-  std::string text = fmt::format("The filesystem has {} now, {} before{}.\n", exact(now), exact(from), reason.empty() ? "" : ", " + reason);
-  const std::uint64_t segments = now / std::max<std::uint64_t>(1, number(state, "segment_bytes"));
+  if (from == to) return fmt::format("The filesystem has {} already.\n", exact_size(now));
+  std::string text = fmt::format("The filesystem has {} now, {} before{}.\n", exact_size(now), exact_size(from), reason.empty() ? "" : ", " + reason);
+  const std::uint64_t segments = now / std::max<std::uint64_t>(1, bytes_of(state, "segment_bytes"));
   if (segments > kManySegments)
     text += fmt::format("It has {} segments of {}: when it is full, the table of them takes {} of memory. One that is made anew with this "
-                        "size takes less.\n", segments, exact(number(state, "segment_bytes")), size_text(segments * 64));
+                        "size takes less.\n", segments, exact_size(bytes_of(state, "segment_bytes")), size_text(segments * 64));
   return text;
 }
 
-Status tell_end(const Json& state, const Arguments& arguments, IoLayer& io) {
+Status tell_end(const Json& state, const ResizeArguments& arguments, IoLayer& io) {
   const std::string end = state.value("state", "");
   if (arguments.json) io.out << json_text(state, 2) << "\n" << std::flush;
-  else if (end == "finished") io.out << report(state) << std::flush;
-  const std::string kept = fmt::format("it has {} as before", exact(number(state, "bytes")));
+  else if (end == "finished") io.out << resize_report(state) << std::flush;
+  const std::string kept = fmt::format("it has {} as before", exact_size(bytes_of(state, "bytes")));
   if (end == "failed") return Error(Errc::no_space, fmt::format("{}: {}: {}", arguments.path, state.value("reason", ""), kept));
-  if (end == "stopped") return Error(Errc::interrupted, fmt::format("{}: stopped before it was done: {}, and nothing is lost", arguments.path, kept));
+  if (end == "stopped")
+    return Error(Errc::interrupted, fmt::format("{}: stopped before it was done: {}, and nothing is lost", arguments.path, kept));
   return {};
 }
 
-Status tell_minimum(Target& target, const Arguments& arguments, IoLayer& io) {
+Status tell_minimum(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
   const Json state = TRY(target.state());
   if (arguments.json) io.out << json_text(state, 2) << "\n";
-  else io.out << "Smallest possible size: " << exact(number(state, "least_bytes")) << "\n";
+  else io.out << "Smallest possible size: " << exact_size(bytes_of(state, "least_bytes")) << "\n";
   return {};
 }
 
-Status check_size(const Arguments& arguments) {
+Status check_new_size(const ResizeArguments& arguments) {
   constexpr std::uint64_t kLeast = 8U << 20, kMost = 64ULL << 40;
   if (arguments.size && arguments.size < kLeast)
     return Error(Errc::invalid, fmt::format("{}: too small: Varve needs at least 8M", arguments.size));
@@ -171,8 +173,8 @@ Status check_size(const Arguments& arguments) {
   return {};
 }
 
-Status resize(const Arguments& arguments, IoLayer& io) {
-  TRY(check_size(arguments));
+Status resize(const ResizeArguments& arguments, IoLayer& io) {
+  TRY(check_new_size(arguments));
   const auto target = TRY(target_of(arguments));
   if (arguments.minimum) {
     TRY(tell_minimum(*target, arguments, io));
@@ -189,14 +191,16 @@ Status resize(const Arguments& arguments, IoLayer& io) {
 }  // namespace
 
 void declare_resize(CLI::App& app, Action& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ResizeArguments>();
   CLI::App* command = app.add_subcommand("resize", "Grow or shrink a filesystem, mounted or not");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   auto* size = command->add_option("size", arguments->size, "With suffix K, M, G or T; without: as large as the device is")
                    ->transform(CLI::AsSizeValue(false))
                    ->check(CLI::PositiveNumber);
   auto* minimum = command->add_flag("-n,--minimum", arguments->minimum, "Only say to which size it could be shrunk")->excludes(size);
-  command->add_flag("--cancel", arguments->cancel, "End a change of size that goes on; the former size stays")->excludes(size)->excludes(minimum);
+  command->add_flag("--cancel", arguments->cancel, "End a change of size that goes on; the former size stays")
+      ->excludes(size)
+      ->excludes(minimum);
   command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return resize(*arguments, io); }; });
 }

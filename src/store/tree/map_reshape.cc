@@ -75,7 +75,7 @@ Status MapEditor::release_below(const NodeRef& ref, const Position& position, No
   std::vector<NodeWant> wants;
   if (level > 1)
     for (const NodeRef& slot : node->slots())
-      if (slot) wants.push_back(want_of(root_, slot, level - 1));
+      if (slot) wants.push_back(want_of(root_, slot, level - 1U));
   if (wants.size() > 1) source_.prefetch(wants);
   for (std::size_t slot = 0; slot < kMapFanout; ++slot)
     TRY(release_below(node->slots()[slot], {static_cast<std::uint8_t>(level - 1), index * kMapFanout + slot}, sink));
