@@ -33,7 +33,7 @@ Workbench::Workbench(store::Store& store, VictimRule& rule, Placement& placement
 }
 
 std::uint64_t segments_ahead(store::Store& store) {
-  return std::max<std::uint64_t>(8, store.segments().geometry().count / 32);
+  return std::max<std::uint64_t>(8, store.segments().end().limit() / 32);
 }
 
 unsigned give_up_heads(store::Store& store, std::uint64_t before) {

@@ -22,7 +22,8 @@ constexpr std::size_t kLabelAt = 56;
 constexpr std::size_t kLabelBytes = 64;
 constexpr std::size_t kIdentityAt = kLabelAt + kLabelBytes;
 constexpr std::size_t kMadeAt = 144;
-constexpr std::size_t kDeviceBlocksAt = 160;
+constexpr std::size_t kDeviceBlocksAt = 160;   // with the number of segments behind it: what changes with the size
+constexpr std::size_t kFirstSegmentAt = 176;
 constexpr std::size_t kFlagsAt = 188;
 constexpr std::size_t kSerialAt = 192;
 constexpr std::size_t kChainAt = 232;
@@ -413,7 +414,9 @@ bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> goo
   };
   const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
   if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
-  if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kFlagsAt) || !same(kAreaAt, kBlockSize)) return false;
+  if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kDeviceBlocksAt) ||
+      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kBlockSize))
+    return false;
   return same(0, kDeviceSector) || !same(kCrcAt, kVersionAt);
 }
 

@@ -22,7 +22,7 @@ std::uint64_t Charge::capacity_blocks() const { return segments() * segments_.ge
 std::uint64_t Charge::reserve_blocks() const { return reserved_segments(segments()) * segments_.geometry().blocks; }
 
 std::uint64_t Charge::fewest_segments() const {
-  const std::uint64_t needed = divide_up(charge(Counted::at_worst) + assumed(), segments_.geometry().blocks);
+  const std::uint64_t needed = divide_up(charge(Counted::at_best), segments_.geometry().blocks);
   // What is left beside the reserve grows with their number.
   std::uint64_t low = format::kFewestSegments, high = 2 * (needed + format::kFewestSegments);
   const auto has_room = [&](std::uint64_t segments) {
@@ -35,12 +35,6 @@ std::uint64_t Charge::fewest_segments() const {
     else low = middle + 1;
   }
   return low;
-}
-
-std::uint64_t Charge::assumed() const {
-  std::uint64_t sum = 0;
-  changes_.for_each_above(trees_.view().generation, [&](const Delta& delta) { sum += delta.assumed.load(std::memory_order_relaxed); });
-  return sum;
 }
 
 std::uint64_t Charge::charge(Counted counted) const {
@@ -80,7 +74,10 @@ bool Charge::fits_at_best(const Demand& demand) const {
 }
 
 bool Charge::fits(const Demand& demand) const {
-  return has_room(Counted::at_worst, assumed() + demand.new_blocks + demand.new_blocks / 64, demand.new_inodes);
+  std::uint64_t assumed = 0;
+  changes_.for_each_above(trees_.view().generation,
+                          [&](const Delta& delta) { assumed += delta.assumed.load(std::memory_order_relaxed); });
+  return has_room(Counted::at_worst, assumed + demand.new_blocks + demand.new_blocks / 64, demand.new_inodes);
 }
 
 }  // namespace varve::store

@@ -29,13 +29,12 @@ class Charge {
   bool fits(const Demand& demand) const REQUIRES_SHARED(the_gate);
   // The same if everything was there that others have written over without looking it up, or has gone that may have.
   bool fits_at_best(const Demand& demand) const REQUIRES_SHARED(the_gate);
-  // With how few segments would that which is charged now have room? At least format::kFewestSegments.
+  // With how few segments would that which is charged now have room, at best? At least format::kFewestSegments.
   std::uint64_t fewest_segments() const REQUIRES_SHARED(the_gate);
 
  private:
   enum class Counted : std::uint8_t { at_worst, at_best };
   std::uint64_t charge(Counted counted) const REQUIRES_SHARED(the_gate);
-  std::uint64_t assumed() const REQUIRES_SHARED(the_gate);
   bool has_room(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const REQUIRES_SHARED(the_gate);
 
   std::uint64_t segments() const;

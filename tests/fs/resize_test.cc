@@ -223,7 +223,7 @@ TEST(ResizeFar, from_8_mib_to_16_tib_and_back) {
   ASSERT_TRUE(fixture.unmount().ok());
   ASSERT_TRUE(fixture.mount().ok());
   EXPECT_EQ(fixture.read(far->ino, std::uint64_t{63} << 30, 1 << 20).value(), pattern_bytes(63, 0, 1 << 20));
-  EXPECT_GT(fixture.available_bytes().value(), 15 * kTiB);
+  EXPECT_GT(fixture.available_bytes().value(), 14 * kTiB);
 
   EXPECT_TRUE(fixture.fs().start_resize({8 * kMiB}).fails_with(Errc::no_space));
   resize(fixture, kTiB / 8 + 4096 * 5);
@@ -248,6 +248,7 @@ TEST(ResizeLive, H52_is_cancelled_and_tried_again_beside_writers) {
   fs::Options options = test_options(clock, random);
   options.background = true;
   options.clock = &Clock::system();
+  options.random = &Random::system();
   FsFixture fixture(device, options);
   ASSERT_TRUE(fixture.mount().ok());
   std::vector<Ino> files;
@@ -295,14 +296,14 @@ TEST(ResizeLive, ends_with_the_mount) {
   ASSERT_TRUE(good(empty(world, 0, 60)));
   auto& job = world.fixture.fs().engine().resize_job();
   ASSERT_TRUE(job.start({24 * kMiB}).ok());
-  for (int i = 0; i < 3 && job.is_active(); ++i) job.step();
+  for (int i = 0; i < 2; ++i) job.step();
   ASSERT_TRUE(job.is_active()) << "it is over before it could be ended";
   EXPECT_TRUE(world.fixture.fs().start_clean({}).fails_with(Errc::busy));
   EXPECT_TRUE(world.fixture.fs().start_resize({32 * kMiB}).fails_with(Errc::busy));
   ASSERT_TRUE(good(world.finish()));
   EXPECT_EQ(world.fixture.fs().status().device_blocks, 64 * kMiB / kBlockSize);
   ASSERT_TRUE(world.fixture.fs().engine().resize_job().start({24 * kMiB}).ok());
-  for (int i = 0; i < 3; ++i) world.fixture.fs().engine().resize_job().step();
+  for (int i = 0; i < 2; ++i) world.fixture.fs().engine().resize_job().step();
   world.fixture.crash();
   ASSERT_TRUE(world.fixture.mount().ok());
   EXPECT_EQ(world.fixture.fs().status().device_blocks, 64 * kMiB / kBlockSize);
