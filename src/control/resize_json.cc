@@ -2,7 +2,11 @@
 
 namespace varve::fuse {
 
-nlohmann::ordered_json to_json(const fs::ResizeRequest& request) { return {{"bytes", request.bytes}}; }
+nlohmann::ordered_json to_json(const fs::ResizeRequest& request) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  json["bytes"] = request.bytes;
+  return json;
+}
 
 Result<fs::ResizeRequest> resize_request_from(std::string_view text) {
   const auto json = nlohmann::ordered_json::parse(text, nullptr, false);

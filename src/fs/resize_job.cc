@@ -56,11 +56,11 @@ Result<std::uint64_t> ResizeJob::wanted_blocks(const ResizeRequest& request) {
   const std::uint64_t blocks = request.bytes ? block_of(request.bytes) : device.geometry().blocks();
   TRY(check(blocks));
   if (blocks <= device.geometry().blocks()) return blocks;
-  if (device.set_length(blocks << kBlockShift).fails_with(Errc::unsupported))
+  const Status longer = device.set_length(blocks << kBlockShift);
+  if (longer.fails_with(Errc::unsupported))
     return Error(Errc::invalid, fmt::format("{} has {}, not {}: make the device larger first", device.name(),
                                             mib_text(device.geometry().blocks()), mib_text(blocks)));
-  if (device.geometry().blocks() < blocks)
-    return Error(Errc::no_space, fmt::format("{} cannot be made {} long", device.name(), mib_text(blocks)));
+  TRY(Status(longer));
   return blocks;
 }
 
