@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -53,22 +54,32 @@ std::string node_of(dev_t device) {
 
 std::uint64_t end_of(std::uint64_t begin, std::uint64_t length) { return length ? begin + length : ~std::uint64_t{0}; }
 
-// By the kernel's own word; needs the right to open the device.
-std::optional<Layer> asked_backing(dev_t device) {
+struct Below {
+  std::vector<Layer> layers;
+  bool complete = true;
+};
+
+// Without a file since a moment ago, or on a file of a FUSE filesystem whose daemon has ended: nothing is written through it.
+bool leads_nowhere(int error) { return error == ENXIO || error == ENOTCONN; }
+
+// By the kernel's own word; needs the right to open the device. Nothing when it does not say.
+std::optional<Below> asked_backing(dev_t device) {
   const std::string node = node_of(device);
   const int fd = ::open(node.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   struct stat status {};
   struct loop_info64 info {};
-  const bool known = ::fstat(fd, &status) == 0 && status.st_rdev == device && ::ioctl(fd, LOOP_GET_STATUS64, &info) == 0;
+  const bool is_it = ::fstat(fd, &status) == 0 && status.st_rdev == device;
+  const int error = is_it && ::ioctl(fd, LOOP_GET_STATUS64, &info) != 0 ? errno : 0;
   ::close(fd);
-  if (!known) return std::nullopt;
+  if (is_it && leads_nowhere(error)) return Below();
+  if (!is_it || error) return std::nullopt;
   Layer layer;
   layer.device = info.lo_rdevice ? info.lo_rdevice : info.lo_device;
   layer.inode = info.lo_rdevice ? 0 : info.lo_inode;
   layer.begin = info.lo_offset;
   layer.end = end_of(info.lo_offset, info.lo_sizelimit);
-  return layer;
+  return Below{{layer}, true};
 }
 
 // By the path that the device was set up with, if that still leads to a file here.
@@ -83,17 +94,13 @@ std::optional<Layer> named_backing(const files::path& loop, const std::string& p
   return layer;
 }
 
-struct Below {
-  std::vector<Layer> layers;
-  bool complete = true;
-};
-
 Below below_loop(dev_t device, const std::string& path) {
-  auto layer = asked_backing(device);
-  if (!layer) layer = named_backing(folder_of(device) / "loop", path);
-  if (!layer) return {{}, false};
-  layer->name = path;
-  return {{*layer}, true};
+  Below below;
+  if (auto asked = asked_backing(device)) below = *asked;
+  else if (const auto named = named_backing(folder_of(device) / "loop", path)) below.layers.push_back(*named);
+  else below.complete = false;
+  for (Layer& layer : below.layers) layer.name = path;
+  return below;
 }
 
 Below below_partition(dev_t device) {

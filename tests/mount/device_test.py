@@ -24,6 +24,32 @@ class OnDevice(unittest.TestCase):
         self.dir = self.image.dir
 
 
+class BesideLoops(unittest.TestCase):
+    """A loop device of others may stand on the same image; what it leads to must be known, or the lease is waited for."""
+
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        self.addCleanup(clean_up_all)
+
+    def test_one_whose_daemon_has_died_is_no_danger(self):
+        below = new_folder()
+        with subprocess.Popen([BIN / "bench_device", "--model", "ssd-page", "--size", "64M", below]) as server:
+            wait_until(lambda: (below / "device").exists(), 10, "the file is there")
+            done = command("losetup", "--find", "--show", below / "device", check=False)
+            server.kill()
+        self.addCleanup(subprocess.run, ["umount", "-l", below])
+        if done.returncode:
+            self.skipTest(f"no loop device: {done.stderr}")
+        self.addCleanup(subprocess.run, ["losetup", "-d", done.stdout.strip()])
+        time.sleep(1.1)  # for so long the kernel knows the file's attributes without its server
+        image = Image()
+        image.mkfs("64M")
+        image.mount()
+        self.assertFalse(image.status()["lease"]["others_may_reach_it"])
+        image.check_all()
+
+
 class RawDevice(OnDevice):
     def test_use_and_unmount(self):
         self.image.mkfs(None)

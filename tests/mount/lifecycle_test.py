@@ -255,10 +255,9 @@ class Lifecycle(unittest.TestCase):
                                   image.folder / "new.img").stdout)
         self.assertIn("11111111-2222-4333-8444-555555555555", json.dumps(made))
 
-    def test_mkfs_of_a_terabyte_is_quick(self):
-        start = time.monotonic()
+    def test_mkfs_of_a_terabyte_writes_little(self):
         self.image.mkfs("1T")
-        self.assertLess(time.monotonic() - start, 1)
+        self.assertLess(self.image.path.stat().st_blocks * 512, 16 << 20)
         self.image.mount()
         self.assertGreater(os.statvfs(self.dir).f_blocks * 4096, 900 * GIB)
         self.image.check_all()
