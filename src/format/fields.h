@@ -10,11 +10,10 @@
 #include "base/crc32c.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "format/layout.h"
 #include "format/varint.h"
 
 namespace varve::format {
-
-inline constexpr std::uint64_t kMaxAddress = (1ULL << 48) - 1;  // addresses are stored in 48 bits
 
 template <class... Args>
 Error corrupt(fmt::format_string<Args...> text, Args&&... args) {

@@ -13,6 +13,7 @@ inline constexpr std::uint32_t kNodeMagic = 0x4E56'5256;                // "VRVN
 inline constexpr std::uint32_t kChunkMagic = 0x4356'5256;               // "VRVC"
 inline constexpr std::uint32_t kFormatVersion = 1;
 
+inline constexpr std::uint64_t kMaxAddress = (1ULL << 48) - 1;    // addresses are stored in 48 bits
 inline constexpr std::uint64_t kMinDeviceBlocks = 2048;          // 8 MiB
 inline constexpr std::uint32_t kMinSegmentBlocks = 64;           // 256 KiB
 inline constexpr std::uint32_t kMaxSegmentBlocks = 16384;        // 64 MiB

@@ -154,7 +154,7 @@ Status ResizeJob::grow() {
   store::Store& store = engine_.store();
   TRY(store.device().flush());
   const std::uint64_t to = state().to;
-  TRY(store.checkpoints().make({.device_blocks = to}));
+  TRY(store.checkpoints().make({.evacuate = {}, .device_blocks = to}));
   return engine_.cleaner().rescale();
 }
 
@@ -243,7 +243,7 @@ bool ResizeJob::gains() {
 void ResizeJob::reach_end() {
   store::Store& store = engine_.store();
   const std::uint64_t to = state().to;
-  if (const Status settled = store.checkpoints().make({.device_blocks = to}); !settled.ok())
+  if (const Status settled = store.checkpoints().make({.evacuate = {}, .device_blocks = to}); !settled.ok())
     return finish(ResizeState::Phase::failed, settled.error().message());
   store.charge().aim_at(0);
   std::string reason;

@@ -26,15 +26,16 @@ Result<bool> retreat_inside(Store& store, std::uint64_t limit, Space::Margin mar
   return true;
 }
 
+Result<bool> retreat_closed(Store& store, std::uint64_t limit, Space::Margin margin) {
+  const Gate::Closure closed(store.gate());
+  if (store.faults().read_only()) return store.faults().refusal();
+  return retreat_inside(store, limit, margin);
+}
+
 }  // namespace
 
 Result<bool> retreat(Store& store, std::uint64_t limit, Space::Margin margin) {
-  Result<bool> done = false;
-  {
-    const Gate::Closure closed(store.gate());
-    if (store.faults().read_only()) return store.faults().refusal();
-    done = retreat_inside(store, limit, margin);
-  }
+  const Result<bool> done = retreat_closed(store, limit, margin);
   store.faults().settle_alarm();
   if (!done.ok()) store.faults().go_read_only(done.error());
   if (store.faults().read_only()) store.log().give_up();

@@ -22,7 +22,7 @@ class ResizeCrash : public testing::TestWithParam<bool> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Superblocks, ResizeCrash, testing::Bool(),
-                         [](const auto& info) { return info.param ? "in_place" : "in_an_area"; });
+                         [](const auto& is) { return is.param ? "in_place" : "in_an_area"; });
 
 const char* const kFiles =
     "create /a 0644; write /a 0 900000 1; create /b 0644; write /b 0 700000 2; create /c 0644; write /c 0 800000 3; "

@@ -54,7 +54,7 @@ void resize(FsFixture& fixture, std::uint64_t bytes) {
 }
 
 class Resize : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Superblocks, Resize, testing::Bool(), [](const auto& info) { return info.param ? "in_place" : "in_an_area"; });
+INSTANTIATE_TEST_SUITE_P(Superblocks, Resize, testing::Bool(), [](const auto& is) { return is.param ? "in_place" : "in_an_area"; });
 
 TEST_P(Resize, grows_at_once_and_users_have_the_room) {
   World world(of(16 * kMiB, GetParam()));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "store/tree/map_tree.h"
 #include "store_tree/tree_harness.h"
 
 namespace varve::store::test {
