@@ -117,11 +117,12 @@ class Run {
       longest = std::max(longest, waits[i]);
       sum += waits[i];
     }
-    return fmt::format("{:8.1f} s, {:6.2f} ms an overwrite, {:6.2f} s the longest, {} clean; {}",
+    const fs::FilesystemStatus status = stage_.fs().status();
+    return fmt::format("{:8.1f} s, {:6.2f} ms an overwrite, {:6.2f} s the longest, {} clean, {} streams ({}); {}",
                        static_cast<double>(stage_.clock().elapsed_ns()) / kSecond,
                        1e3 * sum / static_cast<double>(waits.size() - from), longest,
-                       stage_.fs().engine().store().segments().clean(),
-                       stage_.fs().status().strategy_explanation);
+                       status.segments.clean, status.device_profile.streams,
+                       format::name_of(status.device_profile.streams_source), status.strategy_explanation);
   }
 
   const EngineSetup& setup_;

@@ -163,6 +163,11 @@ Json to_json(const scrub::State& state) {
   return json;
 }
 
+Json to_json(const format::DeviceProfile& device) {
+  return {{"erase_unit", device.erase_blocks * kBlockSize}, {"erase_unit_is", name_of(device.erase_source)},
+          {"streams", device.streams}, {"streams_are", name_of(device.streams_source)}};
+}
+
 Json to_json(const fs::FilesystemStatus& s) {
   return {{"device", s.device},
           {"backend", s.backend},
@@ -173,6 +178,7 @@ Json to_json(const fs::FilesystemStatus& s) {
           {"uptime_seconds", s.uptime_seconds},
           {"space", space_json(s)},
           {"log", log_json(s)},
+          {"device_profile", to_json(s.device_profile)},
           {"traffic", traffic_json(s)},
           {"cleaner", cleaner_json(s)},
           {"waits", waits_json(s.waits)},

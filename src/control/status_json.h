@@ -9,6 +9,7 @@ namespace varve::fuse {
 
 nlohmann::ordered_json to_json(const fs::FilesystemStatus& status);
 nlohmann::ordered_json to_json(const format::LifetimeCounters& counters);
+nlohmann::ordered_json to_json(const format::DeviceProfile& device);
 nlohmann::ordered_json to_json(const format::ErrorEvent& event);  // null when there was none
 nlohmann::ordered_json to_json(const scrub::State& state);        // with all findings
 

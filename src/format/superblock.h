@@ -54,7 +54,9 @@ inline constexpr std::uint32_t kMinSlots = 4, kMaxSlots = 4096, kMaxSlotBlocks =
 // How something came to be known of the device.
 enum class Source : std::uint8_t { unknown, assumed, told, given, measured };  // told: by the device; given: by the user
 
-// What writes cost on the device, as it was known when the filesystem was made. Only with kCompatDeviceProfile.
+const char* name_of(Source source);
+
+// What writes cost on the device, as it was known when the filesystem was made, or measured since. Only with kCompatDeviceProfile.
 struct DeviceProfile {
   std::uint32_t erase_blocks = 0;  // what is erased, or rewritten, as a whole
   std::uint16_t streams = 0;       // how many places may be written in turn before each costs a unit's copy; 0: no such limit is known

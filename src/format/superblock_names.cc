@@ -2,6 +2,17 @@
 
 namespace varve::format {
 
+const char* name_of(Source source) {
+  switch (source) {
+    case Source::unknown: return "not known";
+    case Source::assumed: return "assumed";
+    case Source::told: return "told by the device";
+    case Source::given: return "given";
+    case Source::measured: return "measured";
+  }
+  return "?";
+}
+
 std::string uuid_text(const Uuid& uuid) {
   std::string text;
   for (std::size_t i = 0; i < uuid.size(); ++i)

@@ -192,6 +192,7 @@ FilesystemStatus Filesystem::status() {
   status.delta_records = store.changes().count_records();
   fill_segments(status, store);
   fill_traffic(status, store);
+  status.device_profile = store.space().device_profile();
   status.waits = engine_->wait_times().counts();
   status.cleaner_state = engine_->cleaner().state();
   status.cleaner_running = status.cleaner_state.rfind("idle", 0) != 0;

@@ -106,6 +106,8 @@ struct FilesystemStatus {
   std::uint64_t references = 0;
   std::uint64_t memory_limit_bytes = 0;
 
+  format::DeviceProfile device_profile;  // what writes cost, as far as it is known by now
+
   WaitCounts waits{};  // of operations, by what they waited for
 
   format::LifetimeCounters lifetime;

@@ -9,7 +9,6 @@
 #include <spdlog/spdlog.h>
 
 #include "base/invariant.h"
-#include "log/stream_meter.h"
 #include "store/sealer.h"
 #include "store/superblocks.h"
 #include "store/hole_feeder.h"
@@ -264,12 +263,12 @@ void Checkpoint::count_nodes(std::uint64_t nodes) {
   store_.space().note_written(nodes, !first);
 }
 
-// What mkfs was told stays.
+// What was said stays, and what a mount option says is for that mount.
 void Checkpoint::note_streams() {
-  const unsigned measured = store_.io().streams().limit();
-  if (!measured || super_.device.streams_source == format::Source::given) return;
-  super_.device.streams = static_cast<std::uint16_t>(measured);
-  super_.device.streams_source = format::Source::measured;
+  const format::DeviceProfile known = store_.space().device_profile();
+  if (known.streams_source != format::Source::measured) return;
+  super_.device.streams = known.streams;
+  super_.device.streams_source = known.streams_source;
   super_.features.compat |= format::kCompatDeviceProfile;
 }
 

@@ -114,11 +114,18 @@ void Space::cancel_evacuation(std::uint64_t nodes) {
 
 // --- where payload goes ------------------------------------------------------------------------------------------------------------
 
-// What the user says counts, then what is measured, then what was measured or said before.
-unsigned Space::most_open_groups() const {
+// What the user says counts, then what is measured, then what was known before.
+format::DeviceProfile Space::device_profile() const {
+  format::DeviceProfile profile = parts_.device;
   const unsigned measured = parts_.meter.limit();
-  const unsigned known = parts_.streams ? parts_.streams : measured ? measured : parts_.known_streams;
-  return store::most_open_groups(parts_.segments.end().limit(), known);
+  if (!measured || profile.streams_source == format::Source::given) return profile;
+  profile.streams = static_cast<std::uint16_t>(measured);
+  profile.streams_source = format::Source::measured;
+  return profile;
+}
+
+unsigned Space::most_open_groups() const {
+  return store::most_open_groups(parts_.segments.end().limit(), device_profile().streams);
 }
 
 // With heads that are too many by now the first ones are used on, and the cleaner gives up the others.

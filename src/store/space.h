@@ -23,8 +23,7 @@ struct SpaceParts {
   Staging& staging;
   Counters& counters;
   std::size_t memory_bytes;
-  unsigned streams;        // StoreOptions
-  unsigned known_streams;  // by the superblock
+  format::DeviceProfile device;  // of the superblock, and what the user says
   const log::StreamMeter& meter;
 };
 
@@ -59,6 +58,7 @@ class Space {
   // What is let in is sure to find room at the head of group 0 only.
   unsigned head_for(unsigned group) const REQUIRES_SHARED(the_gate);
   unsigned most_open_groups() const;  // any thread
+  format::DeviceProfile device_profile() const;  // as far as it is known by now; any thread
   // For users' payload, by the sealer; an empty run when there are no holes.
   format::Run allocate_in_hole(std::uint32_t blocks) REQUIRES(the_gate);
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.

@@ -23,6 +23,14 @@ std::size_t most_record_bytes(const format::Superblock& super, std::size_t memor
   return std::min(format::most_record_bytes(super.segment_blocks), std::max(format::kMaxChunkRecordBytes, memory / 64));
 }
 
+format::DeviceProfile profile_of(const format::Superblock& super, unsigned streams) {
+  format::DeviceProfile profile = super.device;
+  if (!streams) return profile;
+  profile.streams = static_cast<std::uint16_t>(streams);
+  profile.streams_source = format::Source::given;
+  return profile;
+}
+
 std::uint64_t erase_unit_of(const format::Superblock& super) {
   return std::uint64_t{super.device.erase_blocks ? super.device.erase_blocks : super.segment_blocks} << kBlockShift;
 }
@@ -43,7 +51,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
       charge_(segments_, trees_, changes_, staging_),
       space_({segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
-              options.streams, this->super().device.streams, io_.streams()}),
+              profile_of(super, options.streams), io_.streams()}),
       discards_(io_, segments_, waiters_, options.discard),
       hole_feeder_(std::make_unique<HoleFeeder>(*this)),
       sealer_(std::make_unique<Sealer>(*this)),

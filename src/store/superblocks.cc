@@ -101,16 +101,23 @@ Status expect_older(io::BlockDevice& device, const format::Superblock& super) {
                                          device.name(), next, found->sequence));
 }
 
-// Both tell where the area is and what the filesystem is called, and the same.
-bool anchors_fit(io::BlockDevice& device, const format::Superblock& super) {
-  std::uint64_t told = 0;
-  const auto first = read_copy(device, 0, told), second = read_copy(device, super.device_blocks - 1, told);
-  return first.ok() && second.ok() && *first == *second && first->identity == super.identity && first->area == super.area &&
-         first->device_blocks == super.device_blocks && same_names(*first, super);
+// It tells where the area is, how long the filesystem is and what it is called.
+bool anchor_fits(io::BlockDevice& device, std::uint64_t block, const format::Superblock& super) {
+  std::uint64_t unused = 0;
+  const auto anchor = read_copy(device, block, unused);
+  return anchor.ok() && anchor->identity == super.identity && anchor->area == super.area &&
+         anchor->device_blocks == super.device_blocks && same_names(*anchor, super);
 }
 
-// Both copies in their places, or both anchors.
 enum class First : std::uint8_t { start, end };
+
+// Never the only good one: the write may be torn.
+First first_to_restore(io::BlockDevice& device, const format::Superblock& super) {
+  std::uint64_t unused = 0;
+  return read_copy(device, super.device_blocks - 1, unused).ok() ? First::start : First::end;
+}
+
+// Both copies, in their places.
 Status write_at_both_ends(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush, First first) {
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   format::encode_superblock(super, block.span());
@@ -169,7 +176,7 @@ Status write_superblocks(io::BlockDevice& device, format::Superblock& super, con
 }
 
 Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush) {
-  if (!super.area) return write_at_both_ends(device, super, flush, First::start);
+  if (!super.area) return write_at_both_ends(device, super, flush, first_to_restore(device, super));
   const format::SuperblockRing ring = read_ring(device, super);
   if (ring.newest()) super.sequence = std::max(super.sequence, ring.newest()->sequence);
   // On until no damaged slot follows: two of them would mean that a newer one is lost.
@@ -177,14 +184,21 @@ Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, c
     TRY(write_superblocks(device, super, flush, super.device_blocks));
     if (read_ring(device, super).after_newest().ok()) break;
   }
-  return anchors_fit(device, super) ? Status() : write_anchors(device, super, flush);
+  return write_anchors(device, super, flush);
 }
 
 Status write_anchors(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
   if (!super.area) return {};
   format::Superblock anchor = super;
   anchor.sequence = 0;
-  return write_at_both_ends(device, anchor, flush, First::end);
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  format::encode_superblock(anchor, block.span());
+  for (const std::uint64_t at : {super.device_blocks - 1, std::uint64_t{0}}) {
+    if (anchor_fits(device, at, super)) continue;
+    TRY(device.write(at << kBlockShift, block.span()));
+    TRY(flush());
+  }
+  return {};
 }
 
 Status wipe_former_ends(io::BlockDevice& device, const format::Superblock& super, std::uint64_t former_blocks) {

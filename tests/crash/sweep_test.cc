@@ -125,6 +125,7 @@ TEST(Random, the_size_changes) {
   profile.resize_weight = 8;
   profile.most_bytes = setup.bytes;
   profile.clean_weight = 1;
+  profile.strategies = {"copying", "defragmenting"};
   sweep_seeds(setup, profile, 0.1);
   setup.superblocks_in_place = true;
   sweep_seeds(setup, profile, 0.05);

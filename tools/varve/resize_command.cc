@@ -139,7 +139,8 @@ std::string resize_report(const Json& state) {
   const std::uint64_t from = bytes_of(state, "from_bytes"), to = bytes_of(state, "to_bytes"), now = bytes_of(state, "bytes");
   const std::string reason = state.value("reason", "");
   if (from == to) return fmt::format("The filesystem has {} already.\n", exact_size(now));
-  std::string text = fmt::format("The filesystem has {} now, {} before{}.\n", exact_size(now), exact_size(from), reason.empty() ? "" : ", " + reason);
+  const std::string why = reason.empty() ? "" : ", " + reason;
+  std::string text = fmt::format("The filesystem has {} now, {} before{}.\n", exact_size(now), exact_size(from), why);
   const std::uint64_t segments = now / std::max<std::uint64_t>(1, bytes_of(state, "segment_bytes"));
   if (segments > kManySegments)
     text += fmt::format("It has {} segments of {}: when it is full, the table of them takes {} of memory. One that is made anew with this "

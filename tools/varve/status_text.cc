@@ -183,6 +183,16 @@ std::string log_text(const Json& log) {
   return section.text();
 }
 
+std::string profile_text(const Json& device) {
+  const auto value = [&](const char* key, const char* how, bool bytes) {
+    const std::uint64_t number = device.value(key, std::uint64_t{0});
+    if (!number) return std::string("not known");
+    return fmt::format("{} ({})", bytes ? size_text(number) : fmt::format("{}", number), device.value(how, "?"));
+  };
+  return fmt::format("\nWhat the device writes cheaply\n  {:<26}{}\n  {:<26}{}\n", "Erase unit",
+                     value("erase_unit", "erase_unit_is", true), "Places written in turn", value("streams", "streams_are", false));
+}
+
 std::string traffic_text(const Json& traffic) {
   Section section("Written since mount", traffic);
   section.blocks("By users", "user_blocks_written").blocks("Data for users", "data_blocks_written");
@@ -295,7 +305,7 @@ std::string status_summary(const Json& status) {
 
 std::string status_text(const Json& status) {
   return head_text(status) + lease_text(part(status, "lease")) + space_text(part(status, "space")) + log_text(part(status, "log")) +
-         traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
+         profile_text(part(status, "device_profile")) + traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
          waits_text(part(status, "waits")) + scrub_section(part(status, "scrub")) +
          memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +
          error_text("First error", part(status, "first_error")) + error_text("Last error", part(status, "last_error")) +

@@ -17,22 +17,6 @@ Json heads_json(const format::Superblock& super) {
   return heads;
 }
 
-const char* source_name(format::Source source) {
-  switch (source) {
-    case format::Source::unknown: return "not known";
-    case format::Source::assumed: return "assumed";
-    case format::Source::told: return "told by the device";
-    case format::Source::given: return "given to mkfs";
-    case format::Source::measured: return "measured";
-  }
-  return "?";
-}
-
-Json profile_json(const format::DeviceProfile& device) {
-  return {{"erase_unit", device.erase_blocks * kBlockSize}, {"erase_unit_is", source_name(device.erase_source)},
-          {"streams", device.streams}, {"streams_are", source_name(device.streams_source)}};
-}
-
 Json area_json(const format::Superblock& super) {
   if (!super.area) return nullptr;
   return {{"start", super.area.start.v}, {"slots", super.area.slots}, {"slot_blocks", super.area.slot_blocks},
@@ -71,7 +55,7 @@ Json superblock_json(const format::Superblock& s) {
           {"segments", s.segments},
           {"first_segment", s.first_segment.v},
           {"area", area_json(s)},
-          {"device", profile_json(s.device)},
+          {"device", fuse::to_json(s.device)},
           {"clean", s.clean},
           {"serial", s.serial.v},
           {"lsn", s.lsn.v},
