@@ -132,10 +132,10 @@ Status Store::start(bool copies_equal) {
     if (options_.read_only || copies_equal) return {};
     return superblocks_.restore([this] { return log_.durability().flush_now(); });
   };
-  // At the end of the device there may be one of a change of size that a crash has cut off.
+  // At the end of the device there may be one of a change of size that a crash has cut off. It may have been the only good one.
   auto make_good = [&]() -> Status {
-    if (!options_.read_only) TRY(wipe_former_ends(device(), super, super.device_blocks));
-    return make_equal();
+    TRY(make_equal());
+    return options_.read_only ? Status() : wipe_former_ends(device(), super, super.device_blocks);
   };
   if (!super.clean && !options_.no_recovery) return recover(make_good);
   TRY(make_good());

@@ -101,23 +101,25 @@ Status expect_older(io::BlockDevice& device, const format::Superblock& super) {
                                          device.name(), next, found->sequence));
 }
 
-// It tells where the area is, how long the filesystem is and what it is called.
-bool anchor_fits(io::BlockDevice& device, std::uint64_t block, const format::Superblock& super) {
-  std::uint64_t unused = 0;
-  const auto anchor = read_copy(device, block, unused);
-  return anchor.ok() && anchor->identity == super.identity && anchor->area == super.area &&
-         anchor->device_blocks == super.device_blocks && same_names(*anchor, super);
+// Both tell where the area is, how long the filesystem is and what it is called, and the same.
+bool anchors_fit(io::BlockDevice& device, const format::Superblock& super) {
+  std::uint64_t told = 0;
+  const auto first = read_copy(device, 0, told), second = read_copy(device, super.device_blocks - 1, told);
+  return first.ok() && second.ok() && *first == *second && first->identity == super.identity && first->area == super.area &&
+         first->device_blocks == super.device_blocks && same_names(*first, super);
 }
 
 enum class First : std::uint8_t { start, end };
 
-// Never the only good one: the write may be torn.
+// Never the only good one: the write may be torn. The one at the end is good only if it is of this size.
 First first_to_restore(io::BlockDevice& device, const format::Superblock& super) {
   std::uint64_t unused = 0;
-  return read_copy(device, super.device_blocks - 1, unused).ok() ? First::start : First::end;
+  const auto end = read_copy(device, super.device_blocks - 1, unused);
+  const bool is_good = end.ok() && end->identity == super.identity && end->device_blocks == super.device_blocks;
+  return is_good ? First::start : First::end;
 }
 
-// Both copies, in their places.
+// Both copies in their places, or both anchors.
 Status write_at_both_ends(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush, First first) {
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
   format::encode_superblock(super, block.span());
@@ -184,21 +186,14 @@ Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, c
     TRY(write_superblocks(device, super, flush, super.device_blocks));
     if (read_ring(device, super).after_newest().ok()) break;
   }
-  return write_anchors(device, super, flush);
+  return anchors_fit(device, super) ? Status() : write_anchors(device, super, flush);
 }
 
 Status write_anchors(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush) {
   if (!super.area) return {};
   format::Superblock anchor = super;
   anchor.sequence = 0;
-  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-  format::encode_superblock(anchor, block.span());
-  for (const std::uint64_t at : {super.device_blocks - 1, std::uint64_t{0}}) {
-    if (anchor_fits(device, at, super)) continue;
-    TRY(device.write(at << kBlockShift, block.span()));
-    TRY(flush());
-  }
-  return {};
+  return write_at_both_ends(device, anchor, flush, first_to_restore(device, super));
 }
 
 Status wipe_former_ends(io::BlockDevice& device, const format::Superblock& super, std::uint64_t former_blocks) {

@@ -34,7 +34,7 @@ Status write_superblocks(io::BlockDevice& device, format::Superblock& super, con
 Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, const std::function<Status()>& flush);
 
 // What block 0 and the last block say, where superblocks have an area: for a new name or size, after superblocks with that. The last
-// block comes first, as above.
+// block comes first, unless it alone may be good.
 Status write_anchors(io::BlockDevice& device, const format::Superblock& super, const std::function<Status()>& flush);
 
 // A copy or an anchor of this filesystem that counts no more, and is found where block 0 is lost and the device ends there: zeros.
