@@ -64,7 +64,7 @@ TEST(StreamMeter, finds_how_many_units_a_card_keeps_open) {
 
 TEST(StreamMeter, finds_it_from_small_writes_as_well) { EXPECT_EQ(measure(Card(5), 9, 4000, 4096), 5U); }
 
-TEST(StreamMeter, has_nothing_to_say_where_all_units_stay_open) { EXPECT_EQ(measure(Card(8), 7, 4000), 0U); }
+TEST(StreamMeter, has_nothing_to_say_where_all_units_stay_open) { EXPECT_EQ(measure(Card(30), 9, 4000), 0U); }
 
 TEST(StreamMeter, takes_pauses_that_come_anywhere_for_no_limit) { EXPECT_EQ(measure(Card(30), 9, 4000, kPiece, 10), 0U); }
 

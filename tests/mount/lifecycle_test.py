@@ -205,7 +205,7 @@ class Lifecycle(unittest.TestCase):
         image.mount()
         fill_random(self.dir / "f", 4 * MIB)
         command(BIN / "varve", "checkpoint", self.dir)
-        time.sleep(8)  # longer than the seal timer
+        time.sleep(14)  # longer than the seal timer, and until files in pieces have been looked at
 
         def used(pid):
             io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
