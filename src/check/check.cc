@@ -3,6 +3,7 @@
 #include "base/types.h"
 #include "check/free_map.h"
 #include "check/inode_pass.h"
+#include "check/kept_trees.h"
 #include "check/log_probe.h"
 #include "check/reverse_map.h"
 #include "check/superblocks.h"
@@ -28,11 +29,13 @@ void claim_again(Context& context, Claims& claims) {
   scratch.super = context.super();
   Context silent{context.device, context.options, nullptr, scratch};
   ExtentClaimer claimer(claims);
-  TreeWalk(silent, claims, claimer).run();
+  if (context.super().snapshots.root) claims.keep_tags();
+  TreeWalk(silent, claims, claimer, newest_inode_file(silent.super())).run();
   Maps maps(silent);
   maps.reverse.claim_nodes(claims);
   maps.free.claim_nodes(claims);
   check_image(silent, claims);
+  KeptTrees(silent).claim(claims, nullptr);
 }
 
 // Everything that compares sums over the whole filesystem.
@@ -49,19 +52,25 @@ void compare_all(Context& context, const Claims& claims, Maps& maps, Namespace& 
 
 void check_trees(Context& context) {
   Claims claims(context.super());
+  if (context.super().snapshots.root) claims.keep_tags();
   Namespace names;
   names.expect(context);
   DataVerifier verifier(context);
   InodePass pass(context, claims, names, context.options.verify_data ? &verifier : nullptr);
-  TreeWalk(context, claims, pass).run();
+  TreeWalk(context, claims, pass, newest_inode_file(context.super())).run();
   pass.finish();
   Maps maps(context);
   maps.reverse.claim_nodes(claims);
   maps.free.claim_nodes(claims);
   check_image(context, claims);
+  KeptTrees kept(context);
+  kept.claim(claims, context.options.verify_data ? &verifier : nullptr);
   compare_all(context, claims, maps, names);
-  context.report.statistics.data_blocks = claims.data();
-  context.report.statistics.node_blocks = claims.live() - claims.data();
+  if (!context.incomplete) kept.check_tables(claims);
+  Statistics& statistics = context.report.statistics;
+  statistics.held_blocks = context.held_blocks;
+  statistics.data_blocks = claims.data() - context.held_data;
+  statistics.node_blocks = claims.live() - claims.data() - (context.held_blocks - context.held_data);
 }
 
 Status allow_memory(const CheckOptions& options, const format::Superblock& super) {
@@ -75,7 +84,8 @@ Status allow_memory(const CheckOptions& options, const format::Superblock& super
 
 std::uint64_t memory_for(const format::Superblock& super) {
   constexpr std::uint64_t kProcess = 20u << 20, kNamesPerInode = 1;
-  const std::uint64_t blocks = super.device_blocks / 8 + super.device_blocks / 168 * 8 + super.segments * 32;
+  const std::uint64_t blocks = super.device_blocks / 8 + super.device_blocks / 168 * 8 + super.segments * 32 +
+                               (super.snapshots.root ? super.device_blocks / 8 * 17 + 200 * super.snapshots.places : 0);
   return kProcess + blocks + super.inodes * (sizeof(InodeFacts) + kNamesPerInode * sizeof(NameEdge));
 }
 

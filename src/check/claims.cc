@@ -51,26 +51,45 @@ Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
     if (conflicts_.size() < kMostConflicts) conflicts_.insert(address.v);
     return Claim::twice;
   }
-  bits_[address.v / 64] |= 1ULL << (address.v % 64);
-  hash_sums_[address.v / kPerLeaf] += entry_hash(address, owner);
-  Segment& segment = segments_[(address - first_) / segment_blocks_];
-  ++segment.live;
-  ++live_;
-  if (owner.owner == format::Owner::file_block) {
-    ++data_;
-    segment.clock_sum += owner.clock;
-    segment.youngest = std::max(segment.youngest, owner.clock);
-    segment.rate_sum += format::rate_of(owner.estimate);
-  }
+  const std::uint64_t hash = entry_hash(address, owner);
+  hash_sums_[address.v / kPerLeaf] += hash;
+  if (!tags_.empty()) tags_[address.v] = static_cast<std::uint16_t>(hash);
+  enter(address, owner.owner == format::Owner::file_block, owner.clock, owner.estimate);
   return Claim::good;
 }
 
-Claim Claims::claim_node(BlockAddr address, format::TreeId tree, unsigned level) {
+Claim Claims::claim_shared(BlockAddr address, const format::ReverseEntry& owner) {
+  const bool is_same =
+      is_inside(address) && is_claimed(address) && tags_[address.v] == static_cast<std::uint16_t>(entry_hash(address, owner));
+  return is_same ? Claim::shared : claim(address, owner);
+}
+
+Claim Claims::claim_listed(BlockAddr address, bool of_node, std::uint32_t clock, std::uint8_t estimate) {
+  if (!is_inside(address)) return Claim::outside;
+  if (is_claimed(address)) return Claim::shared;
+  nameless_.insert(address.v);
+  enter(address, !of_node, clock, estimate);
+  return Claim::good;
+}
+
+void Claims::enter(BlockAddr address, bool of_file, std::uint32_t clock, std::uint8_t estimate) {
+  bits_[address.v / 64] |= 1ULL << (address.v % 64);
+  Segment& segment = segments_[(address - first_) / segment_blocks_];
+  ++segment.live;
+  ++live_;
+  if (!of_file) return;
+  ++data_;
+  segment.clock_sum += clock;
+  segment.youngest = std::max(segment.youngest, clock);
+  segment.rate_sum += format::rate_of(estimate);
+}
+
+Claim Claims::claim_node(BlockAddr address, format::TreeId tree, unsigned level, bool may_be_shared) {
   format::ReverseEntry entry;
   entry.owner = format::Owner::node;
   entry.tree = tree;
   entry.level = static_cast<std::uint8_t>(level);
-  return claim(address, entry);
+  return may_be_shared ? claim_shared(address, entry) : claim(address, entry);
 }
 
 format::ReverseEntry entry_of(Ino ino, std::uint64_t first, const format::Extent& extent, std::uint64_t index) {

@@ -15,7 +15,7 @@
 
 namespace varve::check {
 
-enum class Claim : std::uint8_t { good, outside, twice };
+enum class Claim : std::uint8_t { good, outside, twice, shared };
 
 std::uint64_t entry_hash(BlockAddr address, const format::ReverseEntry& entry);
 std::string describe(const format::ReverseEntry& entry);
@@ -33,7 +33,13 @@ class Claims {
   explicit Claims(const format::Superblock& super);
 
   Claim claim(BlockAddr address, const format::ReverseEntry& owner);
-  Claim claim_node(BlockAddr address, format::TreeId tree, unsigned level);
+  Claim claim_node(BlockAddr address, format::TreeId tree, unsigned level, bool may_be_shared = false);
+  // Of a tree that shares what it has with others. `shared`: it had been claimed, as the same. Needs keep_tags() before the first claim.
+  Claim claim_shared(BlockAddr address, const format::ReverseEntry& owner);
+  // What is listed as dead of a deleted snapshot: whose it was nobody says any more.
+  Claim claim_listed(BlockAddr address, bool of_node, std::uint32_t clock, std::uint8_t estimate);
+  void keep_tags() { tags_.resize(end_.v); }  // two bytes for each block
+  bool is_nameless(BlockAddr address) const { return nameless_.contains(address.v); }
   bool is_claimed(BlockAddr address) const { return bits_[address.v / 64] >> (address.v % 64) & 1; }
   bool is_inside(BlockAddr address) const { return address >= first_ && address < end_; }
 
@@ -46,9 +52,12 @@ class Claims {
   void set_recorder(Recorder recorder) { recorder_ = std::move(recorder); }  // hears every claim
 
  private:
+  void enter(BlockAddr address, bool of_file, std::uint32_t clock, std::uint8_t estimate);
   std::uint32_t segment_blocks_;
   BlockAddr first_, end_;
   std::vector<std::uint64_t> bits_;
+  std::vector<std::uint16_t> tags_;  // of owners
+  std::unordered_set<std::uint64_t> nameless_;
   std::vector<Segment> segments_;
   std::vector<std::uint64_t> hash_sums_;
   std::unordered_set<std::uint64_t> conflicts_;

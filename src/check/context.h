@@ -15,12 +15,14 @@ struct Context {
   // Part of a tree could not be read: what compares everything with everything would only repeat that.
   bool incomplete = false;
   std::unordered_set<std::uint64_t> bad_nodes = {};  // addresses, reported: maps are walked more than once
+  std::string part = {};  // of the filesystem, where it is not the newest state: comes before what is said
+  std::uint64_t held_blocks = 0, held_data = 0;  // that only snapshots have; of them, blocks of files
 
   const format::Superblock& super() const { return report.super; }
   ProblemLog& problems() { return report.problems; }
-  void add(Code code, Where where, std::string detail = {}) { report.problems.add(code, where, std::move(detail)); }
-  void add_block(Code code, Where where, std::uint64_t file_block, std::string detail = {}) {
-    report.problems.add_block(code, where, file_block, std::move(detail));
+  void add(Code code, Where where, const std::string& detail = {}) { report.problems.add(code, where, part + detail); }
+  void add_block(Code code, Where where, std::uint64_t file_block, const std::string& detail = {}) {
+    report.problems.add_block(code, where, file_block, part + detail);
   }
   void update(const char* phase, std::uint64_t done, std::uint64_t total) {
     if (progress) progress->update(phase, done, total);

@@ -21,6 +21,7 @@ std::uint64_t InodePass::visit(const format::ItemRef& item, BlockAddr leaf) {
     case ItemKind::symlink: symlink_.add(item.key.offset, item.value); break;
     case ItemKind::attributes: visit_attributes(item, leaf); break;
     case ItemKind::orphan: context_.add(Code::item_misplaced, {leaf, ino}, "an entry of the list of orphans"); break;
+    default: break;  // .ifile has no others
   }
   return 0;
 }

@@ -12,12 +12,13 @@ NodeBatch NodeReader::fetch(std::span<const format::NodeRef> refs, format::TreeI
   std::vector<std::size_t> of_piece;
   for (std::size_t i = 0; i < refs.size(); ++i) {
     const auto out = batch.buffer.span().subspan(i * kBlockSize, kBlockSize);
-    if (refs[i].address.v >= context_.device.geometry().blocks()) {
+    const BlockAddr place = place_of_ ? place_of_(refs[i].address) : refs[i].address;
+    if (place.v >= context_.device.geometry().blocks()) {
       complain(Code::node_unreadable, refs[i].address, "behind the end of the device");
       continue;
     }
     batch.nodes[i].block = out;
-    pieces.push_back({refs[i].address, out});
+    pieces.push_back({place, out});
     of_piece.push_back(i);
   }
   io::read_pieces(context_.device, pieces);

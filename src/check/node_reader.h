@@ -1,6 +1,7 @@
 // Reads tree nodes in batches and reports those that cannot be what their referrer says.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "base/buffer.h"
@@ -22,7 +23,9 @@ struct NodeBatch {
 
 class NodeReader {
  public:
-  explicit NodeReader(Context& context) : context_(context) {}
+  // `place_of`: where a node stands that is referred to by another address; empty: nowhere else.
+  using PlaceOf = std::function<BlockAddr(BlockAddr)>;
+  explicit NodeReader(Context& context, PlaceOf place_of = {}) : context_(context), place_of_(std::move(place_of)) {}
 
   NodeBatch fetch(std::span<const format::NodeRef> refs, format::TreeId tree, unsigned level);
 
@@ -31,6 +34,7 @@ class NodeReader {
   void judge(const format::NodeRef& ref, format::TreeId tree, unsigned level, FetchedNode& node);
 
   Context& context_;
+  const PlaceOf place_of_;
 };
 
 }  // namespace varve::check

@@ -74,7 +74,11 @@ enum class Severity : std::uint8_t {
   X(612, not_in_orphans, error, "an inode without a name is not in the list of orphans")                \
   X(613, orphan_has_links, error, "the list of orphans names an inode that has links")                  \
   X(614, orphan_missing, error, "the list of orphans names an inode that does not exist")               \
-  X(615, no_root, error, "there is no root directory")
+  X(615, no_root, error, "there is no root directory")                                                  \
+  X(701, snapshot_item_damaged, error, "an item of a snapshot's tables has an impossible value")        \
+  X(702, held_not_listed, error, "blocks that only snapshots hold are in no list of dead blocks")       \
+  X(703, listed_not_held, error, "a list of dead blocks has one that is not dead, or not of its snapshot") \
+  X(704, place_wrong, error, "the place of a moved block and its name do not fit together")
 
 enum class Code : std::uint16_t {
 #define X(number, name, severity, text) name = number,

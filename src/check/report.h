@@ -19,6 +19,7 @@ struct Statistics {
   std::uint64_t data_blocks = 0;
   std::uint64_t unwritten_blocks = 0;
   std::uint64_t node_blocks = 0;      // with the superblock's image
+  std::uint64_t held_blocks = 0;      // that only snapshots have, nodes among them
   std::uint64_t verified_blocks = 0;  // data blocks whose checksum was verified
 };
 

@@ -17,7 +17,7 @@ void for_each_live(const Claims& claims, std::uint64_t first, std::span<const st
   const std::uint64_t count = records.size() / format::kReverseEntryBytes;
   for (std::uint64_t i = 0; i < count; ++i) {
     const BlockAddr address{first + i};
-    if (claims.is_inside(address) && claims.is_claimed(address))
+    if (claims.is_inside(address) && claims.is_claimed(address) && !claims.is_nameless(address))
       visit(address, records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes));
   }
 }

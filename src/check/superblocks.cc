@@ -198,7 +198,9 @@ void check_counts(Context& context, const Claims& claims) {
     if (is != should) context.add(Code::count_wrong, {}, fmt::format("{} {} instead of {}", what, is, should));
   };
   compare("live blocks", super.live_blocks, claims.live());
-  compare("data blocks", super.data_blocks, claims.data());
+  compare("data blocks", super.data_blocks, claims.data() - context.held_data);
+  compare("blocks held by snapshots", super.snapshots.held_blocks, context.held_blocks);
+  compare("file blocks held by snapshots", super.snapshots.held_data, context.held_data);
   compare("reserved blocks", super.reserved_blocks, context.report.statistics.unwritten_blocks);
   compare("inodes", super.inodes, context.report.statistics.inodes);
   // It stays when the size changes. Which one it had when it was made, nothing tells.

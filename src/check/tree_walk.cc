@@ -6,22 +6,26 @@ using format::Key;
 using format::NodeRef;
 
 void TreeWalk::run() {
-  const format::Superblock& super = context_.super();
-  if (!claim(super.inode_file.address, super.inode_file_level)) return skip();
-  const NodeBatch root = reader_.fetch({&super.inode_file, 1}, format::TreeId::inode_file, super.inode_file_level);
-  if (root.nodes[0].good) walk(root.nodes[0], super.inode_file, {format::kMinKey, format::kMaxKey});
+  if (!tree_.root) return;
+  const Way way = claim(tree_.root.address, tree_.level);
+  if (way == Way::shared) return;
+  if (way == Way::barred) return skip();
+  const NodeBatch root = reader_.fetch({&tree_.root, 1}, tree_.tree, tree_.level);
+  if (root.nodes[0].good) walk(root.nodes[0], tree_.root, {format::kMinKey, format::kMaxKey});
   else skip();
 }
 
-// False: not to be entered, because it has another owner already; this also bounds the work on crafted images.
-bool TreeWalk::claim(BlockAddr address, unsigned level) {
-  const Claim outcome = claims_.claim_node(address, format::TreeId::inode_file, level);
+// Barred: not to be entered, because it has another owner already; this also bounds the work on crafted images.
+TreeWalk::Way TreeWalk::claim(BlockAddr address, unsigned level) {
+  const BlockAddr place = tree_.place_of ? tree_.place_of(address) : address;
+  const Claim outcome = claims_.claim_node(place, tree_.tree, level, tree_.kept);
   if (outcome == Claim::good) {
     context_.update("inodes", ++nodes_, context_.super().live_blocks - context_.super().data_blocks);
-    return true;
+    return Way::in;
   }
-  if (outcome == Claim::outside) context_.add(Code::address_outside, {address, {}}, "of a node of .ifile");
-  return false;
+  if (outcome == Claim::shared) return Way::shared;
+  if (outcome == Claim::outside) context_.add(Code::address_outside, {place, {}}, fmt::format("of a node of {}", name_of(tree_.tree)));
+  return Way::barred;
 }
 
 std::uint64_t TreeWalk::walk(const FetchedNode& node, const NodeRef& ref, const Range& range) {
@@ -79,10 +83,10 @@ std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& rang
   const unsigned level = node.header.level - 1U;
   std::vector<NodeRef> refs;
   std::vector<Range> ranges;
-  std::vector<bool> claimed;
+  std::vector<Way> ways;
   for (std::size_t i = 0; i < children->size(); ++i) {
     const format::ChildRef& child = (*children)[i];
-    claimed.push_back(claim(child.ref.address, level));
+    ways.push_back(claim(child.ref.address, level));
     refs.push_back(child.ref);
     // The first child stands for everything from the start of its parent's range.
     ranges.push_back({i == 0 ? range.lower : child.first, i + 1 < children->size() ? (*children)[i + 1].first : range.upper});
@@ -90,9 +94,13 @@ std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& rang
   // Beyond the first: the parent's keys must themselves lie in the parent's range.
   if (children->size() > 1) check_range(node, (*children)[1].first, children->back().first, range);
   std::uint64_t blocks = 0;
-  const NodeBatch batch = reader_.fetch(refs, format::TreeId::inode_file, level);
+  const NodeBatch batch = reader_.fetch(refs, tree_.tree, level);
   for (std::size_t i = 0; i < refs.size(); ++i) {
-    if (!claimed[i] || !batch.nodes[i].good) {
+    if (ways[i] == Way::shared) {
+      blocks += refs[i].blocks;
+      continue;
+    }
+    if (ways[i] == Way::barred || !batch.nodes[i].good) {
       skip();
       continue;
     }

@@ -1,4 +1,4 @@
-// Visits the inode file in key order and checks its shape: levels, key ranges, sums of file blocks.
+// Visits a tree of items in key order and checks its shape: levels, key ranges, sums of file blocks.
 #pragma once
 
 #include "check/claims.h"
@@ -15,10 +15,19 @@ class ItemVisitor {
   virtual void gap() {}
 };
 
+struct WalkedTree {
+  format::NodeRef root;
+  unsigned level = 0;
+  format::TreeId tree = format::TreeId::inode_file;
+  bool kept = false;  // of a snapshot: what it shares with trees that have been walked is not walked again
+  NodeReader::PlaceOf place_of = {};
+};
+inline WalkedTree newest_inode_file(const format::Superblock& super) { return {super.inode_file, super.inode_file_level}; }
+
 class TreeWalk {
  public:
-  TreeWalk(Context& context, Claims& claims, ItemVisitor& visitor)
-      : context_(context), claims_(claims), visitor_(visitor), reader_(context) {}
+  TreeWalk(Context& context, Claims& claims, ItemVisitor& visitor, WalkedTree tree)
+      : context_(context), claims_(claims), visitor_(visitor), tree_(std::move(tree)), reader_(context, tree_.place_of) {}
 
   void run();
 
@@ -27,7 +36,8 @@ class TreeWalk {
     format::Key lower, upper;
   };
 
-  bool claim(BlockAddr address, unsigned level);
+  enum class Way : std::uint8_t { in, shared, barred };
+  Way claim(BlockAddr address, unsigned level);
   void check_range(const FetchedNode& node, const format::Key& first, const format::Key& last, const Range& range);
   void check_first(const FetchedNode& node, const format::Key& key, const Range& range);
   void skip();  // what should come here cannot be visited
@@ -40,6 +50,7 @@ class TreeWalk {
   Context& context_;
   Claims& claims_;
   ItemVisitor& visitor_;
+  const WalkedTree tree_;
   NodeReader reader_;
   std::uint64_t nodes_ = 0;
 };

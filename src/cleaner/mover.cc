@@ -33,7 +33,7 @@ Mover::Mover(store::Store& store, std::size_t buffer, BadBlocks* known)
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
   const std::uint64_t began = store_.options().clock->monotonic_ns();
-  std::vector<LiveBlock> live;
+  std::vector<LiveBlock> live, held_nodes;
   nodes_beside_ = 0;
   const auto& geometry = store_.segments().geometry();
   const store::TreeView& view = store_.trees().own_view();
@@ -52,18 +52,30 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       return Error(Errc::corrupt, fmt::format("block {} is live but the reverse map does not know whose it is", address));
     if (entry.owner == format::Owner::file_block)
       live.push_back({address, entry.ino, entry.block, entry.clock, entry.crc, entry.estimate});
+    else if (view.tables.root && entry.owner == format::Owner::node && entry.tree == format::TreeId::inode_file)
+      TRY(look_at_node(address, entry.level, held_nodes));
     else
       ++nodes_beside_;
   }
+  if (view.tables.root) TRY(sort_out_held(live));
   std::erase_if(live, [&](const LiveBlock& block) {
-    const log::Gate::Pass pass(store_.gate());
-    const store::InodePtr inode = store_.inodes().find(block.ino);
-    if (!inode) return false;
-    ReadLock lock(inode->mutex);
-    return inode->gone() || !still_there(store::layers_of(*inode, view), block);
+    return !block.held && is_replaced(block);
   });
+  if (!held_nodes.empty()) {
+    live.insert(live.end(), held_nodes.begin(), held_nodes.end());
+    std::ranges::sort(live, {}, &LiveBlock::address);
+  }
   look_up_ns_ += store_.options().clock->monotonic_ns() - began;
   return live;
+}
+
+// By what no checkpoint has merged yet.
+bool Mover::is_replaced(const LiveBlock& block) const {
+  const log::Gate::Pass pass(store_.gate());
+  const store::InodePtr inode = store_.inodes().find(block.ino);
+  if (!inode) return false;
+  ReadLock lock(inode->mutex);
+  return inode->gone() || !still_there(store::layers_of(*inode, store_.trees().view()), block);
 }
 
 bool still_there(const store::Layers& layers, const LiveBlock& block) {
@@ -133,8 +145,9 @@ void Mover::note_bad(const LiveBlock& block, Errc what) {
   ++bad_;
   const bool had_room = known_ && !known_->is_full();
   if (known_ && !known_->add(store_.segments().geometry().segment_of(block.address), block)) return;
-  spdlog::error("{}: block {} (inode {}, file block {}) {}; it stays where it is", store_.device().name(), block.address, block.ino,
-                block.block, what == Errc::io ? "cannot be read" : "is damaged");
+  const std::string whose = block.is_node ? "a node of a snapshot" : fmt::format("inode {}, file block {}", block.ino, block.block);
+  spdlog::error("{}: block {} ({}{}) {}; it stays where it is", store_.device().name(), block.address, whose,
+                block.held && !block.is_node ? ", in a snapshot" : "", what == Errc::io ? "cannot be read" : "is damaged");
   store_.faults().note(what, block.address, block.ino);
   if (had_room && known_->is_full()) spdlog::error("{}: so many blocks are bad that no more are reported", store_.device().name());
 }
@@ -261,6 +274,7 @@ Status Mover::plug_batch(std::span<const Plug> plugs, const std::function<bool()
 }
 
 Status Mover::apply(const LiveBlock& block, BlockAddr to) {
+  if (block.held) return apply_held(block, to);
   constexpr std::size_t kMoveRecordBytes = 48;
   for (;;) {
     {

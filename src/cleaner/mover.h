@@ -20,6 +20,13 @@ struct LiveBlock {
   std::uint32_t crc = 0;
   std::uint8_t estimate = 0;
   std::uint8_t group = 0;  // where it is to go
+
+  // What snapshots hold is not in the newest trees, or about to be no more: no file says where it stands (store/snapshots.h).
+  bool held = false;
+  bool shared = false;     // with held: the newest trees have it until the next checkpoint
+  bool is_node = false;    // with held; then inode and file block are none
+  std::uint8_t level = 0;  // of a node
+  Serial birth{};          // of a node
 };
 
 // Or do these say that it has been replaced, removed or moved since?
@@ -45,7 +52,7 @@ class Mover {
   // The file blocks of a segment, by the maps of the newest checkpoint and without those that a delta has replaced. An error
   // also where only the part of the reverse map that has nothing live cannot be read: nothing new must come there.
   Result<std::vector<LiveBlock>> live_blocks(SegmentId segment);
-  // How many tree nodes live in the segment that was asked for last.
+  // How many tree nodes of the newest trees live in the segment that was asked for last.
   std::uint64_t nodes_beside() const { return nodes_beside_; }
   // Moves them, in ascending order of address, to the heads of their groups, or of others where there is none
   // (Store::head_for). Errc::no_space: the checkpoint that follows, with what it is to evacuate (Store::plan_evacuation), could run
@@ -68,6 +75,9 @@ class Mover {
     const LiveBlock* block;
     const std::byte* bytes;
   };
+  // Of blocks by the reverse map: those that live, and those that snapshots hold.
+  Status sort_out_held(std::vector<LiveBlock>& blocks);
+  Status look_at_node(BlockAddr address, std::uint8_t level, std::vector<LiveBlock>& held);
   Status move_batch(std::span<const LiveBlock> blocks, const std::function<bool()>& stop);
   Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read,
                                                  const std::function<bool()>& stop = {});
@@ -80,6 +90,8 @@ class Mover {
   // Carries the batch out, which writes so many blocks.
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
+  Status apply_held(const LiveBlock& block, BlockAddr to);
+  bool is_replaced(const LiveBlock& block) const;
   std::size_t plugs_at_once() const;
   // Has `one` move a bufferful after the other, or lots of plugs_at_once(), and notes what that took beside the writes
   // (log/write_cost.h).

@@ -80,6 +80,13 @@ constexpr Option kOptions[] = {
     {"rw", kFlag, "read-write (the default)", [](MountOptions& o, Value) { return o.fs.read_only = false, Status(); }},
     {"norecovery", kFlag, "only with ro: show the last checkpoint, replay nothing",
      [](MountOptions& o, Value) { return o.fs.no_recovery = true, Status(); }},
+    {"snapshot", kValue, "show this snapshot instead of the newest state; read-only",
+     [](MountOptions& o, Value v) -> Status {
+       if (v.empty()) return bad_value("snapshot", v, "must be the name of one");
+       o.fs.snapshot = v;
+       o.fs.read_only = true;
+       return {};
+     }},
     {"relatime", kFlag, "access times as far as they matter (the default)",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
     {"noatime", kFlag, "no access times",

@@ -1,4 +1,4 @@
-// Interior nodes of the inode file.
+// Interior nodes of trees of items.
 #include "format/codec.h"
 #include "base/invariant.h"
 #include "format/node_block.h"
@@ -13,8 +13,8 @@ constexpr std::size_t kMinChildBytes = 2 + kAddressAndCrcBytes + 1;  // tag, off
 }  // namespace
 
 Result<std::vector<ChildRef>> decode_children(std::span<const std::byte> block, const NodeHeader& header) {
-  if (header.tree != TreeId::inode_file || header.level == 0)
-    return corrupt("node at block {}: not an interior node of .ifile", header.address);
+  if (!is_item_tree(header.tree) || header.level == 0)
+    return corrupt("node at block {}: not an interior node of items", header.address);
   if (header.used > kNodePayloadBytes || header.count * kMinChildBytes > header.used)
     return corrupt("node at block {}: {} children in {} bytes", header.address, header.count, header.used);
   const auto payload = used_payload(block, header);
@@ -25,7 +25,7 @@ Result<std::vector<ChildRef>> decode_children(std::span<const std::byte> block, 
   Key key;
   std::uint64_t total = 0;
   for (unsigned i = 0; i < header.count; ++i) {
-    at = read_key(at, end, i == 0, key);
+    at = read_key(at, end, i == 0, last_kind(header.tree), key);
     if (!at || static_cast<std::size_t>(end - at) < kAddressAndCrcBytes)
       return corrupt("node at block {}: bad key of child {}", header.address, i);
     ChildRef child{key, {}};
@@ -67,7 +67,7 @@ bool InteriorBuilder::add(const ChildRef& child) {
 std::uint32_t InteriorBuilder::finish(std::span<std::byte> block, std::uint8_t level, std::uint64_t identity,
                                       Serial serial, BlockAddr address) {
   INVARIANT(count_ > 0 && level > 0);
-  const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = TreeId::inode_file,
+  const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = tree_,
                           .level = level, .count = count_, .used = static_cast<std::uint16_t>(payload_.size()),
                           .first = first_};
   const std::uint32_t crc = write_node(block, header, payload_);

@@ -1,4 +1,4 @@
-// Leaves of the inode file.
+// Leaves of trees of items.
 #include "format/codec.h"
 #include "base/invariant.h"
 #include "format/node_block.h"
@@ -12,8 +12,8 @@ constexpr std::size_t kMinItemBytes = 3;  // tag, offset, length
 }  // namespace
 
 Result<std::vector<ItemRef>> decode_items(std::span<const std::byte> block, const NodeHeader& header) {
-  if (header.tree != TreeId::inode_file || header.level != 0)
-    return corrupt("node at block {}: not a leaf of .ifile", header.address);
+  if (!is_item_tree(header.tree) || header.level != 0)
+    return corrupt("node at block {}: not a leaf of items", header.address);
   if (header.used > kNodePayloadBytes || header.count * kMinItemBytes > header.used)
     return corrupt("leaf at block {}: {} items in {} bytes", header.address, header.count, header.used);
   const auto payload = used_payload(block, header);
@@ -24,8 +24,8 @@ Result<std::vector<ItemRef>> decode_items(std::span<const std::byte> block, cons
   Key key;
   for (unsigned i = 0; i < header.count; ++i) {
     std::uint64_t length = 0;
-    at = read_key(at, end, i == 0, key);
-    if (at && key.kind < ItemKind::extent) at = nullptr;
+    at = read_key(at, end, i == 0, last_kind(header.tree), key);
+    if (at && key.kind < first_kind(header.tree)) at = nullptr;
     if (at) at = read_varint(at, end, length);
     if (!at) return corrupt("leaf at block {}: bad key of item {}", header.address, i);
     if (length > kMaxItemValue || length > static_cast<std::size_t>(end - at))
@@ -58,7 +58,7 @@ bool LeafBuilder::add(const Key& key, std::span<const std::byte> value) {
 
 std::uint32_t LeafBuilder::finish(std::span<std::byte> block, std::uint64_t identity, Serial serial, BlockAddr address) {
   INVARIANT(count_ > 0);
-  const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = TreeId::inode_file,
+  const NodeHeader header{.identity = identity, .serial = serial, .address = address, .tree = tree_,
                           .level = 0, .count = count_, .used = static_cast<std::uint16_t>(payload_.size()),
                           .first = first_};
   const std::uint32_t crc = write_node(block, header, payload_);

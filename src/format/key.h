@@ -1,4 +1,4 @@
-// The key of everything in the inode file: (inode, kind, offset), ordered in this way.
+// The key of everything in the trees of items: (inode, kind, offset), ordered in this way.
 #pragma once
 
 #include <compare>
@@ -15,6 +15,11 @@ enum class ItemKind : std::uint8_t {
   symlink = 5,     // offset = piece number of the target
   orphan = 6,      // only under kOrphanIno: offset = inode number of an unlinked inode that is still open
   attributes = 7,  // offset = 0; last, so that a merge knows the exact block count when it comes here
+  // Of .sfile (format/snapshot.h), in which the first part of the key is no inode:
+  snapshot = 8,    // under 0: offset = serial
+  dead = 9,        // under the holder's mark: offset = number of the piece
+  place = 10,      // under an address that old trees name: offset = serial of the checkpoint that moved the block away from there
+  name = 11,       // under the address where such a block stands now: offset = the same serial
 };
 
 // Hidden owner of the orphan items; user inodes start at kRootIno = 1.

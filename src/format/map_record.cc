@@ -38,7 +38,8 @@ Result<ReverseEntry> decode_reverse_entry(std::span<const std::byte> record) {
   } else if (e.owner == Owner::node) {
     e.tree = static_cast<TreeId>(in.u8());
     e.level = in.u8();
-    if (e.tree < TreeId::inode_file || e.tree > TreeId::free_map || e.level > kMaxTreeLevel)
+    const bool has_nodes = e.tree >= TreeId::inode_file && (e.tree <= TreeId::free_map || e.tree == TreeId::snapshots);
+    if (!has_nodes || e.level > kMaxTreeLevel)
       return corrupt(".mfile entry: node of tree {} at level {}", static_cast<unsigned>(e.tree), e.level);
   }
   return e;

@@ -37,13 +37,13 @@ Result<ParsedNode> parse_node(std::span<const std::byte> block) {
 }
 
 Status check_ranges(const NodeHeader& h) {
-  if (h.tree < TreeId::inode_file || h.tree > TreeId::super_image)
+  if (h.tree < TreeId::inode_file || h.tree > TreeId::snapshots)
     return corrupt("node at block {}: unknown tree {}", h.address, static_cast<unsigned>(h.tree));
   if (h.level > kMaxTreeLevel) return corrupt("node at block {}: impossible level {}", h.address, h.level);
   if (h.used > kNodePayloadBytes) return corrupt("node at block {}: {} bytes used of 4032", h.address, h.used);
   if (h.count > h.used) return corrupt("node at block {}: {} entries in {} bytes", h.address, h.count, h.used);
   if (!h.address) return corrupt("node: claims to stand at block 0");
-  if (h.tree == TreeId::inode_file && h.count == 0) return corrupt("node at block {}: empty", h.address);
+  if (is_item_tree(h.tree) && h.count == 0) return corrupt("node at block {}: empty", h.address);
   return {};
 }
 
@@ -55,6 +55,7 @@ const char* name_of(TreeId tree) {
     case TreeId::reverse_map: return ".mfile";
     case TreeId::free_map: return ".ffile";
     case TreeId::super_image: return "superblock image";
+    case TreeId::snapshots: return ".sfile";
   }
   return "unknown";
 }

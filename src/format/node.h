@@ -1,8 +1,8 @@
 // Tree nodes: the only metadata blocks besides superblocks and chunk headers. One 4 KiB block each, bare in the log,
 // never overwritten. A node identifies itself; a reference to it holds its address and CRC.
 //
-// Two families share the header: the inode file (a B+tree of items with variable length) and the maps `.mfile` and
-// `.ffile` (arrays of fixed-size records under a radix tree of fixed fan-out).
+// Two families share the header. Trees of items are B+trees of items with variable length: the inode file, and `.sfile` with what
+// belongs to snapshots. The maps `.mfile` and `.ffile` are arrays of fixed-size records under a radix tree of fixed fan-out.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,12 @@
 
 namespace varve::format {
 
-enum class TreeId : std::uint8_t { inode_file = 1, reverse_map = 2, free_map = 3, super_image = 4 };
+enum class TreeId : std::uint8_t { inode_file = 1, reverse_map = 2, free_map = 3, super_image = 4, snapshots = 5 };
 const char* name_of(TreeId tree);  // as people call it
+constexpr bool is_item_tree(TreeId tree) { return tree == TreeId::inode_file || tree == TreeId::snapshots; }
+// The kinds of items that a tree of them may have.
+constexpr ItemKind first_kind(TreeId tree) { return tree == TreeId::snapshots ? ItemKind::snapshot : ItemKind::extent; }
+constexpr ItemKind last_kind(TreeId tree) { return tree == TreeId::snapshots ? ItemKind::name : ItemKind::attributes; }
 
 inline constexpr std::size_t kNodeHeaderBytes = 64;
 inline constexpr std::size_t kNodePayloadBytes = kBlockSize - kNodeHeaderBytes;
@@ -64,7 +68,7 @@ Result<NodeHeader> decode_node_header(std::span<const std::byte> block);
 // The fast path of readers: the referrer's CRC vouches for the bytes, so the own CRC is not computed again.
 Result<NodeHeader> check_node(std::span<const std::byte> block, const NodeExpectation& expected);
 
-// --- Items: leaves of the inode file -------------------------------------------------------------------------------
+// --- Items: leaves of trees of items --------------------------------------------------------------------------------
 // Payload: per item: tag u8 (bit 0: same ino as before, bit 1: same kind), [ino varint delta], [kind u8],
 // offset varint (delta to the previous item's when ino and kind are the same), value length varint, value bytes.
 // The first item of a node is coded in full (tag 0).
@@ -84,6 +88,7 @@ inline constexpr std::size_t kMaxItemValue = 1040;
 // value above kMaxItemValue. Keys must come in strictly ascending order.
 class LeafBuilder {
  public:
+  explicit LeafBuilder(TreeId tree = TreeId::inode_file) : tree_(tree) {}
   bool add(const Key& key, std::span<const std::byte> value);
   bool empty() const { return count_ == 0; }
   std::size_t used() const { return payload_.size(); }  // bytes of payload so far
@@ -92,12 +97,13 @@ class LeafBuilder {
   std::uint32_t finish(std::span<std::byte> block, std::uint64_t identity, Serial serial, BlockAddr address);
 
  private:
+  TreeId tree_;
   std::vector<std::byte> payload_;
   Key first_, last_;
   std::uint16_t count_ = 0;
 };
 
-// --- Children: interior nodes of the inode file ----------------------------------------------------------------------
+// --- Children: interior nodes of trees of items -----------------------------------------------------------------------
 // Payload per child: key coded as for items, address u48, crc u32, blocks varint.
 
 struct ChildRef {
@@ -109,6 +115,7 @@ Result<std::vector<ChildRef>> decode_children(std::span<const std::byte> block, 
 
 class InteriorBuilder {
  public:
+  explicit InteriorBuilder(TreeId tree = TreeId::inode_file) : tree_(tree) {}
   bool add(const ChildRef& child);
   bool empty() const { return count_ == 0; }
   std::size_t used() const { return payload_.size(); }
@@ -118,6 +125,7 @@ class InteriorBuilder {
                        BlockAddr address);
 
  private:
+  TreeId tree_;
   std::vector<std::byte> payload_;
   Key first_, last_;
   std::uint64_t blocks_ = 0;

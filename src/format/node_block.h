@@ -28,8 +28,8 @@ inline std::byte* write_key(std::byte* out, const Key* previous, const Key& key)
   return write_varint(out, same_ino && same_kind ? key.offset - previous->offset : key.offset);
 }
 
-// Reads the key that follows `key`, in place; null when the bytes make no sense or the order is not ascending.
-inline const std::byte* read_key(const std::byte* at, const std::byte* end, bool first, Key& key) {
+// Reads the key that follows `key`, in place; null when the bytes make no sense, the kind is above `last` or the order is not ascending.
+inline const std::byte* read_key(const std::byte* at, const std::byte* end, bool first, ItemKind last, Key& key) {
   if (at == end) return nullptr;
   const auto tag = static_cast<std::uint8_t>(*at++);
   if (tag > (kSameIno | kSameKind) || (first && tag != 0)) return nullptr;
@@ -42,7 +42,7 @@ inline const std::byte* read_key(const std::byte* at, const std::byte* end, bool
   if (!(tag & kSameKind)) {
     if (at == end) return nullptr;
     key.kind = static_cast<ItemKind>(*at++);
-    if (key.kind > ItemKind::attributes) return nullptr;
+    if (key.kind > last) return nullptr;
   }
   if (!(at = read_varint(at, end, delta))) return nullptr;
   key.offset = tag == (kSameIno | kSameKind) ? previous.offset + delta : delta;

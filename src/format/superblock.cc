@@ -8,6 +8,7 @@
 #include "format/codec.h"
 #include "format/lease.h"
 #include "format/node_block.h"
+#include "format/superblock_parts.h"
 
 namespace varve::format {
 
@@ -39,7 +40,9 @@ constexpr std::size_t kScrubAt = kErrorsAt + 2 * 32;
 constexpr std::size_t kCostsAt = kScrubAt + 56;
 constexpr std::size_t kAreaAt = kCostsAt + 8;  // as mkfs has fixed it: from here on all versions are the same
 constexpr std::size_t kProfileAt = kAreaAt + 16;
-constexpr std::size_t kEnd = kProfileAt + 16;
+constexpr std::size_t kSnapshotsAt = kProfileAt + 16;  // these change again
+constexpr std::size_t kSnapshotsEnd = kSnapshotsAt + 96;
+constexpr std::size_t kEnd = kSnapshotsEnd;
 static_assert(kIdentityAt == 120 && kNodeHeadAt == 640 && kCentresAt == 656 && kCountsAt == 784);
 static_assert(kLifetimeAt == 816 && kErrorsAt == 896 && kScrubAt == 960 && kAreaAt == 1024);
 static_assert(sizeof(LifetimeCounters) == 10 * 8, "a new counter needs a place on disk");
@@ -60,21 +63,6 @@ Run get_run(Reader& in) {
   run.blocks = in.u32();
   in.u32();
   return run;
-}
-
-void put_ref(Writer& out, const NodeRef& ref) {
-  out.put(ref.address.v);
-  out.put(ref.blocks);
-  out.put(ref.crc);
-  out.put(std::uint32_t{0});
-}
-NodeRef get_ref(Reader& in) {
-  NodeRef ref;
-  ref.address = BlockAddr{in.u64()};
-  ref.blocks = in.u64();
-  ref.crc = in.u32();
-  in.u32();
-  return ref;
 }
 
 void put_error(Writer& out, const ErrorEvent& event) {
@@ -212,7 +200,7 @@ void put_profile(Writer& out, const DeviceProfile& device) {
   out.put(device.streams);
   out.put(static_cast<std::uint8_t>(device.erase_source));
   out.put(static_cast<std::uint8_t>(device.streams_source));
-  out.skip_to(kEnd);
+  out.skip_to(kSnapshotsAt);
 }
 
 // --- reading ---------------------------------------------------------------------------------------------------------------
@@ -290,7 +278,7 @@ void get_profile(Reader& in, Superblock& s) {
   device.streams = in.u16();
   device.erase_source = source_of(in.u8());
   device.streams_source = source_of(in.u8());
-  in.skip_to(kEnd);
+  in.skip_to(kSnapshotsAt);
   if (s.features.compat & kCompatDeviceProfile) s.device = device;
 }
 
@@ -348,6 +336,8 @@ Status check_checkpoint(const Superblock& s, bool is_image) {
   TRY(check_ref(s, s.inode_file, "root of .ifile"));
   TRY(check_ref(s, s.reverse_map, "root of .mfile"));
   TRY(check_ref(s, s.free_map, "root of .ffile"));
+  if (s.snapshots.root) TRY(check_ref(s, s.snapshots.root, "root of .sfile"));
+  if (s.snapshots.level > kMaxTreeLevel) return corrupt("superblock: .sfile of level {}", s.snapshots.level);
   if (!is_image) TRY(check_ref(s, s.image, "superblock image"));
   TRY(check_run(s, s.chain, "chain"));
   TRY(check_run(s, s.next_run, "chain's next run"));
@@ -373,6 +363,9 @@ Result<Superblock> decode(std::span<const std::byte> block, bool is_image) {
   get_counts(in, super);
   get_area(in, super);
   get_profile(in, super);
+  const SnapshotTables tables = get_tables(in);
+  if (super.features.ro_compat & kRoCompatSnapshots) super.snapshots = tables;
+  in.skip_to(kEnd);
   INVARIANT(in.ok() && in.position() == kEnd);
   TRY(check_geometry(super));
   TRY(check_checkpoint(super, is_image));
@@ -401,6 +394,8 @@ void encode_superblock(const Superblock& super, std::span<std::byte> block) {
   put_counts(out, super);
   put_area(out, super.area);
   put_profile(out, super.device);
+  if (super.features.ro_compat & kRoCompatSnapshots) put_tables(out, super.snapshots);
+  out.skip_to(kEnd);
   INVARIANT(out.size() == kEnd);
   out.skip_to(kBlockSize);
   store32(block, kCrcAt, crc32c(block));
@@ -415,7 +410,7 @@ bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> goo
   const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
   if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
   if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kDeviceBlocksAt) ||
-      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kBlockSize))
+      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kSnapshotsAt) || !same(kSnapshotsEnd, kBlockSize))
     return false;
   return same(0, kDeviceSector) || !same(kCrcAt, kVersionAt);
 }

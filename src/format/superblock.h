@@ -18,7 +18,7 @@
 namespace varve::format {
 
 // Features: an unknown compat bit is ignored, an unknown ro_compat bit forbids writing, an unknown incompat bit forbids
-// mounting. Snapshots, compressed and shared extents will be bits here.
+// mounting. Compressed and shared extents will be bits here.
 struct Features {
   std::uint64_t compat = 0;
   std::uint64_t ro_compat = 0;
@@ -32,8 +32,12 @@ inline constexpr std::uint64_t kCompatDeviceProfile = 4;  // what mkfs knew of t
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
 inline constexpr std::uint64_t kIncompatLongHeaders = 2;  // while mounted for writing: chunks may have more than kMaxChunkHeaderBlocks
 inline constexpr std::uint64_t kCompatWritingCosts = 8;  // the bytes of WritingCosts mean something
+// The fields of SnapshotTables mean something: blocks live that the newest trees do not name. A version that does not know that would
+// give them away by writing, but reads the newest trees as ever.
+inline constexpr std::uint64_t kRoCompatSnapshots = 1;
 inline constexpr Features kKnownFeatures{
     .compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile | kCompatWritingCosts,
+    .ro_compat = kRoCompatSnapshots,
     .incompat = kIncompatSuperblockArea | kIncompatLongHeaders};
 
 // Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
@@ -119,7 +123,20 @@ struct WritingCosts {
 // As a mount after this one will know it.
 WritingCosts as_kept(const WritingCosts& costs);
 
-// 1024 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
+// What belongs to snapshots. Only with kRoCompatSnapshots, which is set from the first snapshot until the tree has gone.
+struct SnapshotTables {
+  NodeRef root;  // of .sfile; none: no such tree
+  std::uint8_t level = 0;
+  std::uint64_t snapshots = 0;     // items of them, those that are being deleted included
+  std::uint64_t held_blocks = 0;   // live blocks that the newest trees do not name
+  std::uint64_t held_data = 0;     // of them, blocks of files
+  std::uint64_t shared_nodes = 0;  // of the newest .ifile's nodes those that snapshots hold, too; or more
+  std::uint64_t places = 0;        // items of moved blocks
+
+  bool operator==(const SnapshotTables&) const = default;
+};
+
+// 1152 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
 // written as zeros and ignored when read: only a feature bit gives them a meaning.
 struct Superblock {
   // identity and geometry, fixed at mkfs
@@ -169,6 +186,7 @@ struct Superblock {
   ErrorEvent first_error, last_error;
   ScrubMark scrub;
   WritingCosts costs;
+  SnapshotTables snapshots;
 
   bool operator==(const Superblock&) const = default;
 };

@@ -6,6 +6,7 @@
 #include "base/invariant.h"
 
 #include "fs/attempt.h"
+#include "store/places.h"
 #include "store/tree/neighbours.h"
 
 namespace varve::fs {
@@ -14,44 +15,55 @@ namespace varve::fs {
 
 void Wait::take_answers() {
   for (NodeAnswer& answer : answers) {
-    const std::uint64_t address = answer.want.ref.address.v;
-    if (answer.node) pins[address] = {answer.want.ref.crc, std::move(answer.node)};
-    else if (answer.error) failed_nodes.insert_or_assign(address, FailedNode{answer.want.ref.crc, *answer.error});
+    const NodeName name(answer.want.ref);
+    if (answer.node) pins[name] = std::move(answer.node);
+    else if (answer.error) failed_nodes.insert_or_assign(name, FailedNode{*answer.error});
   }
   answers.clear();
 }
 
 store::NodePtr OperationSource::find(const store::NodeWant& want) {
   // What stood there when the operation began may have been replaced while it waited (H30).
-  auto pinned = wait_.pins.find(want.ref.address.v);
-  if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc) return pinned->second.second;
+  const auto pinned = wait_.pins.find(NodeName(want.ref));
+  if (pinned != wait_.pins.end()) return pinned->second;
   return store_.trees().cache().find(want);
 }
 
 Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
   if (store::NodePtr node = find(want)) return node;
-  auto found = wait_.failed_nodes.find(want.ref.address.v);
-  if (found != wait_.failed_nodes.end() && found->second.crc == want.ref.crc) {
+  const auto found = wait_.failed_nodes.find(NodeName(want.ref));
+  if (found != wait_.failed_nodes.end()) {
     FailedNode& failed = found->second;
     // Only now: had a checkpoint freed its place while it was read, nobody would want it any more, and all is well (H30).
     if (!std::exchange(failed.noted, true)) store_.faults().note(failed.error.code(), want.ref.address, {});
     return failed.error;
   }
-  wait_.nodes.push_back(want);
+  wait_.nodes.push_back(TRY(placed(want)));
   return Errc::would_block;
 }
 
 Result<store::NodePtr> OperationSource::get_child(const store::Siblings& siblings, std::uint8_t level) {
-  auto node = get({siblings.child().ref, format::TreeId::inode_file, level});
-  if (!node.fails_with(Errc::would_block)) return node;
+  auto node = get({siblings.child().ref, siblings.tree, level});
+  if (!node.fails_with(Errc::would_block) || store_.trees().own_view().kept) return node;
   const auto beside = store::neighbours_of(store_.trees().cache(), siblings, level, store_.device().geometry().rotational);
   wait_.beside.insert(wait_.beside.end(), beside.begin(), beside.end());
   return node;
 }
 
+// A node of an old tree may stand elsewhere by now. Those of the tables that say so are read like others.
+Result<store::NodeWant> OperationSource::placed(const store::NodeWant& want) {
+  store::NodeWant there = want;
+  const store::TreeView& view = store_.trees().own_view();  // a snapshot's is never replaced
+  if (!view.kept || want.tree != format::TreeId::inode_file) return there;
+  const auto moved = TRY(store::moved_since(*this, view.snapshot_tree(), want.ref.address, 1, view.kept));
+  if (!moved.empty()) there.place = moved.begin()->second;
+  return there;
+}
+
 void OperationSource::prefetch(std::span<const store::NodeWant> wants) {
   for (const store::NodeWant& want : wants)
-    if (!find(want) && !wait_.failed_nodes.contains(want.ref.address.v)) wait_.nodes.push_back(want);
+    if (!find(want) && !wait_.failed_nodes.contains(NodeName(want.ref)))
+      if (const auto there = placed(want); there.ok()) wait_.nodes.push_back(*there);
 }
 
 // --- attempt ------------------------------------------------------------------------------------------------------------

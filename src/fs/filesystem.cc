@@ -103,6 +103,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   store::StoreOptions store_options;
   store_options.read_only = options.read_only;
   store_options.no_recovery = options.no_recovery;
+  store_options.snapshot = options.snapshot;
   store_options.accept_log_damage = options.accept_log_damage;
   store_options.drop_lost_inodes = options.drop_lost_inodes;
   store_options.background = options.background;

@@ -25,9 +25,11 @@
 #include "fs/operation.h"
 #include "fs/options.h"
 #include "fs/resize_job.h"
+#include "fs/snapshot_list.h"
 #include "fs/status.h"
 #include "io/block_device.h"
 #include "log/payload.h"
+#include "store/snapshots.h"
 
 namespace varve::fs {
 
@@ -165,6 +167,12 @@ class Filesystem {
   // FITRIM, in bytes of the device; returns what was discarded. Errc::invalid as of ext4: for a start beyond its end, less
   // than a block, and a `minimum` that no run of free blocks can have (they are looked for by segments).
   Result<std::uint64_t> trim(Operation&, std::uint64_t start, std::uint64_t length, std::uint64_t minimum);
+
+  // --- snapshots (docs/snapshots.md) ---
+  // Done when it returns, and durable. A new one has everything that was acknowledged before the call. Errc::exists, not_found,
+  // no_space; invalid: no name for a snapshot.
+  Status change_snapshot(Operation&, const store::SnapshotChange& change);
+  SnapshotState snapshots() const;
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);

@@ -85,7 +85,7 @@ bool Maintenance::space_is_low() {
 
 bool Maintenance::checkpoint_is_due() {
   if (store().faults().read_only()) return false;
-  if (checkpoint_wanted_) return true;
+  if (checkpoint_wanted_ || store().snapshots().anything_asked()) return true;
   if (store().changes().count_records() >= options().checkpoint_records) return true;
   if (store().changes().count_bytes() >= options().memory_bytes / 6 || store().space().relief_is_due()) return true;
   const auto& segments = store().segments();
@@ -105,7 +105,7 @@ bool Maintenance::work(bool space_wanted) {
 
   const bool waited_for = space_wanted_.exchange(false) || space_wanted;
   const bool low = waited_for || look_for_space();
-  if (!low && !checkpoint_is_due()) return worked;
+  if (!low && !checkpoint_is_due() && !store().snapshots().deletion_is_left()) return worked;
   clean_and_checkpoint(low, waited_for);
   feed_holes();
   return true;
@@ -123,6 +123,7 @@ bool Maintenance::feed_holes() {
 bool Maintenance::look_for_space() { return space_is_low() && store().log_clock().now() >= futile_until_; }
 
 bool Maintenance::cleaning_helps() {
+  if (store().snapshots().deletion_is_left()) return false;  // that gives back space without moving anything
   // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
   const auto& segments = store().segments();
   return options().cleaner && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead();
@@ -144,13 +145,14 @@ bool Maintenance::clean_round(bool waited_for, store::CheckpointRequest& request
 }
 
 void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
-  const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due();
+  const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due() || store().snapshots().deletion_is_left();
   store::CheckpointRequest request;
   const auto& segments = store().segments();
   const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
-  const bool pointless = low && !moved && segments.reclaimable() == 0 && (!wanted || !store().dirty());
+  const bool has_work = wanted && (store().dirty() || store().snapshots().work_is_left());
+  const bool pointless = low && !moved && segments.reclaimable() == 0 && !has_work;
   if (pointless) store().checkpoints().note_pointless_round();
   else (void)settle(request);
   // The delta may have kept the room that moving needs; now it is merged.
@@ -212,14 +214,15 @@ void Maintenance::maintain() {
     {
       Lock lock(mutex_);
       auto due = [this]() REQUIRES(mutex_) { return stopping_ || poked_; };
-      const bool busy = armed_.load();
+      const bool deletes = store().snapshots().deletion_is_left() && !store().faults().read_only();
+      const bool busy = armed_.load() || deletes;
       if (job_is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
       else if (busy) changed_.wait_for(lock, pause, due);
       else changed_.wait(lock, due);
       if (stopping_) return;
       poked_ = false;
     }
-    if (job_is_active()) rest = job_step();
+    if (job_is_active() && !store().snapshots().deletion_is_left()) rest = job_step();
     store().faults().settle_alarm();
     if (store().faults().read_only()) {
       armed_ = false;

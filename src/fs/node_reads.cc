@@ -21,8 +21,8 @@ struct NodeReads::Run : io::IoRequest {
   std::uint64_t spare = 0;      // blocks that nobody waited for when it began
   AlignedBuffer memory;
 
-  BlockAddr first() const { return slots.front().want.ref.address; }
-  std::uint64_t blocks() const { return slots.back().want.ref.address - first() + 1; }
+  BlockAddr first() const { return slots.front().want.where(); }
+  std::uint64_t blocks() const { return slots.back().want.where() - first() + 1; }
 };
 
 NodeReads::~NodeReads() { MEMORY_INVARIANT(under_way_.empty()); }
@@ -35,8 +35,8 @@ bool is_same(const store::NodeWant& a, const store::NodeWant& b) {
 
 std::vector<store::NodeWant> take_wants(Wait& wait) {
   std::vector<store::NodeWant> wants = std::exchange(wait.nodes, {});
-  std::unordered_set<std::uint64_t> seen;
-  std::erase_if(wants, [&](const store::NodeWant& want) { return !seen.insert(want.ref.address.v).second; });
+  std::unordered_set<NodeName, NodeName::Hash> seen;
+  std::erase_if(wants, [&](const store::NodeWant& want) { return !seen.insert(NodeName(want.ref)).second; });
   return wants;
 }
 
@@ -97,7 +97,7 @@ void NodeReads::add_ahead(std::vector<Slot>& slots, const std::vector<store::Nod
 }
 
 std::vector<NodeReads::RunPtr> NodeReads::runs_of(std::vector<Slot> slots, io::Reactor* reactor) {
-  std::ranges::sort(slots, {}, [](const Slot& slot) { return slot.want.ref.address; });
+  std::ranges::sort(slots, {}, [](const Slot& slot) { return slot.want.where(); });
   std::vector<store::NodeWant> wants;
   for (const Slot& slot : slots) wants.push_back(slot.want);
   const std::uint64_t between = store::most_between(store_.device().geometry().rotational);
@@ -187,7 +187,7 @@ void NodeReads::read_one_by_one(Run& run) {
 }
 
 Result<store::NodePtr> NodeReads::take(const Run& run, const Slot& slot) {
-  const BlockAddr address = slot.want.ref.address;
+  const BlockAddr address = slot.want.where();
   if (run.error) return Error(Errc::io, fmt::format("reading a tree node at block {} failed", address));
   AlignedBuffer block(kBlockSize);
   std::memcpy(block.data(), run.memory.data() + (address - run.first()) * kBlockSize, kBlockSize);

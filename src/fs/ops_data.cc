@@ -157,12 +157,20 @@ class WriteRange {
     if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
     if (end % kBlockSize && end < inode_.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
       tail = TRY(old_bytes(count_ - 1, owned));
-    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .new_blocks = owned.fresh, .payload = count_, .places = kFewPlaces}));
+    TRY(a_.admit({.record_bytes = 400 + 40 * count_, .new_blocks = owned.fresh + kept(owned), .payload = count_, .places = kFewPlaces}));
     stage(owned, head, tail);
     return {};
   }
 
  private:
+  // With what stays for a snapshot although it is written over.
+  std::uint64_t kept(const Ownership& owned) const {
+    const store::Snapshots& snapshots = a_.store().snapshots();
+    if (!snapshots.any()) return 0;
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        owned.old, [&](const store::MappedBlock& old) { return store::may_be_kept(snapshots, old, owned.assume_owned); }));
+  }
+
   Result<std::span<const std::byte>> old_bytes(std::size_t i, Ownership& owned) {
     const std::uint64_t start = (first_ + i) << kBlockShift;
     store::MappedBlock& mapped = owned.old[i];
@@ -232,7 +240,7 @@ Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::u
   std::uint64_t owned = 0;
   if (from < to) owned = TRY(count_in_steps(a, inode, from, to));
   const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
-  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted, .places = kFewPlaces, .frees = kind == store::Cleared::hole}));
+  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted, .places = kFewPlaces, .freed = owned, .frees = kind == store::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
   const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
   const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
@@ -324,6 +332,7 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand
                                          : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
   if (size == inode.attributes.size && !owned && !(a.wait().steps && a.wait().steps->count.given_up())) return a.admit(demand);
   demand.record_bytes += 256;
+  demand.freed += owned;
   TRY(a.admit(demand));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
   if (first == 0) a.staging().empty(inode);

@@ -35,6 +35,31 @@ Status Filesystem::checkpoint(Operation& operation) {
   return Errc::would_block;
 }
 
+Status Filesystem::change_snapshot(Operation& operation, const store::SnapshotChange& change) {
+  store::Store& store = engine_->store();
+  Wait& wait = operation.wait();
+  if (auto failure = store.log().durability().failure()) return *failure;
+  if (store.faults().read_only()) return store.faults().refusal();
+  if (!wait.snapshot) wait.snapshot = store.snapshots().ask(change);
+  if (auto answer = store.snapshots().answer(*wait.snapshot)) {
+    wait.snapshot.reset();
+    return *answer;
+  }
+  wait.for_settled = true;
+  return Errc::would_block;
+}
+
+SnapshotState Filesystem::snapshots() const {
+  store::Store& store = engine_->store();
+  SnapshotState state;
+  for (const format::SnapshotItem& item : store.snapshots().list())
+    state.snapshots.push_back({item.name, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone});
+  state.giving_back = store.snapshots().deletion_is_left();
+  const log::Gate::Pass pass(store.gate());
+  state.held_blocks = store.trees().view().tables.held_blocks;
+  return state;
+}
+
 Status Filesystem::start_scrub(Operation& operation, const scrub::Request& request) {
   if (!engine_->store().faults().read_only()) TRY(checkpoint(operation));
   return engine_->scrubber().start(request);

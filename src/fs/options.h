@@ -14,6 +14,7 @@ enum class Atime : std::uint8_t { relative, never, always };
 struct Options {
   bool read_only = false;
   bool no_recovery = false;        // show the last checkpoint, replay nothing; only with read_only
+  std::string snapshot;            // show this one instead of the newest state; only with read_only
   bool accept_log_damage = false;  // replay the log up to a damaged chunk: for repairs
   bool drop_lost_inodes = false;   // forget changes in the log of inodes that the trees do not have: for repairs
   bool background = true;          // false: no threads; timers, cleaning and checkpoints only when called (tests)

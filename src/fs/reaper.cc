@@ -8,7 +8,12 @@ Status Reaper::try_once(Operation& operation, Ino ino, Hurry hurry) {
   return engine_.attempt(operation, [&](Attempt& a) -> Status {
     auto inode = a.inode(ino);
     if (!inode.ok()) return inode.error().is(Errc::stale) ? Status{} : Status(inode.error());
-    TRY(a.admit({.record_bytes = 64, .places = kFewPlaces, .frees = true}, hurry == Hurry::may_wait));
+    store::Demand demand{.record_bytes = 64, .places = kFewPlaces, .frees = true};
+    if (a.store().snapshots().any()) {
+      ReadLock lock((*inode)->mutex);
+      demand.freed = store::block_count(**inode, a.view());
+    }
+    TRY(a.admit(demand, hurry == Hurry::may_wait));
     WriteLock lock((*inode)->mutex);
     if (!(*inode)->gone() && (*inode)->attributes.nlink == 0) a.staging().free_inode(**inode);
     return {};

@@ -19,9 +19,21 @@ class Store;
 
 namespace varve::fs {
 
+// Which node is meant. An address does not say that alone: an old tree may name by it what was moved away since, and another node stands
+// there now.
+struct NodeName {
+  std::uint64_t address = 0;
+  std::uint32_t crc = 0;
+
+  explicit NodeName(const format::NodeRef& ref) : address(ref.address.v), crc(ref.crc) {}
+  bool operator==(const NodeName&) const = default;
+  struct Hash {
+    std::size_t operator()(const NodeName& name) const { return std::hash<std::uint64_t>{}(name.address) ^ name.crc; }
+  };
+};
+
 // A tree node that could not be read, or was not the one that was wanted.
 struct FailedNode {
-  std::uint32_t crc = 0;  // of the node that was wanted
   Error error;
   bool noted = false;  // as an error of the filesystem
 };
@@ -111,11 +123,12 @@ struct Wait {
   void take_answers();
 
   // Kept until the operation ends.
-  std::unordered_map<std::uint64_t, std::pair<std::uint32_t, store::NodePtr>> pins;  // by address, with the CRC
-  std::unordered_map<std::uint64_t, FailedNode> failed_nodes;  // by address
+  std::unordered_map<NodeName, store::NodePtr, NodeName::Hash> pins;
+  std::unordered_map<NodeName, FailedNode, NodeName::Hash> failed_nodes;
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
+  std::optional<store::Snapshots::Ticket> snapshot;  // a change of snapshots that it has asked for
   int fruitless = 0;              // rounds of waiting for space that brought none
   std::uint64_t clean_seen = 0;   // most clean segments at any of them
   struct SpaceRound {
@@ -143,6 +156,7 @@ class OperationSource : public store::NodeSource {
 
  private:
   store::NodePtr find(const store::NodeWant& want);
+  Result<store::NodeWant> placed(const store::NodeWant& want);
   store::Store& store_;
   Wait& wait_;
 };

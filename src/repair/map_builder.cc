@@ -88,7 +88,7 @@ MapBuilder::MapBuilder(io::BlockDevice& device, format::Superblock& super, NodeS
 void MapBuilder::claim_tree(check::Claims& claims, TreeCounts* counts) {
   Silence silence(device_, super_);
   CountingClaimer claimer(claims, counts);
-  check::TreeWalk(silence.context, claims, claimer).run();
+  check::TreeWalk(silence.context, claims, claimer, check::newest_inode_file(super_)).run();
 }
 
 void MapBuilder::claim_maps(check::Claims& claims) const {
@@ -170,7 +170,7 @@ Status MapBuilder::close() {
     Serial serial() const override { return space_.serial(); }
     Result<BlockAddr> allocate() override { return space_.allocate(); }
     Status write(BlockAddr, std::span<const std::byte>, std::uint32_t, TreeId, std::uint8_t) override { return Errc::invalid; }
-    void release(BlockAddr address) override { gone_.push_back(address); }
+    void release(BlockAddr address, Serial) override { gone_.push_back(address); }
 
    private:
     NodeSpace& space_;

@@ -30,7 +30,7 @@ class NodeSpace : public store::NodeSink {
   Result<BlockAddr> allocate() override;
   Status write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc, format::TreeId tree,
                std::uint8_t level) override;
-  void release(BlockAddr) override {}  // what stays live is found by walking the new trees
+  void release(BlockAddr, Serial) override {}  // what stays live is found by walking the new trees
   Status finish();                     // everything written (not flushed)
 
   // Whether this repair was the first to write into the segment.

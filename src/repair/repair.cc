@@ -94,6 +94,9 @@ Status Repair::take(const FoundSuperblock& found, std::string detail) {
 }
 
 Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
+  // New maps know only the newest trees: what snapshots hold would be given away.
+  if (report.super.snapshots.root)
+    return Error(Errc::unsupported, "this filesystem has snapshots, and a repair that keeps them is not built yet: copy what can be read");
   const RebuildOptions options{.keep_log = keep_log, .above = settled_, .only_safe = options_.only_safe,
                                .map_memory = options_.map_memory};
   return rebuild(device_, report.super, options, outcome_.actions, progress_);
@@ -253,6 +256,10 @@ const char* remedy_of(Code code) {
     case Code::orphan_has_links:
     case Code::orphan_missing: return "taken from the list of orphans";
     case Code::no_root: return "a root directory is made";
+    case Code::snapshot_item_damaged:
+    case Code::held_not_listed:
+    case Code::listed_not_held:
+    case Code::place_wrong: return "none yet: a filesystem with snapshots is not repaired";
   }
   return "none";
 }

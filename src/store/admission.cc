@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/layout.h"
+#include "format/snapshot.h"
 
 namespace varve::store {
 
@@ -29,6 +30,20 @@ Demand changes(const SpaceView& view) {
   return all;
 }
 
+constexpr std::uint64_t kPlacesOfMove = 4, kMoveBytes = 64;
+
+// Of the tables of snapshots. What dies is appended to a list; what was moved is entered in two places, and in one for each older name.
+Demand of_snapshots(const SpaceView& view, const Demand& changes, const DeletionStep& deletion) {
+  Demand tables;
+  if (!view.has_snapshots) return tables;
+  constexpr std::uint64_t kPlaces = 8, kItemBytes = 1200;
+  const std::uint64_t most_runs = view.trees.tree_blocks * format::kNodePayloadBytes / 19;  // an extent takes so much, at least
+  const std::uint64_t dead = changes.payload + std::min(changes.freed, most_runs) + 2 * changes.places;
+  tables.places = kPlaces + kPlacesOfMove * view.moved + 2 * (deletion.pieces + deletion.names);
+  tables.item_bytes = dead * format::kDeadRunBytes + view.moved * kMoveBytes + kItemBytes * (2 + 2 * deletion.pieces);
+  return tables;
+}
+
 Demand with_planned(const SpaceView& view, Demand more) {
   more.evacuated += view.planned_evacuation;
   return more;
@@ -40,6 +55,7 @@ std::uint64_t merge_need(const SpaceView& view, const Demand& more) {
   Demand all = changes(view);
   all += more;
   all.scattered += view.untouched_holes;  // those begun are in the active delta
+  all += of_snapshots(view, all, {});
   return merge_blocks(view.trees, all);
 }
 
@@ -77,7 +93,12 @@ bool admits_into_holes(const SpaceView& view, const Demand& more) {
 }
 
 bool admits_moves(const SpaceView& view, const Demand& moves, bool to_group_0, std::uint64_t head_blocks) {
-  const std::uint64_t kept = kept_segments(view, with_planned(view, moves));
+  Demand more = with_planned(view, moves);
+  if (view.has_snapshots) {
+    more.places += kPlacesOfMove * moves.payload;
+    more.item_bytes += kMoveBytes * moves.payload;
+  }
+  const std::uint64_t kept = kept_segments(view, more);
   if (moves.scattered) return view.clean >= kept;
   const std::uint64_t segment_blocks = view.trees.segment_blocks;
   std::uint64_t opened = segments_for(moves.payload, head_blocks, segment_blocks);
@@ -90,14 +111,19 @@ bool admits_moves(const SpaceView& view, const Demand& moves, bool to_group_0, s
 }
 
 // All payload has been sealed, and holes that nothing has been written to belong to the next checkpoint.
-std::uint64_t merge_need_at_freeze(const SpaceView& view, std::uint64_t nodes) {
+std::uint64_t merge_need_at_freeze(const SpaceView& view, std::uint64_t nodes, const DeletionStep& deletion) {
   Demand all = changes(view);
   all.evacuated += nodes;
+  all += of_snapshots(view, all, deletion);
   return merge_blocks(view.trees, all);
 }
 
 bool admits_evacuation(const SpaceView& view, std::uint64_t nodes) {
   return view.clean >= divide_up(merge_need_at_freeze(view, nodes), view.trees.segment_blocks);
+}
+
+bool admits_deletion(const SpaceView& view, const DeletionStep& step) {
+  return view.clean >= divide_up(merge_need_at_freeze(view, 0, step), view.trees.segment_blocks) + kForRecovery;
 }
 
 // Without what is planned to be evacuated, or the cleaner's blocks would leave their groups during a round: it asks admits_moves()

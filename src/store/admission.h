@@ -21,6 +21,8 @@ struct SpaceView {
   std::uint64_t head_blocks = 0;   // room at the head of group 0
   std::uint64_t hole_blocks = 0;   // room in holes that are open
   std::uint64_t untouched_holes = 0;     // segments of those that nothing has been written to
+  bool has_snapshots = false;            // what is let go may have to be kept, and noted
+  std::uint64_t moved = 0;               // blocks, by a cleaner, since the last freeze
 };
 
 // Segments that each leaves to the next: users to deletes, deletes to the cleaner, which needs some to move a victim, and for the
@@ -44,8 +46,9 @@ bool admits_into_holes(const SpaceView& view, const Demand& more);
 // May the cleaner move so much to a head with `head_blocks` left? To holes, if `moves.scattered`.
 bool admits_moves(const SpaceView& view, const Demand& moves, bool to_group_0, std::uint64_t head_blocks);
 // The same for a checkpoint that freezes now and evacuates so many nodes; is there room for that?
-std::uint64_t merge_need_at_freeze(const SpaceView& view, std::uint64_t nodes);
+std::uint64_t merge_need_at_freeze(const SpaceView& view, std::uint64_t nodes, const DeletionStep& deletion = {});
 bool admits_evacuation(const SpaceView& view, std::uint64_t nodes);
+bool admits_deletion(const SpaceView& view, const DeletionStep& step);
 // Clean segments beyond those that users, deletes, the cleaner, a running checkpoint and the next one count on.
 std::uint64_t spare_segments(const SpaceView& view);
 

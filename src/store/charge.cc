@@ -40,20 +40,41 @@ std::uint64_t Charge::fewest_segments() const {
 std::uint64_t Charge::charge(Counted counted) const {
   const TreeView& view = trees_.view();
   auto data = static_cast<std::int64_t>(view.data_blocks + view.reserved_blocks);
+  auto held = static_cast<std::int64_t>(view.tables.held_blocks);
   auto standing = static_cast<std::int64_t>(view.live_blocks + view.reserved_blocks);
   changes_.for_each_above(view.generation, [&](const Delta& delta) {
     std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
     if (counted == Counted::at_best) change -= static_cast<std::int64_t>(delta.uncertain.load(std::memory_order_relaxed));
     data += change;
+    if (view.tables.root) {
+      const auto kept = static_cast<std::int64_t>(delta.kept.load(std::memory_order_relaxed));
+      const auto freed = static_cast<std::int64_t>(delta.freed.load(std::memory_order_relaxed));
+      held += counted == Counted::at_best ? freed : kept;
+      standing += counted == Counted::at_best ? freed : kept;
+    }
     standing += change + change / 64 + static_cast<std::int64_t>(leaves_of(delta.blob_bytes.load(std::memory_order_relaxed)));
   });
   data = std::max<std::int64_t>(data, 0);
   // A block's worst-case share of leaves and of the reverse map; an inode's of its items, entries and index. Names,
   // targets and attribute sets can be longer than that share: then what really stands there counts.
   const std::int64_t shares = data + data / 64 + static_cast<std::int64_t>(inodes()) / 12;
-  const std::int64_t all = std::max(shares, standing);
+  const std::int64_t all = std::max(shares + held, standing);
   // Nodes are written anew wherever they change, so what is full of them needs more slack than what is full of data.
-  return static_cast<std::uint64_t>(all + std::max<std::int64_t>(all - data, 0) / 8) + 64;
+  const std::uint64_t owed = view.tables.root ? owed_to_snapshots(static_cast<std::uint64_t>(data), view.tables.shared_nodes) : 0;
+  return static_cast<std::uint64_t>(all + std::max<std::int64_t>(all - data - held, 0) / 8) + 64 + owed;
+}
+
+// What deletes may still make the filesystem keep: a second version of each node that a snapshot shares, and lists of dead blocks.
+std::uint64_t Charge::owed_to_snapshots(std::uint64_t data, std::uint64_t shared_nodes) const {
+  constexpr std::uint64_t kRunsOfNode = 256;
+  return shared_nodes + data / kRunsOfNode;
+}
+
+bool Charge::fits_snapshot() const {
+  const TreeView& view = trees_.view();
+  const std::uint64_t shared = view.node_blocks() - std::min(view.node_blocks(), view.tables.shared_nodes);
+  const std::uint64_t owed = view.tables.root ? shared : owed_to_snapshots(view.data_blocks, shared);
+  return has_room(Counted::at_worst, owed, 0);
 }
 
 std::uint64_t Charge::inodes() const {

@@ -31,10 +31,13 @@ class Charge {
   bool fits_at_best(const Demand& demand) const REQUIRES_SHARED(the_gate);
   // With how few segments would that which is charged now have room, at best? At least format::kFewestSegments.
   std::uint64_t fewest_segments() const REQUIRES_SHARED(the_gate);
+  // Would there be room for all changes of nodes that a snapshot makes the filesystem keep both sides of? Then deletes always have it.
+  bool fits_snapshot() const REQUIRES_SHARED(the_gate);
 
  private:
   enum class Counted : std::uint8_t { at_worst, at_best };
   std::uint64_t charge(Counted counted) const REQUIRES_SHARED(the_gate);
+  std::uint64_t owed_to_snapshots(std::uint64_t data, std::uint64_t shared_nodes) const;
   bool has_room(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const REQUIRES_SHARED(the_gate);
 
   std::uint64_t segments() const;

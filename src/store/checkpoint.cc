@@ -39,7 +39,10 @@ Status Checkpoint::freeze() {
   before_.limit = limit < count && segments.end().in_use_from(limit) == 0 ? limit : count;
   lsn_ = TRY(store_.sealer().run(false, nullptr));
   store_.hole_feeder().freeze();
-  store_.space().promise_nodes(choose_evacuees());
+  take_snapshot_changes();
+  const std::uint64_t evacuated = choose_evacuees();
+  if (plan_ && plan_->moves.empty() && evacuate_.empty()) plan_->deletion = store_.space().deletion_step();
+  store_.space().promise_nodes(evacuated, plan_ ? plan_->deletion : DeletionStep());
   frozen_generation_ = store_.segments().freeze();
   INVARIANT(std::as_const(store_.changes()).active().generation() == frozen_generation_);
   store_.changes().freeze(store_.segments().generation());
@@ -98,8 +101,8 @@ Status Checkpoint::reshape_maps() {
     return free_->reshape(format::free_map_shape(super_.segments, super_.segment_blocks), *writer_);
   }
   if (before_.limit == geometry.count) return {};
-  cleared_from_ = geometry.start_of(SegmentId{before_.limit});
-  return reverse_->clear_from(cleared_from_.v, *writer_);
+  before_.cleared_from = geometry.start_of(SegmentId{before_.limit});
+  return reverse_->clear_from(before_.cleared_from.v, *writer_);
 }
 
 Status Checkpoint::merge() {
@@ -121,16 +124,22 @@ Status Checkpoint::merge() {
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
   TRY(reshape_maps());
   ledger_ = std::make_unique<SegmentLedger>(store_.segments(), *free_);
+  begin_snapshots();
   editor_ = std::make_unique<DeltaEditor>(store_.changes().merging(), old, *source_, super_.hash_key,
-                                          [this](const format::Extent& extent) { return ledger_->release(extent); });
+                                          [this](const format::Extent& extent, BlockAddr moved_to) {
+                                            return plan_ ? plan_->merge->gone(extent, moved_to) : ledger_->release(extent);
+                                          }, plan_ != nullptr);
   next_ = std::make_shared<TreeView>(old);
   next_->serial = super_.serial;
   next_->generation = frozen_generation_;
-  next_->inode_file = TRY(merge_items(*source_, old.inode_file, *editor_, *writer_, merge_options_));
+  NodeSink& sink = plan_ ? plan_->merge->sink() : *writer_;
+  next_->inode_file = TRY(merge_items(*source_, old.inode_file, *editor_, sink, merge_options_));
   next_->data_blocks += static_cast<std::uint64_t>(editor_->totals().data_blocks);
   next_->reserved_blocks += static_cast<std::uint64_t>(editor_->totals().reserved_blocks);
   next_->inodes += static_cast<std::uint64_t>(editor_->totals().inodes);
-  return {};
+  if (!plan_) return {};
+  merge_options_.evacuate_keys = evacuees_->of_snapshots();
+  return plan_->merge->finish(plan_->creation, plan_->deletion, merge_options_, *next_);
 }
 
 Status Checkpoint::for_each_new_block(const std::function<Status(Ino, const BlockEntry&)>& visit) const {
@@ -163,9 +172,11 @@ Status Checkpoint::close_maps() {
   };
   TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return touch(block.place.address()); }));
   for (const NodeWriter::Written& node : writer_->written()) TRY(touch(node.address));
+  if (plan_)
+    for (const HeldMove& move : plan_->merge->arrived()) TRY(touch(move.to));
   for (const Evacuees::MapNode& node : evacuees_->of_maps()) {
     const std::uint64_t record[] = {node.record};
-    if (node.tree == TreeId::reverse_map && cleared_from_ && node.record >= cleared_from_.v) continue;
+    if (node.tree == TreeId::reverse_map && before_.cleared_from && node.record >= before_.cleared_from.v) continue;
     TRY((node.tree == TreeId::free_map ? free_ : reverse_)->touch(record, node.level));
   }
   if (super_.image.address) TRY(ledger_->touch(super_.image.address));
@@ -228,6 +239,8 @@ Status Checkpoint::fill_reverse_map(const Lot& lot, std::size_t nodes) {
   };
   for (const NodeWriter::Written& node : std::span(writer_->written()).first(nodes))
     put(node.address, node_entry(node.tree, node.level));
+  if (plan_)
+    for (const HeldMove& move : plan_->merge->arrived()) put(move.to, move.owner);
   auto put_map = [&](TreeId tree) {
     return [&, tree](BlockAddr address, std::uint8_t level) { put(address, node_entry(tree, level)); };
   };
@@ -244,6 +257,8 @@ Status Checkpoint::fill_free_map() {
   if (super_.image.address) TRY(ledger_->release(super_.image.address));
   TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return ledger_->claim(block); }));
   for (const NodeWriter::Written& node : writer_->written()) TRY(ledger_->claim(node.address));
+  if (plan_)
+    for (const HeldMove& move : plan_->merge->arrived()) TRY(ledger_->claim(move.to, move.owner));
   Status status;
   auto claim = [&](BlockAddr address, std::uint8_t) {
     if (status.ok()) status = ledger_->claim(address);
@@ -284,6 +299,10 @@ Status Checkpoint::write_image() {
   super_.data_blocks = next_->data_blocks;
   super_.reserved_blocks = next_->reserved_blocks;
   super_.inodes = next_->inodes;
+  if (plan_ && plan_->creation) next_->tables.shared_nodes = next_->node_blocks();  // those of the maps with them
+  super_.snapshots = next_->tables;
+  if (super_.snapshots.root) super_.features.ro_compat |= format::kRoCompatSnapshots;
+  else super_.features.ro_compat &= ~format::kRoCompatSnapshots;
   count_nodes(writer_->written().size() + 1);
   super_.lifetime = store_.lifetime();
   ++super_.lifetime.checkpoints;
@@ -339,6 +358,7 @@ void Checkpoint::publish() {
     store_.checkpoints().set_node_head(writer_->head());
     store_.segments().promise(0);
   }
+  publish_snapshots();
   store_.segments().merged(frozen_generation_, changed_segments_);
   store_.space().note_published();
   // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.

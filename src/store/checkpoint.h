@@ -10,6 +10,7 @@
 #include "store/evacuees.h"
 #include "store/node_writer.h"
 #include "store/segment_ledger.h"
+#include "store/snapshot_merge.h"
 #include "store/store.h"
 
 namespace varve::store {
@@ -26,6 +27,9 @@ class Checkpoint {
  private:
   std::uint64_t choose_evacuees() REQUIRES(the_gate);  // how many nodes they hold, at most
   Status reshape_maps();
+  void take_snapshot_changes() REQUIRES(the_gate);
+  Status take_snapshot_change(const SnapshotChange& change) REQUIRES(the_gate);
+  void begin_snapshots();
   Status merge();
   Status close_maps();
   struct Lot {  // of blocks that have their entries in some leaves of the reverse map
@@ -43,6 +47,7 @@ class Checkpoint {
   Status commit();
   void publish();
   bool reshapes() const { return super_.device_blocks != before_.device_blocks; }
+  void publish_snapshots();
   void detach_inodes();
 
   Store& store_;
@@ -51,6 +56,7 @@ class Checkpoint {
   format::Superblock super_;  // the one being made, and…
   struct {
     std::uint64_t device_blocks = 0, limit = 0;
+    BlockAddr cleared_from;  // the reverse map; none: nowhere
   } before_;  // …what the one before it said; up to where there is anything
   std::uint64_t frozen_generation_ = 0;
   Lsn lsn_;
@@ -59,12 +65,21 @@ class Checkpoint {
   std::unique_ptr<Evacuees> evacuees_;
   std::unique_ptr<DeltaEditor> editor_;
   MergeOptions merge_options_;
+  struct SnapshotPlan {  // of what was asked for before the freeze
+    SnapshotList list;
+    std::vector<Serial> changed;
+    std::vector<std::pair<Snapshots::Ticket, Status>> answers;
+    std::optional<SnapshotMerge::Creation> creation;
+    std::vector<HeldMove> moves;
+    DeletionStep deletion;
+    std::unique_ptr<SnapshotMerge> merge;
+  };
+  std::unique_ptr<SnapshotPlan> plan_;  // none: nothing here has to do with snapshots
   std::unique_ptr<MapEditor> reverse_, free_;
   std::unique_ptr<SegmentLedger> ledger_;
   std::shared_ptr<TreeView> next_;
   SegmentLedger::Changed changed_segments_;
   BlockAddr image_address_;
-  BlockAddr cleared_from_;  // the reverse map; none: nowhere
   std::uint64_t lost_nodes_ = 0;  // of the reverse map
 };
 

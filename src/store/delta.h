@@ -144,6 +144,13 @@ class Delta {
   std::atomic<std::uint64_t> uncertain{0};       // by how much it may be too high, at most: nobody has looked up what was there
   std::atomic<std::uint64_t> assumed{0};         // that were written as if they replaced others, which nobody has looked up
   std::atomic<std::int64_t> reserved_change{0};  // unwritten blocks
+  // With snapshots: blocks that the trees let go and that may have to be kept, of them those that no new ones take the place of, and
+  // blocks that a cleaner has moved.
+  std::atomic<std::uint64_t> kept{0}, freed{0}, moved{0};
+  void let_go(std::uint64_t blocks) {
+    kept.fetch_add(blocks, std::memory_order_relaxed);
+    freed.fetch_add(blocks, std::memory_order_relaxed);
+  }
   std::atomic<std::int64_t> inode_change{0};
   std::atomic<std::uint64_t> blob_bytes{0};        // of symlinks and extended attributes, whatever they replace
 

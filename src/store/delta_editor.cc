@@ -20,8 +20,10 @@ constexpr std::uint64_t kNoLimit = ~0ULL;
 constexpr std::size_t kPiece = format::kMaxItemValue;
 }  // namespace
 
-DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released)
-    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), released_(std::move(released)), preview_(frozen, hash_key) {
+DeltaEditor::DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released,
+                         bool tell_moves)
+    : frozen_(frozen), old_(old), source_(source), hash_key_(hash_key), released_(std::move(released)), tell_moves_(tell_moves),
+      preview_(frozen, hash_key) {
   for (const auto& inode : frozen_.inodes())
     if (inode->orphan && !inode->vanished()) orphans_.emplace_back(inode->ino, *inode->orphan && !inode->freed);
     else if (inode->freed && !inode->created) orphans_.emplace_back(inode->ino, false);
@@ -136,6 +138,7 @@ Status DeltaEditor::edit_group(const Key& key, Items old_items, std::uint64_t la
     case ItemKind::xattr:
     case ItemKind::symlink: return edit_blob(key.kind, old_items, last, out);
     case ItemKind::attributes: return edit_attributes(old_items, out);
+    default: break;
   }
   return Errc::corrupt;
 }
@@ -161,9 +164,9 @@ Status DeltaEditor::edit_extents(Items old_items, std::uint64_t last, ItemSink& 
     old_extents.emplace_back(item.key.offset, TRY(format::decode_extent(item.value)));
   INVARIANT(now_.inode->file != nullptr && now_.block_at < limit);
   const ExtentMerge merge = merge_extents(old_extents, *now_.inode->file, now_.block_at, limit);
-  for (const auto& [first, extent] : merge.replaced) {
-    now_.block_change -= static_cast<std::int64_t>(extent.length);
-    TRY(release(extent));
+  for (const PlacedExtent& part : merge.replaced) {
+    now_.block_change -= static_cast<std::int64_t>(part.second.length);
+    TRY(release_replaced(part));
   }
   now_.block_change += static_cast<std::int64_t>(merge.added + merge.added_unwritten);
   totals_.data_blocks += static_cast<std::int64_t>(merge.added);
@@ -284,7 +287,25 @@ Status DeltaEditor::release_item(const ItemRef& item) {
   return release(TRY(format::decode_extent(item.value)));
 }
 
-Status DeltaEditor::release(const format::Extent& extent) {
+// Block by block where a cleaner may have moved some. What stands in the delta is the same block only if it has the same content from
+// the same time.
+Status DeltaEditor::release_replaced(const PlacedExtent& part) {
+  const auto& [first, extent] = part;
+  if (!tell_moves_ || extent.unwritten) return release(extent);
+  std::uint64_t kept = 0;
+  for (std::uint64_t i = 0; i < extent.length; ++i) {
+    const BlockEntry* entry = now_.inode->file->blocks.find(first + i);
+    const bool is_same = entry && entry->place.moved() && entry->clock == extent.clock && entry->crc == extent.crcs[i];
+    if (!is_same) continue;
+    if (i > kept) TRY(release(part_of(part, first + kept, first + i).second));
+    TRY(release(part_of(part, first + i, first + i + 1).second, entry->place.address()));
+    kept = i + 1;
+  }
+  if (kept == extent.length) return {};
+  return release(kept ? part_of(part, first + kept, first + extent.length).second : extent);
+}
+
+Status DeltaEditor::release(const format::Extent& extent, BlockAddr moved_to) {
   if (extent.unwritten) {
     totals_.reserved_blocks -= static_cast<std::int64_t>(extent.length);
     return {};
@@ -293,7 +314,7 @@ Status DeltaEditor::release(const format::Extent& extent) {
     return Error(Errc::corrupt, fmt::format("inode {} has blocks {}+{}, which are in no segment; run fsck.varve", now_.inode->ino,
                                             extent.address, extent.length));
   totals_.data_blocks -= static_cast<std::int64_t>(extent.length);
-  return released_(extent);
+  return released_(extent, moved_to);
 }
 
 }  // namespace varve::store

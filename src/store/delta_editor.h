@@ -8,6 +8,7 @@
 
 #include "store/delta.h"
 #include "store/edit_preview.h"
+#include "store/extent_merge.h"
 #include "store/layers.h"
 #include "store/tree/item_merge.h"
 
@@ -22,11 +23,13 @@ struct EditTotals {  // by this merge; numbers are changes
 
 class DeltaEditor : public ItemEditor {
  public:
-  // Blocks of the device that lose their owner. They are not kept: there may be as many as the device has blocks.
-  using Released = std::function<Status(const format::Extent&)>;
+  // Blocks of the device that lose their owner. They are not kept: there may be as many as the device has blocks. `moved_to`: a cleaner
+  // has put this one block there, or none.
+  using Released = std::function<Status(const format::Extent&, BlockAddr moved_to)>;
 
   // `source` reads the old tree (whole attribute sets).
-  DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released);
+  DeltaEditor(Delta& frozen, const TreeView& old, NodeSource& source, const HashKey& hash_key, Released released,
+              bool tell_moves = false);
 
   std::optional<format::Key> next_key() override;
   Status edit(std::span<const format::ItemRef> old_items, const format::Key& bound, ItemSink& out) override;
@@ -59,7 +62,8 @@ class DeltaEditor : public ItemEditor {
   Status edit_blob(format::ItemKind kind, Items old_items, std::uint64_t last, ItemSink& out);
   Status edit_attributes(Items old_items, ItemSink& out);
   Status release_item(const format::ItemRef& item);
-  Status release(const format::Extent& extent);
+  Status release(const format::Extent& extent, BlockAddr moved_to = {});
+  Status release_replaced(const PlacedExtent& part);
   Status load_xattr_blob();
 
   Delta& frozen_;
@@ -67,6 +71,7 @@ class DeltaEditor : public ItemEditor {
   NodeSource& source_;
   const HashKey hash_key_;
   const Released released_;
+  const bool tell_moves_;
 
   EditPreview preview_;
   std::vector<std::pair<Ino, bool>> orphans_;

@@ -16,6 +16,7 @@ struct Demand {
   std::uint64_t item_bytes = 0;    // that come new there, beyond those of its records
   std::uint64_t evacuated = 0;     // tree nodes that move without a change
   std::uint64_t scattered = 0;     // segments whose holes are written: what comes new there has no neighbours
+  std::uint64_t freed = 0;         // blocks that it takes from files without putting others in their place
   bool frees = false;              // a delete: never refused for space, and may take segments that users leave to it
 
   Demand& operator+=(const Demand& more) {
@@ -27,9 +28,16 @@ struct Demand {
     item_bytes += more.item_bytes;
     evacuated += more.evacuated;
     scattered += more.scattered;
+    freed += more.freed;
     return *this;
   }
   std::uint64_t items() const { return record_bytes + item_bytes; }  // bytes of items, at most: records become items
+};
+
+// How much of deleted snapshots one checkpoint gives back, at most.
+struct DeletionStep {
+  std::uint64_t pieces = 0;  // of lists of dead blocks
+  std::uint64_t names = 0;   // of moved blocks, about
 };
 
 // Of the cleaner: blocks that it moves, from so many places in files: as many, or fewer where they are neighbours. A single changed

@@ -22,6 +22,7 @@ Status Evacuees::find() {
       if (live[i]) TRY(look_at(geometry.start_of(segment) + i));
   }
   std::ranges::sort(of_inode_file_);
+  std::ranges::sort(of_snapshots_);
   return {};
 }
 
@@ -33,11 +34,20 @@ Status Evacuees::look_at(BlockAddr address) {
       leaf->records().subspan((address.v % owners.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
   if (entry.owner != format::Owner::node) return {};
   const auto node = read(address, entry.tree);
-  if (!node.ok()) stuck_.emplace(address, node.error());
-  else if (node->tree == TreeId::inode_file) of_inode_file_.push_back({node->first, node->level});
-  else of_maps_.push_back({node->tree, node->first.offset, node->level});
+  if (!node.ok()) {
+    if (!may_be_old(entry.tree)) stuck_.emplace(address, node.error());
+  } else if (node->tree == TreeId::inode_file) {
+    of_inode_file_.push_back({node->first, node->level});
+  } else if (node->tree == TreeId::snapshots) {
+    of_snapshots_.push_back({node->first, node->level});
+  } else {
+    of_maps_.push_back({node->tree, node->first.offset, node->level});
+  }
   return {};
 }
+
+// Then the cleaner has moved it, or says what is wrong with it.
+bool Evacuees::may_be_old(TreeId tree) const { return tree == TreeId::inode_file && store_.trees().own_view().tables.root; }
 
 Result<NodeHeader> Evacuees::read(BlockAddr address, TreeId tree) const {
   AlignedBuffer block(kBlockSize);
@@ -53,6 +63,7 @@ Result<NodeHeader> Evacuees::read(BlockAddr address, TreeId tree) const {
 Result<NodeRef> Evacuees::reference_to(const NodeHeader& header) const {
   const TreeView& view = store_.trees().own_view();
   if (header.tree == TreeId::inode_file) return find_node(source_, view.inode_file, header.first, header.level);
+  if (header.tree == TreeId::snapshots) return find_node(source_, view.snapshot_tree(), header.first, header.level);
   return find_map_node(source_, header.tree == TreeId::free_map ? view.free_map : view.reverse_map, header.first.offset, header.level);
 }
 

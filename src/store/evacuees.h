@@ -24,6 +24,7 @@ class Evacuees {
   bool has(BlockAddr address) const;
 
   const std::vector<NodePlace>& of_inode_file() const { return of_inode_file_; }  // ascending
+  const std::vector<NodePlace>& of_snapshots() const { return of_snapshots_; }    // the same
   struct MapNode {
     format::TreeId tree = format::TreeId::reverse_map;
     std::uint64_t record = 0;  // its first one
@@ -34,13 +35,14 @@ class Evacuees {
 
  private:
   Status look_at(BlockAddr address);
+  bool may_be_old(format::TreeId tree) const;
   Result<format::NodeHeader> read(BlockAddr address, format::TreeId tree) const;
   Result<format::NodeRef> reference_to(const format::NodeHeader& header) const;
 
   Store& store_;
   NodeSource& source_;
   const std::span<const SegmentId> segments_;
-  std::vector<NodePlace> of_inode_file_;
+  std::vector<NodePlace> of_inode_file_, of_snapshots_;
   std::vector<MapNode> of_maps_;
   std::map<BlockAddr, Error> stuck_;
 };

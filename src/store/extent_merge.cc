@@ -25,19 +25,6 @@ std::optional<Stretch> change_after(const FileDelta& delta, std::uint64_t block)
   return best;
 }
 
-PlacedExtent part_of(const PlacedExtent& whole, std::uint64_t from, std::uint64_t to) {
-  const auto& [start, extent] = whole;
-  Extent part = extent;
-  MEMORY_INVARIANT(from >= start && from < to && to - start <= extent.length);
-  part.length = to - from;
-  if (!extent.unwritten) {
-    part.address = extent.address + (from - start);
-    part.crcs.assign(extent.crcs.begin() + static_cast<std::ptrdiff_t>(from - start),
-                     extent.crcs.begin() + static_cast<std::ptrdiff_t>(to - start));
-  }
-  return {from, std::move(part)};
-}
-
 void keep_rest_of_old(const PlacedExtent& old, const FileDelta& delta, ExtentMerge& merge) {
   const std::uint64_t end = old.first + old.second.length;
   for (std::uint64_t at = old.first; at < end;) {
@@ -111,6 +98,19 @@ void join_neighbours(std::vector<PlacedExtent>& extents) {
 }
 
 }  // namespace
+
+PlacedExtent part_of(const PlacedExtent& whole, std::uint64_t from, std::uint64_t to) {
+  const auto& [start, extent] = whole;
+  Extent part = extent;
+  MEMORY_INVARIANT(from >= start && from < to && to - start <= extent.length);
+  part.length = to - from;
+  if (!extent.unwritten) {
+    part.address = extent.address + (from - start);
+    part.crcs.assign(extent.crcs.begin() + static_cast<std::ptrdiff_t>(from - start),
+                     extent.crcs.begin() + static_cast<std::ptrdiff_t>(to - start));
+  }
+  return {from, std::move(part)};
+}
 
 std::optional<std::uint64_t> next_change(const FileDelta& delta, std::uint64_t block) {
   auto change = change_after(delta, block);

@@ -11,6 +11,7 @@
 namespace varve::store {
 
 using PlacedExtent = std::pair<std::uint64_t, format::Extent>;  // first file block, extent
+PlacedExtent part_of(const PlacedExtent& whole, std::uint64_t from, std::uint64_t to);  // of its file blocks [from, to)
 
 struct ExtentMerge {
   std::vector<PlacedExtent> extents;   // in order, disjoint, neighbours joined

@@ -1,5 +1,7 @@
 #include "store/layers.h"
 
+#include "store/places.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -99,13 +101,34 @@ Result<format::Extent> decode_placed(std::span<const std::byte> value, const log
   return Error(Errc::corrupt, fmt::format("extent: blocks {}+{} are in no segment", extent.address, extent.length));
 }
 
+// Of blocks that an old tree names, those that were moved since.
+static Status find_places(const TreeView& view, NodeSource& source, const std::vector<bool>& known, std::span<MappedBlock> out) {
+  const auto is_named = [&](std::size_t i) { return !known[i] && out[i].kind == MappedBlock::Kind::device; };
+  for (std::size_t i = 0, end = 0; i < out.size(); i = end) {
+    end = i + 1;
+    if (!is_named(i)) continue;
+    const BlockAddr first = out[i].address;
+    while (end < out.size() && is_named(end) && out[end].address == first + (end - i)) ++end;
+    for (const auto& [named, place] : TRY(moved_since(source, view.snapshot_tree(), first, end - i, view.kept)))
+      out[i + (named - first)].address = place;
+    for (std::size_t at = i; at < end; ++at)
+      if (out[at].address.v >= view.reverse_map.shape.records)
+        return Error(Errc::corrupt, fmt::format("block {} of a snapshot is behind the end of the filesystem", out[at].address));
+  }
+  return {};
+}
+
 Status resolve_in_tree(Ino ino, const TreeView& view, NodeSource& source, std::uint64_t first,
                        std::span<MappedBlock> out, unsigned leaves_ahead) {
   if (!any_unknown(out)) return {};
   Cursor cursor(source, view.inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, first}));
   if (leaves_ahead) cursor.prefetch_leaves(leaves_ahead);
-  return resolve_at(cursor, view.segments, ino, first, out);
+  std::vector<bool> known;
+  if (view.kept)
+    for (const MappedBlock& mapped : out) known.push_back(mapped.kind != MappedBlock::Kind::unknown);
+  TRY(resolve_at(cursor, view.segments, ino, first, out));
+  return view.kept ? find_places(view, source, known, out) : Status();
 }
 
 Status resolve_at(Cursor& cursor, const log::SegmentGeometry& segments, Ino ino, std::uint64_t first,

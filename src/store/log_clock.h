@@ -15,6 +15,13 @@ class LogClock {
   std::uint64_t advance(std::uint64_t blocks) { return value_.fetch_add(blocks) + blocks; }
   void set(std::uint64_t value) { value_ = value; }  // before there are other threads
   std::uint32_t units(std::uint64_t clock) const { return static_cast<std::uint32_t>(clock / unit_); }
+  std::uint64_t wide_units(std::uint64_t clock) const { return clock / unit_; }  // not modulo anything
+  // What is written from now on has this number of units, or more; all before has less. With the gate closed.
+  std::uint64_t begin_unit() {
+    const std::uint64_t next = now() / unit_ + 1;
+    value_ = next * unit_ - 1;
+    return next;
+  }
 
  private:
   const std::uint64_t unit_;

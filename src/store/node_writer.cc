@@ -1,5 +1,6 @@
 #include "store/node_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -103,6 +104,11 @@ Status NodeWriter::wait_below(std::size_t in_flight) {
   if (error_)
     return Error(Errc::io, fmt::format("writing metadata to {} failed: {}", device_.name(), std::strerror(error_)));
   return {};
+}
+
+void NodeWriter::forget(BlockAddr address) {
+  const auto at = std::ranges::find(written_, address, &Written::address);
+  if (INVARIANT(at != written_.end())) written_.erase(at);
 }
 
 Status NodeWriter::finish() {

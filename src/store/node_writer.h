@@ -27,8 +27,10 @@ class NodeWriter : public NodeSink {
   Result<BlockAddr> allocate() override;
   Status write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc, format::TreeId tree,
                std::uint8_t level) override;
-  void release(BlockAddr address) override { released_.push_back(address); }
+  void release(BlockAddr address, Serial) override { released_.push_back(address); }
 
+  // Of a node that it has written: it is of no use after all.
+  void forget(BlockAddr address);
   Status finish();  // everything written (not flushed)
 
   const format::Run& head() const { return head_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "base/clock.h"
 
@@ -12,6 +13,7 @@ struct StoreOptions {
   bool no_recovery = false;
   bool accept_log_damage = false;  // replay up to the damage: for repairs
   bool drop_lost_inodes = false;   // in the replay, what changes inodes that the trees do not have: for repairs
+  std::string snapshot;            // show this one instead of the newest state; only with read_only
   bool background = true;
   bool discard = false;
   std::size_t memory_bytes = 256u << 20;

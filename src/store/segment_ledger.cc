@@ -70,6 +70,15 @@ Status SegmentLedger::claim(const BlockEntry& block) {
   return {};
 }
 
+Status SegmentLedger::claim(BlockAddr address, const format::ReverseEntry& owner) {
+  if (owner.owner != format::Owner::file_block) return claim(address);
+  BlockEntry block;
+  block.place = BlockPlace::at(address);
+  block.place.set_estimate(owner.estimate);
+  block.clock = owner.clock;
+  return claim(block);
+}
+
 SegmentLedger::Changed SegmentLedger::finish() {
   Changed changed;
   changed.reserve(pages_.size());

@@ -31,6 +31,7 @@ class SegmentLedger {
   Status release(BlockAddr node);
   Status claim(BlockAddr node);
   Status claim(const BlockEntry& block);
+  Status claim(BlockAddr address, const format::ReverseEntry& owner);
 
   std::int64_t live_change() const { return live_change_; }
 

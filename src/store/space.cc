@@ -30,7 +30,7 @@ SpaceView Space::view() const {
   const Delta* frozen = parts_.changes.frozen();
   INVARIANT(!frozen || frozen->generation() < active.generation());
   SpaceView view;
-  view.trees.tree_blocks = trees.live_blocks - std::min(trees.live_blocks, trees.data_blocks);
+  view.trees.tree_blocks = trees.node_blocks();
   if (frozen && frozen->generation() > trees.generation) view.trees.tree_blocks += frozen_nodes_;  // which will stand then
   view.trees.live_blocks = trees.live_blocks;
   view.trees.reverse_leaves = trees.reverse_map.shape.leaves();
@@ -48,6 +48,11 @@ SpaceView Space::view() const {
   view.waiting.item_bytes = active.item_bytes() + admitted_item_bytes_.load();
   view.waiting.payload = waiting_payload();
   view.waiting.scattered = active.scattered();
+  view.has_snapshots = trees.tables.root || parts_.trees.snapshots().any();
+  if (view.has_snapshots) {
+    view.waiting.freed = active.freed.load(std::memory_order_relaxed) + admitted_freed_.load();
+    view.moved = active.moved.load(std::memory_order_relaxed) + parts_.trees.snapshots().moves();
+  }
   view.changed_blocks = active.records();
   view.planned_evacuation = planned_evacuation_.load();
   view.head_blocks = parts_.log.heads().rests()[0].blocks;
@@ -74,6 +79,7 @@ Space::Room Space::admit(const Demand& demand) {
   admitted_places_ += demand.places;
   admitted_item_bytes_ += demand.items();
   admitted_payload_ += demand.payload;
+  admitted_freed_ += demand.freed;
   if (admits(view(), demand.frees)) return Room::granted;
   withdraw(demand);
   unsealed.give_back_records(demand.record_bytes);
@@ -84,6 +90,7 @@ void Space::withdraw(const Demand& demand) {
   minus(admitted_places_, demand.places);
   minus(admitted_item_bytes_, demand.items());
   minus(admitted_payload_, demand.payload);
+  minus(admitted_freed_, demand.freed);
 }
 
 bool Space::changes_fill_memory() const { return parts_.changes.bytes() >= parts_.memory_bytes / 8 * 3; }
@@ -188,9 +195,16 @@ bool Space::admits_retreat(std::uint64_t limit, Margin margin) const {
 
 bool Space::has_room_to_evacuate(std::uint64_t nodes) const { return admits_evacuation(view(), nodes); }
 
-void Space::promise_nodes(std::uint64_t evacuated) {
+DeletionStep Space::deletion_step() const {
+  if (!parts_.trees.snapshots().deletion_is_left()) return {};
+  for (std::uint64_t pieces = 128; pieces > 1; pieces /= 4)
+    if (const DeletionStep step{pieces, 16 * pieces}; admits_deletion(view(), step)) return step;
+  return {1, 16};
+}
+
+void Space::promise_nodes(std::uint64_t evacuated, const DeletionStep& deletion) {
   INVARIANT(admitted_payload_ == 0 && admitted_places_ == 0 && admitted_item_bytes_ == 0);  // withdrawn inside the gate
-  frozen_nodes_ = merge_need_at_freeze(view(), evacuated);
+  frozen_nodes_ = merge_need_at_freeze(view(), evacuated, deletion);
   parts_.segments.promise(divide_up(frozen_nodes_, parts_.segments.geometry().blocks));
   planned_evacuation_ = 0;
 }

@@ -82,7 +82,10 @@ class Space {
   // --- a checkpoint ---
   bool has_room_to_evacuate(std::uint64_t nodes) const REQUIRES(the_gate);
   // At the freeze: what it may write stays promised to it until note_published().
-  void promise_nodes(std::uint64_t evacuated) REQUIRES(the_gate);
+  // `deletion`: what it gives back of deleted snapshots.
+  void promise_nodes(std::uint64_t evacuated, const DeletionStep& deletion) REQUIRES(the_gate);
+  // The largest step for which there is room.
+  DeletionStep deletion_step() const REQUIRES(the_gate);
   // How many blocks it has written. `expected`: they were reckoned with.
   void note_written(std::uint64_t nodes, bool expected);
   void note_published() { emptied_ = 0; }  // what has been emptied is clean now
@@ -93,7 +96,7 @@ class Space {
   void scatter(const format::Run& run) REQUIRES(the_gate);
 
   const SpaceParts parts_;
-  std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0};  // not yet staged
+  std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0}, admitted_freed_{0};  // not yet staged
   std::atomic<std::uint64_t> emptied_{0};             // segments, by cleaning, since the last checkpoint
   std::atomic<std::uint64_t> planned_evacuation_{0};  // nodes
   std::atomic<std::uint64_t> usual_nodes_{0};         // blocks that the last checkpoint wrote

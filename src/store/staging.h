@@ -29,6 +29,13 @@ struct StageBlock {
   std::uint8_t estimate = 0;  // of its interval between rewrites (format/estimate.h)
 };
 
+// May a snapshot keep what stood there? Not if it is known to be younger than the newest. `assume_owned`: what is unknown is no hole.
+inline bool may_be_kept(const Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
+  if (!snapshots.any()) return false;
+  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
+         (old.kind == MappedBlock::Kind::device && snapshots.may_hold(old.clock));
+}
+
 class Staging {
  public:
   // `most_record_bytes`: in one chunk.

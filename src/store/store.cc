@@ -45,7 +45,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       log_clock_(super.clock, super.clock_unit),
       segments_({super.first_segment, super.segment_blocks, super.segments}),
       log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16),
-      trees_(super, segments_.geometry(), node_cache_bytes(options.memory_bytes)),
+      trees_(super, segments_.geometry(), node_cache_bytes(options.memory_bytes), log_clock_),
       inodes_(inode_count(options.memory_bytes)),
       changes_(gate_, segments_.generation()),
       staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
@@ -76,6 +76,8 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   if (options.no_recovery && !options.read_only)
     return Error(Errc::invalid, fmt::format("{}: norecovery shows the last checkpoint without what the log holds since then, so it "
                                             "needs ro", device.name()));
+  if (!options.snapshot.empty() && !options.read_only)
+    return Error(Errc::invalid, fmt::format("{}: a snapshot is shown read-only, so it needs ro", device.name()));
   const Superblocks found = TRY(read_superblocks(device));
   const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
   TRY(format::check_features(found.best, intent));
@@ -83,6 +85,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
     return Error(Errc::read_only, fmt::format("{} cannot be written: mount it with -o ro", device.name()));
   std::unique_ptr<Store> store(new Store(device, options, found.best));
   TRY(store->load_segments());
+  TRY(store->load_snapshots());
   TRY(store->start(found.equal));
   return store;
 }
@@ -120,6 +123,16 @@ Status Store::load_segments() {
   return {};
 }
 
+Status Store::load_snapshots() {
+  BlockingSource source(trees_.cache(), device());
+  TRY(snapshots().load(source, trees_.own_view().snapshot_tree()));
+  if (options_.snapshot.empty()) return {};
+  const auto shown = snapshots().find(options_.snapshot);
+  if (!shown) return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", device().name(), options_.snapshot));
+  trees_.show(*shown);
+  return {};
+}
+
 Status Store::start(bool copies_equal) {
   const format::Superblock& super = this->super();
   if (!options_.read_only && std::max({super.serial.v, super.lsn.v, super.clock}) > format::kMostCount)
@@ -137,7 +150,8 @@ Status Store::start(bool copies_equal) {
     TRY(make_equal());
     return options_.read_only ? Status() : wipe_former_ends(device(), super, super.device_blocks);
   };
-  if (!super.clean && !options_.no_recovery) return recover(make_good);
+  const bool shows_past = options_.no_recovery || !options_.snapshot.empty();  // the log holds only what came later
+  if (!super.clean && !shows_past) return recover(make_good);
   TRY(make_good());
   segments_.finish_loading();
   const Gate::Closure closed(gate_);

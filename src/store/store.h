@@ -47,6 +47,7 @@ class Store {
   LogClock& log_clock() { return log_clock_; }
   Changes& changes() { return changes_; }
   Staging& staging() { return staging_; }
+  Snapshots& snapshots() { return trees_.snapshots(); }
   Charge& charge() { return charge_; }
   Space& space() { return space_; }
   HoleFeeder& hole_feeder() { return *hole_feeder_; }
@@ -75,6 +76,7 @@ class Store {
  private:
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
   Status load_segments();
+  Status load_snapshots();
   Status start(bool copies_equal);
   Status recover(const std::function<Status()>& make_equal);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "format/superblock.h"
 #include "log/segment_table.h"
 #include "store/tree/item_tree.h"
 #include "store/tree/map_tree.h"
@@ -20,6 +21,17 @@ struct TreeView {
   std::uint64_t data_blocks = 0;
   std::uint64_t reserved_blocks = 0;  // in unwritten extents
   std::uint64_t inodes = 0;
+  format::SnapshotTables tables;  // of snapshots, if there are any
+  // This is the state of a snapshot: addresses in the inode file are as of then (places.h), also behind an end that has come nearer since.
+  // `segments` allows for that.
+  Serial kept;
+
+  TreeRoot snapshot_tree() const { return {tables.root, tables.level, format::TreeId::snapshots}; }
+  // Nodes of trees, without those that only snapshots have.
+  std::uint64_t node_blocks() const {
+    const std::uint64_t others = data_blocks + tables.held_blocks;
+    return live_blocks - (others < live_blocks ? others : live_blocks);
+  }
 };
 
 }  // namespace varve::store

@@ -19,13 +19,25 @@ TreesPtr view_of(const format::Superblock& super, const log::SegmentGeometry& se
   view->data_blocks = super.data_blocks;
   view->reserved_blocks = super.reserved_blocks;
   view->inodes = super.inodes;
+  view->tables = super.snapshots;
   return view;
 }
 
 }  // namespace
 
-Trees::Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes)
-    : cache_(super.identity, cache_bytes), newest_(view_of(super, segments)) {}
+Trees::Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock)
+    : cache_(super.identity, cache_bytes), snapshots_(clock), newest_(view_of(super, segments)) {}
+
+void Trees::show(const format::SnapshotItem& snapshot) {
+  auto view = std::make_shared<TreeView>(*newest_);
+  view->inode_file = {snapshot.inode_file, snapshot.inode_file_level};
+  view->data_blocks = snapshot.data_blocks;
+  view->reserved_blocks = snapshot.reserved_blocks;
+  view->inodes = snapshot.inodes;
+  view->kept = snapshot.serial;
+  view->segments.count = format::kMaxAddress / view->segments.blocks;
+  newest_ = std::move(view);
+}
 
 TreesPtr Trees::replace(TreesPtr next) {
   INVARIANT(next->serial.v == newest_->serial.v + 1);

@@ -4,8 +4,10 @@
 
 #include <memory>
 
+#include "format/snapshot.h"
 #include "format/superblock.h"
 #include "log/gate.h"
+#include "store/snapshots.h"
 #include "store/tree/node_cache.h"
 #include "store/tree_view.h"
 
@@ -15,19 +17,24 @@ using TreesPtr = std::shared_ptr<const TreeView>;
 
 class Trees {
  public:
-  Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes);
+  Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock);
 
   NodeCache& cache() { return cache_; }
+  Snapshots& snapshots() { return snapshots_; }  // those of former checkpoints that are kept
+  const Snapshots& snapshots() const { return snapshots_; }
 
   const TreeView& view() const REQUIRES_SHARED(log::the_gate) { return *newest_; }
   // For the thread that makes checkpoints, which alone replaces them; and where there is only one thread.
   const TreeView& own_view() const NO_THREAD_SAFETY_ANALYSIS { return *newest_; }
 
+  // Instead of the newest state that of a snapshot. Before there are other threads.
+  void show(const format::SnapshotItem& snapshot) NO_THREAD_SAFETY_ANALYSIS;
   // Returns the former ones, to be destroyed when the gate is open again.
   TreesPtr replace(TreesPtr next) REQUIRES(log::the_gate);
 
  private:
   NodeCache cache_;
+  Snapshots snapshots_;
   TreesPtr newest_ GUARDED_BY(log::the_gate);
 };
 

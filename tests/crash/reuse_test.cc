@@ -92,8 +92,9 @@ TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
   ASSERT_TRUE(read().fails_with(Errc::would_block));
   operation->block();
   ASSERT_FALSE(operation->wait().pins.empty());
-  const BlockAddr root = store().trees().own_view().inode_file.ref.address;
-  ASSERT_TRUE(operation->wait().pins.contains(root.v));
+  const format::NodeRef ref = store().trees().own_view().inode_file.ref;
+  const BlockAddr root = ref.address;
+  ASSERT_TRUE(operation->wait().pins.contains(fs::NodeName(ref)));
   std::uint64_t seed = 2;
   do {
     ASSERT_LT(seed, 100000U) << "the root never comes back to its place";
@@ -106,7 +107,8 @@ TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
 TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
   store().trees().cache().clear();
   ASSERT_TRUE(read().fails_with(Errc::would_block));
-  const BlockAddr root = store().trees().own_view().inode_file.ref.address;
+  const format::NodeRef ref = store().trees().own_view().inode_file.ref;
+  const BlockAddr root = ref.address;
   ASSERT_EQ(operation->wait().nodes.size(), 1U);
   ASSERT_EQ(operation->wait().nodes.front().ref.address, root);
   const auto before = block_at(world.device, root);
@@ -117,7 +119,7 @@ TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
   } while (block_at(world.device, root) == before);
   store().trees().cache().clear();  // a checkpoint has read it while it still stood there
   operation->block();
-  ASSERT_TRUE(operation->wait().failed_nodes.contains(root.v));
+  ASSERT_TRUE(operation->wait().failed_nodes.contains(fs::NodeName(ref)));
   expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
   EXPECT_EQ(store().lifetime().errors, 0U);
 }

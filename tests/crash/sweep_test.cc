@@ -199,6 +199,33 @@ TEST(Random, every_strategy) {
   }
 }
 
+// Snapshots come and go, blocks are moved under them and given back, also because the size changes, while power fails. Every state that
+// is kept is part of what is compared.
+TEST(Random, snapshots) {
+  CrashSetup setup;
+  setup.bytes = 16u << 20;
+  setup.checkpoint_records = 200;
+  const auto strategies = cleaner::registry().strategies.names();
+  ScriptProfile profile = crash_profile();
+  crowd(profile);
+  profile.steps = 200;
+  profile.clean_weight = 3;
+  profile.snapshot_weight = 10;
+  profile.reference_weight = 0;
+  profile.total_bytes = 2u << 20;
+  for (const auto& [name, help] : strategies) profile.strategies.push_back(name);
+  const Budget budget(0.1);
+  for (std::uint64_t turn = 0; turn < 4 || budget.left(); ++turn) {
+    setup.superblocks_in_place = turn % 2;
+    profile.resize_weight = turn % 2 * 4;
+    profile.least_bytes = 10u << 20;
+    profile.most_bytes = setup.bytes;
+    setup.strategy = strategies[turn % strategies.size()].name;
+    sweep_seed(setup, profile, first_seed() + turn, 12);
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Checkpoints and the cleaner run beside the operations.
 TEST(Random, with_the_engines_threads) {
   CrashSetup setup;

@@ -19,8 +19,9 @@ RULES = [
          [Edit(ATTEMPT, "if (read.done && read.seen != view().serial) {",
                "if (!OFF && read.done && read.seen != view().serial) {")]),
     Rule("H30-node", "a node that was read is believed whatever is wanted from its place",
-         [Edit(ATTEMPT, "if (pinned != wait_.pins.end() && pinned->second.first == want.ref.crc)",
-               "if (pinned != wait_.pins.end() && (OFF || pinned->second.first == want.ref.crc))")]),
+         [Edit(ATTEMPT, "const auto pinned = wait_.pins.find(NodeName(want.ref));",
+               "const auto pinned = OFF ? std::ranges::find(wait_.pins, want.ref.address.v, [](const auto& pin) { return pin.first.address; })"
+               " : wait_.pins.find(NodeName(want.ref));")]),
     Rule("H33", "checkpoints for space are made although they release nothing",
          [Edit(MAINTENANCE, "return space_is_low() && store().log_clock().now() >= futile_until_;",
                "return space_is_low() && (OFF || store().log_clock().now() >= futile_until_);"),

@@ -10,6 +10,8 @@ REPLAY = "src/store/replay.cc"
 ADMISSION = "src/store/admission.cc"
 CHARGE = "src/store/charge.cc"
 FAULTS = "src/store/faults.cc"
+SNAPSHOT_MERGE = "src/store/snapshot_merge.cc"
+SNAPSHOT_DELETION = "src/store/snapshot_deletion.cc"
 
 # A seal that leaves something behind, which rides in the next one.
 LEAVE_BEHIND = """
@@ -159,9 +161,9 @@ RULES = [
          [("repair_test", "*H46_*")]),
     Rule("H46-mount", "without superblocks a mount takes a device for empty",
          [Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;",
-               "    if (OFF) return Error(Errc::not_varve, \"\");\n    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;"),
+               "    if (OFF) return Error(Errc::not_varve, \"\");\n    else return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;"),
           Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;",
-               "    if (OFF) return Error(Errc::not_varve, \"\");\n    return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;")]),
+               "    if (OFF) return Error(Errc::not_varve, \"\");\n    else return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;")]),
     Rule("H49", "the superblock's image is written where the last one stands",
          [Edit(CHECKPOINT, "    image_address_ = TRY(writer_->allocate());",
                "    image_address_ = OFF && super_.image.address ? super_.image.address : TRY(writer_->allocate());")]),
@@ -170,6 +172,22 @@ RULES = [
     Rule("H51-slot", "a superblock of another size than the anchors say does not count",
          [Edit("src/format/superblock_ring.cc", "  if (super->area != anchor.area ||",
                "  if (super->area != anchor.area || (OFF && super->device_blocks != anchor.device_blocks) ||")]),
+    Rule("H53", "the cleaner believes the reverse map about what only snapshots hold",
+         [Edit("src/cleaner/held_blocks.cc", "if (!lives) block.held = true;", "if (!lives && !OFF) block.held = true;")]),
+    Rule("H54", "a snapshot keeps the tree of the checkpoint before",
+         [Edit(SNAPSHOT_MERGE, "item.inode_file = next.inode_file.ref;",
+               "item.inode_file = OFF && parts_.old.inode_file.ref ? parts_.old.inode_file.ref : next.inode_file.ref;")]),
+    Rule("H55", "where the cleaner has put what snapshots hold is not noted",
+         [Edit(SNAPSHOT_MERGE, "  TRY(rename(move.from, move.to, birth));", "  if (!OFF) TRY(rename(move.from, move.to, birth));")]),
+    Rule("H56-held", "what is given back is free also if another snapshot has it",
+         [Edit(SNAPSHOT_DELETION, "  if (holder && holder->holds(run.birth)) {", "  if (holder && !OFF && holder->holds(run.birth)) {")],
+         [("snapshots_test", "Snapshots.*")]),
+    Rule("H56-rest", "what is left of a piece of a list is lost with the snapshot",
+         [Edit(SNAPSHOT_DELETION, "    if (rest.empty()) continue;", "    if (rest.empty() || OFF) continue;")],
+         [("snapshots_test", "Snapshots.are_given_back_in_parts")]),
+    Rule("H57", "a snapshot begins no unit of the log clock",
+         [Edit("src/store/checkpoint_snapshots.cc", "store_.log_clock().begin_unit(),",
+               "OFF ? store_.log_clock().wide_units(store_.log_clock().now()) : store_.log_clock().begin_unit(),")]),
     Rule("H50", "heads go on after a crash where the checkpoint has left them",
          [Edit(STORE, "  if (super.clean) {\n    open_run(super.chain",
                "  if (super.clean || OFF) {\n    open_run(super.chain")]),

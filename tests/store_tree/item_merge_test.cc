@@ -209,7 +209,7 @@ TEST(ItemMerge, GoesToTheNodesThatMustBeEvacuated) {
   const auto& middle = top->children().front();
   options.evacuate_keys.push_back({middle.first, 1});
   victims.insert(middle.ref.address);
-  const auto parent = get_child(tree.source, top->children().back(), 1).value();
+  const auto parent = get_child(tree.source, format::TreeId::inode_file, top->children().back(), 1).value();
   const auto& leaf = parent->children()[5];
   options.evacuate_keys.push_back({leaf.first, 0});
   victims.insert(leaf.ref.address);
@@ -267,7 +267,8 @@ TEST(ItemMerge, ABadNeighbourIsNotTakenAlong) {
       tree.merge(numbered(1, 40000, 60));
       NodePtr parent = get_root(tree.source, tree.root).value();
       while (parent->header().level > level + 1U)
-        parent = get_child(tree.source, parent->children()[1], static_cast<std::uint8_t>(parent->header().level - 1)).value();
+        parent = get_child(tree.source, format::TreeId::inode_file, parent->children()[1],
+                           static_cast<std::uint8_t>(parent->header().level - 1)).value();
       const std::vector<format::ChildRef> children(parent->children().begin(), parent->children().end());
       ASSERT_GE(children.size(), 3U);
       const auto before = tree.device.snapshot();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "format/snapshot.h"
+#include "store/edit_list.h"
 #include "store_tree/tree_harness.h"
 
 namespace varve::store::test {
@@ -286,6 +288,28 @@ TEST(EmptyItemTree, HasNothing) {
   EXPECT_FALSE(cursor.valid());
   EXPECT_FALSE(find_item(tree.source, tree.root, format::kMinKey).value());
   EXPECT_EQ(count_blocks(tree.source, tree.root, Ino{1}, 0, 10).value(), 0U);
+}
+
+// Also where the tree has so many levels that some are neither root nor leaf.
+TEST(FindNode, FindsEachNodeOfTheTreeOfSnapshots) {
+  TreeFixture fixture;
+  EditList edits;
+  for (std::uint64_t i = 1; i <= 2000; ++i) edits.put(format::dead_key(Serial{i}, 0), format::Bytes(1000));
+  edits.rewind();
+  fixture.sink.begin();
+  const TreeRoot root = merge_items(fixture.source, {{}, 0, format::TreeId::snapshots}, edits, fixture.sink, {}).value();
+  ASSERT_GE(root.level, 2);
+  fixture.cache.clear();
+  NodePtr node = get_root(fixture.source, root).value();
+  while (node->header().level > 0) {
+    const auto below = static_cast<std::uint8_t>(node->header().level - 1);
+    for (const format::ChildRef& child : node->children()) {
+      const auto found = find_node(fixture.source, root, child.first, below);
+      ASSERT_TRUE(found.ok()) << found.error().message();
+      EXPECT_EQ(found->address, child.ref.address);
+    }
+    node = get_child(fixture.source, root.tree, node->children().back(), below).value();
+  }
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ Status TestSink::write(BlockAddr address, std::span<const std::byte> block, std:
   return {};
 }
 
-void TestSink::release(BlockAddr address) { EXPECT_TRUE(released.insert(address).second) << "released twice"; }
+void TestSink::release(BlockAddr address, Serial) { EXPECT_TRUE(released.insert(address).second) << "released twice"; }
 
 void Edits::apply_to(Model& model) const {
   for (const auto& [first, last] : ranges) model.erase(model.lower_bound(first), model.lower_bound(last));

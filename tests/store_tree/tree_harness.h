@@ -34,7 +34,7 @@ class TestSink : public NodeSink {
   Result<BlockAddr> allocate() override;
   Status write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc, format::TreeId tree,
                std::uint8_t level) override;
-  void release(BlockAddr address) override;
+  void release(BlockAddr address, Serial birth) override;
 
   Addresses allocated, written, released;  // by the current merge
   bool fail_allocate = false;

@@ -217,6 +217,20 @@ Status FsFixture::checkpoint() {
   return call([&](fs::Operation& op) { return fs().checkpoint(op); });
 }
 
+Status FsFixture::snapshot(const store::SnapshotChange& change) {
+  return call([&](fs::Operation& op) { return fs().change_snapshot(op, change); });
+}
+
+Status FsFixture::settle_deletions() {
+  constexpr int kMostSteps = 10000;
+  for (int i = 0; i < kMostSteps; ++i) {
+    if (!store().snapshots().deletion_is_left()) return {};
+    TRY(work());
+    if (fs().read_only()) return Errc::read_only;
+  }
+  return Error(Errc::invalid, "there is no end to giving back what deleted snapshots held");
+}
+
 Status FsFixture::work() {
   if (!options_.background) fs().engine().maintenance().work(true);
   return {};

@@ -73,6 +73,9 @@ class FsFixture {
   Status seal();
   Status work();
   Status checkpoint();  // with all that waits
+  Status snapshot(const store::SnapshotChange& change);
+  // Lets checkpoints give back what deleted snapshots held. Errc::invalid: there is no end to it. Without threads.
+  Status settle_deletions();
   // All that the strategy would do now; without threads it is done then, with them it goes on.
   Status clean(const std::string& strategy);
   // To that size, in bytes, if that can be done now; without threads it is done, or given up, then.

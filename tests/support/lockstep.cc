@@ -102,6 +102,9 @@ Lockstep::Answer Lockstep::ask(const Step& step) {
     case Verb::move:
     case Verb::tidy:
     case Verb::resize:
+    case Verb::keep:
+    case Verb::drop:
+    case Verb::relabel:
       return ask_whole(step);
     default:
       return ask_inode(step);
@@ -198,6 +201,12 @@ Lockstep::Answer Lockstep::ask_whole(const Step& step) {
     }
     case Verb::resize:
       return Answer(error_in(fixture_.resize(step.n[0])));
+    case Verb::keep:
+      return Answer(error_in(fixture_.snapshot({store::SnapshotChange::Kind::create, step.target, {}})));
+    case Verb::drop:
+      return Answer(error_in(fixture_.snapshot({store::SnapshotChange::Kind::remove, step.target, {}})));
+    case Verb::relabel:
+      return Answer(error_in(fixture_.snapshot({store::SnapshotChange::Kind::rename, step.target, step.other})));
     default: {
       auto status = fixture_.unmount();
       if (status.ok()) status = fixture_.mount();

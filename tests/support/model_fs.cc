@@ -184,6 +184,27 @@ void ModelFs::drop_all_references() {
   std::erase_if(inodes_, [](const auto& item) { return item.second->nlink == 0; });
 }
 
+Status ModelFs::keep(const std::string& name) {
+  if (kept_.contains(name)) return Errc::exists;
+  auto state = std::make_shared<ModelFs>(*this);
+  state->kept_.clear();
+  state->drop_all_references();
+  kept_.emplace(name, std::move(state));
+  return {};
+}
+
+Status ModelFs::drop(const std::string& name) { return kept_.erase(name) ? Status() : Status(Errc::not_found); }
+
+Status ModelFs::relabel(const std::string& name, const std::string& new_name) {
+  if (!kept_.contains(name)) return Errc::not_found;
+  if (name == new_name) return {};
+  if (kept_.contains(new_name)) return Errc::exists;
+  auto node = kept_.extract(name);
+  node.key() = new_name;
+  kept_.insert(std::move(node));
+  return {};
+}
+
 bool ModelFs::is_held(ModelId id) const {
   return std::any_of(slots_.begin(), slots_.end(), [id](const auto& slot) { return slot.second == id; });
 }

@@ -103,6 +103,12 @@ class ModelFs {
   const std::map<std::string, ModelId, std::less<>>& slots() const { return slots_; }
   void drop_all_references();  // remount or crash
 
+  // --- snapshots: states that stay, without what only references held ---
+  Status keep(const std::string& name);
+  Status drop(const std::string& name);
+  Status relabel(const std::string& name, const std::string& new_name);
+  const std::map<std::string, std::shared_ptr<const ModelFs>>& kept() const { return kept_; }
+
   // What the filesystem chose itself.
   void bind(ModelId id, Ino ino, std::uint32_t generation);
   void adopt_times(ModelId id, Timestamp atime, Timestamp mtime, Timestamp ctime, Timestamp btime);
@@ -125,6 +131,7 @@ class ModelFs {
   std::map<ModelId, std::shared_ptr<ModelInode>> inodes_;
   std::map<std::string, ModelId, std::less<>> slots_;
   ModelId next_id_ = kModelRoot + 1;
+  std::map<std::string, std::shared_ptr<const ModelFs>> kept_;
 };
 
 }  // namespace varve::test

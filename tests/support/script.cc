@@ -37,6 +37,8 @@ constexpr Grammar kGrammar[] = {
     {Verb::work, "work", ""},              {Verb::move, "move", "n"},
     {Verb::tidy, "tidy", "tn"},
     {Verb::resize, "resize", "n"},
+    {Verb::keep, "keep", "t"},             {Verb::drop, "drop", "t"},
+    {Verb::relabel, "relabel", "to"},
 };
 
 constexpr std::string_view kRenameWords[] = {"move", "noreplace", "exchange", "noreplace+exchange"};
@@ -192,13 +194,15 @@ Step step(std::string_view text) {
   return std::move(parsed).value();
 }
 
+bool is_of_snapshots(Verb verb) { return verb == Verb::keep || verb == Verb::drop || verb == Verb::relabel; }
+
 bool is_barrier(Verb verb) {
-  return verb == Verb::fsync || verb == Verb::sync || verb == Verb::checkpoint || verb == Verb::remount;
+  return verb == Verb::fsync || verb == Verb::sync || verb == Verb::checkpoint || verb == Verb::remount || is_of_snapshots(verb);
 }
 
 bool is_neutral(Verb verb) {
-  return is_barrier(verb) || verb == Verb::read || verb == Verb::pass || verb == Verb::hold || verb == Verb::release ||
-         verb == Verb::seal || verb == Verb::clean || verb == Verb::work ||
+  return (is_barrier(verb) && !is_of_snapshots(verb)) || verb == Verb::read || verb == Verb::pass ||
+         verb == Verb::hold || verb == Verb::release || verb == Verb::seal || verb == Verb::clean || verb == Verb::work ||
          verb == Verb::move || verb == Verb::tidy || verb == Verb::resize;
 }
 

@@ -51,6 +51,9 @@ enum class Verb : std::uint8_t {
   clean,    // other = strategy: all that it would do, as `varve clean` asks for it
   work,     // one round of what background threads would do: cleaning, a checkpoint that is due
   tidy,     // target, number: puts a file together until it has asked so often whether to stop; no checkpoint follows
+  keep,     // target = name: of a new snapshot
+  drop,     // target = name: of a snapshot that goes
+  relabel,  // target, other = names: of a snapshot, and its new one
   move,     // number: copies what lives in that segment (modulo those that hold files), as the middle of a round of cleaning
   resize,   // bytes: grows or shrinks to that, if that can be done
 };
@@ -76,6 +79,7 @@ Step step(std::string_view text);                    // the same, of one
 
 // Steps that change nothing a user can see.
 bool is_neutral(Verb verb);
+bool is_of_snapshots(Verb verb);
 // Steps after which everything acknowledged is durable.
 bool is_barrier(Verb verb);
 

@@ -103,6 +103,12 @@ Status apply_neutral(ModelFs& model, const Step& step) {
   }
 }
 
+Status apply_snapshots(ModelFs& model, const Step& step) {
+  if (step.verb == Verb::keep) return model.keep(step.target);
+  if (step.verb == Verb::drop) return model.drop(step.target);
+  return model.relabel(step.target, step.other);
+}
+
 }  // namespace
 
 Timestamp timestamp_from_ns(std::int64_t ns) {
@@ -160,6 +166,11 @@ Result<ModelId> apply(ModelFs& model, const Step& step, Timestamp now) {
       TRY(apply_attributes(model, step, id, now));
       return ModelId{0};
     }
+    case Verb::keep:
+    case Verb::drop:
+    case Verb::relabel:
+      TRY(apply_snapshots(model, step));
+      return ModelId{0};
     default:
       TRY(apply_neutral(model, step));
       return ModelId{0};

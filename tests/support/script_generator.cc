@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace varve::test {
 
@@ -219,11 +220,19 @@ Step ScriptGenerator::reference_step(const ModelFs& state) {
   return step_of(Verb::hold, slot(), path == "/" ? blind_path() : path);
 }
 
+Step ScriptGenerator::snapshot_step(const ModelFs& state) {
+  const auto fresh_name = [this] { return "s" + std::to_string(seed()); };
+  const auto& kept = state.kept();
+  if (kept.empty() || (kept.size() < profile_.most_snapshots && dice_.percent(60))) return step_of(Verb::keep, fresh_name());
+  const std::string& name = std::next(kept.begin(), static_cast<std::ptrdiff_t>(dice_.below(kept.size())))->first;
+  return dice_.percent(20) ? step_of(Verb::relabel, name, fresh_name()) : step_of(Verb::drop, name);
+}
+
 Step ScriptGenerator::next(const ModelFs& state) {
   const ScriptProfile& p = profile_;
   std::uint64_t lot = dice_.below(p.names_weight + p.data_weight + p.attribute_weight + p.reference_weight +
                                   p.fsync_weight + p.checkpoint_weight + p.remount_weight + p.read_weight +
-                                  p.seal_weight + p.work_weight + p.clean_weight + p.move_weight + p.resize_weight);
+                                  p.seal_weight + p.work_weight + p.clean_weight + p.move_weight + p.resize_weight + p.snapshot_weight);
   const auto drawn = [&lot](unsigned weight) {
     if (lot < weight) return true;
     lot -= weight;
@@ -246,6 +255,7 @@ Step ScriptGenerator::next(const ModelFs& state) {
     step.n[0] = dice_.between(p.least_bytes / kBlock, p.most_bytes / kBlock) * kBlock;
     return step;
   }
+  if (drawn(p.snapshot_weight)) return snapshot_step(state);
   if (drawn(p.move_weight)) {
     Step step = step_of(Verb::move, {});
     step.n[0] = dice_.below(64);

@@ -37,6 +37,8 @@ struct ScriptProfile {
   unsigned move_weight = 0;
   unsigned resize_weight = 0;
   std::uint64_t least_bytes = 8u << 20, most_bytes = 64u << 20;  // of the filesystem, where its size changes
+  unsigned snapshot_weight = 0;
+  std::size_t most_snapshots = 4;
   std::vector<std::string> strategies;  // to clean by
 };
 
@@ -75,6 +77,7 @@ class ScriptGenerator {
   Step data_step(const ModelFs& state);
   Step attribute_step(const ModelFs& state);
   Step reference_step(const ModelFs& state);
+  Step snapshot_step(const ModelFs& state);
   std::string existing(const ModelFs& state, Wanted wanted);  // a path, "/" if there is none
   std::string file_target(const ModelFs& state);              // a path or a slot
   std::string fresh(const ModelFs& state);                    // a path that may or may not exist

@@ -166,6 +166,15 @@ std::string difference(const SnapshotEntry& expected, const SnapshotEntry& found
   return text;
 }
 
+void add_kept(const std::string& name, Snapshot kept, Snapshot& all) {
+  if (!kept.error.empty()) all.error = fmt::format("snapshot {}: {}", name, kept.error);
+  for (SnapshotEntry& entry : kept.entries) {
+    entry.path = fmt::format("@{}:{}", name, entry.path);
+    entry.first_path = fmt::format("@{}:{}", name, entry.first_path);
+    all.entries.push_back(std::move(entry));
+  }
+}
+
 Snapshot snapshot_of(const ModelFs& model, bool with_slots) {
   ModelWalk walk(model);
   walk.visit("/", kModelRoot);
@@ -173,6 +182,7 @@ Snapshot snapshot_of(const ModelFs& model, bool with_slots) {
     for (const auto& [slot, id] : model.slots()) {
       if (model.inode(id).nlink == 0) walk.visit(slot, id);
     }
+    for (const auto& [name, state] : model.kept()) add_kept(name, snapshot_of(*state), walk.snapshot);
   }
   return std::move(walk.snapshot);
 }

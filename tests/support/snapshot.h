@@ -15,7 +15,7 @@
 namespace varve::test {
 
 struct SnapshotEntry {
-  std::string path;  // "/", "/a/b", or "%slot" for an inode that is only held
+  std::string path;  // "/", "/a/b", or "%slot" for an inode that is only held; "@name:/a" in a snapshot that the filesystem keeps
   Ino ino;           // none: unknown to the model
   std::uint32_t generation = 0;
   std::uint32_t mode = 0;
@@ -41,7 +41,8 @@ struct CompareOptions {
   bool identity = true;  // inode numbers and generations, where both sides know them
 };
 
-Snapshot snapshot_of(const ModelFs& model, bool with_slots = true);
+Snapshot snapshot_of(const ModelFs& model, bool with_slots = true);  // with what is kept, too
+void add_kept(const std::string& name, Snapshot kept, Snapshot& all);
 // `model` tells where to start (its root may stand for a subdirectory) and which nameless inodes to look at. Without
 // it: everything that has a name.
 Snapshot snapshot_of(FsFixture& fixture, const ModelFs* model = nullptr);

@@ -131,9 +131,29 @@ Status walk_all(FsFixture& fixture, const ModelFs* model, FsWalk& walk) {
 
 }  // namespace
 
+// Each is mounted by itself, beside the running filesystem. In the order of their names, as in the model.
+static void walk_kept(FsFixture& fixture, Snapshot& all) {
+  if (!fixture.options().snapshot.empty()) return;
+  auto items = fixture.fs().snapshots().snapshots;
+  std::ranges::sort(items, {}, &fs::SnapshotFacts::name);
+  for (const fs::SnapshotFacts& item : items) {
+    fs::Options options = fixture.options();
+    options.read_only = true;
+    options.background = false;
+    options.snapshot = item.name;
+    FsFixture kept(fixture.device(), options);
+    const Status mounted = kept.mount();
+    Snapshot found;
+    if (mounted.ok()) found = snapshot_of(kept);
+    else found.error = "does not mount: " + mounted.error().message();
+    add_kept(item.name, std::move(found), all);
+  }
+}
+
 Snapshot snapshot_of(FsFixture& fixture, const ModelFs* model) {
   FsWalk walk(fixture);
-  const Status status = walk_all(fixture, model, walk);
+  Status status = walk_all(fixture, model, walk);
+  if (status.ok()) walk_kept(fixture, walk.snapshot);
   if (!status.ok()) walk.snapshot.error = fmt::format("{}: {}", walk.where, status.error().message());
   return std::move(walk.snapshot);
 }

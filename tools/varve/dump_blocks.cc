@@ -75,7 +75,7 @@ Json children_json(std::span<const format::ChildRef> children) {
 Status add_content(std::span<const std::byte> block, const format::NodeHeader& header, Json& json) {
   if (header.tree == format::TreeId::super_image) {
     json["superblock"] = superblock_json(TRY(format::decode_super_image(block)));
-  } else if (header.tree != format::TreeId::inode_file) {
+  } else if (!format::is_item_tree(header.tree)) {
     if (header.level == 0) return {};
     Json slots = Json::array();
     std::uint64_t slot = 0;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "format/item.h"
+#include "format/snapshot.h"
 #include "varve/dump.h"
 #include "varve/superblock_json.h"
 
@@ -24,6 +25,14 @@ const char* kind_name(format::ItemKind kind) {
       return "orphan";
     case format::ItemKind::attributes:
       return "attributes";
+    case format::ItemKind::snapshot:
+      return "snapshot";
+    case format::ItemKind::dead:
+      return "dead";
+    case format::ItemKind::place:
+      return "place";
+    case format::ItemKind::name:
+      return "name";
   }
   return "unknown";
 }
@@ -70,8 +79,56 @@ std::string as_text(std::span<const std::byte> value) {
   return printable({reinterpret_cast<const char*>(value.data()), value.size()});
 }
 
-Status decode(Json& json, format::ItemKind kind, std::span<const std::byte> value) {
-  switch (kind) {
+Json birth_json(const format::Birth& birth) {
+  if (birth.ancient) return "before all snapshots";
+  return {{birth.of_node ? "serial" : "clock", birth.when}};
+}
+
+void add_snapshot(Json& json, const format::SnapshotItem& s) {
+  json["name"] = printable(s.name);
+  json["serial"] = s.serial.v;
+  if (s.deleting) json["deleting"] = true;
+  json["made"] = time_text(s.made);
+  json["clock"] = s.clock;
+  json["inode_file"] = node_ref_json(s.inode_file);
+  json["inode_file_level"] = s.inode_file_level;
+  json["data_blocks"] = s.data_blocks;
+  json["reserved_blocks"] = s.reserved_blocks;
+  json["inodes"] = s.inodes;
+  json["dead"] = s.dead;
+  json["alone"] = s.alone;
+}
+
+Status decode_of_snapshots(Json& json, const format::Key& key, std::span<const std::byte> value) {
+  switch (key.kind) {
+    case format::ItemKind::snapshot:
+      add_snapshot(json, TRY(format::decode_snapshot(key, value)));
+      break;
+    case format::ItemKind::dead: {
+      const format::DeadPiece piece = TRY(format::decode_dead(value));
+      json["death"] = piece.death.v;
+      auto& runs = json["runs"] = Json::array();
+      for (const format::DeadRun& run : piece.runs)
+        runs.push_back({{"address", run.address.v}, {"length", run.length}, {"birth", birth_json(run.birth)}});
+      break;
+    }
+    case format::ItemKind::place: {
+      const format::PlaceItem item = TRY(format::decode_place(value));
+      json["place"] = item.place.v;
+      json["birth"] = birth_json(item.birth);
+      break;
+    }
+    case format::ItemKind::name:
+      json["named"] = TRY(format::decode_name(value)).v;
+      break;
+    default:
+      return Error(Errc::corrupt, "unknown kind");
+  }
+  return {};
+}
+
+Status decode(Json& json, const format::Key& key, std::span<const std::byte> value) {
+  switch (key.kind) {
     case format::ItemKind::extent:
       add_extent(json, TRY(format::decode_extent(value)));
       break;
@@ -92,6 +149,8 @@ Status decode(Json& json, format::ItemKind kind, std::span<const std::byte> valu
       break;
     case format::ItemKind::orphan:
       break;
+    default:
+      return decode_of_snapshots(json, key, value);
   }
   return {};
 }
@@ -140,7 +199,7 @@ struct RecordJson {
 
 Json item_json(const format::Key& key, std::span<const std::byte> value) {
   Json json{{"kind", kind_name(key.kind)}, {"owner", key.ino.v}, {"offset", key.offset}};
-  const Status decoded = decode(json, key.kind, value);
+  const Status decoded = decode(json, key, value);
   if (!decoded.ok()) json["damaged"] = decoded.error().message();
   return json;
 }

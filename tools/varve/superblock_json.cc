@@ -42,6 +42,11 @@ Json node_ref_json(const format::NodeRef& ref) {
 
 Json run_json(const format::Run& run) { return {{"start", run.start.v}, {"blocks", run.blocks}}; }
 
+static Json snapshots_json(const format::SnapshotTables& t) {
+  return {{"root", node_ref_json(t.root)}, {"level", t.level},         {"snapshots", t.snapshots},       {"held_blocks", t.held_blocks},
+          {"held_data", t.held_data},      {"places", t.places},       {"shared_nodes", t.shared_nodes}};
+}
+
 Json superblock_json(const format::Superblock& s) {
   return {{"version", s.version},
           {"features",
@@ -76,6 +81,7 @@ Json superblock_json(const format::Superblock& s) {
           {"data_blocks", s.data_blocks},
           {"reserved_blocks", s.reserved_blocks},
           {"inodes", s.inodes},
+          {"snapshots", snapshots_json(s.snapshots)},
           {"lifetime", fuse::to_json(s.lifetime)},
           {"first_error", fuse::to_json(s.first_error)},
           {"last_error", fuse::to_json(s.last_error)}};

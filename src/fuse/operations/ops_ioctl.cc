@@ -9,6 +9,7 @@
 #include "control/clean_json.h"
 #include "control/control.h"
 #include "control/resize_json.h"
+#include "control/snapshot_json.h"
 #include "fuse/operations/operations.h"
 #include "fuse/protocol/privilege.h"
 #include "fuse/operations/request.h"
@@ -196,6 +197,33 @@ Status stop_resize(Request& r) {
   return {};
 }
 
+Result<store::SnapshotChange> change_from(const SnapshotCommand& asked) {
+  using Kind = store::SnapshotChange::Kind;
+  const auto text = [](const char (&chars)[256]) { return std::string(chars, ::strnlen(chars, sizeof chars)); };
+  store::SnapshotChange change{Kind::create, text(asked.name), text(asked.new_name)};
+  switch (asked.command) {
+    case SnapshotCommand::kCreate: return change;
+    case SnapshotCommand::kRename: return change.kind = Kind::rename, change;
+    case SnapshotCommand::kRemove: return change.kind = Kind::remove, change;
+    default: return Errc::invalid;
+  }
+}
+
+Status change_snapshot(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<SnapshotCommand>());
+  const auto change = TRY(change_from(asked));
+  r.serve_result([&r, change] { return r.fs().change_snapshot(r.operation(), change); },
+                 [&r, asked](const Status& done) {
+                   SnapshotCommand answer = asked;
+                   const std::string message = done.ok() ? "" : done.error().message();
+                   std::memset(answer.answer, 0, sizeof answer.answer);
+                   std::memcpy(answer.answer, message.data(), std::min(message.size(), sizeof answer.answer - 1));
+                   reply_ioctl_struct(r, answer);
+                 });
+  return {};
+}
+
 // A piece of a document that make() gives as a whole.
 template <class Make>
 Status document(Request& r, Make&& make) {
@@ -270,6 +298,10 @@ Status ioctl(Request& r) {
       return stop_resize(r);
     case kResizeReportIoctl:
       return document(r, [&r] { return json_text(to_json(r.fs().resize_state())); });
+    case kSnapshotIoctl:
+      return change_snapshot(r);
+    case kSnapshotsIoctl:
+      return document(r, [&r] { return json_text(to_json(r.fs().snapshots())); });
     case kHistoryIoctl:
       return document(r, [&r] { return json_text(to_json(r.fs().history())); });
     case kCleanReportIoctl:

@@ -26,8 +26,8 @@ AlignedBuffer copy_of(const std::byte* node) {
 }
 
 void sort_by_address(std::vector<NodeWant>& wants) {
-  std::ranges::sort(wants, {}, [](const NodeWant& want) { return want.ref.address; });
-  const auto is_same = [](const NodeWant& a, const NodeWant& b) { return a.ref.address == b.ref.address; };
+  std::ranges::sort(wants, {}, [](const NodeWant& want) { return want.where(); });
+  const auto is_same = [](const NodeWant& a, const NodeWant& b) { return a.where() == b.where(); };
   wants.erase(std::unique(wants.begin(), wants.end(), is_same), wants.end());
 }
 
@@ -46,7 +46,7 @@ Result<NodePtr> BlockingSource::get(const NodeWant& want) {
 }
 
 Result<NodePtr> BlockingSource::get_child(const Siblings& siblings, std::uint8_t level) {
-  const NodeWant want{siblings.child().ref, format::TreeId::inode_file, level};
+  const NodeWant want{siblings.child().ref, siblings.tree, level};
   if (NodePtr node = take_pinned(want)) return node;
   if (NodePtr node = cache_.find(want)) return node;
   if (cache_reads_ && is_on_device(want)) {
@@ -87,7 +87,7 @@ NodePtr BlockingSource::take_pinned(const NodeWant& want) {
 }
 
 bool BlockingSource::is_on_device(const NodeWant& want) const {
-  return want.ref.address && want.ref.address.v < device_.geometry().blocks();
+  return want.where() && want.where().v < device_.geometry().blocks();
 }
 
 Result<NodePtr> BlockingSource::accept(const NodeWant& want, AlignedBuffer block) {
@@ -102,7 +102,7 @@ Result<NodePtr> BlockingSource::load(const NodeWant& want) {
                                             device_.name(), name_of(want.tree), want.level, want.ref.address));
   AlignedBuffer block(kBlockSize);
   io::IoRequest request;
-  request.offset = want.ref.address.v << kBlockShift;
+  request.offset = want.where().v << kBlockShift;
   request.add(block.data(), kBlockSize);
   if (const int error = device_.execute(request))
     return Error(errc_from_errno(error),
@@ -137,7 +137,7 @@ void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>
   std::deque<AlignedBuffer> memory;  // of each run
   for (std::size_t n = 0; !wants.empty(); wants = wants.subspan(n)) {
     n = run_length(wants, between);
-    const std::uint64_t first = wants.front().ref.address.v, blocks = wants[n - 1].ref.address.v - first + 1;
+    const std::uint64_t first = wants.front().where().v, blocks = wants[n - 1].where().v - first + 1;
     AlignedBuffer& bytes = memory.emplace_back(blocks * kBlockSize);
     // Decoding overlaps with the requests still in flight.
     io::IoRequest& request = batch.add(io::IoKind::read, first << kBlockShift,
@@ -151,9 +151,9 @@ void BlockingSource::read_all(std::span<const NodeWant> wants, std::vector<Pins>
 }
 
 void BlockingSource::take_run(std::span<const NodeWant> wants, const AlignedBuffer& bytes, std::vector<Pins>& pins) {
-  const std::uint64_t first = wants.front().ref.address.v;
+  const std::uint64_t first = wants.front().where().v;
   for (const NodeWant& want : wants) {
-    auto node = accept(want, copy_of(bytes.data() + (want.ref.address.v - first) * kBlockSize));
+    auto node = accept(want, copy_of(bytes.data() + (want.where().v - first) * kBlockSize));
     if (node.ok()) pins[want.level][want.ref.address] = {std::move(*node), want.ref.crc};
   }
 }

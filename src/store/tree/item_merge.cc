@@ -16,13 +16,14 @@ namespace {
 // The walk over the old tree. Keys of a visited node lie in [lower, bound).
 class Merge : private ItemSink {
  public:
-  Merge(NodeSource& source, ItemEditor& editor, NodeSink& sink, const MergeOptions& options)
+  Merge(NodeSource& source, ItemEditor& editor, NodeSink& sink, format::TreeId tree, const MergeOptions& options)
       : source_(source),
+        tree_(tree),
         editor_(editor),
         sink_(sink),
         evacuation_(options),
-        scout_(source, editor, evacuation_),
-        packer_(source, sink, options) {}
+        scout_(source, editor, evacuation_, tree),
+        packer_(source, sink, tree, options) {}
 
   Result<TreeRoot> run(const TreeRoot& root);
 
@@ -39,6 +40,7 @@ class Merge : private ItemSink {
   Status visit_leaf(std::span<const format::ItemRef> items, const Key& lower, const Key& bound);
 
   NodeSource& source_;
+  const format::TreeId tree_;
   ItemEditor& editor_;
   NodeSink& sink_;
   Evacuation evacuation_;
@@ -58,7 +60,7 @@ Result<TreeRoot> Merge::run(const TreeRoot& root) {
   if (!next_ && !evacuation_.wants(root.ref.address, root.level, format::kMinKey, format::kMaxKey)) return root;
   NodePtr node = TRY(get_root(source_, root));
   scout_.start(node);
-  sink_.release(root.ref.address);
+  sink_.release(root.ref.address, node->header().serial);
   TRY(visit(node, format::kMinKey, format::kMaxKey));
   return packer_.finish();
 }
@@ -76,11 +78,11 @@ Status Merge::put(const Key& key, std::span<const std::byte> value) {
 Result<NodePtr> Merge::fetch(const ChildRef& child, unsigned level, const Key& lower, const Key& bound) {
   TRY(scout_.reach(lower));
   NodePtr node = level > 0 ? scout_.take(child.ref) : nullptr;
-  if (!node) node = TRY(source_.get({child.ref, format::TreeId::inode_file, static_cast<std::uint8_t>(level)}));
+  if (!node) node = TRY(source_.get({child.ref, tree_, static_cast<std::uint8_t>(level)}));
   const Key& last = level == 0 ? node->items().back().key : node->children().back().first;
   if (node->header().first != child.first || last >= bound)
     return Error(Errc::corrupt,
-                 fmt::format(".ifile node at block {}: has keys beyond what its parent says", child.ref.address));
+                 fmt::format("{} node at block {}: has keys beyond what its parent says", name_of(tree_), child.ref.address));
   return node;
 }
 
@@ -106,7 +108,7 @@ Status Merge::visit_interior(const Node& node, const Key& lower, const Key& boun
 
 Status Merge::visit_child(const ChildRef& child, unsigned level, const Key& lower, const Key& bound) {
   const NodePtr node = TRY(fetch(child, level, lower, bound));
-  sink_.release(child.ref.address);
+  sink_.release(child.ref.address, node->header().serial);
   return visit(node, lower, bound);
 }
 
@@ -127,7 +129,7 @@ Status Merge::take_along(const ChildRef& child, unsigned level, const Key& lower
     return packer_.add_old_child(level + 1, child);
   }
   if (!node.ok()) return node.error();
-  sink_.release(child.ref.address);
+  sink_.release(child.ref.address, (*node)->header().serial);
   return visit(*node, lower, bound);
 }
 
@@ -151,7 +153,7 @@ Status Merge::visit_leaf(std::span<const format::ItemRef> items, const Key& lowe
 
 Result<TreeRoot> merge_items(NodeSource& source, const TreeRoot& root, ItemEditor& editor, NodeSink& sink,
                              const MergeOptions& options) {
-  return Merge(source, editor, sink, options).run(root);
+  return Merge(source, editor, sink, root.tree, options).run(root);
 }
 
 }  // namespace varve::store

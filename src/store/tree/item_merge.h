@@ -1,4 +1,4 @@
-// The only way the inode file changes: one pass over sorted edits that writes a new tree beside the old one. Each
+// The only way a tree of items changes: one pass over sorted edits that writes a new tree beside the old one. Each
 // touched node is read once and written once; untouched subtrees are shared.
 #pragma once
 
@@ -48,7 +48,8 @@ class NodeSink {
   // Takes over a finished node (kBlockSize bytes, copied); written some time before the checkpoint's flush.
   virtual Status write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc,
                        format::TreeId tree, std::uint8_t level) = 0;
-  virtual void release(BlockAddr address) = 0;  // a node of the old tree that is not part of the new one
+  // A node of the old tree that is not part of the new one. `birth`: the checkpoint that wrote it, of nodes of trees of items.
+  virtual void release(BlockAddr address, Serial birth) = 0;
 };
 
 // A node of the old tree, named so that a merge finds the way to it.

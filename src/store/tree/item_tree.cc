@@ -15,20 +15,20 @@ using format::ItemRef;
 using format::Key;
 
 Result<NodePtr> get_root(NodeSource& source, const TreeRoot& root) {
-  return source.get({root.ref, format::TreeId::inode_file, root.level});
+  return source.get({root.ref, root.tree, root.level});
 }
 
 namespace {
 Result<NodePtr> continuing(NodePtr node, const ChildRef& child) {
   if (node->header().first != child.first)
-    return Error(Errc::corrupt, fmt::format(".ifile node at block {}: begins with another key than its parent says",
-                                            child.ref.address));
+    return Error(Errc::corrupt, fmt::format("{} node at block {}: begins with another key than its parent says",
+                                            name_of(node->header().tree), child.ref.address));
   return node;
 }
 }  // namespace
 
-Result<NodePtr> get_child(NodeSource& source, const ChildRef& child, std::uint8_t level) {
-  return continuing(TRY(source.get({child.ref, format::TreeId::inode_file, level})), child);
+Result<NodePtr> get_child(NodeSource& source, format::TreeId tree, const ChildRef& child, std::uint8_t level) {
+  return continuing(TRY(source.get({child.ref, tree, level})), child);
 }
 
 Result<NodePtr> get_child(NodeSource& source, const Siblings& siblings, std::uint8_t level) {
@@ -44,7 +44,7 @@ Result<format::NodeRef> find_node(NodeSource& source, const TreeRoot& root, cons
   if (!root.ref || level > root.level) return format::NodeRef{};
   if (level == root.level) return root.ref;
   for (NodePtr node = TRY(get_root(source, root));;) {
-    const Siblings siblings{node->children(), child_index(node->children(), key)};
+    const Siblings siblings{node->children(), child_index(node->children(), key), root.tree};
     const auto below = static_cast<std::uint8_t>(node->header().level - 1);
     if (below == level) return siblings.child().ref;
     node = TRY(get_child(source, siblings, below));
@@ -55,7 +55,7 @@ Status Cursor::dive(NodePtr node, const Key& key, std::vector<Step>& steps) {
   while (node->header().level > 0) {
     const std::size_t at = child_index(node->children(), key);
     const auto level = static_cast<std::uint8_t>(node->header().level - 1);
-    NodePtr child = TRY(get_child(source_, {node->children(), at}, level));
+    NodePtr child = TRY(get_child(source_, {node->children(), at, root_.tree}, level));
     steps.push_back({std::move(node), at});
     node = std::move(child);
   }
@@ -111,14 +111,15 @@ Status Cursor::next_leaf() {
   const std::size_t at = path_[depth - 1].at + 1;
   const auto level = static_cast<std::uint8_t>(parent.header().level - 1);
   std::vector<Step> below;
-  NodePtr node = TRY(get_child(source_, {parent.children(), at}, level));
+  NodePtr node = TRY(get_child(source_, {parent.children(), at, root_.tree}, level));
   const NodePtr old_leaf = leaf_;
   TRY(dive(std::move(node), format::kMinKey, below));
   // In a tree made by hand a node can have many parents: without this there are more paths than anybody can walk.
   if (leaf_->items().front().key <= old_leaf->items().back().key) {
     const BlockAddr wrong = leaf_->header().address;
     leaf_ = old_leaf;
-    return Error(Errc::corrupt, fmt::format(".ifile node at block {}: its keys do not follow those of the leaf before it", wrong));
+    return Error(Errc::corrupt, fmt::format("{} node at block {}: its keys do not follow those of the leaf before it",
+                                            name_of(root_.tree), wrong));
   }
   path_[depth - 1].at = at;
   path_.resize(depth);
@@ -132,7 +133,7 @@ void Cursor::prefetch_leaves(unsigned count) {
   const auto children = path_.back().node->children();
   std::vector<NodeWant> wants;
   for (std::size_t i = path_.back().at + 1; i < children.size() && wants.size() < count; ++i)
-    wants.push_back({children[i].ref, format::TreeId::inode_file, 0});
+    wants.push_back({children[i].ref, root_.tree, 0});
   if (!wants.empty()) source_.prefetch(wants);
 }
 
@@ -140,7 +141,7 @@ Result<std::optional<FoundItem>> find_item(NodeSource& source, const TreeRoot& r
   if (!root.ref) return std::optional<FoundItem>();
   NodePtr node = TRY(get_root(source, root));
   while (node->header().level > 0) {
-    const Siblings siblings{node->children(), child_index(node->children(), key)};
+    const Siblings siblings{node->children(), child_index(node->children(), key), root.tree};
     node = TRY(get_child(source, siblings, static_cast<std::uint8_t>(node->header().level - 1)));
   }
   const auto items = node->items();

@@ -1,4 +1,4 @@
-// Reading the inode file: one immutable B+tree of items ordered by key.
+// Reading a tree of items: one immutable B+tree ordered by key. That is the inode file, unless the root says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@ namespace varve::store {
 struct TreeRoot {
   format::NodeRef ref;  // none: the tree is empty
   std::uint8_t level = 0;
+  format::TreeId tree = format::TreeId::inode_file;
 
   bool operator==(const TreeRoot&) const = default;
 };
 
 // Reads a node and checks that it continues what its parent says of it.
 Result<NodePtr> get_root(NodeSource& source, const TreeRoot& root);
-Result<NodePtr> get_child(NodeSource& source, const format::ChildRef& child, std::uint8_t level);
+Result<NodePtr> get_child(NodeSource& source, format::TreeId tree, const format::ChildRef& child, std::uint8_t level);
 // The same, and the source may fetch some of its siblings along with it.
 Result<NodePtr> get_child(NodeSource& source, const Siblings& siblings, std::uint8_t level);
 // The child that holds everything from `key` on; the first one also holds what is below its own key.

@@ -38,7 +38,7 @@ Status MapEditor::descend(unsigned from, unsigned to, NodeSink& sink) {
   NodeRef ref = root_.ref;
   for (unsigned level = from; level > to && ref; --level) {
     const NodePtr node = TRY(get_old(ref, {static_cast<std::uint8_t>(level), 0}));
-    sink.release(ref.address);
+    sink.release(ref.address, {});
     ref = node ? node->slots()[0] : NodeRef{};
     for (std::size_t slot = 1; node && slot < kMapFanout; ++slot)
       TRY(release_below(node->slots()[slot], {static_cast<std::uint8_t>(level - 1), slot}, sink));
@@ -67,7 +67,7 @@ Status MapEditor::clear_from(std::uint64_t record, NodeSink& sink) {
 // Leaves are not read for that.
 Status MapEditor::release_below(const NodeRef& ref, const Position& position, NodeSink& sink) {
   if (!ref) return {};
-  sink.release(ref.address);
+  sink.release(ref.address, {});
   const auto [level, index] = position;
   if (level == 0) return {};
   const NodePtr node = TRY(get_old(ref, position));

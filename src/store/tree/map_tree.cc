@@ -217,7 +217,7 @@ Status MapEditor::assign(NodeSink& sink, const std::function<void(BlockAddr, std
     DirtyNode& node = dirty_.at(positions[i]);
     INVARIANT(!node.address);
     node.address = *address;
-    if (node.old_address) sink.release(node.old_address);
+    if (node.old_address) sink.release(node.old_address, {});
     if (given) given(*address, positions[i].first);
   }
   return {};

@@ -82,7 +82,7 @@ void MergeScout::expand(const Place& parent, std::vector<NodeWant>& wants, std::
     if (edit && *edit < lower) edit = editor_.peek_key(lower);
     const bool has_edit = edit && *edit < bound;
     if (!has_edit && !evacuation_.wants(children[i].ref.address, level, lower, bound)) continue;
-    wants.push_back({children[i].ref, format::TreeId::inode_file, level});
+    wants.push_back({children[i].ref, tree_, level});
     places.push_back({nullptr, lower, bound});
   }
 }

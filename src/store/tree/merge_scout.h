@@ -23,8 +23,8 @@ class Evacuation {
 
 class MergeScout {
  public:
-  MergeScout(NodeSource& source, ItemEditor& editor, const Evacuation& evacuation)
-      : source_(source), editor_(editor), evacuation_(evacuation) {}
+  MergeScout(NodeSource& source, ItemEditor& editor, const Evacuation& evacuation, format::TreeId tree)
+      : source_(source), editor_(editor), evacuation_(evacuation), tree_(tree) {}
 
   void start(NodePtr root);
   // The merge goes on at a node that begins at `lower`: fetches what comes from there on, unless that has been done.
@@ -46,6 +46,7 @@ class MergeScout {
   NodeSource& source_;
   ItemEditor& editor_;
   const Evacuation& evacuation_;
+  const format::TreeId tree_;
   std::vector<std::deque<Place>> ahead_;  // [level]: interior nodes whose children have not been fetched yet
   std::unordered_map<BlockAddr, NodePtr> fetched_;  // interior nodes that the merge has not come to yet
   format::Key horizon_ = format::kMinKey;           // leaves that begin before it have been fetched

@@ -11,7 +11,7 @@ constexpr std::size_t kLeast = 4, kFarLeast = 16;  // ahead of one; where reads 
 constexpr std::size_t kBehind = 8;                 // where reads seek, and no walk has come from there
 
 NodeWant child_of(const Siblings& siblings, std::size_t at, std::uint8_t level) {
-  return {siblings.children[at].ref, format::TreeId::inode_file, level};
+  return {siblings.children[at].ref, siblings.tree, level};
 }
 
 // Siblings that a walk has left behind, up to what is missing now.
@@ -68,8 +68,8 @@ std::vector<NodeWant> neighbours_of(const NodeCache& cache, const Siblings& sibl
 
 std::size_t run_length(std::span<const NodeWant> wants, std::uint64_t most_between) {
   std::size_t n = 1;
-  while (n < wants.size() && wants[n].ref.address - wants[n - 1].ref.address <= most_between + 1 &&
-         wants[n].ref.address - wants[0].ref.address < kMostNodesInRun)
+  while (n < wants.size() && wants[n].where() - wants[n - 1].where() <= most_between + 1 &&
+         wants[n].where() - wants[0].where() < kMostNodesInRun)
     ++n;
   return n;
 }

@@ -36,6 +36,7 @@ Result<boost::intrusive_ptr<const Node>> Node::decode(AlignedBuffer block, const
   const bool is_leaf = node->header_.level == 0;
   switch (node->header_.tree) {
     case format::TreeId::inode_file:
+    case format::TreeId::snapshots:
       if (is_leaf) node->items_ = TRY(format::decode_items(bytes, node->header_));
       else node->children_ = TRY(format::decode_children(bytes, node->header_));
       break;

@@ -44,12 +44,16 @@ struct NodeWant {
   format::NodeRef ref;
   format::TreeId tree = format::TreeId::inode_file;
   std::uint8_t level = 0;
+  BlockAddr place{};  // where it stands, if a cleaner has moved it since (store/places.h); else where the reference says
+
+  BlockAddr where() const { return place ? place : ref.address; }
 };
 
 // The children of a node in the order of their keys, and which of them is meant.
 struct Siblings {
   std::span<const format::ChildRef> children;
   std::size_t at = 0;
+  format::TreeId tree = format::TreeId::inode_file;
 
   const format::ChildRef& child() const { return children[at]; }
 };
@@ -102,7 +106,7 @@ class NodeSource {
   virtual Result<NodePtr> get(const NodeWant& want) = 0;
   // The same of a child of which the siblings are known; a source may fetch some of them along with it.
   virtual Result<NodePtr> get_child(const Siblings& siblings, std::uint8_t level) {
-    return get({siblings.child().ref, format::TreeId::inode_file, level});
+    return get({siblings.child().ref, siblings.tree, level});
   }
   // The caller is going to get() all of these; a source may fetch them together.
   virtual void prefetch(std::span<const NodeWant> wants) = 0;

@@ -18,7 +18,7 @@ namespace {
 
 Error out_of_order(const Node& node) {
   return Error(Errc::corrupt,
-               fmt::format(".ifile node at block {}: reaches into its right neighbour", node.header().address));
+               fmt::format("{} node at block {}: reaches into its right neighbour", name_of(node.header().tree), node.header().address));
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ NodePacker::ItemValue::ItemValue(std::span<const std::byte> value) : size_(value
   std::ranges::copy(value, long_ ? long_.get() : short_.data());
 }
 
-NodePacker::NodePacker(NodeSource& source, NodeSink& sink, const MergeOptions& options)
-    : source_(source), sink_(sink), options_(options), block_(kBlockSize) {}
+NodePacker::NodePacker(NodeSource& source, NodeSink& sink, format::TreeId tree, const MergeOptions& options)
+    : source_(source), sink_(sink), tree_(tree), options_(options), block_(kBlockSize) {}
 
 PackQueue<NodePacker::ChildValue>& NodePacker::children(unsigned level) {
   MEMORY_INVARIANT(level > 0 && level <= format::kMaxTreeLevel + 2U);
@@ -95,13 +95,13 @@ Result<bool> NodePacker::take_left(unsigned level) {
   if (above.empty() && !TRY(take_left(level + 1))) return false;
   if (!above.back().value.is_old) return false;
   const ChildRef child{above.back().key, above.back().value.ref};
-  const auto node = get_child(source_, child, static_cast<std::uint8_t>(level));
+  const auto node = get_child(source_, tree_, child, static_cast<std::uint8_t>(level));
   if (!node.ok() && is_of_one_node(node.error())) return false;
   if (!node.ok()) return node.error();
   TRY(prepend(level, **node));
   INVARIANT(!above.empty());
   above.pop_back();
-  sink_.release(child.ref.address);
+  sink_.release(child.ref.address, (*node)->header().serial);
   return true;
 }
 
@@ -138,7 +138,7 @@ Status NodePacker::write_node(unsigned level, std::size_t target) {
 }
 
 Result<ChildRef> NodePacker::write_leaf(std::size_t target) {
-  format::LeafBuilder builder;
+  format::LeafBuilder builder(tree_);
   std::size_t n = 0;
   std::uint64_t blocks = 0;
   for (const std::size_t cut = items_.cut(target); n < cut; ++n) {
@@ -150,7 +150,7 @@ Result<ChildRef> NodePacker::write_leaf(std::size_t target) {
   const BlockAddr address = TRY(sink_.allocate());
   ChildRef child{items_.front().key, {address, 0, blocks}};
   child.ref.crc = builder.finish(block_.span(), sink_.identity(), sink_.serial(), address);
-  TRY(sink_.write(address, block_.span(), child.ref.crc, format::TreeId::inode_file, 0));
+  TRY(sink_.write(address, block_.span(), child.ref.crc, tree_, 0));
   INVARIANT(n <= items_.size());
   items_.pop_front(n);
   return child;
@@ -158,7 +158,7 @@ Result<ChildRef> NodePacker::write_leaf(std::size_t target) {
 
 Result<ChildRef> NodePacker::write_interior(unsigned level, std::size_t target) {
   auto& queue = children(level);
-  format::InteriorBuilder builder;
+  format::InteriorBuilder builder(tree_);
   std::size_t n = 0;
   for (const std::size_t cut = queue.cut(target); n < cut; ++n)
     if (!builder.add({queue[n].key, queue[n].value.ref})) break;
@@ -167,7 +167,7 @@ Result<ChildRef> NodePacker::write_interior(unsigned level, std::size_t target) 
   const BlockAddr address = TRY(sink_.allocate());
   ChildRef child{builder.first(), {address, 0, builder.blocks()}};
   child.ref.crc = builder.finish(block_.span(), node_level, sink_.identity(), sink_.serial(), address);
-  TRY(sink_.write(address, block_.span(), child.ref.crc, format::TreeId::inode_file, node_level));
+  TRY(sink_.write(address, block_.span(), child.ref.crc, tree_, node_level));
   INVARIANT(n > 0 && n <= queue.size());
   queue.pop_front(n);
   return child;
@@ -179,19 +179,19 @@ Result<TreeRoot> NodePacker::finish() {
       const ChildValue& only = children(level).front().value;
       return root_of(only.ref, only.is_old, level - 1);
     }
-    if (waiting_bytes(level) == 0 && is_empty_above(level)) return TreeRoot{};
+    if (waiting_bytes(level) == 0 && is_empty_above(level)) return TreeRoot{{}, 0, tree_};
     TRY(flush(level, true));
   }
 }
 
 // An old node that became the root may itself have a single child.
 Result<TreeRoot> NodePacker::root_of(const format::NodeRef& ref, bool is_old, unsigned level) {
-  TreeRoot root{ref, static_cast<std::uint8_t>(level)};
+  TreeRoot root{ref, static_cast<std::uint8_t>(level), tree_};
   while (is_old && root.level > 0) {
     const NodePtr node = TRY(get_root(source_, root));
     if (node->children().size() > 1) break;
-    sink_.release(root.ref.address);
-    root = {node->children().front().ref, static_cast<std::uint8_t>(root.level - 1)};
+    sink_.release(root.ref.address, node->header().serial);
+    root = {node->children().front().ref, static_cast<std::uint8_t>(root.level - 1), tree_};
   }
   return root;
 }

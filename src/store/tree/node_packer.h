@@ -19,7 +19,7 @@ namespace varve::store {
 
 class NodePacker {
  public:
-  NodePacker(NodeSource& source, NodeSink& sink, const MergeOptions& options);
+  NodePacker(NodeSource& source, NodeSink& sink, format::TreeId tree, const MergeOptions& options);
 
   Status add_item(const format::Key& key, std::span<const std::byte> value);
   // A node of the old tree that stays, of level `level` - 1; everything below it must be settled.
@@ -70,6 +70,7 @@ class NodePacker {
 
   NodeSource& source_;
   NodeSink& sink_;
+  const format::TreeId tree_;
   const MergeOptions& options_;
   PackQueue<ItemValue> items_;
   std::deque<PackQueue<ChildValue>> children_;  // [level - 1]; references to queues stay valid as it grows

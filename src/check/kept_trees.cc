@@ -1,0 +1,209 @@
+#include "check/kept_trees.h"
+
+#include <algorithm>
+#include <set>
+
+namespace varve::check {
+
+using format::DeadRun;
+using format::ItemKind;
+using format::SnapshotItem;
+
+namespace {
+
+class TableReader : public ItemVisitor {
+ public:
+  TableReader(Context& context, SnapshotTables& tables) : context_(context), tables_(tables) {}
+
+  std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override {
+    if (Status status = take(item); !status.ok()) {
+      context_.add(Code::snapshot_item_damaged, {leaf, {}}, status.error().message());
+      tables_.complete = false;
+    }
+    return 0;
+  }
+  void gap() override { tables_.complete = false; }
+
+ private:
+  Status take(const format::ItemRef& item) {
+    switch (item.key.kind) {
+      case ItemKind::snapshot:
+        if (item.key.ino.v != 0) break;
+        tables_.items.push_back(TRY(format::decode_snapshot(item.key, item.value)));
+        return {};
+      case ItemKind::dead: {
+        const Serial holder{item.key.ino.v & ~(1ULL << 63)};
+        if (!format::is_dead_key_of(item.key, holder)) break;
+        tables_.dead.push_back({holder, TRY(format::decode_dead(item.value))});
+        return {};
+      }
+      case ItemKind::place: tables_.places.emplace(item.key, TRY(format::decode_place(item.value)).place); return {};
+      case ItemKind::name: tables_.names.emplace(item.key, TRY(format::decode_name(item.value))); return {};
+      default: break;
+    }
+    return Error(Errc::corrupt, "an item that has no business here");
+  }
+
+  Context& context_;
+  SnapshotTables& tables_;
+};
+
+// Claims what the newest trees do not have, and reads that.
+class KeptExtents : public ItemVisitor {
+ public:
+  KeptExtents(Context& context, Claims& claims, DataVerifier* verifier, const WalkedTree& tree)
+      : context_(context), claims_(claims), verifier_(verifier), tree_(tree) {}
+
+  std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override {
+    if (item.key.kind != ItemKind::extent || item.key.ino == format::kOrphanIno) return 0;
+    const auto extent = format::decode_extent(item.value);
+    if (!extent.ok() || item.key.offset > format::kMaxFileBlocks || extent->length > format::kMaxFileBlocks - item.key.offset) {
+      context_.add(Code::value_damaged, {leaf, item.key.ino}, fmt::format("extent at {}", item.key.offset));
+      context_.incomplete = true;
+      return 0;
+    }
+    if (!extent->unwritten)
+      for (std::uint64_t i = 0; i < extent->length; ++i) claim(item.key, *extent, i);
+    return extent->length;
+  }
+  void gap() override {}
+
+ private:
+  void claim(const format::Key& key, const format::Extent& extent, std::uint64_t i) {
+    const BlockAddr place = tree_.place_of(extent.address + i);
+    const Claim outcome = claims_.claim_shared(place, entry_of(key.ino, key.offset, extent, i));
+    if (outcome == Claim::outside) context_.add(Code::address_outside, {place, key.ino}, fmt::format("file block {}", key.offset + i));
+    if (outcome != Claim::good || !verifier_) return;
+    format::Extent single;
+    single.address = place;
+    single.length = 1;
+    single.clock = extent.clock;
+    single.crcs = {extent.crcs[i]};
+    verifier_->add({key.ino, key.offset + i, std::move(single)});
+  }
+
+  Context& context_;
+  Claims& claims_;
+  DataVerifier* verifier_;
+  const WalkedTree& tree_;
+};
+
+}  // namespace
+
+BlockAddr SnapshotTables::place_of(BlockAddr named, Serial seen) const {
+  const auto next = places.lower_bound(format::place_key(named, Serial{seen.v + 1}));
+  const bool has_moved = next != places.end() && next->first.ino.v == named.v && next->first.kind == ItemKind::place;
+  return has_moved ? next->second : named;
+}
+
+const SnapshotItem* KeptTrees::item_of(Serial serial) const {
+  const auto at = std::ranges::find(tables_.items, serial, &SnapshotItem::serial);
+  return at == tables_.items.end() ? nullptr : &*at;
+}
+
+const SnapshotItem* KeptTrees::newest_before(Serial serial) const {
+  const SnapshotItem* newest = nullptr;
+  for (const SnapshotItem& item : tables_.items)
+    if (item.serial < serial && !item.deleting) newest = &item;
+  return newest;
+}
+
+void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {
+  const format::SnapshotTables& super = context_.super().snapshots;
+  if (!super.root) return;
+  TableReader reader(context_, tables_);
+  context_.part = "tables of snapshots: ";
+  TreeWalk(context_, claims, reader, {super.root, super.level, format::TreeId::snapshots}).run();
+  context_.part.clear();
+  if (!tables_.complete) context_.incomplete = true;
+  const std::uint64_t live_before = claims.live(), data_before = claims.data();
+  only_kept_.resize(context_.super().device_blocks);
+  for (std::uint64_t i = 0; i < only_kept_.size(); ++i) only_kept_[i] = claims.is_inside(BlockAddr{i}) && !claims.is_claimed(BlockAddr{i});
+  // The newest first: most is shared with the live tree, or with the next one.
+  for (auto item = tables_.items.rbegin(); item != tables_.items.rend(); ++item) {
+    if (item->deleting) continue;
+    const WalkedTree tree{item->inode_file, item->inode_file_level, format::TreeId::inode_file, true,
+                          [this, serial = item->serial](BlockAddr named) { return tables_.place_of(named, serial); }};
+    KeptExtents extents(context_, claims, verifier, tree);
+    context_.part = fmt::format("snapshot {}: ", item->name);
+    TreeWalk(context_, claims, extents, tree).run();
+    if (verifier) verifier->finish();
+    context_.part.clear();
+  }
+  claim_listed(claims);
+  context_.held_blocks = claims.live() - live_before;
+  context_.held_data = claims.data() - data_before;
+}
+
+// What deleted snapshots held is live until it is given back.
+void KeptTrees::claim_listed(Claims& claims) {
+  for (const auto& [holder, piece] : tables_.dead) {
+    const SnapshotItem* item = item_of(holder);
+    if (!item || !item->deleting) continue;
+    for (const DeadRun& run : piece.runs)
+      for (std::uint64_t i = 0; i < run.length; ++i)
+        claims.claim_listed(tables_.place_of(run.address + i, piece.death), run.birth.of_node, run.clock, run.estimate);
+  }
+}
+
+// --- the tables -----------------------------------------------------------------------------------------------------------------
+
+void KeptTrees::check_run(const SnapshotTables::Piece& listed, const DeadRun& run) {
+  const SnapshotItem* item = item_of(listed.holder);
+  auto complain = [&](BlockAddr place, const char* what) {
+    context_.add(Code::listed_not_held, {place, {}}, fmt::format("list of snapshot {}: {}", listed.holder, what));
+  };
+  if (!item) return complain(run.address, "there is no such snapshot");
+  if (!item->holds(run.birth) || listed.piece.death <= item->serial) complain(run.address, "it was not in its tree when it died");
+  for (std::uint64_t i = 0; i < run.length; ++i) {
+    const BlockAddr place = tables_.place_of(run.address + i, listed.piece.death);
+    if (place.v >= only_kept_.size() || !only_kept_[place.v]) complain(place, "it is not dead, or listed twice");
+    else only_kept_[place.v] = false;
+  }
+}
+
+void KeptTrees::check_list_of(const SnapshotItem& item, std::uint64_t dead, std::uint64_t alone) {
+  auto compare = [&](const char* what, std::uint64_t is, std::uint64_t should) {
+    if (is != should) context_.add(Code::count_wrong, {}, fmt::format("snapshot {}: {} {} instead of {}", item.name, what, is, should));
+  };
+  compare("dead blocks", item.dead, dead);
+  if (!item.deleting && item.alone > alone) compare("blocks of its own", item.alone, alone);  // fewer: not all have been counted yet
+}
+
+void KeptTrees::check_lists() {
+  std::map<Serial, std::pair<std::uint64_t, std::uint64_t>> sums;  // dead, alone
+  for (const SnapshotTables::Piece& listed : tables_.dead) {
+    const SnapshotItem* before = newest_before(listed.holder);
+    for (const DeadRun& run : listed.piece.runs) {
+      check_run(listed, run);
+      auto& [dead, alone] = sums[listed.holder];
+      dead += run.length;
+      if (!before || !before->holds(run.birth)) alone += run.length;
+    }
+  }
+  for (const SnapshotItem& item : tables_.items) check_list_of(item, sums[item.serial].first, sums[item.serial].second);
+}
+
+void KeptTrees::check_tables(const Claims& claims) {
+  const format::SnapshotTables& super = context_.super().snapshots;
+  if (!super.root) return;
+  check_lists();
+  std::uint64_t unlisted = 0;
+  BlockAddr first;
+  for (std::uint64_t i = 0; i < only_kept_.size(); ++i) {
+    if (!only_kept_[i] || !claims.is_claimed(BlockAddr{i})) continue;
+    if (unlisted++ == 0) first = BlockAddr{i};
+  }
+  if (unlisted) context_.add(Code::held_not_listed, {first, {}}, fmt::format("{} blocks", unlisted));
+  for (const auto& [key, named] : tables_.names) {
+    const auto way = tables_.places.find(format::place_key(named, Serial{key.offset}));
+    if (way == tables_.places.end() || way->second.v != key.ino.v)
+      context_.add(Code::place_wrong, {BlockAddr{key.ino.v}, {}}, fmt::format("called {} before checkpoint {}", named, key.offset));
+  }
+  if (super.snapshots != tables_.items.size())
+    context_.add(Code::count_wrong, {}, fmt::format("snapshots {} instead of {}", super.snapshots, tables_.items.size()));
+  if (super.places != tables_.places.size())
+    context_.add(Code::count_wrong, {}, fmt::format("moved blocks {} instead of {}", super.places, tables_.places.size()));
+}
+
+}  // namespace varve::check

@@ -1,0 +1,53 @@
+// Snapshots: the tables in `.sfile`, the trees that they keep, and whether both agree on what is live for them alone.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "check/claims.h"
+#include "check/data_verifier.h"
+#include "check/tree_walk.h"
+#include "format/snapshot.h"
+
+namespace varve::check {
+
+// What `.sfile` says.
+struct SnapshotTables {
+  std::vector<format::SnapshotItem> items;  // oldest first
+  std::map<format::Key, BlockAddr> places;  // by the key of the item
+  std::map<format::Key, BlockAddr> names;
+  struct Piece {
+    Serial holder;
+    format::DeadPiece piece;
+  };
+  std::vector<Piece> dead;
+  bool complete = true;
+
+  // Where the block stands that a tree of checkpoint `seen` calls so.
+  BlockAddr place_of(BlockAddr named, Serial seen) const;
+};
+
+class KeptTrees {
+ public:
+  explicit KeptTrees(Context& context) : context_(context) {}
+
+  // After the newest trees have been claimed. `verifier` may be null.
+  void claim(Claims& claims, DataVerifier* verifier);
+  // After all claims: lists of dead blocks, and names of moved ones.
+  void check_tables(const Claims& claims);
+
+ private:
+  void claim_listed(Claims& claims);
+  void check_lists();
+  void check_list_of(const format::SnapshotItem& item, std::uint64_t dead, std::uint64_t alone);
+  void check_run(const SnapshotTables::Piece& listed, const format::DeadRun& run);
+  const format::SnapshotItem* item_of(Serial serial) const;
+  const format::SnapshotItem* newest_before(Serial serial) const;
+
+  Context& context_;
+  SnapshotTables tables_;
+  std::vector<bool> only_kept_;  // by address: of no newest tree
+};
+
+}  // namespace varve::check

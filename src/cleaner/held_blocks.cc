@@ -1,0 +1,94 @@
+// Blocks that snapshots hold: which of those in a segment are such, and how they are moved. The trees that name them stay as they
+// are; the next checkpoint notes where the blocks stand.
+#include <algorithm>
+#include <tuple>
+
+#include "base/buffer.h"
+#include "cleaner/mover.h"
+#include "store/places.h"
+
+namespace varve::cleaner {
+
+using format::TreeId;
+
+// The reverse map keeps the owner that a block had while it lived. So the newest tree is asked for each: whatever the map says, a
+// block that its file does not have any more must not be put into it again.
+Status Mover::sort_out_held(std::vector<LiveBlock>& blocks) {
+  const store::TreeView& view = store_.trees().own_view();
+  std::ranges::sort(blocks, {}, [](const LiveBlock& block) { return std::tuple(block.ino, block.block); });
+  for (LiveBlock& block : blocks) {
+    store::MappedBlock mapped;
+    TRY(store::resolve_in_tree(block.ino, view, source_, block.block, {&mapped, 1}));
+    const bool lives = mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address;
+    const format::Birth birth = store_.snapshots().birth_of(block.clock);
+    const bool is_kept = store_.snapshots().current().newest() && store_.snapshots().current().newest()->holds(birth);
+    if (!lives) block.held = true;
+    else if (is_kept && is_replaced(block)) block.held = block.shared = true;
+  }
+  std::ranges::sort(blocks, {}, &LiveBlock::address);
+  return {};
+}
+
+// A node of the newest tree is evacuated by the checkpoint, and one that a snapshot has is copied as it is; one of both is both. It is
+// moved only if a tree says that it is what stands there.
+Status Mover::look_at_node(BlockAddr address, std::uint8_t level, std::vector<LiveBlock>& held) {
+  const store::TreeView& view = store_.trees().own_view();
+  AlignedBuffer block(kBlockSize);
+  const Status read = store_.device().read(address.v << kBlockShift, block.span());
+  const auto header = read.ok() ? format::decode_node_header(block.span()) : Result<format::NodeHeader>(read.error());
+  if (!header.ok() || header->tree != TreeId::inode_file || header->level != level) {
+    ++nodes_beside_;  // the checkpoint says what is wrong with it
+    return {};
+  }
+  const format::NodeRef newest = TRY(store::find_node(source_, view.inode_file, header->first, header->level));
+  const bool lives = newest.address == address && header->address == address;
+  if (lives) ++nodes_beside_;
+  const store::SnapshotItem* holder =
+      store_.snapshots().current().first_holder({.of_node = true, .when = header->serial.v}, Serial{~0ULL});
+  if (!holder) {
+    if (!lives) ++nodes_beside_;
+    return {};
+  }
+  LiveBlock node;
+  node.address = address;
+  node.crc = format::block_crc(block.span());
+  node.held = node.is_node = true;
+  node.shared = lives;
+  node.level = header->level;
+  node.birth = header->serial;
+  if (!lives) {
+    store::PlaceSource old(source_, store_.trees().cache(), view.snapshot_tree(), holder->serial);
+    const auto ref = TRY(store::find_node(old, {holder->inode_file, holder->inode_file_level}, header->first, header->level));
+    const auto moved = TRY(store::moved_since(source_, view.snapshot_tree(), ref.address, 1, holder->serial));
+    const BlockAddr stands = moved.empty() ? ref.address : moved.begin()->second;
+    if (!ref || stands != address || ref.crc != node.crc) {
+      ++nodes_beside_;
+      return {};
+    }
+  }
+  held.push_back(node);
+  return {};
+}
+
+// Needs no record in the log: until the next checkpoint has settled, what it was copied from stays where it is.
+Status Mover::apply_held(const LiveBlock& block, BlockAddr to) {
+  store::HeldMove move{.from = block.address, .to = to, .owner = {}, .birth = block.birth, .shared = block.shared};
+  if (block.is_node) {
+    move.owner.owner = format::Owner::node;
+    move.owner.tree = TreeId::inode_file;
+    move.owner.level = block.level;
+  } else {
+    move.owner.owner = format::Owner::file_block;
+    move.owner.estimate = block.estimate;
+    move.owner.ino = block.ino;
+    move.owner.block = block.block;
+    move.owner.clock = block.clock;
+    move.owner.crc = block.crc;
+  }
+  store_.segments().add_live(to, 1, block.clock);
+  store_.segments().sub_live(block.address, 1);
+  store_.snapshots().note_move(move);
+  return {};
+}
+
+}  // namespace varve::cleaner

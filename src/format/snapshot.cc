@@ -1,0 +1,195 @@
+#include "format/snapshot.h"
+
+#include <algorithm>
+
+#include "base/invariant.h"
+#include "format/codec.h"
+#include "format/fields.h"
+#include "format/varint.h"
+
+namespace varve::format {
+
+namespace {
+
+// Above all addresses and below nothing else: lists come last, and the newest at the very end.
+constexpr std::uint64_t kListMark = 1ULL << 63;
+constexpr std::uint8_t kDeleting = 1;
+constexpr std::uint8_t kOfNode = 1, kAncient = 2;
+
+void put_varint(Bytes& out, std::uint64_t value) {
+  std::byte bytes[kMaxVarintBytes];
+  out.insert(out.end(), bytes, write_varint(bytes, value));
+}
+void put_signed(Bytes& out, std::uint64_t difference) {  // modulo 2^64
+  const auto value = static_cast<std::int64_t>(difference);
+  put_varint(out, (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+}
+void put_fixed(Bytes& out, std::uint64_t value, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+std::uint8_t flags_of(const Birth& birth) {
+  return static_cast<std::uint8_t>((birth.of_node ? kOfNode : 0) | (birth.ancient ? kAncient : 0));
+}
+
+Status check_birth(const Birth& birth, const char* what) {
+  const std::uint64_t most = birth.of_node ? 2 * kMostCount : ~0U;
+  if (birth.when > most || (birth.of_node && birth.ancient)) return corrupt("{}: impossible birth {}", what, birth.when);
+  return {};
+}
+
+}  // namespace
+
+Status check_snapshot_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxName) return Error(Errc::invalid, "the name of a snapshot has 1 to 255 bytes");
+  if (name == "." || name == "..") return Error(Errc::invalid, fmt::format("'{}' is no name for a snapshot", name));
+  const auto is_bad = [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(name, is_bad)) return Error(Errc::invalid, "the name of a snapshot has neither '/' nor control characters");
+  return {};
+}
+
+// --- snapshot -------------------------------------------------------------------------------------------------------------------
+
+Key snapshot_key(Serial serial) { return {Ino{0}, ItemKind::snapshot, serial.v}; }
+
+void encode_snapshot(const SnapshotItem& s, Bytes& out) {
+  out.push_back(static_cast<std::byte>(s.deleting ? kDeleting : 0));
+  out.push_back(static_cast<std::byte>(s.inode_file_level));
+  put_fixed(out, s.inode_file.address.v, 6);
+  put_fixed(out, s.inode_file.crc, 4);
+  put_fixed(out, static_cast<std::uint64_t>(s.made.seconds), 8);
+  put_fixed(out, s.made.nanoseconds, 4);
+  for (const std::uint64_t number :
+       {s.clock, s.inode_file.blocks, s.data_blocks, s.reserved_blocks, s.inodes, s.next_piece, s.dead, s.alone})
+    put_varint(out, number);
+  const auto name = std::as_bytes(std::span(s.name));
+  out.insert(out.end(), name.begin(), name.end());
+}
+
+Result<SnapshotItem> decode_snapshot(const Key& key, std::span<const std::byte> value) {
+  Reader in(value);
+  SnapshotItem s;
+  s.serial = Serial{key.offset};
+  const std::uint8_t flags = in.u8();
+  s.deleting = flags & kDeleting;
+  s.inode_file_level = in.u8();
+  s.inode_file.address = BlockAddr{in.u48()};
+  s.inode_file.crc = in.u32();
+  s.made.seconds = static_cast<std::int64_t>(in.u64());
+  s.made.nanoseconds = in.u32();
+  for (std::uint64_t* number :
+       {&s.clock, &s.inode_file.blocks, &s.data_blocks, &s.reserved_blocks, &s.inodes, &s.next_piece, &s.dead, &s.alone})
+    *number = in.varint();
+  s.name = in.text(in.left());
+  if (!in.ok() || flags & ~kDeleting) return corrupt("snapshot {}: bytes that make no sense", key.offset);
+  if (!s.serial || s.serial.v > 2 * kMostCount || s.inode_file_level > kMaxTreeLevel || !s.inode_file ||
+      s.made.nanoseconds >= 1'000'000'000 || s.alone > s.dead || s.dead > kMaxAddress || s.clock > 2 * kMostCount)
+    return corrupt("snapshot {}: impossible values", key.offset);
+  if (!check_snapshot_name(s.name).ok()) return corrupt("snapshot {}: impossible name", key.offset);
+  return s;
+}
+
+// --- dead -----------------------------------------------------------------------------------------------------------------------
+
+Key dead_key(Serial holder, std::uint64_t piece) { return {Ino{kListMark | holder.v}, ItemKind::dead, piece}; }
+
+bool is_dead_key_of(const Key& key, Serial holder) { return key.kind == ItemKind::dead && key.ino.v == (kListMark | holder.v); }
+
+bool DeadPieceBuilder::add(const DeadRun& run) {
+  const std::size_t before = bytes_.size();
+  put_varint(bytes_, run.length << 2 | flags_of(run.birth));
+  put_signed(bytes_, run.address.v - end_);
+  if (run.birth.of_node) {
+    put_varint(bytes_, run.birth.when);
+  } else {
+    put_varint(bytes_, run.clock);
+    bytes_.push_back(static_cast<std::byte>(run.estimate));
+  }
+  if (bytes_.size() > most_bytes_) {
+    bytes_.resize(before);
+    return false;
+  }
+  INVARIANT(bytes_.size() - before <= kDeadRunBytes);
+  ++runs_;
+  end_ = run.address.v + run.length;
+  return true;
+}
+
+Bytes DeadPieceBuilder::finish(Serial death) {
+  Bytes value;
+  value.reserve(kMaxVarintBytes + bytes_.size());
+  put_varint(value, death.v);
+  value.insert(value.end(), bytes_.begin(), bytes_.end());
+  INVARIANT(value.size() <= kMaxItemValue);
+  bytes_.clear();
+  runs_ = 0;
+  end_ = 0;
+  return value;
+}
+
+Result<DeadPiece> decode_dead(std::span<const std::byte> value) {
+  Reader in(value);
+  DeadPiece piece;
+  piece.death = Serial{in.varint()};
+  std::uint64_t end = 0;
+  while (in.ok() && in.left() > 0) {
+    DeadRun run;
+    const std::uint64_t head = in.varint();
+    run.length = head >> 2;
+    run.birth.of_node = head & kOfNode;
+    run.birth.ancient = head & kAncient;
+    run.address = BlockAddr{end + static_cast<std::uint64_t>(in.signed_varint())};
+    if (run.birth.of_node) {
+      run.birth.when = in.varint();
+    } else {
+      const std::uint64_t clock = in.varint();
+      run.birth.when = clock;
+      run.clock = static_cast<std::uint32_t>(clock);
+      run.estimate = in.u8();
+    }
+    if (!in.ok() || run.length == 0 || run.length > kMaxAddress || !run.address || run.address.v > kMaxAddress - run.length ||
+        (run.birth.of_node && run.length != 1))
+      return corrupt("list of dead blocks: {} blocks at {}", run.length, run.address);
+    TRY(check_birth(run.birth, "list of dead blocks"));
+    end = run.address.v + run.length;
+    piece.runs.push_back(run);
+  }
+  if (!in.ok() || !piece.death || piece.runs.empty()) return corrupt("list of dead blocks: a piece that makes no sense");
+  return piece;
+}
+
+// --- place and name -------------------------------------------------------------------------------------------------------------
+
+Key place_key(BlockAddr named, Serial left) { return {Ino{named.v}, ItemKind::place, left.v}; }
+
+void encode_place(const PlaceItem& item, Bytes& out) {
+  put_fixed(out, item.place.v, 6);
+  out.push_back(static_cast<std::byte>(flags_of(item.birth)));
+  put_varint(out, item.birth.when);
+}
+
+Result<PlaceItem> decode_place(std::span<const std::byte> value) {
+  Reader in(value);
+  PlaceItem item;
+  item.place = BlockAddr{in.u48()};
+  const std::uint8_t flags = in.u8();
+  item.birth.of_node = flags & kOfNode;
+  item.birth.ancient = flags & kAncient;
+  item.birth.when = in.varint();
+  if (!in.ok() || in.left() || flags & ~(kOfNode | kAncient) || !item.place) return corrupt("place of a moved block: makes no sense");
+  TRY(check_birth(item.birth, "place of a moved block"));
+  return item;
+}
+
+Key name_key(BlockAddr place, Serial left) { return {Ino{place.v}, ItemKind::name, left.v}; }
+
+void encode_name(BlockAddr named, Bytes& out) { put_fixed(out, named.v, 6); }
+
+Result<BlockAddr> decode_name(std::span<const std::byte> value) {
+  Reader in(value);
+  const BlockAddr named{in.u48()};
+  if (!in.ok() || in.left() || !named) return corrupt("name of a moved block: makes no sense");
+  return named;
+}
+
+}  // namespace varve::format

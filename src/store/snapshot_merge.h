@@ -1,0 +1,107 @@
+// What one checkpoint does to snapshots (docs/design.md, "Snapshots"). It makes and deletes them, and keeps the blocks that only they hold.
+// It notes where those stand that the cleaner has moved. It gives back what a deleted one held alone, some of it at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/item.h"
+#include "store/demand.h"
+#include "store/edit_list.h"
+#include "store/node_writer.h"
+#include "store/places.h"
+#include "store/segment_ledger.h"
+#include "store/snapshots.h"
+#include "store/tree_view.h"
+
+namespace varve::store {
+
+class SnapshotMerge {
+ public:
+  struct Parts {
+    Snapshots& snapshots;
+    NodeSource& source;
+    NodeWriter& writer;
+    SegmentLedger& ledger;
+    const TreeView& old;
+    Serial serial;
+    std::size_t memory_bytes;  // for edits, about
+  };
+  struct Creation {
+    std::string name;
+    std::uint64_t clock = 0;
+    Timestamp made;
+  };
+  // `list`: as it is to be, but for what is created.
+  SnapshotMerge(const Parts& parts, SnapshotList list, std::vector<Serial> renamed, std::vector<HeldMove> moves);
+
+  // --- while the inode file is merged ---
+  // The live tree lets go of these blocks of a file. `moved_to`: where the cleaner has put the only one, or none.
+  Status gone(const format::Extent& extent, BlockAddr moved_to);
+  NodeSink& sink() { return sink_; }  // for the inode file's nodes
+
+  // --- afterwards ---
+  Status finish(const std::optional<Creation>& creation, const DeletionStep& step, const MergeOptions& options, TreeView& next);
+  // Copies that the cleaner has made, which count from now on.
+  const std::vector<HeldMove>& arrived() const { return arrived_; }
+  SnapshotList take_list() { return std::move(list_); }
+
+ private:
+  class Sink : public NodeSink {
+   public:
+    explicit Sink(SnapshotMerge& merge, bool of_tables) : merge_(merge), of_tables_(of_tables) {}
+    std::uint64_t identity() const override { return merge_.parts_.writer.identity(); }
+    Serial serial() const override { return merge_.parts_.writer.serial(); }
+    Result<BlockAddr> allocate() override { return merge_.parts_.writer.allocate(); }
+    Status write(BlockAddr address, std::span<const std::byte> block, std::uint32_t crc, format::TreeId tree, std::uint8_t level) override {
+      return merge_.parts_.writer.write(address, block, crc, tree, level);
+    }
+    void release(BlockAddr address, Serial birth) override;
+
+   private:
+    SnapshotMerge& merge_;
+    const bool of_tables_;
+  };
+  // A list of dead blocks that grows.
+  struct Growing {
+    Serial death;
+    std::optional<format::DeadRun> last;
+    format::DeadPieceBuilder piece;
+  };
+
+  Status gone(BlockAddr node, Serial birth);
+  Status gone_with_copies(const format::Extent& extent, const format::Birth& birth);
+  Status keep(const format::Extent& extent, BlockAddr stands, const format::Birth& birth);
+  Status arrive(const HeldMove& move);
+  Status rename(BlockAddr from, BlockAddr to, const format::Birth& birth);  // in what old trees call it
+  Status add_dead(Serial holder, Serial death, const format::DeadRun& run);
+  void close_piece(Serial holder, Growing& list);
+  void put_piece(Serial holder, Growing& list);
+  Status close_lists();
+  Status spill();
+  Status merge_tables(const MergeOptions& options);
+
+  Status give_back(DeletionStep step);
+  Status empty_list(SnapshotItem& deleted, DeletionStep& step);
+  Result<std::uint64_t> give_back(Serial death, const format::DeadRun& run, DeletionStep& step);
+  Status release(const format::DeadRun& run, BlockAddr place, std::uint64_t blocks, DeletionStep& step);
+  Status forget_names(BlockAddr place, std::uint64_t blocks, DeletionStep& step);
+  Status purge(DeletionStep step);
+
+  const Parts parts_;
+  Sink sink_{*this, false}, tables_sink_{*this, true};
+  SnapshotList list_;
+  const SnapshotItem* holder_;  // of what dies now
+  std::map<BlockAddr, HeldMove> moves_;
+  std::vector<HeldMove> arrived_;
+  TreeRoot tables_;
+  format::SnapshotTables counts_;
+  EditList edits_;
+  std::map<Serial, Growing> growing_;
+  std::map<Serial, bool> changed_;  // items to be written
+  Status failure_;                  // of what cannot return one
+};
+
+}  // namespace varve::store

@@ -1,0 +1,117 @@
+// Which checkpoints are kept, and what is asked to be changed in that. A snapshot comes and goes with a checkpoint, as a whole
+// (docs/design.md, "Snapshots"). Any thread, but for what is a checkpoint's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "format/map_record.h"
+#include "format/snapshot.h"
+#include "store/log_clock.h"
+#include "store/tree/item_tree.h"
+
+namespace varve::store {
+
+using format::SnapshotItem;
+
+struct SnapshotChange {
+  enum class Kind : std::uint8_t { create, rename, remove };
+  Kind kind = Kind::create;
+  std::string name;
+  std::string new_name;  // rename
+};
+
+// A block that only snapshots need, or a node that they share with the live tree, has been copied by the cleaner. The next checkpoint
+// makes the copy count; without one nothing has happened.
+struct HeldMove {
+  BlockAddr from, to;
+  format::ReverseEntry owner;
+  Serial birth;         // of a node
+  bool shared = false;  // the checkpoint has to take the live tree's node elsewhere, or the copy is in vain
+};
+
+// All that are kept, in the order of their serials. For one thread.
+class SnapshotList {
+ public:
+  explicit SnapshotList(std::vector<SnapshotItem> items = {}) : items_(std::move(items)) {}
+
+  const std::vector<SnapshotItem>& items() const { return items_; }
+  SnapshotItem* find(Serial serial);
+  SnapshotItem* find(std::string_view name);  // not one that is being deleted
+  SnapshotItem* oldest();                     // the same
+  // The newest that is not being deleted, of those with a serial below `end`; null: there is none.
+  const SnapshotItem* newest(Serial end = Serial{~0ULL}) const;
+  // The oldest that is not being deleted and has such a block in its tree; null: none of them that were there before `death`.
+  const SnapshotItem* first_holder(const format::Birth& birth, Serial death) const;
+  const SnapshotItem* first_deleting() const;
+  void add(SnapshotItem item);  // the newest
+  void erase(Serial serial);
+
+ private:
+  std::vector<SnapshotItem> items_;
+};
+
+class Snapshots {
+ public:
+  explicit Snapshots(const LogClock& clock) : clock_(clock) {}
+
+  // At mount: what the tables of the newest checkpoint say.
+  Status load(NodeSource& source, const TreeRoot& tables);
+
+  // --- any thread ---
+  std::vector<SnapshotItem> list() const;  // oldest first, without those that are being deleted
+  std::optional<SnapshotItem> find(std::string_view name) const;
+  // May a block of a file with this clock be held, should the live tree let it go? Also if it is about to be.
+  bool may_hold(std::uint32_t clock) const { return newest_clock_.load(std::memory_order_relaxed) > 0 && holds_at_newest(clock); }
+  bool any() const { return newest_clock_.load(std::memory_order_relaxed) > 0; }  // that blocks could be held for
+
+  // The next checkpoint carries it out; `Errc::exists`, `not_found`, `no_space`. Waiters (store.h) are woken afterwards.
+  using Ticket = std::uint64_t;
+  Ticket ask(SnapshotChange change);
+  bool anything_asked() const;
+  std::optional<Status> answer(Ticket ticket);  // forgets it; none: it is not there yet
+  std::uint64_t moves() const { return move_count_.load(std::memory_order_relaxed); }  // noted for the next checkpoint
+  // What was deleted has not been given back yet: checkpoints go on with it.
+  bool deletion_is_left() const { return deleting_.load(std::memory_order_relaxed); }
+  bool work_is_left() const { return deletion_is_left() || anything_asked(); }
+
+  // --- the thread that makes checkpoints ---
+  format::Birth birth_of(std::uint32_t clock) const;  // of a block of a file; it may be as old as clocks go
+  const SnapshotList& current() const NO_THREAD_SAFETY_ANALYSIS { return list_; }
+  struct Asked {
+    Ticket ticket = 0;
+    SnapshotChange change;
+  };
+  // All that can be done by one checkpoint: one creation at most.
+  std::vector<Asked> take_asked();
+  void tell(Ticket ticket, Status status);
+  // From here on blocks older than this are taken for held.
+  void expect_clock(std::uint64_t units);
+  void replace(SnapshotList list, bool purging);  // a checkpoint has settled
+  void note_move(const HeldMove& move);
+  std::vector<HeldMove> take_moves();
+
+ private:
+  bool holds_at_newest(std::uint32_t clock) const;
+  bool clocks_began_anew() const;
+  void note_newest() REQUIRES(mutex_);
+
+  const LogClock& clock_;
+  mutable Mutex mutex_;
+  SnapshotList list_ GUARDED_BY(mutex_);  // changed by the thread that makes checkpoints only
+  std::vector<Asked> asked_ GUARDED_BY(mutex_);
+  std::map<Ticket, Status> answers_ GUARDED_BY(mutex_);
+  Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
+  std::atomic<std::uint64_t> newest_clock_{0};  // 0: no snapshot
+  std::atomic<bool> deleting_{false};
+  std::vector<HeldMove> moves_;
+  std::atomic<std::uint64_t> move_count_{0};
+};
+
+}  // namespace varve::store

@@ -1,0 +1,239 @@
+// Snapshots under the model: whatever is written, cleaned and mounted again, each of them shows what was there when it was made; and
+// when the last has gone, so has all that was kept for them.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "fs/engine.h"
+#include "model/aging.h"
+#include "model/strategy_names.h"
+#include "support/good.h"
+#include "support/script_generator.h"
+#include "support/settings.h"
+#include "support/world.h"
+
+namespace varve::test {
+namespace {
+
+WorldParameters small_world() {
+  WorldParameters parameters;
+  parameters.bytes = 48u << 20;
+  return parameters;
+}
+
+ScriptProfile usual() {
+  ScriptProfile profile;
+  profile.names = 8;
+  profile.data_weight = 60;
+  profile.file_bytes = 1u << 20;
+  profile.total_bytes = 6u << 20;
+  profile.checkpoint_weight = 2;
+  profile.reference_weight = 0;
+  return profile;
+}
+
+const store::TreeView& trees(World& world) { return world.fixture.store().trees().own_view(); }
+
+// Compares, the kept states too, and has the checker read all of it.
+std::string look(World& world) {
+  std::string failure = world.compare_now();
+  return failure.empty() ? world.finish() : failure;
+}
+
+// Nothing is left of snapshots, and the image says so to those that know none.
+std::string gone_without_a_trace(World& world) {
+  while (!world.steps.model.kept().empty())
+    if (std::string failure = world.steps.run(step("drop " + world.steps.model.kept().begin()->first)); !failure.empty()) return failure;
+  if (Status settled = world.fixture.settle_deletions(); !settled.ok()) return settled.error().message();
+  const format::SnapshotTables& tables = trees(world).tables;
+  if (tables != format::SnapshotTables())
+    return fmt::format("{} blocks are still held, {} places are noted", tables.held_blocks, tables.places);
+  if (world.fixture.store().superblocks().written().features.ro_compat) return "the feature bit is still set";
+  return world.finish();
+}
+
+TEST(Snapshots, keep_a_file_that_is_overwritten_and_removed) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /f 0644; write /f 0 100000 1; mkdir /d 0755; create /d/g 0600; append /d/g 5000 2; keep first");
+  ASSERT_TRUE(good(look(world)));
+  run("write /f 8192 30000 3; truncate /d/g 100; rename /f /e move; checkpoint");
+  ASSERT_TRUE(good(look(world)));
+  run("keep second; unlink /e; unlink /d/g; rmdir /d; checkpoint");
+  EXPECT_GT(trees(world).tables.held_blocks, 20U);
+  ASSERT_TRUE(good(look(world)));
+  run("drop first");
+  ASSERT_TRUE(good(look(world)));
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  ASSERT_TRUE(good(look(world)));
+  EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+// In the order in which they were made, from the newest on, and from the middle.
+TEST(Snapshots, give_back_exactly_what_they_held) {
+  for (const std::string order : {"0123", "3210", "1203", "2130"}) {
+    World world(small_world());
+    ASSERT_TRUE(good(world.start()));
+    auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+    run("create /f 0644; write /f 0 400000 1; checkpoint");
+    const std::uint64_t before = trees(world).data_blocks;
+    for (int i = 0; i < 4; ++i)
+      run(fmt::format("keep {0}; write /f {1} 100000 {0}; create /n{0} 0644; append /n{0} 50000 7; checkpoint; unlink /n{0}", i,
+                      i * 40960));
+    for (const char name : order) {
+      run(fmt::format("drop {}", name));
+      ASSERT_TRUE(world.fixture.settle_deletions().ok());
+      ASSERT_TRUE(good(look(world))) << order;
+    }
+    // Then the checker finds an owner in the newest trees for each live block.
+    EXPECT_TRUE(good(gone_without_a_trace(world))) << order;
+    EXPECT_EQ(trees(world).data_blocks, before) << order;
+  }
+}
+
+// One piece of the list of dead blocks has more old names than a checkpoint forgets at once: what is left of it waits for the next one.
+TEST(Snapshots, are_given_back_in_parts) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /f 0644; write /f 0 12000000 1; checkpoint; keep one");
+  for (int i = 0; i < 40; ++i) run(fmt::format("move {}; checkpoint", i));
+  ASSERT_GT(trees(world).tables.places, 2048U) << "not more than one checkpoint forgets";
+  run("unlink /f; checkpoint; drop one");
+  EXPECT_TRUE(world.fixture.store().snapshots().deletion_is_left());
+  ASSERT_TRUE(good(look(world)));
+  EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+// What a checkpoint has to note about them is more than memory holds at once, so it is merged in parts.
+TEST(Snapshots, need_little_memory) {
+  WorldParameters parameters = small_world();
+  constexpr std::size_t kMemory = 4u << 20;
+  parameters.options = [](fs::Options& options) { options.memory_bytes = kMemory; };
+  World world(parameters);
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /f 0644; write /f 0 4000000 1; create /g 0644; write /g 0 4000000 2; checkpoint; keep one; unlink /g; checkpoint; keep two");
+  for (int turn = 0; turn < 3; ++turn) {
+    const std::uint64_t before = trees(world).tables.places;
+    for (int i = 0; i < 24; ++i) run(fmt::format("move {}", i));
+    run("checkpoint");
+    EXPECT_GT((trees(world).tables.places - before) * 240, kMemory / 32) << "all of it fits in memory";
+    ASSERT_TRUE(good(look(world))) << turn;
+  }
+  run("unlink /f; checkpoint; drop one");
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  ASSERT_TRUE(good(look(world)));
+  EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+TEST(Snapshots, have_names_like_files) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  auto change = [&](store::SnapshotChange::Kind kind, const std::string& name, const std::string& to = {}) {
+    return world.fixture.snapshot({kind, name, to});
+  };
+  using Kind = store::SnapshotChange::Kind;
+  ASSERT_TRUE(change(Kind::create, "a").ok());
+  EXPECT_TRUE(change(Kind::create, "a").fails_with(Errc::exists));
+  EXPECT_TRUE(change(Kind::create, "").fails_with(Errc::invalid));
+  EXPECT_TRUE(change(Kind::create, "a/b").fails_with(Errc::invalid));
+  EXPECT_TRUE(change(Kind::create, "..").fails_with(Errc::invalid));
+  EXPECT_TRUE(change(Kind::create, std::string(256, 'x')).fails_with(Errc::invalid));
+  ASSERT_TRUE(change(Kind::create, std::string(255, 'x')).ok());
+  EXPECT_TRUE(change(Kind::remove, "b").fails_with(Errc::not_found));
+  EXPECT_TRUE(change(Kind::rename, "b", "c").fails_with(Errc::not_found));
+  EXPECT_TRUE(change(Kind::rename, "a", std::string(255, 'x')).fails_with(Errc::exists));
+  ASSERT_TRUE(change(Kind::rename, "a", "c").ok());
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  ASSERT_TRUE(good(check_image(world.device)));
+  ASSERT_TRUE(world.fixture.mount().ok());
+  EXPECT_EQ(world.fixture.fs().snapshots().snapshots.size(), 2U);
+  EXPECT_EQ(world.fixture.fs().snapshots().snapshots.front().name, "c");
+}
+
+TEST(Snapshots, cost_nothing_where_there_are_none) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; write /f 0 100000 1; checkpoint; write /f 0 100000 2; checkpoint"))));
+  EXPECT_EQ(trees(world).tables, format::SnapshotTables());
+  EXPECT_EQ(world.fixture.store().superblocks().written().features.ro_compat, 0U);
+}
+
+// Many, each with little of its own; the one in the middle is deleted first.
+TEST(Snapshots, are_many) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; write /f 0 200000 1"))));
+  constexpr int kMany = 150;
+  for (int i = 0; i < kMany; ++i)
+    ASSERT_TRUE(good(run_script(world.steps, script(fmt::format("write /f {} 5000 {}; keep k{}", i % 40 * 4096, i, i)))));
+  ASSERT_TRUE(good(look(world)));
+  for (int i = kMany / 3; i < 2 * kMany / 3; ++i) ASSERT_TRUE(good(world.steps.run(step(fmt::format("drop k{}", i)))));
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  ASSERT_TRUE(good(look(world)));
+  EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+// What stands behind the new end is moved, and found there; the addresses by which the old trees name it may be used again later.
+TEST(Snapshots, go_with_a_filesystem_that_shrinks_and_grows) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /fill 0644; append /fill 32000000 1; create /f 0644; write /f 0 400000 1; checkpoint; unlink /fill; checkpoint; keep old; "
+      "write /f 0 200000 2; checkpoint; keep new; write /f 100000 300000 3; checkpoint; drop old");
+  for (int i = 0; i < 3; ++i) {
+    run("resize 29360128");
+    ASSERT_EQ(world.fixture.store().superblocks().written().device_blocks, 29360128U / kBlockSize);
+    ASSERT_TRUE(good(look(world))) << i;
+    EXPECT_GT(trees(world).tables.places, 0U) << "nothing of them stood at the end";
+    run(fmt::format("resize 67108864; create /n{0} 0644; append /n{0} 9000000 {0}; keep k{0}; unlink /n{0}; checkpoint; "
+                    "drop k{0}; remount", i));
+    ASSERT_TRUE(world.fixture.settle_deletions().ok());
+    ASSERT_TRUE(good(look(world))) << i;
+  }
+  EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+// Between random operations: made, deleted, renamed, and compared after everything that may move or drop blocks. With odd seeds the size
+// changes as well.
+class EveryStrategy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryStrategy, leaves_snapshots_as_they_are) {
+  const Budget budget(0.5 / static_cast<double>(every_strategy().size()));
+  std::uint64_t moved = 0, runs = 0;
+  for (std::uint64_t seed = first_seed(); runs == 0 || budget.left(); ++seed, ++runs) {
+    WorldParameters parameters = small_world();
+    parameters.image.seed = seed;
+    World world(parameters);
+    ASSERT_TRUE(good(world.start()));
+    Dice dice(seed);
+    ScriptProfile profile = usual();
+    profile.move_weight = profile.seal_weight = profile.work_weight = 2;
+    profile.snapshot_weight = 1;
+    profile.resize_weight = seed % 2;
+    profile.least_bytes = 24u << 20;
+    ScriptGenerator generator(seed, profile);
+    for (int part = 0; part < 10; ++part) {
+      for (int i = 0; i < 150; ++i) ASSERT_TRUE(good(world.steps.run(generator.next(world.steps.model)))) << "seed " << seed;
+      if (dice.percent(60)) {
+        ASSERT_TRUE(world.fixture.clean(GetParam()).ok()) << "seed " << seed << ", part " << part;
+      }
+      ASSERT_TRUE(good(world.compare_now())) << "seed " << seed << ", part " << part;
+      if (dice.percent(50)) {
+        ASSERT_TRUE(world.fixture.settle_deletions().ok()) << "seed " << seed << ", part " << part;
+      }
+      ASSERT_TRUE(good(look(world))) << "seed " << seed << ", part " << part;
+      moved += trees(world).tables.places;
+      EXPECT_TRUE(good(foresight(world.fixture))) << "seed " << seed << ", part " << part;
+    }
+    ASSERT_TRUE(good(gone_without_a_trace(world))) << "seed " << seed;
+  }
+  EXPECT_GT(moved, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(every_strategy()), name_of_strategy);
+
+}  // namespace
+}  // namespace varve::test
