@@ -23,6 +23,7 @@ void declare_checkpoint(CLI::App& app, Action& chosen);
 void declare_trim(CLI::App& app, Action& chosen);
 void declare_clean(CLI::App& app, Action& chosen);
 void declare_resize(CLI::App& app, Action& chosen);
+void declare_snapshot(CLI::App& app, Action& chosen);
 void declare_history(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);

@@ -83,6 +83,16 @@ Status MountClient::stop_resize() {
   return {};
 }
 
+Result<nlohmann::ordered_json> MountClient::snapshots() { return document(fuse::kSnapshotsIoctl, "snapshot"); }
+
+Status MountClient::change_snapshot(const fuse::SnapshotCommand& command) {
+  fuse::SnapshotCommand copy = command;
+  if (::ioctl(fd_, fuse::kSnapshotIoctl, &copy) != 0) return error("snapshot");
+  copy.answer[sizeof copy.answer - 1] = 0;
+  if (copy.answer[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, copy.answer));
+  return {};
+}
+
 Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
   fuse::StatusPage page;
   std::string text;

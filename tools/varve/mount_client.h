@@ -27,6 +27,8 @@ class MountClient {
   Result<nlohmann::ordered_json> resize_report();
   Status resize(const nlohmann::ordered_json& request);  // control/resize_json.h; errors in the daemon's words
   Status stop_resize();
+  Result<nlohmann::ordered_json> snapshots();                         // control/snapshot_json.h
+  Status change_snapshot(const fuse::SnapshotCommand& command);       // errors in the daemon's words
   Result<nlohmann::ordered_json> history();  // control/history_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes

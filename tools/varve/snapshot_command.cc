@@ -1,0 +1,205 @@
+// `varve snapshot`: states of a filesystem that stay, of one that is mounted or not.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "control/place.h"
+#include "control/snapshot_json.h"
+#include "fs/filesystem.h"
+#include "lease/leased_device.h"
+#include "varve/command.h"
+#include "varve/mount_client.h"
+#include "varve/status_text.h"
+
+namespace varve::tool {
+
+namespace {
+
+using fuse::SnapshotCommand;
+using Json = nlohmann::ordered_json;
+using Change = store::SnapshotChange;
+
+struct SnapshotArguments {
+  std::string path, name, new_name;
+  std::vector<std::string> names;
+  bool json = false;
+};
+
+class SnapshotTarget {
+ public:
+  virtual ~SnapshotTarget() = default;
+  virtual Status change(const Change& change) = 0;
+  virtual Result<Json> list() = 0;  // control/snapshot_json.h
+  virtual Status close() { return {}; }
+};
+
+class MountedTarget final : public SnapshotTarget {
+ public:
+  explicit MountedTarget(MountClient client) : client_(std::move(client)) {}
+  Status change(const Change& change) override {
+    SnapshotCommand command;
+    if (change.name.size() >= sizeof command.name || change.new_name.size() >= sizeof command.new_name)
+      return format::check_snapshot_name(change.name.size() > change.new_name.size() ? change.name : change.new_name);
+    command.command = command_of(change.kind);
+    change.name.copy(command.name, change.name.size());
+    change.new_name.copy(command.new_name, change.new_name.size());
+    return client_.change_snapshot(command);
+  }
+  Result<Json> list() override { return client_.snapshots(); }
+
+ private:
+  static std::uint32_t command_of(Change::Kind kind) {
+    switch (kind) {
+      case Change::Kind::create: return SnapshotCommand::kCreate;
+      case Change::Kind::rename: return SnapshotCommand::kRename;
+      case Change::Kind::remove: return SnapshotCommand::kRemove;
+    }
+    return 0;
+  }
+
+  MountClient client_;
+};
+
+class ImageTarget final : public SnapshotTarget {
+ public:
+  // `looks`: nothing is written, not even a recovery.
+  Status open(const std::string& path, bool looks) {
+    const auto access = looks ? io::Access::read_only : io::Access::read_write;
+    device_ = TRY(lease::LeasedDevice::open(path, {.access = access}, {"varve snapshot", ""}));
+    fs::Options options;
+    options.read_only = looks;
+    options.cleaner = false;  // nothing but what is asked for
+    filesystem_ = TRY(fs::Filesystem::mount(*device_, options));
+    return {};
+  }
+  Status change(const Change& change) override {
+    fs::Operation operation(filesystem_->engine(), {});
+    const Status done = fs::block_on(operation, [&] { return filesystem_->change_snapshot(operation, change); });
+    if (done.ok()) return {};
+    return Error(done.error().code(), fmt::format("{}: {}", device_->name(), done.error().message()));
+  }
+  Result<Json> list() override { return fuse::to_json(filesystem_->snapshots()); }
+  Status close() override {
+    TRY(filesystem_->unmount());
+    return device_->release();
+  }
+
+ private:
+  std::unique_ptr<lease::LeasedDevice> device_;
+  std::unique_ptr<fs::Filesystem> filesystem_;
+};
+
+enum class Use : std::uint8_t { looks, changes };
+
+Result<std::unique_ptr<SnapshotTarget>> target_of(const std::string& path, Use use) {
+  const fuse::Place place = TRY(fuse::find_place(path));
+  if (place.is_dead) return fuse::daemon_gone(place);
+  if (place.is_mounted()) {
+    MountClient client = TRY(MountClient::open(place.directory));
+    TRY(client.snapshots());  // other filesystems may know the ioctl
+    return std::unique_ptr<SnapshotTarget>(std::make_unique<MountedTarget>(std::move(client)));
+  }
+  auto image = std::make_unique<ImageTarget>();
+  TRY(image->open(place.source, use == Use::looks));
+  return std::unique_ptr<SnapshotTarget>(std::move(image));
+}
+
+std::string local_time(std::int64_t seconds, const char* form) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  char text[64] = "?";
+  if (::localtime_r(&time, &parts)) std::strftime(text, sizeof text, form, &parts);
+  return text;
+}
+
+Status change(const std::string& path, const std::vector<Change>& changes) {
+  const auto target = TRY(target_of(path, Use::changes));
+  Status done;
+  for (const Change& one : changes)
+    if (done.ok()) done = target->change(one);
+  const Status closed = target->close();
+  TRY(std::move(done));
+  return closed;
+}
+
+Status create(SnapshotArguments arguments, IoLayer& io) {
+  const bool is_named = !arguments.name.empty();
+  if (!is_named) arguments.name = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
+  TRY(change(arguments.path, {{Change::Kind::create, arguments.name, {}}}));
+  if (!is_named) io.out << arguments.name << std::endl;
+  return {};
+}
+
+Status rename(const SnapshotArguments& arguments) {
+  return change(arguments.path, {{Change::Kind::rename, arguments.name, arguments.new_name}});
+}
+
+Status remove(const SnapshotArguments& arguments) {
+  std::vector<Change> changes;
+  for (const std::string& name : arguments.names) changes.push_back({Change::Kind::remove, name, {}});
+  return change(arguments.path, changes);
+}
+
+std::string list_text(const Json& state) {
+  const Json& list = state["snapshots"];
+  std::string text;
+  if (list.empty()) text = "No snapshots.\n";
+  else text = fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", "made", "inodes", "data", "alone", "name");
+  for (const Json& one : list)
+    text += fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"),
+                        one.value("inodes", std::uint64_t{0}), size_text(one.value("data_bytes", std::uint64_t{0})),
+                        size_text(one.value("alone_bytes", std::uint64_t{0})), one.value("name", ""));
+  const auto held = state.value("held_bytes", std::uint64_t{0});
+  if (held) text += fmt::format("Together they hold {} that nothing else needs.\n", size_text(held));
+  if (state.value("giving_back", false)) text += "What deleted ones held is being given back.\n";
+  return text;
+}
+
+Status list(const SnapshotArguments& arguments, IoLayer& io) {
+  const auto target = TRY(target_of(arguments.path, Use::looks));
+  const auto state = target->list();
+  const Status closed = target->close();
+  if (!state.ok()) return state.error();
+  io.out << (arguments.json ? json_text(*state, 2) + "\n" : list_text(*state)) << std::flush;
+  return closed;
+}
+
+}  // namespace
+
+void declare_snapshot(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<SnapshotArguments>();
+  CLI::App* command = app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, rename, delete");
+  command->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* one = command->add_subcommand(name, help);
+    one->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
+    return one;
+  };
+  CLI::App* making = add("create", "Keep the state of this moment, with all that has been written");
+  making->add_option("name", arguments->name, "Without: the time");
+  making->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return create(*arguments, io); }; });
+
+  CLI::App* listing = add("list", "Which there are, oldest first, and what each holds alone");
+  listing->add_flag("--json", arguments->json, "For programs");
+  listing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return list(*arguments, io); }; });
+
+  CLI::App* naming = add("rename", "Give one another name");
+  naming->add_option("name", arguments->name)->required();
+  naming->add_option("new_name", arguments->new_name)->required();
+  naming->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return rename(*arguments); }; });
+
+  CLI::App* deleting = add("delete", "Its space comes back in the background");
+  deleting->add_option("names", arguments->names)->required();
+  deleting->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return remove(*arguments); }; });
+  command->footer("A snapshot is read by mounting it: varve mount IMAGE DIR -o snapshot=NAME\n");
+}
+
+}  // namespace varve::tool
