@@ -70,6 +70,7 @@ std::string mount_options(const MountRequest& request, const MountOptions& optio
   if (request.is_block_device && is_root) text += fmt::format(",blkdev,blksize={}", kBlockSize);
   if (options.allow_other) text += ",allow_other";
   if (request.read_only) text += ",ro";
+  if (options.fs.atime == fs::Atime::never) text += ",noatime";  // for findmnt: times are the daemon's business
   // As for any filesystem that root mounts, but for what another user may have put into it: there the library's own defaults stay,
   // nosuid and nodev, unless root asks for more.
   if (is_root && is_roots_alone(request.source)) text += ",dev,suid";

@@ -105,7 +105,7 @@ TEST_F(FsckCommand, RepairsAreOne) {
   builder.change_image = [](format::Superblock& s) { ++s.inodes; };
   save(builder);
   EXPECT_EQ(fsck({"-y"}), 1);
-  EXPECT_THAT(out_.str(), testing::HasSubstr("1 errors found and repaired"));
+  EXPECT_THAT(out_.str(), testing::HasSubstr("1 error found and repaired"));
   EXPECT_EQ(fsck({"-f", "--data"}), 0);
   save(builder);
   EXPECT_EQ(fsck({"-p", "-f", "--json"}), 1) << "counts are safe";

@@ -168,6 +168,13 @@ TEST_F(MkfsCommand, RefusesLessCommonContent) {
   }
 }
 
+TEST_F(MkfsCommand, ReadsUnitsAsCoreutilsDo) {
+  for (const auto& [text, bytes] : {std::pair{"64M", 64ULL << 20}, {"64MiB", 64ULL << 20}, {"65536k", 64ULL << 20}, {"80MB", 80'000'000ULL}}) {
+    ASSERT_EQ(mkfs({"-n", "--json", "--size", text, path("units")}), 0) << err_.str();
+    EXPECT_EQ(nlohmann::json::parse(out_.str())["size"], bytes) << text;
+  }
+}
+
 TEST_F(MkfsCommand, RefusesWhatCannotWorkAndLeavesNothing) {
   EXPECT_EQ(mkfs({path("a")}), 1);
   EXPECT_THAT(err_.str(), testing::HasSubstr("--size"));

@@ -99,7 +99,8 @@ class Clean(MountTest):
             self.compare()
 
     def test_defragmenting_makes_pieces_fewer(self):
-        command(BIN / "varve", "checkpoint", self.dir)  # a forecast changes nothing and sees what has been merged
+        serial = json.loads(command(BIN / "varve", "checkpoint", "--json", self.dir).stdout)["checkpoint"]
+        self.assertGreater(serial, 1)  # a forecast changes nothing and sees what has been merged
         before = self.report("-s", "defragmenting", "--dry-run")["forecast"]["files"]
         self.assertGreater(before["fragments_before"], 60)
         report = self.report("-s", "defragmenting", self.dir / "d" / "f1", self.dir / "d" / "f2")
@@ -203,7 +204,8 @@ class Clean(MountTest):
             thread.start()
         try:
             for strategy in strategies():
-                command(BIN / "varve", "tune", self.dir, f"strategy={strategy}")
+                shown = command(BIN / "varve", "tune", "--json", self.dir, f"strategy={strategy}").stdout
+                self.assertEqual(json.loads(shown)["strategy"], strategy)
                 self.assertEqual(self.image.status()["cleaner"]["strategy"], strategy)
                 self.clean("-s", strategy)
         finally:

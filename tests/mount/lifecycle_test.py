@@ -231,6 +231,7 @@ class Lifecycle(unittest.TestCase):
         command(helper, image.path, self.dir, "-n", "-s", "-o", "defaults,nofail,_netdev,x-systemd.automount,noatime")
         (self.dir / "f").write_text("x")
         self.assertIn("f", os.listdir(self.dir))
+        self.assertTrue(os.statvfs(self.dir).f_flag & os.ST_NOATIME)
         if IS_ROOT:
             command(helper, image.path, self.dir, "-o", "remount,ro,noatime")
             with self.assertRaises(OSError):
@@ -242,6 +243,9 @@ class Lifecycle(unittest.TestCase):
         command(BIN / "umount.fuse.varve", self.dir)
         self.assertEqual(processes_of(image.path), [])
         image.fsck()
+        self.assertEqual(run(BIN / "umount.fuse.varve", self.dir).returncode, 32)
+        self.assertEqual(run(helper, self.dir / "none.img", self.dir).returncode, 32)
+        self.assertEqual(run(helper).returncode, 1)
 
     def test_mkfs_refuses_what_is_not_empty(self):
         image = self.made()

@@ -45,7 +45,7 @@ TEST_F(Newer, ItsDamageIsNotRepaired) {
   for (const char* how : {"-n", "-p", "-y"}) EXPECT_EQ(image_.fsck({how, "-f"}), fsck::kClean) << image_.said();
   EXPECT_EQ(image_.bytes(), FsckImage::bytes_of(*image));
   wipe(*image, node_of(builder, format::TreeId::reverse_map, 1));
-  expect_refused(*image, "1 errors");
+  expect_refused(*image, "1 error");
 }
 
 }  // namespace

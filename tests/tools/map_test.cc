@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "io/mem_device.h"
@@ -114,6 +115,22 @@ TEST_F(Map, SignsOfEveryAspectAreInTheLegend) {
       EXPECT_NE(std::ranges::find(looks, palette.look_of(cell)), looks.end()) << static_cast<int>(aspect);
   }
   EXPECT_EQ(Palette(map, Aspect::owner).legend({{large_, "a/name"}})[2].text, "a/name, 8.0 MiB");
+}
+
+TEST_F(Map, TellsItsCellsToPrograms) {
+  make_image();
+  ASSERT_EQ(run_map({"--json", "--by", "owner", "--columns", "50", "--rows", "2", image_.c_str()}), 0) << err_.str();
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_LE(json["cells"].size(), 100U);
+  std::uint64_t live = 0, blocks = 0;
+  for (const auto& cell : json["cells"]) {
+    live += cell["live"].get<std::uint64_t>();
+    blocks += cell["blocks"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(json["live"], live);
+  EXPECT_EQ(json["blocks"], blocks);
+  EXPECT_EQ(json["owners"][0]["inode"], large_.v);
+  EXPECT_EQ(json["owners"][0]["live"], 2048);
 }
 
 TEST_F(Map, DrawsATextAndAPicture) {

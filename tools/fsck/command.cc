@@ -9,6 +9,8 @@
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
 #include "repair/undo.h"
+#include "shared/counted.h"
+#include "shared/size_value.h"
 #include "shared/usage.h"
 
 namespace varve::fsck {
@@ -44,7 +46,7 @@ void declare(CLI::App& app, Arguments& a) {
       ->excludes(nothing)
       ->excludes(yes);
   app.add_option("--memory", a.memory, "Take no more than this for the check, as 512M; it says how much it takes if that is too little")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(size_value());
   app.add_flag("-C", a.progress.wanted, "Show progress, on the descriptor whose number may follow; the default on a terminal");
   app.add_flag("--json", a.json, "Print the findings as JSON");
   app.add_option("target", a.path, "Block device or image file")->required();
@@ -128,7 +130,7 @@ int undo(const Arguments& a, const World& world) {
     world.err << "fsck.varve: " << done.error().message() << "\n";
     return kOperationalError;
   }
-  world.out << fmt::format("{}: {} blocks brought back{}\n", a.path, done->blocks,
+  world.out << fmt::format("{}: {} brought back{}\n", a.path, counted(done->blocks, "block"),
                            done->complete ? "" : "; the undo file has no end, what it does not hold stays as it is");
   return kClean;
 }

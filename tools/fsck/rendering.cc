@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "shared/counted.h"
 
 namespace varve::fsck {
 
@@ -99,8 +100,8 @@ std::string left_lines(const Findings& f, const check::ProblemLog& problems, std
   const std::uint64_t data = problems.count(check::Code::data_damaged) + problems.count(check::Code::data_unreadable);
   std::string text = fmt::format("A repair {} {} of them.\n", f.in_place ? "has left" : "would leave", left);
   if (data > 0)
-    text += fmt::format("{} blocks of files are damaged: all else can be read. Mount it, let `varve scrub` name the files,\n"
-                        "then restore them from a backup, or write them anew.\n", data);
+    text += counted(data, "block of files is", "blocks of files are") + " damaged: all else can be read. Mount it, let `varve scrub` name the files,\n"
+                                                                    "then restore them from a backup, or write them anew.\n";
   if (data < left) text += fmt::format("varve salvage {} DIRECTORY copies out what can be read.\n", f.device);
   return text;
 }
@@ -111,16 +112,16 @@ std::string verdict_lines(const Findings& f) {
   if (before.quick) return fmt::format("{}: clean, not checked further\n", f.device);
   if (f.in_place && !f.outcome.actions.empty()) {
     if (left > 0)
-      return fmt::format("{}: {} errors found, {} are left\n", f.device, before.errors(), left) +
+      return fmt::format("{}: {} found, {} left\n", f.device, counted(before.errors(), "error"), left) +
              left_lines(f, f.outcome.after.problems, left);
-    if (before.errors() > 0) return fmt::format("{}: {} errors found and repaired\n", f.device, before.errors());
+    if (before.errors() > 0) return fmt::format("{}: {} found and repaired\n", f.device, counted(before.errors(), "error"));
     const bool replayed = f.outcome.actions.count(repair::ActionCode::log_replayed) > 0;
     return fmt::format("{}: no errors; {}\n", f.device, replayed ? "the log was replayed" : "warnings were seen to");
   }
   if (before.errors() == 0 && !f.outcome.actions.empty())
     return fmt::format("{}: no errors; the log will be replayed by the next mount\n", f.device);
   if (before.errors() == 0) return fmt::format("{}: no errors\n", f.device);
-  std::string text = fmt::format("{}: {} errors found, nothing was changed\n", f.device, before.errors());
+  std::string text = fmt::format("{}: {} found, nothing was changed\n", f.device, counted(before.errors(), "error"));
   if (left < before.errors())
     text += fmt::format("fsck.varve -y {} repairs {} of them (--undo FILE makes that revocable).\n", f.device, before.errors() - left);
   if (left > 0) text += left_lines(f, f.outcome.after.problems, left);

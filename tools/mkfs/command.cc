@@ -10,6 +10,7 @@
 #include "mkfs/signature.h"
 #include "mkfs/target.h"
 #include "mkfs/writer.h"
+#include "shared/size_value.h"
 #include "shared/usage.h"
 
 namespace varve::mkfs {
@@ -41,11 +42,11 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("-L,--label", a.label, "Label, at most 63 bytes");
   app.add_option("-U,--uuid", a.uuid, "UUID; random by default");
   app.add_option("--size", a.size, "Size, with suffix K, M, G or T; creates the image if there is none")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(size_value());
   app.add_option("--segment-size", a.segment_size, "A power of two from 256K to 64M")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(size_value());
   app.add_option("--erase-unit", a.erase_unit, "What the device erases as a whole, as 8M (what it tells, else 4M)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(size_value());
   app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
       ->check(CLI::Range(1, 1000));
   app.add_flag("--superblocks-in-place", a.in_place, "So that older versions can mount it; dearer on cards and sticks");

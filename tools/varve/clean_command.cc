@@ -11,6 +11,7 @@
 #include "base/errc.h"
 #include "cleaner/registry.h"
 #include "control/place.h"
+#include "shared/size_value.h"
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
 #include "varve/command.h"
@@ -98,10 +99,10 @@ void declare_clean(CLI::App& app, Action& chosen) {
   command->add_option("-p,--policy", arguments->request.policy, "Which segments (as the mount chooses them)");
   command->add_option("--placement", arguments->request.placement, "Which blocks share segments (as the mount does it)");
   auto* free = command->add_option("--free", arguments->free_bytes, "Enough when so many bytes more are free for writing, with K, M or G")
-                   ->transform(CLI::AsSizeValue(false))
+                   ->transform(size_value())
                    ->check(CLI::PositiveNumber);
   command->add_option("--move", arguments->move_bytes, "Enough when so many bytes have been moved, with K, M or G")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(size_value())
       ->check(CLI::PositiveNumber);
   command->add_flag("--all", arguments->all, "All that is worth it (the default)")->excludes(free);
   command->add_flag("-n,--dry-run", arguments->request.dry_run, "Only say what would be done; writes nothing");

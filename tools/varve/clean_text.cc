@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/types.h"
+#include "shared/counted.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -30,8 +31,8 @@ class View {
     return text + files(f) + "Nothing was written.\n";
   }
   std::string report() const {
-    std::string text = fmt::format("{}: {} in {:.1f} s, {} rounds: {}\n", head(), state_.value("state", "?"),
-                                   state_.value("seconds", 0.0), count(state_, "rounds"), state_.value("reason", ""));
+    std::string text = fmt::format("{}: {} in {:.1f} s, {}: {}\n", head(), state_.value("state", "?"),
+                                   state_.value("seconds", 0.0), counted(count(state_, "rounds"), "round"), state_.value("reason", ""));
     text += line("Read", size(state_, "read_blocks"));
     text += line("Written", size(state_, "written_blocks") + fmt::format(", metadata {}", size(state_, "metadata_blocks")));
     const Json before = part(state_, "before"), now = part(state_, "now");

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "base/json_text.h"
 #include "cleaner/victim_rule.h"
 #include "control/place.h"
 #include "varve/command.h"
@@ -12,45 +13,75 @@ namespace varve::tool {
 
 namespace {
 
-void declare(CLI::App& app, Action& chosen, const char* name, const char* help,
-             Status (*action)(MountClient&, const std::string&, IoLayer&)) {
-  auto directory = std::make_shared<std::string>();
+using Json = nlohmann::ordered_json;
+
+struct Words {
+  std::string directory;
+  std::vector<std::string> settings;
+  bool json = false;
+};
+
+CLI::App* declare(CLI::App& app, Action& chosen, const char* name, const char* help, const std::shared_ptr<Words>& words,
+                  Status (*action)(MountClient&, const Words&, IoLayer&)) {
   CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("directory", *directory, "Where it is mounted")->required();
+  command->add_option("directory", words->directory, "Where it is mounted")->required();
+  command->add_flag("--json", words->json, "For programs");
   command->callback([=, &chosen] {
     chosen = [=](IoLayer& io) -> Status {
-      const std::string mounted = TRY(fuse::find_mounted(*directory));
+      const std::string mounted = TRY(fuse::find_mounted(words->directory));
       MountClient client = TRY(MountClient::open(mounted));
-      return action(client, *directory, io);
+      return action(client, *words, io);
     };
   });
+  return command;
+}
+
+Status checkpoint(MountClient& client, const Words& words, IoLayer& io) {
+  TRY(client.checkpoint());
+  if (words.json) {
+    const auto status = TRY(client.status());
+    io.out << json_text(Json{{"checkpoint", status["log"].value("serial", std::uint64_t{0})}}, 2) << "\n";
+  }
+  return {};
+}
+
+Status trim(MountClient& client, const Words& words, IoLayer& io) {
+  TRY(client.status());  // other filesystems know this ioctl, too
+  const std::uint64_t bytes = TRY(client.trim());
+  if (words.json)
+    io.out << json_text(Json{{"trimmed_bytes", bytes}}, 2) << "\n";
+  else
+    io.out << fmt::format("{}: {} trimmed ({} bytes)\n", words.directory, size_text(bytes), bytes);
+  return {};
+}
+
+Status tune(MountClient& client, const Words& words, IoLayer& io) {
+  for (const std::string& setting : words.settings) TRY(client.tune(setting));
+  if (!words.settings.empty() && !words.json) return {};
+  const auto status = TRY(client.status());
+  Json present;
+  for (const auto& [setting, key] : {std::pair{"strategy", "strategy"}, {"policy", "victim_policy"}, {"placement", "placement"}})
+    present[setting] = status["cleaner"].value(key, "");
+  if (words.json)
+    io.out << json_text(present, 2) << "\n";
+  else
+    for (const auto& [setting, value] : present.items()) io.out << fmt::format("{}={}\n", setting, value.get<std::string>());
+  return {};
 }
 
 }  // namespace
 
 void declare_checkpoint(CLI::App& app, Action& chosen) {
-  declare(app, chosen, "checkpoint", "Bring the trees on the disk up to the present",
-          [](MountClient& client, const std::string&, IoLayer&) { return client.checkpoint(); });
+  declare(app, chosen, "checkpoint", "Bring the trees on the disk up to the present", std::make_shared<Words>(), checkpoint);
 }
 
 void declare_trim(CLI::App& app, Action& chosen) {
-  declare(app, chosen, "trim", "Tell the device what is free",
-          [](MountClient& client, const std::string& directory, IoLayer& io) -> Status {
-            TRY(client.status());  // other filesystems know this ioctl, too
-            const std::uint64_t bytes = TRY(client.trim());
-            io.out << fmt::format("{}: {} trimmed ({} bytes)\n", directory, size_text(bytes), bytes);
-            return {};
-          });
+  declare(app, chosen, "trim", "Tell the device what is free", std::make_shared<Words>(), trim);
 }
 
 void declare_tune(CLI::App& app, Action& chosen) {
-  struct Words {
-    std::string directory;
-    std::vector<std::string> settings;
-  };
   auto words = std::make_shared<Words>();
-  CLI::App* command = app.add_subcommand("tune", "Change settings of a mounted filesystem");
-  command->add_option("directory", words->directory, "Where it is mounted")->required();
+  CLI::App* command = declare(app, chosen, "tune", "Change settings of a mounted filesystem", words, tune);
   command->add_option("settings", words->settings,
                       "strategy=…, policy=…, placement=…, as mount options; history=ROUNDS. None: show the present ones");
   std::string footer = "Strategies:\n";
@@ -60,19 +91,6 @@ void declare_tune(CLI::App& app, Action& chosen) {
   footer += "Placements:\n";
   for (const auto& [name, help] : cleaner::registry().placements.names()) footer += fmt::format("  {:14} {}\n", name, help);
   command->footer(footer);
-  command->callback([=, &chosen] {
-    chosen = [=](IoLayer& io) -> Status {
-      const std::string directory = TRY(fuse::find_mounted(words->directory));
-      MountClient client = TRY(MountClient::open(directory));
-      if (words->settings.empty()) {
-        const auto status = TRY(client.status());
-        for (const auto& [setting, key] : {std::pair{"strategy", "strategy"}, {"policy", "victim_policy"}, {"placement", "placement"}})
-          io.out << fmt::format("{}={}\n", setting, status["cleaner"].value(key, ""));
-      }
-      for (const std::string& setting : words->settings) TRY(client.tune(setting));
-      return {};
-    };
-  });
 }
 
 }  // namespace varve::tool

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "base/json_text.h"
 #include "daemon/mount_point.h"
 #include "control/place.h"
 #include "io/network_name.h"
@@ -36,6 +37,7 @@ struct MapArguments {
   std::size_t columns = 0;
   std::size_t rows = 24;
   std::string colour = "auto";
+  bool json = false;
 };
 
 // Where the blocks are, and where their names are, if it is mounted.
@@ -93,22 +95,56 @@ std::map<Ino, std::string> names_of(const std::vector<Ino>& owners, const std::s
   return names;
 }
 
+nlohmann::ordered_json json_of(const DeviceMap& map, const std::map<Ino, std::string>& names) {
+  nlohmann::ordered_json cells = nlohmann::ordered_json::array(), owners = nlohmann::ordered_json::array();
+  for (const MapCell& cell : map.cells) {
+    nlohmann::ordered_json one{{"blocks", cell.blocks}, {"live", cell.live}};
+    if (cell.live) one.update({{"age", cell.age}, {"group", cell.group}});
+    if (cell.owner) one["inode"] = cell.owner.v;
+    cells.push_back(std::move(one));
+  }
+  for (const auto& [owner, blocks] : map.owners) {
+    nlohmann::ordered_json one{{"inode", owner.v}, {"live", blocks}};
+    if (const auto name = names.find(owner); name != names.end()) one["name"] = name->second;
+    owners.push_back(std::move(one));
+  }
+  nlohmann::ordered_json json{{"blocks", map.blocks},     {"live", map.live},
+                              {"segments", map.segments}, {"empty_segments", map.empty_segments},
+                              {"cell_blocks", map.blocks_per_cell}, {"cells", std::move(cells)}};
+  if (!owners.empty()) json["owners"] = std::move(owners);
+  return json;
+}
+
+std::vector<Ino> owners_of(const DeviceMap& map) {
+  std::vector<Ino> owners;
+  for (const auto& [owner, blocks] : map.owners) owners.push_back(owner);
+  return owners;
+}
+
+Status draw_picture(const MapArguments& arguments, const Place& place, Aspect aspect, std::ostream& out) {
+  const PngSize size;
+  const DeviceMap map = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = aspect == Aspect::owner}));
+  TRY(write_png(arguments.png, map, Palette(map, aspect), size));
+  out << fmt::format("{}: drawn, a cell is {} blocks\n\n", arguments.png, map.blocks_per_cell);
+  return {};
+}
+
 Status draw(const MapArguments& arguments, IoLayer& io) {
   const Aspect aspect = kAspects.at(arguments.by);
   const Place place = TRY(place_of(arguments.path));
   constexpr std::size_t kMargin = 13;  // what stands before the cells of a line
   const std::size_t columns = arguments.columns ? arguments.columns : terminal_columns() - kMargin;
   const bool owners = aspect == Aspect::owner;
+  if (!arguments.png.empty()) TRY(draw_picture(arguments, place, aspect, arguments.json ? io.err : io.out));
   const DeviceMap map = TRY(read_map(place, {.cells = columns * arguments.rows, .owners = owners}));
+  if (arguments.json) {
+    io.out << json_text(json_of(map, names_of(owners_of(map), place.directory)), 1) << "\n";
+    return {};
+  }
   const Palette palette(map, aspect);
   const bool colours = wants_colours(arguments, io);
   io.out << map_text(map, palette, columns, colours)
          << legend_text(palette.legend(names_of(palette.named_owners(), place.directory)), colours);
-  if (arguments.png.empty()) return {};
-  const PngSize size;
-  const DeviceMap fine = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = owners}));
-  TRY(write_png(arguments.png, fine, Palette(fine, aspect), size));
-  io.out << fmt::format("\n{}: drawn, a cell is {} blocks\n", arguments.png, fine.blocks_per_cell);
   return {};
 }
 
@@ -122,6 +158,7 @@ void declare_map(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember({"live", "age", "group", "owner"}))
       ->capture_default_str();
   command->add_option("--png", arguments->png, "Write a picture as well");
+  command->add_flag("--json", arguments->json, "The cells, for programs");
   command->add_option("--columns", arguments->columns, "Cells a line (as wide as the terminal)")->check(CLI::Range(1, 10000));
   command->add_option("--rows", arguments->rows, "Lines, at most")->check(CLI::Range(1, 10000))->capture_default_str();
   command->add_option("--color", arguments->colour, "auto, always or never")

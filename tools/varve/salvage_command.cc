@@ -6,9 +6,11 @@
 #include <ostream>
 
 #include "base/json_text.h"
+#include "shared/counted.h"
 #include "varve/command.h"
 #include "varve/salvage_copy.h"
 #include "varve/salvage_source.h"
+#include "varve/status_text.h"
 
 namespace varve::tool {
 
@@ -37,12 +39,11 @@ void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostre
     if (repair::safety_of(action.code) == repair::Safety::lossy) out << to_line(action) << "\n";
   if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
   for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", loss.path, loss.what);
-  out << fmt::format("{} files, {} directories, {} symlinks, {} others with {} bytes copied to {}\n", s.copy.files,
-                     s.copy.directories, s.copy.symlinks, s.copy.others, s.copy.bytes, arguments.target);
+  out << fmt::format("{}, {}, {}, {} with {} copied to {}\n", counted(s.copy.files, "file"), counted(s.copy.directories, "directory", "directories"),
+                     counted(s.copy.symlinks, "symlink"), counted(s.copy.others, "other"), size_text(s.copy.bytes), arguments.target);
   if (s.copy.loss_count > 0 || !s.repair.actions.is_safe())
-    out << fmt::format("Not everything could be had: {} repairs lost something, {} things could not be copied, {} blocks are "
-                       "holes.\n",
-                       s.repair.actions.losses(), s.copy.loss_count, s.copy.damaged_blocks);
+    out << fmt::format("Not everything could be had: {} lost something, {} could not be copied, {}.\n", counted(s.repair.actions.losses(), "repair"),
+                       counted(s.copy.loss_count, "thing"), counted(s.copy.damaged_blocks, "block is a hole", "blocks are holes"));
 }
 
 void print_json(const Salvaged& s, std::ostream& out) {

@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "scrub/state.h"
 #include "control/place.h"
+#include "shared/size_value.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/progress.h"
@@ -89,7 +90,7 @@ void declare_scrub(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("scrub", "Verify everything on the device while it is in use");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
   command->add_option("-r,--rate", arguments->bytes_per_second, "Bytes to read per second, with K, M or G; 0: no limit")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(size_value())
       ->default_str("64M");
   auto* restart = command->add_flag("--restart", arguments->restart, "From the beginning, not where it was stopped");
   auto* background = command->add_flag("-b,--background", arguments->background, "Begin, but do not wait for the end");

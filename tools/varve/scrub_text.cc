@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/types.h"
+#include "shared/counted.h"
 #include "varve/dump.h"
 #include "varve/status_text.h"
 
@@ -45,9 +46,9 @@ std::string finding_text(const nlohmann::ordered_json& finding) {
 std::string scrub_progress(const nlohmann::ordered_json& report) {
   const std::uint64_t done = number(report, "verified_blocks");
   const std::uint64_t all = std::max<std::uint64_t>(number(report, "live_blocks"), 1);
-  return fmt::format("{} of {} ({:.0f} %), {} errors", size_text(done << kBlockShift), size_text(all << kBlockShift),
+  return fmt::format("{} of {} ({:.0f} %), {}", size_text(done << kBlockShift), size_text(all << kBlockShift),
                      std::min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(all)),
-                     number(report, "errors"));
+                     counted(number(report, "errors"), "error"));
 }
 
 std::string scrub_text(const nlohmann::ordered_json& report) {

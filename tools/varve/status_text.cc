@@ -10,6 +10,7 @@
 
 #include "base/json_text.h"
 #include "base/types.h"
+#include "shared/counted.h"
 
 namespace varve::tool {
 
@@ -92,7 +93,7 @@ std::string state_of(const Json& status) {
     return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
   const std::uint64_t errors = number_in(part(status, "lifetime"), "errors");
   std::string text = fmt::format("mounted for {}", duration_text(number_in(status, "uptime_seconds")));
-  return errors ? text + fmt::format("; {} errors since it was made (see below)", errors) : text + ", no errors";
+  return errors ? text + fmt::format("; {} since it was made (see below)", counted(errors, "error")) : text + ", no errors";
 }
 
 // What users can still write is what df says; here it is reckoned from the same counts.
