@@ -18,7 +18,7 @@ inline CLI::AsNumberWithUnit size_value() {
     units[letter] = units[letter + "i"] = units[letter + "ib"] = binary;
     units[letter + "b"] = decimal;
   }
-  return {units, CLI::AsNumberWithUnit::DEFAULT, "SIZE"};
+  return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::DEFAULT, "SIZE");
 }
 
 }  // namespace varve
