@@ -1,7 +1,5 @@
 #include "daemon/daemon.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -24,6 +22,7 @@
 #include "daemon/departure.h"
 #include "fuse/transport/device_transport.h"
 #include "daemon/lifetime.h"
+#include "daemon/log_output.h"
 #include "daemon/memory_plan.h"
 #include "daemon/mount_point.h"
 #include "control/mount_table.h"
@@ -51,46 +50,6 @@ struct Mount {
   std::unique_ptr<Session> session;
   std::unique_ptr<Server> server;
 };
-
-// Most containers have none: messages go to a file of their own there.
-bool has_system_log() { return ::access("/dev/log", W_OK) == 0; }
-
-std::string state_folder() {
-  if (::geteuid() == 0) return "/var/log/varve";
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state == '/') return std::string(state) + "/varve";
-  const char* home = std::getenv("HOME");
-  return home && *home == '/' ? std::string(home) + "/.local/state/varve" : "";
-}
-
-// The place of the log as `varve status` names it: a file, or how to ask the system's log. Made here, so that it can be written.
-std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
-  if (!options.log_file.empty()) return io::absolute_name(options.log_file);
-  if (foreground) return "standard output of the daemon, which runs in the foreground";
-  if (has_system_log()) return ::access("/run/systemd/journal", F_OK) == 0 ? "journalctl -t varve" : "the system's log, as varve";
-  const std::string folder = state_folder();
-  std::error_code error;
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) return "nowhere: no system log, and no folder for a file (log=FILE)";
-  std::string name = directory;
-  std::ranges::replace(name, '/', '-');
-  options.log_file = fmt::format("{}/{}.log", folder, name.size() > 1 ? name.substr(1) : "root");
-  return options.log_file;
-}
-
-Status open_log(const MountOptions& options, bool foreground) {
-  try {
-    if (!options.log_file.empty()) {
-      spdlog::set_default_logger(spdlog::basic_logger_mt("varve", options.log_file));
-      spdlog::flush_on(spdlog::level::info);
-    } else if (!foreground) {
-      spdlog::set_default_logger(spdlog::syslog_logger_mt("varve", "varve", LOG_PID, LOG_DAEMON));
-    }
-  } catch (const spdlog::spdlog_ex& error) {
-    return Error(Errc::io, fmt::format("log: {}", error.what()));
-  }
-  if (const char* level = std::getenv("VARVE_LOG")) spdlog::set_level(spdlog::level::from_str(level));
-  return {};
-}
 
 // A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
 // it can only get before.
@@ -225,8 +184,12 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
   return unmounted;
 }
 
+Status open_log(const DaemonArguments& arguments, bool foreground) {
+  return open_log(arguments.options, foreground, arguments.source, io::absolute_name(arguments.directory));
+}
+
 Status run_foreground(const DaemonArguments& arguments) {
-  TRY(open_log(arguments.options, true));
+  TRY(open_log(arguments, true));
   Lifetime lifetime;
   const auto mount = TRY(begin(arguments, lifetime));
   return finish(*mount, lifetime, lifetime.wait());
@@ -237,7 +200,7 @@ Status run_foreground(const DaemonArguments& arguments) {
   {
     Lifetime lifetime;
     auto mount = begin(arguments, lifetime);
-    Status ended = mount.ok() ? open_log(arguments.options, false) : Status(mount.error());
+    Status ended = mount.ok() ? open_log(arguments, false) : Status(mount.error());
     if (ended.ok()) {
       background.ready();
       ended = finish(**mount, lifetime, lifetime.wait());

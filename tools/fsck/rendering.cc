@@ -100,8 +100,9 @@ std::string left_lines(const Findings& f, const check::ProblemLog& problems, std
   const std::uint64_t data = problems.count(check::Code::data_damaged) + problems.count(check::Code::data_unreadable);
   std::string text = fmt::format("A repair {} {} of them.\n", f.in_place ? "has left" : "would leave", left);
   if (data > 0)
-    text += counted(data, "block of files is", "blocks of files are") + " damaged: all else can be read. Mount it, let `varve scrub` name the files,\n"
-                                                                    "then restore them from a backup, or write them anew.\n";
+    text += counted(data, "block of files is", "blocks of files are") +
+            " damaged: all else can be read. Mount it, let `varve scrub` name the files,\n"
+            "then restore them from a backup, or write them anew.\n";
   if (data < left) text += fmt::format("varve salvage {} DIRECTORY copies out what can be read.\n", f.device);
   return text;
 }

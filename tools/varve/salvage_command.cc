@@ -39,11 +39,13 @@ void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostre
     if (repair::safety_of(action.code) == repair::Safety::lossy) out << to_line(action) << "\n";
   if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
   for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", loss.path, loss.what);
-  out << fmt::format("{}, {}, {}, {} with {} copied to {}\n", counted(s.copy.files, "file"), counted(s.copy.directories, "directory", "directories"),
-                     counted(s.copy.symlinks, "symlink"), counted(s.copy.others, "other"), size_text(s.copy.bytes), arguments.target);
+  out << fmt::format("{}, {}, {}, {} with {} copied to {}\n", counted(s.copy.files, "file"),
+                     counted(s.copy.directories, "directory", "directories"), counted(s.copy.symlinks, "symlink"),
+                     counted(s.copy.others, "other"), size_text(s.copy.bytes), arguments.target);
   if (s.copy.loss_count > 0 || !s.repair.actions.is_safe())
-    out << fmt::format("Not everything could be had: {} lost something, {} could not be copied, {}.\n", counted(s.repair.actions.losses(), "repair"),
-                       counted(s.copy.loss_count, "thing"), counted(s.copy.damaged_blocks, "block is a hole", "blocks are holes"));
+    out << fmt::format("Not everything could be had: {} lost something, {} could not be copied, {}.\n",
+                       counted(s.repair.actions.losses(), "repair"), counted(s.copy.loss_count, "thing"),
+                       counted(s.copy.damaged_blocks, "block is a hole", "blocks are holes"));
 }
 
 void print_json(const Salvaged& s, std::ostream& out) {

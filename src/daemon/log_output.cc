@@ -1,0 +1,69 @@
+#include "daemon/log_output.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "base/errc.h"
+#include "daemon/journal_sink.h"
+#include "io/network_name.h"
+
+namespace varve::fuse {
+
+namespace {
+
+// Most containers have none: messages go to a file of their own there.
+bool has_system_log() { return ::access("/dev/log", W_OK) == 0; }
+bool has_journal() { return ::access(kJournalSocket, W_OK) == 0; }
+
+std::string state_folder() {
+  if (::geteuid() == 0) return "/var/log/varve";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state == '/') return std::string(state) + "/varve";
+  const char* home = std::getenv("HOME");
+  return home && *home == '/' ? std::string(home) + "/.local/state/varve" : "";
+}
+
+}  // namespace
+
+std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
+  if (!options.log_file.empty()) return io::absolute_name(options.log_file);
+  if (foreground) return "standard output of the daemon, which runs in the foreground";
+  if (has_journal()) return fmt::format("journalctl -t varve VARVE_DIRECTORY={}", directory);
+  if (has_system_log()) return "the system's log, as varve";
+  const std::string folder = state_folder();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) return "nowhere: no system log, and no folder for a file (log=FILE)";
+  std::string name = directory;
+  std::ranges::replace(name, '/', '-');
+  options.log_file = fmt::format("{}/{}.log", folder, name.size() > 1 ? name.substr(1) : "root");
+  return options.log_file;
+}
+
+Status open_log(const MountOptions& options, bool foreground, const std::string& source, const std::string& directory) {
+  try {
+    if (!options.log_file.empty()) {
+      spdlog::set_default_logger(spdlog::basic_logger_mt("varve", options.log_file));
+      spdlog::flush_on(spdlog::level::info);
+    } else if (!foreground && has_journal()) {
+      const JournalSink::Fields fields{{"VARVE_DIRECTORY", directory}, {"VARVE_SOURCE", source}};
+      auto sink = std::make_shared<JournalSink>(kJournalSocket, fields);
+      spdlog::set_default_logger(std::make_shared<spdlog::logger>("varve", std::move(sink)));
+    } else if (!foreground) {
+      spdlog::set_default_logger(spdlog::syslog_logger_mt("varve", "varve", LOG_PID, LOG_DAEMON));
+    }
+  } catch (const spdlog::spdlog_ex& error) {
+    return Error(Errc::io, fmt::format("log: {}", error.what()));
+  }
+  if (const char* level = std::getenv("VARVE_LOG")) spdlog::set_level(spdlog::level::from_str(level));
+  return {};
+}
+
+}  // namespace varve::fuse
