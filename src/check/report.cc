@@ -16,12 +16,13 @@ std::string detail_of(const Problem& p) {
   return p.detail.empty() ? place : place + ": " + p.detail;
 }
 
-std::string to_line(const Problem& p) {
+std::string to_line(const Problem& p, const std::string& name) {
   static constexpr char kLetters[] = {'N', 'W', 'E'};
   std::string line = fmt::format("{}{}", kLetters[static_cast<unsigned>(severity_of(p.code))], static_cast<unsigned>(p.code));
   if (p.where.address && p.blocks > 1) line += fmt::format(" blocks {} to {}", p.where.address, p.where.address + (p.blocks - 1));
   else if (p.where.address) line += fmt::format(" block {}", p.where.address);
   if (p.where.ino) line += fmt::format(" inode {}", p.where.ino);
+  if (!name.empty()) line += fmt::format(" ({})", name);
   line += fmt::format(": {}", text_of(p.code));
   const std::string detail = detail_of(p);
   if (!detail.empty()) line += ": " + detail;

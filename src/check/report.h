@@ -40,6 +40,6 @@ struct Report {
 // What there is to say besides the code's own sentence; of a file's blocks, which.
 std::string detail_of(const Problem& problem);
 // One line: "E406 block 17 inode 3: the recorded owner of a block is wrong: …".
-std::string to_line(const Problem& problem);
+std::string to_line(const Problem& problem, const std::string& name = {});  // `name`: of the inode, if known
 
 }  // namespace varve::check

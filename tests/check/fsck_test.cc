@@ -116,6 +116,19 @@ TEST_F(FsckCommand, RepairsAreOne) {
   EXPECT_EQ(json["problems"][0]["repair"], "computed anew");
 }
 
+TEST_F(FsckCommand, NamesTheFilesWithProblems) {
+  ImageBuilder builder;
+  fill(builder);
+  const Ino folder = builder.add_directory(kRootIno, "a folder");
+  const Ino file = builder.add_file(folder, "x\x1b[2J\xff", 1);
+  builder.attributes()[file].nlink = 7;
+  save(builder);
+  EXPECT_EQ(fsck({"-n"}), 4);
+  EXPECT_THAT(out_.str(), testing::HasSubstr(fmt::format("inode {} (a folder/x\\x1b[2J\\xff): the link count", file.v)));
+  EXPECT_EQ(fsck({"-n", "--json"}), 4);
+  EXPECT_EQ(nlohmann::json::parse(out_.str())["problems"][0]["path"], "a folder/x\x1b[2J\uFFFD");
+}
+
 TEST_F(FsckCommand, PreeningLosesNothing) {
   ImageBuilder builder;
   fill(builder);

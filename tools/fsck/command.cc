@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "fsck/names.h"
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
 #include "io/overlay_device.h"
@@ -74,44 +75,64 @@ std::vector<std::string> without_progress_option(int argc, const char* const* ar
   return rest;
 }
 
-// Everything on an overlay: the device is only read.
-Result<repair::Outcome> try_out(io::BlockDevice& device, const World& world, const repair::RepairOptions& options,
-                                check::Progress* progress) {
-  io::OverlayDevice overlay(device);
-  return repair::repair(overlay, world.recover, options, progress);
+struct Run {
+  repair::Outcome outcome;
+  std::map<Ino, std::string> names;
+  bool in_place = false;
+};
+
+std::map<Ino, std::string> names_in(io::BlockDevice& device, const repair::Outcome& outcome) {
+  std::set<Ino> inodes;
+  for (const check::Report* report : {&outcome.before, &outcome.after})
+    for (const check::Problem& problem : report->problems.kept())
+      if (problem.where.ino && problem.where.ino != format::kOrphanIno) inodes.insert(problem.where.ino);
+  return find_names(device, outcome.after.super, inodes);
 }
 
-Result<repair::Outcome> repair_in_place(const Arguments& a, const World& world, const repair::RepairOptions& options,
-                                        check::Progress* progress) {
+// Everything on an overlay: the device is only read.
+Result<Run> try_out(io::BlockDevice& device, const World& world, const repair::RepairOptions& options,
+                    check::Progress* progress) {
+  io::OverlayDevice overlay(device);
+  Run run;
+  run.outcome = TRY(repair::repair(overlay, world.recover, options, progress));
+  run.names = names_in(overlay, run.outcome);
+  return run;
+}
+
+Result<Run> repair_in_place(const Arguments& a, const World& world, const repair::RepairOptions& options,
+                            check::Progress* progress) {
   const auto device = TRY(lease::LeasedDevice::open(a.path, {}, {"fsck.varve", ""}));
-  if (a.undo.empty()) return repair::repair(*device, world.recover, options, progress);
+  Run run;
+  run.in_place = true;
+  if (a.undo.empty()) {
+    run.outcome = TRY(repair::repair(*device, world.recover, options, progress));
+    run.names = names_in(*device, run.outcome);
+    return run;
+  }
   const auto undo = TRY(repair::UndoDevice::create(*device, a.undo));
   auto done = repair::repair(*undo, world.recover, options, progress);
   if (const Status finished = undo->finish(); !finished.ok())
     world.err << fmt::format("fsck.varve: {}: its end cannot be written, --undo-apply will need -f: {}\n", a.undo,
                              finished.error().message());
-  return done;
+  run.outcome = TRY(std::move(done));
+  run.names = names_in(*device, run.outcome);
+  return run;
 }
-
-struct Run {
-  repair::Outcome outcome;
-  bool in_place = false;
-};
 
 Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
   repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
                                 .skip_when_clean = a.preen && !a.force, .check_memory = a.memory};
-  if (a.yes) return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
+  if (a.yes) return repair_in_place(a, world, options, progress.get());
   Run run;
   {
     const auto device = TRY(lease::LeasedDevice::open(a.path, {.access = io::Access::read_only}, {"fsck.varve", ""}));
-    run.outcome = TRY(try_out(*device, world, options, progress.get()));
+    run = TRY(try_out(*device, world, options, progress.get()));
   }
   const bool harmless = run.outcome.actions.is_safe() && run.outcome.errors_left() == 0;
   if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
   options.only_safe = true;  // the device may answer otherwise than it did in the trial
-  return Run{TRY(repair_in_place(a, world, options, progress.get())), true};
+  return repair_in_place(a, world, options, progress.get());
 }
 
 int exit_code(const Run& run) {
@@ -152,7 +173,7 @@ int run(int argc, const char* const* argv, const World& world) {
     world.err << "fsck.varve: " << done.error().message() << "\n";
     return kOperationalError;
   }
-  const Findings findings{arguments.path, arguments.verify_data, arguments.preen, done->in_place, done->outcome};
+  const Findings findings{arguments.path, arguments.verify_data, arguments.preen, done->in_place, done->outcome, done->names};
   world.out << (arguments.json ? to_json(findings) : to_text(findings));
   return exit_code(*done);
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "fsck/names.h"
 #include "shared/counted.h"
 
 namespace varve::fsck {
@@ -55,6 +56,7 @@ nlohmann::ordered_json problem_json(const Findings& f, const check::Problem& pro
   json["severity"] = name_of(check::severity_of(problem.code));
   if (problem.where.address) json["block"] = problem.where.address.v;
   if (problem.where.ino) json["inode"] = problem.where.ino.v;
+  if (const auto name = f.names.find(problem.where.ino); name != f.names.end()) json["path"] = name->second;
   json["text"] = check::text_of(problem.code);
   json["detail"] = check::detail_of(problem);
   if (problem.blocks > 1) json["blocks"] = problem.blocks;
@@ -75,9 +77,12 @@ nlohmann::ordered_json action_json(const repair::Action& action) {
   return json;
 }
 
-std::string problem_lines(const check::ProblemLog& problems) {
+std::string problem_lines(const Findings& f, const check::ProblemLog& problems) {
   std::string text;
-  for (const check::Problem& problem : problems.kept()) text += to_line(problem) + "\n";
+  for (const check::Problem& problem : problems.kept()) {
+    const auto name = f.names.find(problem.where.ino);
+    text += to_line(problem, name == f.names.end() ? "" : printable(name->second)) + "\n";
+  }
   for (const auto& [code, count] : problems.counts())
     if (const std::uint64_t more = problems.not_kept(code))
       text += fmt::format("… and {} more of {}: {}\n", more, count, check::text_of(code));
@@ -101,8 +106,8 @@ std::string left_lines(const Findings& f, const check::ProblemLog& problems, std
   std::string text = fmt::format("A repair {} {} of them.\n", f.in_place ? "has left" : "would leave", left);
   if (data > 0)
     text += counted(data, "block of files is", "blocks of files are") +
-            " damaged: all else can be read. Mount it, let `varve scrub` name the files,\n"
-            "then restore them from a backup, or write them anew.\n";
+            " damaged: all else can be read.\n"
+            "Restore the files that are named above from a backup, or write them anew.\n";
   if (data < left) text += fmt::format("varve salvage {} DIRECTORY copies out what can be read.\n", f.device);
   return text;
 }
@@ -135,10 +140,10 @@ std::string verdict_lines(const Findings& f) {
 
 std::string to_text(const Findings& f) {
   const check::Report& before = f.outcome.before;
-  std::string text = problem_lines(before.problems);
+  std::string text = problem_lines(f, before.problems);
   const bool log_only = before.errors() == 0 && before.warnings() == 0;
   if (!log_only) text += action_lines(f);
-  if (f.in_place && f.outcome.errors_left() > 0) text += "Left:\n" + problem_lines(f.outcome.after.problems);
+  if (f.in_place && f.outcome.errors_left() > 0) text += "Left:\n" + problem_lines(f, f.outcome.after.problems);
   const check::Report& shown = f.in_place ? f.outcome.after : before;
   if (!shown.quick)
     for (const Number& number : numbers_of(shown.statistics))

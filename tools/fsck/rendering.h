@@ -1,6 +1,7 @@
 // The findings of a check and what was done about them as text and as JSON, from one model.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "repair/repair.h"
@@ -13,6 +14,7 @@ struct Findings {
   bool preening = false;
   bool in_place = false;  // else the actions are what a repair would do
   const repair::Outcome& outcome;
+  const std::map<Ino, std::string>& names;  // of the inodes in it, as far as they are known
 };
 
 std::string to_text(const Findings& findings);
