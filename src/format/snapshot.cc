@@ -43,8 +43,9 @@ Status check_birth(const Birth& birth, const char* what) {
 Status check_snapshot_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxName) return Error(Errc::invalid, "the name of a snapshot has 1 to 255 bytes");
   if (name == "." || name == "..") return Error(Errc::invalid, fmt::format("'{}' is no name for a snapshot", name));
-  const auto is_bad = [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  if (std::ranges::any_of(name, is_bad)) return Error(Errc::invalid, "the name of a snapshot has neither '/' nor control characters");
+  const auto is_bad = [](char c) { return c == '/' || c == ',' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(name, is_bad))
+    return Error(Errc::invalid, "the name of a snapshot has neither '/' nor ',' nor control characters");
   return {};
 }
 

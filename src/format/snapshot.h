@@ -45,7 +45,7 @@ struct SnapshotItem {
   bool holds(const Birth& birth) const { return birth.ancient || (birth.of_node ? birth.when <= serial.v : birth.when < clock); }
   bool operator==(const SnapshotItem&) const = default;
 };
-// Errc::invalid: empty, longer than 255 bytes, with '/' or a control character, "." or "..".
+// Errc::invalid: empty, longer than 255 bytes, with '/', ',' or a control character, "." or "..".
 Status check_snapshot_name(std::string_view name);
 Key snapshot_key(Serial serial);
 void encode_snapshot(const SnapshotItem& snapshot, Bytes& out);

@@ -187,9 +187,13 @@ FilesystemStatus Filesystem::status() {
   {
     const log::Gate::Pass pass(store.gate());
     status.charged_blocks = store.charge().blocks();
+    status.snapshots.held_blocks = store.trees().view().tables.held_blocks;
     status.delta_bytes = store.changes().bytes();
     fill_log(status, store);
   }
+  status.snapshots.count = store.snapshots().count();
+  status.snapshots.giving_back = store.snapshots().deletion_is_left();
+  status.snapshot = store.options().snapshot;
   status.delta_records = store.changes().count_records();
   fill_segments(status, store);
   fill_traffic(status, store);

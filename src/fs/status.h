@@ -37,6 +37,12 @@ struct GroupCounts {  // segments that one head fills
   bool open = false;  // one of them is being filled
 };
 
+struct SnapshotCounts {
+  std::uint64_t count = 0;        // without those that are being deleted
+  std::uint64_t held_blocks = 0;  // that live only because of them, or of deleted ones
+  bool giving_back = false;       // what deleted ones held
+};
+
 struct FilesystemStatus {
   std::string device;
   std::string backend;  // "io_uring", "threads", "memory"
@@ -45,6 +51,7 @@ struct FilesystemStatus {
   bool read_only = false;
   std::string read_only_reason;
   std::uint64_t uptime_seconds = 0;
+  std::string snapshot;  // what is shown instead of the newest state; empty: that
 
   // space, in blocks
   std::uint64_t device_blocks = 0;
@@ -57,6 +64,7 @@ struct FilesystemStatus {
   SegmentCounts segments;
   std::vector<GroupCounts> groups;  // those that have segments, by number
   cleaner::Utilisation utilisation{};
+  SnapshotCounts snapshots;
 
   // log
   std::uint64_t lsn = 0;

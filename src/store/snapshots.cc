@@ -76,6 +76,11 @@ std::vector<SnapshotItem> Snapshots::list() const {
   return kept;
 }
 
+std::size_t Snapshots::count() const {
+  const Lock lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count(list_.items(), false, &SnapshotItem::deleting));
+}
+
 std::optional<SnapshotItem> Snapshots::find(std::string_view name) const {
   const Lock lock(mutex_);
   for (const SnapshotItem& item : list_.items())

@@ -66,6 +66,7 @@ class Snapshots {
 
   // --- any thread ---
   std::vector<SnapshotItem> list() const;  // oldest first, without those that are being deleted
+  std::size_t count() const;               // of these
   std::optional<SnapshotItem> find(std::string_view name) const;
   // May a block of a file with this clock be held, should the live tree let it go? Also if it is about to be.
   bool may_hold(std::uint32_t clock) const { return newest_clock_.load(std::memory_order_relaxed) > 0 && holds_at_newest(clock); }

@@ -153,7 +153,7 @@ LIST = [
     Mistake(ASK, "varve uuid IMG 123", "not a UUID"),
     Mistake(ASK, "varve snapshot", "A subcommand is required"),
     Mistake(ASK, "varve snapshot create", "path is missing"),
-    Mistake(ASK, "varve snapshot create AT a/b", "neither '/' nor control characters"),
+    Mistake(ASK, "varve snapshot create AT a/b", "neither '/' nor ',' nor control characters"),
     Mistake(ASK, "varve snapshot create AT ..", "'..' is no name for a snapshot"),
     Mistake(ASK, "varve snapshot delete AT none", "there is no snapshot 'none'"),
     Mistake(ASK, "varve snapshot delete AT", "names is missing"),

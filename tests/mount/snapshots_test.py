@@ -64,6 +64,8 @@ class Snapshots(MountTest):
         os.truncate(self.dir / "d2/f4", 10)
         self.assertEqual(self.names(), ["first", "second"])
         self.assertGreater(listed(self.dir)["held_bytes"], 20 * 100 * KIB)
+        self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout, r"(?m)^Kept     2 snapshots, hold [\d.]+ MiB that nothing else")
+        self.assertIn("varve_snapshots{", command(BIN / "varve", "metrics", self.dir).stdout)
         self.image.check_all()
         self.assertEqual(self.look_at("first"), first)
         self.assertEqual(self.look_at("second"), second)
@@ -73,6 +75,7 @@ class Snapshots(MountTest):
             (self.dir / "new").write_bytes(b"")
         self.assertEqual(refused.exception.errno, errno.EROFS)
         self.assertIn("read-only", snapshot("create", self.dir, "third", expect=1).stderr)
+        self.assertIn("shows the snapshot 'second', read-only", command(BIN / "varve", "status", "-s", self.dir).stdout)
         copy = self.image.folder / "copy.tar"
         command("tar", "-C", self.dir, "-cf", copy, ".")
         self.assertGreater(copy.stat().st_size, 20 * 100 * KIB)
@@ -114,6 +117,16 @@ class Snapshots(MountTest):
         self.image.remount("snapshot=of the image")
         self.assertTrue(same_random(self.dir / "f", MIB, 2))
         self.image.umount()
+        before = self.image.path.read_bytes()
+        for words in (["delete", "none"], ["delete", "before", "before"], ["rename", "none", "x"], ["rename", "before", "of the image"],
+                      ["create", "before"], ["create", "a,b"], ["rename", "before", "a/b"]):
+            snapshot(words[0], self.image.path, *words[1:], expect=1)
+        self.assertEqual(self.image.path.read_bytes(), before, "a command that failed has written")
+        out = self.image.folder / "salvaged"
+        command(BIN / "varve", "salvage", "--snapshot", "before", self.image.path, out)
+        self.assertTrue(same_random(out / "f", MIB, 1))
+        done = command(BIN / "varve", "salvage", "--snapshot", "none", self.image.path, self.image.folder / "x", check=False)
+        self.assertIn("there is no snapshot 'none'", done.stderr)
         snapshot("delete", self.image.path, "before")
         self.image.fsck("--data")
         self.assertEqual(self.names(self.image.path), ["of the image"])

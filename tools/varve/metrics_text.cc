@@ -43,6 +43,8 @@ constexpr Metric kMetrics[] = {
      "Old versions that a cleaner has not collected."},
     {"varve_charged_bytes", Kind::gauge, "space", "charged_blocks", kBlock, "What counts as used by users."},
     {"varve_reserve_bytes", Kind::gauge, "space", "reserve_blocks", kBlock, "Kept for cleaning and checkpoints."},
+    {"varve_snapshots", Kind::gauge, "snapshots", "count", 1, "Snapshots."},
+    {"varve_snapshots_held_bytes", Kind::gauge, "snapshots", "held_bytes", 1, "Blocks that only snapshots need."},
     {"varve_log_bytes", Kind::gauge, "log", "log_bytes_since_checkpoint", 1, "What a recovery would have to read."},
     {"varve_delta_bytes", Kind::gauge, "log", "delta_bytes", 1, "Memory of changes since the checkpoint."},
     {"varve_checkpoints", Kind::counter, "log", "checkpoints", 1, "Checkpoints since the mount."},

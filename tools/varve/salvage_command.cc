@@ -17,7 +17,7 @@ namespace varve::tool {
 namespace {
 
 struct SalvageArguments {
-  std::string source, target;
+  std::string source, target, snapshot;
   bool json = false;
 };
 
@@ -28,7 +28,7 @@ struct Salvaged {
 };
 
 Result<Salvaged> salvage(const SalvageArguments& arguments) {
-  const auto source = TRY(SalvageSource::open(arguments.source));
+  const auto source = TRY(SalvageSource::open(arguments.source, arguments.snapshot));
   Salvaged result{source->repaired(), source->failure(), {}};
   result.copy = TRY(salvage_copy(source->filesystem(), arguments.target));
   return result;
@@ -78,6 +78,7 @@ void declare_salvage(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("salvage", "Copy out what can still be read of a damaged filesystem");
   command->add_option("source", arguments->source, "Block device or image file; it is only read")->required();
   command->add_option("directory", arguments->target, "Where to; created, or empty")->required();
+  command->add_option("--snapshot", arguments->snapshot, "The files of this snapshot instead of the newest");
   command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen] {
     chosen = [arguments](IoLayer& io) -> Status {

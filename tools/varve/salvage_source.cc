@@ -74,22 +74,24 @@ Status SalvageSource::repair() {
 }
 
 // After a repair that has failed, whatever the newest trees show.
-Status SalvageSource::mount() {
+Status SalvageSource::mount(const std::string& snapshot) {
   fs::Options options;
   options.read_only = true;
   options.no_recovery = !failure_.empty();
+  options.snapshot = snapshot;
   options.background = options.cleaner = false;
   filesystem_ = TRY(fs::Filesystem::mount(enlarged_ ? enlarged_->changed : whole_->changed, options));
   return {};
 }
 
-Result<std::unique_ptr<SalvageSource>> SalvageSource::open(const std::string& path) {
+Result<std::unique_ptr<SalvageSource>> SalvageSource::open(const std::string& path, const std::string& snapshot) {
   spdlog::set_level(spdlog::level::off);  // damage is what is expected here
   std::unique_ptr<SalvageSource> source(new SalvageSource(TRY(io::open_device(path, {.access = io::Access::read_only}))));
   source->whole_ = std::make_unique<Layer>(*source->device_, TRY(blocks_of(*source->device_)));
   const Status repaired = source->repair();
   if (!repaired.ok()) source->failure_ = repaired.error().message();
-  if (const Status mounted = source->mount(); !mounted.ok()) return repaired.ok() ? mounted.error() : repaired.error();
+  if (const Status mounted = source->mount(snapshot); !mounted.ok())
+    return repaired.ok() || !snapshot.empty() ? mounted.error() : repaired.error();
   return source;
 }
 

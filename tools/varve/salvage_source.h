@@ -13,8 +13,8 @@ namespace varve::tool {
 
 class SalvageSource {
  public:
-  // Errors only where there is nothing to mount.
-  static Result<std::unique_ptr<SalvageSource>> open(const std::string& path);
+  // Errors only where there is nothing to mount. `snapshot`: this one instead of the newest state, if not empty.
+  static Result<std::unique_ptr<SalvageSource>> open(const std::string& path, const std::string& snapshot);
 
   const repair::Outcome& repaired() const { return outcome_; }
   const std::string& failure() const { return failure_; }  // why it was not repaired; or ""
@@ -31,7 +31,7 @@ class SalvageSource {
   explicit SalvageSource(std::unique_ptr<io::BlockDevice> device) : device_(std::move(device)) {}
   Status repair();
   Status repair_with_more_room();
-  Status mount();
+  Status mount(const std::string& snapshot);
 
   std::unique_ptr<io::BlockDevice> device_;
   std::unique_ptr<Layer> whole_;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <ctime>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,7 +121,30 @@ std::string local_time(std::int64_t seconds, const char* form) {
   return text;
 }
 
+// Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
+Status foresee(const std::string& path, const std::vector<Change>& changes) {
+  ImageTarget image;
+  TRY(image.open(path, true));
+  const auto state = image.list();
+  TRY(image.close());
+  if (!state.ok()) return state.error();
+  std::set<std::string> names;
+  for (const Json& one : (*state)["snapshots"]) names.insert(one.value("name", ""));
+  for (const Change& change : changes) {
+    const bool makes = change.kind == Change::Kind::create, renames = change.kind == Change::Kind::rename;
+    const std::string& fresh = renames ? change.new_name : change.name;
+    if (makes || renames) TRY(format::check_snapshot_name(fresh));
+    if (!makes && names.erase(change.name) == 0)
+      return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", path, change.name));
+    if ((makes || renames) && !names.insert(fresh).second)
+      return Error(Errc::exists, fmt::format("{}: there is a snapshot '{}' already", path, fresh));
+  }
+  return {};
+}
+
 Status change(const std::string& path, const std::vector<Change>& changes) {
+  const fuse::Place place = TRY(fuse::find_place(path));
+  if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
   const auto target = TRY(target_of(path, Use::changes));
   Status done;
   for (const Change& one : changes)

@@ -89,6 +89,7 @@ std::string time_of(std::int64_t seconds) {
 std::string state_of(const Json& status) {
   if (status.contains("state")) return status.value("state", "");
   const bool asked = part(status, "mount").value("read_only", false);
+  if (const std::string shown = status.value("snapshot", ""); !shown.empty()) return fmt::format("shows the snapshot '{}', read-only", shown);
   if (status.value("read_only", false))
     return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
   const std::uint64_t errors = number_in(part(status, "lifetime"), "errors");
@@ -105,6 +106,14 @@ std::string room_of(const Json& space) {
   const std::uint64_t free = device > used + reserve ? device - used - reserve : 0;
   return fmt::format("{}: {} used, {} free, {} reserved for cleaning", size_text(device), size_text(used), size_text(free),
                      size_text(reserve));
+}
+
+// Empty: nothing to tell.
+std::string kept_text(const Json& snapshots) {
+  const std::uint64_t count = number_in(snapshots, "count"), held = number_in(snapshots, "held_bytes");
+  if (count == 0 && held == 0) return "";
+  std::string text = fmt::format("{}, hold {} that nothing else needs", counted(count, "snapshot"), size_text(held));
+  return snapshots.value("giving_back", false) ? text + "; what deleted ones held is being given back" : text;
 }
 
 std::string head_text(const Json& status) {
@@ -300,7 +309,8 @@ std::string status_summary(const Json& status) {
   };
   const Json& cleaner = part(status, "cleaner");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + label + "\"")) + line("Mounted", at) +
-         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Cleaner", cleaner.value("state", "")) +
+         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Kept", kept_text(part(status, "snapshots"))) +
+         line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }
 
