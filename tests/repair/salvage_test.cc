@@ -113,7 +113,7 @@ TEST_F(Salvage, RepairsThatLoseNothingAreNoLosses) {
   spoil_file(*image, look_at(*image->snapshot()));
   const std::string said = salvaged(*image);
   EXPECT_THAT(said, testing::HasSubstr("0 repairs lost something"));
-  EXPECT_THAT(said, testing::HasSubstr("1 blocks are holes"));
+  EXPECT_THAT(said, testing::HasSubstr("1 block is a hole"));
 }
 
 std::unique_ptr<io::MemDevice> first_half_of(const io::MemDevice& image) {

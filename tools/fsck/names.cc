@@ -41,8 +41,8 @@ class Finder {
         continue;
       }
       const auto entry = format::decode_dirent(cursor.value());
-      if (entry.ok() && inodes.contains(entry->ino) && places_.emplace(entry->ino, Place{cursor.key().ino, std::string(entry->name)}).second)
-        --left;
+      if (entry.ok() && inodes.contains(entry->ino))
+        left -= places_.emplace(entry->ino, Place{cursor.key().ino, std::string(entry->name)}).second;
       TRY(cursor.next());
     }
     return {};

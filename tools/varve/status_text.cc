@@ -89,7 +89,8 @@ std::string time_of(std::int64_t seconds) {
 std::string state_of(const Json& status) {
   if (status.contains("state")) return status.value("state", "");
   const bool asked = part(status, "mount").value("read_only", false);
-  if (const std::string shown = status.value("snapshot", ""); !shown.empty()) return fmt::format("shows the snapshot '{}', read-only", shown);
+  if (const std::string shown = status.value("snapshot", ""); !shown.empty())
+    return fmt::format("shows the snapshot '{}', read-only", shown);
   if (status.value("read_only", false))
     return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
   const std::uint64_t errors = number_in(part(status, "lifetime"), "errors");
@@ -309,8 +310,8 @@ std::string status_summary(const Json& status) {
   };
   const Json& cleaner = part(status, "cleaner");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + label + "\"")) + line("Mounted", at) +
-         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Kept", kept_text(part(status, "snapshots"))) +
-         line("Cleaner", cleaner.value("state", "")) +
+         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) +
+         line("Kept", kept_text(part(status, "snapshots"))) + line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }
 
