@@ -124,7 +124,9 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   settings.durable = options.durable;
   settings.lease = [device = mount->device.get()] { return lease_json(device->facts()); };
   settings.read_ahead_bytes = server.read_ahead_bytes();
-  settings.wishes.ask_opens = mount->fs->may_have_protected_files();
+  settings.snapshots_dir = options.fs.snapshot.empty() ? options.snapshots_dir : "";
+  const bool has_snapshots = !settings.snapshots_dir.empty() && !mount->fs->snapshots().snapshots.empty();
+  settings.wishes.ask_opens = mount->fs->may_have_protected_files() || has_snapshots;
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
                                              [&lifetime](int) { lifetime.unmounted(); });
   mount->server = std::make_unique<Server>(*mount->session, server);

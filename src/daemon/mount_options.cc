@@ -87,6 +87,13 @@ constexpr Option kOptions[] = {
        o.fs.read_only = true;
        return {};
      }},
+    {"snapshots_dir", kValue, "the folder in the root that shows the snapshots, or none (.snapshots)",
+     [](MountOptions& o, Value v) -> Status {
+       if (v.empty() || v == "." || v == ".." || v.find('/') != Value::npos || v.size() > 255)
+         return bad_value("snapshots_dir", v, "must be a name, or none");
+       o.snapshots_dir = v == "none" ? "" : v;
+       return {};
+     }},
     {"relatime", kFlag, "access times as far as they matter (the default)",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
     {"noatime", kFlag, "no access times",

@@ -81,7 +81,7 @@ void Worker::receive(Message& message) {
 void Worker::dispatch(Request& request) {
   const std::uint32_t opcode = request.header().opcode;
   if (opcode < kOpcodes) counters_.served[opcode].fetch_add(1, std::memory_order_relaxed);
-  const Status decoded = opcode_handler(opcode)(request);
+  const Status decoded = handler_of(request)(request);
   if (!decoded.ok() && !request.finished()) request.reply_error(decoded.error());
 }
 

@@ -17,7 +17,7 @@ void Wait::take_answers() {
   for (NodeAnswer& answer : answers) {
     const NodeName name(answer.want.ref);
     if (answer.node) pins[name] = std::move(answer.node);
-    else if (answer.error) failed_nodes.insert_or_assign(name, FailedNode{*answer.error});
+    else if (answer.error) failed_nodes.insert_or_assign(name, FailedNode{*answer.error, answer.want.where()});
   }
   answers.clear();
 }
@@ -31,31 +31,35 @@ store::NodePtr OperationSource::find(const store::NodeWant& want) {
 
 Result<store::NodePtr> OperationSource::get(const store::NodeWant& want) {
   if (store::NodePtr node = find(want)) return node;
+  const store::NodeWant there = TRY(placed(want));
   const auto found = wait_.failed_nodes.find(NodeName(want.ref));
-  if (found != wait_.failed_nodes.end()) {
+  if (found != wait_.failed_nodes.end() && found->second.where == there.where()) {
     FailedNode& failed = found->second;
     // Only now: had a checkpoint freed its place while it was read, nobody would want it any more, and all is well (H30).
     if (!std::exchange(failed.noted, true)) store_.faults().note(failed.error.code(), want.ref.address, {});
     return failed.error;
   }
-  wait_.nodes.push_back(TRY(placed(want)));
+  wait_.nodes.push_back(there);
   return Errc::would_block;
 }
 
 Result<store::NodePtr> OperationSource::get_child(const store::Siblings& siblings, std::uint8_t level) {
   auto node = get({siblings.child().ref, siblings.tree, level});
-  if (!node.fails_with(Errc::would_block) || store_.trees().own_view().kept) return node;
+  if (!node.fails_with(Errc::would_block) || view().kept) return node;
   const auto beside = store::neighbours_of(store_.trees().cache(), siblings, level, store_.device().geometry().rotational);
   wait_.beside.insert(wait_.beside.end(), beside.begin(), beside.end());
   return node;
 }
 
+// Of a store that shows a snapshot it is never replaced.
+const store::TreeView& OperationSource::view() const { return shown_ ? *shown_ : store_.trees().own_view(); }
+
 // A node of an old tree may stand elsewhere by now. Those of the tables that say so are read like others.
 Result<store::NodeWant> OperationSource::placed(const store::NodeWant& want) {
   store::NodeWant there = want;
-  const store::TreeView& view = store_.trees().own_view();  // a snapshot's is never replaced
-  if (!view.kept || want.tree != format::TreeId::inode_file) return there;
-  const auto moved = TRY(store::moved_since(*this, view.snapshot_tree(), want.ref.address, 1, view.kept));
+  const store::TreeView& tree = view();
+  if (!tree.kept || want.tree != format::TreeId::inode_file) return there;
+  const auto moved = TRY(store::moved_since(*this, tree.snapshot_tree(), want.ref.address, 1, tree.kept));
   if (!moved.empty()) there.place = moved.begin()->second;
   return there;
 }
@@ -68,7 +72,35 @@ void OperationSource::prefetch(std::span<const store::NodeWant> wants) {
 
 // --- attempt ------------------------------------------------------------------------------------------------------------
 
+Attempt::Attempt(Engine& engine, Operation& operation)
+    : engine_(engine),
+      store_(engine.store()),
+      operation_(operation),
+      pass_(store_.gate()),
+      shown_(view_of_snapshot()),
+      source_(store_, operation.wait(), shown_ ? &*shown_ : nullptr) {}
+
+// With the tables of this moment, since the cleaner moves what a snapshot holds.
+std::optional<store::TreeView> Attempt::view_of_snapshot() const {
+  if (!operation_.shown()) return std::nullopt;
+  inside();
+  const auto snapshot = store_.snapshots().find(operation_.shown());
+  if (!snapshot) return store::TreeView();
+  return store::as_of(store_.trees().view(), *snapshot);
+}
+
+// It never changes: nobody else needs to know of it.
+Result<store::InodePtr> Attempt::inode_of_snapshot(Ino ino) {
+  if (!shown_->kept) return Errc::stale;  // it has gone
+  store::InodePtr inode(new store::Inode(ino));
+  WriteLock lock(inode->mutex);
+  TRY(store::load_attributes(*inode, *shown_, source_));
+  if (inode->gone()) return Errc::stale;
+  return inode;
+}
+
 Result<store::InodePtr> Attempt::inode(Ino ino) {
+  if (shown_) return inode_of_snapshot(ino);
   store::InodePtr inode = store_.inodes().get(ino);
   {
     ReadLock lock(inode->mutex);
@@ -111,6 +143,7 @@ Status Attempt::wait_for_count(const store::Demand& demand) {
 
 Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
   inside();
+  if (shown_) return Errc::read_only;
   if (store_.faults().read_only()) return store_.faults().refusal();
   if (demand.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
   constexpr int kFruitlessRounds = 6;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -19,12 +20,7 @@ constexpr std::size_t kFewRecordBytes = 512;
 
 class SCOPED_CAPABILITY Attempt {
  public:
-  Attempt(Engine& engine, Operation& operation) ACQUIRE_SHARED(log::the_gate)
-      : engine_(engine),
-        store_(engine.store()),
-        operation_(operation),
-        pass_(store_.gate()),
-        source_(store_, operation.wait()) {}
+  Attempt(Engine& engine, Operation& operation) ACQUIRE_SHARED(log::the_gate);
   ~Attempt() RELEASE_GENERIC();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
@@ -39,8 +35,10 @@ class SCOPED_CAPABILITY Attempt {
   OperationSource& source() { return source_; }
   const store::TreeView& view() const ASSERT_SHARED_CAPABILITY(log::the_gate) {
     inside();
-    return store_.trees().view();
+    return shown_ ? *shown_ : store_.trees().view();
   }
+
+  bool shows_snapshot() const { return shown_.has_value(); }
 
   // The inode with its attributes; Errc::stale if there is none. Takes its lock for a moment.
   Result<store::InodePtr> inode(Ino ino);
@@ -58,6 +56,8 @@ class SCOPED_CAPABILITY Attempt {
   Timestamp now() { return store_.options().clock->now(); }
 
  private:
+  std::optional<store::TreeView> view_of_snapshot() const;
+  Result<store::InodePtr> inode_of_snapshot(Ino ino);
   Status wait_for_count(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);  // of what the charge cannot take now
   void count_fruitless_rounds();
 
@@ -65,6 +65,7 @@ class SCOPED_CAPABILITY Attempt {
   store::Store& store_;
   Operation& operation_;
   log::Gate::Pass pass_;
+  const std::optional<store::TreeView> shown_;  // none: the newest state
   OperationSource source_;
   boost::container::small_vector<store::Demand, 1> granted_;  // withdrawn before the gate is left
 };

@@ -67,6 +67,7 @@ bool atime_is_due(const Options& options, const store::Inode& inode, Timestamp n
 }
 
 void touch_atime(Engine& engine, Operation& operation, Ino ino) {
+  if (operation.shown()) return;
   (void)engine.attempt(operation, [&](Attempt& a) -> Status {
     store::Store& store = a.store();
     if (store.space().changes_fill_memory()) return {};  // a reader does not wait for that

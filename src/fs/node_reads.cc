@@ -30,7 +30,7 @@ NodeReads::~NodeReads() { MEMORY_INVARIANT(under_way_.empty()); }
 namespace {
 
 bool is_same(const store::NodeWant& a, const store::NodeWant& b) {
-  return a.ref.address == b.ref.address && a.ref.crc == b.ref.crc && a.tree == b.tree && a.level == b.level;
+  return a.ref.address == b.ref.address && a.ref.crc == b.ref.crc && a.tree == b.tree && a.level == b.level && a.where() == b.where();
 }
 
 std::vector<store::NodeWant> take_wants(Wait& wait) {

@@ -36,6 +36,11 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  // Before the first attempt: it reads what this snapshot keeps instead of the newest state, and changes nothing (Errc::read_only).
+  // Errc::stale when the snapshot has gone.
+  void show(Serial snapshot) { shown_ = snapshot; }
+  Serial shown() const { return shown_; }  // none: the newest state
+
   const Caller& caller() const { return caller_; }
   io::Reactor* reactor() const { return reactor_; }
   Wait& wait() { return wait_; }
@@ -50,6 +55,7 @@ class Operation {
   Engine& engine_;
   Caller caller_;
   io::Reactor* const reactor_;
+  Serial shown_;
   Wait wait_;
 };
 

@@ -51,7 +51,7 @@ class ReadRange {
   void note_pieces() {
     constexpr std::size_t kLeast = 64;
     Tidier& tidier = a_.engine().tidier();
-    if (!tidier.is_on() || mapped_.size() < kLeast) return;
+    if (!tidier.is_on() || mapped_.size() < kLeast || a_.shows_snapshot()) return;
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < mapped_.size(); i = end_of_run(i)) ++pieces;
     if (pieces * kLeast > mapped_.size() + kLeast) tidier.note_pieces(inode_.ino, pieces);

@@ -55,6 +55,7 @@ SnapshotState Filesystem::snapshots() const {
   for (const format::SnapshotItem& item : store.snapshots().list())
     state.snapshots.push_back({item.name, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone});
   state.giving_back = store.snapshots().deletion_is_left();
+  state.changed = store.snapshots().changed();
   const log::Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;
   return state;

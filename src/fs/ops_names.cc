@@ -30,7 +30,7 @@ Result<Attr> Filesystem::lookup(Operation& operation, Ino parent, std::string_vi
     if ((*inode)->gone()) return Errc::not_found;
     // The kernel asks by "." for what it does not hold, so an inode without a name is about to go.
     if (name == "." && (*inode)->attributes.nlink == 0) return Errc::stale;
-    if (a.engine().options().count_references) a.engine().references().add(ino, 1);
+    if (a.engine().options().count_references && !a.shows_snapshot()) a.engine().references().add(ino, 1);
     return attr_of(**inode, a.view());
   });
 }

@@ -22,6 +22,7 @@ struct SnapshotState {
   std::vector<SnapshotFacts> snapshots;  // oldest first
   std::uint64_t held_blocks = 0;         // that live only because of all of them together
   bool giving_back = false;              // what deleted ones held
+  Timestamp changed;                     // when one was made, named or deleted, as far as this mount knows
 };
 
 }  // namespace varve::fs

@@ -35,6 +35,7 @@ struct NodeName {
 // A tree node that could not be read, or was not the one that was wanted.
 struct FailedNode {
   Error error;
+  BlockAddr where;     // of a snapshot's: it may stand elsewhere by now
   bool noted = false;  // as an error of the filesystem
 };
 
@@ -149,7 +150,10 @@ struct Wait {
 // Nodes for one attempt: from the operation's pins or the cache; what is missing is noted in the Wait.
 class OperationSource : public store::NodeSource {
  public:
-  OperationSource(store::Store& store, Wait& wait) : store_(store), wait_(wait) { wait_.take_answers(); }
+  // `shown`: a snapshot's; null: what the store shows.
+  OperationSource(store::Store& store, Wait& wait, const store::TreeView* shown) : store_(store), wait_(wait), shown_(shown) {
+    wait_.take_answers();
+  }
   Result<store::NodePtr> get(const store::NodeWant& want) override;
   Result<store::NodePtr> get_child(const store::Siblings& siblings, std::uint8_t level) override;
   void prefetch(std::span<const store::NodeWant> wants) override;
@@ -157,8 +161,11 @@ class OperationSource : public store::NodeSource {
  private:
   store::NodePtr find(const store::NodeWant& want);
   Result<store::NodeWant> placed(const store::NodeWant& want);
+  const store::TreeView& view() const;
+
   store::Store& store_;
   Wait& wait_;
+  const store::TreeView* const shown_;
 };
 
 }  // namespace varve::fs

@@ -357,8 +357,8 @@ void Checkpoint::publish() {
     old = store_.trees().replace(std::move(next_));
     store_.checkpoints().set_node_head(writer_->head());
     store_.segments().promise(0);
+    publish_snapshots();  // with the tables: an operation that shows one must not take these for those of a snapshot that goes
   }
-  publish_snapshots();
   store_.segments().merged(frozen_generation_, changed_segments_);
   store_.space().note_published();
   // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.

@@ -61,7 +61,8 @@ void Checkpoint::publish_snapshots() {
   if (!plan_) return;
   SnapshotList list = plan_->merge->take_list();
   const bool purging = store_.trees().own_view().tables.root && list.items().empty();
-  store_.snapshots().replace(std::move(list), purging);
+  const auto changed = plan_->answers.empty() ? std::nullopt : std::optional(store_.options().clock->now());
+  store_.snapshots().replace(std::move(list), purging, changed);
   for (auto& [ticket, status] : plan_->answers) store_.snapshots().tell(ticket, std::move(status));
 }
 

@@ -104,6 +104,8 @@ Result<format::Extent> decode_placed(std::span<const std::byte> value, const log
 // Of blocks that an old tree names, those that were moved since.
 static Status find_places(const TreeView& view, NodeSource& source, const std::vector<bool>& known, std::span<MappedBlock> out) {
   const auto is_named = [&](std::size_t i) { return !known[i] && out[i].kind == MappedBlock::Kind::device; };
+  log::SegmentGeometry segments = view.segments;
+  segments.count = view.free_map.shape.records;
   for (std::size_t i = 0, end = 0; i < out.size(); i = end) {
     end = i + 1;
     if (!is_named(i)) continue;
@@ -112,7 +114,7 @@ static Status find_places(const TreeView& view, NodeSource& source, const std::v
     for (const auto& [named, place] : TRY(moved_since(source, view.snapshot_tree(), first, end - i, view.kept)))
       out[i + (named - first)].address = place;
     for (std::size_t at = i; at < end; ++at)
-      if (out[at].address.v >= view.reverse_map.shape.records)
+      if (!segments.contains(out[at].address))
         return Error(Errc::corrupt, fmt::format("block {} of a snapshot is behind the end of the filesystem", out[at].address));
   }
   return {};

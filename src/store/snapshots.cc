@@ -65,7 +65,8 @@ Status Snapshots::load(NodeSource& source, const TreeRoot& tables) {
     }
   }
   const bool purging = tables.ref && items.empty();
-  replace(SnapshotList(std::move(items)), purging);
+  const std::optional<Timestamp> newest = items.empty() ? std::nullopt : std::optional(items.back().made);
+  replace(SnapshotList(std::move(items)), purging, newest);
   return {};
 }
 
@@ -74,6 +75,11 @@ std::vector<SnapshotItem> Snapshots::list() const {
   std::vector<SnapshotItem> kept;
   std::ranges::copy_if(list_.items(), std::back_inserter(kept), [](const SnapshotItem& item) { return !item.deleting; });
   return kept;
+}
+
+Timestamp Snapshots::changed() const {
+  const Lock lock(mutex_);
+  return changed_;
 }
 
 std::size_t Snapshots::count() const {
@@ -86,6 +92,12 @@ std::optional<SnapshotItem> Snapshots::find(std::string_view name) const {
   for (const SnapshotItem& item : list_.items())
     if (!item.deleting && item.name == name) return item;
   return std::nullopt;
+}
+
+std::optional<SnapshotItem> Snapshots::find(Serial serial) const {
+  const Lock lock(mutex_);
+  const SnapshotItem* const item = std::as_const(list_).find(serial);
+  return item && !item->deleting ? std::optional(*item) : std::nullopt;
 }
 
 // A block from before clocks began anew cannot be told from a younger one any more: it counts as old, which keeps it too long, never
@@ -151,8 +163,9 @@ std::vector<HeldMove> Snapshots::take_moves() {
 
 void Snapshots::expect_clock(std::uint64_t units) { newest_clock_ = std::max<std::uint64_t>(units, 1); }
 
-void Snapshots::replace(SnapshotList list, bool purging) {
+void Snapshots::replace(SnapshotList list, bool purging, std::optional<Timestamp> changed) {
   const Lock lock(mutex_);
+  if (changed) changed_ = *changed;
   list_ = std::move(list);
   move_count_ = 0;
   deleting_ = purging || list_.first_deleting();

@@ -43,6 +43,7 @@ class SnapshotList {
 
   const std::vector<SnapshotItem>& items() const { return items_; }
   SnapshotItem* find(Serial serial);
+  const SnapshotItem* find(Serial serial) const { return const_cast<SnapshotList*>(this)->find(serial); }
   SnapshotItem* find(std::string_view name);  // not one that is being deleted
   SnapshotItem* oldest();                     // the same
   // The newest that is not being deleted, of those with a serial below `end`; null: there is none.
@@ -66,8 +67,10 @@ class Snapshots {
 
   // --- any thread ---
   std::vector<SnapshotItem> list() const;  // oldest first, without those that are being deleted
+  Timestamp changed() const;               // when names came, went or became others
   std::size_t count() const;               // of these
   std::optional<SnapshotItem> find(std::string_view name) const;
+  std::optional<SnapshotItem> find(Serial serial) const;
   // May a block of a file with this clock be held, should the live tree let it go? Also if it is about to be.
   bool may_hold(std::uint32_t clock) const { return newest_clock_.load(std::memory_order_relaxed) > 0 && holds_at_newest(clock); }
   bool any() const { return newest_clock_.load(std::memory_order_relaxed) > 0; }  // that blocks could be held for
@@ -94,7 +97,8 @@ class Snapshots {
   void tell(Ticket ticket, Status status);
   // From here on blocks older than this are taken for held.
   void expect_clock(std::uint64_t units);
-  void replace(SnapshotList list, bool purging);  // a checkpoint has settled
+  // A checkpoint has settled. `changed`: when it was made, if it has changed names.
+  void replace(SnapshotList list, bool purging, std::optional<Timestamp> changed = {});
   void note_move(const HeldMove& move);
   std::vector<HeldMove> take_moves();
 
@@ -109,6 +113,7 @@ class Snapshots {
   std::vector<Asked> asked_ GUARDED_BY(mutex_);
   std::map<Ticket, Status> answers_ GUARDED_BY(mutex_);
   Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
+  Timestamp changed_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> newest_clock_{0};  // 0: no snapshot
   std::atomic<bool> deleting_{false};
   std::vector<HeldMove> moves_;

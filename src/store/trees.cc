@@ -25,18 +25,22 @@ TreesPtr view_of(const format::Superblock& super, const log::SegmentGeometry& se
 
 }  // namespace
 
+TreeView as_of(const TreeView& newest, const format::SnapshotItem& snapshot) {
+  TreeView view = newest;
+  view.inode_file = {snapshot.inode_file, snapshot.inode_file_level};
+  view.data_blocks = snapshot.data_blocks;
+  view.reserved_blocks = snapshot.reserved_blocks;
+  view.inodes = snapshot.inodes;
+  view.kept = snapshot.serial;
+  view.segments.count = format::kMaxAddress / view.segments.blocks;
+  return view;
+}
+
 Trees::Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock)
     : cache_(super.identity, cache_bytes), snapshots_(clock), newest_(view_of(super, segments)) {}
 
 void Trees::show(const format::SnapshotItem& snapshot) {
-  auto view = std::make_shared<TreeView>(*newest_);
-  view->inode_file = {snapshot.inode_file, snapshot.inode_file_level};
-  view->data_blocks = snapshot.data_blocks;
-  view->reserved_blocks = snapshot.reserved_blocks;
-  view->inodes = snapshot.inodes;
-  view->kept = snapshot.serial;
-  view->segments.count = format::kMaxAddress / view->segments.blocks;
-  newest_ = std::move(view);
+  newest_ = std::make_shared<TreeView>(as_of(*newest_, snapshot));
 }
 
 TreesPtr Trees::replace(TreesPtr next) {

@@ -15,6 +15,9 @@ namespace varve::store {
 
 using TreesPtr = std::shared_ptr<const TreeView>;
 
+// What a snapshot shows, with the maps and tables of `newest`.
+TreeView as_of(const TreeView& newest, const format::SnapshotItem& snapshot);
+
 class Trees {
  public:
   Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock);

@@ -80,7 +80,7 @@ Result<fs::Attr> FsFixture::getattr(Ino ino) {
 
 Result<fs::Attr> FsFixture::lookup(Ino parent, std::string_view name) {
   auto attr = call([&](fs::Operation& op) { return fs().lookup(op, parent, name); });
-  if (attr.ok() && options_.count_references) fs().forget(attr->ino, 1);
+  if (attr.ok() && options_.count_references && !shown_) fs().forget(attr->ino, 1);
   return attr;
 }
 

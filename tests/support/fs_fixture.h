@@ -51,12 +51,14 @@ class FsFixture {
   fs::Filesystem& fs() { return *filesystem_; }
   store::Store& store();
   fs::Options& options() { return options_; }
+  void show(Serial snapshot) { shown_ = snapshot; }  // by all calls from now on; none: the newest state
   io::BlockDevice& device() { return device_; }
 
   // call([&](fs::Operation& op) { return fs().getattr(op, ino); })
   template <class Function>
   auto call(Function&& function) {
     fs::Operation operation(filesystem_->engine(), fs::Caller{});
+    operation.show(shown_);
     return fs::block_on(operation, [&] { return function(operation); });
   }
 
@@ -90,6 +92,7 @@ class FsFixture {
   io::BlockDevice& device_;
   fs::Options options_;
   std::unique_ptr<fs::Filesystem> filesystem_;
+  Serial shown_;
 };
 
 }  // namespace varve::test

@@ -131,7 +131,17 @@ Status walk_all(FsFixture& fixture, const ModelFs* model, FsWalk& walk) {
 
 }  // namespace
 
-// Each is mounted by itself, beside the running filesystem. In the order of their names, as in the model.
+// As the running filesystem shows it.
+static Snapshot kept_beside(FsFixture& fixture, Serial snapshot) {
+  fixture.show(snapshot);
+  FsWalk walk(fixture);
+  const Status status = walk_all(fixture, nullptr, walk);
+  fixture.show({});
+  if (!status.ok()) walk.snapshot.error = fmt::format("{}: {}", walk.where, status.error().message());
+  return std::move(walk.snapshot);
+}
+
+// Each is mounted by itself, and read in the running filesystem, too. In the order of their names, as in the model.
 static void walk_kept(FsFixture& fixture, Snapshot& all) {
   if (!fixture.options().snapshot.empty()) return;
   auto items = fixture.fs().snapshots().snapshots;
@@ -146,6 +156,8 @@ static void walk_kept(FsFixture& fixture, Snapshot& all) {
     Snapshot found;
     if (mounted.ok()) found = snapshot_of(kept);
     else found.error = "does not mount: " + mounted.error().message();
+    const std::string other = difference(found, kept_beside(fixture, Serial{item.serial}));
+    if (found.error.empty() && !other.empty()) found.error = "reads differently beside the newest state:\n" + other;
     add_kept(item.name, std::move(found), all);
   }
 }

@@ -67,6 +67,11 @@ fuse_entry_out to_entry(const fs::Attr& attr) {
   return out;
 }
 
+fuse_entry_out to_entry(fs::Attr attr, Ino number) {
+  attr.ino = number;
+  return to_entry(attr);
+}
+
 fuse_entry_out no_entry() {
   fuse_entry_out out{};
   out.entry_valid = kForeverSeconds;
@@ -94,6 +99,13 @@ wire::StatxOut to_statx(const fs::Attr& attr, std::uint64_t valid_seconds) {
   out.rdev_major = major_of(attr.rdev);
   out.rdev_minor = minor_of(attr.rdev);
   return out;
+}
+
+std::string to_name_list(const std::vector<std::string>& names, bool may_see_all) {
+  std::string list;
+  for (const std::string& name : names)
+    if (may_see_all || !name.starts_with("trusted.")) list.append(name).push_back('\0');
+  return list;
 }
 
 fs::AttrChange to_change(const fuse_setattr_in& in, Timestamp now) {

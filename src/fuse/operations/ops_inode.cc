@@ -7,14 +7,13 @@
 #include "fuse/operations/attributes.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/request.h"
+#include "fuse/operations/xattrs.h"
 
 namespace varve::fuse {
 
 namespace {
 
 constexpr std::size_t kMaxXattrName = 255;
-constexpr std::string_view kTrusted = "trusted.";
-constexpr std::string_view kCapability = "security.capability";
 
 // Of a file that lacks something the kernel is to ask again each time.
 std::uint64_t valid_seconds(Request& r) { return r.session().lost_writes().lacks(r.node()) ? 0 : kForeverSeconds; }
@@ -34,13 +33,6 @@ Result<std::string_view> take_xattr_name(Request& r) {
   const auto name = TRY(r.body().take_string());
   TRY(check_xattr_name(name));
   return name;
-}
-
-// A value or a list: its size if the caller gave no room, itself if it fits.
-void reply_sized(Request& r, std::span<const std::byte> bytes, std::size_t room) {
-  if (room == 0) return r.reply_struct(fuse_getxattr_out{static_cast<std::uint32_t>(bytes.size()), 0});
-  if (bytes.size() > room) return r.reply_errno(ERANGE);
-  r.reply_bytes(bytes);
 }
 
 // Before the first write(2) to a file that it has fresh attributes of, the kernel asks whether there is a capability,
@@ -143,9 +135,7 @@ Status listxattr(Request& r) {
   const bool may_see_all = r.header().uid == 0;
   r.serve([&r] { return r.fs().listxattr(r.operation(), r.node()); },
           [&r, room = in.size, may_see_all](const std::vector<std::string>& names) {
-            std::string list;
-            for (const std::string& name : names)
-              if (may_see_all || !name.starts_with(kTrusted)) list.append(name).push_back('\0');
+            const std::string list = to_name_list(names, may_see_all);
             reply_sized(r, std::as_bytes(std::span(list)), room);
           });
   return {};

@@ -4,7 +4,9 @@
 
 #include "fs/engine.h"
 #include "fuse/operations/attributes.h"
+#include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
+#include "fuse/operations/ops_kept.h"
 #include "fuse/operations/request.h"
 
 namespace varve::fuse {
@@ -29,6 +31,7 @@ void make(Request& r, std::string_view name, const fs::NewNode& node) {
 }
 
 Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
+  if (is_kept(to_parent)) return Errc::read_only;
   const auto from = TRY(r.body().take_name());
   const auto to = TRY(r.body().take_name());
   if (flags & ~(fs::kRenameNoReplace | fs::kRenameExchange | fs::kRenameWhiteout)) return Errc::invalid;
@@ -39,6 +42,7 @@ Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
 }
 
 void forget_references(Request& r, Ino ino, std::uint64_t count) {
+  if (is_kept(ino)) return;
   r.fs().forget(ino, count);
   LostWrites& lost = r.session().lost_writes();
   if (lost.any() && r.fs().engine().references().count(ino) == 0) lost.forget(ino);
@@ -49,8 +53,9 @@ void forget_references(Request& r, Ino ino, std::uint64_t count) {
 Status lookup(Request& r) {
   const auto name = TRY(r.body().take_name());
   r.serve_result([&r, name] { return r.fs().lookup(r.operation(), r.node(), name); },
-                 [&r](const Result<fs::Attr>& found) {
+                 [&r, name](const Result<fs::Attr>& found) {
                    if (found.ok()) return reply_entry(r, *found);
+                   if (found.fails_with(Errc::not_found) && is_snapshots_folder(r, name)) return reply_snapshots_folder(r);
                    if (found.fails_with(Errc::not_found)) return r.reply_struct(no_entry());
                    r.reply_error(found.error());
                  });
@@ -109,6 +114,7 @@ Status tmpfile(Request& r) {
 Status link(Request& r) {
   const auto in = TRY(r.body().take<fuse_link_in>());
   const auto name = TRY(r.body().take_name());
+  if (is_kept(Ino{in.oldnodeid})) return r.reply_errno(EXDEV), Status();
   r.serve_change(
       Change::name, [&r, in, name] { return r.fs().link(r.operation(), Ino{in.oldnodeid}, r.node(), name); },
       [&r](const fs::Attr& attr) { reply_entry(r, attr); });

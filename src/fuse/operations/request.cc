@@ -15,6 +15,7 @@ void Request::begin(Message& message) {
   message_ = &message;
   body_ = MessageReader(message.arguments(), message.payload());
   umask_ = 0;
+  shown_ = {};
   finished_ = false;
   began_ns_ = host_.latencies ? Clock::system().monotonic_ns() : 0;
 }
@@ -32,6 +33,7 @@ void Request::start_operation() {
   MEMORY_INVARIANT(free != operations_.end());
   free->emplace(fs().engine(), fs::Caller{header().uid, header().gid, header().pid, umask_}, &host_.reactor);
   operation_ = &**free;
+  operation_->show(shown_);
 }
 
 void Request::end() {

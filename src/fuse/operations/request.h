@@ -49,6 +49,7 @@ class Request {
   fs::Filesystem& fs() { return host_.session.fs(); }
   fs::Operation& operation() { return *operation_; }
   void set_umask(std::uint32_t umask) { umask_ = umask; }
+  void show(Serial snapshot) { shown_ = snapshot; }  // what comes then is asked of this snapshot
 
   // --- serving ---
   // Calls attempt() -> Result<T> until it has an answer, then finish(T) or, for Status, finish(). Replies errors.
@@ -94,6 +95,7 @@ class Request {
   Message* message_ = nullptr;
   MessageReader body_;
   std::uint32_t umask_ = 0;
+  Serial shown_;
   std::uint64_t began_ns_ = 0;
   bool finished_ = true;
   // A request that takes several steps keeps their operations until its end: callbacks may still be on the stack.

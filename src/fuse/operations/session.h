@@ -48,6 +48,7 @@ struct SessionSettings {
   std::string source;  // device or image
   std::string log{};   // where the daemon's messages are
   DurableChanges durable{};
+  std::string snapshots_dir{};  // the folder of snapshots, in the root; empty: there is none
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
   std::function<nlohmann::ordered_json()> lease{};  // what the status says of it; any thread
 };
