@@ -132,9 +132,10 @@ class Clean(MountTest):
         self.compare()
 
     def test_enough_is_enough(self):
-        report = self.report("--free", "1M")
+        report = self.report("--free", "8M")
         freed = report["now"]["clean_segments"] - report["before"]["clean_segments"]
-        self.assertGreaterEqual(freed * report["segment_blocks"] * BLOCK, MIB)
+        # The log, the tidier and a checkpoint may have begun a segment each meanwhile.
+        self.assertGreaterEqual(freed * report["segment_blocks"] * BLOCK, 4 * MIB)
         self.assertEqual(report["reason"], "all that was asked for is done")
 
     def test_dry_run(self):
