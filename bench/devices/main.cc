@@ -142,11 +142,18 @@ void discard(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t
     fuse_reply_err(request, EOPNOTSUPP);
     return;
   }
-  if (::fallocate(device.content, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) != 0) {
+  // The kernel passes what reaches behind the end of a file, where there is no device.
+  const std::uint64_t size = device.host->facts().size, from = std::min(size, static_cast<std::uint64_t>(offset));
+  const std::uint64_t bytes = std::min(size - from, static_cast<std::uint64_t>(length));
+  if (bytes == 0) {
+    fuse_reply_err(request, 0);
+    return;
+  }
+  if (::fallocate(device.content, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, static_cast<off_t>(bytes)) != 0) {
     fuse_reply_err(request, errno);
     return;
   }
-  answer_when_done(request, {Op::discard, static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(length)});
+  answer_when_done(request, {Op::discard, from, bytes});
 }
 
 void begin(void*, fuse_conn_info* connection) { connection->max_write = 1u << 20; }
