@@ -163,6 +163,8 @@ Result<Superblock> make_superblock(const MakeParameters& p, Random& random) {
   s.first_segment = first_segment_of(p.device_blocks, s.segment_blocks, p.erase_unit, !p.superblocks_in_place);
   s.device = profile_of(p);
   if (s.device != DeviceProfile{}) s.features.compat |= kCompatDeviceProfile;
+  s.costs = as_kept(p.costs);
+  if (s.costs != WritingCosts{}) s.features.compat |= kCompatWritingCosts;
   if (!p.superblocks_in_place) {
     s.features.incompat |= kIncompatSuperblockArea;
     s.area = area_of(p.device_blocks, p.erase_unit);

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/crc32c.h"
 #include "checking.h"
 #include "mkfs/command.h"
 #include "mkfs/writer.h"
@@ -43,6 +45,11 @@ class MkfsCommand : public testing::Test {
     const int fd = ::open(path(name).c_str(), O_RDWR | O_CREAT, 0600);
     EXPECT_EQ(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)), static_cast<ssize_t>(bytes.size()));
     ::close(fd);
+  }
+  std::uint32_t checksum_of(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    return crc32c(std::as_bytes(std::span(bytes)));
   }
   void expect_clean_image(const std::string& name) {
     const auto device = io::open_device(path(name), {.access = io::Access::read_only});
@@ -125,6 +132,36 @@ TEST_F(MkfsCommand, RefusesKnownContentUnlessForced) {
     EXPECT_EQ(mkfs({path("a")}), 1) << "its own filesystem counts too";
     files::remove(path("a"));
   }
+}
+
+TEST_F(MkfsCommand, AProbeThatFindsNothingChangesNothing) {
+  ASSERT_EQ(mkfs({"--size", "128M", "--probe", "--json", path("a")}), 0) << err_.str();
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_THAT(json["probe_found"].get<std::string>(), testing::StartsWith("nothing")) << "by a clock that stands still";
+  EXPECT_EQ(json["erase_unit_is"], "not known");
+  EXPECT_EQ(json["streams"], 0);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("timed writes on"));
+  expect_clean_image("a");
+  ASSERT_EQ(mkfs({"--size", "64M", "--probe", path("c")}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::HasSubstr("not tried"));
+  expect_clean_image("c");
+}
+
+TEST_F(MkfsCommand, AProbeDestroysNothingThatMkfsWouldNot) {
+  write("a", (128 << 20) - 1, "x");
+  write("a", 0x438, "\x53\xEF");
+  const auto before = checksum_of("a");
+  EXPECT_EQ(mkfs({"--probe", path("a")}), 1);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("use -f"));
+  EXPECT_EQ(mkfs({"--probe", "-n", "-f", path("a")}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::HasSubstr("not in a dry run"));
+  EXPECT_EQ(mkfs({"--probe", "-f", "--segment-size", "64M", path("a")}), 1) << "too few segments";
+  EXPECT_EQ(mkfs({"--probe", "-f", "-U", "1", path("a")}), 1);
+  EXPECT_EQ(mkfs({"--probe", "-f", "--size", "256G", "--segment-size", "5000", path("a")}), 1);
+  EXPECT_EQ(checksum_of("a"), before);
+  EXPECT_EQ(mkfs({"--probe", "-f", "-q", "--erase-unit", "1M", "--streams", "3", path("a")}), 0) << err_.str();
+  EXPECT_EQ(out_.str() + err_.str(), "");
+  expect_clean_image("a");
 }
 
 // Where its superblock lies in an image of kSampleBytes, and what else must be there for it to be one.

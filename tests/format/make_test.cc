@@ -63,6 +63,24 @@ TEST(Make, TheFirstSegmentBeginsOnAnOddEraseUnit) {
   EXPECT_TRUE(refused({.device_blocks = kGiB, .erase_unit = {1, 0}, .label = {}, .uuid = {}, .now = {}}));
 }
 
+TEST(Make, WhatWasMeasuredIsKept) {
+  MakeParameters p{.device_blocks = kGiB, .erase_unit = {2 * kMega, 0}, .erase_source = Source::measured, .streams = 2,
+                   .streams_source = Source::measured, .costs = {.in_row = 400'000, .scattered = 840'000'000}, .label = {}, .uuid = {},
+                   .now = {}};
+  SeededRandom random(1);
+  const auto made = make_filesystem(p, random);
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  std::array<std::byte, kBlockSize> block;
+  encode_superblock(made->super, block);
+  const auto back = decode_superblock(block);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->device, (DeviceProfile{2 * kMega, 2, Source::measured, Source::measured}));
+  EXPECT_EQ(back->costs, as_kept(p.costs));
+  EXPECT_NEAR(back->costs.scattered, 840e6, 50e6);
+  p.costs = {};
+  EXPECT_EQ(make_filesystem(p, random)->super.features.compat & kCompatWritingCosts, 0U) << "nothing is known";
+}
+
 TEST(Make, NodesAndSuperblockAreConsistentOnEverySize) {
   for (const std::uint64_t blocks : {8 * kMega, 8 * kMega + 1, 64 * kMega - 1, 64 * kMega, 1000 * kMega + 77, 64 * kGiB,
                                      1024 * kGiB, 16 * 1024 * kGiB}) {

@@ -50,6 +50,51 @@ class BesideLoops(unittest.TestCase):
         image.check_all()
 
 
+class Modelled(unittest.TestCase):
+    """A card that a program plays, four times as fast as a real one."""
+
+    def setUp(self):
+        if not IS_ROOT or not (BIN / "bench_device").exists():
+            self.skipTest("needs root and bench_device")
+        self.addCleanup(clean_up_all)
+        below = new_folder()
+        self.server = subprocess.Popen([BIN / "bench_device", "--model", "sd-cheap", "--size", "1G", "--speed", "4", below])
+        self.addCleanup(self.server.wait)
+        self.addCleanup(subprocess.run, ["umount", "-l", below])
+        wait_until(lambda: (below / "device").exists(), 10, "the file is there")
+        done = command("losetup", "--find", "--show", "--direct-io=on", below / "device", check=False)
+        if done.returncode:
+            self.skipTest(f"no loop device: {done.stderr}")
+        self.loop = done.stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", self.loop])
+
+    def probe(self, *options):
+        return json.loads(command(BIN / "mkfs.varve", "-f", "--json", "--probe", *options, self.loop, timeout=300).stdout)
+
+    def test_a_probe(self):
+        image = Image(self.loop)
+        for _ in range(3):  # on a machine that is busy with other things it may be unclear
+            made = self.probe()
+            if made["streams"]:
+                break
+            self.assertRegex(made["probe_found"], "^nothing: ")
+        self.assertEqual(made["probe_found"], "units of 4 MiB, 5 of them open at a time")
+        self.assertEqual((made["erase_unit"], made["erase_unit_is"]), (4 * MIB, "measured"))
+        self.assertEqual((made["streams"], made["streams_are"]), (5, "measured"))
+        self.assertGreater(made["block_scattered_ns"], 100 * made["block_in_row_ns"])
+        image.mount()
+        self.assertIn("5 (measured)", command(BIN / "varve", "status", image.dir).stdout)
+        image.umount()
+        kept = command(BIN / "varve", "dump", "superblock", self.loop).stdout
+        self.assertIn("measured", kept)
+        image.fsck("--data")
+
+    def test_what_is_given_counts_more(self):
+        made = self.probe("--erase-unit", "2M", "--streams", "7")
+        self.assertEqual((made["erase_unit"], made["erase_unit_is"]), (2 * MIB, "given"))
+        self.assertEqual((made["streams"], made["streams_are"]), (7, "given"))
+
+
 class RawDevice(OnDevice):
     def test_use_and_unmount(self):
         self.image.mkfs(None)
@@ -104,7 +149,7 @@ class RawDevice(OnDevice):
         other.mkdir(exist_ok=True)
         self.addCleanup(subprocess.run, ["umount", "-l", str(other)], capture_output=True)  # if it is not refused
         for words in ([BIN / "varve", "mount", path, other], [BIN / "fsck.varve", "-y", path], [BIN / "fsck.varve", "-n", path],
-                      [BIN / "mkfs.varve", "-f", path]):
+                      [BIN / "mkfs.varve", "-f", path], [BIN / "mkfs.varve", "-f", "--probe", path]):
             done = command(*words, check=False)
             self.assertNotEqual(done.returncode, 0, words)
             self.assertIn("in use", done.stderr, words)

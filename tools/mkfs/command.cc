@@ -9,6 +9,7 @@
 #include "mkfs/report.h"
 #include "mkfs/signature.h"
 #include "mkfs/target.h"
+#include "mkfs/trial.h"
 #include "mkfs/writer.h"
 #include "shared/size_value.h"
 #include "shared/usage.h"
@@ -30,6 +31,7 @@ struct Arguments {
   std::uint64_t size = 0;          // bytes, 0: that of the device
   std::uint64_t segment_size = 0;  // bytes, 0: chosen
   bool in_place = false;
+  bool probe = false;
   std::uint16_t streams = 0;       // 0: not known
   std::uint64_t erase_unit = 0;    // bytes, 0: as the device tells
 };
@@ -49,6 +51,7 @@ void declare(CLI::App& app, Arguments& a) {
       ->transform(size_value());
   app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
       ->check(CLI::Range(1, 1000));
+  app.add_flag("--probe", a.probe, "Find both by timed writes first: seconds, on slow cards a minute or two");
   app.add_flag("--superblocks-in-place", a.in_place, "So that older versions can mount it; dearer on cards and sticks");
   app.add_flag("--json", a.json, "Print what was made as JSON");
   app.add_flag("--prewrite", a.prewrite, "Write zeros to the whole target first");
@@ -107,17 +110,51 @@ Status check_size(const Arguments& a) {
   return {};
 }
 
+// The trial writes wherever it likes, so nothing may be taken for whole from then on.
+Result<Findings> try_device(const Arguments& a, Target& target, std::uint64_t bytes, World& world) {
+  const bool says = !a.quiet;
+  if (says) world.err << "mkfs.varve: timed writes on " << a.path << ": seconds, on slow cards a minute or two" << std::endl;
+  TRY(wipe_signatures(target.device()));
+  return Trial(target.device(), bytes, world.clock, world.random, [&](const std::string& line) {
+           if (says) world.err << "  " << line << std::endl;
+         }).run();
+}
+
+struct Made {
+  format::EmptyFilesystem filesystem;
+  std::optional<Findings> findings;
+};
+
+// All that was asked for is checked before the trial destroys anything.
+Result<Made> plan(const Arguments& a, Target& target, World& world) {
+  auto parameters = TRY(parameters_of(a, target.geometry(), world));
+  Made made{TRY(format::make_filesystem(parameters, world.random)), {}};
+  if (!a.probe) return made;
+  made.findings.emplace();
+  if (a.dry_run) {
+    made.findings->outcome = "not in a dry run";
+    return made;
+  }
+  made.findings = TRY(try_device(a, target, parameters.device_blocks * kBlockSize, world));
+  adopt(*made.findings, parameters);
+  // Where a given segment size and the unit that was found leave too few segments, the size counts.
+  if (auto better = format::make_filesystem(parameters, world.random); better.ok()) made.filesystem = std::move(*better);
+  else made.findings->outcome += fmt::format("; not used: {}", better.error().message());
+  return made;
+}
+
 Result<Report> make(const Arguments& a, World& world) {
   TRY(check_size(a));
   Target target = TRY(Target::open({a.path, a.size, a.dry_run}));
   if (!a.force) TRY(refuse_known_content(target.device()));
   TRY(target.grow());
-  const auto parameters = TRY(parameters_of(a, target.geometry(), world));
-  const format::EmptyFilesystem made = TRY(format::make_filesystem(parameters, world.random));
+  const Made made = TRY(plan(a, target, world));
   const WriteOptions options{.discard = !a.no_discard, .prewrite = a.prewrite};
-  if (!a.dry_run) TRY(write_filesystem(target.device(), made, options));
+  if (!a.dry_run) TRY(write_filesystem(target.device(), made.filesystem, options));
   target.keep();
-  return report_of(made.super, a.path, a.dry_run);
+  Report report = report_of(made.filesystem.super, a.path, a.dry_run);
+  if (made.findings) add_findings(report, *made.findings);
+  return report;
 }
 
 }  // namespace

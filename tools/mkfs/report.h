@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "format/superblock.h"
+#include "mkfs/trial.h"
 
 namespace varve::mkfs {
 
 struct Fact {
-  const char* key;    // in JSON
-  const char* label;  // in text
+  const char* key;    // in JSON; null: not there
+  const char* label;  // in text; null: not there
   std::variant<std::string, std::uint64_t, bool> value;
   bool is_size = false;  // bytes, which the text shows with a unit as well
+  std::string note = {};  // behind it in the text
 };
 
 struct Report {
@@ -22,6 +24,8 @@ struct Report {
 };
 
 Report report_of(const format::Superblock& super, const std::string& path, bool dry_run);
+// What a trial has found, and in what time.
+void add_findings(Report& report, const Findings& findings);
 std::string to_text(const Report& report);
 std::string to_json(const Report& report);
 

@@ -25,12 +25,8 @@ Status wipe(io::BlockDevice& device, const WriteOptions& options) {
   // A hint only: a device that refuses it loses nothing.
   if (options.discard && geometry.is_block_device && geometry.supports_discard)
     (void)device.discard(0, geometry.size_bytes).ok();
-  if (options.prewrite) {
-    TRY(write_zeros(device, 0, geometry.size_bytes));
-  } else {
-    TRY(write_zeros(device, 0, std::min(kWipeStartBytes, geometry.size_bytes.get())));
-    TRY(write_zeros(device, geometry.size_bytes - std::min(kWipeEndBytes, geometry.size_bytes.get()), geometry.size_bytes));
-  }
+  if (!options.prewrite) return wipe_signatures(device);
+  TRY(write_zeros(device, 0, geometry.size_bytes));
   return device.flush();
 }
 
@@ -56,6 +52,13 @@ Status write_superblocks(io::BlockDevice& device, const format::EmptyFilesystem&
 }
 
 }  // namespace
+
+Status wipe_signatures(io::BlockDevice& device) {
+  const std::uint64_t size = device.geometry().size_bytes;
+  TRY(write_zeros(device, 0, std::min(kWipeStartBytes, size)));
+  TRY(write_zeros(device, size - std::min(kWipeEndBytes, size), size));
+  return device.flush();
+}
 
 Status write_filesystem(io::BlockDevice& device, const format::EmptyFilesystem& made, const WriteOptions& options) {
   TRY(wipe(device, options));

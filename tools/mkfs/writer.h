@@ -6,6 +6,9 @@
 
 namespace varve::mkfs {
 
+// Overwrites the places where filesystems, partition tables and pools are recognised; flushed when it returns.
+Status wipe_signatures(io::BlockDevice& device);
+
 struct WriteOptions {
   bool discard = false;   // tell a block device first that everything is garbage
   bool prewrite = false;  // write zeros everywhere first

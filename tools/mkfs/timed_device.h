@@ -1,0 +1,41 @@
+// A device whose requests are timed, for the trial: one step at a time, on one thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "io/block_device.h"
+
+namespace varve::mkfs {
+
+// All times are nanoseconds, and at least 1.
+class TimedDevice {
+ public:
+  static constexpr std::uint64_t kPieceBytes = 32 << 10;  // no less than the pages of most cards
+  static constexpr std::uint64_t kRowBytes = 1 << 20;
+
+  // What is written is made of `random`, so that no device can make it smaller.
+  TimedDevice(io::BlockDevice& device, Clock& clock, Random& random);
+
+  // At most kRowBytes, durable when it returns.
+  Result<std::uint64_t> write(std::uint64_t offset, std::uint64_t bytes);
+  Result<std::uint64_t> read(std::uint64_t offset, std::uint64_t bytes);
+  // A block at each of these places, several on their way at once. Not durable before flush().
+  Result<std::uint64_t> write_blocks(std::span<const std::uint64_t> offsets);
+  Result<std::uint64_t> flush();
+
+  std::uint64_t elapsed_ns() const { return clock_.monotonic_ns() - began_ns_; }  // since it was made
+  const std::string& name() const { return device_.name(); }
+
+ private:
+  Result<std::uint64_t> execute(io::IoRequest& request);
+
+  io::BlockDevice& device_;
+  Clock& clock_;
+  const std::uint64_t began_ns_;
+  AlignedBuffer bytes_;
+};
+
+}  // namespace varve::mkfs
