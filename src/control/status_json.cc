@@ -94,10 +94,15 @@ Json finding_json(const scrub::Finding& finding) {
   if (finding.kind == scrub::Finding::Kind::node) {
     json["tree"] = name_of(finding.tree);
     json["level"] = finding.level;
-    if (finding.tree == format::TreeId::inode_file) {
+    if (finding.tree == format::TreeId::inode_file && finding.first != finding.bound) {
       json["first_inode"] = finding.first.ino.v;
       json["last_inode"] = finding.bound.ino.v;
     }
+  }
+  if (finding.is_in_snapshot()) {
+    json["snapshot"] = finding.snapshot;
+    json["snapshot_serial"] = finding.snapshot_serial.v;
+    json["snapshots"] = finding.snapshots;
   }
   return json;
 }
@@ -111,7 +116,8 @@ Json scrub_json(const scrub::State& state) {
           {"bytes_per_second", state.bytes_per_second},
           {"verified_blocks", state.blocks},
           {"live_blocks", state.blocks_all},
-          {"errors", state.errors}};
+          {"errors", state.errors},
+          {"snapshot_errors", state.snapshot_errors}};
 }
 
 Json waits_json(const fs::WaitCounts& counts) {

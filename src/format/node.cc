@@ -2,6 +2,7 @@
 
 #include "base/invariant.h"
 #include "format/codec.h"
+#include "format/damaged_node.h"
 #include "format/node_block.h"
 
 namespace varve::format {
@@ -91,6 +92,11 @@ Result<NodeHeader> decode_node_header(std::span<const std::byte> block) {
     return corrupt("node that says block {}: own CRC does not match its bytes", raw.header.address);
   TRY(check_ranges(raw.header));
   return raw.header;
+}
+
+Key unproven_first_key(std::span<const std::byte> block) {
+  const auto raw = parse_node(block);
+  return raw.ok() ? raw->header.first : kMinKey;
 }
 
 Result<NodeHeader> check_node(std::span<const std::byte> block, const NodeExpectation& expected) {

@@ -105,8 +105,8 @@ ScrubMark get_scrub(Reader& in) {
   mark.blocks = in.u64();
   mark.errors = in.u64();
   // It is only a hint where to go on: nonsense in it costs a new beginning, not a mount.
-  if (tree < 1 || tree > 3) return {};
   mark.tree = static_cast<TreeId>(tree);
+  if (tree < 1 || mark.tree > TreeId::snapshots || mark.tree == TreeId::super_image) return {};
   return mark;
 }
 

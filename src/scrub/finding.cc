@@ -17,6 +17,12 @@ const char* name_of(Finding::Kind kind) {
 }
 
 std::string to_text(const Finding& f) {
+  if (f.is_in_snapshot()) {
+    Finding bare = f;
+    bare.snapshots = 0;
+    const std::string older = f.snapshots > 1 ? fmt::format(" and {} older", f.snapshots - 1) : "";
+    return fmt::format("snapshot {}{}: {}", f.snapshot, older, to_text(bare));
+  }
   switch (f.kind) {
     case Finding::Kind::superblock:
       return fmt::format("superblock at block {}: {}", f.address, f.error);

@@ -20,7 +20,14 @@ struct Finding {
   std::uint64_t file_block = 0;  // data: the first
   format::TreeId tree{};         // node
   std::uint8_t level = 0;        // node
-  format::Key first, bound;      // node: everything from `first` up to `bound` hangs on it
+  format::Key first, bound;      // node: everything from `first` up to `bound` hangs on it; the same: nobody knows
+
+  // In what only snapshots hold, the newest that has it; what the filesystem in use has, too, is named by that alone.
+  std::string snapshot;          // empty: not in a snapshot
+  Serial snapshot_serial;
+  std::uint64_t snapshots = 0;   // how many have it
+
+  bool is_in_snapshot() const { return snapshots > 0; }
 };
 
 const char* name_of(Finding::Kind kind);

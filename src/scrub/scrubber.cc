@@ -148,7 +148,7 @@ void Scrubber::run() {
     std::uint64_t pause = 0;
     {
       const Lock lock(mutex_);
-      pause = pace_.pause_ns(now, step.blocks << kBlockShift);
+      pause = pace_.pause_ns(now, (step.blocks + step.looked_up) << kBlockShift);
     }
     if (!wait(pause)) return finish(State::Phase::stopped, {});
   }
@@ -164,6 +164,7 @@ void Scrubber::take(const Finding& finding) {
   spdlog::error("{}: scrub: {}", store_.device().name(), to_text(finding));
   const Lock lock(mutex_);
   ++state_.errors;
+  if (finding.is_in_snapshot()) ++state_.snapshot_errors;
   ++mark_.errors;
   if (state_.findings.size() < kMaxFindings) state_.findings.push_back(finding);
 }

@@ -25,6 +25,7 @@ struct State {
   std::uint64_t blocks = 0;       // verified since `started`, over all mounts
   std::uint64_t blocks_all = 0;   // live in the checkpoint that it reads
   std::uint64_t errors = 0;       // findings since `started`, over all mounts
+  std::uint64_t snapshot_errors = 0;  // of this mount, in what only snapshots hold
   std::vector<Finding> findings;  // of this mount, the first kMaxFindings
 };
 const char* name_of(State::Phase phase);

@@ -13,12 +13,21 @@ using format::TreeId;
 
 namespace {
 
+std::optional<TreeId> next_tree(TreeId tree) {
+  switch (tree) {
+    case TreeId::inode_file: return TreeId::reverse_map;
+    case TreeId::reverse_map: return TreeId::free_map;
+    case TreeId::free_map: return TreeId::snapshots;
+    default: return std::nullopt;
+  }
+}
+
 constexpr Key map_key(std::uint64_t record) { return {Ino{0}, static_cast<format::ItemKind>(0), record}; }
 
 }  // namespace
 
 Walk::Walk(store::Store& store, const Position& from, Report report)
-    : store_(store), position_(from), report_(std::move(report)) {}
+    : store_(store), position_(from), report_(std::move(report)), kept_(store) {}
 
 // --- which checkpoint ---------------------------------------------------------------------------------------------------
 
@@ -26,6 +35,7 @@ void Walk::refresh() {
   const log::Gate::Pass pass(store_.gate());
   if (store_.trees().view().serial == view_.serial) return;
   view_ = store_.trees().view();
+  kept_.look_at(view_, store::SnapshotList(store_.snapshots().list()));
   path_.clear();
   leaf_.reset();
 }
@@ -37,6 +47,7 @@ bool Walk::is_current() {
 
 void Walk::begin_tree(TreeId tree) {
   position_ = {tree, format::kMinKey};
+  left_ = 0;
   path_.clear();
   leaf_.reset();
 }
@@ -45,18 +56,23 @@ const store::MapRoot& Walk::map() const {
   return position_.tree == TreeId::reverse_map ? view_.reverse_map : view_.free_map;
 }
 
-format::NodeRef Walk::root() const { return is_map() ? map().ref : view_.inode_file.ref; }
+format::NodeRef Walk::root() const {
+  if (is_map()) return map().ref;
+  return position_.tree == TreeId::snapshots ? view_.tables.root : view_.inode_file.ref;
+}
 
 std::uint8_t Walk::root_level() const {
-  return is_map() ? static_cast<std::uint8_t>(map().shape.root_level()) : view_.inode_file.level;
+  if (is_map()) return static_cast<std::uint8_t>(map().shape.root_level());
+  return position_.tree == TreeId::snapshots ? view_.tables.level : view_.inode_file.level;
 }
 
 // --- a step ---------------------------------------------------------------------------------------------------------------
 
 Walk::Step Walk::step() {
   step_ = {};
+  const std::uint64_t reads = kept_.reads();
   refresh();
-  while (step_.blocks < kStepBlocks && !step_.done) {
+  for (std::uint64_t looks = 0; looks < kStepBlocks && step_.blocks < kStepBlocks && !step_.done; ++looks) {
     if (leaf_) {
       verify_leaf();
       if (!is_current()) break;
@@ -64,6 +80,7 @@ Walk::Step Walk::step() {
       break;
     }
   }
+  step_.looked_up = kept_.reads() - reads;
   return step_;
 }
 
@@ -73,10 +90,9 @@ bool Walk::find_leaf() {
   if (path_.empty()) {
     if (position_.next != format::kMaxKey && root())
       return enter({root(), format::kMinKey, format::kMaxKey}, root_level(), true);
-    if (position_.tree == TreeId::free_map)
-      step_.done = true;
-    else
-      begin_tree(position_.tree == TreeId::inode_file ? TreeId::reverse_map : TreeId::free_map);
+    const auto next = next_tree(position_.tree);
+    if (next) begin_tree(*next);
+    else step_.done = true;
     return true;
   }
   const Frame& frame = path_.back();
@@ -98,6 +114,7 @@ bool Walk::enter(const Child& child, std::uint8_t level, bool is_root) {
   if (!is_current()) return false;
   report_node(child, level, node.error().message());
   position_.next = child.bound;
+  left_ = 0;
   return true;
 }
 
@@ -128,8 +145,9 @@ std::optional<Walk::Child> Walk::next_child(const Frame& frame) const {
 // From the device, whatever the cache holds.
 Result<store::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, bool is_root) {
   AlignedBuffer block(kBlockSize);
+  const BlockAddr place = TRY(place_of(child.ref));
   ++step_.blocks;
-  const Status read = store_.device().read(child.ref.address.v << kBlockShift, block.span());
+  const Status read = store_.device().read(place.v << kBlockShift, block.span());
   if (!read.ok()) {
     ++step_.unreadable;
     return read.error();
@@ -139,6 +157,12 @@ Result<store::NodePtr> Walk::read_node(const Child& child, std::uint8_t level, b
   if (!is_root && node->header().first != child.first)
     return Error(Errc::corrupt, "begins with another key than its parent says");
   return node;
+}
+
+Result<BlockAddr> Walk::place_of(const format::NodeRef& ref) {
+  if (!shows_snapshot()) return ref.address;
+  const auto moved = TRY(kept_.moved(ref.address, 1));
+  return moved.empty() ? ref.address : moved.begin()->second;
 }
 
 void Walk::report_node(const Child& child, std::uint8_t level, const std::string& error) {

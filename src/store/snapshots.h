@@ -86,7 +86,7 @@ class Snapshots {
   bool work_is_left() const { return deletion_is_left() || anything_asked(); }
 
   // --- the thread that makes checkpoints ---
-  format::Birth birth_of(std::uint32_t clock) const;  // of a block of a file; it may be as old as clocks go
+  format::Birth birth_of(std::uint32_t clock) const;  // any thread; of a block of a file, which may be as old as clocks go
   const SnapshotList& current() const NO_THREAD_SAFETY_ANALYSIS { return list_; }
   struct Asked {
     Ticket ticket = 0;

@@ -135,6 +135,42 @@ class Scrub(MountTest):
         for i in range(8):
             self.assertTrue(same_random(self.dir / "d" / f"f{i}", 2 * MIB, seed=50 + i))
 
+    def overwrite(self, turn):
+        for i in range(8):
+            fill_random(self.dir / "d" / f"f{i}", 2 * MIB, seed=10 * turn + i, sync=False)
+        command(BIN / "varve", "checkpoint", self.dir)
+
+    def test_names_the_snapshot_that_has_the_damage(self):
+        command(BIN / "varve", "snapshot", "create", self.dir, "before")
+        self.overwrite(1)
+        self.spoil(self.place_of(3, 100) + 1234)
+        report = self.report("--rate", "0", expect=1)
+        self.assertEqual((report["errors"], report["snapshot_errors"]), (1, 1))
+        finding, = report["findings"]
+        self.assertEqual((finding["kind"], finding["offset"], finding["bytes"]), ("data", 100 * BLOCK, BLOCK))
+        self.assertEqual((finding["snapshot"], finding["snapshots"]), ("before", 1))
+        self.assertEqual(finding["inode"], (self.dir / "d" / "f3").stat().st_ino)
+        self.assertEqual(finding["names"], [str(self.dir / ".snapshots/before/d/f3")])
+        text = self.scrub("--status").stdout
+        for part in ("only in snapshot before", ".snapshots/before/d/f3", "1 of them only in snapshots"):
+            self.assertIn(part, text)
+        self.assertTrue(same_random(self.dir / "d" / "f3", 2 * MIB, seed=13), "the file in use is whole")
+        (self.dir / "new").write_text("it can be written to")
+        command(BIN / "varve", "snapshot", "delete", self.dir, "before")
+        self.assertEqual(self.report("--rate", "0", "--restart")["errors"], 0)
+
+    def test_a_mount_of_a_snapshot(self):
+        """What it shows has been moved since, and written over: no false alarm."""
+        command(BIN / "varve", "snapshot", "create", self.dir, "before")
+        for turn in (1, 2):
+            self.overwrite(turn)
+            command(BIN / "varve", "clean", "-s", "compacting", self.dir)
+        self.assertEqual(self.report("--rate", "0")["errors"], 0)
+        self.image.remount("snapshot=before")
+        report = self.report("--rate", "0", "--restart")
+        self.assertEqual((report["state"], report["errors"]), ("finished", 0), report)
+        self.assertTrue(same_random(self.dir / "d" / "f3", 2 * MIB, seed=3))
+
     def test_read_only(self):
         self.image.remount("ro")
         self.assertEqual(self.report("--rate", "0")["state"], "finished")

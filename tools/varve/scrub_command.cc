@@ -2,7 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <compare>
+#include <map>
+#include <optional>
 #include <ostream>
+#include <set>
 
 #include "base/json_text.h"
 #include "scrub/state.h"
@@ -54,16 +58,33 @@ Result<Json> wait_for_end(const ScrubArguments& arguments, IoLayer& io) {
   return tool::wait_for_end(progress, io);
 }
 
+// The key of a finding under which its inode is found, and the folder below which that is looked for.
+struct Search {
+  const char* key;
+  std::string folder;
+  auto operator<=>(const Search&) const = default;
+};
+
+std::optional<Search> search_of(const Json& finding, const std::string& directory) {
+  if (finding.contains("shown_inode"))
+    return Search{"shown_inode", directory + "/" + finding.value("shown_in", "") + "/" + finding.value("snapshot", "")};
+  if (!finding.contains("inode") || finding.contains("snapshot")) return std::nullopt;
+  return Search{"inode", directory};
+}
+
+// One walk through what is in use, and one through each snapshot in which something is damaged.
 void add_names(Json& report, const std::string& directory) {
-  std::set<std::uint64_t> inodes;
+  std::map<Search, std::set<std::uint64_t>> wanted;
   for (const auto& finding : report["findings"])
-    if (finding.contains("inode")) inodes.insert(finding["inode"].get<std::uint64_t>());
-  if (inodes.empty()) return;
-  const auto names = find_names(directory, inodes);
-  for (auto& finding : report["findings"])
-    if (finding.contains("inode"))
-      if (const auto at = names.find(finding["inode"].get<std::uint64_t>()); at != names.end())
-        finding["names"] = at->second;
+    if (const auto search = search_of(finding, directory)) wanted[*search].insert(finding[search->key].get<std::uint64_t>());
+  std::map<Search, std::map<std::uint64_t, std::vector<std::string>>> found;
+  for (const auto& [search, inodes] : wanted) found[search] = find_names(search.folder, inodes);
+  for (auto& finding : report["findings"]) {
+    const auto search = search_of(finding, directory);
+    if (!search) continue;
+    const auto& names = found[*search];
+    if (const auto at = names.find(finding[search->key].get<std::uint64_t>()); at != names.end()) finding["names"] = at->second;
+  }
 }
 
 Status scrub(ScrubArguments arguments, IoLayer& io) {

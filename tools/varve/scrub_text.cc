@@ -38,6 +38,11 @@ std::string finding_text(const nlohmann::ordered_json& finding) {
   } else {
     text = "superblock";
   }
+  if (finding.contains("snapshot")) {
+    const std::uint64_t older = number(finding, "snapshots") - 1;
+    text = fmt::format("only in snapshot {}{}: {}", printable(finding.value("snapshot", "")),
+                       older ? fmt::format(" and {} older", older) : "", text);
+  }
   return fmt::format("  block {}: {}\n    {}\n", number(finding, "block"), finding.value("error", ""), text);
 }
 
@@ -48,7 +53,8 @@ std::string scrub_progress(const nlohmann::ordered_json& report) {
   const std::uint64_t all = std::max<std::uint64_t>(number(report, "live_blocks"), 1);
   return fmt::format("{} of {} ({:.0f} %), {}", size_text(done << kBlockShift), size_text(all << kBlockShift),
                      std::min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(all)),
-                     counted(number(report, "errors"), "error"));
+                     counted(number(report, "errors"), "error")) +
+         (number(report, "snapshot_errors") ? fmt::format(", {} of them only in snapshots", number(report, "snapshot_errors")) : "");
 }
 
 std::string scrub_text(const nlohmann::ordered_json& report) {

@@ -10,6 +10,7 @@
 #include "control/control.h"
 #include "control/resize_json.h"
 #include "control/snapshot_json.h"
+#include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
 #include "fuse/protocol/privilege.h"
 #include "fuse/operations/request.h"
@@ -252,6 +253,21 @@ Status scrub(Request& r) {
   return {};
 }
 
+// With what finds the names of damaged files in snapshots: the folder, and the numbers that inodes have there.
+std::string scrub_report(Request& r) {
+  nlohmann::ordered_json json = to_json(r.fs().status().scrub);
+  const std::string& folder = r.session().settings().snapshots_dir;
+  for (auto& finding : json["findings"]) {
+    if (folder.empty() || !finding.contains("snapshot") || !finding.contains("inode")) continue;
+    const KeptNode node{Serial{finding["snapshot_serial"].get<std::uint64_t>()}, Ino{finding["inode"].get<std::uint64_t>()}};
+    const auto number = node.encode();
+    if (!number) continue;
+    finding["shown_in"] = folder;
+    finding["shown_inode"] = number->v;
+  }
+  return json_text(json);
+}
+
 // What a 32-bit program asks before Linux 5.13. Since then the kernel translates these two itself; but a 64-bit program's it hands
 // on without looking at rights and whether the mount is read-only: to that there is no answer, as on other filesystems.
 std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
@@ -309,7 +325,7 @@ Status ioctl(Request& r) {
     case kScrubIoctl:
       return scrub(r);
     case kScrubReportIoctl:
-      return document(r, [&r] { return json_text(to_json(r.fs().status().scrub)); });
+      return document(r, [&r] { return scrub_report(r); });
     default:
       r.reply_errno(ENOTTY);
       return {};
