@@ -59,9 +59,9 @@ Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
 }
 
 Claim Claims::claim_shared(BlockAddr address, const format::ReverseEntry& owner) {
-  const bool is_same =
-      is_inside(address) && is_claimed(address) && tags_[address.v] == static_cast<std::uint16_t>(entry_hash(address, owner));
-  return is_same ? Claim::shared : claim(address, owner);
+  if (!is_inside(address) || !is_claimed(address)) return claim(address, owner);
+  const bool is_same = tags_[address.v] == static_cast<std::uint16_t>(entry_hash(address, owner));
+  return is_same && !is_nameless(address) ? Claim::shared : Claim::twice;
 }
 
 Claim Claims::claim_listed(BlockAddr address, bool of_node, std::uint32_t clock, std::uint8_t estimate) {

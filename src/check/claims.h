@@ -34,7 +34,8 @@ class Claims {
 
   Claim claim(BlockAddr address, const format::ReverseEntry& owner);
   Claim claim_node(BlockAddr address, format::TreeId tree, unsigned level, bool may_be_shared = false);
-  // Of a tree that shares what it has with others. `shared`: it had been claimed, as the same. Needs keep_tags() before the first claim.
+  // Of a tree that shares what it has with others. `shared`: it had been claimed, as the same. `twice`: as something else, which stays.
+  // Needs keep_tags() before the first claim.
   Claim claim_shared(BlockAddr address, const format::ReverseEntry& owner);
   // What is listed as dead of a deleted snapshot: whose it was nobody says any more.
   Claim claim_listed(BlockAddr address, bool of_node, std::uint32_t clock, std::uint8_t estimate);

@@ -16,7 +16,7 @@ class TableReader : public ItemVisitor {
   TableReader(Context& context, SnapshotTables& tables) : context_(context), tables_(tables) {}
 
   std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override {
-    if (Status status = take(item); !status.ok()) {
+    if (Status status = tables_.take(item, context_.super().device_blocks); !status.ok()) {
       context_.add(Code::snapshot_item_damaged, {leaf, {}}, status.error().message());
       tables_.complete = false;
     }
@@ -25,25 +25,6 @@ class TableReader : public ItemVisitor {
   void gap() override { tables_.complete = false; }
 
  private:
-  Status take(const format::ItemRef& item) {
-    switch (item.key.kind) {
-      case ItemKind::snapshot:
-        if (item.key.ino.v != 0) break;
-        tables_.items.push_back(TRY(format::decode_snapshot(item.key, item.value)));
-        return {};
-      case ItemKind::dead: {
-        const Serial holder{item.key.ino.v & ~(1ULL << 63)};
-        if (!format::is_dead_key_of(item.key, holder)) break;
-        tables_.dead.push_back({holder, TRY(format::decode_dead(item.value))});
-        return {};
-      }
-      case ItemKind::place: tables_.places.emplace(item.key, TRY(format::decode_place(item.value)).place); return {};
-      case ItemKind::name: tables_.names.emplace(item.key, TRY(format::decode_name(item.value))); return {};
-      default: break;
-    }
-    return Error(Errc::corrupt, "an item that has no business here");
-  }
-
   Context& context_;
   SnapshotTables& tables_;
 };
@@ -59,7 +40,7 @@ class KeptExtents : public ItemVisitor {
     const auto extent = format::decode_extent(item.value);
     if (!extent.ok() || item.key.offset > format::kMaxFileBlocks || extent->length > format::kMaxFileBlocks - item.key.offset) {
       context_.add(Code::value_damaged, {leaf, item.key.ino}, fmt::format("extent at {}", item.key.offset));
-      context_.incomplete = true;
+      context_.kept_damaged = true;
       return 0;
     }
     if (!extent->unwritten)
@@ -72,7 +53,10 @@ class KeptExtents : public ItemVisitor {
   void claim(const format::Key& key, const format::Extent& extent, std::uint64_t i) {
     const BlockAddr place = tree_.place_of(extent.address + i);
     const Claim outcome = claims_.claim_shared(place, entry_of(key.ino, key.offset, extent, i));
-    if (outcome == Claim::outside) context_.add(Code::address_outside, {place, key.ino}, fmt::format("file block {}", key.offset + i));
+    const std::uint64_t block = key.offset + i;
+    if (outcome == Claim::outside) context_.add(Code::address_outside, {place, key.ino}, fmt::format("file block {}", block));
+    if (outcome == Claim::twice) context_.add(Code::claimed_twice, {place, key.ino}, fmt::format("file block {} should be there", block));
+    if (outcome == Claim::outside || outcome == Claim::twice) context_.kept_damaged = true;
     if (outcome != Claim::good || !verifier_) return;
     format::Extent single;
     single.address = place;
@@ -89,6 +73,28 @@ class KeptExtents : public ItemVisitor {
 };
 
 }  // namespace
+
+Status SnapshotTables::take(const format::ItemRef& item, std::uint64_t device_blocks) {
+  switch (item.key.kind) {
+    case ItemKind::snapshot:
+      if (item.key.ino.v != 0) break;
+      items.push_back(TRY(format::decode_snapshot(item.key, item.value)));
+      return {};
+    case ItemKind::dead: {
+      const Serial holder{item.key.ino.v & ~(1ULL << 63)};
+      if (!format::is_dead_key_of(item.key, holder)) break;
+      Piece piece{holder, TRY(format::decode_dead(item.value)), item.key};
+      for (const DeadRun& run : piece.piece.runs)
+        if (run.length > device_blocks) return Error(Errc::corrupt, fmt::format("list of dead blocks: {} in a row", run.length));
+      dead.push_back(std::move(piece));
+      return {};
+    }
+    case ItemKind::place: places.emplace(item.key, TRY(format::decode_place(item.value)).place); return {};
+    case ItemKind::name: names.emplace(item.key, TRY(format::decode_name(item.value))); return {};
+    default: break;
+  }
+  return Error(Errc::corrupt, "an item that has no business here");
+}
 
 BlockAddr SnapshotTables::place_of(BlockAddr named, Serial seen) const {
   const auto next = places.lower_bound(format::place_key(named, Serial{seen.v + 1}));
@@ -108,38 +114,49 @@ const SnapshotItem* KeptTrees::newest_before(Serial serial) const {
   return newest;
 }
 
-void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {
+void KeptTrees::read_tables(Claims& claims) {
   const format::SnapshotTables& super = context_.super().snapshots;
-  if (!super.root) return;
   TableReader reader(context_, tables_);
   context_.part = "tables of snapshots: ";
   TreeWalk(context_, claims, reader, {super.root, super.level, format::TreeId::snapshots}).run();
   context_.part.clear();
   if (!tables_.complete) context_.incomplete = true;
+}
+
+void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVerifier* verifier) {
+  const WalkedTree tree{item.inode_file, item.inode_file_level, format::TreeId::inode_file, true,
+                        [this, serial = item.serial](BlockAddr named) { return tables_.place_of(named, serial); }};
+  KeptExtents extents(context_, claims, verifier, tree);
+  context_.part = fmt::format("snapshot {}: ", item.name);
+  context_.in_snapshot = true;
+  walked_ = &item;
+  const bool has_root = TreeWalk(context_, claims, extents, tree).run();
+  walked_ = nullptr;
+  context_.in_snapshot = false;
+  if (!has_root) context_.add(Code::snapshot_lost, {tables_.place_of(item.inode_file.address, item.serial), {}}, "it is lost");
+  if (verifier) verifier->finish();
+  context_.part.clear();
+}
+
+void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {
+  if (!has_tables_ && !context_.super().snapshots.root) return;
+  if (!has_tables_) read_tables(claims);
   const std::uint64_t live_before = claims.live(), data_before = claims.data();
   only_kept_.resize(context_.super().device_blocks);
   for (std::uint64_t i = 0; i < only_kept_.size(); ++i) only_kept_[i] = claims.is_inside(BlockAddr{i}) && !claims.is_claimed(BlockAddr{i});
   // The newest first: most is shared with the live tree, or with the next one.
-  for (auto item = tables_.items.rbegin(); item != tables_.items.rend(); ++item) {
-    if (item->deleting) continue;
-    const WalkedTree tree{item->inode_file, item->inode_file_level, format::TreeId::inode_file, true,
-                          [this, serial = item->serial](BlockAddr named) { return tables_.place_of(named, serial); }};
-    KeptExtents extents(context_, claims, verifier, tree);
-    context_.part = fmt::format("snapshot {}: ", item->name);
-    TreeWalk(context_, claims, extents, tree).run();
-    if (verifier) verifier->finish();
-    context_.part.clear();
-  }
+  for (auto item = tables_.items.rbegin(); item != tables_.items.rend(); ++item)
+    if (!item->deleting) claim_tree_of(*item, claims, verifier);
   claim_listed(claims);
   context_.held_blocks = claims.live() - live_before;
   context_.held_data = claims.data() - data_before;
 }
 
-// What deleted snapshots held is live until it is given back.
+// What deleted snapshots held is live until it is given back. Of a tree that cannot be read as a whole only the lists tell what it holds.
 void KeptTrees::claim_listed(Claims& claims) {
-  for (const auto& [holder, piece] : tables_.dead) {
+  for (const auto& [holder, piece, key] : tables_.dead) {
     const SnapshotItem* item = item_of(holder);
-    if (!item || !item->deleting) continue;
+    if (!item || (!item->deleting && !context_.kept_damaged)) continue;
     for (const DeadRun& run : piece.runs)
       for (std::uint64_t i = 0; i < run.length; ++i)
         claims.claim_listed(tables_.place_of(run.address + i, piece.death), run.birth.of_node, run.clock, run.estimate);

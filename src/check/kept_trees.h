@@ -20,10 +20,12 @@ struct SnapshotTables {
   struct Piece {
     Serial holder;
     format::DeadPiece piece;
+    format::Key key;
   };
   std::vector<Piece> dead;
   bool complete = true;
 
+  Status take(const format::ItemRef& item, std::uint64_t device_blocks);  // Errc::corrupt: not one that can be here
   // Where the block stands that a tree of checkpoint `seen` calls so.
   BlockAddr place_of(BlockAddr named, Serial seen) const;
 };
@@ -31,13 +33,19 @@ struct SnapshotTables {
 class KeptTrees {
  public:
   explicit KeptTrees(Context& context) : context_(context) {}
+  // With tables that the caller has read or made.
+  KeptTrees(Context& context, SnapshotTables tables) : context_(context), tables_(std::move(tables)), has_tables_(true) {}
 
   // After the newest trees have been claimed. `verifier` may be null.
   void claim(Claims& claims, DataVerifier* verifier);
   // After all claims: lists of dead blocks, and names of moved ones.
   void check_tables(const Claims& claims);
+  // While claim() is at work: the snapshot whose tree it is in, if it is in one.
+  const format::SnapshotItem* walked() const { return walked_; }
 
  private:
+  void read_tables(Claims& claims);
+  void claim_tree_of(const format::SnapshotItem& item, Claims& claims, DataVerifier* verifier);
   void claim_listed(Claims& claims);
   void check_lists();
   void check_list_of(const format::SnapshotItem& item, std::uint64_t dead, std::uint64_t alone);
@@ -47,6 +55,8 @@ class KeptTrees {
 
   Context& context_;
   SnapshotTables tables_;
+  bool has_tables_ = false;
+  const format::SnapshotItem* walked_ = nullptr;
   std::vector<bool> only_kept_;  // by address: of no newest tree
 };
 

@@ -78,7 +78,9 @@ enum class Severity : std::uint8_t {
   X(701, snapshot_item_damaged, error, "an item of a snapshot's tables has an impossible value")        \
   X(702, held_not_listed, error, "blocks that only snapshots hold are in no list of dead blocks")       \
   X(703, listed_not_held, error, "a list of dead blocks has one that is not dead, or not of its snapshot") \
-  X(704, place_wrong, error, "the place of a moved block and its name do not fit together")
+  X(704, place_wrong, error, "the place of a moved block and its name do not fit together")             \
+  X(705, snapshot_damaged, error, "a part of a snapshot's tree is damaged")                             \
+  X(706, snapshot_lost, error, "a snapshot's tree has no root any more")
 
 enum class Code : std::uint16_t {
 #define X(number, name, severity, text) name = number,

@@ -5,14 +5,18 @@ namespace varve::check {
 using format::Key;
 using format::NodeRef;
 
-void TreeWalk::run() {
-  if (!tree_.root) return;
+bool TreeWalk::run() {
+  if (!tree_.root) return true;
   const Way way = claim(tree_.root.address, tree_.level);
-  if (way == Way::shared) return;
-  if (way == Way::barred) return skip();
+  if (way == Way::shared) return true;
+  if (way == Way::barred) {
+    skip();
+    return false;
+  }
   const NodeBatch root = reader_.fetch({&tree_.root, 1}, tree_.tree, tree_.level);
   if (root.nodes[0].good) walk(root.nodes[0], tree_.root, {format::kMinKey, format::kMaxKey});
   else skip();
+  return root.nodes[0].good;
 }
 
 // Barred: not to be entered, because it has another owner already; this also bounds the work on crafted images.
@@ -24,14 +28,15 @@ TreeWalk::Way TreeWalk::claim(BlockAddr address, unsigned level) {
     return Way::in;
   }
   if (outcome == Claim::shared) return Way::shared;
+  if (outcome == Claim::twice && tree_.kept) context_.add(Code::claimed_twice, {place, {}}, "a node of its tree should be there");
   if (outcome == Claim::outside) context_.add(Code::address_outside, {place, {}}, fmt::format("of a node of {}", name_of(tree_.tree)));
   return Way::barred;
 }
 
 std::uint64_t TreeWalk::walk(const FetchedNode& node, const NodeRef& ref, const Range& range) {
-  const bool was_complete = !context_.incomplete;
+  const bool was_complete = !is_torn();
   const std::uint64_t blocks = node.header.level == 0 ? walk_leaf(node, range) : walk_interior(node, range);
-  const bool complete = was_complete && !context_.incomplete;
+  const bool complete = was_complete && !is_torn();
   if (complete && blocks != ref.blocks)
     context_.add(Code::block_sum_wrong, {ref.address, {}}, fmt::format("{} instead of {}", ref.blocks, blocks));
   return blocks;
@@ -53,7 +58,7 @@ void TreeWalk::check_first(const FetchedNode& node, const Key& key, const Range&
 }
 
 void TreeWalk::skip() {
-  context_.incomplete = true;
+  (tree_.kept ? context_.kept_damaged : context_.incomplete) = true;
   visitor_.gap();
 }
 

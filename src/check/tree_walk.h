@@ -29,7 +29,7 @@ class TreeWalk {
   TreeWalk(Context& context, Claims& claims, ItemVisitor& visitor, WalkedTree tree)
       : context_(context), claims_(claims), visitor_(visitor), tree_(std::move(tree)), reader_(context, tree_.place_of) {}
 
-  void run();
+  bool run();  // false: not even the root could be read
 
  private:
   struct Range {  // of keys that a node may hold: lower ≤ key < upper
@@ -40,6 +40,7 @@ class TreeWalk {
   Way claim(BlockAddr address, unsigned level);
   void check_range(const FetchedNode& node, const format::Key& first, const format::Key& last, const Range& range);
   void check_first(const FetchedNode& node, const format::Key& key, const Range& range);
+  bool is_torn() const { return tree_.kept ? context_.kept_damaged : context_.incomplete; }
   void skip();  // what should come here cannot be visited
   void give_up(BlockAddr address, const Error& error);
   // The number of file blocks below the node, as counted; the reference's own number is compared with it.

@@ -46,7 +46,11 @@ enum class Safety : std::uint8_t {
   X(847, parent_corrected, safe, "a directory was told where it is")                      \
   X(848, directory_made, lossy, "a directory was made")                                   \
   X(849, reconnected, lossy, "an inode without a name was put into lost+found")           \
-  X(850, orphan_removed, safe, "an inode was taken from the list of orphans")
+  X(850, orphan_removed, safe, "an inode was taken from the list of orphans")             \
+  X(861, snapshot_given_up, lossy, "a snapshot of which the root is lost was given up")    \
+  X(862, snapshot_tables_corrected, safe, "the tables of snapshots were corrected")        \
+  X(863, snapshot_tables_rebuilt, safe, "the tables of snapshots were rebuilt")            \
+  X(864, snapshot_items_lost, lossy, "a part of the tables of snapshots is lost")
 
 enum class ActionCode : std::uint16_t {
 #define X(number, name, safety, text) name = number,

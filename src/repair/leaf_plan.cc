@@ -20,13 +20,13 @@ struct FoundLeaf {
   KeyRange keys;  // from its first item to its last
 };
 
-// What `.mfile` and `.ffile` say about leaves of the inode file, as far as they can be read.
+// What `.mfile` and `.ffile` say about leaves of a tree, as far as they can be read.
 struct LiveLeaves {
   std::unordered_set<BlockAddr> leaves;
   bool complete = true;
 };
 
-LiveLeaves read_live_leaves(io::BlockDevice& device, const format::Superblock& super) {
+LiveLeaves read_live_leaves(io::BlockDevice& device, const format::Superblock& super, format::TreeId tree) {
   LiveLeaves live;
   check::Report scratch;
   scratch.super = super;
@@ -52,7 +52,7 @@ LiveLeaves read_live_leaves(io::BlockDevice& device, const format::Superblock& s
       if (address < super.first_segment || address - super.first_segment >= bits.size()) continue;
       if (!bits[address - super.first_segment]) continue;
       const auto entry = format::decode_reverse_entry(records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes));
-      if (entry.ok() && entry->owner == format::Owner::node && entry->tree == format::TreeId::inode_file && entry->level == 0)
+      if (entry.ok() && entry->owner == format::Owner::node && entry->tree == tree && entry->level == 0)
         live.leaves.insert(address);
     }
   });
@@ -60,18 +60,26 @@ LiveLeaves read_live_leaves(io::BlockDevice& device, const format::Superblock& s
   return live;
 }
 
-std::vector<FoundLeaf> find_leaves(io::BlockDevice& device, const format::Superblock& super, check::Progress* progress) {
+std::vector<FoundLeaf> find_leaves(io::BlockDevice& device, const format::Superblock& super, format::TreeId tree,
+                                   check::Progress* progress) {
   std::vector<FoundLeaf> found;
   scan_device(device, progress, [&](BlockAddr address, std::span<const std::byte> block) {
     const auto header = format::decode_node_header(block);
     if (!header.ok() || header->identity != super.identity || header->address != address ||
-        header->tree != format::TreeId::inode_file || header->level != 0 || header->serial > super.serial)
+        header->tree != tree || header->level != 0 || header->serial > super.serial)
       return;
     const auto items = format::decode_items(block, *header);
     if (items.ok())
       found.push_back({address, format::block_crc(block), header->serial, {items->front().key, after(items->back().key)}});
   });
   return found;
+}
+
+// A node of a snapshot is live like one of the newest tree, and says the same of itself.
+void leave_out_held(LiveLeaves& live, const MayBeHeld& may_be_held) {
+  if (!may_be_held) return;
+  if (may_be_held({})) live.complete = false;  // nobody knows which ones they are
+  std::erase_if(live.leaves, may_be_held);
 }
 
 class GapFiller {
@@ -135,15 +143,44 @@ void GapFiller::fill(const TreeGap& gap) {
 
 }  // namespace
 
-LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions,
+LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, const MayBeHeld& may_be_held, ActionLog& actions,
                         check::Progress* progress) {
   LeafPlan plan;
-  const std::vector<TreeGap> gaps = TreeReader(device, super, plan).run();
+  const std::vector<TreeGap> gaps =
+      TreeReader(device, super, {super.inode_file, super.inode_file_level, format::TreeId::inode_file}, plan).run();
   if (plan.misplaced_items > 0)
     actions.add(ActionCode::item_removed, {}, fmt::format("{} items in leaves where nobody looks for them", plan.misplaced_items));
   if (gaps.empty()) return plan;
-  GapFiller filler(plan, actions, find_leaves(device, super, progress), read_live_leaves(device, super));
+  constexpr format::TreeId kTree = format::TreeId::inode_file;
+  LiveLeaves live = read_live_leaves(device, super, kTree);
+  leave_out_held(live, may_be_held);
+  GapFiller filler(plan, actions, find_leaves(device, super, kTree, progress), std::move(live));
   for (const TreeGap& gap : gaps) filler.fill(gap);
+  std::ranges::sort(plan.leaves, {}, [](const LeafPiece& piece) { return piece.range.lower; });
+  return plan;
+}
+
+LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions, check::Progress* progress) {
+  constexpr format::TreeId kTree = format::TreeId::snapshots;
+  LeafPlan plan;
+  const std::vector<TreeGap> gaps = TreeReader(device, super, {super.snapshots.root, super.snapshots.level, kTree}, plan).run();
+  if (gaps.empty()) return plan;
+  const LiveLeaves live = read_live_leaves(device, super, kTree);
+  std::vector<FoundLeaf> found = find_leaves(device, super, kTree, progress);
+  std::erase_if(found, [&](const FoundLeaf& leaf) { return !live.leaves.contains(leaf.address); });
+  OpenRanges open;
+  for (const TreeGap& gap : gaps) open.add(gap.range);
+  for (const FoundLeaf& leaf : found)
+    for (const KeyRange& range : open.take(leaf.keys)) {
+      plan.leaves.push_back({leaf.address, leaf.crc, range, Trust::found});
+      actions.add(ActionCode::leaves_found, {}, fmt::format("block {}, of the tables of snapshots", leaf.address));
+    }
+  const bool all_found = live.complete && found.size() == live.leaves.size();
+  const bool leaf_is_lost = std::ranges::any_of(gaps, [](const TreeGap& gap) { return gap.level == 0; });
+  if (!all_found || leaf_is_lost) {
+    plan.lost = open.left();
+    actions.add(ActionCode::snapshot_items_lost, {}, fmt::format("{} of their leaves are found", plan.leaves.size()));
+  }
   std::ranges::sort(plan.leaves, {}, [](const LeafPiece& piece) { return piece.range.lower; });
   return plan;
 }

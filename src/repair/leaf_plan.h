@@ -2,6 +2,7 @@
 // the device finds: first leaves that still are live, then older copies, newest first.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "check/check.h"
@@ -34,8 +35,13 @@ struct LeafPlan {
   bool sound = true;               // the tree has no fault: it can be kept, and changed by merging
 };
 
-// Reads all nodes of the tree; reads the whole device only if parts are missing.
-LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions,
+// May this node be one that only snapshots have? Then it is no newer than an old copy.
+using MayBeHeld = std::function<bool(BlockAddr)>;
+
+// Of the inode file. Reads all nodes of the tree; reads the whole device only if parts are missing.
+LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, const MayBeHeld& may_be_held, ActionLog& actions,
                         check::Progress* progress);
+// The same of `.sfile`, which nothing but live leaves can make good.
+LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions, check::Progress* progress);
 
 }  // namespace varve::repair

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "check/inode_pass.h"
+#include "check/kept_trees.h"
+#include "repair/silence.h"
 
 namespace varve::repair {
 
@@ -32,16 +34,6 @@ class CountingClaimer : public check::ItemVisitor {
  private:
   check::ExtentClaimer claimer_;
   TreeCounts* counts_;
-};
-
-// A context whose findings nobody hears.
-struct Silence {
-  Silence(io::BlockDevice& device, const format::Superblock& super) : context{device, options, nullptr, report} {
-    report.super = super;
-  }
-  check::Report report;
-  check::CheckOptions options;
-  check::Context context;
 };
 
 format::MapShape shape_of(const format::Superblock& super, TreeId tree) {
@@ -91,6 +83,15 @@ void MapBuilder::claim_tree(check::Claims& claims, TreeCounts* counts) {
   check::TreeWalk(silence.context, claims, claimer, check::newest_inode_file(super_)).run();
 }
 
+// What only snapshots have, and the tables that say so.
+void MapBuilder::claim_kept(check::Claims& claims, TreeCounts* counts) {
+  Silence silence(device_, super_);
+  check::KeptTrees(silence.context).claim(claims, nullptr);
+  if (!counts) return;
+  counts->held = silence.context.held_blocks;
+  counts->held_data = silence.context.held_data;
+}
+
 void MapBuilder::claim_maps(check::Claims& claims) const {
   for (const Map* map : {&reverse_, &free_})
     for (const auto& [address, level] : map->old.nodes)
@@ -120,7 +121,7 @@ Status MapBuilder::touch_wrong_owners(const check::Claims& claims) {
     walk_of(silence.context, TreeId::reverse_map).visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
       for (std::uint64_t i = 0; i < per_leaf; ++i) {
         const BlockAddr address{first + i};
-        if (!claims.is_inside(address) || !claims.is_claimed(address)) continue;
+        if (!claims.is_inside(address) || !claims.is_claimed(address) || claims.is_nameless(address)) continue;
         const auto entry = format::decode_reverse_entry(records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes));
         sums[first / per_leaf] -= entry.ok() ? check::entry_hash(address, *entry) : 1;
       }
@@ -202,8 +203,8 @@ Status MapBuilder::write_owners(check::Claims& claims, TreeCounts& counts, Block
     TRY(reverse_.editor->load_leaves(*first * per_leaf, (*std::prev(leaf) + 1) * per_leaf));
     for (auto at = first; at != leaf; ++at)
       for (std::uint64_t i = 0; i < per_leaf && *at * per_leaf + i < reverse_.root.shape.records; ++i)
-        std::ranges::fill(reverse_.editor->record(*at * per_leaf + i), std::byte{0});
-    claims = check::Claims(super_);
+        if (!nameless_[*at * per_leaf + i]) std::ranges::fill(reverse_.editor->record(*at * per_leaf + i), std::byte{0});
+    claims = fresh_claims();
     counts = {};
     fill_owners(claims, counts, image);
     TRY(reverse_.editor->write_leaves(space_));
@@ -218,6 +219,7 @@ void MapBuilder::fill_owners(check::Claims& claims, TreeCounts& counts, BlockAdd
   claim_tree(claims, &counts);
   claim_maps(claims);
   claim_image(claims, image);
+  claim_kept(claims, &counts);
   claims.set_recorder({});
   counts.live = claims.live();
   counts.data = claims.data();
@@ -249,9 +251,18 @@ void MapBuilder::fill_segments(const check::Claims& claims) {
     for (std::uint64_t s = leaf * per_leaf; s < (leaf + 1) * per_leaf && s < super_.segments; ++s) fill_segment(s, claims);
 }
 
+check::Claims MapBuilder::fresh_claims() const {
+  check::Claims claims(super_);
+  if (super_.snapshots.root) claims.keep_tags();
+  return claims;
+}
+
 Status MapBuilder::run(BlockAddr image) {
-  check::Claims before(super_);
+  check::Claims before = fresh_claims();
   claim_tree(before, nullptr);
+  claim_kept(before, nullptr);
+  nameless_.resize(super_.device_blocks);
+  for (std::uint64_t i = 0; i < nameless_.size(); ++i) nameless_[i] = before.is_nameless(BlockAddr{i});
   for (Map* map : {&reverse_, &free_}) {
     const auto is_taken = [&](const auto& node) { return before.is_claimed(node.first); };
     if (std::ranges::any_of(map->old.nodes, is_taken)) map->old.sound = false;
@@ -268,7 +279,7 @@ Status MapBuilder::run(BlockAddr image) {
   TRY(touch_block(image));
   if (before.is_inside(super_.image.address)) TRY(touch(free_, segment_of(super_.image.address)));
   TRY(close());
-  check::Claims claims(super_);
+  check::Claims claims = fresh_claims();
   TreeCounts counts;
   TRY(write_owners(claims, counts, image));
   fill_segments(claims);
@@ -277,7 +288,11 @@ Status MapBuilder::run(BlockAddr image) {
   super_.reverse_map = TRY(reverse_.editor->write(space_)).ref;
   super_.free_map = TRY(free_.editor->write(space_)).ref;
   super_.live_blocks = counts.live;
-  super_.data_blocks = counts.data;
+  super_.data_blocks = counts.data - counts.held_data;
+  if (super_.snapshots.root) {
+    super_.snapshots.held_blocks = counts.held;
+    super_.snapshots.held_data = counts.held_data;
+  }
   super_.reserved_blocks = counts.unwritten;
   super_.inodes = counts.inodes;
   return {};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "check/claims.h"
 #include "check/map_walk.h"
@@ -21,6 +22,7 @@ struct TreeCounts {
   std::uint64_t data = 0;
   std::uint64_t unwritten = 0;
   std::uint64_t inodes = 0;
+  std::uint64_t held = 0, held_data = 0;  // of `live` and `data`: by snapshots only
 };
 
 // Nodes of a map as it is, by address; only if all of them are good.
@@ -32,7 +34,7 @@ OldMap read_old_map(io::BlockDevice& device, const format::Superblock& super, fo
 
 class MapBuilder {
  public:
-  // `super`: its inode_file is the new tree, on the device; its maps and image are the old ones. `memory`: bytes of
+  // `super`: its inode_file and tables of snapshots are new, on the device; its maps and image are the old ones. `memory`: bytes of
   // leaves of `.mfile` at a time, at least one.
   MapBuilder(io::BlockDevice& device, format::Superblock& super, NodeSpace& space, ActionLog& actions, std::uint64_t memory);
 
@@ -48,7 +50,9 @@ class MapBuilder {
   };
 
   void claim_tree(check::Claims& claims, TreeCounts* counts);
+  void claim_kept(check::Claims& claims, TreeCounts* counts);
   void claim_maps(check::Claims& claims) const;
+  check::Claims fresh_claims() const;
   check::MapWalk walk_of(check::Context& context, format::TreeId tree) const;
   Status touch(Map& map, std::uint64_t record);
   Status touch_block(BlockAddr address);
@@ -71,6 +75,7 @@ class MapBuilder {
   store::BlockingSource source_;
   Map reverse_, free_;
   std::map<BlockAddr, std::pair<format::TreeId, std::uint8_t>> given_;  // new map nodes
+  std::vector<bool> nameless_;  // blocks that only lists of dead blocks name: their owners stay as they are recorded
   std::set<BlockAddr> released_;                                        // old ones that are not part of the new maps
 };
 

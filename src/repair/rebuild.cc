@@ -3,12 +3,14 @@
 #include <dirent.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "format/make.h"
 #include "format/record.h"
 #include "log/recovery.h"
 #include "store/superblocks.h"
 #include "repair/corrector.h"
+#include "repair/kept_states.h"
 #include "repair/map_builder.h"
 
 namespace varve::repair {
@@ -43,6 +45,7 @@ class Rebuild {
   NodeSpace space_;
   LeafPlan plan_;
   Survey survey_;
+  std::optional<KeptStates> kept_;  // where there are snapshots
 };
 
 format::Superblock Rebuild::start(const format::Superblock& old, const RebuildOptions& options) {
@@ -82,6 +85,7 @@ void Rebuild::protect() {
     for (const auto& [address, level] : read_old_map(device_, old_, tree).nodes) space_.protect(address);
   for (const format::NodeRef& root : {old_.inode_file, old_.reverse_map, old_.free_map, old_.image})
     space_.protect(root.address);
+  if (kept_) kept_->protect(space_);
   if (options_.keep_log) protect_log();
 }
 
@@ -112,6 +116,7 @@ Status Rebuild::write_tree(const Edits& edits) {
   } else {
     PlanEditor editor(device_, plan_, edits);
     root = TRY(store::merge_items(source, {}, editor, space_, {}));
+    super_.snapshots.shared_nodes = 0;
     actions_.add(ActionCode::tree_rebuilt);
   }
   super_.inode_file = root.ref;
@@ -130,12 +135,19 @@ Status Rebuild::write_image(BlockAddr address) {
 }
 
 Status Rebuild::run() {
-  plan_ = make_leaf_plan(device_, old_, actions_, progress_);
+  MayBeHeld may_be_held;
+  if (old_.snapshots.root) {
+    kept_.emplace(device_, old_, actions_, progress_);
+    TRY(kept_->read());
+    may_be_held = [this](BlockAddr place) { return kept_->may_be_held(place); };
+  }
+  plan_ = make_leaf_plan(device_, old_, may_be_held, actions_, progress_);
   survey_ = TRY(survey(device_, old_, plan_));
   const Verdicts verdicts = decide();
   const Edits edits = TRY(correct(device_, old_, plan_, survey_, verdicts, actions_));
   protect();
   TRY(write_tree(edits));
+  if (kept_) TRY(kept_->write(space_, super_));
   const BlockAddr image = TRY(space_.allocate());
   TRY(MapBuilder(device_, super_, space_, actions_, options_.map_memory).run(image));
   TRY(write_image(image));

@@ -47,9 +47,10 @@ class Repair {
   bool rebuilt_under_log_ = false;
 };
 
-// Damaged file blocks stay: reading them is an error, which is better than a guess.
+// Damaged file blocks stay: reading them is an error, which is better than a guess. So does what is damaged of a snapshot's tree.
 bool needs_work(const check::Report& report) {
-  const auto data = report.problems.count(Code::data_damaged) + report.problems.count(Code::data_unreadable);
+  const auto data = report.problems.count(Code::data_damaged) + report.problems.count(Code::data_unreadable) +
+                    report.problems.count(Code::snapshot_damaged);
   // Copies that differ, or a torn one, are what a crash leaves; the replay makes them equal.
   const auto left_by_crash = report.problems.count(Code::superblocks_differ) + report.problems.count(Code::superblock_torn);
   const auto by_replay = report.needs_recovery ? left_by_crash : 0;
@@ -94,9 +95,6 @@ Status Repair::take(const FoundSuperblock& found, std::string detail) {
 }
 
 Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
-  // New maps know only the newest trees: what snapshots hold would be given away.
-  if (report.super.snapshots.root)
-    return Error(Errc::unsupported, "this filesystem has snapshots, and a repair that keeps them is not built yet: copy what can be read");
   const RebuildOptions options{.keep_log = keep_log, .above = settled_, .only_safe = options_.only_safe,
                                .map_memory = options_.map_memory};
   return rebuild(device_, report.super, options, outcome_.actions, progress_);
@@ -256,10 +254,12 @@ const char* remedy_of(Code code) {
     case Code::orphan_has_links:
     case Code::orphan_missing: return "taken from the list of orphans";
     case Code::no_root: return "a root directory is made";
-    case Code::snapshot_item_damaged:
-    case Code::held_not_listed:
-    case Code::listed_not_held:
-    case Code::place_wrong: return "none yet: a filesystem with snapshots is not repaired";
+    case Code::snapshot_item_damaged: return "the item is removed, and what the trees tell is made anew";
+    case Code::held_not_listed: return "they are listed";
+    case Code::listed_not_held: return "the list is corrected";
+    case Code::place_wrong: return "the one is told from the other";
+    case Code::snapshot_damaged: return "none: what is whole can be read; deleting the snapshot takes the damage away";
+    case Code::snapshot_lost: return "the snapshot is given up, and its space comes back";
   }
   return "none";
 }

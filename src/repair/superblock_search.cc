@@ -57,9 +57,13 @@ std::vector<FoundSuperblock> find_all(io::BlockDevice& device, check::Progress* 
 }
 
 bool is_whole(io::BlockDevice& device, const Superblock& super) {
-  LeafPlan plan;
-  return TreeReader(device, super, plan).run().empty() && read_old_map(device, super, format::TreeId::reverse_map).sound &&
-         read_old_map(device, super, format::TreeId::free_map).sound;
+  const auto leads_everywhere = [&](const store::TreeRoot& tree) {
+    LeafPlan plan;
+    return !tree.ref || TreeReader(device, super, tree, plan).run().empty();
+  };
+  return leads_everywhere({super.inode_file, super.inode_file_level}) &&
+         leads_everywhere({super.snapshots.root, super.snapshots.level, format::TreeId::snapshots}) &&
+         read_old_map(device, super, format::TreeId::reverse_map).sound && read_old_map(device, super, format::TreeId::free_map).sound;
 }
 
 const Superblock& made_last(const std::vector<FoundSuperblock>& found) {

@@ -10,8 +10,8 @@ using format::NodeHeader;
 using format::NodeRef;
 
 std::vector<TreeGap> TreeReader::run() {
-  const Child root{super_.inode_file, {format::kMinKey, format::kMaxKey}, {}};
-  if (visit({&root, 1}, super_.inode_file_level) != super_.inode_file.blocks) plan_.sound = false;
+  const Child root{tree_.ref, {format::kMinKey, format::kMaxKey}, {}};
+  if (visit({&root, 1}, tree_.level) != tree_.ref.blocks) plan_.sound = false;
   return std::move(gaps_);
 }
 
@@ -45,7 +45,7 @@ std::uint64_t TreeReader::visit(std::span<const Child> children, unsigned level)
       continue;
     }
     const format::NodeExpectation expected{super_.identity, child.ref.address, child.ref.crc,
-                                           format::TreeId::inode_file, static_cast<int>(level)};
+                                           tree_.tree, static_cast<int>(level)};
     const auto header = format::check_node(at->out, expected);
     if (!header.ok() || !format::decode_node_header(at->out).ok()) {
       miss(child.range, level);

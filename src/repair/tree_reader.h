@@ -1,10 +1,11 @@
-// Follows the inode file's tree as far as it can be followed.
+// Follows a tree of items as far as it can be followed.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "format/superblock.h"
+#include "store/tree/item_tree.h"
 #include "repair/leaf_plan.h"
 
 namespace varve::repair {
@@ -16,8 +17,8 @@ struct TreeGap {
 
 class TreeReader {
  public:
-  TreeReader(io::BlockDevice& device, const format::Superblock& super, LeafPlan& plan)
-      : super_(super), plan_(plan), device_(device), seen_(device.geometry().blocks()) {}
+  TreeReader(io::BlockDevice& device, const format::Superblock& super, const store::TreeRoot& tree, LeafPlan& plan)
+      : super_(super), tree_(tree), plan_(plan), device_(device), seen_(device.geometry().blocks()) {}
 
   // Fills in leaves, nodes and sound. Returns what the tree does not lead to, ascending.
   std::vector<TreeGap> run();
@@ -37,6 +38,7 @@ class TreeReader {
   void miss(const KeyRange& range, unsigned level);
 
   const format::Superblock& super_;
+  const store::TreeRoot tree_;
   LeafPlan& plan_;
   io::BlockDevice& device_;
   std::vector<bool> seen_;

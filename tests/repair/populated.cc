@@ -1,6 +1,7 @@
 #include "repair/populated.h"
 
 #include <dirent.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 
 #include "format/chunk.h"
 #include "format/superblock.h"
+#include "fs/engine.h"
 #include "support/crash_scenario.h"
+#include "support/pattern.h"
 
 namespace varve::repair::test {
 
@@ -98,11 +101,14 @@ std::unique_ptr<io::MemDevice> populated_image(bool unclean, unsigned files) {
   return unclean ? at->second.unclean->snapshot() : at->second.clean.image->snapshot();
 }
 
-Seen look_at(io::BlockDevice& device) {
+Seen look_at(io::BlockDevice& device, const std::string& snapshot) {
   ManualClock clock;
   clock.set_elapsed(9'000'000'000'000);
   SeededRandom random(4711);
-  FsFixture fixture(device, test_options(clock, random));
+  fs::Options options = test_options(clock, random);
+  options.snapshot = snapshot;
+  options.read_only = !snapshot.empty();
+  FsFixture fixture(device, options);
   Seen seen;
   if (const Status mounted = fixture.mount(); !mounted.ok()) {
     seen.error = "mount: " + mounted.error().message();
@@ -110,6 +116,77 @@ Seen look_at(io::BlockDevice& device) {
   }
   look(fixture, kRootIno, "", seen, 0);
   return seen;
+}
+
+namespace {
+
+using Change = store::SnapshotChange;
+
+std::unique_ptr<io::MemDevice> make_with_snapshots(bool unclean) {
+  auto device = std::make_unique<io::MemDevice>(24U << 20);
+  ManualClock clock;
+  SeededRandom random(3);
+  EXPECT_TRUE(make_image(*device, {.segment_blocks = 64}).ok());
+  FsFixture fixture(*device, test_options(clock, random));
+  EXPECT_TRUE(fixture.mount().ok());
+  const auto path = [](unsigned directory, unsigned i) { return fmt::format("/d{}/f{}", directory, i); };
+  const auto write = [&](unsigned directory, unsigned first, unsigned end, std::uint64_t state) {
+    for (unsigned i = first; i < end; ++i) {
+      if (!fixture.resolve(path(directory, i)).ok()) {
+        EXPECT_TRUE(fixture.make(path(directory, i), 0100644).ok());
+      }
+      EXPECT_TRUE(fixture.write(*fixture.resolve(path(directory, i)), 0, pattern_bytes(100 * state + i, 0, 5 * kBlockSize)).ok());
+    }
+  };
+  for (unsigned d = 0; d < 4; ++d) {
+    EXPECT_TRUE(fixture.make(fmt::format("/d{}", d), 0040755).ok());
+    write(d, 0, 30, 1 + d);
+  }
+  EXPECT_TRUE(fixture.snapshot({Change::Kind::create, "one", {}}).ok());
+  for (unsigned i = 0; i < 30; ++i) {
+    const Ino directory = *fixture.resolve("/d3");
+    EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().unlink(op, directory, fmt::format("f{}", i)); }).ok());
+  }
+  write(0, 0, 20, 11);
+  EXPECT_TRUE(fixture.snapshot({Change::Kind::create, "two", {}}).ok());
+  EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().rmdir(op, kRootIno, "d3"); }).ok());
+  write(0, 0, 10, 21);
+  write(1, 20, 30, 22);
+  EXPECT_TRUE(fixture.checkpoint().ok());
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_TRUE(fixture.move(i).ok());
+    EXPECT_TRUE(fixture.checkpoint().ok());
+  }
+  EXPECT_GT(fixture.store().trees().own_view().tables.places, 0U);
+  if (!unclean) {
+    EXPECT_TRUE(fixture.unmount().ok());
+    return device;
+  }
+  write(2, 0, 5, 31);
+  EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().sync(op); }).ok());
+  fixture.crash();
+  return device;
+}
+
+}  // namespace
+
+std::unique_ptr<io::MemDevice> populated_with_snapshots(bool unclean) {
+  static std::map<bool, std::unique_ptr<io::MemDevice>> made;
+  auto& image = made[unclean];
+  if (!image) image = make_with_snapshots(unclean);
+  return image->snapshot();
+}
+
+std::vector<std::string> snapshot_names(io::BlockDevice& device) {
+  ManualClock clock;
+  SeededRandom random(4711);
+  fs::Options options = test_options(clock, random);
+  options.read_only = true;
+  FsFixture fixture(device, options);
+  std::vector<std::string> names;
+  if (!fixture.mount().ok()) return names;
+  for (const fs::SnapshotFacts& one : fixture.fs().snapshots().snapshots) names.push_back(one.name);
+  return names;
 }
 
 std::vector<BlockAddr> metadata_blocks(const io::MemDevice& device) {

@@ -17,6 +17,10 @@ namespace varve::repair::test {
 // Of at least 9 small files, which the steps name.
 std::unique_ptr<io::MemDevice> populated_image(bool unclean, unsigned files = 120);
 
+// Files in directories, overwritten and removed between snapshots; some of it has been moved since. Three states: those of "one" and "two",
+// and the one in use.
+std::unique_ptr<io::MemDevice> populated_with_snapshots(bool unclean);
+
 // What a mount shows, by inode.
 struct SeenFile {
   std::uint32_t mode = 0;
@@ -28,7 +32,9 @@ struct Seen {
   std::map<std::string, Ino> paths;
   std::string error;
 };
-Seen look_at(io::BlockDevice& device);
+// `snapshot`: shows that instead of what is in use.
+Seen look_at(io::BlockDevice& device, const std::string& snapshot = {});
+std::vector<std::string> snapshot_names(io::BlockDevice& device);
 
 // Every block that holds a superblock, a node of any checkpoint or a chunk's header.
 std::vector<BlockAddr> metadata_blocks(const io::MemDevice& device);

@@ -89,6 +89,12 @@ std::map<Ino, std::string> names_in(io::BlockDevice& device, const repair::Outco
   return find_names(device, outcome.after.super, inodes);
 }
 
+// What is damaged of a snapshot stops no machine from booting: what is in use is whole.
+std::uint64_t errors_that_matter(const check::Report& report, bool preen) {
+  const auto of_snapshots = report.problems.count(check::Code::snapshot_damaged) + report.problems.count(check::Code::snapshot_lost);
+  return report.errors() - (preen ? of_snapshots : 0);
+}
+
 // Everything on an overlay: the device is only read.
 Result<Run> try_out(io::BlockDevice& device, const World& world, const repair::RepairOptions& options,
                     check::Progress* progress) {
@@ -129,15 +135,15 @@ Result<Run> check_path(const Arguments& a, const World& world) {
     const auto device = TRY(lease::LeasedDevice::open(a.path, {.access = io::Access::read_only}, {"fsck.varve", ""}));
     run = TRY(try_out(*device, world, options, progress.get()));
   }
-  const bool harmless = run.outcome.actions.is_safe() && run.outcome.errors_left() == 0;
+  const bool harmless = run.outcome.actions.is_safe() && errors_that_matter(run.outcome.after, true) == 0;
   if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
   options.only_safe = true;  // the device may answer otherwise than it did in the trial
   return repair_in_place(a, world, options, progress.get());
 }
 
-int exit_code(const Run& run) {
+int exit_code(const Run& run, bool preen) {
   const bool changed = run.in_place && !run.outcome.actions.empty();
-  const std::uint64_t left = run.in_place ? run.outcome.errors_left() : run.outcome.before.errors();
+  const std::uint64_t left = errors_that_matter(run.in_place ? run.outcome.after : run.outcome.before, preen);
   return (changed ? kCorrected : kClean) | (left > 0 ? kErrorsLeft : kClean);
 }
 
@@ -175,7 +181,7 @@ int run(int argc, const char* const* argv, const World& world) {
   }
   const Findings findings{arguments.path, arguments.verify_data, arguments.preen, done->in_place, done->outcome, done->names};
   world.out << (arguments.json ? to_json(findings) : to_text(findings));
-  return exit_code(*done);
+  return exit_code(*done, arguments.preen);
 }
 
 }  // namespace varve::fsck

@@ -1,0 +1,416 @@
+// Damage where there are snapshots: what only they hold never harms what is in use, and what is whole of them stays.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "check/checking.h"
+#include "check/inode_pass.h"
+#include "check/kept_trees.h"
+#include "check/map_walk.h"
+#include "fsck/recovery.h"
+#include "fs/engine.h"
+#include "repair/fsck_image.h"
+#include "repair/node_surgery.h"
+#include "repair/populated.h"
+#include "repair/repair.h"
+#include "repair/silence.h"
+#include "support/pattern.h"
+
+namespace varve::repair::test {
+namespace {
+
+using check::Code;
+using testing::HasSubstr;
+using varve::test::FsFixture;
+using varve::test::ManualClock;
+using varve::test::pattern_bytes;
+using Change = store::SnapshotChange;
+
+// Whose a live block is, by the checker's own reading.
+struct Owned {
+  format::ReverseEntry owner;
+  std::string snapshot;  // the newest that has it, where the filesystem in use does not; empty: that
+};
+using Owners = std::map<BlockAddr, Owned>;
+
+Owners owners_of(io::MemDevice& device) {
+  Silence silence(device, check::check(device, {})->super);
+  const format::Superblock& super = silence.report.super;
+  check::Claims claims(super);
+  claims.keep_tags();
+  check::KeptTrees kept(silence.context);
+  Owners owners;
+  claims.set_recorder([&](BlockAddr address, const format::ReverseEntry& owner) {
+    owners[address] = {owner, kept.walked() ? kept.walked()->name : ""};
+  });
+  check::ExtentClaimer claimer(claims);
+  check::TreeWalk(silence.context, claims, claimer, check::newest_inode_file(super)).run();
+  for (const auto& [tree, root, shape] :
+       {std::tuple(format::TreeId::reverse_map, super.reverse_map, format::reverse_map_shape(super.device_blocks)),
+        {format::TreeId::free_map, super.free_map, format::free_map_shape(super.segments, super.segment_blocks)}})
+    check::MapWalk(silence.context, tree, root, shape).claim_nodes(claims);
+  kept.claim(claims, nullptr);
+  return owners;
+}
+
+bool is_node(const Owned& owned, format::TreeId tree) { return owned.owner.owner == format::Owner::node && owned.owner.tree == tree; }
+
+struct States {
+  Seen in_use;
+  std::map<std::string, Seen> snapshots;
+};
+States states_of(const io::MemDevice& device) {
+  const auto copy = device.snapshot();
+  States states;
+  for (const std::string& name : snapshot_names(*copy)) states.snapshots[name] = look_at(*copy, name);
+  states.in_use = look_at(*copy);
+  return states;
+}
+
+bool is_equal(const SeenFile& a, const SeenFile& b) { return a.mode == b.mode && a.size == b.size && a.blocks == b.blocks; }
+// The number of files that cannot be read as they were: what is read is what was there.
+std::uint64_t lost_of(const Seen& expected, const Seen& found) {
+  std::uint64_t lost = 0;
+  for (const auto& [path, ino] : expected.paths) {
+    const auto at = found.paths.find(path);
+    if (at == found.paths.end() || !found.inodes.contains(at->second)) {
+      ++lost;
+      continue;
+    }
+    const SeenFile &was = expected.inodes.at(ino), &is = found.inodes.at(at->second);
+    if (is_equal(was, is)) continue;
+    ++lost;
+    for (std::size_t i = 0; i < is.blocks.size() && i < was.blocks.size(); ++i)
+      EXPECT_TRUE(is.blocks[i].empty() || is.blocks[i] == was.blocks[i]) << path << ": something else stands there";
+  }
+  return lost;
+}
+
+Outcome repaired(io::BlockDevice& device, const RepairOptions& options = {.verify_data = true}) {
+  auto done = repair(device, fsck::recover, options);
+  EXPECT_TRUE(done.ok()) << done.error().message();
+  return done.ok() ? std::move(done).value() : Outcome{};
+}
+
+std::string actions_of(const Outcome& outcome) {
+  std::string text;
+  for (const Action& action : outcome.actions.kept()) text += to_line(action) + "\n";
+  return text;
+}
+
+// Nothing is left but what must be: data and parts of trees that nobody can bring back.
+std::uint64_t errors_but_damage(const check::Report& report) {
+  return report.errors() - report.problems.count(Code::data_damaged) - report.problems.count(Code::snapshot_damaged);
+}
+
+// It can be written to, the snapshots can be deleted, and then nothing is wrong and nothing is held.
+void expect_whole_without_snapshots(io::MemDevice& device) {
+  ManualClock clock;
+  clock.set_elapsed(9'000'000'000'000);
+  SeededRandom random(9);
+  FsFixture fixture(device, varve::test::test_options(clock, random));
+  ASSERT_TRUE(fixture.mount().ok());
+  ASSERT_TRUE(fixture.make("/new", 0100644).ok());
+  ASSERT_TRUE(fixture.write(*fixture.resolve("/new"), 0, pattern_bytes(77, 0, 100'000)).ok());
+  ASSERT_TRUE(fixture.checkpoint().ok());
+  for (const auto& one : fixture.fs().snapshots().snapshots)
+    ASSERT_TRUE(fixture.snapshot({Change::Kind::remove, one.name, {}}).ok()) << one.name;
+  ASSERT_TRUE(fixture.settle_deletions().ok());
+  EXPECT_EQ(fixture.store().trees().own_view().tables, format::SnapshotTables());
+  ASSERT_TRUE(fixture.unmount().ok());
+  const auto report = check::check(device, {});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->errors(), 0U) << check::test::lines(*report);
+}
+
+class KeptRepair : public testing::Test {
+ protected:
+  void SetUp() override {
+    image = populated_with_snapshots(false);
+    const auto report = check::check(*image, {.verify_data = true});
+    ASSERT_TRUE(report.ok());
+    ASSERT_EQ(report->errors(), 0U) << check::test::lines(*report);
+    owners = owners_of(*image);
+    before = states_of(*image);
+    ASSERT_EQ(before.in_use.error, "");
+    ASSERT_EQ(before.snapshots.size(), 2U);
+    ASSERT_GT(before.snapshots["one"].paths.size(), before.in_use.paths.size());
+  }
+  // The first one that fits.
+  template <class Fits>
+  BlockAddr block(Fits fits) const {
+    const auto at = std::ranges::find_if(owners, fits);
+    EXPECT_NE(at, owners.end());
+    return at == owners.end() ? BlockAddr{} : at->first;
+  }
+  BlockAddr node_of_snapshot(const std::string& name, unsigned level) const {
+    return block([&](const auto& entry) {
+      return entry.second.snapshot == name && is_node(entry.second, format::TreeId::inode_file) && entry.second.owner.level == level;
+    });
+  }
+  std::uint8_t root_level(const std::string& name) const {
+    std::uint8_t level = 0;
+    for (const auto& [address, owned] : owners)
+      if (owned.snapshot == name && is_node(owned, format::TreeId::inode_file)) level = std::max(level, owned.owner.level);
+    return level;
+  }
+  void expect_in_use_unharmed(const io::MemDevice& device) {
+    const Seen now = look_at(*device.snapshot());
+    EXPECT_EQ(now.error, "");
+    EXPECT_EQ(now.paths, before.in_use.paths);
+    EXPECT_EQ(lost_of(before.in_use, now), 0U);
+  }
+
+  std::unique_ptr<io::MemDevice> image;
+  Owners owners;
+  States before;
+};
+
+TEST_F(KeptRepair, WhereNothingIsWrongNothingIsDone) {
+  const auto copy = image->snapshot();
+  const Outcome done = repaired(*copy);
+  EXPECT_TRUE(done.actions.empty()) << actions_of(done);
+  EXPECT_EQ(first_difference(*copy, *image), std::nullopt);
+}
+
+TEST_F(KeptRepair, DamagedDataIsNamedWithTheSnapshotAndStays) {
+  const BlockAddr at = block([](const auto& entry) {
+    return entry.second.snapshot == "one" && entry.second.owner.owner == format::Owner::file_block && entry.second.owner.block == 3;
+  });
+  flip_bit(*image, at, 4711);
+  const Outcome done = repaired(*image);
+  EXPECT_TRUE(done.actions.empty()) << actions_of(done);
+  EXPECT_THAT(check::test::lines(done.after), HasSubstr("snapshot one: "));
+  EXPECT_EQ(done.after.problems.count(Code::data_damaged), 1U);
+  EXPECT_EQ(done.errors_left(), 1U);
+  expect_in_use_unharmed(*image);
+  const States now = states_of(*image);
+  EXPECT_EQ(lost_of(before.snapshots["one"], now.snapshots.at("one")), 1U);
+  EXPECT_EQ(lost_of(before.snapshots["two"], now.snapshots.at("two")), 0U);
+  expect_whole_without_snapshots(*image);
+}
+
+// A leaf has extents, entries of directories and attributes; there is nothing to do about one, and nothing else is lost.
+TEST_F(KeptRepair, ADamagedLeafCostsASnapshotWhatIsInItAndNothingElse) {
+  std::set<std::string> with_loss;
+  std::uint64_t tried = 0, spared = 0;  // some files, at least
+  for (const auto& [at, owned] : owners) {
+    if (owned.snapshot.empty() || !is_node(owned, format::TreeId::inode_file) || owned.owner.level > 0) continue;
+    const auto copy = image->snapshot();
+    flip_bit(*copy, at, 9999);
+    const Outcome done = repaired(*copy);
+    EXPECT_TRUE(done.actions.empty()) << actions_of(done);
+    EXPECT_EQ(done.before.problems.count(Code::snapshot_damaged), 1U) << check::test::lines(done.before);
+    EXPECT_EQ(errors_but_damage(done.before), 0U) << check::test::lines(done.before);
+    EXPECT_THAT(check::test::lines(done.before), HasSubstr("snapshot " + owned.snapshot + ": "));
+    expect_in_use_unharmed(*copy);
+    const States now = states_of(*copy);
+    const std::uint64_t lost = lost_of(before.snapshots[owned.snapshot], now.snapshots.at(owned.snapshot));
+    if (lost > 0) with_loss.insert(owned.snapshot);
+    ++tried;
+    if (lost < before.snapshots[owned.snapshot].paths.size()) ++spared;
+    expect_whole_without_snapshots(*copy);
+    if (HasFailure()) break;
+  }
+  EXPECT_EQ(with_loss, (std::set<std::string>{"one", "two"}));
+  EXPECT_GE(spared + 2, tried) << "only the leaf that has the root directory costs all of a snapshot";
+}
+
+TEST_F(KeptRepair, ASnapshotWithoutARootIsGivenUpAndItsSpaceComesBack) {
+  for (const std::string name : {"one", "two"}) {
+    const auto copy = image->snapshot();
+    flip_bit(*copy, node_of_snapshot(name, root_level(name)), 9999);
+    EXPECT_EQ(repair(*copy->snapshot(), fsck::recover, {.only_safe = true}).error().code(), Errc::needs_fsck);
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(done.before.problems.count(Code::snapshot_lost), 1U) << check::test::lines(done.before);
+    EXPECT_EQ(done.actions.count(ActionCode::snapshot_given_up), 1U) << actions_of(done);
+    EXPECT_THAT(actions_of(done), HasSubstr(name));
+    EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+    expect_in_use_unharmed(*copy);
+    const States now = states_of(*copy);
+    ASSERT_EQ(now.snapshots.size(), 1U);
+    const auto& [other, seen] = *now.snapshots.begin();
+    EXPECT_NE(other, name);
+    EXPECT_EQ(lost_of(before.snapshots[other], seen), 0U);
+    expect_whole_without_snapshots(*copy);
+  }
+}
+
+// Lists, places and all that a snapshot says of itself: what can be told from the rest is made anew.
+TEST_F(KeptRepair, NodesOfTheTables) {
+  std::uint64_t nodes = 0, kept = 0;
+  for (const auto& [at, owned] : owners) {
+    if (!is_node(owned, format::TreeId::snapshots)) continue;
+    ++nodes;
+    const auto copy = image->snapshot();
+    flip_bit(*copy, at, 9999);
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(errors_but_damage(done.after), 0U) << check::test::lines(done.after) << actions_of(done);
+    expect_in_use_unharmed(*copy);
+    const States now = states_of(*copy);
+    if (owned.owner.level > 0) {
+      EXPECT_EQ(done.actions.count(ActionCode::snapshot_items_lost), 0U) << "all leaves are found";
+      EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+      EXPECT_EQ(now.snapshots.size(), 2U);
+    }
+    for (const auto& [name, seen] : now.snapshots)
+      if (lost_of(before.snapshots[name], seen) == 0) ++kept;
+    expect_whole_without_snapshots(*copy);
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(nodes, 3U) << "there is nothing but a root";
+  EXPECT_GT(kept, nodes) << "what was lost could be told from the rest";
+}
+
+TEST_F(KeptRepair, MapsAreRebuiltWithWhatSnapshotsHold) {
+  for (const format::TreeId tree : {format::TreeId::reverse_map, format::TreeId::free_map})
+    for (const bool whole : {false, true}) {
+      const auto copy = image->snapshot();
+      for (const auto& [at, owned] : owners)
+        if (is_node(owned, tree) && (whole || owned.owner.level == 0)) {
+          wipe(*copy, at);
+          if (!whole) break;
+        }
+      const Outcome done = repaired(*copy);
+      EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+      EXPECT_TRUE(done.actions.is_safe()) << actions_of(done);
+      EXPECT_EQ(done.after.super.snapshots.held_blocks, done.before.super.snapshots.held_blocks);
+      const States now = states_of(*copy);
+      for (const std::string name : {"one", "two"}) EXPECT_EQ(lost_of(before.snapshots[name], now.snapshots.at(name)), 0U);
+      expect_in_use_unharmed(*copy);
+      expect_whole_without_snapshots(*copy);
+    }
+}
+
+// What stands in an old tree is older than what is lost: it must not pass for it (H58).
+TEST_F(KeptRepair, H58_a_snapshots_leaf_does_not_pass_for_one_that_is_lost) {
+  const auto is_live_node = [](unsigned level) {
+    return [level](const auto& entry) {
+      return entry.second.snapshot.empty() && is_node(entry.second, format::TreeId::inode_file) && entry.second.owner.level == level;
+    };
+  };
+  // An interior node is lost: all leaves below it are found, and only they. Nothing older comes in.
+  const auto copy = image->snapshot();
+  wipe(*copy, block(is_live_node(1)));
+  const Outcome done = repaired(*copy);
+  EXPECT_TRUE(done.actions.is_safe()) << actions_of(done);
+  EXPECT_GT(done.actions.count(ActionCode::leaves_found), 0U);
+  EXPECT_EQ(errors_but_damage(done.after), 0U) << check::test::lines(done.after);
+  expect_in_use_unharmed(*copy);
+  // A leaf is lost as well: whatever takes its place is said to be older.
+  for (const auto& [at, owned] : owners) {
+    if (!is_live_node(0)(std::pair(at, owned))) continue;
+    const auto worse = image->snapshot();
+    wipe(*worse, block(is_live_node(1)));
+    wipe(*worse, at);
+    const Outcome outcome = repaired(*worse);
+    EXPECT_EQ(errors_but_damage(outcome.after), 0U) << check::test::lines(outcome.after);
+    EXPECT_EQ(unexcused(before.in_use, look_at(*worse->snapshot()), outcome.actions), "") << actions_of(outcome);
+    expect_whole_without_snapshots(*worse);
+    if (HasFailure()) break;
+  }
+}
+
+TEST_F(KeptRepair, SuperblocksAreFoundWithTheirSnapshots) {
+  for (BlockAddr at{0}; at.v < image->geometry().blocks(); ++at) {
+    std::array<std::byte, kBlockSize> bytes;
+    image->peek(at.v * kBlockSize, bytes);
+    if (format::decode_superblock(bytes).ok()) wipe(*image, at);
+  }
+  const Outcome done = repaired(*image, {.search = true, .verify_data = true});
+  EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+  expect_in_use_unharmed(*image);
+  const States now = states_of(*image);
+  for (const std::string name : {"one", "two"}) EXPECT_EQ(lost_of(before.snapshots[name], now.snapshots.at(name)), 0U);
+  expect_whole_without_snapshots(*image);
+}
+
+TEST_F(KeptRepair, WhatIsDamagedOfASnapshotStopsNoBoot) {
+  for (const unsigned level : {0U, unsigned{root_level("one")}}) {
+    const auto copy = image->snapshot();
+    flip_bit(*copy, node_of_snapshot("one", level), 9999);
+    FsckImage file;
+    file.save(*copy);
+    EXPECT_EQ(file.fsck({"-p", "-f"}), 0) << file.said();
+    EXPECT_EQ(file.bytes(), FsckImage::bytes_of(*copy));
+    EXPECT_EQ(file.fsck({"-n"}), 4) << file.said();
+    // Beside what can be repaired without a loss.
+    wipe(*copy, block([](const auto& entry) { return is_node(entry.second, format::TreeId::free_map) && entry.second.owner.level == 0; }));
+    file.save(*copy);
+    EXPECT_EQ(file.fsck({"-p", "-f"}), level == 0 ? 1 : 4) << file.said();
+  }
+}
+
+// It is met by the cleaner, and by checkpoints that let go of what it has.
+TEST_F(KeptRepair, WhatIsDamagedOfASnapshotIsNoHindrance) {
+  std::vector<BlockAddr> damaged{node_of_snapshot("one", root_level("one")), node_of_snapshot("one", 0), node_of_snapshot("two", 0),
+                                 block([](const auto& entry) {
+                                   return entry.second.snapshot == "one" && entry.second.owner.owner == format::Owner::file_block;
+                                 })};
+  for (const BlockAddr at : damaged) {
+    const auto copy = image->snapshot();
+    flip_bit(*copy, at, 9999);
+    ManualClock clock;
+    clock.set_elapsed(9'000'000'000'000);
+    SeededRandom random(9);
+    FsFixture fixture(*copy, varve::test::test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    for (const char* strategy : {"copying", "compacting"}) {
+      EXPECT_TRUE(fixture.clean(strategy).ok());
+      for (std::uint64_t i = 0; i < 40; ++i) (void)fixture.move(i);
+      ASSERT_TRUE(fixture.make(std::string("/") + strategy, 0100644).ok());
+      ASSERT_TRUE(fixture.write(*fixture.resolve(std::string("/") + strategy), 0, pattern_bytes(77, 0, 1'000'000)).ok());
+      ASSERT_TRUE(fixture.checkpoint().ok());
+    }
+    EXPECT_FALSE(fixture.store().faults().read_only()) << fixture.store().faults().reason();
+    ASSERT_TRUE(fixture.unmount().ok());
+    const auto report = check::check(*copy, {.verify_data = true});
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(errors_but_damage(*report), report->problems.count(Code::snapshot_lost)) << check::test::lines(*report);
+    expect_whole_without_snapshots(*copy);
+  }
+}
+
+// First the trees, then the log, which goes on from them.
+TEST(KeptRepairs, ALogIsReplayedOnWhatHasBeenRepaired) {
+  const auto image = populated_with_snapshots(true);
+  const Seen expected = look_at(*image->snapshot());
+  ASSERT_EQ(expected.error, "");
+  const States before = states_of(*image);
+  for (const auto& [at, owned] : owners_of(*image)) {
+    if (owned.owner.owner != format::Owner::node || owned.owner.tree == format::TreeId::inode_file || owned.owner.level == 0) continue;
+    const auto copy = image->snapshot();
+    wipe(*copy, at);
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after) << actions_of(done);
+    EXPECT_EQ(done.actions.count(ActionCode::log_replayed), 1U) << actions_of(done);
+    EXPECT_EQ(lost_of(expected, look_at(*copy->snapshot())), 0U);
+    const States now = states_of(*copy);
+    for (const std::string name : {"one", "two"}) EXPECT_EQ(lost_of(before.snapshots.at(name), now.snapshots.at(name)), 0U);
+    expect_whole_without_snapshots(*copy);
+    if (testing::Test::HasFailure()) break;
+  }
+}
+
+// A bit of each block that only snapshots hold, in turn.
+TEST_F(KeptRepair, NoDamageInWhatOnlySnapshotsHoldHarmsWhatIsInUse) {
+  std::uint64_t tried = 0;
+  for (const auto& [at, owned] : owners) {
+    if (owned.snapshot.empty() || at.v % 5 != 0) continue;
+    ++tried;
+    const auto copy = image->snapshot();
+    flip_bit(*copy, at, at.v * 37 % (8 * kBlockSize));
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(errors_but_damage(done.after), 0U) << check::test::lines(done.after);
+    EXPECT_EQ(errors_but_damage(done.before), done.before.problems.count(Code::snapshot_lost)) << check::test::lines(done.before);
+    expect_in_use_unharmed(*copy);
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(tried, 50U);
+}
+
+}  // namespace
+}  // namespace varve::repair::test
