@@ -65,6 +65,19 @@ TEST(Hazards, H54_a_snapshot_is_there_with_its_whole_state_or_not_at_all) {
   EXPECT_TRUE(good(sweep_all({}, before, during, exhaustive())));
 }
 
+// A superblock has fields of snapshots in a sector of their own: a torn one mixes those of before and after with the rest.
+TEST(Hazards, H54_superblocks_with_snapshots_may_be_torn) {
+  const std::string before = "create /f 0644; write /f 0 50000 1; checkpoint";
+  const std::string during = "keep one; write /f 0 8192 2; checkpoint; keep two; drop one; checkpoint; drop two; work; checkpoint";
+  SweepOptions options = exhaustive();
+  options.plan.seeds = 8;
+  for (const bool in_place : {false, true}) {
+    CrashSetup setup;
+    setup.superblocks_in_place = in_place;
+    EXPECT_TRUE(good(sweep_all(setup, before, during, options))) << in_place;
+  }
+}
+
 TEST(Hazards, H55_what_is_moved_under_a_snapshot_is_in_one_place_or_the_other) {
   CrashSetup setup;
   setup.bytes = 12u << 20;

@@ -8,6 +8,7 @@
 #include "model/aging.h"
 #include "model/strategy_names.h"
 #include "support/good.h"
+#include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
 #include "support/world.h"
@@ -194,6 +195,74 @@ TEST(Snapshots, go_with_a_filesystem_that_shrinks_and_grows) {
     ASSERT_TRUE(good(look(world))) << i;
   }
   EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+// Files of 256 KiB until one does not fit. What was written of that one goes again.
+std::uint64_t fill(World& world, const std::string& prefix) {
+  constexpr std::size_t kBytes = 256u << 10;
+  for (std::uint64_t i = 0;; ++i) {
+    const std::string path = fmt::format("/{}{}", prefix, i);
+    Status status;
+    if (const auto made = world.fixture.make(path, 0100644); !made.ok()) status = made.error();
+    else status = world.fixture.write(made->ino, 0, pattern_bytes(i, 0, kBytes));
+    if (status.ok() && i < 10'000) continue;
+    EXPECT_TRUE(status.fails_with(Errc::no_space)) << status.error().message();
+    (void)world.fixture.call([&](fs::Operation& op) { return world.fixture.fs().unlink(op, kRootIno, path.substr(1)); });
+    return i;
+  }
+}
+
+void unlink_all(World& world, const std::string& prefix, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Status gone = world.fixture.call(
+        [&](fs::Operation& op) { return world.fixture.fs().unlink(op, kRootIno, fmt::format("{}{}", prefix, i)); });
+    ASSERT_TRUE(gone.ok()) << i << ": " << gone.error().message();
+  }
+  ASSERT_TRUE(world.fixture.checkpoint().ok());
+}
+
+// All that there is belongs to a snapshot: nothing can be written, everything can be removed, and it all comes back with the snapshot.
+TEST(Snapshots, hold_everything_on_a_full_filesystem) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  FsFixture& fixture = world.fixture;
+  using Kind = store::SnapshotChange::Kind;
+  const std::uint64_t all = fill(world, "a");
+  ASSERT_GT(all, 80U);
+  // Where what is held could not be noted any more, none is made.
+  std::uint64_t left = all;
+  Status kept = fixture.snapshot({Kind::create, "everything", {}});
+  for (; !kept.ok() && left > 0; --left) {
+    ASSERT_TRUE(kept.fails_with(Errc::no_space)) << kept.error().message();
+    ASSERT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().unlink(op, kRootIno, fmt::format("a{}", left - 1)); }).ok());
+    kept = fixture.snapshot({Kind::create, "everything", {}});
+  }
+  ASSERT_GT(left, all * 3 / 4);
+  const Serial serial{fixture.fs().snapshots().snapshots.at(0).serial};
+  const std::uint64_t before_removal = *fixture.available_bytes();
+  unlink_all(world, "a", left);
+  EXPECT_LE(*fixture.available_bytes(), before_removal + (1u << 20)) << "it is all held";
+  const std::uint64_t few = fill(world, "b");
+  EXPECT_LE(few, all - left + 4);
+  ASSERT_TRUE(fixture.checkpoint().ok());
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {  // neither what is written over nor what is removed makes room that is not there
+    unlink_all(world, "b", few);
+    EXPECT_LE(fill(world, "b"), few + 1);
+  }
+  fixture.show(serial);
+  for (std::uint64_t i = 0; i < left; ++i)
+    ASSERT_EQ(*fixture.read(*fixture.resolve(fmt::format("/a{}", i)), 0, 256u << 10), pattern_bytes(i, 0, 256u << 10)) << i;
+  fixture.show({});
+  ASSERT_TRUE(fixture.unmount().ok());
+  ASSERT_TRUE(good(check_image(world.device)));
+  ASSERT_TRUE(fixture.mount().ok());
+  ASSERT_TRUE(fixture.snapshot({Kind::remove, "everything", {}}).ok());
+  ASSERT_TRUE(fixture.settle_deletions().ok());
+  EXPECT_EQ(trees(world).tables, format::SnapshotTables());
+  EXPECT_GE(fill(world, "c") + few, all - 2);
+  ASSERT_TRUE(fixture.unmount().ok());
+  EXPECT_TRUE(good(check_image(world.device)));
+  ASSERT_TRUE(fixture.mount().ok());
 }
 
 // Between random operations: made, deleted, renamed, and compared after everything that may move or drop blocks. With odd seeds the size
