@@ -50,6 +50,7 @@ struct Geometry {
   bool is_block_device = false;
   bool rotational = false;
   bool supports_discard = false;
+  std::uint32_t discard_unit = kBlockSize;  // bytes: what is not a whole one, counted from the disk's beginning, is not discarded
   bool direct = false;  // page cache bypassed
   bool may_be_shared = false;  // by another machine, or through a name that the lock of this opening does not cover
   std::string backend;  // "io_uring", "threads", "memory"

@@ -59,6 +59,11 @@ std::uint64_t erase_unit_of(dev_t device) {
   return queue_attribute(device, "chunk_sectors").value_or(0) * kSector;
 }
 
+std::uint32_t discard_unit_of(dev_t device) {
+  const std::uint64_t bytes = queue_attribute(device, "discard_granularity").value_or(0);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(bytes, kBlockSize, 1u << 30));
+}
+
 Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& path) {
   Geometry geometry;
   geometry.is_block_device = true;
@@ -73,6 +78,7 @@ Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& 
   geometry.size_bytes = bytes;
   geometry.physical_block = ::ioctl(fd, BLKPBSZGET, &physical) == 0 ? physical : logical;
   geometry.supports_discard = queue_attribute(device, "discard_max_bytes").value_or(0) > 0;
+  geometry.discard_unit = discard_unit_of(device);
   geometry.erase_unit = erase_unit_of(device);
   geometry.before = start_of(device);
   return geometry;

@@ -69,7 +69,7 @@ std::optional<SegmentId> SegmentTable::take(std::uint8_t group, std::uint64_t cl
     const std::uint64_t at = (first + step) % limit;
     if (std::as_const(segments_)[at].state != SegmentState::clean) continue;
     SegmentInfo& s = segments_.change(at);
-    INVARIANT(s.in_flight == 0);
+    INVARIANT(s.in_flight == 0 && s.discards == 0);
     INVARIANT(clean_ > 0);
     s.state = SegmentState::open;
     s.group = group;
@@ -105,8 +105,8 @@ void SegmentTable::close(SegmentId id, std::uint64_t clock) {
 
 // Tree nodes are no company for blocks of files (H37).
 bool SegmentInfo::has_holes(std::uint64_t settled, std::uint32_t blocks) const {
-  return state == SegmentState::used && group != format::kGroupNodes && touched <= settled && in_flight == 0 && !being_cleaned &&
-         live() > 0 && tree_live < blocks;
+  return state == SegmentState::used && group != format::kGroupNodes && touched <= settled && in_flight == 0 && discards == 0 &&
+         !being_cleaned && live() > 0 && tree_live < blocks;
 }
 
 bool SegmentTable::open_holes(SegmentId id, std::uint64_t settled) {
@@ -196,18 +196,20 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
   const Lock lock(mutex_);
   INVARIANT(frozen_generation <= generation_);
   std::vector<SegmentId> freed;
-  std::uint64_t clean = 0;
+  std::uint64_t clean = 0, held_back = 0;
   segments_.for_each_changed([&](std::uint64_t index, SegmentInfo& s) {
     s.being_cleaned = false;  // what has not become clean now could not be emptied
     if (s.state != SegmentState::used || s.tree_live || s.touched > frozen_generation || s.in_flight) return;
-    s.state = discarding ? SegmentState::discarding : SegmentState::clean;
+    s.discards += discarding;
+    s.state = s.discards ? SegmentState::discarding : SegmentState::clean;
     s.delta_live[0] = s.delta_live[1] = 0;
     freed.push_back(SegmentId{index});
-    clean += can_be_taken(index);
+    if (s.discards) ++held_back;
+    else clean += can_be_taken(index);
   });
-  if (discarding) discarding_ += freed.size();
-  else clean_.fetch_add(clean, std::memory_order_relaxed);
-  if (!discarding) in_use_.fetch_sub(freed.size(), std::memory_order_relaxed);
+  discarding_ += held_back;
+  clean_.fetch_add(clean, std::memory_order_relaxed);
+  in_use_.fetch_sub(freed.size() - held_back, std::memory_order_relaxed);
   INVARIANT(clean_ + discarding_ <= count_);
   return freed;
 }
@@ -216,21 +218,35 @@ bool SegmentTable::begin_discard(SegmentId id) {
   const Lock lock(mutex_);
   if (!can_be_taken(id.v) || std::as_const(segments_)[id.v].state != SegmentState::clean) return false;
   INVARIANT(clean_ > 0);
-  segments_.change(id.v).state = SegmentState::discarding;
+  SegmentInfo& s = segments_.change(id.v);
+  s.state = SegmentState::discarding;
+  ++s.discards;
   in_use_.fetch_add(1, std::memory_order_relaxed);
   clean_.fetch_sub(1, std::memory_order_relaxed);
   ++discarding_;
   return true;
 }
 
-void SegmentTable::discarded(SegmentId id) {
+bool SegmentTable::begin_discard(SegmentId id, std::uint64_t settled) {
   const Lock lock(mutex_);
-  if (std::as_const(segments_)[id.v].state != SegmentState::discarding) return;
+  if (id.v >= count_) return false;
+  const SegmentInfo& now = std::as_const(segments_)[id.v];
+  if (now.state != SegmentState::used || now.touched > settled || now.in_flight || !now.tree_live) return false;
+  ++segments_.change(id.v).discards;
+  return true;
+}
+
+bool SegmentTable::discarded(SegmentId id) {
+  const Lock lock(mutex_);
+  MEMORY_INVARIANT(id.v < count_);
+  SegmentInfo& s = segments_.change(id.v);
+  if (!INVARIANT(s.discards > 0) || --s.discards || s.state != SegmentState::discarding) return false;
   INVARIANT(discarding_ > 0);
-  segments_.change(id.v).state = SegmentState::clean;
+  s.state = SegmentState::clean;
   if (can_be_taken(id.v)) clean_.fetch_add(1, std::memory_order_relaxed);
   in_use_.fetch_sub(1, std::memory_order_relaxed);
   --discarding_;
+  return true;
 }
 
 // Of one that is not there any more: as of one that has left.

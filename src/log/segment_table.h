@@ -25,7 +25,7 @@ enum class SegmentState : std::uint8_t {
   clean,       // may be handed out
   open,        // a head or the chain writes into it
   used,        // full, or given up by its head
-  discarding,  // clean, but a discard is in flight
+  discarding,  // clean, but discards are in flight
   refilling,   // its holes are being written; to all others it is open
   leaving,     // clean, but at or beyond the limit: the filesystem is about to end before it
 };
@@ -40,6 +40,7 @@ struct SegmentInfo {
   std::uint32_t tree_live = 0;          // live blocks as of the newest merged checkpoint, exact
   std::int32_t delta_live[2] = {0, 0};  // change since, by generation parity; what is known of it
   std::uint32_t in_flight = 0;          // blocks written for the cleaner but not yet named by a record
+  std::uint32_t discards = 0;           // in flight, of all of it or of holes
   std::uint32_t youngest = 0;           // clock of the youngest block
   std::uint64_t clock_sum = 0;
   std::uint64_t rate_sum = 0;
@@ -130,10 +131,15 @@ class SegmentTable {
   // The checkpoint's exact counts, once it is merged; drops the frozen estimates.
   void merged(std::uint64_t frozen_generation,
               const std::vector<std::pair<SegmentId, format::SegmentRecord>>& changed);
-  // The checkpoint that froze `generation` is settled: what it emptied becomes clean. Returns the segments freed.
+  // The checkpoint that froze `generation` is settled: what it emptied becomes clean. Returns the segments freed. `discarding`:
+  // a discard of each of them is in flight from now on.
   std::vector<SegmentId> settle(std::uint64_t frozen_generation, bool discarding);
-  bool begin_discard(SegmentId id);  // takes a clean segment out of circulation
-  void discarded(SegmentId id);
+  // A discard is about to be in flight; nothing of the segment is handed out before discarded() has been called as often. The
+  // first takes a clean one out of circulation. The second is for blocks of a used one that are free in the checkpoint that froze
+  // `settled`, which has settled; false: some of its blocks may have been handed out since, or it is about to become clean.
+  bool begin_discard(SegmentId id);
+  bool begin_discard(SegmentId id, std::uint64_t settled);
+  bool discarded(SegmentId id);  // whether it can be handed out now
   std::uint64_t discarding() const { return discarding_.load(); }  // those that will be clean without a checkpoint
 
   std::uint64_t clean() const { return clean_.load(std::memory_order_relaxed); }

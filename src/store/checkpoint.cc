@@ -123,7 +123,7 @@ Status Checkpoint::merge() {
   reverse_->replace_bad_nodes([this](BlockAddr address, const Error& why) { return lose_owners(address, why); });
   free_ = std::make_unique<MapEditor>(*source_, old.free_map);
   TRY(reshape_maps());
-  ledger_ = std::make_unique<SegmentLedger>(store_.segments(), *free_);
+  ledger_ = std::make_unique<SegmentLedger>(store_.segments(), *free_, store_.discards().dead_runs());
   begin_snapshots();
   editor_ = std::make_unique<DeltaEditor>(store_.changes().merging(), old, *source_, super_.hash_key,
                                           [this](const format::Extent& extent, BlockAddr moved_to) {
@@ -267,7 +267,7 @@ Status Checkpoint::fill_free_map() {
   free_->for_each_address(claim);
   TRY(std::move(status));
   TRY(ledger_->claim(image_address_));
-  changed_segments_ = ledger_->finish();
+  changed_segments_ = ledger_->finish(frozen_generation_);
   INVARIANT(ledger_->live_change() >= 0 || next_->live_blocks >= static_cast<std::uint64_t>(-ledger_->live_change()));
   next_->live_blocks += static_cast<std::uint64_t>(ledger_->live_change());
   return {};
@@ -361,10 +361,9 @@ void Checkpoint::publish() {
   }
   store_.segments().merged(frozen_generation_, changed_segments_);
   store_.space().note_published();
-  // Where space is short, a segment is wanted at once: it stays out of circulation while its discard is in flight.
-  const bool discard = store_.discards().wanted() && store_.segments().clean() > store_.space().low_water() + 2;
-  const auto freed = store_.segments().settle(frozen_generation_, discard);
-  if (discard) store_.discards().start(freed);
+  // Also where space is short: a device that has not been told what is dead copies it, which costs more than the wait.
+  const auto freed = store_.segments().settle(frozen_generation_, store_.discards().wanted());
+  store_.discards().start(freed, ledger_->take_dead(), frozen_generation_);
   store_.checkpoints().note_settled(super_.serial);
   ++store_.counters().checkpoints;
 }

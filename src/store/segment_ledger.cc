@@ -13,8 +13,9 @@ Result<SegmentLedger::Page*> SegmentLedger::page_of(SegmentId id) {
   if (const auto at = pages_.find(id); at != pages_.end()) return &at->second;
   TRY(map_.touch(id.v));
   const auto bytes = map_.record(id.v);
-  const Page page{TRY(format::decode_segment_record(bytes)), bytes.subspan(format::kSegmentRecordHeaderBytes)};
-  return &pages_.emplace(id, page).first->second;
+  Page page{TRY(format::decode_segment_record(bytes)), bytes.subspan(format::kSegmentRecordHeaderBytes), {}};
+  if (dead_) page.before.assign(page.bits.begin(), page.bits.end());
+  return &pages_.emplace(id, std::move(page)).first->second;
 }
 
 Status SegmentLedger::flip(Page& page, BlockAddr address, bool live) {
@@ -79,7 +80,15 @@ Status SegmentLedger::claim(BlockAddr address, const format::ReverseEntry& owner
   return claim(block);
 }
 
-SegmentLedger::Changed SegmentLedger::finish() {
+// Not of one that will be handed out as a whole, nor of one that is being written: its blocks come when it has been closed.
+void SegmentLedger::note_dead(SegmentId id, const Page& page, std::uint64_t frozen) {
+  const log::SegmentInfo now = segments_.info(id);
+  if (!page.record.live || now.state != log::SegmentState::used || now.touched > frozen) return;
+  dead_->add(geometry_.start_of(id), geometry_.blocks, page.before, page.bits,
+             now.touched == frozen ? DeadRuns::Which::all : DeadRuns::Which::new_ones);
+}
+
+SegmentLedger::Changed SegmentLedger::finish(std::uint64_t frozen) {
   Changed changed;
   changed.reserve(pages_.size());
   for (auto& [id, page] : pages_) {
@@ -88,6 +97,7 @@ SegmentLedger::Changed SegmentLedger::finish() {
     if (!record.live) record.youngest = 0, record.clock_sum = record.rate_sum = 0;
     MEMORY_INVARIANT(!map_.record(id.v).empty());
     format::encode_segment_record(record, map_.record(id.v));
+    if (dead_) note_dead(id, page, frozen);
     changed.emplace_back(id, record);
   }
   return changed;

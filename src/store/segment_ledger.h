@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,14 +15,17 @@
 #include "format/map_record.h"
 #include "log/segment_table.h"
 #include "store/block_map.h"
+#include "store/dead_runs.h"
 #include "store/tree/map_tree.h"
 
 namespace varve::store {
 
 class SegmentLedger {
  public:
-  // Both outlive it; the records are written by finish(), and must not be written to the device before.
-  SegmentLedger(const log::SegmentTable& segments, MapEditor& map) : segments_(segments), geometry_(segments.geometry()), map_(map) {}
+  // Both outlive it; the records are written by finish(), and must not be written to the device before. `dead`: to be filled for
+  // a device that is told of dead blocks.
+  SegmentLedger(const log::SegmentTable& segments, MapEditor& map, std::optional<DeadRuns> dead)
+      : segments_(segments), geometry_(segments.geometry()), map_(map), dead_(std::move(dead)) {}
 
   // The segment of this block is going to change. Before the maps are closed.
   Status touch(BlockAddr address) { return map_.touch(geometry_.segment_of(address).v); }
@@ -36,22 +40,28 @@ class SegmentLedger {
   std::int64_t live_change() const { return live_change_; }
 
   using Changed = std::vector<std::pair<SegmentId, format::SegmentRecord>>;
-  Changed finish();
+  // frozen: the generation of the checkpoint.
+  Changed finish(std::uint64_t frozen);
+  // After finish(): what is dead in segments that have live blocks, too.
+  std::vector<format::Run> take_dead() { return dead_ ? dead_->take() : std::vector<format::Run>(); }
 
  private:
   struct Page {
     format::SegmentRecord record;
     std::span<std::byte> bits;  // in the map
+    std::vector<std::byte> before;  // the same as they were, if dead blocks are wanted
   };
   Result<Page*> page_of(SegmentId id);
   Status flip(Page& page, BlockAddr address, bool live);
   Result<Page*> change(BlockAddr address, bool live);
+  void note_dead(SegmentId id, const Page& page, std::uint64_t frozen);
 
   const log::SegmentTable& segments_;
   const log::SegmentGeometry geometry_;  // of the trees that are read
   MapEditor& map_;
   std::map<SegmentId, Page> pages_;
   std::int64_t live_change_ = 0;
+  std::optional<DeadRuns> dead_;
 };
 
 }  // namespace varve::store

@@ -230,6 +230,27 @@ TEST(Hazards, H31_discards_hit_only_what_is_free) {
   EXPECT_TRUE(good(sweep_all(setup, "create /f 0644; create /g 0644", script + "fsync /g", options)));
 }
 
+// Holes are discarded while strategies fill holes: neither may hit what the other has just written.
+TEST(Hazards, H31_discards_of_holes_hit_only_what_is_dead) {
+  for (const char* strategy : {"threaded", "hole-plugging", "copying"}) {
+    CrashSetup setup = setup_of(kSmall, 31);
+    setup.discard = true;
+    setup.strategy = strategy;
+    std::string start = "create /f 0644; create /g 0644; ";
+    for (int i = 0; i < 10; ++i) start += fmt::format("write /f {} 262144 {}; ", i * 262144, 1 + i);
+    std::string script;
+    for (int i = 0; i < 60; ++i) {
+      script += fmt::format("write /f {} 12288 {}; write /g {} 20000 {}; work; ", (i * 37) % 640 * 4096, 100 + i, (i * 13) % 50 * 4096,
+                            1000 + i);
+      if (i % 6 == 5) script += "fsync /f; checkpoint; ";
+    }
+    SweepOptions options = exhaustive();
+    options.plan.max_positions = 60;
+    options.plan.seeds = 1;
+    EXPECT_TRUE(good(sweep_all(setup, start, script, options))) << strategy;
+  }
+}
+
 // The places of old chunk headers are written again: the log that is needed must not be among them.
 TEST(Hazards, H32_segments_of_the_chain_are_kept_while_needed) {
   std::string script;

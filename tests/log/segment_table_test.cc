@@ -214,6 +214,60 @@ TEST_F(HolesTest, OfAnOpenSegmentAreNeitherFreedNorDiscarded) {
   EXPECT_TRUE(is_free(id));
 }
 
+TEST_F(HolesTest, H31_OfASegmentThatIsBeingDiscardedAreNotWritten) {
+  const SegmentId id = take();
+  const std::uint64_t settled = settle_used(id);
+  ASSERT_TRUE(table.begin_discard(id, settled));
+  ASSERT_TRUE(table.begin_discard(id, settled)) << "another hole of it";
+  EXPECT_FALSE(table.open_holes(id, settled));
+  EXPECT_FALSE(table.discarded(id)) << "it is no clean segment";
+  EXPECT_FALSE(table.open_holes(id, settled));
+  EXPECT_FALSE(table.discarded(id));
+  EXPECT_TRUE(table.open_holes(id, settled));
+}
+
+TEST_F(HolesTest, H31_ASegmentThatBecomesFreeMeanwhileWaitsForTheDiscardsOfItsHoles) {
+  for (const bool whole : {false, true}) {
+    const SegmentId id = take();
+    const std::uint64_t before = table.clean();
+    ASSERT_TRUE(table.begin_discard(id, settle_used(id)));
+    table.sub_live(block_of(id), 10);
+    table.merged(table.freeze(), {{id, format::SegmentRecord{}}});
+    EXPECT_EQ(table.settle(table.generation() - 1, whole), std::vector{id});
+    EXPECT_EQ(table.info(id).state, SegmentState::discarding);
+    EXPECT_EQ(table.clean(), before);
+    EXPECT_EQ(table.discarding(), 1U);
+    if (whole) {
+      EXPECT_FALSE(table.discarded(id)) << "two are in flight";
+    }
+    EXPECT_TRUE(table.discarded(id));
+    EXPECT_EQ(table.clean(), before + 1);
+    EXPECT_EQ(table.discarding(), 0U);
+  }
+}
+
+TEST_F(HolesTest, H31_HolesThatMayHaveBeenWrittenAreNotDiscarded) {
+  const SegmentId id = take();
+  EXPECT_FALSE(table.begin_discard(id, 100)) << "a head writes there";
+  table.touch(block_of(id));
+  table.add_live(block_of(id), 10, 1);
+  table.close(id, 1);
+  EXPECT_FALSE(table.begin_discard(id, 0)) << "in no settled map yet";
+  const std::uint64_t settled = settle_again(id, 10);
+  ASSERT_TRUE(table.open_holes(id, settled));
+  EXPECT_FALSE(table.begin_discard(id, settled)) << "holes are being filled";
+  table.touch(block_of(id, 20));
+  table.close(id, 1);
+  EXPECT_FALSE(table.begin_discard(id, settled)) << "block 20 is free in that map";
+  const std::uint64_t next = settle_again(id, 11);
+  table.add_in_flight(block_of(id, 30), 1);
+  EXPECT_FALSE(table.begin_discard(id, next)) << "a move writes there";
+  table.sub_in_flight(block_of(id, 30), 1);
+  EXPECT_TRUE(table.begin_discard(id, next));
+  EXPECT_FALSE(table.begin_discard(SegmentId{9}, next)) << "it is clean";
+  EXPECT_FALSE(table.begin_discard(SegmentId{99}, next));
+}
+
 // Blocks that died in it since are not free in the settled map: they are no holes before the next one has settled. That
 // is the map's business; here only that what is counted live follows.
 TEST_F(HolesTest, BlocksThatComeAndGoAreCounted) {

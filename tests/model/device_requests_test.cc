@@ -88,5 +88,31 @@ TEST_F(DeviceRequests, a_checkpoint_discards_what_it_has_freed) {
   EXPECT_GT(requests(IoKind::discard), 0U);
 }
 
+// Every second group of blocks dies; the segments stay in use by the others.
+TEST_F(DeviceRequests, a_checkpoint_discards_the_holes_that_it_has_made) {
+  constexpr std::uint64_t kGroups = 24, kEach = 8;
+  start(true);
+  for (std::uint64_t i = 0; i < 2 * kGroups; ++i) write(1 + i * kEach, kEach);
+  sync();
+  checkpoint();
+  checkpoint();
+  device_.reset();
+  for (std::uint64_t i = 0; i < kGroups; ++i) write(1 + 2 * i * kEach, kEach);
+  sync();
+  checkpoint();
+  fixture_.store().io().drain();
+  EXPECT_GE(bytes(IoKind::discard), kGroups * kEach * kBlockSize);
+  EXPECT_LE(bytes(IoKind::discard), 2 * kGroups * kEach * kBlockSize) << "what lives must not be told";
+  std::vector<std::byte> block(kBlockSize);
+  for (std::uint64_t i = 0; i <= 2 * kGroups * kEach; ++i) {
+    const auto read = fixture_.call([&](fs::Operation& op) { return fixture_.fs().read(op, file_, i * kBlockSize, block); });
+    ASSERT_TRUE(read.ok() && block[0] == std::byte{7}) << i;
+  }
+  device_.reset();
+  checkpoint();
+  fixture_.store().io().drain();
+  EXPECT_LE(bytes(IoKind::discard), 16 * kBlockSize) << "once is enough";
+}
+
 }  // namespace
 }  // namespace varve::test
