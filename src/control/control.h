@@ -74,4 +74,19 @@ static_assert(sizeof(SnapshotCommand) == 1544, "part of the ioctl's number");
 inline constexpr unsigned long kSnapshotIoctl = _IOWR('V', 0x73, SnapshotCommand);
 inline constexpr unsigned long kSnapshotsIoctl = _IOWR('V', 0x74, StatusPage);  // JSON: control/snapshot_json.h
 
+
+// A question about snapshots and its answer (compare/question.h): the tool fills in what comes before `bytes`.
+struct KeptPage {
+  std::uint32_t question = 0;        // kind
+  std::uint32_t item = 0;            // kind of `from`
+  std::uint64_t before = 0, after = 0;
+  std::uint64_t ino = 0, offset = 0;  // with `item`: from which key on; of the answer: where the next question goes on
+  std::uint32_t bytes = 0;
+  std::uint32_t ended = 0;
+  char text[15u << 10] = {};
+};
+static_assert(sizeof(KeptPage) == 48 + (15u << 10), "part of the ioctl's number");
+
+inline constexpr unsigned long kKeptIoctl = _IOWR('V', 0x75, KeptPage);
+
 }  // namespace varve::fuse

@@ -24,6 +24,7 @@ void declare_trim(CLI::App& app, Action& chosen);
 void declare_clean(CLI::App& app, Action& chosen);
 void declare_resize(CLI::App& app, Action& chosen);
 void declare_snapshot(CLI::App& app, Action& chosen);
+void declare_diff(CLI::App& app, Action& chosen);
 void declare_history(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);

@@ -11,6 +11,7 @@
 
 #include "base/errc.h"
 #include "base/json_text.h"
+#include "control/kept_page.h"
 
 namespace varve::tool {
 
@@ -91,6 +92,15 @@ Status MountClient::change_snapshot(const fuse::SnapshotCommand& command) {
   copy.answer[sizeof copy.answer - 1] = 0;
   if (copy.answer[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, copy.answer));
   return {};
+}
+
+Result<compare::Answer> MountClient::ask(const compare::Question& question) {
+  fuse::KeptPage page = fuse::to_page(question);
+  if (::ioctl(fd_, fuse::kKeptIoctl, &page) == 0) return fuse::answer_from(page);
+  if (errno == ENOTTY)
+    return Error(Errc::unsupported, fmt::format("{}: the program that has mounted it is older than this one", directory_));
+  if (errno == ESTALE) return Error(Errc::stale, fmt::format("{}: a snapshot was deleted meanwhile", directory_));
+  return error("snapshot");
 }
 
 Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {

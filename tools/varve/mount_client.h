@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "compare/question.h"
 #include "control/control.h"
 
 namespace varve::tool {
@@ -29,6 +30,7 @@ class MountClient {
   Status stop_resize();
   Result<nlohmann::ordered_json> snapshots();                         // control/snapshot_json.h
   Status change_snapshot(const fuse::SnapshotCommand& command);       // errors in the daemon's words
+  Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
   Result<nlohmann::ordered_json> history();  // control/history_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes

@@ -17,6 +17,7 @@
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
 #include "varve/command.h"
+#include "varve/diff_command.h"
 #include "varve/mount_client.h"
 #include "varve/status_text.h"
 
@@ -200,7 +201,7 @@ Status list(const SnapshotArguments& arguments, IoLayer& io) {
 
 void declare_snapshot(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<SnapshotArguments>();
-  CLI::App* command = app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, rename, delete");
+  CLI::App* command = app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, rename, delete, diff");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* one = command->add_subcommand(name, help);
@@ -223,7 +224,8 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   CLI::App* deleting = add("delete", "Its space comes back in the background");
   deleting->add_option("names", arguments->names)->required();
   deleting->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return remove(*arguments); }; });
-  command->footer("A snapshot is read by mounting it: varve mount IMAGE DIR -o snapshot=NAME\n");
+  add_diff(*command, chosen);
+  command->footer("A snapshot is read in DIR/.snapshots/NAME, or by mounting it: varve mount IMAGE DIR -o snapshot=NAME\n");
 }
 
 }  // namespace varve::tool

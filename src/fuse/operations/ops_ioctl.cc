@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "base/json_text.h"
+#include "compare/answer.h"
 #include "control/clean_json.h"
 #include "control/control.h"
+#include "control/kept_page.h"
 #include "control/resize_json.h"
 #include "control/snapshot_json.h"
 #include "fuse/operations/kept_node.h"
@@ -225,6 +227,19 @@ Status change_snapshot(Request& r) {
   return {};
 }
 
+// Nothing is remembered of it: the tool asks on from where the answer has ended.
+Status kept(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  KeptPage asked;
+  const auto head = TRY(r.body().take_bytes(offsetof(KeptPage, text)));
+  std::memcpy(&asked, head.data(), head.size());
+  const auto question = TRY(question_from(asked));
+  const auto progress = std::make_shared<compare::Progress>();
+  r.serve([&r, question, progress] { return compare::answer(r.fs().engine(), r.operation(), question, *progress); },
+          [&r](const compare::Answer& answer) { reply_ioctl_struct(r, to_page(answer)); });
+  return {};
+}
+
 // A piece of a document that make() gives as a whole.
 template <class Make>
 Status document(Request& r, Make&& make) {
@@ -318,6 +333,8 @@ Status ioctl(Request& r) {
       return change_snapshot(r);
     case kSnapshotsIoctl:
       return document(r, [&r] { return json_text(to_json(r.fs().snapshots())); });
+    case kKeptIoctl:
+      return kept(r);
     case kHistoryIoctl:
       return document(r, [&r] { return json_text(to_json(r.fs().history())); });
     case kCleanReportIoctl:

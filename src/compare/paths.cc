@@ -1,0 +1,79 @@
+#include "compare/paths.h"
+
+#include <dirent.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace varve::compare {
+
+namespace {
+
+std::string joined(const std::string& directory, std::string_view name) {
+  return (directory == "/" ? "" : directory) + "/" + std::string(name);
+}
+
+}  // namespace
+
+Result<Ino> Paths::read(Ino directory, const std::function<bool(const Entries::Entry&)>& visit) {
+  Question question{Question::Kind::entries, {}, snapshot_, {directory, format::ItemKind::dirent, 0}};
+  for (;;) {
+    const Answer answer = TRY(ask_(question));
+    const Entries found = TRY(decode_entries(answer.bytes));
+    bool goes_on = true;
+    for (const Entries::Entry& entry : found.entries) {
+      if (entry.type == DT_DIR) know_directory(entry.ino, {directory, entry.name});
+      goes_on = goes_on && visit(entry);
+    }
+    if (answer.ended || !goes_on) return found.parent;
+    if (answer.next <= question.from) return Error(Errc::corrupt, "an answer about names goes back");
+    question.from = answer.next;
+  }
+}
+
+Result<Name> Paths::name_of(Ino directory) {
+  if (const auto known = directories_.find(directory); known != directories_.end()) return known->second;
+  const Ino parent = TRY(read(directory, [](const Entries::Entry&) { return false; }));
+  TRY(read(parent, [&](const Entries::Entry& entry) { return entry.ino != directory; }));
+  const auto known = directories_.find(directory);
+  if (known == directories_.end()) return Error(Errc::corrupt, fmt::format("directory {} is not in its parent {}", directory, parent));
+  return known->second;
+}
+
+Result<std::string> Paths::of(const Name& name) { return joined(TRY(of_directory(name.directory)), name.name); }
+
+Result<std::string> Paths::of_directory(Ino directory) {
+  constexpr std::size_t kDeepest = 100'000;
+  std::vector<Name> way;  // to the first directory whose path is known
+  Ino at = directory;
+  paths_.emplace(kRootIno, "/");
+  while (!paths_.contains(at)) {
+    if (way.size() == kDeepest) return Error(Errc::corrupt, fmt::format("directory {} is below itself", directory));
+    way.push_back(TRY(name_of(at)));
+    at = way.back().directory;
+  }
+  std::string path = paths_.at(at);
+  for (; !way.empty(); way.pop_back()) path = joined(path, way.back().name);
+  return paths_.insert_or_assign(directory, path).first->second;
+}
+
+Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files) {
+  std::map<Ino, std::string> found;
+  std::set<Ino> waiting{kRootIno}, seen{kRootIno};
+  while (!waiting.empty() && !files.empty()) {
+    const auto behind = waiting.upper_bound(*files.begin());
+    const Ino directory = waiting.extract(behind == waiting.begin() ? behind : std::prev(behind)).value();
+    std::vector<Entries::Entry> hits;
+    TRY(read(directory, [&](const Entries::Entry& entry) {
+      if (entry.type == DT_DIR && seen.insert(entry.ino).second) waiting.insert(entry.ino);
+      if (entry.type != DT_DIR && files.erase(entry.ino) > 0) hits.push_back(entry);
+      return !files.empty();
+    }));
+    for (const Entries::Entry& entry : hits) found.emplace(entry.ino, TRY(of({directory, entry.name})));
+  }
+  return found;
+}
+
+}  // namespace varve::compare

@@ -1,0 +1,42 @@
+// Where inodes are in one snapshot, from its root on: "/etc/fstab".
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "compare/difference.h"
+#include "compare/entries.h"
+#include "compare/question.h"
+
+namespace varve::compare {
+
+class Paths {
+ public:
+  Paths(const Ask& ask, Serial snapshot) : ask_(ask), snapshot_(snapshot) {}
+
+  // What is known already, so that it need not be looked for.
+  void know_directory(Ino directory, const Name& name) { directories_.insert_or_assign(directory, name); }
+
+  // Errc::corrupt: its parents lead to no root.
+  Result<std::string> of(const Name& name);
+  Result<std::string> of_directory(Ino directory);
+  // A name of each of these files, one of several; those without a name are not in the result. Nothing leads from a file to its names. So
+  // names in directories are read until all are found, first in directories that were made just before such a file: trees that were copied
+  // or unpacked have them there.
+  Result<std::map<Ino, std::string>> of_files(std::set<Ino> files);
+
+ private:
+  // Each entry of a directory, until `visit` returns false. Remembers the names of directories. Returns the parent.
+  Result<Ino> read(Ino directory, const std::function<bool(const Entries::Entry&)>& visit);
+  Result<Name> name_of(Ino directory);
+
+  const Ask& ask_;
+  const Serial snapshot_;
+  std::map<Ino, Name> directories_;
+  std::map<Ino, std::string> paths_;  // of directories
+};
+
+}  // namespace varve::compare

@@ -1,0 +1,36 @@
+// What can be asked about snapshots, piece by piece: by a tool that has opened an image, or through the control room of a mount.
+//
+// A question says all there is to know: nothing is kept between two of them, so nothing is left behind by a tool that ends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "format/item.h"
+#include "format/key.h"
+
+namespace varve::compare {
+
+struct Question {
+  enum class Kind : std::uint32_t {
+    changes = 1,  // records (record.h) of what differs between two snapshots, from a key on
+    entries = 2,  // the names in a directory of `after`, behind a cookie (entries.h)
+  };
+  Kind kind = Kind::changes;
+  Serial before, after;
+  format::Key from = format::kMinKey;  // entries: the directory, and the cookie as offset
+};
+
+struct Answer {
+  format::Key next = format::kMinKey;  // where the next question goes on
+  bool ended = false;                  // there is nothing behind `bytes`
+  format::Bytes bytes;                 // at most kMostAnswerBytes; may be empty before the end
+};
+inline constexpr std::size_t kMostAnswerBytes = 15u << 10;
+
+// Errc::stale: a snapshot has gone. Errc::corrupt, Errc::io: it cannot be read.
+using Ask = std::function<Result<Answer>(const Question&)>;
+
+}  // namespace varve::compare

@@ -1,0 +1,112 @@
+// `varve diff` and `varve snapshot diff`: what has changed between two snapshots, or since one.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/json_text.h"
+#include "compare/change_list.h"
+#include "varve/command.h"
+#include "varve/diff_command.h"
+#include "varve/dump.h"
+#include "varve/interruptible.h"
+#include "varve/snapshot_source.h"
+
+namespace varve::tool {
+
+namespace {
+
+using compare::Change;
+
+struct DiffArguments {
+  std::string path, before, after;
+  bool json = false;
+};
+
+const char* type_of(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return "file";
+    case S_IFDIR: return "directory";
+    case S_IFLNK: return "symlink";
+    case S_IFIFO: return "fifo";
+    case S_IFSOCK: return "socket";
+    case S_IFCHR:
+    case S_IFBLK: return "device";
+    default: return "unknown";
+  }
+}
+
+Json json_of(const Change& change) {
+  Json json{{"change", name_of(change.kind)}, {"path", change.path}};
+  if (!change.former.empty()) json["from"] = change.former;
+  json["inode"] = change.ino.v;
+  if (change.mode) json["type"] = type_of(change.mode);
+  if (!change.what.empty()) json["what"] = change.what;
+  return json;
+}
+
+// A directory is told by the slash behind it.
+std::string shown(const Change& change, const std::string& path) {
+  return printable(path) + (S_ISDIR(change.mode) && path != "/" ? "/" : "");
+}
+
+std::string line_of(const Change& change) {
+  std::string line = fmt::format("{:<9} ", name_of(change.kind));
+  line += change.former.empty() ? shown(change, change.path) : shown(change, change.former) + " -> " + shown(change, change.path);
+  std::string what;
+  for (const std::string& one : change.what)
+    if (change.kind != Change::Kind::modified || one != "content") what += (what.empty() ? "" : ", ") + one;
+  return line + (what.empty() ? "" : fmt::format("  ({})", what)) + "\n";
+}
+
+Result<std::vector<Change>> changes_in(SnapshotSource& source, const DiffArguments& arguments) {
+  const Serial before = TRY(source.serial_of(arguments.before));
+  const Serial after = arguments.after.empty() ? TRY(source.now()) : TRY(source.serial_of(arguments.after));
+  const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
+    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted");
+    return source.ask()(question);
+  };
+  return compare::list_changes(ask, TRY(compare::Difference::find(ask, before, after)), before, after);
+}
+
+void print(const std::vector<Change>& changes, const DiffArguments& arguments, IoLayer& io) {
+  if (!arguments.json) {
+    for (const Change& change : changes) io.out << line_of(change);
+    io.out << std::flush;
+    return;
+  }
+  Json json{{"before", arguments.before}, {"after", nullptr}, {"changes", Json::array()}};
+  if (!arguments.after.empty()) json["after"] = arguments.after;
+  for (const Change& change : changes) json["changes"].push_back(json_of(change));
+  io.out << json_text(json, 2) << std::endl;
+}
+
+Status diff(const DiffArguments& arguments, IoLayer& io) {
+  const Interruptible interruptible;  // a snapshot of this moment must go again
+  const auto source = TRY(SnapshotSource::open(arguments.path, arguments.after.empty()));
+  const auto changes = changes_in(*source, arguments);
+  const Status closed = source->close();
+  if (!changes.ok()) return changes.error();
+  print(*changes, arguments, io);
+  return closed;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& parent, Action& chosen) {
+  auto arguments = std::make_shared<DiffArguments>();
+  CLI::App* command = parent.add_subcommand("diff", "What has changed between two snapshots, or since one");
+  command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
+  command->add_option("before", arguments->before, "Name of the older snapshot")->required();
+  command->add_option("after", arguments->after, "Name of the newer one; without: as it is now");
+  command->add_flag("--json", arguments->json, "For programs");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return diff(*arguments, io); }; });
+}
+
+void declare_diff(CLI::App& app, Action& chosen) { add_diff(app, chosen); }
+
+}  // namespace varve::tool

@@ -1,0 +1,126 @@
+#include "varve/snapshot_source.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "compare/answer.h"
+#include "control/place.h"
+#include "fs/filesystem.h"
+#include "io/overlay_device.h"
+#include "lease/leased_device.h"
+#include "varve/mount_client.h"
+
+namespace varve::tool {
+
+namespace {
+
+Error no_such_snapshot(const std::string& place, const std::string& name) {
+  return {Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list", place, name)};
+}
+
+// It is seen by others for as long as this tool runs, and for longer if that is killed: the name says where it comes from.
+std::string name_of_now() { return fmt::format("now (varve diff {})", ::getpid()); }
+
+class MountedSource final : public SnapshotSource {
+ public:
+  explicit MountedSource(MountClient client, std::string place)
+      : client_(std::move(client)), place_(std::move(place)), ask_([this](const auto& question) { return client_.ask(question); }) {}
+  ~MountedSource() override { (void)close(); }
+
+  const compare::Ask& ask() override { return ask_; }
+
+  Result<Serial> serial_of(const std::string& name) override {
+    const auto state = TRY(client_.snapshots());
+    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+      if (one.value("name", "") == name) return Serial{one.value("serial", std::uint64_t{0})};
+    return no_such_snapshot(place_, name);
+  }
+
+  Result<Serial> now() override {
+    now_ = name_of_now();
+    if (const Status made = change(fuse::SnapshotCommand::kCreate); !made.ok()) {
+      now_.clear();
+      return made.error();
+    }
+    return serial_of(now_);
+  }
+
+  Status close() override {
+    if (now_.empty()) return {};
+    const Status gone = change(fuse::SnapshotCommand::kRemove);
+    now_.clear();
+    return gone;
+  }
+
+ private:
+  Status change(std::uint32_t what) {
+    fuse::SnapshotCommand command;
+    command.command = what;
+    now_.copy(command.name, sizeof command.name - 1);
+    return client_.change_snapshot(command);
+  }
+
+  MountClient client_;
+  const std::string place_;
+  const compare::Ask ask_;
+  std::string now_;  // name of the snapshot that goes again
+};
+
+class ImageSource final : public SnapshotSource {
+ public:
+  Status open(const std::string& path, bool wants_now) {
+    device_ = TRY(lease::LeasedDevice::open(path, {.access = io::Access::read_only}, {"varve diff", ""}));
+    overlay_ = std::make_unique<io::OverlayDevice>(*device_);
+    fs::Options options;
+    options.read_only = !wants_now;
+    options.cleaner = false;
+    spdlog::set_level(spdlog::level::off);  // the output is for what was asked; errors come back by themselves
+    filesystem_ = TRY(fs::Filesystem::mount(*overlay_, options));
+    ask_ = compare::asking(*filesystem_);
+    return {};
+  }
+
+  const compare::Ask& ask() override { return ask_; }
+
+  Result<Serial> serial_of(const std::string& name) override {
+    for (const fs::SnapshotFacts& one : filesystem_->snapshots().snapshots)
+      if (one.name == name) return Serial{one.serial};
+    return no_such_snapshot(device_->name(), name);
+  }
+
+  Result<Serial> now() override {
+    const std::string name = name_of_now();
+    fs::Operation operation(filesystem_->engine(), {});
+    TRY(fs::block_on(operation, [&] { return filesystem_->change_snapshot(operation, {store::SnapshotChange::Kind::create, name, {}}); }));
+    return serial_of(name);
+  }
+
+  Status close() override { return filesystem_->unmount(); }  // nothing of it reaches the device
+
+ private:
+  std::unique_ptr<lease::LeasedDevice> device_;
+  std::unique_ptr<io::OverlayDevice> overlay_;
+  std::unique_ptr<fs::Filesystem> filesystem_;
+  compare::Ask ask_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SnapshotSource>> SnapshotSource::open(const std::string& path, bool wants_now) {
+  const fuse::Place place = TRY(fuse::find_place(path));
+  if (place.is_dead) return fuse::daemon_gone(place);
+  if (place.is_mounted()) {
+    MountClient client = TRY(MountClient::open(place.directory));
+    TRY(client.snapshots());  // other filesystems may know the ioctl
+    return std::unique_ptr<SnapshotSource>(std::make_unique<MountedSource>(std::move(client), path));
+  }
+  auto image = std::make_unique<ImageSource>();
+  TRY(image->open(place.source, wants_now));
+  return std::unique_ptr<SnapshotSource>(std::move(image));
+}
+
+}  // namespace varve::tool

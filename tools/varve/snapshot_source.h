@@ -1,0 +1,24 @@
+// Snapshots that a tool looks into: of a mounted filesystem, through its daemon, or of an image that nobody has mounted.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "compare/question.h"
+
+namespace varve::tool {
+
+class SnapshotSource {
+ public:
+  // What is mounted, or an image or a device. `wants_now`: now() will be asked for.
+  static Result<std::unique_ptr<SnapshotSource>> open(const std::string& path, bool wants_now);
+  virtual ~SnapshotSource() = default;
+
+  virtual const compare::Ask& ask() = 0;
+  virtual Result<Serial> serial_of(const std::string& name) = 0;  // Errc::not_found
+  // The state of this moment, kept until close(). Of an image that is only read it is kept in memory, with what a recovery changes.
+  virtual Result<Serial> now() = 0;
+  virtual Status close() = 0;
+};
+
+}  // namespace varve::tool
