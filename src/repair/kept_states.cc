@@ -6,6 +6,7 @@
 #include "check/inode_pass.h"
 #include "io/patient_read.h"
 #include "repair/item_stream.h"
+#include "repair/map_builder.h"
 #include "repair/silence.h"
 
 namespace varve::repair {
@@ -108,10 +109,14 @@ void KeptStates::give_up_lost_ones() {
     const format::NodeExpectation expected{old_.identity, item.inode_file.address, item.inode_file.crc, format::TreeId::inode_file,
                                            item.inode_file_level};
     const auto root = block.ok() ? format::check_node(block->span(), expected) : Result<format::NodeHeader>(block.error());
-    if (root.ok()) continue;
-    item.deleting = true;
-    actions_.add(ActionCode::snapshot_given_up, {}, fmt::format("{}: {}", item.name, root.error().message()));
+    if (!root.ok()) give_up(item, root.error().message());
   }
+}
+
+void KeptStates::give_up(SnapshotItem& item, const std::string& why) {
+  if (item.deleting) return;
+  item.deleting = true;
+  actions_.add(ActionCode::snapshot_given_up, {}, fmt::format("{}: {}", item.name, why));
 }
 
 void KeptStates::protect(NodeSpace& space) const {
@@ -158,7 +163,7 @@ Serial KeptStates::death_of(const Held& held, Serial newest) const {
   return next == tables_.items.end() ? newest : next->serial;
 }
 
-Result<DeadRun> KeptStates::run_of(const Held& held, Serial death, const format::Superblock& super) {
+DeadRun KeptStates::run_of(const Held& held, Serial death, const format::Superblock& super) {
   DeadRun run;
   run.address = named_at(held.place, death);
   if (held.owner.owner == format::Owner::node) {
@@ -177,7 +182,7 @@ Result<DeadRun> KeptStates::run_of(const Held& held, Serial death, const format:
   return run;
 }
 
-Status KeptStates::add_to_lists(std::vector<Held> held, const format::Superblock& super) {
+void KeptStates::add_to_lists(std::vector<Held> held, const format::Superblock& super) {
   std::ranges::sort(held, {}, [](const Held& block) { return std::pair(block.holder, block.place); });
   check::SnapshotTables::Piece piece;
   auto close = [&] {
@@ -187,7 +192,11 @@ Status KeptStates::add_to_lists(std::vector<Held> held, const format::Superblock
   };
   for (const Held& block : held) {
     const Serial death = death_of(block, super.serial);
-    const DeadRun run = TRY(run_of(block, death, super));
+    const DeadRun run = run_of(block, death, super);
+    if (tables_.place_of(run.address, death) != block.place) {  // places that contradict each other: malice, or a fault of the program
+      give_up(*item_of(block.holder), "there is no name for what it holds");
+      continue;
+    }
     if (piece.holder != block.holder || piece.piece.runs.size() >= kRunsOfPiece) close();
     piece.holder = block.holder;
     piece.piece.death = death;
@@ -198,7 +207,6 @@ Status KeptStates::add_to_lists(std::vector<Held> held, const format::Superblock
     else piece.piece.runs.push_back(run);
   }
   close();
-  return {};
 }
 
 // As the engine counts (format/snapshot.h).
@@ -241,12 +249,22 @@ void KeptStates::encode() {
   }
 }
 
-Status KeptStates::bring_in_line(const format::Superblock& super) {
+// Everything but what snapshots hold. Of maps and tables the former nodes count: new ones stand where nothing else is named.
+void KeptStates::claim_others(check::Context& context, check::Claims& claims) const {
+  check::ExtentClaimer claimer(claims);
+  check::TreeWalk(context, claims, claimer, check::newest_inode_file(context.super())).run();
+  for (const format::TreeId tree : {format::TreeId::reverse_map, format::TreeId::free_map})
+    for (const auto& [address, level] : read_old_map(device_, old_, tree).nodes) claims.claim_node(address, tree, level);
+  for (const BlockAddr node : plan_.nodes) claims.claim_node(node, format::TreeId::snapshots, 0);
+  for (const LeafPiece& leaf : plan_.leaves) claims.claim_node(leaf.address, format::TreeId::snapshots, 0);
+  claims.claim_node(old_.image.address, format::TreeId::super_image, 0);
+}
+
+void KeptStates::bring_in_line(const format::Superblock& super) {
   Silence silence(device_, super);
   check::Claims claims(super);
   claims.keep_tags();
-  check::ExtentClaimer claimer(claims);
-  check::TreeWalk(silence.context, claims, claimer, check::newest_inode_file(super)).run();
+  claim_others(silence.context, claims);
   // What lives is not dead, and what is listed once need not be listed again.
   std::vector<bool> listed(super.device_blocks);
   filter_lists([&](Serial holder, Serial death, const DeadRun& run, BlockAddr place) {
@@ -270,13 +288,12 @@ Status KeptStates::bring_in_line(const format::Superblock& super) {
     edits_[listed_piece.key] = std::nullopt;
     return true;
   });
-  TRY(add_to_lists(std::move(held), super));
+  add_to_lists(std::move(held), super);
   count();
-  return {};
 }
 
 Status KeptStates::write(NodeSpace& space, format::Superblock& super) {
-  TRY(bring_in_line(super));
+  bring_in_line(super);
   if (tables_.items.empty()) {
     super.snapshots = {};
     super.features.ro_compat &= ~format::kRoCompatSnapshots;

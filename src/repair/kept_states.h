@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "check/kept_trees.h"
@@ -38,16 +39,18 @@ class KeptStates {
 
   Status take(const format::ItemRef& item);
   void give_up_lost_ones();
+  void give_up(format::SnapshotItem& item, const std::string& why);
   void complete_places();
   format::SnapshotItem* item_of(Serial serial);
   Serial death_of(const Held& held, Serial newest) const;
   BlockAddr named_at(BlockAddr place, Serial death) const;
 
-  Status bring_in_line(const format::Superblock& super);
+  void claim_others(check::Context& context, check::Claims& claims) const;
+  void bring_in_line(const format::Superblock& super);
   template <class Keep>
   void filter_lists(Keep keep);
-  Status add_to_lists(std::vector<Held> held, const format::Superblock& super);
-  Result<format::DeadRun> run_of(const Held& held, Serial death, const format::Superblock& super);
+  void add_to_lists(std::vector<Held> held, const format::Superblock& super);
+  format::DeadRun run_of(const Held& held, Serial death, const format::Superblock& super);
   void count();
   void encode();
   void put(const format::Key& key, format::Bytes value);

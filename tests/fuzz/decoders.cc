@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "format/map_record.h"
 #include "format/record.h"
 #include "format/samples.h"
+#include "format/snapshot.h"
 #include "format/superblock.h"
 
 namespace varve::fuzz {
@@ -58,6 +60,24 @@ void round_trip(Input bytes, Decode decode, Encode encode, const char* what) {
   require(back.ok() && *back == *value, what);
 }
 
+// In as many pieces as it takes.
+void check_dead(const DeadPiece& piece) {
+  std::vector<DeadRun> back;
+  DeadPieceBuilder builder(kMostDeadPieceBytes);
+  const auto read_back = [&] {
+    const auto again = decode_dead(builder.finish(piece.death));
+    require(again.ok() && again->death == piece.death, "a list of dead blocks that does not come back");
+    back.insert(back.end(), again->runs.begin(), again->runs.end());
+  };
+  for (const DeadRun& run : piece.runs) {
+    if (builder.add(run)) continue;
+    read_back();
+    require(builder.add(run), "a run that is longer than a piece");
+  }
+  read_back();
+  require(back == piece.runs, "a list of dead blocks that comes back differently");
+}
+
 void check_item(ItemKind kind, Input value) {
   switch (kind) {
     case ItemKind::extent:
@@ -86,6 +106,20 @@ void check_item(ItemKind kind, Input value) {
     case ItemKind::attributes:
       round_trip<Attributes>(value, decode_attributes, encode_attributes, "attributes that come back differently");
       break;
+    case ItemKind::snapshot:
+      round_trip<SnapshotItem>(
+          value, [](Input bytes) { return decode_snapshot(snapshot_key(Serial{9}), bytes); }, encode_snapshot,
+          "a snapshot that comes back differently");
+      break;
+    case ItemKind::dead:
+      if (const auto piece = decode_dead(value); piece.ok()) check_dead(*piece);
+      break;
+    case ItemKind::place:
+      round_trip<PlaceItem>(value, decode_place, encode_place, "a place that comes back differently");
+      break;
+    case ItemKind::name:
+      round_trip<BlockAddr>(value, decode_name, encode_name, "a name that comes back differently");
+      break;
     default:
       break;
   }
@@ -94,8 +128,9 @@ void check_item(ItemKind kind, Input value) {
 std::vector<std::byte> vector_of(Input bytes) { return {bytes.begin(), bytes.end()}; }
 
 std::vector<std::byte> with_kind(ItemKind kind, const Bytes& value) {
-  std::vector<std::byte> seed{static_cast<std::byte>(kind)};
-  seed.insert(seed.end(), value.begin(), value.end());
+  std::vector<std::byte> seed(1 + value.size());
+  seed[0] = static_cast<std::byte>(kind);
+  std::ranges::copy(value, seed.begin() + 1);
   return seed;
 }
 
@@ -255,7 +290,9 @@ Seeds chunk_seeds() {
   return {bytes};
 }
 
-Seeds item_seeds() {
+namespace {
+
+Seeds inode_item_seeds() {
   Seeds seeds;
   Bytes value;
   const auto add = [&](ItemKind kind) {
@@ -274,15 +311,57 @@ Seeds item_seeds() {
   return seeds;
 }
 
+// Of `.sfile`, which no node of the inode file has.
+Seeds table_seeds() {
+  Seeds seeds;
+  Bytes value;
+  const auto add = [&](ItemKind kind) {
+    seeds.push_back(with_kind(kind, value));
+    value.clear();
+  };
+  SnapshotItem snapshot;
+  snapshot.serial = Serial{9};
+  snapshot.name = "before";
+  snapshot.clock = 77;
+  snapshot.inode_file = {BlockAddr{4711}, 0x12345678, 1000};
+  snapshot.inode_file_level = 2;
+  snapshot.next_piece = 3;
+  snapshot.dead = 12;
+  snapshot.alone = 5;
+  encode_snapshot(snapshot, value), add(ItemKind::snapshot);
+  DeadPieceBuilder dead;
+  (void)dead.add({BlockAddr{300}, 20, {.when = 5}, 5, 17});
+  (void)dead.add({BlockAddr{200}, 1, {.of_node = true, .when = 8}});
+  (void)dead.add({BlockAddr{1ULL << 40}, 1, {.ancient = true, .when = 9}, 9});
+  value = dead.finish(Serial{11}), add(ItemKind::dead);
+  encode_place({BlockAddr{900}, {.of_node = true, .when = 8}}, value), add(ItemKind::place);
+  encode_name(BlockAddr{800}, value), add(ItemKind::name);
+  return seeds;
+}
+
+}  // namespace
+
+Seeds item_seeds() {
+  Seeds seeds = inode_item_seeds();
+  for (auto& seed : table_seeds()) seeds.push_back(std::move(seed));
+  return seeds;
+}
+
 Seeds node_seeds() {
   Seeds seeds;
   Block block{};
   LeafBuilder leaf;
   std::uint64_t ino = 5;
-  for (const auto& seed : item_seeds())
+  for (const auto& seed : inode_item_seeds())
     leaf.add({Ino{ino++}, static_cast<ItemKind>(seed[0]), 0}, std::span(seed).subspan(1));
   leaf.finish(block, 1, Serial{2}, BlockAddr{300});
   seeds.push_back(vector_of(std::span(block).first(400)));
+  LeafBuilder tables(TreeId::snapshots);
+  for (const auto& seed : table_seeds()) tables.add({Ino{ino++}, static_cast<ItemKind>(seed[0]), 0}, std::span(seed).subspan(1));
+  block = {};
+  tables.finish(block, 1, Serial{2}, BlockAddr{304});
+  seeds.push_back(vector_of(std::span(block).first(400)));
+  block = {};
   InteriorBuilder interior;
   interior.add({{Ino{1}, ItemKind::extent, 0}, {BlockAddr{300}, 1, 2}});
   interior.add({{Ino{9}, ItemKind::dirent, 7}, {BlockAddr{301}, 1, 0}});

@@ -9,11 +9,14 @@
 #include "base/crc32c.h"
 #include "check/check.h"
 #include "check/checking.h"
+#include "check/inode_pass.h"
 #include "format/chunk.h"
 #include "format/superblock.h"
+#include "fs/engine.h"
 #include "fsck/recovery.h"
 #include "repair/populated.h"
 #include "repair/repair.h"
+#include "scrub/walk.h"
 #include "store/superblocks.h"
 #include "support/pattern.h"
 
@@ -60,7 +63,7 @@ Forger::Forger(io::MemDevice& device) : device_(device), blocks_(repair::test::m
 BlockAddr Forger::super_place(unsigned before) const { return area_ ? area_.place_of(newest_ - before) : BlockAddr{0}; }
 
 void Forger::change(std::size_t which, std::size_t offset, Input bytes) {
-  const std::size_t index = which % blocks_.size();
+  const std::size_t index = chosen_.empty() ? which % blocks_.size() : chosen_[which % chosen_.size()];
   Block block = read(device_, blocks_[index]);
   const Block before = block;
   for (std::size_t i = 0; i < bytes.size(); ++i) block[(offset + i) % kBlockSize] = bytes[i];
@@ -68,6 +71,21 @@ void Forger::change(std::size_t which, std::size_t offset, Input bytes) {
   if (format::peek_chunk(before).ok()) return seal_chunk(index, block);
   if (format::decode_node_header(before).ok()) return seal_node(index, block);
   write_supers(block);
+}
+
+void Forger::keep_to_tables() {
+  check::Report report;
+  report.super = store::read_superblocks(device_)->best;
+  const check::CheckOptions options;
+  check::Context context{device_, options, nullptr, report};
+  check::Claims claims(report.super);
+  std::set<BlockAddr> nodes;
+  claims.set_recorder([&](BlockAddr address, const format::ReverseEntry&) { nodes.insert(address); });
+  check::ExtentClaimer nothing(claims);
+  const format::SnapshotTables& tables = report.super.snapshots;
+  check::TreeWalk(context, claims, nothing, {tables.root, tables.level, format::TreeId::snapshots}).run();
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    if (nodes.contains(blocks_[i])) chosen_.push_back(i);
 }
 
 void Forger::seal_node(std::size_t index, std::span<std::byte> block) {
@@ -93,7 +111,8 @@ void Forger::tell_parents(BlockAddr address, std::uint32_t old_crc, std::uint32_
   const auto decoded = format::decode_superblock(super);
   if (!decoded.ok()) return;
   format::Superblock changed = *decoded;
-  for (format::NodeRef* ref : {&changed.inode_file, &changed.reverse_map, &changed.free_map, &changed.image})
+  for (format::NodeRef* ref :
+       {&changed.inode_file, &changed.reverse_map, &changed.free_map, &changed.image, &changed.snapshots.root})
     if (ref->address == address) ref->crc = crc;
   if (changed == *decoded) return;
   format::encode_superblock(changed, super);
@@ -167,6 +186,29 @@ void use(test::FsFixture& fixture, Ino directory, std::set<Ino>& seen, unsigned 
   }
 }
 
+void scrub_all(store::Store& store) {
+  scrub::Walk walk(store, {}, [](const scrub::Finding& finding) { (void)to_text(finding); });
+  constexpr unsigned kMostSteps = 2000;
+  for (unsigned i = 0; i < kMostSteps && !walk.step().done; ++i) {
+  }
+}
+
+// What is kept is looked at, one of it is given back, and another is made.
+void use_snapshots(test::FsFixture& fixture) {
+  using Kind = store::SnapshotChange::Kind;
+  const auto kept = fixture.fs().snapshots().snapshots;
+  for (const fs::SnapshotFacts& one : kept) {
+    std::set<Ino> seen;
+    fixture.show(Serial{one.serial});
+    use(fixture, kRootIno, seen, 0);
+    fixture.show({});
+  }
+  scrub_all(fixture.store());
+  (void)fixture.snapshot({Kind::create, "fresh", {}});
+  for (const fs::SnapshotFacts& one : kept) (void)fixture.snapshot({Kind::remove, one.name, {}});
+  (void)fixture.settle_deletions();
+}
+
 void mount_and_use(io::MemDevice& device, bool read_only) {
   test::ManualClock clock;
   clock.set_elapsed(9'000'000'000'000);
@@ -180,6 +222,7 @@ void mount_and_use(io::MemDevice& device, bool read_only) {
   (void)fixture.make("/new", 0100644);
   (void)fixture.call([&](fs::Operation& op) { return fixture.fs().sync(op); });
   (void)fixture.checkpoint();
+  use_snapshots(fixture);
   if (!fixture.unmount().ok()) fixture.crash();
 }
 
@@ -194,8 +237,18 @@ void check_and_repair(io::MemDevice& device) {
   const auto report = check::check(device, {});
   require(report.ok(), "repaired, and cannot be checked");
   require(report->errors() == done->errors_left(), "the repair does not know what it has left");
-  if (report->errors() > 0) require(false, "the repair left errors:\n" + check::test::lines(*report));
+  // What is damaged of a snapshot's tree stays, and goes with the snapshot.
+  if (report->errors() > report->problems.count(check::Code::snapshot_damaged))
+    require(false, "the repair left errors:\n" + check::test::lines(*report));
   mount_and_use(device, true);
+}
+
+constexpr std::uint64_t kWithSnapshots = 0x80;
+
+void suffer(const io::MemDevice& device) {
+  mount_and_use(*device.snapshot(), true);
+  mount_and_use(*device.snapshot(), false);
+  check_and_repair(*device.snapshot());
 }
 
 }  // namespace
@@ -205,16 +258,46 @@ void image(Input input) {
   Source source(input);
   // Few files are several times faster; only many make trees with interior nodes.
   const std::uint64_t kind = source.number(1);
-  const auto device = repair::test::populated_image(kind % 2 == 1, kind & 2 ? 12 : 120);
+  const auto device = kind & kWithSnapshots ? repair::test::populated_with_snapshots(kind % 2 == 1)
+                                            : repair::test::populated_image(kind % 2 == 1, kind & 2 ? 12 : 120);
   Forger forger(*device);
   for (int i = 0; i < 8 && !source.empty(); ++i) {
     const std::size_t which = source.number(2);
     const std::size_t offset = source.number(2);
     forger.change(which, offset, source.bytes(source.number(1) % 16));
   }
-  mount_and_use(*device->snapshot(), true);
-  mount_and_use(*device->snapshot(), false);
-  check_and_repair(*device);
+  suffer(*device);
+}
+
+void sfile(Input input) {
+  spdlog::set_level(spdlog::level::off);
+  Source source(input);
+  const auto device = repair::test::populated_with_snapshots(source.number(1) % 2 == 1);
+  Forger forger(*device);
+  forger.keep_to_tables();
+  for (int i = 0; i < 8 && !source.empty(); ++i) {
+    const std::size_t which = source.number(1);
+    const std::size_t offset = source.number(2);
+    forger.change(which, offset, source.bytes(source.number(1) % 16));
+  }
+  suffer(*device);
+}
+
+// Each node, in what it says of itself and in its first items.
+Seeds sfile_seeds() {
+  Seeds seeds;
+  SeededRandom random(2);
+  for (unsigned i = 0; i < 24; ++i) {
+    std::vector<std::byte> seed{static_cast<std::byte>(i % 2)};
+    for (unsigned n = 0; n <= i % 3; ++n) {
+      const std::uint64_t offset = i % 4 ? 64 + random.next() % 1000 : random.next() % 64;
+      for (const std::uint64_t byte :
+           {std::uint64_t{i}, offset & 255, offset >> 8, std::uint64_t{2}, random.next() & 255, random.next() & 255})
+        seed.push_back(static_cast<std::byte>(byte));
+    }
+    seeds.push_back(seed);
+  }
+  return seeds;
 }
 
 // One for each kind of block in each image: its header's first bytes are changed, or its payload's.
@@ -229,6 +312,9 @@ Seeds image_seeds() {
                                        random.next() & 255, random.next() & 255})
         seed.push_back(static_cast<std::byte>(byte));
     }
+    seeds.push_back(seed);
+    if (i % 2) continue;
+    seed[0] |= std::byte{kWithSnapshots};
     seeds.push_back(seed);
   }
   return seeds;

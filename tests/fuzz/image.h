@@ -10,6 +10,9 @@ namespace varve::fuzz {
 
 void image(Input input);
 Seeds image_seeds();
+// The same, of nothing but the tables of snapshots.
+void sfile(Input input);
+Seeds sfile_seeds();
 
 // Changes the metadata block `which` (an index into all there are, modulo) by `change`, and seals.
 class Forger {
@@ -17,6 +20,8 @@ class Forger {
   explicit Forger(io::MemDevice& device);
   // At `offset`, modulo the block.
   void change(std::size_t which, std::size_t offset, Input bytes);
+  // Only nodes of `.sfile` that are in use are changed from now on.
+  void keep_to_tables();
 
  private:
   void seal_node(std::size_t index, std::span<std::byte> block);
@@ -28,6 +33,7 @@ class Forger {
 
   io::MemDevice& device_;
   std::vector<BlockAddr> blocks_;  // the newest superblock, nodes, heads of chunks
+  std::vector<std::size_t> chosen_;  // of them, which may be changed; empty: all
   format::SuperblockArea area_;
   std::uint64_t newest_ = 0;       // sequence of the newest superblock, with an area
   unsigned depth_ = 0;             // of references told; references may form a circle by now

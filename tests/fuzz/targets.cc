@@ -12,7 +12,8 @@ std::span<const Target> targets() {
                                         {"map_record", map_record, map_record_seeds, 3000},
                                         {"options", options, option_seeds, 3000},
                                         {"requests", requests, request_seeds, 30},
-                                        {"image", image, image_seeds, 40}};
+                                        {"image", image, image_seeds, 40},
+                                        {"sfile", sfile, sfile_seeds, 30}};
   return kTargets;
 }
 
