@@ -214,8 +214,9 @@ std::vector<SegmentId> SegmentTable::settle(std::uint64_t frozen_generation, boo
   return freed;
 }
 
-bool SegmentTable::begin_discard(SegmentId id) {
+bool SegmentTable::begin_discard(SegmentId id, std::optional<std::uint64_t> holes_of) {
   const Lock lock(mutex_);
+  if (holes_of) return begin_discard_of_holes(id, *holes_of);
   if (!can_be_taken(id.v) || std::as_const(segments_)[id.v].state != SegmentState::clean) return false;
   INVARIANT(clean_ > 0);
   SegmentInfo& s = segments_.change(id.v);
@@ -227,8 +228,7 @@ bool SegmentTable::begin_discard(SegmentId id) {
   return true;
 }
 
-bool SegmentTable::begin_discard(SegmentId id, std::uint64_t settled) {
-  const Lock lock(mutex_);
+bool SegmentTable::begin_discard_of_holes(SegmentId id, std::uint64_t settled) {
   if (id.v >= count_) return false;
   const SegmentInfo& now = std::as_const(segments_)[id.v];
   if (now.state != SegmentState::used || now.touched > settled || now.in_flight || !now.tree_live) return false;

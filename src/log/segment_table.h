@@ -134,11 +134,10 @@ class SegmentTable {
   // The checkpoint that froze `generation` is settled: what it emptied becomes clean. Returns the segments freed. `discarding`:
   // a discard of each of them is in flight from now on.
   std::vector<SegmentId> settle(std::uint64_t frozen_generation, bool discarding);
-  // A discard is about to be in flight; nothing of the segment is handed out before discarded() has been called as often. The
-  // first takes a clean one out of circulation. The second is for blocks of a used one that are free in the checkpoint that froze
-  // `settled`, which has settled; false: some of its blocks may have been handed out since, or it is about to become clean.
-  bool begin_discard(SegmentId id);
-  bool begin_discard(SegmentId id, std::uint64_t settled);
+  // A discard is about to be in flight: nothing of the segment is handed out before discarded() has been called as often. Of a clean
+  // one, which that takes out of circulation; or of holes of a used one, which are free in the checkpoint that froze `holes_of`, and has
+  // settled. False: it is none, or some of its blocks may have been handed out since.
+  bool begin_discard(SegmentId id, std::optional<std::uint64_t> holes_of = std::nullopt);
   bool discarded(SegmentId id);  // whether it can be handed out now
   std::uint64_t discarding() const { return discarding_.load(); }  // those that will be clean without a checkpoint
 
@@ -155,6 +154,7 @@ class SegmentTable {
  private:
   friend class SegmentEnd;
   std::uint64_t count_clean(std::uint64_t limit) const REQUIRES(mutex_);  // of those below
+  bool begin_discard_of_holes(SegmentId id, std::uint64_t settled) REQUIRES(mutex_);
   bool can_be_taken(std::uint64_t index) const { return index < limit_.load(std::memory_order_relaxed); }
   SegmentInfo shown(std::uint64_t index, const SegmentInfo& info) const;
 
