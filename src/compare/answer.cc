@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compare/bytes.h"
 #include "compare/entries.h"
 #include "fs/attempt.h"
@@ -12,8 +14,10 @@ namespace varve::compare {
 
 namespace {
 
+// Without a snapshot: nothing at all.
 Result<store::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
   a.inside();
+  if (!snapshot) return store::TreeView();
   const auto kept = a.store().snapshots().find(snapshot);
   if (!kept) return Error(Errc::stale, fmt::format("the snapshot of checkpoint {} has gone", snapshot));
   return store::as_of(a.view(), *kept);
@@ -48,18 +52,57 @@ Status list_entries(fs::Attempt& a, const Question& question, Progress& progress
                              });
 }
 
-}  // namespace
+Status describe_inode(fs::Attempt& a, const Question& question, Progress& progress) {
+  a.inside();
+  const store::TreeView view = TRY(view_of(a, question.after));
+  fs::OperationSource source(a.store(), a.wait(), &view);
+  const store::InodePtr inode(new store::Inode(question.from.ino));
+  WriteLock lock(inode->mutex);
+  TRY(store::load_attributes(*inode, view, source));
+  if (inode->gone()) return Error(Errc::stale, fmt::format("inode {} is not in the snapshot", question.from.ino));
+  KeptInode kept{inode->attributes, {}, TRY(store::load_xattrs(*inode, view, source))};
+  if ((kept.attributes.mode & 0170000) == 0120000) kept.target = TRY(store::load_symlink(*inode, view, source));
+  Bytes bytes;
+  append(kept, bytes);
+  const std::span<const std::byte> rest = std::span(bytes).subspan(std::min<std::uint64_t>(question.from.offset, bytes.size()));
+  const auto piece = rest.first(std::min(rest.size(), kMostAnswerBytes));
+  progress.answer = {question.from, piece.size() == rest.size(), {piece.begin(), piece.end()}};
+  return {};
+}
 
-Result<Answer> answer(fs::Engine& engine, fs::Operation& operation, const Question& question, Progress& progress) {
-  if (!std::exchange(progress.began, true)) progress.answer.next = question.from;
-  const Status done = engine.attempt(operation, [&](fs::Attempt& a) -> Status {
+// The operation shows the snapshot: the file is read like any other.
+Status read_data(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress) {
+  Bytes& bytes = progress.answer.bytes;
+  bytes.resize(kMostDataBytes);
+  bytes.resize(TRY(filesystem.read(operation, question.from.ino, question.from.offset, bytes)));
+  progress.answer.ended = bytes.empty();
+  return {};
+}
+
+Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress) {
+  if (question.kind == Question::Kind::data) return read_data(filesystem, operation, question, progress);
+  return filesystem.engine().attempt(operation, [&](fs::Attempt& a) -> Status {
     switch (question.kind) {
       case Question::Kind::changes: return scan_changes(a, question, progress);
       case Question::Kind::entries: return list_entries(a, question, progress);
+      case Question::Kind::inode: return describe_inode(a, question, progress);
+      case Question::Kind::data: break;
     }
     return Error(Errc::invalid, "a question that nobody knows");
   });
-  if (!done.ok()) return done.error();
+}
+
+}  // namespace
+
+Result<Answer> answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress) {
+  if (!std::exchange(progress.began, true)) {
+    progress.answer.next = question.from;
+    if (question.kind == Question::Kind::data) {
+      if (!question.after) return Error(Errc::invalid, "data of no snapshot");
+      operation.show(question.after);
+    }
+  }
+  TRY(try_to_answer(filesystem, operation, question, progress));
   return std::move(progress.answer);
 }
 
@@ -67,7 +110,7 @@ Ask asking(fs::Filesystem& filesystem) {
   return [&filesystem](const Question& question) -> Result<Answer> {
     fs::Operation operation(filesystem.engine(), {});
     Progress progress;
-    return fs::block_on(operation, [&] { return answer(filesystem.engine(), operation, question, progress); });
+    return fs::block_on(operation, [&] { return answer(filesystem, operation, question, progress); });
   };
 }
 

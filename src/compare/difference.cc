@@ -11,17 +11,40 @@ bool InodeChange::content_differs() const {
   return other_size || std::ranges::any_of(runs, shows);
 }
 
+namespace {
+
+void add_run(std::vector<BlockRun>& runs, const Record& record) {
+  BlockRun* const last = runs.empty() ? nullptr : &runs.back();
+  const bool goes_on = last && last->first + last->length == record.first && last->was == record.was && last->is == record.is;
+  if (goes_on) last->length += record.length;
+  else runs.push_back({record.first, record.length, record.was, record.is});
+}
+
+Result<std::vector<Record>> ask_records(const Ask& ask, Question& question, bool& ended) {
+  const Answer answer = TRY(ask(question));
+  ended = answer.ended;
+  if (!ended && answer.next <= question.from && question.from != format::kMinKey)
+    return Error(Errc::corrupt, "an answer about changes goes back");
+  question.from = answer.next;
+  return decode_records(answer.bytes);
+}
+
+}  // namespace
+
+Result<std::vector<BlockRun>> runs_of(const Ask& ask, Serial snapshot, Ino ino) {
+  std::vector<BlockRun> runs;
+  Question question{Question::Kind::changes, {}, snapshot, {ino, format::ItemKind::extent, 0}};
+  for (bool ended = false; !ended && question.from < format::Key{ino, format::ItemKind::dirent, 0};)
+    for (const Record& record : TRY(ask_records(ask, question, ended)))
+      if (record.ino == ino && record.kind == Record::Kind::blocks) add_run(runs, record);
+  return runs;
+}
+
 Result<Difference> Difference::find(const Ask& ask, Serial before, Serial after) {
   Difference found;
   Question question{Question::Kind::changes, before, after};
-  for (bool ended = false; !ended;) {
-    const Answer answer = TRY(ask(question));
-    for (Record& record : TRY(decode_records(answer.bytes))) found.take(std::move(record));
-    ended = answer.ended;
-    if (!ended && answer.next <= question.from && question.from != format::kMinKey)
-      return Error(Errc::corrupt, "an answer about changes goes back");
-    question.from = answer.next;
-  }
+  for (bool ended = false; !ended;)
+    for (Record& record : TRY(ask_records(ask, question, ended))) found.take(std::move(record));
   found.tidy();
   return found;
 }
@@ -39,13 +62,7 @@ void Difference::take(Record&& record) {
       if (const auto& entry = record.entry_before) inodes_[entry->ino].lost.push_back({record.ino, entry->name});
       if (const auto& entry = record.entry_after) inodes_[entry->ino].gained.push_back({record.ino, entry->name});
       return;
-    case Record::Kind::blocks: {
-      BlockRun* const last = change.runs.empty() ? nullptr : &change.runs.back();
-      const bool goes_on = last && last->first + last->length == record.first && last->was == record.was && last->is == record.is;
-      if (goes_on) last->length += record.length;
-      else change.runs.push_back({record.first, record.length, record.was, record.is});
-      return;
-    }
+    case Record::Kind::blocks: return add_run(change.runs, record);
     case Record::Kind::xattrs: change.xattrs = true; return;
     case Record::Kind::target: change.target = true; return;
   }

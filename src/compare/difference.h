@@ -39,6 +39,9 @@ struct InodeChange {
   bool content_differs() const;  // what a reader of the file sees, or may see: blocks that were written again count
 };
 
+// All blocks of a file that are no holes.
+Result<std::vector<BlockRun>> runs_of(const Ask& ask, Serial snapshot, Ino ino);
+
 class Difference {
  public:
   // Asks until everything has been told. Memory: about a hundred bytes for each inode that has changed.

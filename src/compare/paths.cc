@@ -59,7 +59,7 @@ Result<std::string> Paths::of_directory(Ino directory) {
   return paths_.insert_or_assign(directory, path).first->second;
 }
 
-Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files) {
+Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files, const std::set<Name>& apart) {
   std::map<Ino, std::string> found;
   std::set<Ino> waiting{kRootIno}, seen{kRootIno};
   while (!waiting.empty() && !files.empty()) {
@@ -68,7 +68,8 @@ Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files) {
     std::vector<Entries::Entry> hits;
     TRY(read(directory, [&](const Entries::Entry& entry) {
       if (entry.type == DT_DIR && seen.insert(entry.ino).second) waiting.insert(entry.ino);
-      if (entry.type != DT_DIR && files.erase(entry.ino) > 0) hits.push_back(entry);
+      const bool counts = entry.type != DT_DIR && files.contains(entry.ino) && !apart.contains({directory, entry.name});
+      if (counts && files.erase(entry.ino) > 0) hits.push_back(entry);
       return !files.empty();
     }));
     for (const Entries::Entry& entry : hits) found.emplace(entry.ino, TRY(of({directory, entry.name})));

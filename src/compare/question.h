@@ -15,12 +15,14 @@ namespace varve::compare {
 
 struct Question {
   enum class Kind : std::uint32_t {
-    changes = 1,  // records (record.h) of what differs between two snapshots, from a key on
+    changes = 1,  // records (record.h) of what differs between two snapshots, from a key on; without `before`: everything
     entries = 2,  // the names in a directory of `after`, behind a cookie (entries.h)
+    inode = 3,    // of `after` (kept_inode.h), from a byte on
+    data = 4,     // bytes of a file of `after`, from an offset on; none: it ends there
   };
   Kind kind = Kind::changes;
   Serial before, after;
-  format::Key from = format::kMinKey;  // entries: the directory, and the cookie as offset
+  format::Key from = format::kMinKey;  // but for `changes`: the inode, and the cookie, byte or offset
 };
 
 struct Answer {

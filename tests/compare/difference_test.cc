@@ -175,7 +175,7 @@ TEST(Differences, are_found_without_looking_at_the_rest) {
   fs::Operation operation(world.fixture.fs().engine(), {});
   compare::Progress progress;
   const auto found = fs::block_on(operation, [&] {
-    return compare::answer(world.fixture.fs().engine(), operation, {compare::Question::Kind::changes, serials[0], serials[1]}, progress);
+    return compare::answer(world.fixture.fs(), operation, {compare::Question::Kind::changes, serials[0], serials[1]}, progress);
   });
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_TRUE(found->ended);

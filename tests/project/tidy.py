@@ -26,6 +26,7 @@ ROOMS = {
     "scrub": ["store", "log", "format", "io", "base"],
     "fs": ["cleaner", "scrub", "store", "log", "format", "io", "base"],
     "compare": ["fs", "store", "format", "base"],
+    "send": ["compare", "format", "base"],
     "check": ["format", "io", "base"],
     "repair": ["check", "store", "log", "format", "io", "base"],
     "fuse/protocol": ["format", "base"],

@@ -25,6 +25,8 @@ void declare_clean(CLI::App& app, Action& chosen);
 void declare_resize(CLI::App& app, Action& chosen);
 void declare_snapshot(CLI::App& app, Action& chosen);
 void declare_diff(CLI::App& app, Action& chosen);
+void declare_send(CLI::App& app, Action& chosen);
+void declare_receive(CLI::App& app, Action& chosen);
 void declare_history(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);

@@ -23,7 +23,7 @@ Error no_such_snapshot(const std::string& place, const std::string& name) {
 }
 
 // It is seen by others for as long as this tool runs, and for longer if that is killed: the name says where it comes from.
-std::string name_of_now() { return fmt::format("now (varve diff {})", ::getpid()); }
+std::string name_of_now() { return fmt::format("now (varve {})", ::getpid()); }
 
 class MountedSource final : public SnapshotSource {
  public:
@@ -32,6 +32,11 @@ class MountedSource final : public SnapshotSource {
   ~MountedSource() override { (void)close(); }
 
   const compare::Ask& ask() override { return ask_; }
+
+  Result<std::string> uuid() override {
+    const auto status = TRY(client_.status());
+    return status.value("uuid", "");
+  }
 
   Result<Serial> serial_of(const std::string& name) override {
     const auto state = TRY(client_.snapshots());
@@ -73,7 +78,7 @@ class MountedSource final : public SnapshotSource {
 class ImageSource final : public SnapshotSource {
  public:
   Status open(const std::string& path, bool wants_now) {
-    device_ = TRY(lease::LeasedDevice::open(path, {.access = io::Access::read_only}, {"varve diff", ""}));
+    device_ = TRY(lease::LeasedDevice::open(path, {.access = io::Access::read_only}, {"varve", ""}));
     overlay_ = std::make_unique<io::OverlayDevice>(*device_);
     fs::Options options;
     options.read_only = !wants_now;
@@ -85,6 +90,8 @@ class ImageSource final : public SnapshotSource {
   }
 
   const compare::Ask& ask() override { return ask_; }
+
+  Result<std::string> uuid() override { return filesystem_->status().uuid; }
 
   Result<Serial> serial_of(const std::string& name) override {
     for (const fs::SnapshotFacts& one : filesystem_->snapshots().snapshots)

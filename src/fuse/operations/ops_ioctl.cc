@@ -235,7 +235,7 @@ Status kept(Request& r) {
   std::memcpy(&asked, head.data(), head.size());
   const auto question = TRY(question_from(asked));
   const auto progress = std::make_shared<compare::Progress>();
-  r.serve([&r, question, progress] { return compare::answer(r.fs().engine(), r.operation(), question, *progress); },
+  r.serve([&r, question, progress] { return compare::answer(r.fs(), r.operation(), question, *progress); },
           [&r](const compare::Answer& answer) { reply_ioctl_struct(r, to_page(answer)); });
   return {};
 }

@@ -1,0 +1,198 @@
+#include "send/sender.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "compare/kept_inode.h"
+
+namespace varve::send {
+
+using compare::BlockState;
+using compare::InodeChange;
+using compare::Name;
+
+namespace {
+
+std::size_t depth_of(std::string_view path) { return path == "/" ? 0 : static_cast<std::size_t>(std::ranges::count(path, '/')); }
+
+bool is_directory(const InodeChange& change) {
+  const auto& attributes = change.after ? change.after : change.before;
+  return attributes && S_ISDIR(attributes->mode);
+}
+
+bool is_new(const InodeChange& change) { return !change.was_there(); }
+
+}  // namespace
+
+Result<Sent> Sender::send(const Begin& begin) {
+  TRY(out_.begin(begin));
+  TRY(look());
+  TRY(send_detached());
+  TRY(send_made());
+  TRY(send_attached());
+  TRY(send_contents());
+  TRY(send_attributes());
+  TRY(out_.end());
+  return sent_;
+}
+
+Status Sender::look() {
+  inodes_ = TRY(compare::Difference::find(ask_, before_, after_)).inodes();
+  inodes_.erase(format::kOrphanIno);
+  sent_.inodes = inodes_.size();
+  for (auto& [ino, change] : inodes_) {
+    // It had no name, so the receiver does not have it.
+    if (change.before && is_new(change) && change.is_there()) change.runs = TRY(compare::runs_of(ask_, after_, ino));
+    if (change.before && S_ISDIR(change.before->mode))
+      for (const Name& name : change.lost) former_.know_directory(ino, name);
+    if (change.after && S_ISDIR(change.after->mode))
+      for (const Name& name : change.gained) present_.know_directory(ino, name);
+  }
+  return find_paths();
+}
+
+Status Sender::find_paths() {
+  std::set<Ino> nameless, linked;
+  std::set<Name> fresh;
+  for (const auto& [ino, change] : inodes_) {
+    if (!change.is_there()) continue;
+    fresh.insert(change.gained.begin(), change.gained.end());
+    if (is_directory(change)) placed_.push_back({TRY(present_.of_directory(ino)), ino, &change});
+    else if (!change.gained.empty()) placed_.push_back({TRY(present_.of(change.gained.front())), ino, &change});
+    else nameless.insert(ino);
+    if (!change.gained.empty() && !waits_in_staging(change)) linked.insert(ino);
+  }
+  const auto paths = TRY(present_.of_files(nameless));
+  for (const Ino ino : nameless) {
+    if (!paths.contains(ino)) return Error(Errc::corrupt, fmt::format("inode {} has no name", ino));
+    placed_.push_back({paths.at(ino), ino, &inodes_.at(ino)});
+  }
+  kept_ = TRY(present_.of_files(linked, fresh));
+  for (const Ino ino : linked)
+    if (!kept_.contains(ino)) return Error(Errc::corrupt, fmt::format("inode {} has fewer names than it should", ino));
+  return {};
+}
+
+// Between the base and the new state: it is new, or one of its names goes and another comes.
+bool Sender::waits_in_staging(const InodeChange& change) const {
+  return change.is_there() && (is_new(change) || (!change.lost.empty() && !change.gained.empty()));
+}
+
+// Deeper paths first: so all paths are those of the base, and a directory that goes is empty when its turn comes.
+Status Sender::send_detached() {
+  std::vector<Detach> all;
+  for (const auto& [ino, change] : inodes_)
+    for (std::size_t i = 0; change.was_there() && i < change.lost.size(); ++i)
+      all.push_back({ino, i == 0 && waits_in_staging(change), is_directory(change), TRY(former_.of(change.lost[i]))});
+  std::ranges::sort(all, [](const Detach& a, const Detach& b) {
+    return std::tuple(depth_of(b.path), std::string_view(a.path)) < std::tuple(depth_of(a.path), std::string_view(b.path));
+  });
+  for (Detach& one : all) TRY(out_.add(std::move(one)));
+  return {};
+}
+
+Status Sender::send_made() {
+  for (const Placed& inode : placed_) {
+    if (!is_new(*inode.change)) continue;
+    const format::Attributes& attributes = *inode.change->after;
+    Make make{inode.ino, attributes.mode & (S_IFMT | 0777U), attributes.rdev, {}};
+    if (S_ISLNK(attributes.mode)) make.target = TRY(compare::ask_inode(ask_, after_, inode.ino)).target;
+    if (inode.ino != kRootIno) TRY(out_.add(std::move(make)));
+  }
+  return {};
+}
+
+// Directories from the top, so that those above are where they belong; then files.
+Status Sender::send_attached() {
+  std::ranges::sort(placed_, [](const Placed& a, const Placed& b) {
+    const auto order = [](const Placed& one) {
+      return std::tuple(!is_directory(*one.change), depth_of(one.path), std::string_view(one.path));
+    };
+    return order(a) < order(b);
+  });
+  for (const Placed& inode : placed_) TRY(attach(inode));
+  return {};
+}
+
+Status Sender::attach(const Placed& inode) {
+  const auto& names = inode.change->gained;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool staged = waits_in_staging(*inode.change);
+    TRY(out_.add(Attach{inode.ino, staged && i + 1 == names.size(), staged ? "" : kept_.at(inode.ino), TRY(present_.of(names[i]))}));
+  }
+  return {};
+}
+
+Status Sender::send_contents() {
+  for (const Placed& inode : placed_) {
+    const InodeChange& change = *inode.change;
+    const bool is_file = change.after ? S_ISREG(change.after->mode) : !change.runs.empty();
+    const bool other_size = change.after && (is_new(change) ? change.after->size > 0 : change.before->size != change.after->size);
+    if (is_file && (other_size || !change.runs.empty())) TRY(send_content(inode));
+  }
+  return {};
+}
+
+Status Sender::send_content(const Placed& inode) {
+  const InodeChange& change = *inode.change;
+  const std::uint64_t size = change.after ? change.after->size : TRY(compare::ask_inode(ask_, after_, inode.ino)).attributes.size;
+  TRY(out_.add(Open{inode.path, size}));
+  for (const compare::BlockRun& run : change.runs) TRY(send_run(inode.ino, run, size));
+  return {};
+}
+
+// What is behind the end of a file has gone with its size, but for blocks that are set aside there.
+Status Sender::send_run(Ino ino, const compare::BlockRun& run, std::uint64_t size) {
+  const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
+  switch (run.is) {
+    case BlockState::data: return from < size ? send_data(ino, from, std::min(to, size)) : Status();
+    case BlockState::unwritten: return out_.add(Range{true, from, to - from});
+    case BlockState::hole: return from < size ? out_.add(Range{false, from, std::min(to, round_up(size, kBlockSize)) - from}) : Status();
+  }
+  return {};
+}
+
+Status Sender::send_data(Ino ino, std::uint64_t from, std::uint64_t to) {
+  while (from < to) {
+    Data data{from, {}};
+    while (from < to && data.bytes.size() + compare::kMostDataBytes <= kMostData) {
+      const Bytes bytes = TRY(compare::ask_data(ask_, after_, ino, from));
+      if (bytes.empty()) return Error(Errc::corrupt, fmt::format("inode {} ends before byte {}", ino, from));
+      const auto taken = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(bytes.size(), to - from));
+      data.bytes.insert(data.bytes.end(), bytes.begin(), bytes.begin() + taken);
+      from += static_cast<std::uint64_t>(taken);
+    }
+    sent_.data_bytes += data.bytes.size();
+    TRY(out_.add(std::move(data)));
+  }
+  return {};
+}
+
+// What is below a directory before the directory itself, since each of these changes sets its times.
+Status Sender::send_attributes() {
+  for (auto inode = placed_.rbegin(); inode != placed_.rend(); ++inode)
+    if (inode->ino != kRootIno) TRY(send_finish(*inode));
+  // Receiving has changed the times of the directory itself, whatever else has.
+  const auto root = inodes_.find(kRootIno);
+  return send_finish({"/", kRootIno, root != inodes_.end() ? &root->second : nullptr});
+}
+
+Status Sender::send_finish(const Placed& inode) {
+  const InodeChange* const change = inode.change;
+  const bool all = !change || is_new(*change) || change->xattrs;
+  if (!all && !change->after && change->gained.empty() && change->runs.empty()) return {};
+  const compare::KeptInode kept = all || !change->after ? TRY(compare::ask_inode(ask_, after_, inode.ino)) : compare::KeptInode();
+  const format::Attributes& attributes = change && change->after ? *change->after : kept.attributes;
+  Finish finish{inode.path, attributes.mode, attributes.uid, attributes.gid, attributes.flags, attributes.atime, attributes.mtime, {}};
+  if (all) {
+    finish.xattrs = kept.xattrs;
+    if (inode.ino == kRootIno) std::erase_if(*finish.xattrs, [](const format::Xattr& one) { return one.name == kReceivedAttribute; });
+  }
+  return out_.add(std::move(finish));
+}
+
+}  // namespace varve::send

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""varve send and varve receive: what comes over is the same, and what is no whole stream leaves no snapshot."""
+
+from harness import *
+
+import array
+import socket
+
+GETFLAGS, SETFLAGS = 0x80086601, 0x40086602
+NODUMP = 0x40
+# A user and the mask beside owner, group and others, as the kernel keeps ACLs.
+ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
+    (1, 6, 0xFFFFFFFF), (2, 7, 1234), (4, 4, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
+
+
+def varve(*words, expect=0, **more):
+    done = command(BIN / "varve", *words, check=False, timeout=300, **more)
+    if done.returncode != expect:
+        raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+class Send(MountTest):
+    size = "256M"
+
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("only root can give files to others, as receiving does")
+        super().setUp()
+        self.other = Image()
+        self.other.mkfs(self.size)
+        self.other.mount()
+        self.stream = self.image.folder / "stream"
+        os.umask(0o022)
+
+    def tearDown(self):
+        if self._outcome_is_good():
+            self.other.check_all()
+        super().tearDown()
+
+    def snapshot(self, name):
+        varve("snapshot", "create", self.dir, name)
+
+    def send(self, name, base=None, place=None):
+        with open(self.stream, "wb") as out:
+            words = [BIN / "varve", "send", *(["--from", base] if base else []), place or self.dir, name]
+            done = subprocess.run([str(word) for word in words], stdout=out, stderr=subprocess.PIPE, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.stream.stat().st_size
+
+    def receive(self, target=None, expect=0, *words):
+        with open(self.stream, "rb") as stream:
+            return varve("receive", target or self.other.dir, *words, expect=expect, stdin=stream)
+
+    def names(self, directory):
+        return [one["name"] for one in json.loads(varve("snapshot", "list", "--json", directory).stdout)["snapshots"]]
+
+    def tree(self, root):
+        """All that a stream promises."""
+        found, first = {}, {}
+        for path in [root, *sorted(root.rglob("*"))]:
+            about = os.lstat(path)
+            name = "." if path == root else str(path.relative_to(root))
+            xattrs = {key: os.getxattr(path, key, follow_symlinks=False) for key in os.listxattr(path, follow_symlinks=False)
+                      if key != "trusted.varve.received"}
+            parts = content = flags = size = None
+            if stat.S_ISREG(about.st_mode):
+                content, size = path.read_bytes(), about.st_size
+                with open(path, "rb") as file:
+                    parts = []
+                    while True:
+                        try:
+                            begin = os.lseek(file.fileno(), parts[-1][1] if parts else 0, os.SEEK_DATA)
+                            parts.append((begin, os.lseek(file.fileno(), begin, os.SEEK_HOLE)))
+                        except OSError:
+                            break
+                    word = array.array("L", [0])
+                    fcntl.ioctl(file.fileno(), GETFLAGS, word)
+                    flags = word[0]
+            target = os.readlink(path) if path.is_symlink() else None
+            device = about.st_rdev if stat.S_ISCHR(about.st_mode) or stat.S_ISBLK(about.st_mode) else None
+            links = 0 if path.is_dir() else about.st_nlink
+            found[name] = (about.st_mode, about.st_uid, about.st_gid, links, size, about.st_mtime_ns, xattrs, content, parts, flags, target,
+                           device, first.setdefault(about.st_ino, name), about.st_blocks if content is not None else None)
+        return found
+
+    def fill(self):
+        folder = self.dir / "d"
+        folder.mkdir()
+        for i in range(20):
+            fill_random(folder / f"f{i}", 50 * KIB + i, i, sync=False)
+        os.link(folder / "f0", self.dir / "linked")
+        os.symlink("nowhere", folder / "symbolic")
+        os.utime(folder / "symbolic", ns=(5, 6), follow_symlinks=False)
+        os.mkfifo(folder / "fifo", 0o600)
+        with socket.socket(socket.AF_UNIX) as listening:
+            before = os.getcwd()
+            os.chdir(folder)
+            listening.bind("socket")
+            os.chdir(before)
+        os.setxattr(folder / "f1", "user.of", b"1")
+        os.setxattr(folder / "f1", "user.large", os.urandom(40_000))
+        os.setxattr(folder / "f2", "system.posix_acl_access", ACL)
+        os.setxattr(folder, "system.posix_acl_default", ACL)
+        with open(folder / "sparse", "wb") as file:
+            file.write(b"begin")
+            os.posix_fallocate(file.fileno(), MIB, 64 * KIB)
+            os.pwrite(file.fileno(), b"end", 20 * MIB)
+        word = array.array("L", [NODUMP])
+        with open(folder / "f3", "rb") as file:
+            fcntl.ioctl(file.fileno(), SETFLAGS, word)
+        os.chmod(folder / "f4", 0o4755)
+        os.utime(folder / "f5", ns=(123_456_789_012_345_678, 987_654_321_098_765_432))
+        os.chown(folder / "f6", 1234, 4321)
+        os.chmod(folder / "f6", 0o6711)
+        os.chown(folder / "symbolic", 7, 8, follow_symlinks=False)
+        os.mknod(folder / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        os.setxattr(folder / "f7", "trusted.of", b"root")
+        os.setxattr(folder / "f7", "security.capability", bytes.fromhex("0100000200040000000000000000000000000000"))
+
+    def change(self):
+        folder = self.dir / "d"
+        (self.dir / "new").mkdir()
+        os.rename(folder / "f8", self.dir / "new/f8")
+        os.unlink(folder / "f9")
+        os.mkdir(folder / "f9")
+        with open(folder / "f10", "r+b") as file:
+            file.seek(20 * KIB)
+            file.write(b"in the middle")
+        os.truncate(folder / "f11", 100)
+        os.unlink(self.dir / "linked")
+        os.link(folder / "f12", self.dir / "linked")
+        os.rename(folder / "f13", folder / "f14")
+        os.removexattr(folder / "f1", "user.large")
+        os.setxattr(folder / "f1", "user.of", b"2")
+        os.chmod(folder / "f15", 0o600)
+        with open(folder / "sparse", "r+b") as file:
+            os.posix_fallocate(file.fileno(), 30 * MIB, MIB)
+            os.truncate(file.fileno(), 2 * MIB)
+        os.rename(folder, self.dir / "new/e")
+        os.rename(self.dir / "new/e/symbolic", self.dir / "d")
+
+    def test_all_of_it_then_steps(self):
+        self.fill()
+        self.snapshot("one")
+        one = self.tree(self.dir)
+        self.change()
+        self.snapshot("two")
+        two = self.tree(self.dir)
+        self.send("one")
+        self.assertRegex(self.receive().stdout, r"^one: \d+ changes, [\d.]+ [KM]iB\n$")
+        self.assertEqual(self.tree(self.other.dir), one)
+        whole = self.stream.stat().st_size
+        self.assertLess(self.send("two", "one"), whole / 10)
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), two)
+        self.assertEqual(self.names(self.other.dir), ["one", "two"])
+        kept = self.other.dir / ".snapshots/one"
+        for name, about in one.items():
+            if about[7] is not None:
+                self.assertEqual((kept / name).read_bytes(), about[7], name)
+        self.send("one", "two")  # and back
+        self.assertIn("already", self.receive(None, 1).stderr)
+        self.receive(None, 0, "--name", "one again")
+        self.assertEqual(self.tree(self.other.dir), one)
+        self.other.remount()
+        self.image.umount()
+        self.send("two", "one", place=self.image.path)
+        self.receive(None, 0, "--name", "two again")
+        self.assertEqual(self.tree(self.other.dir), two)
+
+    def test_into_a_directory_beside_others(self):
+        self.fill()
+        self.snapshot("one")
+        (self.dir / "d/later").write_text("later")
+        self.snapshot("two")
+        target = self.other.dir / "copies/here"
+        target.mkdir(parents=True)
+        self.send("one")
+        self.receive(target)
+        (self.other.dir / "copies/beside").write_text("is no business of it")
+        self.send("two", "one")
+        self.receive(target)
+        self.assertEqual(self.tree(target), self.tree(self.dir))
+
+    def test_a_change_of_little_is_a_short_stream(self):
+        for i in range(500):
+            (self.dir / f"f{i}").write_bytes(b"x" * 5000)
+        self.snapshot("one")
+        (self.dir / "f77").write_bytes(b"other")
+        self.snapshot("two")
+        self.assertGreater(self.send("one"), 500 * 5000)
+        self.receive()
+        self.assertLess(self.send("two", "one"), 2000)
+        self.receive()
+        self.assertEqual((self.other.dir / "f77").read_bytes(), b"other")
+
+    def test_what_does_not_fit_is_refused_before_anything_changes(self):
+        (self.dir / "f").write_text("one")
+        self.snapshot("one")
+        (self.dir / "f").write_text("two")
+        self.snapshot("two")
+        self.send("two", "one")
+        self.assertIn("has not received the snapshot 'one'", self.receive(None, 1).stderr)
+        (self.other.dir / "in the way").touch()
+        self.send("one")
+        self.assertIn("empty directory", self.receive(None, 1).stderr)
+        (self.other.dir / "in the way").unlink()
+        self.receive()
+        (self.other.dir / "f").write_text("changed here")
+        self.send("two", "one")
+        self.assertIn("not what was received any more: modified /f", self.receive(None, 1).stderr)
+        self.assertEqual((self.other.dir / "f").read_text(), "changed here")
+        self.assertEqual(self.names(self.other.dir), ["one"])
+        self.assertIn("there is no snapshot 'none'", varve("send", self.dir, "none", expect=1).stderr)
+        self.assertIn("there is no snapshot 'none'", varve("send", "--from", "none", self.dir, "one", expect=1).stderr)
+        self.assertEqual(varve("receive", "/proc", expect=1, input="").returncode, 1)
+
+    def test_a_damaged_stream_leaves_no_snapshot(self):
+        fill_random(self.dir / "f", 300 * KIB, 1)
+        self.snapshot("one")
+        size = self.send("one")
+        good = self.stream.read_bytes()
+        for place, (name, bad) in enumerate({
+                "no stream": b"hello world, this is no stream", "nothing": b"", "cut": good[:size // 2], "without its end": good[:-1],
+                "a bit": good[:size // 2] + bytes([good[size // 2] ^ 1]) + good[size // 2 + 1:]}.items()):
+            with self.subTest(name):
+                self.stream.write_bytes(bad)
+                target = self.other.dir / f"target{place}"
+                target.mkdir()
+                said = self.receive(target, 1).stderr
+                self.assertIn("stream", said)
+                self.assertEqual(self.names(self.other.dir), [])
+                self.assertNotIn("trusted.varve.received", os.listxattr(target))
+
+
+main()

@@ -1,0 +1,155 @@
+// `varve receive`: from a stream to files, and to a snapshot of them.
+#include <fmt/format.h>
+#include <fcntl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <istream>
+#include <ostream>
+#include <string>
+
+#include "base/errc.h"
+#include "compare/change_list.h"
+#include "control/place.h"
+#include "send/receiver.h"
+#include "send/sender.h"
+#include "varve/command.h"
+#include "varve/mount_client.h"
+#include "varve/snapshot_source.h"
+#include "varve/status_text.h"
+
+namespace varve::tool {
+
+namespace {
+
+struct ReceiveArguments {
+  std::string path, name;
+};
+
+const std::string kAttribute(send::kReceivedAttribute);
+
+class Target {
+ public:
+  Target(MountClient client, std::string directory, std::string name)
+      : client_(std::move(client)), directory_(std::move(directory)), name_(std::move(name)) {}
+
+  // Is this what the stream begins with?
+  Status check(const send::Begin& begin, const std::string& mount) {
+    TRY(format::check_snapshot_name(name_));
+    for (const std::string& taken : TRY(snapshot_names()))
+      if (taken == name_) return Error(Errc::exists, fmt::format("{}: there is a snapshot '{}' already: see --name", directory_, name_));
+    if (!begin.base) return check_empty();
+    const std::string mark = mark_of(*begin.base, ""), found = TRY(received());
+    if (!found.starts_with(mark))
+      return Error(Errc::invalid, fmt::format("{}: it has not received the snapshot '{}', from which the stream goes on", directory_,
+                                              begin.base->name));
+    return check_unchanged(found.substr(mark.size()), mount);
+  }
+
+  Status forget() {
+    if (::removexattr(directory_.c_str(), kAttribute.c_str()) == 0 || errno == ENODATA) return {};
+    return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+  }
+
+  Status keep(const send::Begin& begin) {
+    const std::string mark = mark_of(begin.snapshot, name_);
+    if (::setxattr(directory_.c_str(), kAttribute.c_str(), mark.data(), mark.size(), 0) != 0)
+      return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+    fuse::SnapshotCommand command;
+    command.command = fuse::SnapshotCommand::kCreate;
+    name_.copy(command.name, sizeof command.name - 1);
+    const Status made = client_.change_snapshot(command);
+    if (!made.ok()) (void)forget();
+    return made;
+  }
+
+ private:
+  static std::string mark_of(const send::State& state, const std::string& name) {
+    return fmt::format("{} {} {}", state.uuid, state.serial, name);
+  }
+
+  Result<std::vector<std::string>> snapshot_names() {
+    std::vector<std::string> names;
+    const auto state = TRY(client_.snapshots());
+    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array())) names.push_back(one.value("name", ""));
+    return names;
+  }
+
+  Result<std::string> received() const {
+    char text[1024];
+    const ssize_t length = ::getxattr(directory_.c_str(), kAttribute.c_str(), text, sizeof text);
+    if (length >= 0) return std::string(text, static_cast<std::size_t>(length));
+    if (errno == ENODATA) return std::string();
+    return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+  }
+
+  Status check_empty() const {
+    std::error_code failure;
+    if (std::filesystem::is_empty(directory_, failure)) return {};
+    if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", directory_, failure.message()));
+    return Error(Errc::not_empty, fmt::format("{}: a whole snapshot is received in an empty directory only", directory_));
+  }
+
+  // Nothing in the directory has changed since.
+  Status check_unchanged(const std::string& name, const std::string& mount) const {
+    const auto source = TRY(SnapshotSource::open(mount, true));
+    const Serial before = TRY(source->serial_of(name));
+    const Serial now = TRY(source->now());
+    const auto difference = compare::Difference::find(source->ask(), before, now);
+    auto changes = difference.ok() ? compare::list_changes(source->ask(), *difference, before, now)
+                                   : Result<std::vector<compare::Change>>(difference.error());
+    TRY(source->close());
+    const std::string here = directory_.substr(mount == "/" ? 0 : mount.size());
+    const auto is_below = [&here](const std::string& path) { return path == here || path.starts_with(here + "/"); };
+    for (const compare::Change& change : TRY(std::move(changes)))
+      if (is_below(change.path) || is_below(change.former))
+        return Error(Errc::invalid,
+                     fmt::format("{}: it is not what was received any more: {} {}", directory_, name_of(change.kind), change.path));
+    return {};
+  }
+
+  MountClient client_;
+  const std::string directory_;  // absolute
+  const std::string name_;       // of the snapshot that comes
+};
+
+send::Source reading(std::istream& in) {
+  return [&in](std::span<std::byte> out) -> Status {
+    in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size()));
+    if (static_cast<std::size_t>(in.gcount()) == out.size()) return {};
+    return in.bad() ? Errc::io : Errc::out_of_range;
+  };
+}
+
+Status receive(const ReceiveArguments& arguments, IoLayer& io) {
+  std::error_code failure;
+  const std::string directory = std::filesystem::canonical(arguments.path, failure);
+  if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", arguments.path, failure.message()));
+  const std::string mount = TRY(fuse::find_mounted(directory));
+  send::StreamReader stream(reading(io.in));
+  const send::Begin begin = TRY(stream.begin());
+  Target target(TRY(MountClient::open(mount)), directory, arguments.name.empty() ? begin.snapshot.name : arguments.name);
+  TRY(target.check(begin, mount));
+  TRY(target.forget());
+  send::Receiver receiver = TRY(send::Receiver::open(directory));
+  const send::Received received = TRY(receiver.receive(stream));
+  TRY(target.keep(begin));
+  io.out << fmt::format("{}: {} changes, {}\n", begin.snapshot.name, received.records, size_text(received.data_bytes)) << std::flush;
+  return {};
+}
+
+}  // namespace
+
+void declare_receive(CLI::App& app, Action& chosen) {
+  auto arguments = std::make_shared<ReceiveArguments>();
+  CLI::App* command = app.add_subcommand("receive", "Make what a stream says of a directory, and keep it as a snapshot");
+  command->add_option("directory", arguments->path, "In a mounted filesystem: empty, or with what was received before")->required();
+  command->add_option("--name", arguments->name, "Of the snapshot that is made; without: as the sender calls it");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return receive(*arguments, io); }; });
+}
+
+}  // namespace varve::tool
