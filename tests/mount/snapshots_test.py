@@ -253,6 +253,25 @@ class Beside(SnapshotTest):
         command("cp", "-a", self.kept("s", "d1"), self.dir / "d1")  # the undo
         self.assertEqual(self.tree(), before)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root gives files capabilities")
+    def test_capabilities_are_those_of_then(self):
+        name, ping = "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
+        for file in ("with", "without"):
+            (self.dir / file).write_bytes(b"x")
+        os.setxattr(self.dir / "with", name, ping)
+        snapshot("create", self.dir, "s")
+        os.removexattr(self.dir / "with", name)
+        self.assertEqual(os.getxattr(self.kept("s", "with"), name), ping)
+        with self.assertRaises(OSError) as refused:
+            os.getxattr(self.kept("s", "without"), name)
+        self.assertEqual(refused.exception.errno, errno.ENODATA)
+        command("cp", "-a", self.kept("s", "with"), self.dir / "back")
+        self.assertEqual(os.getxattr(self.dir / "back", name), ping)
+        with self.assertRaises(OSError) as refused:
+            with open(self.kept("s", "with"), "r+b", buffering=0) as file:
+                file.write(b"y")
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+
     def test_every_change_is_refused(self):
         self.fill(1)
         snapshot("create", self.dir, "s")

@@ -189,15 +189,19 @@ Status list_kept(Request& r, bool plus) {
 Status readdir_kept(Request& r) { return list_kept(r, false); }
 Status readdirplus_kept(Request& r) { return list_kept(r, true); }
 
-// Before the first write(2) to a file the kernel asks whether it has a capability, and removes it. It hears that there is one, and as that
-// cannot be removed, write(2) fails with EROFS, instead of getting lost in the cache.
+// Before the first write(2) to a file the kernel asks whether it has a capability, and removes it. It hears that there is one, also
+// where there is none, and as that cannot be removed, write(2) fails with EROFS, instead of getting lost in the cache.
 Status getxattr_kept(Request& r) {
   const auto in = TRY(r.body().take<fuse_getxattr_in>());
   const auto name = TRY(r.body().take_string());
   if (node_of(r).is_folder()) return Errc::no_attribute;
   const Ino ino = enter(r);
-  if (name == kCapability && in.size == 0) return reply_sized(r, std::as_bytes(std::span("?", 1)), 0), Status();
-  r.serve([&r, ino, name] { return r.fs().getxattr(r.operation(), ino, name); },
+  const bool asks_for_capability = name == kCapability && in.size == 0;
+  r.serve([&r, ino, name, asks_for_capability]() -> Result<std::vector<std::byte>> {
+            auto value = r.fs().getxattr(r.operation(), ino, name);
+            if (asks_for_capability && value.fails_with(Errc::no_attribute)) return std::vector<std::byte>(1);
+            return value;
+          },
           [&r, room = in.size](const std::vector<std::byte>& value) { reply_sized(r, value, room); });
   return {};
 }
