@@ -78,6 +78,8 @@ class Modelled(unittest.TestCase):
             if made["streams"]:
                 break
             self.assertRegex(made["probe_found"], "^nothing: ")
+        else:
+            self.skipTest(f"this machine is too busy to time a device: {made['probe_found']} (trial_test does it without a clock)")
         self.assertEqual(made["probe_found"], "units of 4 MiB, 5 of them open at a time")
         self.assertEqual((made["erase_unit"], made["erase_unit_is"]), (4 * MIB, "measured"))
         self.assertEqual((made["streams"], made["streams_are"]), (5, "measured"))
