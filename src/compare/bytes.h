@@ -1,25 +1,20 @@
-// Numbers and texts at the end of a byte vector, as format/codec.h reads them.
+// Numbers and texts of messages, at the end of a byte vector.
 #pragma once
 
-#include <array>
 #include <string_view>
 
-#include "format/item.h"
-#include "format/varint.h"
+#include "format/append.h"
 
 namespace varve::compare {
 
 using format::Bytes;
 
-inline void put(Bytes& out, std::uint64_t number) {
-  std::array<std::byte, format::kMaxVarintBytes> raw;
-  out.insert(out.end(), raw.data(), format::write_varint(raw.data(), number));
-}
+inline void put(Bytes& out, std::uint64_t number) { format::append_varint(out, number); }
 
 // With its length before it.
 inline void put(Bytes& out, std::span<const std::byte> bytes) {
   put(out, bytes.size());
-  out.insert(out.end(), bytes.begin(), bytes.end());
+  format::append_bytes(out, bytes);
 }
 inline void put(Bytes& out, std::string_view text) { put(out, std::as_bytes(std::span(text.data(), text.size()))); }
 

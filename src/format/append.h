@@ -1,4 +1,4 @@
-// Appending fields to a growing byte vector, for values and records. Not for other rooms.
+// Appending fields to a growing byte vector, for values, records and messages, as format/codec.h reads them.
 #pragma once
 
 #include "format/fields.h"

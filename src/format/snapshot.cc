@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/invariant.h"
+#include "format/append.h"
 #include "format/codec.h"
 #include "format/fields.h"
 #include "format/varint.h"
@@ -16,16 +17,8 @@ constexpr std::uint64_t kListMark = 1ULL << 63;
 constexpr std::uint8_t kDeleting = 1;
 constexpr std::uint8_t kOfNode = 1, kAncient = 2;
 
-void put_varint(Bytes& out, std::uint64_t value) {
-  std::byte bytes[kMaxVarintBytes];
-  out.insert(out.end(), bytes, write_varint(bytes, value));
-}
-void put_signed(Bytes& out, std::uint64_t difference) {  // modulo 2^64
-  const auto value = static_cast<std::int64_t>(difference);
-  put_varint(out, (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
-}
-void put_fixed(Bytes& out, std::uint64_t value, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+void append_difference(Bytes& out, std::uint64_t difference) {  // modulo 2^64
+  append_signed(out, static_cast<std::int64_t>(difference));
 }
 
 std::uint8_t flags_of(const Birth& birth) {
@@ -56,13 +49,13 @@ Key snapshot_key(Serial serial) { return {Ino{0}, ItemKind::snapshot, serial.v};
 void encode_snapshot(const SnapshotItem& s, Bytes& out) {
   out.push_back(static_cast<std::byte>(s.deleting ? kDeleting : 0));
   out.push_back(static_cast<std::byte>(s.inode_file_level));
-  put_fixed(out, s.inode_file.address.v, 6);
-  put_fixed(out, s.inode_file.crc, 4);
-  put_fixed(out, static_cast<std::uint64_t>(s.made.seconds), 8);
-  put_fixed(out, s.made.nanoseconds, 4);
+  append_fixed(out, s.inode_file.address.v, 6);
+  append_fixed(out, s.inode_file.crc, 4);
+  append_fixed(out, static_cast<std::uint64_t>(s.made.seconds), 8);
+  append_fixed(out, s.made.nanoseconds, 4);
   for (const std::uint64_t number :
        {s.clock, s.inode_file.blocks, s.data_blocks, s.reserved_blocks, s.inodes, s.next_piece, s.dead, s.alone})
-    put_varint(out, number);
+    append_varint(out, number);
   const auto name = std::as_bytes(std::span(s.name));
   out.insert(out.end(), name.begin(), name.end());
 }
@@ -98,12 +91,12 @@ bool is_dead_key_of(const Key& key, Serial holder) { return key.kind == ItemKind
 
 bool DeadPieceBuilder::add(const DeadRun& run) {
   const std::size_t before = bytes_.size();
-  put_varint(bytes_, run.length << 2 | flags_of(run.birth));
-  put_signed(bytes_, run.address.v - end_);
+  append_varint(bytes_, run.length << 2 | flags_of(run.birth));
+  append_difference(bytes_, run.address.v - end_);
   if (run.birth.of_node) {
-    put_varint(bytes_, run.birth.when);
+    append_varint(bytes_, run.birth.when);
   } else {
-    put_varint(bytes_, run.clock);
+    append_varint(bytes_, run.clock);
     bytes_.push_back(static_cast<std::byte>(run.estimate));
   }
   if (bytes_.size() > most_bytes_) {
@@ -119,7 +112,7 @@ bool DeadPieceBuilder::add(const DeadRun& run) {
 Bytes DeadPieceBuilder::finish(Serial death) {
   Bytes value;
   value.reserve(kMaxVarintBytes + bytes_.size());
-  put_varint(value, death.v);
+  append_varint(value, death.v);
   value.insert(value.end(), bytes_.begin(), bytes_.end());
   INVARIANT(value.size() <= kMaxItemValue);
   bytes_.clear();
@@ -164,9 +157,9 @@ Result<DeadPiece> decode_dead(std::span<const std::byte> value) {
 Key place_key(BlockAddr named, Serial left) { return {Ino{named.v}, ItemKind::place, left.v}; }
 
 void encode_place(const PlaceItem& item, Bytes& out) {
-  put_fixed(out, item.place.v, 6);
+  append_fixed(out, item.place.v, 6);
   out.push_back(static_cast<std::byte>(flags_of(item.birth)));
-  put_varint(out, item.birth.when);
+  append_varint(out, item.birth.when);
 }
 
 Result<PlaceItem> decode_place(std::span<const std::byte> value) {
@@ -184,7 +177,7 @@ Result<PlaceItem> decode_place(std::span<const std::byte> value) {
 
 Key name_key(BlockAddr place, Serial left) { return {Ino{place.v}, ItemKind::name, left.v}; }
 
-void encode_name(BlockAddr named, Bytes& out) { put_fixed(out, named.v, 6); }
+void encode_name(BlockAddr named, Bytes& out) { append_fixed(out, named.v, 6); }
 
 Result<BlockAddr> decode_name(std::span<const std::byte> value) {
   Reader in(value);

@@ -30,7 +30,7 @@ Error bad(fmt::format_string<Args...> text, Args&&... args) {
 // --- writing --------------------------------------------------------------------------------------------------------------
 
 void put_time(Bytes& out, const Timestamp& time) {
-  put(out, (static_cast<std::uint64_t>(time.seconds) << 1) ^ static_cast<std::uint64_t>(time.seconds >> 63));
+  format::append_signed(out, time.seconds);
   put(out, std::uint64_t{time.nanoseconds});
 }
 
@@ -219,12 +219,6 @@ Result<Record> decode(std::uint8_t kind, format::Reader& in) {
   }
 }
 
-std::array<std::byte, 4> four(std::uint32_t value) {
-  std::array<std::byte, 4> bytes;
-  for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));
-  return bytes;
-}
-
 }  // namespace
 
 bool is_sound_path(std::string_view path) {
@@ -241,13 +235,11 @@ bool is_sound_path(std::string_view path) {
 
 Status StreamWriter::frame(std::uint8_t kind, const Bytes& body) {
   Bytes bytes;
-  const auto length = four(static_cast<std::uint32_t>(body.size()));
-  bytes.insert(bytes.end(), length.begin(), length.end());
-  bytes.push_back(static_cast<std::byte>(kind));
-  bytes.insert(bytes.end(), body.begin(), body.end());
+  format::append_fixed(bytes, body.size(), 4);
+  format::append8(bytes, kind);
+  format::append_bytes(bytes, body);
   crc_ = crc32c(bytes, crc_);
-  const auto crc = four(crc_);
-  bytes.insert(bytes.end(), crc.begin(), crc.end());
+  format::append_fixed(bytes, crc_, 4);
   ++frames_;
   return sink_(bytes);
 }
