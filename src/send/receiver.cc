@@ -74,10 +74,6 @@ Result<std::set<std::string>> names_of_xattrs(const std::string& way) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Error Receiver::failed(const char* action, const std::string& path) const {
   const Errc code = errc_from_errno(errno);
   return {code, fmt::format("{}{}: {}: {}", directory_, path == "/" ? "" : path, action, errno_text())};

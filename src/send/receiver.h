@@ -7,26 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "send/stream.h"
 
 namespace varve::send {
-
-// An open file of the host.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 struct Received {
   std::uint64_t records = 0;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/buffer.h"
+#include "base/descriptor.h"
 #include "varve/salvage_attributes.h"
 
 namespace varve::tool {
@@ -27,24 +28,6 @@ constexpr std::size_t kPieceBytes = 1 << 20;
 
 // Bounds what one damaged file adds to the report.
 constexpr unsigned kMostRangesTold = 8;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  bool ok() const { return fd_ >= 0; }
-  // Some filesystems say only now that they have not taken everything; errno then.
-  bool close() {
-    const int fd = std::exchange(fd_, -1);
-    return fd < 0 || ::close(fd) == 0;
-  }
-
- private:
-  int fd_;
-};
 
 // With these the host's filesystem takes nothing more; others are about one file.
 bool ends_everything(int error) { return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO; }
@@ -154,7 +137,7 @@ Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::strin
   }
   if (::mkdirat(parent, name.c_str(), 0700) != 0) return cannot("cannot be made", path);
   const Descriptor directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!directory.ok()) {
+  if (!directory) {
     report_.lose(path, "cannot be opened: " + errno_text());
     return {};
   }
@@ -167,7 +150,7 @@ Status Copier::copy_directory(const fs::Attr& attr, int parent, const std::strin
 
 Status Copier::copy_file(const fs::Attr& attr, int directory, const std::string& name, const std::string& path) {
   Descriptor file(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.ok()) return cannot("cannot be made", path);
+  if (!file) return cannot("cannot be made", path);
   ++report_.files;
   if (::ftruncate(file.get(), static_cast<off_t>(attr.size)) != 0) TRY(cannot("its size", path));
   TRY(copy_data(attr, file.get(), path));
@@ -272,7 +255,7 @@ void SalvageReport::lose(std::string path, std::string what) {
 Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target) {
   TRY(prepare(target));
   const Descriptor root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.ok()) return Error(errc_from_errno(errno), fmt::format("{}: {}", target, errno_text()));
+  if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", target, errno_text()));
   std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large for the host's limits is an error like others
   SalvageReport report;
   Copier copier(filesystem, root.get(), report);
