@@ -1,8 +1,11 @@
 #include "compare/answer.h"
 
+#include <sys/stat.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "compare/bytes.h"
 #include "compare/entries.h"
@@ -31,19 +34,27 @@ Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress
   return ChangeScan({former, before}, {present, after}, progress).run();
 }
 
-Status list_entries(fs::Attempt& a, const Question& question, Progress& progress) {
+// Whose attributes are loaded; nobody else has this object.
+using Tell = std::function<Status(store::Inode& inode, const store::TreeView& view, store::NodeSource& source)>;
+
+Status tell_of_inode(fs::Attempt& a, const Question& question, const Tell& tell) {
   a.inside();
   const store::TreeView view = TRY(view_of(a, question.after));
   fs::OperationSource source(a.store(), a.wait(), &view);
-  const store::InodePtr directory(new store::Inode(question.from.ino));
-  WriteLock lock(directory->mutex);
-  TRY(store::load_attributes(*directory, view, source));
-  if (directory->gone() || (directory->attributes.mode & 0170000) != 0040000)
+  const store::InodePtr inode(new store::Inode(question.from.ino));
+  WriteLock lock(inode->mutex);
+  TRY(store::load_attributes(*inode, view, source));
+  return tell(*inode, view, source);
+}
+
+Status list_entries(store::Inode& directory, const store::TreeView& view, store::NodeSource& source, const Question& question,
+                    Progress& progress) {
+  if (directory.gone() || !S_ISDIR(directory.attributes.mode))
     return Error(Errc::not_directory, fmt::format("inode {} of a snapshot is no directory", question.from.ino));
   Answer& answer = progress.answer;
   answer = {.next = question.from, .ended = true, .bytes = {}};  // begins anew: nothing is told twice
-  put(answer.bytes, directory->attributes.parent.v);
-  return store::scan_entries(*directory, view, source, question.from.offset,
+  put(answer.bytes, directory.attributes.parent.v);
+  return store::scan_entries(directory, view, source, question.from.offset,
                              [&](std::uint64_t cookie, Ino ino, std::uint8_t type, std::string_view name) -> Result<bool> {
                                append_entry({std::string(name), ino, type}, answer.bytes);
                                answer.next.offset = cookie;
@@ -52,16 +63,11 @@ Status list_entries(fs::Attempt& a, const Question& question, Progress& progress
                              });
 }
 
-Status describe_inode(fs::Attempt& a, const Question& question, Progress& progress) {
-  a.inside();
-  const store::TreeView view = TRY(view_of(a, question.after));
-  fs::OperationSource source(a.store(), a.wait(), &view);
-  const store::InodePtr inode(new store::Inode(question.from.ino));
-  WriteLock lock(inode->mutex);
-  TRY(store::load_attributes(*inode, view, source));
-  if (inode->gone()) return Error(Errc::stale, fmt::format("inode {} is not in the snapshot", question.from.ino));
-  KeptInode kept{inode->attributes, {}, TRY(store::load_xattrs(*inode, view, source))};
-  if ((kept.attributes.mode & 0170000) == 0120000) kept.target = TRY(store::load_symlink(*inode, view, source));
+Status describe_inode(store::Inode& inode, const store::TreeView& view, store::NodeSource& source, const Question& question,
+                      Progress& progress) {
+  if (inode.gone()) return Error(Errc::stale, fmt::format("inode {} is not in the snapshot", question.from.ino));
+  KeptInode kept{inode.attributes, {}, TRY(store::load_xattrs(inode, view, source))};
+  if (S_ISLNK(kept.attributes.mode)) kept.target = TRY(store::load_symlink(inode, view, source));
   Bytes bytes;
   append(kept, bytes);
   const std::span<const std::byte> rest = std::span(bytes).subspan(std::min<std::uint64_t>(question.from.offset, bytes.size()));
@@ -84,8 +90,10 @@ Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const
   return filesystem.engine().attempt(operation, [&](fs::Attempt& a) -> Status {
     switch (question.kind) {
       case Question::Kind::changes: return scan_changes(a, question, progress);
-      case Question::Kind::entries: return list_entries(a, question, progress);
-      case Question::Kind::inode: return describe_inode(a, question, progress);
+      case Question::Kind::entries:
+        return tell_of_inode(a, question, [&](auto&... found) { return list_entries(found..., question, progress); });
+      case Question::Kind::inode:
+        return tell_of_inode(a, question, [&](auto&... found) { return describe_inode(found..., question, progress); });
       case Question::Kind::data: break;
     }
     return Error(Errc::invalid, "a question that nobody knows");

@@ -52,7 +52,8 @@ class Lister {
       : difference_(difference), former_(ask, before), present_(ask, after) {}
 
   Result<std::vector<Change>> list() {
-    know_names();
+    former_.know_directories(difference_.inodes(), Paths::Side::before);
+    present_.know_directories(difference_.inodes(), Paths::Side::after);
     for (const auto& [ino, change] : difference_.inodes()) TRY(add(ino, change));
     TRY(name_the_others());
     join_replaced();
@@ -61,15 +62,6 @@ class Lister {
   }
 
  private:
-  void know_names() {
-    for (const auto& [ino, change] : difference_.inodes()) {
-      if (change.before && S_ISDIR(change.before->mode))
-        for (const Name& name : change.lost) former_.know_directory(ino, name);
-      if (change.after && S_ISDIR(change.after->mode))
-        for (const Name& name : change.gained) present_.know_directory(ino, name);
-    }
-  }
-
   Status add(Ino ino, const InodeChange& change) {
     const bool was = change.was_there(), is = change.is_there();
     std::size_t renamed = was && is ? std::min(change.lost.size(), change.gained.size()) : 0;

@@ -31,11 +31,6 @@ Result<std::optional<Value>> decoded(const ItemRef* item, Decode decode) {
   return std::optional<Value>(TRY(decode(item->value)));
 }
 
-Result<EntryValue> entry_from(std::span<const std::byte> value) {
-  const format::Dirent entry = TRY(format::decode_dirent(value));
-  return EntryValue{entry.ino, entry.type, std::string(entry.name)};
-}
-
 }  // namespace
 
 Status ChangeScan::run() {
@@ -139,8 +134,8 @@ Status ChangeScan::compare(const ItemRef* before, const ItemRef* after) {
     case ItemKind::dirent:
       record.kind = Record::Kind::entry;
       record.cookie = key.offset;
-      record.entry_before = TRY(decoded<EntryValue>(before, entry_from));
-      record.entry_after = TRY(decoded<EntryValue>(after, entry_from));
+      record.entry_before = TRY(decoded<EntryValue>(before, decode_entry));
+      record.entry_after = TRY(decoded<EntryValue>(after, decode_entry));
       break;
     case ItemKind::xattr: record.kind = Record::Kind::xattrs; break;
     case ItemKind::symlink: record.kind = Record::Kind::target; break;

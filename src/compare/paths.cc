@@ -1,6 +1,7 @@
 #include "compare/paths.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,14 @@ std::string joined(const std::string& directory, std::string_view name) {
 }
 
 }  // namespace
+
+void Paths::know_directories(const std::map<Ino, InodeChange>& inodes, Side side) {
+  for (const auto& [ino, change] : inodes) {
+    const auto& attributes = side == Side::before ? change.before : change.after;
+    if (!attributes || !S_ISDIR(attributes->mode)) continue;
+    for (const Name& name : side == Side::before ? change.lost : change.gained) know_directory(ino, name);
+  }
+}
 
 Result<Ino> Paths::read(Ino directory, const std::function<bool(const Entries::Entry&)>& visit) {
   Question question{Question::Kind::entries, {}, snapshot_, {directory, format::ItemKind::dirent, 0}};

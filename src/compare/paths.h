@@ -17,7 +17,9 @@ class Paths {
  public:
   Paths(const Ask& ask, Serial snapshot) : ask_(ask), snapshot_(snapshot) {}
 
-  // What is known already, so that it need not be looked for.
+  // What is known already, so that it need not be looked for: all of a difference, or one directory.
+  enum class Side : std::uint8_t { before, after };
+  void know_directories(const std::map<Ino, InodeChange>& inodes, Side side);
   void know_directory(Ino directory, const Name& name) { directories_.insert_or_assign(directory, name); }
 
   // Errc::corrupt: its parents lead to no root.

@@ -34,11 +34,6 @@ Status read_sides(format::Reader& in, std::optional<Value>& before, std::optiona
 
 void encode_entry(const EntryValue& entry, Bytes& out) { format::encode_dirent({entry.ino, entry.type, entry.name}, out); }
 
-Result<EntryValue> decode_entry(std::span<const std::byte> value) {
-  const format::Dirent entry = TRY(format::decode_dirent(value));
-  return EntryValue{entry.ino, entry.type, std::string(entry.name)};
-}
-
 Result<BlockState> state_from(std::uint64_t number) {
   if (number > static_cast<std::uint64_t>(BlockState::data)) return Error(Errc::corrupt, fmt::format("{}: no state of a block", number));
   return static_cast<BlockState>(number);
@@ -69,6 +64,11 @@ Status read_body(format::Reader& in, Record& record) {
 }
 
 }  // namespace
+
+Result<EntryValue> decode_entry(std::span<const std::byte> value) {
+  const format::Dirent entry = TRY(format::decode_dirent(value));
+  return EntryValue{entry.ino, entry.type, std::string(entry.name)};
+}
 
 void append(const Record& record, Bytes& out) {
   put(out, static_cast<std::uint64_t>(record.kind));

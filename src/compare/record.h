@@ -41,6 +41,7 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
+Result<EntryValue> decode_entry(std::span<const std::byte> value);  // of a dirent item
 void append(const Record& record, format::Bytes& out);
 // Errc::corrupt says what does not fit.
 Result<std::vector<Record>> decode_records(std::span<const std::byte> bytes);

@@ -44,14 +44,10 @@ Status Sender::look() {
   inodes_ = TRY(compare::Difference::find(ask_, before_, after_)).inodes();
   inodes_.erase(format::kOrphanIno);
   sent_.inodes = inodes_.size();
-  for (auto& [ino, change] : inodes_) {
-    // It had no name, so the receiver does not have it.
+  for (auto& [ino, change] : inodes_)  // without a name the receiver did not have it
     if (change.before && is_new(change) && change.is_there()) change.runs = TRY(compare::runs_of(ask_, after_, ino));
-    if (change.before && S_ISDIR(change.before->mode))
-      for (const Name& name : change.lost) former_.know_directory(ino, name);
-    if (change.after && S_ISDIR(change.after->mode))
-      for (const Name& name : change.gained) present_.know_directory(ino, name);
-  }
+  former_.know_directories(inodes_, compare::Paths::Side::before);
+  present_.know_directories(inodes_, compare::Paths::Side::after);
   return find_paths();
 }
 
