@@ -142,7 +142,7 @@ constexpr Option kOptions[] = {
        o.wishes.congestion_threshold = static_cast<std::uint16_t>(std::max(o.wishes.max_background * 3 / 4, 1));
        return {};
      }},
-    {"patience", kValue, "nbd: seconds without a connection or an answer, after which the device has failed (30)",
+    {"patience", kValue, "nbd, rbd: seconds without a connection or an answer, after which the device has failed (30)",
      [](MountOptions& o, Value v) -> Status {
        return o.patience_s = static_cast<unsigned>(TRY(parse_number("patience", v, 5, 3600))), Status();
      }},

@@ -59,6 +59,13 @@ struct Geometry {
   std::uint64_t blocks_there() const { return (size_bytes.get() - missing_bytes) >> kBlockShift; }
 };
 
+// From which clients a storage's own lock is taken by force.
+enum class ShutOut : std::uint8_t {
+  nobody,
+  dead_neighbour,  // a client on this machine, which is known to have ended
+  all,             // also one that lives
+};
+
 // Thread-safe. Must outlive the requests submitted to it.
 class BlockDevice {
  public:
@@ -77,6 +84,11 @@ class BlockDevice {
   virtual void ask(WriteGuard*) {}
   // The longest time from there until it arrives, or never will: what a guard says must hold for as long. Nanoseconds.
   virtual std::uint64_t delivery_ns() const { return 0; }
+
+  // Where the storage has a lock that holds for all machines: takes it for as long as the device is open. Then nothing that another
+  // sends, or has sent, arrives any more. False: there is no such lock. Errc::in_use: one that lives has it. May take as long as the
+  // storage needs to find that its owner is gone.
+  virtual Result<bool> shut_out(ShutOut) { return false; }
 
   // What it stands on may have grown since it was opened: geometry() says how long it is now. Any thread. The answer is the same as
   // before where that cannot be found out.
@@ -106,7 +118,7 @@ struct OpenOptions {
   unsigned patience_s = 30;    // network: how long a connection may be away, or an answer take, before the device has failed
 };
 
-// Opens a block device, an image file, or an export of an NBD server (io/network_name.h), with the best backend that works here.
+// Opens a block device, an image file, or an export or image of the network (io/network_name.h), with the best backend that works here.
 Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options);
 
 }  // namespace varve::io

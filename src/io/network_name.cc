@@ -8,7 +8,7 @@
 namespace varve::io {
 
 bool is_network_name(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kSchemes = {"nbd://", "nbds://", "nbd+unix://", "nbds+unix://"};
+  constexpr std::array<std::string_view, 5> kSchemes = {"nbd://", "nbds://", "nbd+unix://", "nbds+unix://", "rbd:"};
   return std::ranges::any_of(kSchemes, [&](std::string_view scheme) { return name.starts_with(scheme); });
 }
 

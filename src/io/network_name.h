@@ -1,4 +1,4 @@
-// Names of storage that is reached through a network connection of Varve's own: "nbd://host[:port]/export".
+// Names of storage that is reached through a network connection of Varve's own: "nbd://host[:port]/export", "rbd:pool/image".
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace varve::io {
 
-// Whether this is the name of an export, not a path: nbd://, nbds:// (TLS), nbd+unix:// and nbds+unix://.
+// Whether this is the name of an export or of a Ceph image, not a path: nbd://, nbds:// (TLS), nbd+unix://, nbds+unix:// and rbd:.
 bool is_network_name(std::string_view name);
 
-// A device as mount tables and messages know it: a path becomes absolute, the name of an export stays as it is.
+// A device as mount tables and messages know it: a path becomes absolute, such a name stays as it is.
 std::string absolute_name(const std::string& name);
 
 }  // namespace varve::io

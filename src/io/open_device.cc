@@ -19,6 +19,7 @@
 #include "io/exclusive_use.h"
 #include "io/file_device.h"
 #include "io/network/open_nbd.h"
+#include "io/network/open_rbd.h"
 #include "io/network_name.h"
 #include "io/reactor.h"
 
@@ -140,7 +141,7 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
 }  // namespace
 
 Result<std::unique_ptr<BlockDevice>> open_device(const std::string& path, const OpenOptions& options) {
-  if (is_network_name(path)) return open_nbd(path, options);
+  if (is_network_name(path)) return path.starts_with("rbd:") ? open_rbd(path, options) : open_nbd(path, options);
   OpenFile file = TRY(open_file(path, options));
   const bool use_threads = options.force_threads || environment_says("VARVE_IO", "threads");
   const int ring_error = use_threads ? 0 : Reactor::probe_ring();

@@ -25,6 +25,7 @@ class Area {
 
   bool has_room() const { return device_.geometry().blocks() > format::kAnswerBlock; }
   const std::string& name() const { return device_.name(); }
+  std::string refusal() const { return device_.refusal(); }
 
   Result<Look> read();
   // Durable when they return.

@@ -81,11 +81,15 @@ void Keeper::tell() {
   call(why);
 }
 
-// A block that cannot be read says nothing about the holder: where something can be written it could be read.
+// A block that cannot be read says nothing about the holder: where something can be written it could be read. But a device that
+// will never be written again is lost, and an idle mount should say so.
 void Keeper::look() {
   const Lock one(tenure_mutex_);
   MEMORY_INVARIANT(tenure_.has_value());
-  if (!tenure_->look() && !std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
+  if (!tenure_->look()) {
+    if (!std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
+    if (const std::string refusal = area_.refusal(); !refusal.empty()) tenure_->lose(refusal);
+  }
   publish();
 }
 

@@ -53,7 +53,8 @@ LeasedDevice::~LeasedDevice() {
 }
 
 Self LeasedDevice::self() const {
-  return {this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared, use_.takes_over};
+  return {this_process(use_.program, use_.place), object_of(name()), geometry().may_be_shared && !is_alone_, use_.takes_over,
+          is_alone_};
 }
 
 std::string LeasedDevice::refusal() const {
@@ -105,6 +106,7 @@ Status LeasedDevice::claim() {
   const Lock one(claim_mutex_);
   if (claimed_) return {};
   const auto alone = TRY(io::KernelClaim::take(name(), geometry().is_block_device));
+  TRY(shut_out_others());
   Claim claim(area_, self(), times_, Clock::system(), Random::system());
   const bool was_looked_at = TRY(area_.read()).first_block == first_block_;
   std::uint64_t began = 0;
@@ -123,6 +125,19 @@ Status LeasedDevice::claim() {
   claimed_ = true;
   if (was_looked_at || claim.first_block() == first_block_) return {};
   return Error(Errc::in_use, fmt::format("{} has been changed by another program since it was opened: try again", name()));
+}
+
+// Where the storage has a lock of its own, the lease only names the holder.
+Status LeasedDevice::shut_out_others() {
+  const auto holder = TRY(area_.read()).lease;
+  const bool has_ended = holder && life_of(*holder, self()) == Life::dead;
+  const auto others = use_.takes_over ? io::ShutOut::all : has_ended ? io::ShutOut::dead_neighbour : io::ShutOut::nobody;
+  auto is_alone = below_->shut_out(others);
+  if (!is_alone.ok() && is_alone.error().is(Errc::in_use))
+    return Error(Errc::in_use, fmt::format("{}{}: stop that first, or take it over (varve mount --take-over)", is_alone.error().message(),
+                                           holder ? fmt::format(" ({})", describe(holder->process, holder->taken)) : ""));
+  is_alone_ = TRY(std::move(is_alone));
+  return {};
 }
 
 Status LeasedDevice::release() {

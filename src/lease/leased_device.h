@@ -60,6 +60,7 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times);
   Status begin();
   Status claim();
+  Status shut_out_others();
   Self self() const;
   Verdict may_send(std::uint64_t looked_after_ns) override;
   void look_soon() override;
@@ -75,6 +76,7 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   bool released_ GUARDED_BY(claim_mutex_) = false;
   format::Lease lease_;  // as it was claimed
   std::uint32_t first_block_ = 0;  // as it was when the device was opened
+  bool is_alone_ = false;          // see Self
   Keeper keeper_;
 };
 

@@ -86,6 +86,7 @@ format::LockedObject object_of(const std::string& path) {
 }
 
 Life life_of(const format::Lease& lease, const Self& self) {
+  if (self.is_alone) return Life::dead;
   const format::Process& holder = lease.process;
   if (!is_known(holder.boot) || !is_known(self.process.boot)) return Life::unknown;
   // The kernel that it ran under is gone, unless there are two machines.

@@ -13,6 +13,7 @@ struct Self {
   format::LockedObject object;
   bool may_be_shared = false;  // io::Geometry
   bool takes_over = false;     // also from a holder that lives
+  bool is_alone = false;       // the storage's own lock keeps all others from writing: io::BlockDevice::shut_out()
 };
 
 // Of the calling process. `place` says for messages what it does with the device.

@@ -50,6 +50,10 @@ std::string Tenure::why_not_mine(const Look& found) const {
   return "";
 }
 
+void Tenure::lose(const std::string& why) {
+  if (why_lost_.empty()) why_lost_ = why;
+}
+
 Status Tenure::give_up() {
   look();
   if (!why_lost_.empty()) return {};

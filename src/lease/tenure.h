@@ -23,6 +23,8 @@ class Tenure {
   // Answers newcomers, and stops for good where one demands it. An error of the device is no loss, and does not
   // count as a look. Returns whether it could be read.
   bool look();
+  // The device can no longer be written, for this reason.
+  void lose(const std::string& why);
   // Clears the lease, after a look: the next newcomer need not wait. Not after a pause, when it may be another's by now: that one
   // would not know that it has lost it.
   Status give_up();

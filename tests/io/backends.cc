@@ -48,9 +48,29 @@ std::string name_of(Backend backend) {
       return "nbd";
     case Backend::nbd_on_poll:
       return "nbd_on_poll";
+    case Backend::rbd:
+      return "rbd";
   }
   return "?";
 }
+
+// An image of the cluster of which the environment names the ceph.conf: VARVE_TEST_CEPH (tests/mount/ceph_test.py).
+class RbdDisk {
+ public:
+  RbdDisk(std::string conf, std::uint64_t bytes) : conf_(std::move(conf)), name_("rbd/contract" + std::to_string(::getpid())) {
+    EXPECT_TRUE(run("create --size " + std::to_string(bytes) + "B " + name_));
+  }
+  ~RbdDisk() { EXPECT_TRUE(run("rm --no-progress " + name_)); }
+  RbdDisk(const RbdDisk&) = delete;
+  RbdDisk& operator=(const RbdDisk&) = delete;
+
+  std::string uri() const { return "rbd:" + name_ + ":conf=" + conf_; }
+
+ private:
+  bool run(const std::string& words) const { return std::system(("rbd -c '" + conf_ + "' " + words).c_str()) == 0; }
+
+  std::string conf_, name_;
+};
 
 Opened::Opened() = default;
 Opened::Opened(Opened&&) noexcept = default;
@@ -70,6 +90,15 @@ Opened open_backend(Backend backend, std::uint64_t bytes) {
     [&] { GTEST_SKIP() << why; }();
     return Opened();
   };
+  if (backend == Backend::rbd) {
+    const char* conf = std::getenv("VARVE_TEST_CEPH");
+    if (!conf) return skip("no cluster is named: ctest -R mount_ceph starts one");
+    opened.disk = std::make_unique<RbdDisk>(conf, bytes);
+    auto device = open_device(opened.disk->uri(), options);
+    if (!device.ok()) ADD_FAILURE() << device.error().message();
+    else opened.device = std::move(device).value();
+    return opened;
+  }
   const bool wants_ring = backend != Backend::nbd && backend != Backend::nbd_on_poll && !options.force_threads;
   if (wants_ring && Reactor::probe_ring() != 0) return skip("no io_uring here");
   if (backend == Backend::nbd || backend == Backend::nbd_on_poll) {

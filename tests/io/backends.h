@@ -32,10 +32,11 @@ class TempImage {
 
 // What carries requests out, and on which reactor: rings and threads go with either.
 enum class Backend { uring, threads, uring_buffered, threads_buffered, uring_tmpfs, memory, threads_on_ring, uring_on_poll,
-                     nbd, nbd_on_poll };
+                     nbd, nbd_on_poll, rbd };
 std::string name_of(Backend backend);
 
 class NbdServer;
+class RbdDisk;
 
 struct Opened {
   Opened();
@@ -45,6 +46,7 @@ struct Opened {
 
   std::unique_ptr<TempImage> image;
   std::unique_ptr<NbdServer> server;
+  std::unique_ptr<RbdDisk> disk;
   std::unique_ptr<BlockDevice> device;
 };
 

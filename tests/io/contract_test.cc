@@ -32,7 +32,8 @@ class Contract : public testing::TestWithParam<Backend> {
 INSTANTIATE_TEST_SUITE_P(Backends, Contract,
                          testing::Values(Backend::uring, Backend::threads, Backend::uring_buffered,
                                          Backend::threads_buffered, Backend::uring_tmpfs, Backend::memory,
-                                         Backend::threads_on_ring, Backend::uring_on_poll, Backend::nbd, Backend::nbd_on_poll),
+                                         Backend::threads_on_ring, Backend::uring_on_poll, Backend::nbd, Backend::nbd_on_poll,
+                                         Backend::rbd),
                          [](const auto& test) { return name_of(test.param); });
 
 TEST_P(Contract, Geometry) {
@@ -169,24 +170,26 @@ TEST_P(Contract, CallbacksMaySubmit) {
 }
 
 TEST_P(Contract, FlushAndDiscard) {
+  const std::size_t unit = std::max<std::size_t>(device().geometry().discard_unit / kBlockSize, 1);
+  const std::uint64_t first = 20 * unit;
   Batch writes;
-  writes.write(20, 1, 16);
+  writes.write(first, 1, 16 * unit);
   writes.submit_all(device(), reactor());
   drain(reactor());
   EXPECT_TRUE(device().flush().ok());
   if (!device().geometry().supports_discard) GTEST_SKIP() << "no discard here";
   Batch discards;
-  discards.discard(24, 8);
+  discards.discard(first + 4 * unit, 8 * unit);
   discards.submit_all(device(), reactor());
   drain(reactor());
   EXPECT_EQ(discards.failed(), 0U);
   Batch reads;
-  reads.read(20, 16);
+  reads.read(first, 16 * unit);
   reads.submit_all(device(), reactor());
   drain(reactor());
-  EXPECT_TRUE(has_pattern(reads.data(0), 20, 1, 4));
-  EXPECT_TRUE(is_zero(reads.data(0) + 4 * kBlockSize, 8 * kBlockSize));
-  EXPECT_TRUE(has_pattern(reads.data(0) + 12 * kBlockSize, 32, 1, 4));
+  EXPECT_TRUE(has_pattern(reads.data(0), first, 1, 4 * unit));
+  EXPECT_TRUE(is_zero(reads.data(0) + 4 * unit * kBlockSize, 8 * unit * kBlockSize));
+  EXPECT_TRUE(has_pattern(reads.data(0) + 12 * unit * kBlockSize, first + 12 * unit, 1, 4 * unit));
 }
 
 TEST_P(Contract, RefusesWhatBreaksTheAlignment) {

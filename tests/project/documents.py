@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/README.md"), *ROOT.glob("bench/**/*.md")]]
 # Plain from the first sentence to the last. A document that is rewritten joins them.
 PLAIN = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/tour.md", "docs/design.md", "docs/format.md", "docs/posix.md",
-         "docs/performance.md", "docs/cleaning.md", "docs/devices.md", "docs/reliability.md",
-         *(f"bench/{bench}/README.md" for bench in ("cleaning", "devices", "latency", "models", "peers")),
+         "docs/network.md", "docs/performance.md", "docs/cleaning.md", "docs/devices.md", "docs/reliability.md",
+         *(f"bench/{bench}/README.md" for bench in ("cleaning", "devices", "latency", "models", "network", "peers")),
          *(p.relative_to(ROOT).as_posix() for p in sorted(ROOT.glob("src/**/README.md")))]
 MOST_WORDS, MEDIAN_WORDS = 35, 18
 

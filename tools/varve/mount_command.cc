@@ -37,7 +37,8 @@ Status mount(const MountArguments& arguments) {
 void declare_mount(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<MountArguments>();
   CLI::App* command = app.add_subcommand("mount", "Mount a device or image; returns when it can be used");
-  command->add_option("source", arguments->source, "Device, image, nbd://host/export, or a device by LABEL=... or UUID=...")->required();
+  command->add_option("source", arguments->source,
+                      "Device, image, nbd://host/export, rbd:pool/image, or a device by LABEL=... or UUID=...")->required();
   command->add_option("directory", arguments->directory, "Where to mount it")->required();
   command->add_option("-o", arguments->options, "Options, separated by commas")->allow_extra_args(false);
   command->add_flag("-f,--foreground", arguments->foreground, "Stay in the foreground");

@@ -1,0 +1,81 @@
+"""What tests of mounts over the network share: servers, mounts of what they serve, and programs that know what they were promised."""
+
+import socket
+import threading
+
+from harness import *
+
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+class Server:
+    """nbdkit on a local socket, or where its options `where` say; it can be killed and started again."""
+
+    def __init__(self, *words, folder, where=None):
+        self.words, self.folder = [str(w) for w in words], Path(folder)
+        self.socket, self.ready = self.folder / "socket", self.folder / "ready"
+        self.where = where or ["-U", str(self.socket)]
+        self.uri = f"nbd+unix:///?socket={self.socket}"
+        self.process = None
+        self.start()
+
+    def start(self):
+        for stale in (self.socket, self.ready):
+            stale.unlink(missing_ok=True)
+        self.process = subprocess.Popen(["nbdkit", "-f", *self.where, "-P", str(self.ready), *self.words], **QUIET)
+        wait_until(lambda: self.ready.exists(), 20, "nbdkit serves")
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+class Export(Image):
+    """An export instead of an image file."""
+
+    def __init__(self, uri, folder):
+        super().__init__(folder=folder)
+        self.path = uri
+
+    def mkfs(self):
+        return command(BIN / "mkfs.varve", "-q", "-f", self.path)
+
+    def kill(self):
+        os.kill(self.daemon(), signal.SIGKILL)
+        wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
+
+
+class Writers:
+    """Appends numbered records to some files and syncs each; knows what was promised."""
+
+    def __init__(self, directory, count):
+        self.promised, self.failed, self.stop = [0] * count, [None] * count, False
+        self.threads = [threading.Thread(target=self.run, args=(directory / f"log{n}", n)) for n in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, path, n):
+        generator = random.Random(n)
+        try:
+            with open(path, "ab", buffering=0) as file:
+                while not self.stop:
+                    for _ in range(generator.randrange(1, 40)):
+                        file.write(b"%015d\n" % (file.tell() // 16))
+                    os.fsync(file.fileno())
+                    self.promised[n] = file.tell() // 16
+        except OSError as error:
+            self.failed[n] = error
+
+    def end(self):
+        self.stop = True
+        for thread in self.threads:
+            thread.join()
+
+    def check(self, test, directory):
+        for n, promised in enumerate(self.promised):
+            lines = (directory / f"log{n}").read_bytes()
+            test.assertGreaterEqual(len(lines) // 16, promised)
+            for at in range(0, promised):
+                test.assertEqual(lines[at * 16:at * 16 + 15], b"%015d" % at)
