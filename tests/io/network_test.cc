@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -13,6 +15,7 @@
 #include "io/backends.h"
 #include "io/nbd_server.h"
 #include "io/network/nbd_device.h"
+#include "io/network/nbd_trust.h"
 #include "io/network/write_journal.h"
 
 namespace varve::io::test {
@@ -118,6 +121,24 @@ TEST_F(Network, NamesWhatCannotBeReached) {
   ASSERT_FALSE(device.ok());
   EXPECT_NE(device.error().message().find("nbd+unix:///?socket=/tmp/varve-nbd-nowhere: no connection"), std::string::npos)
       << device.error().message();
+}
+
+// Otherwise libnbd 1.14 takes any server.
+TEST(NbdTrust, AServerMustBeKnownBySomething) {
+  std::string folder = "/tmp/varve-trust a-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string escaped = "/tmp/varve-trust%20a" + folder.substr(folder.rfind('-'));
+  const auto named = [&](const std::string& rest) { return check_trust("nbds://host/export" + rest); };
+  EXPECT_TRUE(check_trust("nbd://host/?tls-certificates=/nowhere").ok()) << "nothing is promised there";
+  EXPECT_TRUE(named("?tls-certificates=" + escaped).fails_with(Errc::invalid)) << "an empty folder";
+  EXPECT_TRUE(named("?tls-certificates=/nowhere").fails_with(Errc::invalid));
+  std::ofstream(folder + "/ca-cert.pem") << "any";
+  EXPECT_TRUE(named("?tls-certificates=" + escaped).ok());
+  EXPECT_TRUE(named("?socket=x&tls-certificates=" + escaped + "&tls-verify-peer=true").ok());
+  EXPECT_TRUE(named("?not-tls-certificates=" + escaped).fails_with(Errc::invalid) || ::access("/etc/pki/libnbd/ca-cert.pem", R_OK) == 0);
+  EXPECT_TRUE(named("?tls-psk-file=/keys").ok()) << "libnbd looks for the key itself";
+  EXPECT_TRUE(check_trust("nbds+unix:///export?socket=x;tls-certificates=" + escaped).ok());
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(Network, ReadOnlyExports) {

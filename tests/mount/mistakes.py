@@ -74,6 +74,8 @@ LIST = [
             "An image in a file is only found by its path. A device must be plugged in, and readable by you."),
     Mistake(WHAT, "varve status LABEL=nosuchlabel", "no mounted image and no block device"),
     Mistake(WHAT, "varve mount nbd://localhost:1/ DIR", "no connection: .*check that the server runs|without libnbd"),
+    Mistake(WHAT, "varve mount nbds://localhost:1/?tls-certificates=HOST DIR", "nothing here tells this server from another|without libnbd",
+            "Without the certificate of a CA, or a key, any machine on the way could say that it is the server. docs/network.md has recipes."),
     Mistake(WHAT, "varve mount rbd:pool DIR", "no image is named: the name of a Ceph image is rbd:pool/image|without librbd"),
     Mistake(WHAT, "varve mount rbd:pool/disk:conf=/nowhere DIR", "check the path behind conf=|librbd",
             "Debian: `apt install librbd1`, where the client library is missing."),

@@ -169,6 +169,85 @@ class Filters(NetworkTest):
         export.check_all()
 
 
+class Tls(NetworkTest):
+    """Encrypted connections, and those that must not come about."""
+    port = 0
+
+    def authority(self, name, host="localhost"):
+        """A CA, and a certificate of it for a server; the folder is for both sides."""
+        folder = self.folder / name
+        folder.mkdir()
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        command("openssl", "req", "-x509", *key, "-keyout", folder / "ca-key.pem", "-out", folder / "ca-cert.pem", "-subj", f"/CN={name}")
+        command("openssl", "req", *key, "-keyout", folder / "server-key.pem", "-out", folder / "request", "-subj", f"/CN={host}")
+        (folder / "names").write_text(f"subjectAltName=DNS:{host}\n")
+        command("openssl", "x509", "-req", "-in", folder / "request", "-CA", folder / "ca-cert.pem", "-CAkey", folder / "ca-key.pem",
+                "-CAcreateserial", "-extfile", folder / "names", "-out", folder / "server-cert.pem")
+        return folder
+
+    def serve_tcp(self, *words):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        server = Server(*words, "file", self.disk, folder=self.folder, where=["-i", "127.0.0.1", "-p", str(self.port)])
+        self.addCleanup(server.kill)
+        return server
+
+    def use(self, uri, server):
+        export = Export(uri, self.folder)
+        export.mkfs()
+        export.mount()
+        fill_random(export.dir / "file", 8 * MIB, seed=8)
+        server.kill()
+        server.start()
+        fill_random(export.dir / "more", 8 * MIB, seed=9)
+        export.remount()
+        self.assertTrue(same_random(export.dir / "file", 8 * MIB, seed=8))
+        self.assertTrue(same_random(export.dir / "more", 8 * MIB, seed=9))
+        export.check_all()
+
+    def refused(self, uri, words):
+        done = command(BIN / "varve", "dump", "superblock", uri, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(words, done.stderr)
+
+    def setUp(self):
+        super().setUp()
+        if "tls=yes" not in command("nbdkit", "--dump-config").stdout:
+            self.skipTest("this nbdkit has no TLS")
+
+    def test_certificates(self):
+        if not shutil.which("openssl"):
+            self.skipTest("no openssl to make certificates with")
+        ours, others = self.authority("ours"), self.authority("others")
+        server = self.serve_tcp("--tls=require", f"--tls-certificates={ours}")
+        uri = f"nbds://localhost:{self.port}/?tls-certificates="
+        self.use(uri + str(ours), server)
+        self.refused(uri + str(others), "the server's certificate is not from the CA in tls-certificates=")
+        self.refused(uri + str(self.folder), "nothing here tells this server from another")
+        self.refused(f"nbd://localhost:{self.port}/", "write nbds:// instead of nbd://")
+        named = self.authority("named", host="other.example")
+        server.kill()
+        self.serve_tcp("--tls=require", f"--tls-certificates={named}")
+        self.refused(f"nbds://localhost:{self.port}/?tls-certificates={named}", "or is for another host")
+
+    def test_a_key_that_both_know(self):
+        if not shutil.which("psktool"):
+            self.skipTest("no psktool to make keys with")
+        keys, wrong = self.folder / "keys", self.folder / "wrong"
+        for file in (keys, wrong):
+            command("psktool", "-u", "alice", "-p", file)
+        server = self.serve_tcp("--tls=require", f"--tls-psk={keys}")
+        self.use(f"nbds://alice@localhost:{self.port}/?tls-psk-file={keys}", server)
+        self.refused(f"nbds://alice@localhost:{self.port}/?tls-psk-file={wrong}", "certificates or keys of client and server do not fit")
+        self.refused(f"nbds://bob@localhost:{self.port}/?tls-psk-file={keys}", "check the user's name")
+
+    def test_a_server_without(self):
+        self.serve_tcp()
+        (self.folder / "ca-cert.pem").touch()
+        self.refused(f"nbds://localhost:{self.port}/?tls-certificates={self.folder}", "the server has no encryption")
+
+
 class Failover(NetworkTest):
     """Two machines, as far as the network goes, and a storage between them."""
 

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <vector>
 
+#include "io/network/nbd_trust.h"
 #include "io/network/open_nbd.h"
 #include "io/reactor.h"
 #include "io/transfer.h"
@@ -51,11 +52,12 @@ Result<std::unique_ptr<BlockDevice>> open_nbd(const std::string& name, const Ope
 }
 
 Result<std::unique_ptr<NbdDevice>> NbdDevice::open(const NbdSettings& settings, Access access) {
+  TRY(check_trust(settings.uri));
   auto connected = NbdConnection::connect(settings.uri, settings.patience_ns);
-  if (!connected.ok())
-    return Error(connected.error().code(),
-                 fmt::format("{}: no connection: {}: check that the server runs, and that it has an export of this name", settings.uri,
-                             connected.error().message()));
+  if (!connected.ok()) {
+    const std::string why = connected.error().message();
+    return Error(connected.error().code(), fmt::format("{}: no connection: {}: {}", settings.uri, why, remedy_for(why)));
+  }
   std::unique_ptr<NbdConnection> first = std::move(connected).value();
   const NbdExport facts = first->facts();
   TRY(check(facts, settings.uri, access));

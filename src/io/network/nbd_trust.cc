@@ -1,0 +1,76 @@
+#include "io/network/nbd_trust.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+namespace varve::io {
+
+namespace {
+
+// "a%20b" is "a b".
+std::string without_escapes(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::string digits(text.substr(at, 3));
+    char* end = nullptr;
+    const long code = digits.size() == 3 && digits[0] == '%' ? std::strtol(digits.c_str() + 1, &end, 16) : 0;
+    const bool is_escape = end == digits.c_str() + 3;
+    plain += is_escape ? static_cast<char>(code) : text[at];
+    if (is_escape) at += 2;
+  }
+  return plain;
+}
+
+std::optional<std::string> parameter(std::string_view uri, std::string_view key) {
+  for (std::size_t at = uri.find_first_of("?&;"); at != std::string_view::npos; at = uri.find_first_of("&;", at)) {
+    const std::string_view rest = uri.substr(++at);
+    if (rest.starts_with(key) && rest.substr(key.size()).starts_with('='))
+      return without_escapes(rest.substr(key.size() + 1, rest.find_first_of("&;#") - key.size() - 1));
+  }
+  return {};
+}
+
+bool has_authority(const std::string& folder) { return ::access((folder + "/ca-cert.pem").c_str(), R_OK) == 0; }
+
+std::vector<std::string> usual_folders() {
+  std::vector<std::string> folders = {"/etc/pki/libnbd"};
+  if (const char* home = std::getenv("HOME"); home && ::geteuid() != 0)
+    folders = {std::string(home) + "/.pki/libnbd", std::string(home) + "/.config/pki/libnbd"};
+  return folders;
+}
+
+}  // namespace
+
+Status check_trust(const std::string& uri) {
+  if (!uri.starts_with("nbds") || parameter(uri, "tls-psk-file")) return {};
+  const auto given = parameter(uri, "tls-certificates");
+  const std::vector<std::string> folders = given ? std::vector{*given} : usual_folders();
+  for (const std::string& folder : folders)
+    if (has_authority(folder)) return {};
+  return Error(Errc::invalid, fmt::format("{}: nothing here tells this server from another: there is no file ca-cert.pem in {}: name the "
+                                          "folder that has the certificate of the server's CA (?tls-certificates=FOLDER), or a file "
+                                          "of keys (?tls-psk-file=FILE)", uri, fmt::join(folders, " or ")));
+}
+
+std::string_view remedy_for(std::string_view error) {
+  struct Remedy {
+    std::string_view sign, what;
+  };
+  constexpr std::array<Remedy, 5> kRemedies = {{
+      {"requires TLS", "the server takes only encrypted connections: write nbds:// instead of nbd://"},
+      {"refused TLS", "the server has no encryption: set it up there, or write nbd:// if nobody can listen on the way"},
+      {"certificate verification", "the server's certificate is not from the CA in tls-certificates=, or is for another host, or too old"},
+      {"PSK file", "check the user's name in front of the host, and the file behind tls-psk-file="},
+      {"gnutls", "certificates or keys of client and server do not fit: see its log, tls-certificates= and tls-psk-file="},
+  }};
+  for (const Remedy& remedy : kRemedies)
+    if (error.find(remedy.sign) != std::string_view::npos) return remedy.what;
+  return "check that the server runs, and that it has an export of this name";
+}
+
+}  // namespace varve::io
