@@ -9,6 +9,8 @@ DEATHS = int(os.environ.get("VARVE_CEPH_DEATHS", 2))
 
 
 def setUpModule():
+    if why := why_unknown("rbd:pool/image:conf=/nowhere"):
+        skip(why)
     CephTest.cluster = new_folder() / "cluster"
     made = command(CLUSTER, "start", CephTest.cluster, check=False, timeout=240)
     if made.returncode == 77:

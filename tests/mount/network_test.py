@@ -9,6 +9,8 @@ class NetworkTest(unittest.TestCase):
     def setUp(self):
         if not shutil.which("nbdkit"):
             self.skipTest("no nbdkit")
+        if why := why_unknown("nbd+unix:///?socket=/nowhere"):
+            self.skipTest(why)
         self.folder = new_folder()
         self.addCleanup(clean_up_all)
         self.disk = self.folder / "disk"

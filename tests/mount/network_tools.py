@@ -8,6 +8,12 @@ from harness import *
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
+def why_unknown(uri):
+    """Why this Varve has no such devices; empty where it has."""
+    said = command(BIN / "varve", "dump", "superblock", uri, check=False).stderr
+    return said.strip() if "built without" in said or "client library" in said else ""
+
+
 class Server:
     """nbdkit on a local socket, or where its options `where` say; it can be killed and started again."""
 
