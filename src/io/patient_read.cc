@@ -6,7 +6,9 @@ namespace varve::io {
 
 Status read_patiently(BlockDevice& device, std::uint64_t offset, std::span<std::byte> out) {
   Status status = device.read(offset, out);
-  for (unsigned attempt = 1; !status.ok() && attempt < kPatientAttempts; ++attempt) status = device.read(offset, out);
+  // One that has failed as a whole has had its patience.
+  for (unsigned attempt = 1; !status.ok() && attempt < kPatientAttempts && device.refusal().empty(); ++attempt)
+    status = device.read(offset, out);
   return status;
 }
 

@@ -18,7 +18,10 @@ Result<Look> Area::read() {
   io::IoRequest request;
   request.by_guard = true;
   request.add(blocks.data(), blocks.size());
-  if (device_.execute(request) != 0) TRY(io::read_patiently(device_, 0, blocks.span()));
+  if (device_.execute(request) != 0) {
+    if (const std::string refusal = device_.refusal(); !refusal.empty()) return Error(Errc::io, refusal);
+    TRY(io::read_patiently(device_, 0, blocks.span()));
+  }
   const auto block = [&](std::uint64_t number) { return std::as_const(blocks).span().subspan(number << kBlockShift, kBlockSize); };
   Look look;
   look.first_block = crc32c(block(0));

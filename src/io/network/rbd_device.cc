@@ -131,10 +131,8 @@ int RbdDevice::judge(const IoRequest& request, int error) {
     return EIO;
   }
   if (error != ETIMEDOUT) return error;
-  if (is_no_read(request)) {
-    fail(fmt::format("no answer for {} s", patience_s_));
-    image_->gave_up();
-  }
+  if (!read_only_) fail(fmt::format("no answer for {} s", patience_s_));
+  image_->gave_up();
   return EIO;
 }
 

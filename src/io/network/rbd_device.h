@@ -6,8 +6,8 @@
 // One writer: the image's exclusive lock is held, and given to nobody (shut_out()). A client that breaks it has the
 // cluster refuse this one first. So no write can arrive later than that, however long it has waited, and WriteGuard need not be asked.
 //
-// Patience. A change that was not answered in time has failed, and with it the device: all later ones end with EIO. At the end this
-// client has itself refused by the cluster, so that what it has given up cannot arrive later.
+// Patience. A request that was not answered in time has failed, and with it the device: all later changes end with EIO. At the end this
+// client has itself refused by the cluster, so that nothing that it has given up can arrive later.
 #pragma once
 
 #include <memory>

@@ -36,11 +36,14 @@ Result<std::unique_ptr<RbdImage>> RbdImage::open(const std::string& name, bool r
   return made;
 }
 
-// Nobody can tell when a request would arrive that was given up. So this client is shut out before another can take the lock.
+// Nobody can tell when a request would arrive that was given up. So this client is shut out before another can take the lock. Closing
+// asks the cluster many things one after the other: of one that does not answer it expects nothing more.
 RbdImage::~RbdImage() {
-  if (gave_up_ && !own_address_.empty()) {
-    if (const int result = library_.rados.blocklist_add(cluster_, own_address_.data(), 0); result < 0)
-      spdlog::warn("{}: the cluster cannot be told to refuse what this client has sent: {}", name_, text_of(result));
+  if (gave_up_) {
+    for (const char* key : {"rados_osd_op_timeout", "rados_mon_op_timeout"}) library_.rados.conf_set(cluster_, key, "1");
+    library_.rados.conf_parse_env(cluster_, nullptr);  // which makes it known to those that wait
+    const int result = own_address_.empty() ? 0 : library_.rados.blocklist_add(cluster_, own_address_.data(), 0);
+    if (result < 0) spdlog::warn("{}: the cluster cannot be told to refuse what this client has sent: {}", name_, text_of(result));
   }
   if (image_) library_.rbd.close(image_);
   if (pool_) library_.rados.ioctx_destroy(pool_);

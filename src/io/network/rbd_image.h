@@ -27,7 +27,7 @@ class RbdImage {
 
   // Takes the exclusive lock, and gives it to no client that asks. What the former owner has sent and sends is refused by the cluster.
   Status lock(ShutOut others);
-  // A request was given up without an answer: at the end the cluster is told to refuse it if it still comes.
+  // A request was given up without an answer: at the end the cluster is told to refuse what still comes, and is not waited for long.
   void gave_up() { gave_up_ = true; }
 
  private:
