@@ -202,11 +202,13 @@ class Death(CephTest):
         for thread in writers.threads:
             thread.join(90)
         self.assertTrue(all(writers.failed), "those who sync hear of it")
-        os.kill(self.osd(), signal.SIGCONT)
         status = export.status()
         self.assertTrue(status["read_only"])
         self.assertIn("no answer for 5 s", status["read_only_reason"])
-        export.umount(check=False)
+        export.umount(check=False)  # the cluster is still silent
+        refused = export.mount("patience=5", check=False)
+        self.assertIn("the cluster does not answer", refused.stderr)
+        os.kill(self.osd(), signal.SIGCONT)
         export.mount()
         writers.check(self, export.dir)
         export.check_all()

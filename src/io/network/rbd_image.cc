@@ -21,6 +21,7 @@ std::string machine_of(const std::string& address) { return address.substr(0, ad
 }  // namespace
 
 Error RbdImage::failed(const char* what, int result, const char* remedy) const {
+  if (result == -ETIMEDOUT) remedy = "the cluster does not answer: see ceph -s";
   return {errc_from_errno(-result), fmt::format("{}: {}: {}: {}", name_, what, text_of(result), remedy)};
 }
 
@@ -157,7 +158,7 @@ Status RbdImage::lock(ShutOut others) {
   if (by_force) {
     spdlog::warn("{}: the Ceph client at {} is shut out", name_, *before);
     const int broken = library_.rbd.lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, before->c_str());
-    if (broken < 0 && broken != -ENOENT)
+    if (broken < 0 && broken != -ENOENT && broken != -EBUSY)  // another has it meanwhile: it lives
       return failed("the lock of another client cannot be broken", broken, "the user needs the capability \"profile rbd\"");
   }
   const int taken = library_.rbd.lock_acquire(image_, RBD_LOCK_MODE_EXCLUSIVE);
