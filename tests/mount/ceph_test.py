@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Mounts of images of a real Ceph cluster (tests/ceph/cluster): its OSD is killed under load, stopped, and comes back; the daemon dies;
-another client takes the image over. VARVE_CEPH_DEATHS: how often something is killed."""
+another client takes the image over. All by a user with the capability "profile rbd" for its pool only. VARVE_CEPH_DEATHS: how often something is killed."""
 
 from network_tools import *
 
@@ -43,7 +43,7 @@ class CephTest(unittest.TestCase):
         return name
 
     def uri(self, name, more=""):
-        return f"rbd:{name}:conf={self.conf}{more}"
+        return f"rbd:{name}:conf={self.conf}:id=varve:keyring={self.cluster}/varve.keyring{more}"
 
     def export(self, name, place="one"):
         folder = self.folder / place
@@ -139,6 +139,7 @@ class EveryTool(CephTest):
                            (self.uri("rbd/nothing"), "check the names of image and snapshot"),
                            (self.uri("nothing/disk"), "no pool of this name"),
                            (self.uri(plain, ":no_such=1"), 'Ceph knows no setting "no_such"'),
+                           (f"rbd:{plain}:conf={self.conf}:id=nobody", "check that its monitors run, and ceph.conf, user and keyring"),
                            (f"rbd:{plain}:conf=/nowhere", "check the path behind conf=")):
             refused = command(BIN / "mkfs.varve", "-f", uri, check=False)
             self.assertNotEqual(refused.returncode, 0)
