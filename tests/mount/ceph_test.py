@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Mounts of images of a real Ceph cluster (tests/ceph/cluster): its OSD is killed under load, stopped, and comes back; the daemon dies;
-another client takes the image over. All by a user with the capability "profile rbd" for its pool only. VARVE_CEPH_DEATHS: how often something is killed."""
+another client takes the image over. All by a user with the capability "profile rbd" for its pool only.
+VARVE_CEPH_DEATHS: how often something is killed."""
 
 from network_tools import *
 
