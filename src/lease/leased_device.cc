@@ -163,6 +163,9 @@ bool LeasedDevice::admits(const io::IoRequest& request) {
   return true;
 }
 
+// EBUSY is for what another uses: a device that has failed is a failed disk.
+int LeasedDevice::why_refused() const { return below_->refusal().empty() ? EBUSY : EIO; }
+
 // No less a change than a write.
 Status LeasedDevice::set_length(std::uint64_t bytes) {
   if (!claimed_ || !keeper_.may_write(true)) return Error(Errc::in_use, fmt::format("{}: {}", name(), refusal()));
@@ -171,11 +174,11 @@ Status LeasedDevice::set_length(std::uint64_t bytes) {
 
 void LeasedDevice::submit(io::Reactor& reactor, io::IoRequest& request) {
   if (admits(request)) below_->submit(reactor, request);
-  else reactor.finish_later(request, EBUSY);
+  else reactor.finish_later(request, why_refused());
 }
 
 int LeasedDevice::execute(io::IoRequest& request) {
-  if (!admits(request)) return request.error = EBUSY;
+  if (!admits(request)) return request.error = why_refused();
   return covers_lease(request) && area_.has_room() ? write_around(request) : below_->execute(request);
 }
 

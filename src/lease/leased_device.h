@@ -2,7 +2,8 @@
 //
 // Readers pass. The lease is taken at once where a superblock or a lease shows that the device is Varve's, else before the first write: a
 // device of another filesystem is not touched before its user has decided to. From the moment at which the lease is lost every
-// write and discard fails with EBUSY. Blocks of the lease survive whatever is written over them through execute() (mkfs).
+// write and discard fails with EBUSY, or EIO where the device has failed. Blocks of the lease survive whatever is written over them
+// through execute() (mkfs).
 #pragma once
 
 #include <functional>
@@ -65,6 +66,7 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   Verdict may_send(std::uint64_t looked_after_ns) override;
   void look_soon() override;
   bool admits(const io::IoRequest& request);
+  int why_refused() const;
   int write_around(io::IoRequest& request);
 
   const std::unique_ptr<io::BlockDevice> below_;

@@ -278,6 +278,12 @@ TEST_F(LockedStorageTest, AnIdleHolderHearsThatItHasBeenShutOut) {
   std::unique_lock lock(mutex);
   ASSERT_TRUE(told.wait_for(lock, std::chrono::seconds(60), [&] { return !why.empty(); }));
   EXPECT_EQ(why, "shut out");
+  auto data = AlignedBuffer::zeroed(kBlockSize);
+  io::IoRequest request;
+  request.kind = io::IoKind::write;
+  request.offset = 100 << kBlockShift;
+  request.add(data.data(), data.size());
+  EXPECT_EQ((*device)->execute(request), EIO) << "a failed disk, not one in use";
 }
 
 }  // namespace
