@@ -33,11 +33,12 @@ std::optional<MountEntry> parse(const std::string& line) {
   std::istringstream words(line);
   std::string word, options;
   MountEntry entry;
-  words >> entry.id >> word >> entry.device >> word >> entry.directory;
+  words >> entry.id >> word >> entry.device >> entry.root >> entry.directory;
   while (words >> word && word != "-") {
   }
   if (!(words >> entry.type >> entry.source >> options)) return {};
   entry.read_only = options == "ro" || options.starts_with("ro,");
+  entry.root = unescape(entry.root);
   entry.directory = unescape(entry.directory);
   entry.source = unescape(entry.source);
   return entry;
@@ -67,7 +68,9 @@ std::optional<MountEntry> find_mount(const std::string& directory) {
 }
 
 std::optional<MountEntry> find_mount_of(const std::string& source) {
-  return find_last([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
+  const auto is_of = [&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; };
+  auto whole = find_last([&](const MountEntry& entry) { return is_of(entry) && entry.is_whole(); });
+  return whole ? whole : find_last(is_of);
 }
 
 bool is_dead(const std::string& directory) {
@@ -78,7 +81,7 @@ bool is_dead(const std::string& directory) {
 std::vector<MountEntry> varve_mounts() {
   std::vector<MountEntry> found;
   (void)find_last([&](const MountEntry& entry) {
-    if (entry.is_varve()) found.push_back(entry);
+    if (entry.is_varve() && entry.is_whole()) found.push_back(entry);
     return false;
   });
   return found;
@@ -86,6 +89,12 @@ std::vector<MountEntry> varve_mounts() {
 
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted) {
   return find_last([&](const MountEntry& entry) { return entry.device == mounted.device && entry.id != mounted.id; });
+}
+
+std::optional<MountEntry> find_mount_below(const MountEntry& mounted, const std::string& root) {
+  return find_last([&](const MountEntry& entry) {
+    return entry.device == mounted.device && (entry.root == root || entry.root.starts_with(root + "/"));
+  });
 }
 
 std::string resolve_mount_point(const std::string& directory) {

@@ -9,6 +9,7 @@ namespace varve::fuse {
 
 struct MountEntry {
   std::string id;  // of the mount itself
+  std::string root;  // what of the filesystem is shown: "/" is all of it, anything else a bind mount
   std::string directory;
   std::string type;    // "fuse.varve", "fuseblk.varve", "ext4"…
   std::string source;  // device or image
@@ -16,16 +17,17 @@ struct MountEntry {
   bool read_only = false;
 
   bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
+  bool is_whole() const { return root == "/"; }
   bool is_fuseblk() const { return type.starts_with("fuseblk"); }
 };
 
 // The topmost mount at exactly this directory (absolute, without symbolic links).
 std::optional<MountEntry> find_mount(const std::string& directory);
 
-// The last mount of Varve from this device or image (absolute).
+// The last mount of Varve from this device or image (absolute); one that shows all of it if there is any.
 std::optional<MountEntry> find_mount_of(const std::string& source);
 
-// All mounts of Varve, the oldest first.
+// All mounts of Varve that show a whole filesystem, the oldest first.
 std::vector<MountEntry> varve_mounts();
 
 // Has the daemon of a mount ended without unmounting it?
@@ -33,6 +35,9 @@ bool is_dead(const std::string& directory);
 
 // Where else, in this mount namespace, the filesystem of a mount is: bind mounts are mounts, too.
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted);
+
+// Where what stands below `root` in the filesystem of a mount is mounted by itself.
+std::optional<MountEntry> find_mount_below(const MountEntry& mounted, const std::string& root);
 
 // `directory` as an absolute path without symbolic links in it; its last part is not looked at, so that this works for
 // a dead mount point. Empty when the rest does not exist.

@@ -5,6 +5,7 @@ from harness import *
 
 import errno
 import mmap
+import re
 import threading
 
 
@@ -53,6 +54,54 @@ class SnapshotTest(MountTest):
         os.link(folder / "f0", folder / "linked")
         os.symlink("f1", folder / "symbolic")
         os.setxattr(folder / "f2", "user.of", str(seed).encode())
+
+
+class MountedBeside(SnapshotTest):
+    """varve mount -o snapshot=NAME while the same filesystem is in use."""
+
+    def setUp(self):
+        super().setUp()
+        self.place = self.image.folder / "past"
+        self.place.mkdir()
+        self.fill(1)
+        snapshot("create", self.dir, "first")
+        self.before = self.tree()
+
+    def tearDown(self):
+        subprocess.run(["umount", "-l", self.place], stderr=subprocess.DEVNULL)
+        super().tearDown()
+
+    def show(self, name, expect=0):
+        done = command(BIN / "varve", "mount", self.image.path, self.place, "-o", f"snapshot={name},ro", check=False)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stderr
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_it_is_shown_while_the_filesystem_is_written_to(self):
+        self.show("first")
+        shutil.rmtree(self.dir / "d1")
+        self.fill(2)
+        command(BIN / "varve", "checkpoint", self.dir)
+        self.assertEqual(self.tree(self.place), self.before)
+        with self.assertRaises(OSError) as refused:
+            (self.place / "new").touch()
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+        self.assertIn("is mounted at", snapshot("delete", self.dir, "first", expect=1).stderr)
+        self.assertEqual(self.names(), ["first"])
+        # The image's name still leads to the whole filesystem, and its unmounting is not mistaken for that of the snapshot.
+        self.assertIn("1 snapshot,", command(BIN / "varve", "status", "-s", self.image.path).stdout)
+        self.assertEqual(len(re.findall(r"(?m)^varve_snapshots\{", command(BIN / "varve", "metrics", "--all").stdout)),
+                         len(re.findall(r"(?m)^\S+ \S+ \S+ / .* - fuse\S*varve ", Path("/proc/self/mountinfo").read_text())))
+        done = command(BIN / "varve", "umount", self.place)
+        self.assertIn(f"still mounted at {self.dir}", done.stderr)
+        self.assertTrue(os.path.ismount(self.dir))
+        snapshot("delete", self.dir, "first")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_what_stands_in_the_way_is_said(self):
+        self.assertIn("there is no snapshot 'none'", self.show("none", expect=1))
+        self.image.remount("snapshots_dir=none")
+        self.assertIn("shows no snapshots", self.show("first", expect=1))
 
 
 class Snapshots(SnapshotTest):

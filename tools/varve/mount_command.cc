@@ -5,6 +5,7 @@
 #include "control/place.h"
 #include "daemon/daemon.h"
 #include "varve/command.h"
+#include "varve/snapshot_mount.h"
 
 namespace varve::tool {
 
@@ -29,6 +30,9 @@ Status mount(const MountArguments& arguments) {
   daemon.options.allow_other = ::geteuid() == 0;
   for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
   daemon.options.take_over |= arguments.take_over;
+  if (const std::string& snapshot = daemon.options.fs.snapshot; !snapshot.empty())
+    if (const auto running = fuse::find_place(source); running.ok() && running->is_mounted())
+      return mount_snapshot(*running, snapshot, arguments.directory);
   return fuse::run_daemon(daemon);
 }
 

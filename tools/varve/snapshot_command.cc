@@ -19,6 +19,7 @@
 #include "varve/command.h"
 #include "varve/diff_command.h"
 #include "varve/mount_client.h"
+#include "varve/snapshot_mount.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -146,6 +147,9 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
 Status change(const std::string& path, const std::vector<Change>& changes) {
   const fuse::Place place = TRY(fuse::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
+  if (place.is_mounted())
+    for (const Change& one : changes)
+      if (one.kind == Change::Kind::remove) TRY(check_not_mounted(place.directory, one.name));
   const auto target = TRY(target_of(path, Use::changes));
   Status done;
   for (const Change& one : changes)

@@ -70,10 +70,10 @@ Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
 }
 
 // The kernel keeps even root out of what a user has mounted for himself alone, but lets root unmount it. And a bind mount of a file
-// has nobody to ask: it may be one that waits when it is opened.
+// has nobody to ask, as it may be one that waits when it is opened. One of a snapshot has nothing but files.
 Status ask_or_guess(const fuse::MountEntry& mounted, Daemon& daemon) {
   const Status asked = ask(mounted, daemon);
-  if (asked.fails_with(Errc::not_directory)) {
+  if (!mounted.is_whole() && (asked.fails_with(Errc::not_directory) || asked.fails_with(Errc::unsupported))) {
     const auto other = fuse::find_other_mount(mounted);
     if (other && ask(*other, daemon).ok()) return {};
   } else if (!asked.fails_with(Errc::access) || ::geteuid() != 0) {

@@ -113,6 +113,7 @@ std::string Session::status_json() {
   auto& mount = json["mount"];
   mount["source"] = settings_.source;
   mount["mount_point"] = settings_.mount_point;
+  mount["snapshots_dir"] = settings_.snapshots_dir;
   mount["log"] = settings_.log;
   mount["pid"] = ::getpid();
   mount["read_only"] = fs_.engine().options().read_only;  // asked for; the filesystem's own may come from a failure
