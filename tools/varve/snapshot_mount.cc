@@ -68,7 +68,8 @@ Status check_not_mounted(const std::string& directory, const std::string& snapsh
   const std::string root = fmt::format("/{}/{}", TRY(folder_of(directory)), snapshot);
   const auto shown = mounted ? fuse::find_mount_below(*mounted, root) : std::nullopt;
   if (!shown) return {};
-  return Error(Errc::in_use, fmt::format("{}: the snapshot '{}' is mounted at {}: unmount it there first", directory, snapshot, shown->directory));
+  return Error(Errc::in_use, fmt::format("{}: the snapshot '{}' is mounted at {}: unmount it there first", directory, snapshot,
+                                         shown->directory));
 }
 
 }  // namespace varve::tool
