@@ -14,7 +14,12 @@ namespace varve::cleaner {
 
 namespace {
 // A round for want of room goes on for so long, and so many times as long as settling it takes; then for one segment more.
-constexpr std::uint64_t kShortRoundNs = 200'000'000, kTimesSettling = 3;
+constexpr std::uint64_t kShortRoundNs = 200'000'000;
+// Where the log, nodes and a head are more places than the device keeps cheap each checkpoint costs copies of units beside.
+std::uint64_t times_settling(unsigned streams) {
+  constexpr unsigned kEnoughStreams = 4;
+  return streams == 0 || streams >= kEnoughStreams ? 2 : 3;
+}
 }  // namespace
 
 Cleaner::Cleaner(store::Store& store) : store_(store), costs_(store.super().costs) {
@@ -125,9 +130,10 @@ Round Cleaner::run_round(bool waited_for) {
   task.wanted = ahead() * store_.segments().geometry().blocks;
   task.waited_for = waited_for;
   task.users_meanwhile = meanwhile_;
+  if (waited_for) task.least_gain = store_.segments().geometry().blocks / 4;  // with less it would soon wait again
   task.late = [this, end = std::uint64_t{0}]() mutable {
     const std::uint64_t now = store_.options().clock->monotonic_ns();
-    if (!end) end = now + std::max(kShortRoundNs, kTimesSettling * settling_ns_);
+    if (!end) end = now + std::max(kShortRoundNs, times_settling(store_.space().device_profile().streams) * settling_ns_);
     return now >= end;
   };
   (void)task.late();  // the time begins
@@ -192,7 +198,7 @@ void Cleaner::note_cost(const Round& round, std::uint64_t plugged, std::uint64_t
 }
 
 void Cleaner::note_settling(std::uint64_t ns) {
-  settling_ns_ = ns;
+  settling_ns_ = settling_ns_ ? (3 * settling_ns_ + ns) / 4 : ns;  // a mean: it depends much on what had to be evacuated
   costs_.settled(ns, reading());
   if (costs_.take_forgotten()) store_.io().write_cost().forget_scattered();
   format::WritingCosts costs = costs_.remembered();

@@ -10,7 +10,7 @@ namespace varve::cleaner {
 
 namespace {
 
-constexpr double kLeastRoundNs = 200e6, kRoundPerSettling = 3;
+constexpr double kLeastRoundNs = 200e6, kRoundPerSettling = 2;
 constexpr std::uint64_t kEnough = 128;  // blocks of users that say something
 // The other kind is forgotten after so long, and after so many times what it took when it was tried last.
 constexpr double kForgottenNs = 5e9, kForgottenTimes = 32;

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "cleaner/bad_blocks.h"
-#include "cleaner/sparse_read.h"
+#include "io/sparse_read.h"
 #include "store/store.h"
 
 namespace varve::cleaner {
@@ -62,6 +63,10 @@ class Mover {
   // to one place. The rest as above. Needs room in clean segments only for the metadata that comes of it.
   // In small lots: between these it stops when `stop`, if there is one, says so.
   Status plug(std::span<const Plug> plugs, const std::function<bool()>& stop = {});
+  // What writes into holes cost is to be found out by those in between: each lot is flushed, since a cache would hide it, and the first
+  // are single blocks. Where these take long already that is known, and no more need be tried (log/write_cost.h).
+  void begin_trial() { trial_ = Trial(); }
+  void end_trial() { trial_.reset(); }
   std::uint64_t plugged() const { return plugged_; }  // blocks that went into holes, in all
   bool stopped() const { return stopped_; }  // the last plug or move, before its end
   // How many blocks of the last move or plug stay where they are because they are bad.
@@ -79,7 +84,7 @@ class Mover {
   Status sort_out_held(std::vector<LiveBlock>& blocks);
   Status look_at_node(BlockAddr address, std::uint8_t level, std::vector<LiveBlock>& held);
   Status move_batch(std::span<const LiveBlock> blocks, const std::function<bool()>& stop);
-  Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, SparseRead& read,
+  Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, io::SparseRead& read,
                                                  const std::function<bool()>& stop = {});
   void note_bad(const LiveBlock& block, Errc what);
   Status write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next);
@@ -93,6 +98,7 @@ class Mover {
   Status apply_held(const LiveBlock& block, BlockAddr to);
   bool is_replaced(const LiveBlock& block) const;
   std::size_t plugs_at_once() const;
+  Status write_on_trial(std::size_t blocks);
   // Has `one` move a bufferful after the other, or lots of plugs_at_once(), and notes what that took beside the writes
   // (log/write_cost.h).
   template <class Item>
@@ -109,6 +115,11 @@ class Mover {
   bool stopped_ = false;
   std::uint64_t nodes_beside_ = 0, plugged_ = 0;
   std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
+  struct Trial {
+    bool singly = true;
+    std::uint64_t slow = 0, least_ns = ~std::uint64_t{0};  // single blocks that took long; the quickest of them
+  };
+  std::optional<Trial> trial_;
 };
 
 }  // namespace varve::cleaner

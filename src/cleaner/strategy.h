@@ -45,6 +45,7 @@ struct Task {
   std::function<bool()> stop;         // asked between segments or files: end the round early; empty: never
   bool stopped() const { return stop && stop(); }
   std::function<bool()> late;         // operations have waited long enough for a part of it; empty: never
+  std::uint64_t least_gain = 0;       // blocks: with less than that it is no use to them
   bool ends(bool has_gained) const { return stopped() || (has_gained && late && late()); }
 };
 

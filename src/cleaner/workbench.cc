@@ -260,8 +260,9 @@ std::uint8_t Workbench::group_of(const LiveBlock& block, const SegmentFacts& fro
 }
 
 void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group) {
+  std::uint64_t gain = 0;
   for (SegmentId victim : victims.ids) {
-    if (task_.ends(!round.emptied.empty())) return;
+    if (task_.ends(!round.emptied.empty() && gain >= task_.least_gain)) return;
     const SegmentFacts* segment = find(victim);
     // A plugin may say anything.
     if (!segment || std::find(round.emptied.begin(), round.emptied.end(), victim) != round.emptied.end()) continue;
@@ -275,6 +276,7 @@ void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group
     }
     if (!*emptied) continue;
     placement_.collected(*segment);
+    gain += segment->dead();
     round.emptied.push_back(victim);
     store_.space().note_emptied();
   }

@@ -45,6 +45,12 @@ void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint6
   }
 }
 
+void WriteCost::observe_slow(std::uint64_t ns) {
+  const Lock lock(mutex_);
+  scattered_.add(static_cast<double>(ns), ns);
+  since_scattered_ = 0;
+}
+
 void WriteCost::observe_read(std::uint64_t ns) {
   const Lock lock(mutex_);
   reads_.add(static_cast<double>(ns), 0);

@@ -17,6 +17,7 @@ class WriteCost {
   static constexpr double kRotationalFactor = 100, kUsualFactor = 4;  // before there is anything to go by
   static constexpr double kUsualHandling = 1;          // a block is read as fast as it is written
   static constexpr std::uint64_t kSeekNs = 2'000'000;  // what reads slower than that here and there seeks
+  static constexpr std::uint64_t kLongNs = 100'000'000;  // where writes are that dear nobody waits for more of them
 
   explicit WriteCost(bool rotational) : rotational_(rotational) {}
 
@@ -29,6 +30,8 @@ class WriteCost {
   std::uint32_t scattered() const;
   // Such a batch of requests took so long, nothing else of the caller's on its way.
   void observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns);
+  // A single block somewhere took kLongNs or more, and not by chance.
+  void observe_slow(std::uint64_t ns);
   // Reading what lives in a segment took so long. Virtual disks call themselves rotating whatever they are: what reads here and
   // there without seeks is not taken for one.
   void observe_read(std::uint64_t ns);
@@ -47,9 +50,8 @@ class WriteCost {
   bool seeks() const;
 
  private:
-  // So many say something, and fewer if they took so long: where writes are that dear nobody waits for more of them.
+  // So many say something, and fewer if they took kLongNs.
   static constexpr unsigned kLeastSamples = 8;
-  static constexpr std::uint64_t kLongNs = 100'000'000;
   // So many batches in a row later nobody knows any more what scattered ones would cost: they get another chance.
   static constexpr unsigned kForgotten = 4096;
   struct Mean {  // moving

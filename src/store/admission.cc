@@ -136,7 +136,7 @@ std::uint64_t spare_segments(const SpaceView& view) {
 std::uint64_t users_reserve(std::uint64_t segments) { return segments / 64 + segments / 48 + 6; }
 
 unsigned most_open_groups(std::uint64_t segments, unsigned streams) {
-  constexpr unsigned kAlways = 3;  // the chain, tree nodes, group 0
+  constexpr unsigned kAlways = 4;  // the chain, tree nodes, superblocks, group 0
   const auto by_space = static_cast<unsigned>(std::clamp<std::uint64_t>(segments / 50, 1, format::kMaxGroups - 1));
   return streams ? std::min(by_space, streams - std::min(streams, kAlways)) : by_space;
 }

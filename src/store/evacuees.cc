@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "format/map_record.h"
+#include "io/sparse_read.h"
 #include "store/holes.h"
 
 namespace varve::store {
@@ -15,33 +16,53 @@ using format::NodeRef;
 using format::TreeId;
 
 Status Evacuees::find() {
-  const auto& geometry = store_.segments().geometry();
-  for (SegmentId segment : segments_) {
-    const auto live = TRY(live_bits(source_, store_.trees().own_view(), geometry, segment));
-    for (std::uint32_t i = 0; i < geometry.blocks; ++i)
-      if (live[i]) TRY(look_at(geometry.start_of(segment) + i));
-  }
+  for (SegmentId segment : segments_) TRY(look_at(TRY(nodes_in(segment))));
   std::ranges::sort(of_inode_file_);
   std::ranges::sort(of_snapshots_);
   return {};
 }
 
-Status Evacuees::look_at(BlockAddr address) {
+Result<std::vector<Evacuees::Suspect>> Evacuees::nodes_in(SegmentId segment) {
+  const auto& geometry = store_.segments().geometry();
+  const auto live = TRY(live_bits(source_, store_.trees().own_view(), geometry, segment));
   const MapRoot& owners = store_.trees().own_view().reverse_map;
-  const NodePtr leaf = TRY(find_map_leaf(source_, owners, address.v));
-  if (!leaf) return {};
-  const auto entry = TRY(format::decode_reverse_entry(
-      leaf->records().subspan((address.v % owners.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
-  if (entry.owner != format::Owner::node) return {};
-  const auto node = read(address, entry.tree);
-  if (!node.ok()) {
-    if (!may_be_old(entry.tree)) stuck_.emplace(address, node.error());
-  } else if (node->tree == TreeId::inode_file) {
-    of_inode_file_.push_back({node->first, node->level});
-  } else if (node->tree == TreeId::snapshots) {
-    of_snapshots_.push_back({node->first, node->level});
-  } else {
-    of_maps_.push_back({node->tree, node->first.offset, node->level});
+  std::vector<Suspect> nodes;
+  for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
+    if (!live[i]) continue;
+    const BlockAddr address = geometry.start_of(segment) + i;
+    const NodePtr leaf = TRY(find_map_leaf(source_, owners, address.v));
+    if (!leaf) continue;
+    const auto entry = TRY(format::decode_reverse_entry(
+        leaf->records().subspan((address.v % owners.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
+    if (entry.owner == format::Owner::node) nodes.push_back({address, entry.tree});
+  }
+  return nodes;
+}
+
+// Many by one request: there may be a segment full of them, and somebody may wait for the room that it makes.
+Status Evacuees::look_at(std::span<const Suspect> nodes) {
+  const std::size_t at_once = std::clamp<std::size_t>(store_.options().memory_bytes / 64 / kBlockSize, 16, 1024);
+  for (std::size_t at = 0; at < nodes.size(); at += at_once) TRY(read_and_note(nodes.subspan(at, std::min(at_once, nodes.size() - at))));
+  return {};
+}
+
+Status Evacuees::read_and_note(std::span<const Suspect> nodes) {
+  std::vector<BlockAddr> addresses;
+  for (const Suspect& node : nodes) addresses.push_back(node.address);
+  io::SparseRead read(std::move(addresses));
+  if (Status status = read.run(batch_); status.fails_with(Errc::no_memory)) return status;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Result<NodeHeader> node = Error(Errc::io, fmt::format("node at block {} cannot be read", nodes[i].address));
+    if (!read.failed(i)) node = verified(nodes[i], {read.block(i), kBlockSize});
+    if (!node.ok()) {
+      if (!may_be_old(nodes[i].tree)) stuck_.emplace(nodes[i].address, node.error());
+    } else if (node->tree == TreeId::inode_file) {
+      of_inode_file_.push_back({node->first, node->level});
+    } else if (node->tree == TreeId::snapshots) {
+      of_snapshots_.push_back({node->first, node->level});
+    } else {
+      of_maps_.push_back({node->tree, node->first.offset, node->level});
+    }
   }
   return {};
 }
@@ -49,14 +70,12 @@ Status Evacuees::look_at(BlockAddr address) {
 // Then the cleaner has moved it, or says what is wrong with it.
 bool Evacuees::may_be_old(TreeId tree) const { return tree == TreeId::inode_file && store_.trees().own_view().tables.root; }
 
-Result<NodeHeader> Evacuees::read(BlockAddr address, TreeId tree) const {
-  AlignedBuffer block(kBlockSize);
-  TRY(store_.device().read(address.v << kBlockShift, block.span()));
-  const NodeHeader header = TRY(format::decode_node_header(block.span()));
-  if (header.tree != tree) return Error(Errc::corrupt, fmt::format("node at block {}: belongs to another tree", address));
+Result<NodeHeader> Evacuees::verified(const Suspect& node, std::span<const std::byte> block) const {
+  const NodeHeader header = TRY(format::decode_node_header(block));
+  if (header.tree != node.tree) return Error(Errc::corrupt, fmt::format("node at block {}: belongs to another tree", node.address));
   const NodeRef ref = TRY(reference_to(header));
-  if (ref.address != address) return Error(Errc::corrupt, fmt::format("node at block {}: no tree refers to it", address));
-  return format::check_node(block.span(), {store_.super().identity, address, ref.crc, tree, header.level});
+  if (ref.address != node.address) return Error(Errc::corrupt, fmt::format("node at block {}: no tree refers to it", node.address));
+  return format::check_node(block, {store_.super().identity, node.address, ref.crc, node.tree, header.level});
 }
 
 // What the tree says of the node that stands where this one says that it does.

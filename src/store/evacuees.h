@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "io/batch.h"
 #include "store/store.h"
 
 namespace varve::store {
@@ -16,7 +17,7 @@ namespace varve::store {
 class Evacuees {
  public:
   Evacuees(Store& store, NodeSource& source, std::span<const SegmentId> segments)
-      : store_(store), source_(source), segments_(segments) {}
+      : store_(store), source_(source), segments_(segments), batch_(store.device()) {}
 
   // The reverse map says which blocks are nodes, a node says where in its tree it is.
   Status find();
@@ -34,9 +35,16 @@ class Evacuees {
   void report_stuck() const;
 
  private:
-  Status look_at(BlockAddr address);
+  struct Suspect {  // the reverse map says that it is a node of this tree
+    BlockAddr address;
+    format::TreeId tree = format::TreeId::inode_file;
+  };
+  // Of a segment, in ascending order.
+  Result<std::vector<Suspect>> nodes_in(SegmentId segment);
+  Status look_at(std::span<const Suspect> nodes);
+  Status read_and_note(std::span<const Suspect> nodes);
   bool may_be_old(format::TreeId tree) const;
-  Result<format::NodeHeader> read(BlockAddr address, format::TreeId tree) const;
+  Result<format::NodeHeader> verified(const Suspect& node, std::span<const std::byte> block) const;
   Result<format::NodeRef> reference_to(const format::NodeHeader& header) const;
 
   Store& store_;
@@ -45,6 +53,7 @@ class Evacuees {
   std::vector<NodePlace> of_inode_file_, of_snapshots_;
   std::vector<MapNode> of_maps_;
   std::map<BlockAddr, Error> stuck_;
+  io::Batch batch_;
 };
 
 }  // namespace varve::store

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "cleaner/cleaner.h"
@@ -11,6 +15,7 @@
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/settings.h"
+#include "support/timed_device.h"
 #include "support/world.h"
 
 namespace varve::test {
@@ -76,7 +81,12 @@ class Evacuation : public ::testing::Test {
   io::MemDevice device_{64u << 20};
   ManualClock clock_;
   SeededRandom random_{first_seed()};
-  FsFixture fixture_{device_, test_options(clock_, random_)};
+  std::atomic<std::uint64_t> reads_{0};
+  TimedDevice counted_{device_, clock_, false, [this](const io::IoRequest& request) {
+                         reads_ += request.kind == io::IoKind::read;
+                         return std::uint64_t{0};
+                       }};
+  FsFixture fixture_{counted_, test_options(clock_, random_)};
   std::vector<SegmentId> taken_;
 };
 
@@ -91,6 +101,22 @@ TEST_F(Evacuation, HasItsRoomWhateverUsersTake) {
   take_segments();
   checkpoint(round.emptied);
   EXPECT_FALSE(store().checkpoints().evacuation_was_cut());
+}
+
+// Somebody may wait for the checkpoint, and what is to be moved stands close together.
+TEST_F(Evacuation, ReadsManyNodesByOneRequest) {
+  std::vector<SegmentId> some = segments_of_nodes();
+  ASSERT_GE(some.size(), 4U);
+  std::ranges::sort(some, std::greater{}, [&](SegmentId segment) { return store().segments().info(segment).live(); });
+  some.resize(4);
+  std::uint64_t nodes = 0;
+  for (SegmentId segment : some) nodes += store().segments().info(segment).live();
+  ASSERT_GT(nodes, 100U);
+  const std::uint64_t before = reads_;
+  checkpoint(some);
+  EXPECT_FALSE(store().checkpoints().evacuation_was_cut());
+  EXPECT_GT(reads_ - before, 0U);
+  EXPECT_LT(reads_ - before, nodes / 3) << "of " << nodes;
 }
 
 // A second line: whatever was overlooked.

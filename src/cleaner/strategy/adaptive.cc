@@ -147,8 +147,10 @@ class Adaptive final : public Strategy {
     std::ranges::copy_if(bench.facts(), std::back_inserter(others),
                          [&](const SegmentFacts& s) { return s.id != victim.id && !s.holds_nodes; });
     const log::WriteCost& cost = bench.store().io().write_cost();
+    bench.mover().begin_trial();
     Plugger plugger(bench.store(), bench.mover(), {});
     const auto done = plugger.run({&victim, 1}, others, [&] { return cost.knows_scattered(); });
+    bench.mover().end_trial();
     if (!done.ok()) return;
     note_emptied(bench, done->emptied, emptied);
     for (SegmentId segment : done->pinned) bench.pin(segment);

@@ -12,7 +12,7 @@
 #include "base/types.h"
 #include "io/batch.h"
 
-namespace varve::cleaner {
+namespace varve::io {
 
 // Used by one thread.
 class SparseRead {
@@ -23,7 +23,7 @@ class SparseRead {
   // Reads all of them, by a batch that is empty before and after. Blocks in between that cannot be read do no harm, and
   // one that is wanted is an error of that one: the first of them is what is returned.
   // `stop`, if there is one, is asked before each request: when it says so, nothing more is read, and what is there is no use.
-  Status run(io::Batch& batch, const std::function<bool()>& stop = {});
+  Status run(Batch& batch, const std::function<bool()>& stop = {});
   bool stopped() const { return stopped_; }
   bool failed(std::size_t index) const { return errors_.contains(index); }
   const std::byte* block(std::size_t index) const { return memory_.data() + places_[index] * kBlockSize; }
@@ -38,9 +38,9 @@ class SparseRead {
     std::size_t place;       // of its first block in memory_, in blocks
   };
   std::uint64_t length(const Part& part) const { return blocks_[part.end - 1] - blocks_[part.begin] + 1; }
-  void add(io::Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place);
+  void add(Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place);
   // What could not be read together with others.
-  void read_one_by_one(io::Batch& batch, std::span<const std::size_t> blocks);
+  void read_one_by_one(Batch& batch, std::span<const std::size_t> blocks);
 
   const std::vector<BlockAddr> blocks_;
   std::vector<std::size_t> places_;  // in memory_, in blocks
@@ -51,4 +51,4 @@ class SparseRead {
   bool stopped_ = false;
 };
 
-}  // namespace varve::cleaner
+}  // namespace varve::io

@@ -1,4 +1,4 @@
-#include "cleaner/sparse_read.h"
+#include "io/sparse_read.h"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 #include "io/mem_device.h"
 #include "support/fault_device.h"
 
-namespace varve::cleaner {
+namespace varve::io {
 namespace {
 
 constexpr std::uint64_t kBlocks = 4096;
@@ -100,4 +100,4 @@ TEST_F(SparseReads, ABadBlockThatIsWantedIsAnError) {
 }
 
 }  // namespace
-}  // namespace varve::cleaner
+}  // namespace varve::io

@@ -1,8 +1,8 @@
-#include "cleaner/sparse_read.h"
+#include "io/sparse_read.h"
 
 #include <algorithm>
 
-namespace varve::cleaner {
+namespace varve::io {
 
 SparseRead::SparseRead(std::vector<BlockAddr> blocks) : blocks_(std::move(blocks)), places_(blocks_.size()) {
   std::size_t place = 0, dead = 0;
@@ -22,13 +22,13 @@ SparseRead::SparseRead(std::vector<BlockAddr> blocks) : blocks_(std::move(blocks
   memory_ = AlignedBuffer(place * kBlockSize);
 }
 
-void SparseRead::add(io::Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place) {
-  batch.add(io::IoKind::read, from.v << kBlockShift).add(memory_.data() + place * kBlockSize, count * kBlockSize);
+void SparseRead::add(Batch& batch, BlockAddr from, std::uint64_t count, std::size_t place) {
+  batch.add(IoKind::read, from.v << kBlockShift).add(memory_.data() + place * kBlockSize, count * kBlockSize);
   ++requests_;
   bytes_ += count * kBlockSize;
 }
 
-void SparseRead::read_one_by_one(io::Batch& batch, std::span<const std::size_t> blocks) {
+void SparseRead::read_one_by_one(Batch& batch, std::span<const std::size_t> blocks) {
   for (std::size_t i : blocks) add(batch, blocks_[i], 1, places_[i]);
   if (!batch.run().ok())
     for (std::size_t i = 0; i < blocks.size(); ++i)
@@ -36,7 +36,7 @@ void SparseRead::read_one_by_one(io::Batch& batch, std::span<const std::size_t> 
   batch.clear();
 }
 
-Status SparseRead::run(io::Batch& batch, const std::function<bool()>& stop) {
+Status SparseRead::run(Batch& batch, const std::function<bool()>& stop) {
   for (const Part& part : parts_) add(batch, blocks_[part.begin], length(part), part.place);
   const bool all_came = batch.run(stop).ok();
   stopped_ = batch.stopped();
@@ -57,4 +57,4 @@ Status SparseRead::run(io::Batch& batch, const std::function<bool()>& stop) {
   return errors_.begin()->second;
 }
 
-}  // namespace varve::cleaner
+}  // namespace varve::io
