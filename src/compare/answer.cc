@@ -9,6 +9,7 @@
 
 #include "compare/bytes.h"
 #include "compare/entries.h"
+#include "compare/file_scan.h"
 #include "fs/attempt.h"
 #include "store/layers.h"
 #include "store/places.h"
@@ -16,6 +17,10 @@
 namespace varve::compare {
 
 namespace {
+
+bool is_about_files(const Question& question) {
+  return question.kind == Question::Kind::files || question.kind == Question::Kind::contents;
+}
 
 // Without a snapshot: nothing at all.
 Result<store::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
@@ -87,6 +92,7 @@ Status read_data(fs::Filesystem& filesystem, fs::Operation& operation, const Que
 
 Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress) {
   if (question.kind == Question::Kind::data) return read_data(filesystem, operation, question, progress);
+  if (is_about_files(question)) return scan_files(filesystem, operation, question, progress);
   return filesystem.engine().attempt(operation, [&](fs::Attempt& a) -> Status {
     switch (question.kind) {
       case Question::Kind::changes: return scan_changes(a, question, progress);
@@ -94,7 +100,9 @@ Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const
         return tell_of_inode(a, question, [&](auto&... found) { return list_entries(found..., question, progress); });
       case Question::Kind::inode:
         return tell_of_inode(a, question, [&](auto&... found) { return describe_inode(found..., question, progress); });
-      case Question::Kind::data: break;
+      case Question::Kind::data:
+      case Question::Kind::files:
+      case Question::Kind::contents: break;
     }
     return Error(Errc::invalid, "a question that nobody knows");
   });
@@ -105,7 +113,7 @@ Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const
 Result<Answer> answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress) {
   if (!std::exchange(progress.began, true)) {
     progress.answer.next = question.from;
-    if (question.kind == Question::Kind::data) {
+    if (question.kind == Question::Kind::data || is_about_files(question)) {
       if (!question.after) return Error(Errc::invalid, "data of no snapshot");
       operation.show(question.after);
     }

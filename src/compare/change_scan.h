@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compare/extent_sweep.h"
+#include "compare/kept_file.h"
 #include "compare/question.h"
 #include "fs/attempt.h"
 #include "store/tree/pair_walk.h"
@@ -12,6 +13,7 @@ namespace varve::compare {
 struct Progress {
   Answer answer;
   std::uint64_t nodes = 0;  // that were looked into
+  std::vector<KeptFile> files;  // that are known, at least in part
   bool began = false;
 
   // Enough for one answer, which must not keep too many nodes in memory, nor the gate for long.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -19,11 +20,15 @@ struct Question {
     entries = 2,  // the names in a directory of `after`, behind a cookie (entries.h)
     inode = 3,    // of `after` (kept_inode.h), from a byte on
     data = 4,     // bytes of a file of `after`, from an offset on; none: it ends there
+    files = 5,    // these inodes of `after` (kept_file.h), in their order, the first ones of them; without their data
+    contents = 6, // the same, with the data of small ones
   };
   Kind kind = Kind::changes;
   Serial before, after;
   format::Key from = format::kMinKey;  // but for `changes`: the inode, and the cookie, byte or offset
+  std::vector<Ino> inodes{};           // files, contents: at least one and at most kMostAsked
 };
+inline constexpr std::size_t kMostAsked = 256;
 
 struct Answer {
   format::Key next = format::kMinKey;  // where the next question goes on

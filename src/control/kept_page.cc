@@ -24,7 +24,11 @@ Result<format::Key> key_of(const KeptPage& page) {
 }  // namespace
 
 KeptPage to_page(const compare::Question& question) {
+  static_assert(compare::kMostAsked * sizeof(std::uint64_t) <= sizeof(KeptPage::text));
+  INVARIANT(question.inodes.size() <= compare::kMostAsked);
   KeptPage page;
+  page.bytes = static_cast<std::uint32_t>(question.inodes.size() * sizeof(std::uint64_t));
+  if (page.bytes > 0) std::memcpy(page.text, question.inodes.data(), page.bytes);
   page.question = static_cast<std::uint32_t>(question.kind);
   page.before = question.before.v;
   page.after = question.after.v;
@@ -33,7 +37,12 @@ KeptPage to_page(const compare::Question& question) {
 }
 
 Result<compare::Question> question_from(const KeptPage& page) {
-  return compare::Question{static_cast<compare::Question::Kind>(page.question), Serial{page.before}, Serial{page.after}, TRY(key_of(page))};
+  if (page.bytes % sizeof(std::uint64_t) || page.bytes > compare::kMostAsked * sizeof(std::uint64_t))
+    return Error(Errc::invalid, "no list of inodes");
+  compare::Question question{static_cast<compare::Question::Kind>(page.question), Serial{page.before}, Serial{page.after},
+                             TRY(key_of(page)), std::vector<Ino>(page.bytes / sizeof(std::uint64_t))};
+  if (page.bytes > 0) std::memcpy(question.inodes.data(), page.text, page.bytes);
+  return question;
 }
 
 KeptPage to_page(const compare::Answer& answer) {

@@ -1,128 +1,173 @@
 #include "send/receiver.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <linux/openat2.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <memory>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/errc.h"
-#include "send/sender.h"
+#include "send/host_file.h"
+#include "send/token.h"
 
 namespace varve::send {
 
 namespace {
 
-constexpr const char* kStaging = ".varve-receive";
-constexpr unsigned kLocks = FS_IMMUTABLE_FL | FS_APPEND_FL;
-constexpr unsigned kFlags = kLocks | FS_SYNC_FL | FS_NODUMP_FL | FS_NOATIME_FL;  // that Varve keeps; others are the host's business
-
-// Below a directory and through no symbolic link, whatever others do there meanwhile.
-int open_below(int directory, const std::string& path, int flags) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
-}
-
-// So that it can be changed. False: it could be before, or cannot be.
-bool unlock(int directory, const std::string& name) {
-  const Descriptor file(open_below(directory, name, O_RDONLY | O_NONBLOCK));
-  unsigned flags = 0;
-  if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return false;
-  flags &= ~kLocks;
-  return ::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0;
-}
-
-// What is immutable in the base gets its flags at the end, as all that changes does.
-template <class Change>
-int unlocking(int directory, const std::string& name, Change&& change) {
-  const int done = change();
-  if (done >= 0 || errno != EPERM) return done;
-  const bool file = unlock(directory, name), folder = unlock(directory, ".");
-  if (file || folder) return change();
-  errno = EPERM;
-  return done;
-}
-
 std::string staged_name(Ino ino) { return fmt::format("{}", ino); }
 
-timespec to_timespec(const Timestamp& time) { return {static_cast<time_t>(time.seconds), static_cast<long>(time.nanoseconds)}; }
-
-// The file that is open, also one that is only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.
-std::string way_to(const Descriptor& file) { return fmt::format("/proc/self/fd/{}", file.get()); }
-
-Result<std::set<std::string>> names_of_xattrs(const std::string& way) {
-  std::vector<char> names(64u << 10);
-  const ssize_t length = ::listxattr(way.c_str(), names.data(), names.size());
-  if (length < 0) return errc_from_errno(errno);
-  std::set<std::string> found;
-  for (ssize_t at = 0; at < length; at += static_cast<ssize_t>(std::strlen(names.data() + at)) + 1) found.emplace(names.data() + at);
-  return found;
-}
+Error out_of_order() { return {Errc::corrupt, "the stream is damaged: its records are in another order"}; }
 
 }  // namespace
 
-Error Receiver::failed(const char* action, const std::string& path) const {
+Error Receiver::failed(const std::string& action, const std::string& path) const {
   const Errc code = errc_from_errno(errno);
   return {code, fmt::format("{}{}: {}: {}", directory_, path == "/" ? "" : path, action, errno_text())};
 }
 
-Result<Receiver> Receiver::open(const std::string& directory) {
+Result<Receiver> Receiver::open(const std::string& directory, std::uint64_t step) {
   Descriptor root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
-  return Receiver(std::move(root), directory);
+  return Receiver(std::move(root), directory, step);
 }
 
-Status Receiver::prepare() {
-  if (::mkdirat(root_.get(), kStaging, 0700) != 0) {
-    if (errno != EEXIST) return failed("making a directory", std::string("/") + kStaging);
-    return Error(Errc::exists, fmt::format("{}/{}: left by a receive that was interrupted: begin anew", directory_, kStaging));
-  }
-  staging_ = Descriptor(open_below(root_.get(), kStaging, O_RDONLY | O_DIRECTORY));
-  return staging_ ? Status() : Status(failed("opening", std::string("/") + kStaging));
+Result<std::optional<Interrupted>> Receiver::interrupted() const {
+  const auto mark = read_mark(root_.get());
+  if (!mark.ok()) return failed("reading what it has received", "/");
+  return interrupted_from(*mark);
 }
 
-// When the first attributes come nothing is in the staging directory any more.
-Status Receiver::tidy() {
-  if (std::exchange(attached_, true)) return {};
-  staging_ = Descriptor();
-  if (::unlinkat(root_.get(), kStaging, AT_REMOVEDIR) == 0) return {};
-  if (errno == ENOTEMPTY) return Error(Errc::corrupt, "the stream is damaged: it makes files without giving them a name");
-  return failed("removing", std::string("/") + kStaging);
+// --- how far it has come --------------------------------------------------------------------------------------------------
+
+Status Receiver::begin(const Begin& begin, const std::optional<Interrupted>& from) {
+  begin_ = begin;
+  if (from && !lead_the_same_way(from->begin, begin))
+    return Error(Errc::invalid, fmt::format("{}: receiving '{}' was interrupted here: go on with that, or begin anew in an empty directory",
+                                            directory_, from->begin.snapshot.name));
+  const std::uint64_t done = from ? from->begin.position.records : 0;
+  if (begin.position.records > done)
+    return Error(Errc::invalid, fmt::format("{}: the stream goes on at record {}, and {} were received", directory_,
+                                            begin.position.records, done));
+  phase_ = begin.base ? Phase::detaching : Phase::filling;
+  return from ? go_on(*from) : begin_anew();
 }
 
-Result<Received> Receiver::receive(StreamReader& stream) {
-  TRY(prepare());
-  for (std::size_t kind = 0;;) {
+Status Receiver::begin_anew() {
+  noted_ = {};
+  unlock(root_.get(), ".");
+  if (is_there(root_.get(), std::string(kStagingName)))
+    return Error(Errc::exists, fmt::format("{}/{}: left by a receive that was interrupted: begin anew", directory_, kStagingName));
+  Begin here = begin_;
+  here.position = {};
+  keeps_marks_ = write_mark(root_.get(), mark_of({here, {}})).ok();  // not every filesystem can, and not every user
+  return {};
+}
+
+Status Receiver::go_on(const Interrupted& from) {
+  noted_ = from.begin.position;
+  redo_until_ = noted_.records + step_;
+  unlock(root_.get(), ".");
+  if (from.path.empty()) return {};
+  const Place place = TRY(place_of(from.path));
+  open_path_ = from.path;
+  open_ = Descriptor(unlocking(place.directory, place.name, [&] { return open_below(place.directory, place.name, O_RDWR | O_NONBLOCK); }));
+  parent_ = Descriptor();
+  return open_ ? Status() : Status(failed("opening", open_path_));
+}
+
+// What was written before is handed over first, so that the mark never tells of more than there is.
+Status Receiver::note(const Position& position) {
+  TRY(settle_size());
+  if (open_ && !hand_over(open_.get())) return failed("writing", open_path_);
+  noted_ = position;
+  noted_bytes_ = 0;
+  if (!keeps_marks_) return {};
+  Begin here = begin_;
+  here.position = position;
+  const Status written = write_mark(root_.get(), mark_of({here, open_ ? open_path_ : ""}));
+  if (written.ok()) return {};
+  return Error(written.error().code(), fmt::format("{}: noting what was received: {}", directory_, written.error().message()));
+}
+
+Result<Received> Receiver::receive(StreamReader& stream, const Begin& begin, const std::optional<Interrupted>& from) {
+  TRY(this->begin(begin, from));
+  const Position done = noted_;
+  bool is_finished = begin.position.records > 0;  // what was before has the end, if nothing comes
+  for (Position before = stream.position();; before = stream.position()) {
+    if (before.records == done.records && before != done)
+      return Error(Errc::invalid, fmt::format("{}: what was received before is not what this stream has", directory_));
     const auto record = TRY(stream.next());
     if (!record) break;
-    // The same path may lead elsewhere when the former names have gone, and when the new ones are there.
-    if (std::exchange(kind, record->index()) != record->index()) parent_ = Descriptor();
-    ++received_.records;
-    TRY(std::visit([this](const auto& one) { return apply(one); }, *record));
+    const auto* const finish = std::get_if<Finish>(&*record);
+    is_finished = finish && finish->path == "/";
+    if (before.records >= done.records) TRY(carry_out(*record, before));
   }
-  open_ = Descriptor();
-  if (!attached_) return Error(Errc::corrupt, "the stream is damaged: it has no attributes of the directory");
+  if (stream.position().records < done.records) return Error(Errc::invalid, "the stream is shorter than what was received of it before");
+  TRY(close_file());
+  TRY(remove_staging());
+  if (!is_finished) return Error(Errc::corrupt, "the stream is damaged: it has no attributes of the directory");
   return received_;
+}
+
+Status Receiver::carry_out(const Record& record, const Position& before) {
+  TRY(enter(phase_of(record), before));
+  is_redo_ = redo_until_ && before.records < *redo_until_;
+  ++received_.records;
+  TRY(std::visit([this](const auto& one) { return apply(one); }, record));
+  Position behind = before;
+  behind.pass(record);
+  return behind.records - noted_.records >= step_ || noted_bytes_ >= kStepBytes ? note(behind) : Status();
+}
+
+Receiver::Phase Receiver::phase_of(const Record& record) const {
+  if (std::holds_alternative<Detach>(record)) return Phase::detaching;
+  if (std::holds_alternative<Make>(record)) return Phase::making;
+  return begin_.base && std::holds_alternative<Attach>(record) ? Phase::attaching : Phase::filling;
+}
+
+// Doing something once more is right only as long as paths mean what they meant. So what comes after a phase is noted before.
+Status Receiver::enter(Phase phase, const Position& before) {
+  if (phase < phase_) return out_of_order();
+  if (phase != Phase::filling && !staging_) TRY(prepare_staging());
+  if (phase == phase_) return {};
+  if (before != noted_) TRY(note(before));
+  phase_ = phase;
+  parent_ = Descriptor();
+  return phase == Phase::filling ? remove_staging() : Status();
+}
+
+// --- the staging directory ------------------------------------------------------------------------------------------------
+
+Status Receiver::prepare_staging() {
+  const std::string name(kStagingName);
+  if (::mkdirat(root_.get(), name.c_str(), 0700) != 0 && !(errno == EEXIST && redo_until_)) return failed("making a directory", "/" + name);
+  staging_ = Descriptor(open_below(root_.get(), name, O_RDONLY | O_DIRECTORY));
+  return staging_ ? Status() : Status(failed("opening", "/" + name));
+}
+
+// When the last name has been given nothing is in it any more.
+Status Receiver::remove_staging() {
+  const std::string name(kStagingName);
+  if (!staging_ && !redo_until_) return {};
+  staging_ = Descriptor();
+  if (::unlinkat(root_.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  if (errno == ENOTEMPTY || errno == EEXIST)
+    return Error(Errc::corrupt, "the stream is damaged: it makes files without giving them a name");
+  return failed("removing", "/" + name);
+}
+
+bool Receiver::is_there(int directory, const std::string& name) const {
+  struct stat status {};
+  return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 Result<Receiver::Place> Receiver::place_of(const std::string& path) {
   if (path == "/") return Place{root_.get(), "."};
+  if (is_in_staging(path)) return Error(Errc::corrupt, fmt::format("the stream is damaged: it wants to change {}", path));
   const std::size_t slash = path.rfind('/');
   const std::string parent = path.substr(0, slash), name = path.substr(slash + 1);
-  if (parent.empty() && name == kStaging) return Error(Errc::corrupt, fmt::format("the stream is damaged: it wants to change {}", path));
   if (parent.empty()) return Place{root_.get(), name};
   if (parent != parent_path_ || !parent_) {
     parent_ = Descriptor(open_below(root_.get(), parent.substr(1), O_RDONLY | O_DIRECTORY));
@@ -132,48 +177,103 @@ Result<Receiver::Place> Receiver::place_of(const std::string& path) {
   return Place{parent_.get(), name};
 }
 
+// --- names ----------------------------------------------------------------------------------------------------------------
+
 Status Receiver::apply(const Detach& detach) {
-  const Place place = TRY(place_of(detach.path));
-  const int done = unlocking(place.directory, place.name, [&] {
-    if (!detach.stays) return ::unlinkat(place.directory, place.name.c_str(), detach.directory ? AT_REMOVEDIR : 0);
-    return ::renameat2(place.directory, place.name.c_str(), staging_.get(), staged_name(detach.ino).c_str(), RENAME_NOREPLACE);
+  const std::string staged = staged_name(detach.ino);
+  const bool was_done = is_redo_ && (!detach.stays || is_there(staging_.get(), staged));
+  const auto place = place_of(detach.path);
+  if (place.fails_with(Errc::not_found) && was_done) return {};  // what it was in has gone after it
+  if (!place.ok()) return place.error();
+  const int done = unlocking(place->directory, place->name, [&] {
+    if (!detach.stays) return ::unlinkat(place->directory, place->name.c_str(), detach.directory ? AT_REMOVEDIR : 0);
+    return ::renameat2(place->directory, place->name.c_str(), staging_.get(), staged.c_str(), RENAME_NOREPLACE);
   });
-  return done == 0 ? Status() : Status(failed(detach.stays ? "moving away" : "removing", detach.path));
+  if (done == 0 || (errno == ENOENT && was_done)) return {};
+  return failed(detach.stays ? "moving away" : "removing", detach.path);
 }
 
 Status Receiver::apply(const Make& make) {
   const std::string name = staged_name(make.ino);
   const mode_t type = make.mode & S_IFMT;
+  if (is_redo_) (void)::unlinkat(staging_.get(), name.c_str(), type == S_IFDIR ? AT_REMOVEDIR : 0);
   int failure = 0;
-  if (!staging_) return Error(Errc::corrupt, "the stream is damaged: its records are in another order");
   if (type == S_IFDIR) failure = ::mkdirat(staging_.get(), name.c_str(), 0700);
   else if (type == S_IFLNK) failure = ::symlinkat(make.target.c_str(), staging_.get(), name.c_str());
   else failure = ::mknodat(staging_.get(), name.c_str(), type | 0600, make.rdev);
-  return failure == 0 ? Status() : Status(failed("making", fmt::format("/{}/{}", kStaging, name)));
+  return failure == 0 ? Status() : Status(failed("making", fmt::format("/{}/{}", kStagingName, name)));
+}
+
+int Receiver::make_file(const Create& create, const Place& place) {
+  const mode_t type = create.mode & S_IFMT;
+  const char* const name = place.name.c_str();
+  if (type == S_IFDIR) return ::mkdirat(place.directory, name, 0700);
+  if (type == S_IFLNK) return ::symlinkat(create.target.c_str(), place.directory, name);
+  if (type != S_IFREG) return ::mknodat(place.directory, name, type | 0600, create.rdev);
+  open_ = Descriptor(open_below(place.directory, place.name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  return open_ ? 0 : -1;
+}
+
+// All names were free before: the directory was empty.
+Status Receiver::apply(const Create& create) {
+  if (begin_.base) return out_of_order();
+  TRY(close_file());
+  const Place place = TRY(place_of(create.path));
+  if (make_file(create, place) == 0) {
+    if (open_) open_path_ = create.path;
+    return {};
+  }
+  struct stat status {};
+  const bool was_done = is_redo_ && errno == EEXIST && ::fstatat(place.directory, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                        (status.st_mode & S_IFMT) == (create.mode & S_IFMT);
+  errno = EEXIST;
+  return was_done ? Status() : Status(failed("making", create.path));
 }
 
 Status Receiver::apply(const Attach& attach) {
-  if (!staging_) return Error(Errc::corrupt, "the stream is damaged: its records are in another order");
+  TRY(close_file());
+  if (!attach.source.empty()) return link(attach);
+  if (!staging_) return out_of_order();
   const std::string staged = staged_name(attach.ino);
-  if (!attach.source.empty()) {
-    const Place source = TRY(place_of(attach.source));
-    const Descriptor from(::fcntl(source.directory, F_DUPFD_CLOEXEC, 0));  // place_of() keeps one directory open
-    const Place place = TRY(place_of(attach.path));
-    unlock(from.get(), source.name);
-    const int done = unlocking(place.directory, ".", [&] {
-      return ::linkat(from.get(), source.name.c_str(), place.directory, place.name.c_str(), 0);
-    });
-    return done == 0 ? Status() : Status(failed("linking", attach.path));
-  }
   const Place place = TRY(place_of(attach.path));
   const int done = unlocking(place.directory, ".", [&] {
     if (!attach.last) return ::linkat(staging_.get(), staged.c_str(), place.directory, place.name.c_str(), 0);
     return ::renameat2(staging_.get(), staged.c_str(), place.directory, place.name.c_str(), RENAME_NOREPLACE);
   });
-  return done == 0 ? Status() : Status(failed("naming", attach.path));
+  if (done == 0) return {};
+  const int why = errno;
+  const bool is_named = is_redo_ && is_there(place.directory, place.name);
+  const bool is_staged = is_there(staging_.get(), staged);
+  errno = why;
+  if (is_named && (attach.last ? why == ENOENT && !is_staged : why == ENOENT || why == EEXIST)) return {};
+  return failed("naming", attach.path);
 }
 
+Status Receiver::link(const Attach& attach) {
+  const Place source = TRY(place_of(attach.source));
+  const Descriptor from(::fcntl(source.directory, F_DUPFD_CLOEXEC, 0));  // place_of() keeps one directory open
+  const Place place = TRY(place_of(attach.path));
+  const auto link = [&] { return ::linkat(from.get(), source.name.c_str(), place.directory, place.name.c_str(), 0); };
+  int done = unlocking(place.directory, ".", link);
+  if (done != 0 && errno == EPERM && unlock(from.get(), source.name)) done = link();
+  if (done == 0) return {};
+  const int why = errno;
+  struct stat one {}, other {};
+  const bool was_done = is_redo_ && why == EEXIST && ::fstatat(from.get(), source.name.c_str(), &one, AT_SYMLINK_NOFOLLOW) == 0 &&
+                        ::fstatat(place.directory, place.name.c_str(), &other, AT_SYMLINK_NOFOLLOW) == 0 && one.st_ino == other.st_ino;
+  errno = why;
+  return was_done ? Status() : Status(failed("linking", attach.path));
+}
+
+// --- contents -------------------------------------------------------------------------------------------------------------
+
 Status Receiver::apply(const Open& open) {
+  constexpr std::uint64_t kSmall = 256u << 10;
+  if (open_ && open_path_ == open.path && !begin_.base && open.size <= kSmall) {  // it was made just now
+    size_to_set_ = open.size;
+    return {};
+  }
+  TRY(close_file());
   const Place place = TRY(place_of(open.path));
   open_path_ = open.path;
   open_ = Descriptor(unlocking(place.directory, place.name, [&] { return open_below(place.directory, place.name, O_RDWR | O_NONBLOCK); }));
@@ -181,12 +281,27 @@ Status Receiver::apply(const Open& open) {
   struct stat status {};
   if (::fstat(open_.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Error(Errc::corrupt, fmt::format("{}{}: the stream takes it for a file", directory_, open.path));
-  return ::ftruncate(open_.get(), static_cast<off_t>(open.size)) == 0 ? Status() : Status(failed("setting its size", open.path));
+  const auto set_size = [&] { return ::ftruncate(open_.get(), static_cast<off_t>(open.size)); };
+  return unlocking(place.directory, place.name, set_size) == 0 ? Status() : Status(failed("setting its size", open.path));
+}
+
+Status Receiver::settle_size() {
+  const auto wanted = std::exchange(size_to_set_, std::nullopt);
+  struct stat status {};
+  if (!open_ || !wanted) return {};
+  if (::fstat(open_.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) == *wanted) return {};
+  return ::ftruncate(open_.get(), static_cast<off_t>(*wanted)) == 0 ? Status() : Status(failed("setting its size", open_path_));
+}
+
+Status Receiver::close_file() {
+  TRY(settle_size());
+  return open_.close() ? Status() : Status(failed("writing", open_path_));
 }
 
 Status Receiver::apply(const Data& data) {
   if (!open_) return Error(Errc::corrupt, "the stream is damaged: data of no file");
   received_.data_bytes += data.bytes.size();
+  noted_bytes_ += data.bytes.size();
   for (std::size_t at = 0; at < data.bytes.size();) {
     const ssize_t wrote = ::pwrite(open_.get(), data.bytes.data() + at, data.bytes.size() - at, static_cast<off_t>(data.offset + at));
     if (wrote <= 0) return failed("writing", open_path_);
@@ -202,58 +317,28 @@ Status Receiver::apply(const Range& range) {
   return failed("clearing a part", open_path_);
 }
 
-// All of it by one descriptor: nobody can put another file there meanwhile. Flags last, since an immutable file can have nothing else set.
-Status Receiver::apply(const Finish& finish) {
-  TRY(tidy());
-  open_ = Descriptor();
-  const Place place = TRY(place_of(finish.path));
-  const Descriptor file(open_below(place.directory, place.name, O_PATH));
-  if (!file) return failed("opening", finish.path);
-  const bool has_flags = S_ISREG(finish.mode) || S_ISDIR(finish.mode);
-  if (has_flags) unlock(place.directory, place.name);
-  TRY(set_attributes(finish, file));
-  const timespec times[] = {to_timespec(finish.atime), to_timespec(finish.mtime)};
-  if (::utimensat(file.get(), "", times, AT_EMPTY_PATH) != 0) return failed("setting times", finish.path);
-  return has_flags ? set_flags(finish, place) : Status();
-}
+// --- attributes -----------------------------------------------------------------------------------------------------------
 
-// The owner first: it takes privileges away. Then what an ACL says of the mode.
-Status Receiver::set_attributes(const Finish& finish, const Descriptor& file) {
+// All of it by one descriptor: nobody can put another file there meanwhile. It is the one that was written by, if there is one.
+Status Receiver::apply(const Finish& finish) {
+  TRY(settle_size());
+  if (open_ && (open_path_ != finish.path || !hand_over(open_.get()))) TRY(close_file());
+  if (!open_) {
+    const Place place = TRY(place_of(finish.path));
+    const bool has_flags = S_ISREG(finish.mode) || S_ISDIR(finish.mode);
+    open_path_ = finish.path;
+    if (has_flags) open_ = Descriptor(open_below(place.directory, place.name, O_RDONLY | O_NONBLOCK));
+    if (!open_) open_ = Descriptor(open_below(place.directory, place.name, O_PATH));
+    if (!open_) return failed("opening", finish.path);
+  }
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return failed("looking", finish.path);
+  if (::fstat(open_.get(), &status) != 0) return failed("looking", finish.path);
   if ((status.st_mode & S_IFMT) != (finish.mode & S_IFMT))
     return Error(Errc::corrupt, fmt::format("{}{}: the stream takes it for something else", directory_, finish.path));
-  const bool other_owner = status.st_uid != finish.uid || status.st_gid != finish.gid;
-  if (other_owner && ::fchownat(file.get(), "", finish.uid, finish.gid, AT_EMPTY_PATH) != 0)
-    return failed("setting the owner", finish.path);
-  if (finish.xattrs) TRY(set_xattrs(finish, file));
-  if (!S_ISLNK(finish.mode) && ::chmod(way_to(file).c_str(), finish.mode & 07777) != 0) return failed("setting the mode", finish.path);
+  const std::string wrong = set_attributes(open_.get(), finish, finish.path == "/" ? std::string(kReceivedAttribute) : "");
+  if (!wrong.empty()) return failed(wrong, finish.path);
+  open_ = Descriptor();
   return {};
-}
-
-Status Receiver::set_xattrs(const Finish& finish, const Descriptor& file) {
-  const std::string way = way_to(file);
-  auto former = names_of_xattrs(way);
-  if (!former.ok() && finish.xattrs->empty()) return {};  // there are none where there is nothing to have them
-  if (!former.ok()) return failed("listing attributes", finish.path);
-  for (const format::Xattr& one : *finish.xattrs) {
-    former->erase(one.name);
-    if (::setxattr(way.c_str(), one.name.c_str(), one.value.data(), one.value.size(), 0) != 0)
-      return failed(("setting the attribute " + one.name).c_str(), finish.path);
-  }
-  for (const std::string& name : *former)
-    if (name != kReceivedAttribute && ::removexattr(way.c_str(), name.c_str()) != 0) return failed("removing an attribute", finish.path);
-  return {};
-}
-
-Status Receiver::set_flags(const Finish& finish, const Place& place) {
-  const Descriptor file(open_below(place.directory, place.name, O_RDONLY | O_NONBLOCK));
-  if (!file) return failed("opening", finish.path);
-  unsigned flags = 0;
-  const bool has_flags = ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) == 0;
-  if ((has_flags ? flags & kFlags : 0) == (finish.flags & kFlags)) return {};
-  flags = (flags & ~kFlags) | (finish.flags & kFlags);
-  return has_flags && ::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0 ? Status() : Status(failed("setting flags", finish.path));
 }
 
 }  // namespace varve::send

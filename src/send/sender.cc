@@ -11,7 +11,6 @@
 
 namespace varve::send {
 
-using compare::BlockState;
 using compare::InodeChange;
 using compare::Name;
 
@@ -26,6 +25,11 @@ bool is_directory(const InodeChange& change) {
 
 bool is_new(const InodeChange& change) { return !change.was_there(); }
 
+Status check_path(const std::string& path) {
+  if (!is_in_staging(path)) return {};
+  return Error(Errc::busy, fmt::format("{}: a receive was under way when a snapshot was made: it cannot be sent", path));
+}
+
 }  // namespace
 
 Result<Sent> Sender::send(const Begin& begin) {
@@ -37,6 +41,7 @@ Result<Sent> Sender::send(const Begin& begin) {
   TRY(send_contents());
   TRY(send_attributes());
   TRY(out_.end());
+  sent_.data_bytes = files_.data_bytes();
   return sent_;
 }
 
@@ -87,6 +92,7 @@ Status Sender::send_detached() {
   std::ranges::sort(all, [](const Detach& a, const Detach& b) {
     return std::tuple(depth_of(b.path), std::string_view(a.path)) < std::tuple(depth_of(a.path), std::string_view(b.path));
   });
+  for (const Detach& one : all) TRY(check_path(one.path));
   for (Detach& one : all) TRY(out_.add(std::move(one)));
   return {};
 }
@@ -118,7 +124,9 @@ Status Sender::attach(const Placed& inode) {
   const auto& names = inode.change->gained;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool staged = waits_in_staging(*inode.change);
-    TRY(out_.add(Attach{inode.ino, staged && i + 1 == names.size(), staged ? "" : kept_.at(inode.ino), TRY(present_.of(names[i]))}));
+    const std::string path = TRY(present_.of(names[i]));
+    TRY(check_path(path));
+    TRY(out_.add(Attach{inode.ino, staged && i + 1 == names.size(), staged ? "" : kept_.at(inode.ino), path}));
   }
   return {};
 }
@@ -136,36 +144,7 @@ Status Sender::send_contents() {
 Status Sender::send_content(const Placed& inode) {
   const InodeChange& change = *inode.change;
   const std::uint64_t size = change.after ? change.after->size : TRY(compare::ask_inode(ask_, after_, inode.ino)).attributes.size;
-  TRY(out_.add(Open{inode.path, size}));
-  for (const compare::BlockRun& run : change.runs) TRY(send_run(inode.ino, run, size));
-  return {};
-}
-
-// What is behind the end of a file has gone with its size, but for blocks that are set aside there.
-Status Sender::send_run(Ino ino, const compare::BlockRun& run, std::uint64_t size) {
-  const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
-  switch (run.is) {
-    case BlockState::data: return from < size ? send_data(ino, from, std::min(to, size)) : Status();
-    case BlockState::unwritten: return out_.add(Range{true, from, to - from});
-    case BlockState::hole: return from < size ? out_.add(Range{false, from, std::min(to, round_up(size, kBlockSize)) - from}) : Status();
-  }
-  return {};
-}
-
-Status Sender::send_data(Ino ino, std::uint64_t from, std::uint64_t to) {
-  while (from < to) {
-    Data data{from, {}};
-    while (from < to && data.bytes.size() + compare::kMostDataBytes <= kMostData) {
-      const Bytes bytes = TRY(compare::ask_data(ask_, after_, ino, from));
-      if (bytes.empty()) return Error(Errc::corrupt, fmt::format("inode {} ends before byte {}", ino, from));
-      const auto taken = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(bytes.size(), to - from));
-      data.bytes.insert(data.bytes.end(), bytes.begin(), bytes.begin() + taken);
-      from += static_cast<std::uint64_t>(taken);
-    }
-    sent_.data_bytes += data.bytes.size();
-    TRY(out_.add(std::move(data)));
-  }
-  return {};
+  return files_.send_contents(inode.ino, inode.path, size, change.runs);
 }
 
 // What is below a directory before the directory itself, since each of these changes sets its times.
@@ -183,12 +162,7 @@ Status Sender::send_finish(const Placed& inode) {
   if (!all && !change->after && change->gained.empty() && change->runs.empty()) return {};
   const compare::KeptInode kept = all || !change->after ? TRY(compare::ask_inode(ask_, after_, inode.ino)) : compare::KeptInode();
   const format::Attributes& attributes = change && change->after ? *change->after : kept.attributes;
-  Finish finish{inode.path, attributes.mode, attributes.uid, attributes.gid, attributes.flags, attributes.atime, attributes.mtime, {}};
-  if (all) {
-    finish.xattrs = kept.xattrs;
-    if (inode.ino == kRootIno) std::erase_if(*finish.xattrs, [](const format::Xattr& one) { return one.name == kReceivedAttribute; });
-  }
-  return out_.add(std::move(finish));
+  return files_.send_attributes(inode.path, attributes, all ? std::optional(kept.xattrs) : std::nullopt);
 }
 
 }  // namespace varve::send

@@ -1,14 +1,11 @@
 #include "send/stream.h"
 
-#include <sys/stat.h>
-
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 
 #include "base/crc32c.h"
 #include "compare/bytes.h"
-#include "format/codec.h"
+#include "send/record_codec.h"
 
 namespace varve::send {
 
@@ -18,220 +15,29 @@ namespace {
 
 constexpr std::array<unsigned char, 8> kMagic{'V', 'A', 'R', 'V', 'E', 'S', 0x1A, 0x01};
 constexpr std::uint64_t kVersion = 1;
-enum Kind : std::uint8_t { kBegin = 1, kDetach, kMake, kAttach, kOpen, kData, kRange, kFinish, kEnd };
-constexpr std::size_t kMostPath = 64u << 10;
-constexpr std::uint64_t kMostFile = 1ULL << 62;
-
-template <class... Args>
-Error bad(fmt::format_string<Args...> text, Args&&... args) {
-  return {Errc::corrupt, "the stream is damaged: " + fmt::format(text, std::forward<Args>(args)...)};
-}
-
-// --- writing --------------------------------------------------------------------------------------------------------------
-
-void put_time(Bytes& out, const Timestamp& time) {
-  format::append_signed(out, time.seconds);
-  put(out, std::uint64_t{time.nanoseconds});
-}
-
-void put_state(Bytes& out, const State& state) {
-  put(out, std::string_view(state.uuid));
-  put(out, state.serial);
-  put(out, std::string_view(state.name));
-}
-
-std::uint8_t encode(const Detach& detach, Bytes& out) {
-  put(out, detach.ino.v);
-  put(out, std::uint64_t{detach.stays} | std::uint64_t{detach.directory} << 1);
-  put(out, std::string_view(detach.path));
-  return kDetach;
-}
-
-std::uint8_t encode(const Make& make, Bytes& out) {
-  put(out, make.ino.v);
-  put(out, std::uint64_t{make.mode});
-  put(out, std::uint64_t{make.rdev});
-  put(out, std::string_view(make.target));
-  return kMake;
-}
-
-std::uint8_t encode(const Attach& attach, Bytes& out) {
-  put(out, attach.ino.v);
-  put(out, std::uint64_t{attach.last});
-  put(out, std::string_view(attach.source));
-  put(out, std::string_view(attach.path));
-  return kAttach;
-}
-
-std::uint8_t encode(const Open& open, Bytes& out) {
-  put(out, std::string_view(open.path));
-  put(out, open.size);
-  return kOpen;
-}
-
-std::uint8_t encode(const Data& data, Bytes& out) {
-  put(out, data.offset);
-  put(out, std::span<const std::byte>(data.bytes));
-  return kData;
-}
-
-std::uint8_t encode(const Range& range, Bytes& out) {
-  put(out, std::uint64_t{range.reserved});
-  put(out, range.offset);
-  put(out, range.length);
-  return kRange;
-}
-
-std::uint8_t encode(const Finish& finish, Bytes& out) {
-  put(out, std::string_view(finish.path));
-  for (const std::uint32_t number : {finish.mode, finish.uid, finish.gid, finish.flags}) put(out, std::uint64_t{number});
-  put_time(out, finish.atime);
-  put_time(out, finish.mtime);
-  put(out, std::uint64_t{finish.xattrs.has_value()});
-  if (!finish.xattrs) return kFinish;
-  Bytes blob;
-  format::encode_xattrs(*finish.xattrs, blob);
-  put(out, std::span<const std::byte>(blob));
-  return kFinish;
-}
-
-// --- reading --------------------------------------------------------------------------------------------------------------
-
-std::string text(format::Reader& in) { return std::string(in.text(in.varint())); }
-
-Result<std::string> path(format::Reader& in) {
-  std::string found = text(in);
-  if (in.ok() && !is_sound_path(found)) return bad("'{:.200}' is no path in a directory", found);
-  return found;
-}
-
-Result<std::uint32_t> number(format::Reader& in) {
-  const std::uint64_t found = in.varint();
-  if (found >> 32) return bad("{}: too large", found);
-  return static_cast<std::uint32_t>(found);
-}
-
-Result<bool> flag(format::Reader& in) {
-  const std::uint64_t found = in.varint();
-  if (found > 1) return bad("{}: neither yes nor no", found);
-  return found == 1;
-}
-
-Result<Timestamp> time(format::Reader& in) {
-  Timestamp found;
-  found.seconds = in.signed_varint();
-  found.nanoseconds = TRY(number(in));
-  if (found.nanoseconds >= 1'000'000'000) return bad("a time with {} nanoseconds", found.nanoseconds);
-  return found;
-}
-
-State state(format::Reader& in) {
-  State found;
-  found.uuid = text(in);
-  found.serial = in.varint();
-  found.name = text(in);
-  return found;
-}
-
-Result<Record> detach(format::Reader& in) {
-  Detach found{.ino = Ino{in.varint()}, .path = {}};
-  const std::uint64_t flags = in.varint();
-  if (flags > 3) return bad("a name that goes in {} ways", flags);
-  found.stays = (flags & 1) != 0;
-  found.directory = (flags & 2) != 0;
-  found.path = TRY(path(in));
-  if (found.path == "/") return bad("the directory itself cannot be taken away");
-  return Record(found);
-}
-
-Result<Record> make(format::Reader& in) {
-  Make found{.ino = Ino{in.varint()}, .target = {}};
-  found.mode = TRY(number(in));
-  found.rdev = TRY(number(in));
-  found.target = text(in);
-  const auto type = found.mode & S_IFMT;
-  const bool is_type = type == S_IFREG || type == S_IFDIR || type == S_IFLNK || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR ||
-                       type == S_IFBLK;
-  if (!is_type || (found.mode & ~(S_IFMT | 07777U))) return bad("{:o}: no type of file", found.mode);
-  if (type == S_IFLNK ? found.target.empty() || found.target.size() > 4095 || found.target.find('\0') != found.target.npos
-                      : !found.target.empty())
-    return bad("a symbolic link that leads nowhere");
-  return Record(found);
-}
-
-Result<Record> attach(format::Reader& in) {
-  Attach found{.ino = Ino{in.varint()}, .source = {}, .path = {}};
-  found.last = TRY(flag(in));
-  found.source = text(in);
-  if (!found.source.empty() && (!is_sound_path(found.source) || found.source == "/")) return bad("'{:.200}' is no path", found.source);
-  found.path = TRY(path(in));
-  if (found.path == "/") return bad("the directory itself cannot be made");
-  return Record(found);
-}
-
-Result<Record> open(format::Reader& in) {
-  Open found{.path = TRY(path(in))};
-  found.size = in.varint();
-  if (found.size > kMostFile) return bad("a file of {} bytes", found.size);
-  return Record(found);
-}
-
-Result<Record> data(format::Reader& in) {
-  Data found{.offset = in.varint(), .bytes = {}};
-  const auto bytes = in.bytes(in.varint());
-  if (bytes.empty() || bytes.size() > kMostData || found.offset > kMostFile)
-    return bad("data of {} bytes at {}", bytes.size(), found.offset);
-  found.bytes.assign(bytes.begin(), bytes.end());
-  return Record(found);
-}
-
-Result<Record> range(format::Reader& in) {
-  Range found{.reserved = TRY(flag(in))};
-  found.offset = in.varint();
-  found.length = in.varint();
-  if (found.length == 0 || found.offset > kMostFile || found.length > kMostFile) return bad("a range of {} bytes", found.length);
-  return Record(found);
-}
-
-Result<Record> finish(format::Reader& in) {
-  Finish found;
-  found.path = TRY(path(in));
-  for (std::uint32_t* const one : {&found.mode, &found.uid, &found.gid, &found.flags}) *one = TRY(number(in));
-  found.atime = TRY(time(in));
-  found.mtime = TRY(time(in));
-  if (!TRY(flag(in))) return Record(found);
-  auto xattrs = format::decode_xattrs(in.bytes(in.varint()));
-  if (!xattrs.ok()) return bad("{}", xattrs.error().message());
-  found.xattrs = std::move(*xattrs);
-  return Record(std::move(found));
-}
-
-Result<Record> decode(std::uint8_t kind, format::Reader& in) {
-  switch (kind) {
-    case kDetach: return detach(in);
-    case kMake: return make(in);
-    case kAttach: return attach(in);
-    case kOpen: return open(in);
-    case kData: return data(in);
-    case kRange: return range(in);
-    case kFinish: return finish(in);
-    default: return bad("{}: no kind of record", kind);
-  }
-}
+constexpr std::uint64_t kGoesOn = 1;  // feature: it begins in the middle
 
 }  // namespace
 
-bool is_sound_path(std::string_view path) {
-  if (path == "/") return true;
-  if (path.size() < 2 || path.size() > kMostPath || path[0] != '/' || path.find('\0') != path.npos) return false;
-  for (std::size_t at = 1; at <= path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view name = path.substr(at, end - at);
-    if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
-    at = end + 1;
-  }
-  return path.back() != '/';
+// Of data only where it is: a sender that begins in the middle has not read what was before.
+void Position::pass(const Record& record) {
+  if (const auto* const data = std::get_if<Data>(&record)) return pass_data(data->offset, data->bytes.size());
+  Bytes bytes;
+  format::append8(bytes, encode(record, bytes));
+  digest = crc32c(bytes, digest);
+  ++records;
 }
+
+void Position::pass_data(std::uint64_t offset, std::uint64_t length) {
+  Bytes bytes;
+  put(bytes, offset);
+  put(bytes, length);
+  format::append8(bytes, kData);
+  digest = crc32c(bytes, digest);
+  ++records;
+}
+
+// --- writing --------------------------------------------------------------------------------------------------------------
 
 Status StreamWriter::frame(std::uint8_t kind, const Bytes& body) {
   Bytes bytes;
@@ -240,33 +46,53 @@ Status StreamWriter::frame(std::uint8_t kind, const Bytes& body) {
   format::append_bytes(bytes, body);
   crc_ = crc32c(bytes, crc_);
   format::append_fixed(bytes, crc_, 4);
-  ++frames_;
   return sink_(bytes);
 }
 
 Status StreamWriter::begin(const Begin& begin) {
+  skipped_ = begin.position;
   TRY(sink_(std::as_bytes(std::span(kMagic))));
   Bytes body;
   put(body, kVersion);
-  put(body, std::uint64_t{0});  // features that a receiver must know
+  put(body, skipped_.records > 0 ? kGoesOn : 0);
   put_state(body, begin.snapshot);
   put(body, std::uint64_t{begin.base.has_value()});
   if (begin.base) put_state(body, *begin.base);
+  if (skipped_.records > 0) {
+    put(body, skipped_.records);
+    put(body, std::uint64_t{skipped_.digest});
+  }
   return frame(kBegin, body);
 }
 
+Status StreamWriter::check_skipped() const {
+  if (position_.records != skipped_.records || position_ == skipped_) return {};
+  return Error(Errc::unsupported, "what was sent before does not fit to what this version of Varve sends: send it from the beginning");
+}
+
 Status StreamWriter::add(const Record& record) {
+  const bool is_skipped = skips();
+  position_.pass(record);
+  if (is_skipped) return check_skipped();
   Bytes body;
-  const std::uint8_t kind = std::visit([&body](const auto& one) { return encode(one, body); }, record);
+  const std::uint8_t kind = encode(record, body);
   if (body.size() > kMostBody) return Error(Errc::argument_too_big, "more extended attributes than a stream has room for");
   return frame(kind, body);
 }
 
+Status StreamWriter::skip_data(std::uint64_t offset, std::uint64_t length) {
+  position_.pass_data(offset, length);
+  return check_skipped();
+}
+
 Status StreamWriter::end() {
+  if (skips()) return Error(Errc::invalid, "more was sent before than there is");
   Bytes body;
-  put(body, frames_);
+  put(body, position_.records);
   return frame(kEnd, body);
 }
+
+// --- reading --------------------------------------------------------------------------------------------------------------
 
 Status StreamReader::fill(std::span<std::byte> out) {
   const Status filled = source_(out);
@@ -287,7 +113,6 @@ Result<StreamReader::Frame> StreamReader::frame() {
   std::array<std::byte, 4> crc;
   TRY(fill(crc));
   if (format::Reader(crc).u32() != crc_) return bad("a checksum does not match before byte {}", bytes_);
-  ++frames_;
   return found;
 }
 
@@ -302,23 +127,28 @@ Result<Begin> StreamReader::begin() {
   format::Reader in(first.body);
   const std::uint64_t version = in.varint(), features = in.varint();
   if (first.kind != kBegin || !in.ok()) return bad("it has no beginning");
-  if (version > kVersion || features) return Error(Errc::unknown_feature, "this stream needs a newer Varve");
-  Begin found{state(in), {}};
+  if (version > kVersion || (features & ~kGoesOn)) return Error(Errc::unknown_feature, "this stream needs a newer Varve");
+  Begin found{state(in), {}, {}};
   if (TRY(flag(in))) found.base = state(in);
-  if (!in.ok() || in.left()) return bad("its beginning makes no sense");
+  if (features & kGoesOn) {
+    found.position.records = in.varint();
+    found.position.digest = static_cast<std::uint32_t>(in.varint());
+  }
+  if (!in.ok() || in.left() || found.position.records >= kMostRecords) return bad("its beginning makes no sense");
+  position_ = found.position;
   return found;
 }
 
 Result<std::optional<Record>> StreamReader::next() {
-  const std::uint64_t before = frames_;
   const Frame one = TRY(frame());
   format::Reader in(one.body);
   if (one.kind == kEnd) {
-    if (in.varint() != before || !in.ok() || in.left()) return bad("its end belongs to another stream");
+    if (in.varint() != position_.records || !in.ok() || in.left()) return bad("its end belongs to another stream");
     return std::optional<Record>();
   }
   Record record = TRY(decode(one.kind, in));
   if (!in.ok() || in.left()) return bad("a record that makes no sense before byte {}", bytes_);
+  position_.pass(record);
   return std::optional<Record>(std::move(record));
 }
 

@@ -1,7 +1,8 @@
 // A stream of changes that leads from one snapshot to another, as bytes (docs/format.md, "Streams").
 //
 // It begins with what it leads from and to, then come records in the order in which a receiver carries them out, then an end. Each frame
-// has a CRC that goes on from the frame before, so a stream that was cut, put together or changed is noticed.
+// has a CRC that goes on from the frame before, so a stream that was cut, put together or changed is noticed. A stream can also begin in
+// the middle, where a receiver was interrupted.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,6 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-struct Begin {
-  State snapshot;
-  std::optional<State> base;  // none: the stream has all of the snapshot
-
-  bool operator==(const Begin&) const = default;
-};
 
 // Paths begin with a slash, which is the directory that receives. Inodes are those of the sender, and names in the staging directory.
 struct Detach {  // a name of the base goes
@@ -50,6 +45,13 @@ struct Make {  // a new inode, in the staging directory
   std::string target;  // of a symlink
 
   bool operator==(const Make&) const = default;
+};
+struct Create {  // a new file in its place: in streams that have all of a snapshot
+  std::uint32_t mode = 0, rdev = 0;
+  std::string target;  // of a symlink
+  std::string path;
+
+  bool operator==(const Create&) const = default;
 };
 struct Attach {  // a name of the new state
   Ino ino;
@@ -85,7 +87,27 @@ struct Finish {  // attributes as they are to be, when all else is done
 
   bool operator==(const Finish&) const = default;
 };
-using Record = std::variant<Detach, Make, Attach, Open, Data, Range, Finish>;
+using Record = std::variant<Detach, Make, Attach, Open, Data, Range, Finish, Create>;
+
+// How far a stream has come. The same snapshots give the same records in the same order, so a stream can go on at any of them.
+struct Position {
+  std::uint64_t records = 0;  // before it
+  std::uint32_t digest = 0;   // of what they say, but for the bytes of files
+
+  void pass(const Record& record);
+  void pass_data(std::uint64_t offset, std::uint64_t length);  // a record with so much data
+
+  bool operator==(const Position&) const = default;
+};
+
+struct Begin {
+  State snapshot;
+  std::optional<State> base{};  // none: the stream has all of the snapshot
+  Position position{};          // what was sent before, with another stream
+
+  bool operator==(const Begin&) const = default;
+};
+inline constexpr std::uint64_t kMostRecords = 1ULL << 62;
 
 inline constexpr std::size_t kMostData = 256u << 10;  // bytes of one record
 inline constexpr std::size_t kMostBody = 4u << 20;    // of one frame
@@ -98,15 +120,21 @@ class StreamWriter {
  public:
   explicit StreamWriter(Sink sink) : sink_(std::move(sink)) {}
   Status begin(const Begin& begin);
+  // Writes it, if it is not before the position that the stream begins with. Errc::unsupported: the position is one of another stream.
   Status add(const Record& record);
   Status end();
 
+  // What comes now was sent before: it need not be read.
+  bool skips() const { return position_.records < skipped_.records; }
+  Status skip_data(std::uint64_t offset, std::uint64_t length);  // as add() with data, while skips()
+
  private:
   Status frame(std::uint8_t kind, const Bytes& body);
+  Status check_skipped() const;
 
   const Sink sink_;
   std::uint32_t crc_ = 0;
-  std::uint64_t frames_ = 0;
+  Position skipped_, position_;
 };
 
 // Errc::corrupt says what is wrong. Believes nothing: lengths, paths and numbers are checked before they are used.
@@ -115,6 +143,7 @@ class StreamReader {
   explicit StreamReader(Source source) : source_(std::move(source)) {}
   Result<Begin> begin();
   Result<std::optional<Record>> next();  // none: it has ended as it should
+  const Position& position() const { return position_; }  // behind the last record
 
  private:
   struct Frame {
@@ -126,10 +155,15 @@ class StreamReader {
 
   const Source source_;
   std::uint32_t crc_ = 0;
-  std::uint64_t frames_ = 0, bytes_ = 0;
+  std::uint64_t bytes_ = 0;
+  Position position_;
 };
 
 // Where "/a/b" can be a path of a file in a directory: no "..", no empty parts, no NUL. "/" is the directory itself.
 bool is_sound_path(std::string_view path);
+
+// Where inodes wait for their names, below the directory that receives. No path of a stream leads there.
+inline constexpr std::string_view kStagingName = ".varve-receive";
+bool is_in_staging(std::string_view path);
 
 }  // namespace varve::send

@@ -1,5 +1,6 @@
 #include "fuzz/image.h"
 #include "fuzz/requests.h"
+#include "fuzz/streams.h"
 
 namespace varve::fuzz {
 
@@ -13,7 +14,8 @@ std::span<const Target> targets() {
                                         {"options", options, option_seeds, 3000},
                                         {"requests", requests, request_seeds, 30},
                                         {"image", image, image_seeds, 40},
-                                        {"sfile", sfile, sfile_seeds, 30}};
+                                        {"sfile", sfile, sfile_seeds, 30},
+                                        {"streams", streams, stream_seeds, 1000}};
   return kTargets;
 }
 

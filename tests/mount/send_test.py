@@ -231,7 +231,128 @@ class Send(MountTest):
                 said = self.receive(target, 1).stderr
                 self.assertIn("stream", said)
                 self.assertEqual(self.names(self.other.dir), [])
-                self.assertNotIn("trusted.varve.received", os.listxattr(target))
+                mark = os.getxattr(target, "trusted.varve.received") if "trusted.varve.received" in os.listxattr(target) else b"receiving "
+                self.assertTrue(mark.startswith(b"receiving "), mark)
+
+    def resume(self, token, target=None):
+        with open(self.stream, "wb") as out:
+            subprocess.run([BIN / "varve", "send", "--resume", token, self.dir], stdout=out, check=True, timeout=300)
+        return self.receive(target)
+
+    def token(self, target=None):
+        return varve("receive", "--resume-token", target or self.other.dir).stdout.strip()
+
+    def test_goes_on_where_the_connection_broke(self):
+        self.fill()
+        for i in range(3000):
+            (self.dir / f"small{i}").write_bytes(b"x" * (i % 300))
+        fill_random(self.dir / "large", 20 * MIB, 1)
+        self.snapshot("one")
+        one = self.tree(self.dir)
+        size = self.send("one")
+        good = self.stream.read_bytes()
+        self.stream.write_bytes(good[:size * 2 // 3])
+        said = self.receive(None, 1).stderr
+        self.assertIn("ends too early", said)
+        self.assertIn("varve receive --resume-token", said)
+        self.assertEqual(self.names(self.other.dir), [])
+        varve("snapshot", "rename", self.dir, "one", "renamed")  # is no other one
+        self.resume(self.token())
+        self.assertLess(self.stream.stat().st_size, size * 2 // 3)
+        self.assertEqual(self.tree(self.other.dir), one)
+        self.assertEqual(self.names(self.other.dir), ["one"])
+        self.assertIn("no receive was interrupted", varve("receive", "--resume-token", self.other.dir, expect=1).stderr)
+        # A step: from the same file once more.
+        self.change()
+        fill_random(self.dir / "large", 4 * MIB, 2)
+        self.snapshot("two")
+        two = self.tree(self.dir)
+        size = self.send("two", "renamed")
+        good = self.stream.read_bytes()
+        for part in (50, 5, 2):
+            self.stream.write_bytes(good[:size - size // part])
+            self.receive(None, 1)
+        self.send("two")
+        self.assertIn("receiving 'two' was interrupted here", self.receive(None, 1).stderr)
+        self.stream.write_bytes(good)
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), two)
+        self.assertEqual(self.names(self.other.dir), ["one", "two"])
+
+    def test_goes_on_after_the_receiving_daemon_was_killed(self):
+        self.fill()
+        for i in range(2500):
+            (self.dir / f"small{i}").write_bytes(b"x" * (i % 300))
+        self.snapshot("one")
+        one = self.tree(self.dir)
+        size = self.send("one")
+        good = self.stream.read_bytes()
+        for part in (3, 2):
+            self.stream.write_bytes(good[:size - size // part])
+            self.receive(None, 1)
+            self.other.kill()
+            self.other.mount()
+        self.stream.write_bytes(good)
+        said = self.receive().stdout
+        self.assertEqual(self.tree(self.other.dir), one)
+        self.change()
+        self.snapshot("two")
+        size = self.send("two", "one")
+        good = self.stream.read_bytes()
+        for at in range(size // 10, size, size // 10):
+            self.stream.write_bytes(good[:at])
+            self.receive(None, 1)
+            self.other.kill()
+            self.other.mount()
+        self.resume(self.token()) if at % 2 else (self.stream.write_bytes(good), self.receive())
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+
+    def test_tokens_that_do_not_fit(self):
+        (self.dir / "f").write_text("one")
+        self.snapshot("one")
+        self.send("one")
+        self.stream.write_bytes(self.stream.read_bytes()[:-20])
+        self.receive(None, 1)
+        token = self.token()
+        for bad, why in ((token[:-2], "not all of it"), ("none", "no token"), (token[:-1] + "x", "no token")):
+            self.assertIn(why, varve("send", "--resume", bad, self.dir, expect=1).stderr)
+        self.assertIn("another filesystem", varve("send", "--resume", token, self.other.dir, expect=1).stderr)
+        self.assertIn("either name a snapshot", varve("send", "--resume", token, self.dir, "one", expect=1).stderr)
+        varve("snapshot", "delete", self.dir, "one")
+        self.assertIn("has been deleted", varve("send", "--resume", token, self.dir, expect=1).stderr)
+
+    def test_what_cannot_be_changed_comes_over(self):
+        """Files and directories that are immutable, also the root and files with several names."""
+        (self.dir / "d").mkdir()
+        for name in ("d/f", "g"):
+            (self.dir / name).write_text(name)
+        os.link(self.dir / "g", self.dir / "d/h")
+        os.link(self.dir / "g", self.dir / "z")
+
+        def set_flag(path, on):
+            file = os.open(path, os.O_RDONLY)
+            fcntl.ioctl(file, SETFLAGS, array.array("L", [0x10 if on else 0]))
+            os.close(file)
+
+        def set_all(on):
+            for name in ("", "d", "d/f", "g") if not on else ("g", "d/f", "d", ""):
+                set_flag(self.dir / name, on)
+        set_all(True)
+        try:
+            self.snapshot("one")
+            self.send("one")
+            self.receive()
+            self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+            set_all(False)
+            (self.dir / "d/f").write_text("other")
+            os.unlink(self.dir / "d/h")
+            set_all(True)
+            self.snapshot("two")
+            self.send("two", "one")
+            self.receive()
+            self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+        finally:
+            set_all(False)
 
 
 main()

@@ -15,6 +15,7 @@
 #include "compare/walked_state.h"
 #include "send/receiver.h"
 #include "send/sender.h"
+#include "send/whole_sender.h"
 #include "send/host_directory.h"
 #include "support/good.h"
 #include "support/script_generator.h"
@@ -45,20 +46,22 @@ send::Bytes without_xattrs(const send::Bytes& stream) {
   return bytes;
 }
 
-Result<send::Bytes> stream_between(FsFixture& fixture, Serial before, Serial after) {
+Result<send::Bytes> stream_between(FsFixture& fixture, Serial before, Serial after, send::Position position = {}) {
   send::Bytes bytes;
   const compare::Ask ask = compare::asking(fixture.fs());
   send::Begin begin{{"of a test", after.v, "after"}, {}};
   if (before) begin.base = send::State{"of a test", before.v, "before"};
-  TRY(send::Sender(ask, before, after, writing(bytes)).send(begin));
+  begin.position = position;
+  if (before) TRY(send::Sender(ask, before, after, writing(bytes)).send(begin));
+  else TRY(send::WholeSender(ask, after, writing(bytes)).send(begin));
   return bytes;
 }
 
-Status receive(const send::Bytes& stream, const std::string& directory) {
-  send::StreamReader reader(reading(stream));
-  TRY(reader.begin());
-  send::Receiver receiver = TRY(send::Receiver::open(directory));
-  TRY(receiver.receive(reader));
+Status receive(send::Source source, const std::string& directory, std::uint64_t step = send::Receiver::kStep, bool goes_on = false) {
+  send::StreamReader reader(std::move(source));
+  const send::Begin begin = TRY(reader.begin());
+  send::Receiver receiver = TRY(send::Receiver::open(directory, step));
+  TRY(receiver.receive(reader, begin, goes_on ? TRY(receiver.interrupted()) : std::nullopt));
   return {};
 }
 
@@ -129,7 +132,8 @@ std::string go(World& world, Serial before, Serial after, const std::string& dir
   if (!stream.ok()) return stream.error().message();
   const auto state = walk(world.fixture, after);
   if (!state.ok()) return state.error().message();
-  if (const Status received = receive(without_xattrs(*stream), directory); !received.ok()) return received.error().message();
+  const send::Bytes stripped = without_xattrs(*stream);
+  if (const Status received = receive(reading(stripped), directory); !received.ok()) return received.error().message();
   return check_directory(directory, *state);
 }
 
@@ -181,6 +185,123 @@ TEST(SendAndReceive, know_files_without_a_name) {
     ASSERT_TRUE(good(go(world, at, serials[next], host.path()))) << next;
     at = serials[next];
   }
+}
+
+// Where each record of a stream ends.
+std::vector<std::size_t> ends_of_records(const send::Bytes& stream) {
+  std::vector<std::size_t> ends;
+  std::size_t at = 0;
+  send::StreamReader reader([&](std::span<std::byte> out) -> Status {
+    std::copy_n(stream.begin() + static_cast<std::ptrdiff_t>(at), out.size(), out.begin());
+    at += out.size();
+    return {};
+  });
+  EXPECT_TRUE(reader.begin().ok());
+  for (bool more = true; more;) {
+    more = reader.next()->has_value();
+    if (more) ends.push_back(at);
+  }
+  return ends;
+}
+
+send::Bytes cut(const send::Bytes& stream, std::size_t length) {
+  return {stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(length)};
+}
+
+// Interrupted behind each of its records, or in the middle of the next one, whatever was noted of it; it goes on with the same stream, or
+// with one that begins where it was.
+void interrupt_everywhere(World& world, Serial before, Serial after, std::uint64_t step) {
+  const auto whole = before ? stream_between(world.fixture, {}, before) : Result<send::Bytes>(send::Bytes());
+  const auto stream = stream_between(world.fixture, before, after);
+  const auto state = walk(world.fixture, after);
+  ASSERT_TRUE(whole.ok() && stream.ok() && state.ok());
+  const std::vector<std::size_t> ends = ends_of_records(*stream);
+  for (std::size_t i = 0; i < 2 * ends.size(); ++i) {
+    HostDirectory host;
+    if (before) {
+      ASSERT_TRUE(receive(reading(*whole), host.path()).ok());
+    }
+    const send::Bytes part = cut(*stream, ends[i / 2] + (i % 2 ? 0 : 3));
+    ASSERT_TRUE(receive(reading(part), host.path(), step).fails_with(Errc::corrupt)) << i;
+    const auto interrupted = send::Receiver::open(host.path())->interrupted();
+    ASSERT_TRUE(interrupted.ok() && *interrupted) << i;
+    const send::Position position = (*interrupted)->begin.position;
+    EXPECT_LE(position.records, i / 2 + 1);
+    EXPECT_GT(position.records + step, i / 2);
+    const auto rest = stream_between(world.fixture, before, after, position);
+    ASSERT_TRUE(rest.ok()) << rest.error().message();
+    EXPECT_LE(rest->size(), stream->size() + 16) << i;
+    EXPECT_TRUE(position.records <= 5 || rest->size() < stream->size()) << i;
+    const Status done = receive(reading(i % 3 ? *rest : *stream), host.path(), step, true);
+    ASSERT_TRUE(done.ok()) << done.error().message() << ", interrupted behind " << i / 2 << " of " << ends.size();
+    ASSERT_TRUE(good(check_directory(host.path(), *state))) << "interrupted behind " << i / 2 << " of " << ends.size();
+  }
+}
+
+TEST(SendAndReceive, go_on_wherever_they_were_interrupted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "sets owners and trusted attributes";
+  World world({});
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("mkdir /d 0755; create /d/f 0644; write /d/f 0 400000 1; mkdir /d/e 0700; create /d/e/g 0600; link /d/e/g /h; symlink /s to; "
+      "mkdir /gone 0755; create /gone/x 0644; create /gone/y 0644; create /p 0644; write /p 8192 100 1; link /p /d/p; link /p /d/e/p; "
+      "mkdir /a 0755; mkdir /b 0755; create /a/1 0644; create /b/2 0600; keep a; pass 1000");
+  run("rename /d /z move; rename /d /z/d move; unlink /gone/x; unlink /gone/y; rmdir /gone; create /gone 0600; write /z/d/f 50000 100 2; "
+      "link /z/g /i; unlink /h; rename /z/g /z/d/e move; truncate /z/d/f 300000; fallocate /z/d/f punch 8192 8192; rename /a /b exchange; "
+      "unlink /b/1; create /a/3 0644; write /a/3 0 9000 3; symlink /t to; link /a/3 /4; keep b");
+  const auto serials = kept_serials(world);
+  for (const std::uint64_t step : {1U, 4U, 1000U}) {
+    interrupt_everywhere(world, {}, serials[0], step);
+    interrupt_everywhere(world, {}, serials[1], step);
+    interrupt_everywhere(world, serials[0], serials[1], step);
+    interrupt_everywhere(world, serials[1], serials[0], step);
+  }
+}
+
+TEST(SendAndReceive, go_on_after_any_number_of_interruptions) {
+  if (::geteuid() != 0) GTEST_SKIP() << "sets owners and trusted attributes";
+  World world({});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("mkdir /d 0755; create /d/f 0644; write /d/f 0 3000000 1; create /g 0600; keep a; "
+                                                  "write /d/f 0 2000000 2; rename /g /h move; keep b"))));
+  const auto serials = kept_serials(world);
+  HostDirectory host;
+  Serial before;
+  for (const Serial after : serials) {
+    const auto state = walk(world.fixture, after);
+    send::Position position;
+    bool is_done = false;
+    for (std::size_t turn = 0; turn < 200 && !is_done; ++turn) {
+      const auto stream = stream_between(world.fixture, before, after, turn % 2 ? position : send::Position());
+      ASSERT_TRUE(stream.ok());
+      const auto ends = ends_of_records(*stream);
+      const std::size_t past = turn % 2 ? 0 : position.records;
+      const bool is_last = ends.size() <= past + 2;
+      is_done = receive(reading(is_last ? *stream : cut(*stream, ends[past + 2])), host.path(), 2, turn > 0).ok();
+      ASSERT_EQ(is_done, is_last);
+      if (!is_done) position = (*send::Receiver::open(host.path())->interrupted())->begin.position;
+    }
+    ASSERT_TRUE(is_done);
+    ASSERT_TRUE(good(check_directory(host.path(), *state)));
+    before = after;
+  }
+}
+
+TEST(SendAndReceive, do_not_go_on_with_another_stream) {
+  if (::geteuid() != 0) GTEST_SKIP() << "sets trusted attributes";
+  World world({});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /a 0644; create /b 0644; keep a; create /c 0644; keep b"))));
+  const auto serials = kept_serials(world);
+  const auto one = stream_between(world.fixture, {}, serials[0]), other = stream_between(world.fixture, {}, serials[1]);
+  HostDirectory host;
+  ASSERT_FALSE(receive(reading(cut(*one, ends_of_records(*one)[2])), host.path(), 1).ok());
+  const Status refused = receive(reading(*other), host.path(), 1, true);
+  EXPECT_TRUE(refused.fails_with(Errc::invalid)) << refused.error().message();
+  const auto ahead = stream_between(world.fixture, {}, serials[0], (*send::Receiver::open(host.path())->interrupted())->begin.position);
+  HostDirectory fresh;
+  EXPECT_TRUE(receive(reading(*ahead), fresh.path(), 1, true).fails_with(Errc::invalid));
+  ASSERT_TRUE(receive(reading(*ahead), host.path(), 1, true).ok());
 }
 
 TEST(SendAndReceive, take_as_much_as_has_changed) {

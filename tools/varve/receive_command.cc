@@ -1,7 +1,6 @@
 // `varve receive`: from a stream to files, and to a snapshot of them.
 #include <fmt/format.h>
 #include <fcntl.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,14 +8,16 @@
 #include <cerrno>
 #include <filesystem>
 #include <istream>
+#include <optional>
 #include <ostream>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/errc.h"
 #include "compare/change_list.h"
 #include "control/place.h"
 #include "send/receiver.h"
-#include "send/sender.h"
+#include "send/token.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/snapshot_source.h"
@@ -28,42 +29,41 @@ namespace {
 
 struct ReceiveArguments {
   std::string path, name;
+  bool wants_token = false;
 };
-
-const std::string kAttribute(send::kReceivedAttribute);
 
 class Target {
  public:
   Target(MountClient client, std::string directory, std::string name)
       : client_(std::move(client)), directory_(std::move(directory)), name_(std::move(name)) {}
 
-  // Is this what the stream begins with?
-  Status check(const send::Begin& begin, const std::string& mount) {
+  Status check_name() {
     TRY(format::check_snapshot_name(name_));
     for (const std::string& taken : TRY(snapshot_names()))
       if (taken == name_) return Error(Errc::exists, fmt::format("{}: there is a snapshot '{}' already: see --name", directory_, name_));
-    if (!begin.base) return check_empty();
-    const std::string mark = mark_of(*begin.base, ""), found = TRY(received());
-    if (!found.starts_with(mark))
-      return Error(Errc::invalid, fmt::format("{}: it has not received the snapshot '{}', from which the stream goes on", directory_,
-                                              begin.base->name));
-    return check_unchanged(found.substr(mark.size()), mount);
+    return {};
   }
 
-  Status forget() {
-    if (::removexattr(directory_.c_str(), kAttribute.c_str()) == 0 || errno == ENODATA) return {};
-    return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+  // What an earlier receive of this stream has left; none: the directory is what the stream begins with.
+  Result<std::optional<send::Interrupted>> check(const send::Begin& begin, const send::Receiver& receiver, const std::string& mount) {
+    TRY(check_name());
+    auto left = TRY(receiver.interrupted());
+    if (!begin.base && begin.position.records == 0 && check_empty().ok()) return std::optional<send::Interrupted>();
+    if (left) return left;
+    if (begin.position.records > 0)
+      return Error(Errc::invalid, fmt::format("{}: no receive was interrupted here: send the snapshot from its beginning", directory_));
+    TRY(begin.base ? check_base(*begin.base, mount) : check_empty());
+    return left;
   }
 
   Status keep(const send::Begin& begin) {
-    const std::string mark = mark_of(begin.snapshot, name_);
-    if (::setxattr(directory_.c_str(), kAttribute.c_str(), mark.data(), mark.size(), 0) != 0)
-      return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+    const std::string before = TRY(mark());  // with it the snapshot can be tried again
+    TRY(put_mark(mark_of(begin.snapshot, name_)));
     fuse::SnapshotCommand command;
     command.command = fuse::SnapshotCommand::kCreate;
     name_.copy(command.name, sizeof command.name - 1);
     const Status made = client_.change_snapshot(command);
-    if (!made.ok()) (void)forget();
+    if (!made.ok()) (void)put_mark(before);
     return made;
   }
 
@@ -79,12 +79,24 @@ class Target {
     return names;
   }
 
-  Result<std::string> received() const {
-    char text[1024];
-    const ssize_t length = ::getxattr(directory_.c_str(), kAttribute.c_str(), text, sizeof text);
-    if (length >= 0) return std::string(text, static_cast<std::size_t>(length));
-    if (errno == ENODATA) return std::string();
-    return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+  Status put_mark(const std::string& text) const {
+    const Descriptor here(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Status done = here ? send::write_mark(here.get(), text) : Status(Error(errc_from_errno(errno), errno_text()));
+    return done.ok() ? done : Status(Error(done.error().code(), fmt::format("{}: {}", directory_, done.error().message())));
+  }
+
+  Result<std::string> mark() const {
+    const Descriptor here(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!here) return Error(errc_from_errno(errno), fmt::format("{}: {}", directory_, errno_text()));
+    return send::read_mark(here.get());
+  }
+
+  Status check_base(const send::State& base, const std::string& mount) {
+    const std::string wanted = mark_of(base, ""), found = TRY(mark());
+    if (!found.starts_with(wanted))
+      return Error(Errc::invalid,
+                   fmt::format("{}: it has not received the snapshot '{}', from which the stream goes on", directory_, base.name));
+    return check_unchanged(found.substr(wanted.size()), mount);
   }
 
   Status check_empty() const {
@@ -125,7 +137,23 @@ send::Source reading(std::istream& in) {
   };
 }
 
+// What it takes to go on.
+Error explained(const Error& why, const std::string& path, const send::Receiver& receiver) {
+  const auto left = receiver.interrupted();
+  if (!left.ok() || !*left || (*left)->begin.position.records == 0) return why;
+  return {why.code(), fmt::format("{}\n  To go on, receive the same stream again, or send with --resume \"{} {})\"", why.message(),
+                                  "$(varve receive --resume-token", path)};
+}
+
+Status print_token(const ReceiveArguments& arguments, IoLayer& io) {
+  const auto left = TRY(TRY(send::Receiver::open(arguments.path)).interrupted());
+  if (!left) return Error(Errc::not_found, fmt::format("{}: no receive was interrupted here", arguments.path));
+  io.out << send::token_of(left->begin) << std::endl;
+  return {};
+}
+
 Status receive(const ReceiveArguments& arguments, IoLayer& io) {
+  if (arguments.wants_token) return print_token(arguments, io);
   std::error_code failure;
   const std::string directory = std::filesystem::canonical(arguments.path, failure);
   if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", arguments.path, failure.message()));
@@ -133,12 +161,12 @@ Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   send::StreamReader stream(reading(io.in));
   const send::Begin begin = TRY(stream.begin());
   Target target(TRY(MountClient::open(mount)), directory, arguments.name.empty() ? begin.snapshot.name : arguments.name);
-  TRY(target.check(begin, mount));
-  TRY(target.forget());
   send::Receiver receiver = TRY(send::Receiver::open(directory));
-  const send::Received received = TRY(receiver.receive(stream));
+  const auto left = TRY(target.check(begin, receiver, mount));
+  const auto received = receiver.receive(stream, begin, left);
+  if (!received.ok()) return explained(received.error(), arguments.path, receiver);
   TRY(target.keep(begin));
-  io.out << fmt::format("{}: {} changes, {}\n", begin.snapshot.name, received.records, size_text(received.data_bytes)) << std::flush;
+  io.out << fmt::format("{}: {} changes, {}\n", begin.snapshot.name, received->records, size_text(received->data_bytes)) << std::flush;
   return {};
 }
 
@@ -149,6 +177,7 @@ void declare_receive(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("receive", "Make what a stream says of a directory, and keep it as a snapshot");
   command->add_option("directory", arguments->path, "In a mounted filesystem: empty, or with what was received before")->required();
   command->add_option("--name", arguments->name, "Of the snapshot that is made; without: as the sender calls it");
+  command->add_flag("--resume-token", arguments->wants_token, "Only say where a receive was interrupted, for varve send --resume");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return receive(*arguments, io); }; });
 }
 

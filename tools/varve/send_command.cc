@@ -7,6 +7,8 @@
 #include <string>
 
 #include "send/sender.h"
+#include "send/token.h"
+#include "send/whole_sender.h"
 #include "varve/command.h"
 #include "varve/interruptible.h"
 #include "varve/snapshot_source.h"
@@ -16,30 +18,59 @@ namespace varve::tool {
 namespace {
 
 struct SendArguments {
-  std::string path, name, base;
+  std::string path, name, base, token;
 };
 
 Result<send::State> state_of(SnapshotSource& source, const std::string& name) {
   return send::State{TRY(source.uuid()), TRY(source.serial_of(name)).v, name};
 }
 
+// They may have other names by now.
+Status check_token(SnapshotSource& source, const std::string& path, const send::Begin& begin) {
+  const std::string uuid = TRY(source.uuid());
+  if (begin.snapshot.uuid != uuid)
+    return Error(Errc::invalid, fmt::format("{}: the token is one of another filesystem, {}", path, begin.snapshot.uuid));
+  for (const send::State* state : {&begin.snapshot, begin.base ? &*begin.base : nullptr})
+    if (state && !TRY(source.has(Serial{state->serial})))
+      return Error(Errc::not_found,
+                   fmt::format("{}: the snapshot '{}' has been deleted: what was interrupted cannot go on", path, state->name));
+  return {};
+}
+
+Result<send::Begin> begin_of(SnapshotSource& source, const SendArguments& arguments) {
+  if (!arguments.token.empty()) {
+    send::Begin begin = TRY(send::begin_from(arguments.token));
+    TRY(check_token(source, arguments.path, begin));
+    return begin;
+  }
+  send::Begin begin{TRY(state_of(source, arguments.name)), {}, {}};
+  if (!arguments.base.empty()) begin.base = TRY(state_of(source, arguments.base));
+  return begin;
+}
+
+Result<send::Sent> send_all(const compare::Ask& ask, const send::Begin& begin, const send::Sink& sink) {
+  const Serial after{begin.snapshot.serial};
+  if (!begin.base) return send::WholeSender(ask, after, sink).send(begin);
+  return send::Sender(ask, Serial{begin.base->serial}, after, sink).send(begin);
+}
+
 Status send_stream(const SendArguments& arguments, IoLayer& io) {
   if (io.out.rdbuf() == std::cout.rdbuf() && ::isatty(STDOUT_FILENO))
     return Error(Errc::invalid, "a stream is no text: send it to a file (> FILE), or to a program (| varve receive DIR)");
+  if (arguments.name.empty() == arguments.token.empty() || (!arguments.token.empty() && !arguments.base.empty()))
+    return Error(Errc::invalid,
+                 "either name a snapshot, with --from if need be, or give --resume what varve receive --resume-token has said");
   const Interruptible interruptible;
   const auto source = TRY(SnapshotSource::open(arguments.path, false));
-  send::Begin begin{TRY(state_of(*source, arguments.name)), {}};
-  if (!arguments.base.empty()) begin.base = TRY(state_of(*source, arguments.base));
+  const send::Begin begin = TRY(begin_of(*source, arguments));
   const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: what has been sent is no whole stream");
     return source->ask()(question);
   };
-  send::Sender sender(ask, Serial{begin.base ? begin.base->serial : 0}, Serial{begin.snapshot.serial},
-                      [&io](std::span<const std::byte> bytes) -> Status {
-                        io.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-                        return io.out ? Status() : Status(Error(Errc::io, "the stream cannot be written"));
-                      });
-  const auto sent = sender.send(begin);
+  const auto sent = send_all(ask, begin, [&io](std::span<const std::byte> bytes) -> Status {
+    io.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return io.out ? Status() : Status(Error(Errc::io, "the stream cannot be written"));
+  });
   const Status closed = source->close();
   if (!sent.ok()) return sent.error();
   if (!io.out.flush()) return Error(Errc::io, "the stream cannot be written");
@@ -52,8 +83,9 @@ void declare_send(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<SendArguments>();
   CLI::App* command = app.add_subcommand("send", "Write a snapshot, or what has changed since another, to the standard output");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
-  command->add_option("name", arguments->name, "Of the snapshot")->required();
+  command->add_option("name", arguments->name, "Of the snapshot");
   command->add_option("--from", arguments->base, "Only what has changed since this snapshot, which the receiver has");
+  command->add_option("--resume", arguments->token, "Go on where a receiver was interrupted: what varve receive --resume-token says");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return send_stream(*arguments, io); }; });
 }
 

@@ -45,6 +45,13 @@ class MountedSource final : public SnapshotSource {
     return no_such_snapshot(place_, name);
   }
 
+  Result<bool> has(Serial serial) override {
+    const auto state = TRY(client_.snapshots());
+    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+      if (one.value("serial", std::uint64_t{0}) == serial.v) return true;
+    return false;
+  }
+
   Result<Serial> now() override {
     now_ = name_of_now();
     if (const Status made = change(fuse::SnapshotCommand::kCreate); !made.ok()) {
@@ -97,6 +104,12 @@ class ImageSource final : public SnapshotSource {
     for (const fs::SnapshotFacts& one : filesystem_->snapshots().snapshots)
       if (one.name == name) return Serial{one.serial};
     return no_such_snapshot(device_->name(), name);
+  }
+
+  Result<bool> has(Serial serial) override {
+    for (const fs::SnapshotFacts& one : filesystem_->snapshots().snapshots)
+      if (Serial{one.serial} == serial) return true;
+    return false;
   }
 
   Result<Serial> now() override {

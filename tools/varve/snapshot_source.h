@@ -17,6 +17,7 @@ class SnapshotSource {
   virtual const compare::Ask& ask() = 0;
   virtual Result<std::string> uuid() = 0;  // of the filesystem
   virtual Result<Serial> serial_of(const std::string& name) = 0;  // Errc::not_found
+  virtual Result<bool> has(Serial serial) = 0;
   // The state of this moment, kept until close(). Of an image that is only read it is kept in memory, with what a recovery changes.
   virtual Result<Serial> now() = 0;
   virtual Status close() = 0;

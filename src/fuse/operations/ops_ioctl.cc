@@ -231,8 +231,8 @@ Status change_snapshot(Request& r) {
 Status kept(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
   KeptPage asked;
-  const auto head = TRY(r.body().take_bytes(offsetof(KeptPage, text)));
-  std::memcpy(&asked, head.data(), head.size());
+  const auto bytes = TRY(r.body().take_bytes(sizeof asked));
+  std::memcpy(&asked, bytes.data(), bytes.size());
   const auto question = TRY(question_from(asked));
   const auto progress = std::make_shared<compare::Progress>();
   r.serve([&r, question, progress] { return compare::answer(r.fs(), r.operation(), question, *progress); },

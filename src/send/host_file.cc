@@ -1,0 +1,112 @@
+#include "send/host_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/errc.h"
+
+namespace varve::send {
+
+namespace {
+
+timespec to_timespec(const Timestamp& time) { return {static_cast<time_t>(time.seconds), static_cast<long>(time.nanoseconds)}; }
+
+std::string set_xattrs(int file, const Finish& finish, const std::string& apart) {
+  const std::string way = way_to(file);
+  auto former = names_of_xattrs(file);
+  if (!former.ok() && finish.xattrs->empty()) return {};  // there are none where there is nothing to have them
+  if (!former.ok()) return "listing attributes";
+  for (const format::Xattr& one : *finish.xattrs) {
+    former->erase(one.name);
+    if (one.name != apart && ::setxattr(way.c_str(), one.name.c_str(), one.value.data(), one.value.size(), 0) != 0)
+      return "setting the attribute " + one.name;
+  }
+  for (const std::string& name : *former)
+    if (name != apart && ::removexattr(way.c_str(), name.c_str()) != 0) return "removing an attribute";
+  return {};
+}
+
+// Where there are flags: those that are there now, and whether they can be changed.
+struct Flags {
+  bool are_known = false;
+  unsigned now = 0;
+};
+
+Flags take_locks(int file, const Finish& finish) {
+  Flags flags;
+  if (!S_ISREG(finish.mode) && !S_ISDIR(finish.mode)) return flags;
+  flags.are_known = ::ioctl(file, FS_IOC_GETFLAGS, &flags.now) == 0;
+  if (!flags.are_known || !(flags.now & kLocks)) return flags;
+  unsigned unlocked = flags.now & ~kLocks;
+  if (::ioctl(file, FS_IOC_SETFLAGS, &unlocked) == 0) flags.now = unlocked;
+  return flags;
+}
+
+bool put_flags(int file, const Flags& flags, unsigned wanted) {
+  if ((flags.now & kFlags) == (wanted & kFlags)) return true;
+  unsigned all = (flags.now & ~kFlags) | (wanted & kFlags);
+  if (flags.are_known) return ::ioctl(file, FS_IOC_SETFLAGS, &all) == 0;
+  errno = EOPNOTSUPP;
+  return false;
+}
+
+}  // namespace
+
+int open_below(int directory, const std::string& path, int flags, mode_t mode) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW);
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
+}
+
+bool unlock(int directory, const std::string& name) {
+  const Descriptor file(open_below(directory, name, O_RDONLY | O_NONBLOCK));
+  unsigned flags = 0;
+  if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return false;
+  flags &= ~kLocks;
+  return ::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0;
+}
+
+std::string way_to(int file) { return fmt::format("/proc/self/fd/{}", file); }
+
+Result<std::set<std::string>> names_of_xattrs(int file) {
+  std::vector<char> names(64u << 10);
+  const ssize_t length = ::listxattr(way_to(file).c_str(), names.data(), names.size());
+  if (length < 0) return errc_from_errno(errno);
+  std::set<std::string> found;
+  for (ssize_t at = 0; at < length; at += static_cast<ssize_t>(std::strlen(names.data() + at)) + 1) found.emplace(names.data() + at);
+  return found;
+}
+
+// Closing one of several descriptors does that, and costs less than a sync.
+bool hand_over(int file) {
+  Descriptor other(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+  return other && other.close();
+}
+
+// The owner first: it takes privileges away. Then what an ACL says of the mode.
+std::string set_attributes(int file, const Finish& finish, const std::string& apart) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return "looking";
+  const Flags flags = take_locks(file, finish);
+  const bool other_owner = status.st_uid != finish.uid || status.st_gid != finish.gid;
+  if (other_owner && ::fchownat(file, "", finish.uid, finish.gid, AT_EMPTY_PATH) != 0) return "setting the owner";
+  if (finish.xattrs)
+    if (std::string failed = set_xattrs(file, finish, apart); !failed.empty()) return failed;
+  if (!S_ISLNK(finish.mode) && ::chmod(way_to(file).c_str(), finish.mode & 07777) != 0) return "setting the mode";
+  const timespec times[] = {to_timespec(finish.atime), to_timespec(finish.mtime)};
+  if (::utimensat(file, "", times, AT_EMPTY_PATH) != 0) return "setting times";
+  return put_flags(file, flags, finish.flags) ? "" : "setting flags";
+}
+
+}  // namespace varve::send

@@ -1,0 +1,49 @@
+// Files of the host below one directory: opened without leaving it, and given attributes.
+#pragma once
+
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "base/result.h"
+#include "send/stream.h"
+
+namespace varve::send {
+
+inline constexpr unsigned kLocks = FS_IMMUTABLE_FL | FS_APPEND_FL;
+inline constexpr unsigned kFlags = kLocks | FS_SYNC_FL | FS_NODUMP_FL | FS_NOATIME_FL;  // that Varve keeps; others are the host's business
+
+// Below a directory and through no symbolic link, whatever others do there meanwhile. -1 and errno.
+int open_below(int directory, const std::string& path, int flags, mode_t mode = 0);
+
+// So that it can be changed. False: it could be before, or cannot be.
+bool unlock(int directory, const std::string& name);
+
+// What is immutable gets its flags at the end, as all that changes does.
+template <class Change>
+int unlocking(int directory, const std::string& name, Change&& change) {
+  const int done = change();
+  if (done >= 0 || errno != EPERM) return done;
+  const bool file = unlock(directory, name), folder = unlock(directory, ".");
+  if (file || folder) return change();
+  errno = EPERM;
+  return done;
+}
+
+// The file that is open, also one that is only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.
+std::string way_to(int file);
+Result<std::set<std::string>> names_of_xattrs(int file);
+
+// What its writer has handed over to the kernel is handed over to the filesystem. False, and errno.
+bool hand_over(int file);
+
+// Owner, attributes, mode and times, as they are to be. Flags last, since an immutable file can have nothing else set. `apart`: this
+// attribute stays as it is. errno says why, and the text what could not be done; empty: all is done.
+std::string set_attributes(int file, const Finish& finish, const std::string& apart);
+
+}  // namespace varve::send
