@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compare/joint_read.h"
 #include "store/layers.h"
 
 namespace varve::compare {
@@ -65,8 +66,10 @@ class FileScan {
   Status run() {
     if (question_.inodes.empty() || question_.inodes.size() > kMostAsked) return Error(Errc::invalid, "no list of inodes");
     for (const KeptFile& file : files_) used_ += room_for(file);
-    TRY(filesystem_.engine().attempt(operation_, [this](fs::Attempt& a) { return describe_all(a); }));
-    TRY(read_all());
+    TRY(filesystem_.engine().attempt(operation_, [this](fs::Attempt& a) -> Status {
+      TRY(describe_all(a));
+      return read_all(a);
+    }));
     Answer& answer = progress_.answer;
     for (const KeptFile& file : files_) append(file, answer.bytes);
     answer.ended = true;
@@ -108,33 +111,11 @@ class FileScan {
     for (std::size_t i = files_.size() + 1; i < end; ++i) (void)describe(a, question_.inodes[i]);
   }
 
-  Status read_all() {
-    bool blocked = false;
-    for (KeptFile& file : files_) {
-      if (!wants_data(file)) continue;
-      const Status done = read(file);
-      if (done.fails_with(Errc::would_block)) blocked = true;
-      else TRY(done);
-    }
-    return blocked ? Status(Errc::would_block) : Status();
-  }
-
-  // Where it goes stays the same in every attempt.
-  Status read(KeptFile& file) {
-    file.data.resize(file.data_bytes());
-    bool blocked = false;
-    std::size_t at = 0;
-    for (const BlockRun& run : file.runs) {
-      const std::uint64_t size = file.inode.attributes.size;
-      const std::uint64_t from = run.first << kBlockShift, to = std::min((run.first + run.length) << kBlockShift, size);
-      if (run.is != BlockState::data || from >= to) continue;
-      const auto out = std::span(file.data).subspan(at, to - from);
-      at += out.size();
-      const auto got = filesystem_.read(operation_, file.ino, from, out);
-      if (got.fails_with(Errc::would_block)) blocked = true;
-      else if (TRY(got) != out.size()) return Error(Errc::corrupt, fmt::format("inode {} ends before byte {}", file.ino, to));
-    }
-    return blocked ? Status(Errc::would_block) : Status();
+  Status read_all(fs::Attempt& a) {
+    std::vector<KeptFile*> with_data;
+    for (KeptFile& file : files_)
+      if (wants_data(file)) with_data.push_back(&file);
+    return read_jointly(a, with_data);
   }
 
   fs::Filesystem& filesystem_;

@@ -182,7 +182,8 @@ std::vector<std::vector<std::byte>> stream_seeds() {
   const Finish file{"/a/b", S_IFREG | 0644, 5, 6, 0, {-7, 8}, {9, 10}, std::vector<format::Xattr>{{"user.a", {std::byte{1}}}}};
   const Finish root{"/", S_IFDIR | 0755, 0, 0, 0, {1, 2}, {3, 4}, {}};
   const std::vector<Record> step{Detach{Ino{5}, true, false, "/d/e/g"}, Detach{Ino{6}, false, true, "/d/e"},
-                                 Make{Ino{7}, S_IFLNK | 0777, 0, "/"}, Make{Ino{8}, S_IFDIR | 0700, 0, ""}, Make{Ino{9}, S_IFREG | 0600, 0, ""}, Attach{Ino{8}, true, "", "/a"},
+                                 Make{Ino{7}, S_IFLNK | 0777, 0, "/"}, Make{Ino{8}, S_IFDIR | 0700, 0, ""},
+                                 Make{Ino{9}, S_IFREG | 0600, 0, ""}, Attach{Ino{8}, true, "", "/a"},
                                  Attach{Ino{9}, false, "", "/a/b"}, Attach{Ino{9}, true, "", "/a/c"}, Attach{Ino{5}, true, "", "/g"},
                                  Attach{Ino{4}, false, "/f", "/f2"}, Attach{Ino{7}, true, "", "/w"}, Open{"/a/b", 12345},
                                  Data{4096, {std::byte{1}, std::byte{2}}}, Range{true, 8192, 4096}, Range{false, 0, 4096}, file, root};

@@ -1,0 +1,97 @@
+#include "compare/joint_read.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "fs/file_content.h"
+#include "store/layers.h"
+
+namespace varve::compare {
+
+namespace {
+
+constexpr std::uint32_t kMostTogether = 256;  // blocks in one request
+
+struct Wanted {
+  const store::InodePtr* inode = nullptr;
+  std::uint64_t block = 0;  // of the file
+  store::MappedBlock mapped;
+  std::span<std::byte> out;  // the beginning of the block goes here
+};
+
+class JointRead {
+ public:
+  explicit JointRead(fs::Attempt& attempt) : a_(attempt) {}
+
+  Status run(const std::vector<KeptFile*>& files) {
+    inodes_.reserve(files.size());
+    for (KeptFile* const file : files) TRY(look_up(*file));
+    std::ranges::sort(wanted_, {}, [](const Wanted& one) { return one.mapped.address; });
+    bool blocked = false;
+    for (std::size_t i = 0; i < wanted_.size();) {
+      std::size_t end = i + 1;
+      while (end < wanted_.size() && end - i < kMostTogether && wanted_[end].mapped.address == wanted_[end - 1].mapped.address + 1) ++end;
+      const Status done = fetch(i, end);
+      if (done.fails_with(Errc::would_block)) blocked = true;
+      else TRY(done);
+      i = end;
+    }
+    return blocked ? Status(Errc::would_block) : Status();
+  }
+
+ private:
+  // Where its blocks stand now: the cleaner may move them between two attempts.
+  Status look_up(KeptFile& file) {
+    a_.inside();
+    inodes_.push_back(TRY(a_.inode(file.ino)));
+    store::Inode& inode = *inodes_.back();
+    WriteLock lock(inode.mutex);
+    file.data.resize(file.data_bytes());
+    std::span<std::byte> rest = file.data;
+    for (const BlockRun& run : file.runs) {
+      const std::uint64_t end = std::min(run.first + run.length, blocks_for(file.inode.attributes.size));
+      if (run.is != BlockState::data || run.first >= end) continue;
+      std::vector<store::MappedBlock> mapped(end - run.first);
+      TRY(store::resolve_blocks(inode, a_.view(), a_.source(), run.first, mapped));
+      for (std::size_t i = 0; i < mapped.size(); ++i) {
+        const auto out = rest.first(std::min<std::size_t>(rest.size(), kBlockSize));
+        rest = rest.subspan(out.size());
+        TRY(want({&inodes_.back(), run.first + i, mapped[i], out}));
+      }
+    }
+    return {};
+  }
+
+  // What is being written comes from memory.
+  Status want(const Wanted& one) {
+    a_.inside();
+    if (one.mapped.kind != store::MappedBlock::Kind::device)
+      return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file has gone from a snapshot", (*one.inode)->ino, one.block));
+    if (const auto flying = a_.store().log().in_flight().find(one.mapped.address)) std::memcpy(one.out.data(), flying->data, one.out.size());
+    else wanted_.push_back(one);
+    return {};
+  }
+
+  Status fetch(std::size_t begin, std::size_t end) {
+    const auto bytes = TRY(a_.fetch(wanted_[begin].mapped.address, static_cast<std::uint32_t>(end - begin)));
+    for (std::size_t i = begin; i < end; ++i) {
+      const Wanted& one = wanted_[i];
+      const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);
+      TRY(fs::verify_block(a_, **one.inode, one.block, one.mapped, block));
+      std::memcpy(one.out.data(), block.data(), one.out.size());
+    }
+    return {};
+  }
+
+  fs::Attempt& a_;
+  std::vector<store::InodePtr> inodes_;
+  std::vector<Wanted> wanted_;
+};
+
+}  // namespace
+
+Status read_jointly(fs::Attempt& attempt, const std::vector<KeptFile*>& files) { return JointRead(attempt).run(files); }
+
+}  // namespace varve::compare
