@@ -69,7 +69,8 @@ class JointRead {
     a_.inside();
     if (one.mapped.kind != store::MappedBlock::Kind::device)
       return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file has gone from a snapshot", (*one.inode)->ino, one.block));
-    if (const auto flying = a_.store().log().in_flight().find(one.mapped.address)) std::memcpy(one.out.data(), flying->data, one.out.size());
+    const auto flying = a_.store().log().in_flight().find(one.mapped.address);
+    if (flying) std::memcpy(one.out.data(), flying->data, one.out.size());
     else wanted_.push_back(one);
     return {};
   }

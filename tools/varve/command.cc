@@ -57,8 +57,8 @@ int run(int argc, const char* const* argv, IoLayer io) {
   for (const auto declare :
        {declare_mount, declare_umount, declare_status, declare_top, declare_map, declare_checkpoint, declare_trim,
         declare_clean, declare_history, declare_scrub, declare_tune, declare_probe, declare_label, declare_uuid, declare_resize,
-        declare_snapshot, declare_diff, declare_send, declare_receive, declare_metrics, declare_doctor, declare_report, declare_dump,
-        declare_salvage})
+        declare_snapshot, declare_diff, declare_send, declare_receive, declare_restore, declare_metrics, declare_doctor,
+        declare_report, declare_dump, declare_salvage})
     declare(app, chosen);
 
   std::vector<std::string> words(argv + 1, argv + argc);

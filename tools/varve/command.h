@@ -27,6 +27,7 @@ void declare_snapshot(CLI::App& app, Action& chosen);
 void declare_diff(CLI::App& app, Action& chosen);
 void declare_send(CLI::App& app, Action& chosen);
 void declare_receive(CLI::App& app, Action& chosen);
+void declare_restore(CLI::App& app, Action& chosen);
 void declare_history(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);

@@ -19,6 +19,7 @@
 #include "varve/command.h"
 #include "varve/diff_command.h"
 #include "varve/mount_client.h"
+#include "varve/restore_command.h"
 #include "varve/snapshot_mount.h"
 #include "varve/status_text.h"
 
@@ -201,11 +202,31 @@ Status list(const SnapshotArguments& arguments, IoLayer& io) {
   return closed;
 }
 
+std::string show_text(const Json& one) {
+  const auto number = [&one](const char* name) { return one.value(name, std::uint64_t{0}); };
+  return fmt::format("{:<10} {}\n{:<10} {}\n{:<10} {}\n{:<10} {}\n{:<10} {}\n{:<10} {}\n", "Name", one.value("name", ""), "Made",
+                     local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"), "Checkpoint", number("serial"), "Inodes",
+                     number("inodes"), "Data", size_text(number("data_bytes")), "Alone", size_text(number("alone_bytes")));
+}
+
+Status show(const SnapshotArguments& arguments, IoLayer& io) {
+  const auto target = TRY(target_of(arguments.path, Use::looks));
+  const auto state = target->list();
+  const Status closed = target->close();
+  if (!state.ok()) return state.error();
+  for (const Json& one : (*state)["snapshots"]) {
+    if (one.value("name", "") != arguments.name) continue;
+    io.out << (arguments.json ? json_text(one, 2) + "\n" : show_text(one)) << std::flush;
+    return closed;
+  }
+  return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", arguments.path, arguments.name));
+}
+
 }  // namespace
 
 void declare_snapshot(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<SnapshotArguments>();
-  CLI::App* command = app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, rename, delete, diff");
+  CLI::App* command = app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, show, rename, delete, diff, restore");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* one = command->add_subcommand(name, help);
@@ -220,6 +241,11 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   listing->add_flag("--json", arguments->json, "For programs");
   listing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return list(*arguments, io); }; });
 
+  CLI::App* showing = add("show", "What one has");
+  showing->add_option("name", arguments->name)->required();
+  showing->add_flag("--json", arguments->json, "For programs");
+  showing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return show(*arguments, io); }; });
+
   CLI::App* naming = add("rename", "Give one another name");
   naming->add_option("name", arguments->name)->required();
   naming->add_option("new_name", arguments->new_name)->required();
@@ -229,6 +255,7 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   deleting->add_option("names", arguments->names)->required();
   deleting->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return remove(*arguments); }; });
   add_diff(*command, chosen);
+  add_restore(*command, chosen);
   command->footer("A snapshot is read in DIR/.snapshots/NAME, or by mounting it: varve mount IMAGE DIR -o snapshot=NAME\n");
 }
 

@@ -1,0 +1,357 @@
+#include "send/restorer.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/errc.h"
+#include "send/host_file.h"
+
+namespace varve::send {
+
+using compare::BlockRun;
+using compare::BlockState;
+using compare::InodeChange;
+using compare::KeptInode;
+
+namespace {
+
+std::string below(const std::string& directory, const std::string& name) { return (directory == "/" ? "" : directory) + "/" + name; }
+
+std::string parent_of(const std::string& path) { return path.rfind('/') == 0 ? "/" : path.substr(0, path.rfind('/')); }
+
+// For the calls that begin at a directory that is open.
+std::string relative(const std::string& path) { return path == "/" ? "." : path.substr(1); }
+
+Finish finish_of(const std::string& path, const KeptInode& kept) {
+  const format::Attributes& is = kept.attributes;
+  return {path, is.mode, is.uid, is.gid, is.flags, is.atime, is.mtime, kept.xattrs};
+}
+
+// Is there more to do than to its names?
+bool changes_itself(const InodeChange& change) {
+  if (!change.runs.empty() || change.xattrs || change.target) return true;
+  if (!change.before || !change.after) return false;
+  const format::Attributes &now = *change.before, &then = *change.after;
+  return now.mode != then.mode || now.uid != then.uid || now.gid != then.gid || now.flags != then.flags || now.size != then.size ||
+         now.mtime != then.mtime;
+}
+
+// The name of a file in its directory, which is opened through no link.
+struct Spot {
+  Descriptor directory;
+  std::string name;
+};
+
+Spot spot_of(int root, const std::string& path) {
+  if (path == "/") return {Descriptor(open_below(root, ".", O_RDONLY | O_DIRECTORY)), "."};
+  return {Descriptor(open_below(root, relative(parent_of(path)), O_RDONLY | O_DIRECTORY)), path.substr(path.rfind('/') + 1)};
+}
+
+}  // namespace
+
+Error Restorer::failed(const std::string& action, const std::string& path) const {
+  return {errc_from_errno(errno), fmt::format("{}: {}: {}", path, action, errno_text())};
+}
+
+void Restorer::note(const char* what, const std::string& path) {
+  ++restored_.changes;
+  tell_(what, path);
+}
+
+Result<std::vector<Restorer::Entry>> Restorer::entries_of(Ino directory) {
+  std::vector<Entry> all;
+  compare::Question question{compare::Question::Kind::entries, {}, snapshot_, {directory, format::ItemKind::dirent, 0}};
+  for (;;) {
+    const compare::Answer answer = TRY(ask_(question));
+    auto found = TRY(compare::decode_entries(answer.bytes));
+    std::ranges::move(found.entries, std::back_inserter(all));
+    if (answer.ended) return all;
+    if (answer.next <= question.from) return Error(Errc::corrupt, "an answer about names goes back");
+    question.from = answer.next;
+  }
+}
+
+// None where there is no such directory: with -n it has not been made.
+Result<Restorer::Here> Restorer::here(const std::string& directory) {
+  Here found;
+  const int fd = open_below(root_.get(), relative(directory), O_RDONLY | O_DIRECTORY);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return found;
+  if (fd < 0) return failed("opening", directory);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(fd), ::closedir);
+  if (!listing) return failed("listing", directory);
+  while (const dirent* const one = ::readdir(listing.get())) {  // NOLINT(concurrency-mt-unsafe): of this listing only
+    const std::string name = one->d_name;
+    if (name != "." && name != "..") found.emplace(name, Entry{name, Ino{one->d_ino}, one->d_type});
+  }
+  return found;
+}
+
+Result<Restored> Restorer::restore(const std::string& path) {
+  changes_ = TRY(compare::Difference::find(ask_, now_, snapshot_)).inodes();
+  Entry entry{"", kRootIno, DT_DIR};
+  std::string parent;
+  for (std::size_t at = 1; path != "/" && at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string name = path.substr(at, end - at);
+    // A directory above that has gone comes back, with nothing else that it had.
+    if (at > 1 && entry.type == DT_DIR) {
+      const Here siblings = TRY(here(parent_of(parent)));
+      const auto now = siblings.find(entry.name);
+      const bool is_there = now != siblings.end() && now->second.type == DT_DIR;
+      if (!is_there) {
+        TRY(enter(parent, entry, now != siblings.end() ? &now->second : nullptr));
+        if (!options_.only_says) TRY(finish(parent, TRY(compare::ask_inode(ask_, snapshot_, entry.ino))));
+      }
+    }
+    const auto entries = entry.type == DT_DIR ? TRY(entries_of(entry.ino)) : std::vector<Entry>();
+    const auto next = std::ranges::find(entries, name, &Entry::name);
+    if (next == entries.end()) return Error(Errc::not_found, fmt::format("{}: the snapshot does not have it", path.substr(0, end)));
+    entry = *next;
+    parent = path.substr(0, end);
+    at = end + 1;
+  }
+  if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
+  if (path == "/") TRY(restore_directory(path, kRootIno, false));
+  else TRY(restore_named(parent_of(path), entry, TRY(here(parent_of(path)))));
+  return restored_;
+}
+
+// Of files that have lost one of their names here, one that they still have: the others are to be links to it.
+Status Restorer::find_links(const std::string& path, Ino directory) {
+  std::set<Ino> wanted;
+  for (const auto& [ino, change] : changes_)
+    if (!change.gained.empty() && change.was_there()) wanted.insert(ino);
+  std::vector<std::pair<std::string, Ino>> waiting{{path, directory}};
+  while (!wanted.empty() && !waiting.empty()) {
+    const auto [at, ino] = waiting.back();
+    waiting.pop_back();
+    const Here now = TRY(here(at));
+    for (const Entry& entry : TRY(entries_of(ino))) {
+      if (entry.type == DT_DIR) waiting.emplace_back(below(at, entry.name), entry.ino);
+      const auto same = now.find(entry.name);
+      if (entry.type == DT_DIR || same == now.end() || same->second.ino != entry.ino || wanted.erase(entry.ino) == 0) continue;
+      linked_.emplace(entry.ino, below(at, entry.name));
+    }
+  }
+  return {};
+}
+
+Status Restorer::restore_named(const std::string& parent, const Entry& entry, const Here& here) {
+  const auto found = here.find(entry.name);
+  const Entry* const now = found != here.end() ? &found->second : nullptr;
+  const std::string path = below(parent, entry.name);
+  if (entry.type != DT_DIR) return restore_file(path, entry, now);
+  TRY(enter(path, entry, now));
+  return restore_directory(path, entry.ino, !now || now->ino != entry.ino);
+}
+
+Status Restorer::enter(const std::string& path, const Entry& entry, const Entry* now) {
+  if (now && now->type == DT_DIR) return {};
+  note(now ? "replaced" : "created", path + "/");
+  if (options_.only_says) return {};
+  if (now) TRY(remove(path, false));
+  const Spot spot = spot_of(root_.get(), path);
+  if (unlocking(spot.directory.get(), ".", [&] { return ::mkdirat(spot.directory.get(), spot.name.c_str(), 0700); }) == 0) return {};
+  return failed(fmt::format("making the directory of inode {}", entry.ino), path);
+}
+
+// Its attributes at the end, since each change in it sets its times.
+Status Restorer::restore_directory(const std::string& path, Ino ino, bool is_new) {
+  const std::uint64_t before = restored_.changes;
+  const Here now = TRY(here(path));
+  std::set<std::string> kept;
+  for (const Entry& entry : TRY(entries_of(ino))) {
+    TRY(restore_named(path, entry, now));
+    kept.insert(entry.name);
+  }
+  for (const auto& [name, entry] : now) {
+    if (kept.contains(name) || !options_.removes) continue;
+    note("removed", below(path, name) + (entry.type == DT_DIR ? "/" : ""));
+    if (!options_.only_says) TRY(remove(below(path, name), entry.type == DT_DIR));
+  }
+  const auto change = changes_.find(ino);
+  const bool differs = is_new || (change != changes_.end() && (changes_itself(change->second) || change->second.entries));
+  if (!differs) return {};
+  if (!is_new && restored_.changes == before && change != changes_.end() && changes_itself(change->second)) note("metadata", path);
+  return options_.only_says ? Status() : finish(path, TRY(compare::ask_inode(ask_, snapshot_, ino)));
+}
+
+Status Restorer::restore_file(const std::string& path, const Entry& entry, const Entry* now) {
+  const auto change = changes_.find(entry.ino);
+  if (now && now->ino == entry.ino) {
+    if (change == changes_.end() || !changes_itself(change->second)) return {};
+    return change_in_place(path, change->second, entry.ino);
+  }
+  if (now && now->type == DT_DIR && !options_.removes) {
+    restored_.left.push_back(path);
+    return {};
+  }
+  if (const auto other = linked_.find(entry.ino); other != linked_.end()) {
+    note("linked", path);
+    if (options_.only_says) return {};
+    if (now && now->type == DT_DIR) TRY(remove(path, true));
+    return link(other->second, path, now && now->type != DT_DIR);
+  }
+  note(now ? "replaced" : "created", path);
+  if (options_.only_says) return {};
+  if (now && now->type == DT_DIR) TRY(remove(path, true));
+  return make_beside(path, entry.ino, now && now->type != DT_DIR);
+}
+
+// Blocks that were written again may hold the same: then there is nothing to do, and a second run finds nothing.
+Result<std::vector<BlockRun>> Restorer::other_blocks(const std::string& path, Ino ino, std::uint64_t size,
+                                                     const std::vector<BlockRun>& runs) {
+  const Spot spot = spot_of(root_.get(), path);
+  const Descriptor file(open_below(spot.directory.get(), spot.name, O_RDONLY | O_NONBLOCK));
+  if (!file) return failed("opening", path);
+  std::vector<BlockRun> others;
+  for (const BlockRun& run : runs) {
+    if (run.was != BlockState::data || run.is != BlockState::data) {
+      others.push_back(run);
+      continue;
+    }
+    const std::uint64_t end = std::min((run.first + run.length) << kBlockShift, size);
+    for (std::uint64_t at = run.first << kBlockShift; at < end;) {
+      const Bytes then = TRY(compare::ask_data(ask_, snapshot_, ino, at));
+      Bytes now(then.size());
+      const ssize_t read = ::pread(file.get(), now.data(), now.size(), static_cast<off_t>(at));
+      if (read < 0) return failed("reading", path);
+      if (then.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", path, end));
+      const std::uint64_t stop = std::min(at + then.size(), end);
+      for (const std::uint64_t begin = at; at < stop; at = std::min(((at >> kBlockShift) + 1) << kBlockShift, stop)) {
+        const std::uint64_t from = at - begin, to = std::min(from + kBlockSize, stop - begin);
+        const bool is_same = to <= static_cast<std::uint64_t>(read) && std::equal(then.begin() + static_cast<std::ptrdiff_t>(from),
+                                                                                  then.begin() + static_cast<std::ptrdiff_t>(to),
+                                                                                  now.begin() + static_cast<std::ptrdiff_t>(from));
+        if (!is_same) others.push_back({at >> kBlockShift, 1, run.was, run.is});
+      }
+    }
+  }
+  return others;
+}
+
+Status Restorer::change_in_place(const std::string& path, const InodeChange& since, Ino ino) {
+  const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
+  InodeChange change = since;
+  if (S_ISREG(kept.attributes.mode)) change.runs = TRY(other_blocks(path, ino, kept.attributes.size, since.runs));
+  if (!changes_itself(change)) return {};
+  const bool other_size = change.before && change.after && change.before->size != change.after->size;
+  const bool has_data = S_ISREG(kept.attributes.mode) && (other_size || !change.runs.empty());
+  note(has_data ? "modified" : "metadata", path);
+  if (options_.only_says) return {};
+  if (has_data) TRY(write_runs(path, ino, kept.attributes.size, change.runs));
+  return finish(path, kept);
+}
+
+// So that nobody sees a part of it, and a crash leaves what was there.
+Status Restorer::make_beside(const std::string& path, Ino ino, bool replaces) {
+  const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
+  const std::string beside = below(parent_of(path), fmt::format(".varve-restore-{}", ino));
+  TRY(make_at(beside, ino, kept));
+  if (S_ISREG(kept.attributes.mode)) TRY(write_runs(beside, ino, kept.attributes.size, TRY(compare::runs_of(ask_, snapshot_, ino))));
+  // Flags come last: what is immutable cannot be renamed.
+  KeptInode unlocked = kept;
+  unlocked.attributes.flags &= ~kLocks;
+  TRY(finish(beside, unlocked));
+  TRY(give_name(path, beside, replaces));
+  if (kept.attributes.flags & kLocks) TRY(finish(path, kept));
+  if (kept.attributes.nlink > 1) linked_.emplace(ino, path);
+  return {};
+}
+
+Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept) {
+  const Spot spot = spot_of(root_.get(), path);
+  const int directory = spot.directory.get();
+  const mode_t type = kept.attributes.mode & S_IFMT;
+  (void)::unlinkat(directory, spot.name.c_str(), 0);  // left by an interruption
+  const int done = unlocking(directory, ".", [&] {
+    if (type == S_IFLNK) return ::symlinkat(kept.target.c_str(), directory, spot.name.c_str());
+    return ::mknodat(directory, spot.name.c_str(), type | 0600, kept.attributes.rdev);
+  });
+  return done == 0 ? Status() : Status(failed(fmt::format("making inode {}", ino), path));
+}
+
+Status Restorer::link(const std::string& from, const std::string& path, bool replaces) {
+  const Spot source = spot_of(root_.get(), from), spot = spot_of(root_.get(), path);
+  const std::string beside = ".varve-restore-link";
+  const auto make = [&] { return ::linkat(source.directory.get(), source.name.c_str(), spot.directory.get(), beside.c_str(), 0); };
+  (void)::unlinkat(spot.directory.get(), beside.c_str(), 0);
+  int done = unlocking(spot.directory.get(), ".", make);
+  const bool was_locked = done != 0 && errno == EPERM && unlock(source.directory.get(), source.name);
+  if (was_locked) done = make();
+  if (done != 0) return failed("linking", path);
+  TRY(give_name(path, below(parent_of(path), beside), replaces));
+  struct stat status {};
+  if (!was_locked || ::fstatat(spot.directory.get(), spot.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return finish(path, TRY(compare::ask_inode(ask_, snapshot_, Ino{status.st_ino})));
+}
+
+Status Restorer::give_name(const std::string& path, const std::string& beside, bool replaces) {
+  const Spot spot = spot_of(root_.get(), path);
+  const std::string from = beside.substr(beside.rfind('/') + 1);
+  const int done = unlocking(spot.directory.get(), spot.name, [&] {
+    return ::renameat2(spot.directory.get(), from.c_str(), spot.directory.get(), spot.name.c_str(), replaces ? 0 : RENAME_NOREPLACE);
+  });
+  return done == 0 ? Status() : Status(failed("naming", path));
+}
+
+// In its place: what both have stays where it is.
+Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<BlockRun>& runs) {
+  const Spot spot = spot_of(root_.get(), path);
+  const auto open = [&] { return open_below(spot.directory.get(), spot.name, O_RDWR | O_NONBLOCK); };
+  Descriptor file(unlocking(spot.directory.get(), spot.name, open));
+  if (!file) return failed("opening", path);
+  const auto set_size = [&] { return ::ftruncate(file.get(), static_cast<off_t>(size)); };
+  if (unlocking(spot.directory.get(), spot.name, set_size) != 0) return failed("setting its size", path);
+  for (const BlockRun& run : runs) {
+    const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
+    if (run.is == BlockState::data && from < size) TRY(write_data(file.get(), path, ino, from, std::min(to, size)));
+    if (run.is == BlockState::data || (run.is == BlockState::hole && from >= size)) continue;
+    const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
+    const std::uint64_t end = run.is == BlockState::hole ? std::min(to, round_up(size, kBlockSize)) : to;
+    if (::fallocate(file.get(), mode, static_cast<off_t>(from), static_cast<off_t>(end - from)) != 0)
+      return failed("clearing a part", path);
+  }
+  return file.close() ? Status() : Status(failed("writing", path));
+}
+
+Status Restorer::write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to) {
+  while (from < to) {
+    const Bytes bytes = TRY(compare::ask_data(ask_, snapshot_, ino, from));
+    if (bytes.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", path, to));
+    const ssize_t wrote = ::pwrite(file, bytes.data(), std::min<std::uint64_t>(bytes.size(), to - from), static_cast<off_t>(from));
+    if (wrote <= 0) return failed("writing", path);
+    from += static_cast<std::uint64_t>(wrote);
+    restored_.data_bytes += static_cast<std::uint64_t>(wrote);
+  }
+  return {};
+}
+
+Status Restorer::finish(const std::string& path, const KeptInode& kept) {
+  const Spot spot = spot_of(root_.get(), path);
+  const bool has_flags = S_ISREG(kept.attributes.mode) || S_ISDIR(kept.attributes.mode);
+  const Descriptor file(open_below(spot.directory.get(), spot.name, has_flags ? O_RDONLY | O_NONBLOCK : O_PATH));
+  if (!file) return failed("opening", path);
+  const std::string wrong = set_attributes(file.get(), finish_of(path, kept), "");
+  return wrong.empty() ? Status() : Status(failed(wrong, path));
+}
+
+// With all that is in it.
+Status Restorer::remove(const std::string& path, bool is_directory) {
+  if (is_directory)
+    for (const auto& [name, entry] : TRY(here(path))) TRY(remove(below(path, name), entry.type == DT_DIR));
+  const Spot spot = spot_of(root_.get(), path);
+  const auto take = [&] { return ::unlinkat(spot.directory.get(), spot.name.c_str(), is_directory ? AT_REMOVEDIR : 0); };
+  return unlocking(spot.directory.get(), spot.name, take) == 0 || errno == ENOENT ? Status() : Status(failed("removing", path));
+}
+
+}  // namespace varve::send

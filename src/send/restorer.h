@@ -1,0 +1,82 @@
+// Brings a file or a tree of a filesystem back to what a snapshot of the same filesystem has.
+//
+// A file that is still the same one is changed in place, and only where its blocks differ: it keeps its inode, its other names, and the
+// blocks that both have. A file that has gone, or another one has its name, is made beside it and then renamed, so that it is there as a
+// whole or not at all. What is interrupted is completed by doing the same again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "compare/difference.h"
+#include "compare/entries.h"
+#include "compare/kept_inode.h"
+#include "compare/question.h"
+#include "send/sent.h"
+
+namespace varve::send {
+
+struct RestoreOptions {
+  bool removes = false;    // what is new since
+  bool only_says = false;  // changes nothing
+};
+
+struct Restored {
+  std::uint64_t changes = 0;
+  std::uint64_t data_bytes = 0;  // that were written
+  std::vector<std::string> left{};  // directories that stand where a file was, with what is in them
+};
+
+class Restorer {
+ public:
+  // What is done to which path: "created", "modified", "replaced", "linked", "removed", "metadata".
+  using Tell = std::function<void(const char* what, const std::string& path)>;
+
+  // `root`: the mounted filesystem; `now`: a snapshot of what it has at this moment.
+  Restorer(const compare::Ask& ask, Serial now, Serial snapshot, Descriptor root, RestoreOptions options, Tell tell)
+      : ask_(ask), now_(now), snapshot_(snapshot), root_(std::move(root)), options_(options), tell_(std::move(tell)) {}
+
+  // "/letters/one", from the root of the filesystem on. Errc::not_found: the snapshot does not have it.
+  Result<Restored> restore(const std::string& path);
+
+ private:
+  using Entry = compare::Entries::Entry;
+  using Here = std::map<std::string, Entry>;  // what a directory has now
+  enum class Use : std::uint8_t { looks, restores };
+
+  Result<std::vector<Entry>> entries_of(Ino directory);
+  Result<Here> here(const std::string& directory);
+  Status restore_named(const std::string& parent, const Entry& entry, const Here& here);
+  Status restore_directory(const std::string& path, Ino ino, bool is_new);
+  Status enter(const std::string& path, const Entry& entry, const Entry* now);
+  Status restore_file(const std::string& path, const Entry& entry, const Entry* now);
+  Status find_links(const std::string& path, Ino directory);
+  Status change_in_place(const std::string& path, const compare::InodeChange& change, Ino ino);
+  Result<std::vector<compare::BlockRun>> other_blocks(const std::string& path, Ino ino, std::uint64_t size,
+                                                      const std::vector<compare::BlockRun>& runs);
+  Status make_beside(const std::string& path, Ino ino, bool replaces);
+  Status make_at(const std::string& path, Ino ino, const compare::KeptInode& kept);
+  Status link(const std::string& from, const std::string& path, bool replaces);
+  Status write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<compare::BlockRun>& runs);
+  Status write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to);
+  Status finish(const std::string& path, const compare::KeptInode& kept);
+  Status remove(const std::string& path, bool is_directory);
+  Status give_name(const std::string& path, const std::string& beside, bool replaces);
+  void note(const char* what, const std::string& path);
+  Error failed(const std::string& action, const std::string& path) const;
+
+  const compare::Ask& ask_;
+  const Serial now_, snapshot_;
+  const Descriptor root_;
+  const RestoreOptions options_;
+  const Tell tell_;
+  std::map<Ino, compare::InodeChange> changes_;  // from now to the snapshot
+  std::map<Ino, std::string> linked_;            // files with several names that have to be made: one that they have
+  Restored restored_;
+};
+
+}  // namespace varve::send

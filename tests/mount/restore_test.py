@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""varve restore: a file or a tree is what the snapshot has, and only what differs is written; varve snapshot show."""
+
+from harness import *
+
+import array
+
+SETFLAGS = 0x40086602
+IMMUTABLE = 0x10
+
+
+def varve(*words, expect=0, **more):
+    done = command(BIN / "varve", *words, check=False, timeout=300, **more)
+    if done.returncode != expect:
+        raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+def set_flags(path, flags):
+    file = os.open(path, os.O_RDONLY)
+    fcntl.ioctl(file, SETFLAGS, array.array("L", [flags]))
+    os.close(file)
+
+
+class Restore(MountTest):
+    size = "256M"
+
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("only root can give files to others")
+        super().setUp()
+        os.umask(0o022)
+
+    def restore(self, path, *words, name="one", expect=0):
+        return varve("restore", path, "--from", name, *words, expect=expect)
+
+    def written(self, said):
+        return said.stdout.splitlines()[-1].split(", ")[1]
+
+    def tree(self, root):
+        found, first = {}, {}
+        for path in [root, *sorted(root.rglob("*"))]:
+            about = os.lstat(path)
+            name = str(path.relative_to(root))
+            xattrs = {key: os.getxattr(path, key, follow_symlinks=False) for key in os.listxattr(path, follow_symlinks=False)}
+            content = path.read_bytes() if stat.S_ISREG(about.st_mode) else os.readlink(path) if path.is_symlink() else None
+            blocks = about.st_blocks if stat.S_ISREG(about.st_mode) else None
+            found[name] = (about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns, xattrs, content, blocks, about.st_rdev,
+                           first.setdefault(about.st_ino, name) if not path.is_dir() else None)
+        return found
+
+    def fill(self):
+        tree = self.dir / "t"
+        (tree / "d/e").mkdir(parents=True)
+        for i in range(10):
+            fill_random(tree / f"d/f{i}", 100 * KIB + i, i, sync=False)
+        os.link(tree / "d/f0", tree / "d/e/l0")
+        os.link(tree / "d/f1", tree / "l1")
+        os.link(tree / "d/f2", self.dir / "outside")
+        os.symlink("nowhere", tree / "s")
+        os.mkfifo(tree / "p")
+        os.setxattr(tree / "d/f3", "user.of", b"1")
+        os.chown(tree / "d/f4", 5, 6)
+        os.chmod(tree / "d/f4", 0o4711)
+        with open(tree / "sparse", "wb") as file:
+            file.write(b"begin")
+            os.posix_fallocate(file.fileno(), MIB, 64 * KIB)
+            os.pwrite(file.fileno(), b"end", 20 * MIB)
+        os.utime(tree / "d/e", ns=(1, 2))
+        return tree
+
+    def change(self, tree):
+        with open(tree / "d/f0", "r+b") as file:
+            file.seek(20 * KIB)
+            file.write(b"in the middle")
+        os.unlink(tree / "d/e/l0")
+        os.unlink(tree / "d/f1")
+        os.truncate(tree / "d/f2", 5)
+        os.setxattr(tree / "d/f3", "user.of", b"2")
+        os.chmod(tree / "d/f4", 0o600)
+        (tree / "d/new").write_text("replaced")
+        os.rename(tree / "d/new", tree / "d/f5")
+        os.rename(tree / "d/f6", tree / "d/moved")
+        os.unlink(tree / "s")
+        (tree / "s").mkdir()
+        (tree / "s/in").write_text("in the way")
+        shutil.rmtree(tree / "d/e")
+        (tree / "d/e").write_text("a file now")
+        with open(tree / "sparse", "r+b") as file:
+            os.pwrite(file.fileno(), b"x" * MIB, 10 * MIB)
+            os.truncate(file.fileno(), 15 * MIB)
+        os.chmod(tree, 0o700)
+        (tree / "later").mkdir()
+        (tree / "later/f").write_text("later")
+
+    def test_one_file_is_changed_in_place_where_it_differs(self):
+        path = self.dir / "f"
+        fill_random(path, 10 * MIB, 1)
+        os.utime(path, ns=(3, 4))
+        varve("snapshot", "create", self.dir, "one")
+        ino = path.stat().st_ino
+        with open(path, "r+b") as file:
+            file.seek(5 * MIB)
+            file.write(b"x" * 8 * KIB)
+        with open(path, "rb") as reader:
+            before = path.stat().st_mtime_ns
+            self.assertIn("modified  /f\n1 changes to make", self.restore(path, "-n").stdout)
+            self.assertEqual(path.stat().st_mtime_ns, before)
+            said = self.restore(path)
+            self.assertEqual(self.written(said), "8.0 KiB written")
+            self.assertTrue(same_random(path, 10 * MIB, 1))
+            self.assertEqual((path.stat().st_ino, path.stat().st_mtime_ns), (ino, 4))
+            reader.seek(5 * MIB)
+            self.assertNotEqual(reader.read(9), b"x" * 9)
+        self.assertEqual(self.restore(path).stdout, "0 changes, 0 B written\n")
+        self.assertEqual(json.loads(varve("snapshot", "list", "--json", self.dir).stdout)["snapshots"][-1]["name"], "one")
+
+    def test_what_has_gone_comes_back(self):
+        path = self.dir / "a/b/f"
+        path.parent.mkdir(parents=True)
+        os.chmod(self.dir / "a", 0o711)
+        fill_random(path, 100 * KIB, 1)
+        (self.dir / "a/other").touch()
+        varve("snapshot", "create", self.dir, "one")
+        shutil.rmtree(self.dir / "a")
+        self.restore(path, "-n")
+        self.assertFalse((self.dir / "a").exists())
+        self.restore(path)
+        self.assertTrue(same_random(path, 100 * KIB, 1))
+        self.assertEqual(stat.S_IMODE((self.dir / "a").stat().st_mode), 0o711)
+        self.assertFalse((self.dir / "a/other").exists())
+
+    def test_a_tree(self):
+        tree = self.fill()
+        set_flags(tree / "d/f7", IMMUTABLE)
+        varve("snapshot", "create", self.dir, "one")
+        one = self.tree(tree)
+        set_flags(tree / "d/f7", 0)
+        self.change(tree)
+        (tree / "d/f7").write_text("changed")
+        varve("snapshot", "create", self.dir, "two")
+        said = self.restore(tree, expect=1)
+        self.assertIn("/t/s: a directory has the place of a file: --delete removes it", said.stderr)
+        self.assertEqual((tree / "later/f").read_text(), "later")
+        self.assertEqual((tree / "s/in").read_text(), "in the way")
+        would = self.restore(tree, "--delete", "-n").stdout.splitlines()
+        did = self.restore(tree, "--delete").stdout.splitlines()
+        self.assertEqual(would[:-1], did[:-1])
+        self.assertIn("removed   /t/later/", did)
+        self.assertEqual(self.tree(tree), one)
+        self.assertEqual((self.dir / "outside").stat().st_ino, (tree / "d/f2").stat().st_ino)
+        with self.assertRaises(PermissionError):
+            (tree / "d/f7").write_text("is immutable again")
+        set_flags(tree / "d/f7", 0)
+        self.restore(tree, "--delete", name="two")  # and back
+        varve("restore", self.dir, "--from", "one", "--delete")
+        self.assertEqual(self.tree(tree), one)
+        set_flags(tree / "d/f7", 0)
+
+    def test_a_second_run_completes_an_interrupted_one(self):
+        tree = self.fill()
+        for i in range(300):
+            fill_random(tree / f"many{i}", 20 * KIB, i, sync=False)
+        varve("snapshot", "create", self.dir, "one")
+        one = self.tree(tree)
+        self.change(tree)
+        for i in range(300):
+            (tree / f"many{i}").write_text("other") if i % 2 else (tree / f"many{i}").unlink()
+        for turn in range(3):
+            running = subprocess.Popen([BIN / "varve", "restore", tree, "--from", "one", "--delete"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+            time.sleep(0.1)
+            if turn == 0:
+                self.image.kill()
+                running.communicate(timeout=60)
+                self.image.mount()
+            else:
+                running.send_signal(signal.SIGINT)
+                running.communicate(timeout=60)
+        self.restore(tree, "--delete")
+        self.assertEqual(self.tree(tree), one)
+
+    def test_what_is_asked_for_must_be_there(self):
+        (self.dir / "f").touch()
+        varve("snapshot", "create", self.dir, "one")
+        self.assertIn("there is no snapshot 'none'", self.restore(self.dir / "f", name="none", expect=1).stderr)
+        self.assertIn("/g: the snapshot does not have it", self.restore(self.dir / "g", expect=1).stderr)
+        self.assertIn("/f/x: the snapshot does not have it", self.restore(self.dir / "f/x", expect=1).stderr)
+        self.assertTrue((self.dir / "f").is_file())
+        self.restore("/proc/self", expect=1)
+
+    def test_show(self):
+        varve("snapshot", "create", self.dir, "one")
+        self.assertRegex(varve("snapshot", "show", self.dir, "one").stdout, r"Name +one\nMade +\d{4}-\d\d-\d\d [\d:]+\nCheckpoint +\d+\n")
+        self.assertEqual(json.loads(varve("snapshot", "show", "--json", self.dir, "one").stdout)["name"], "one")
+        self.assertIn("there is no snapshot 'two'", varve("snapshot", "show", self.dir, "two", expect=1).stderr)
+
+
+main()

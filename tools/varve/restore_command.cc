@@ -1,0 +1,95 @@
+// `varve restore` and `varve snapshot restore`: a file or a tree as a snapshot has it.
+#include "varve/restore_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <ostream>
+#include <string>
+
+#include "base/errc.h"
+#include "control/place.h"
+#include "send/restorer.h"
+#include "varve/dump.h"
+#include "varve/interruptible.h"
+#include "varve/snapshot_source.h"
+#include "varve/status_text.h"
+
+namespace varve::tool {
+
+namespace {
+
+namespace files = std::filesystem;
+
+struct RestoreArguments {
+  std::string path, name;
+  bool removes = false, only_says = false;
+};
+
+// Where it is, or was: directories above may have gone, and the last name may be one of a symbolic link.
+Result<std::string> place_of(const std::string& path) {
+  std::error_code failure;
+  files::path wanted = files::absolute(path, failure).lexically_normal();
+  if (!wanted.has_filename()) wanted = wanted.parent_path();
+  const files::path parent = files::weakly_canonical(wanted.parent_path(), failure);
+  if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", path, failure.message()));
+  return (parent / wanted.filename()).string();
+}
+
+Result<std::string> mount_of(const std::string& place) {
+  for (files::path at = place;; at = at.parent_path()) {
+    std::error_code failure;
+    if (!files::is_directory(files::symlink_status(at, failure))) {
+      if (at == at.parent_path()) return Error(Errc::not_found, fmt::format("{}: there is no such directory", place));
+      continue;
+    }
+    return fuse::find_mounted(at.string());
+  }
+}
+
+Status restore(const RestoreArguments& arguments, IoLayer& io) {
+  const Interruptible interruptible;  // a snapshot of this moment must go again
+  const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
+  std::string path = place.substr(mount == "/" ? 0 : mount.size());
+  if (path.empty()) path = "/";
+  const auto source = TRY(SnapshotSource::open(mount, true));
+  const Serial snapshot = TRY(source->serial_of(arguments.name)), now = TRY(source->now());
+  const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
+    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: the same command completes what has begun");
+    return source->ask()(question);
+  };
+  Descriptor root(::open(mount.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", mount, errno_text()));
+  const auto tell = [&io](const char* what, const std::string& where) { io.out << fmt::format("{:<9} {}\n", what, printable(where)); };
+  send::Restorer restorer(ask, now, snapshot, std::move(root), {arguments.removes, arguments.only_says}, tell);
+  const auto restored = restorer.restore(path);
+  io.out << std::flush;
+  const Status closed = source->close();
+  if (!restored.ok()) return restored.error();
+  io.out << (arguments.only_says ? fmt::format("{} changes to make\n", restored->changes)
+                                 : fmt::format("{} changes, {} written\n", restored->changes, size_text(restored->data_bytes)))
+         << std::flush;
+  if (!restored->left.empty())
+    return Error(Errc::is_directory, fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it",
+                                                 restored->left.front()));
+  return closed;
+}
+
+}  // namespace
+
+void add_restore(CLI::App& parent, Action& chosen) {
+  auto arguments = std::make_shared<RestoreArguments>();
+  CLI::App* command = parent.add_subcommand("restore", "Bring back a file or a tree as a snapshot has it");
+  command->add_option("path", arguments->path, "In a mounted filesystem; it may have gone")->required();
+  command->add_option("--from", arguments->name, "Name of the snapshot")->required();
+  command->add_flag("--delete", arguments->removes, "Remove what is new since, in a tree");
+  command->add_flag("-n,--dry-run", arguments->only_says, "Only say what would be done");
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return restore(*arguments, io); }; });
+}
+
+void declare_restore(CLI::App& app, Action& chosen) { add_restore(app, chosen); }
+
+}  // namespace varve::tool
