@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "format/append.h"
 #include "send/host_file.h"
 #include "send/receiver.h"
 #include "send/record_codec.h"
