@@ -129,6 +129,15 @@ Json waits_json(const fs::WaitCounts& counts) {
   return json;
 }
 
+Json protection_json(const fs::FilesystemStatus& s) {
+  return {{"on", s.protection.is_on()},
+          {"seconds", s.protection.window_s},
+          {"every_seconds", s.protection.interval_s()},
+          {"snapshots", s.snapshots.automatic},
+          {"held_bytes", s.snapshots.loose_blocks << kBlockShift},
+          {"given_up", s.snapshots.given_up}};
+}
+
 Json memory_json(const fs::FilesystemStatus& s) {
   return {{"node_cache_bytes", s.node_cache_bytes},
           {"node_cache_hits", s.node_cache_hits},
@@ -188,6 +197,7 @@ Json to_json(const fs::FilesystemStatus& s) {
            {{"count", s.snapshots.count},
             {"held_bytes", s.snapshots.held_blocks << kBlockShift},
             {"giving_back", s.snapshots.giving_back}}},
+          {"protection", protection_json(s)},
           {"log", log_json(s)},
           {"device_profile", to_json(s.device_profile)},
           {"traffic", traffic_json(s)},

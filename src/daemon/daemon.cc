@@ -109,6 +109,8 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), std::move(use)));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
+  using Mode = store::ProtectionSettings::Mode;
+  if (fs_options.protection.mode == Mode::leave) fs_options.protection.mode = Mode::fade;
   fs_options.seal_delay_ms =
       1000ULL * (options.commit_seconds ? options.commit_seconds : usual_commit_seconds(gets_syncs(*mount->device)));
   fs_options.memory_bytes = plan.engine_bytes;

@@ -94,6 +94,14 @@ constexpr Option kOptions[] = {
        o.snapshots_dir = v == "none" ? "" : v;
        return {};
      }},
+    {"protect", kValue, "keep the states of so much time as snapshots that go by themselves, as 1h; off gives up those there are (off)",
+     [](MountOptions& o, Value v) -> Status {
+       return o.fs.protection = TRY(store::with_window(o.fs.protection, v)), Status();
+     }},
+    {"protect_every", kValue, "with protect: one at most so often, while something is written (30s)",
+     [](MountOptions& o, Value v) -> Status {
+       return o.fs.protection = TRY(store::with_interval(o.fs.protection, v)), Status();
+     }},
     {"relatime", kFlag, "access times as far as they matter (the default)",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
     {"noatime", kFlag, "no access times",

@@ -1,6 +1,7 @@
 #include "format/snapshot.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "base/invariant.h"
 #include "format/append.h"
@@ -15,6 +16,8 @@ namespace {
 // Above all addresses and below nothing else: lists come last, and the newest at the very end.
 constexpr std::uint64_t kListMark = 1ULL << 63;
 constexpr std::uint8_t kDeleting = 1;
+// In the number of the next piece, since a reader from before keeps that as it is, and takes the snapshot for one that was asked for.
+constexpr std::uint64_t kAutomatic = 1ULL << 62;
 constexpr std::uint8_t kOfNode = 1, kAncient = 2;
 
 void append_difference(Bytes& out, std::uint64_t difference) {  // modulo 2^64
@@ -46,6 +49,15 @@ Status check_snapshot_name(std::string_view name) {
 
 Key snapshot_key(Serial serial) { return {Ino{0}, ItemKind::snapshot, serial.v}; }
 
+std::string automatic_name(const Timestamp& made) {
+  const auto time = static_cast<std::time_t>(made.seconds);
+  std::tm parts{};
+  char text[64] = "";
+  if (!::gmtime_r(&time, &parts) || !std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+    return fmt::format("{}{}", kAutomaticPrefix, made.seconds);
+  return fmt::format("{}{}", kAutomaticPrefix, text);
+}
+
 void encode_snapshot(const SnapshotItem& s, Bytes& out) {
   out.push_back(static_cast<std::byte>(s.deleting ? kDeleting : 0));
   out.push_back(static_cast<std::byte>(s.inode_file_level));
@@ -53,8 +65,9 @@ void encode_snapshot(const SnapshotItem& s, Bytes& out) {
   append_fixed(out, s.inode_file.crc, 4);
   append_fixed(out, static_cast<std::uint64_t>(s.made.seconds), 8);
   append_fixed(out, s.made.nanoseconds, 4);
+  const std::uint64_t next_piece = s.next_piece | (s.automatic ? kAutomatic : 0);
   for (const std::uint64_t number :
-       {s.clock, s.inode_file.blocks, s.data_blocks, s.reserved_blocks, s.inodes, s.next_piece, s.dead, s.alone})
+       {s.clock, s.inode_file.blocks, s.data_blocks, s.reserved_blocks, s.inodes, next_piece, s.dead, s.alone})
     append_varint(out, number);
   const auto name = std::as_bytes(std::span(s.name));
   out.insert(out.end(), name.begin(), name.end());
@@ -75,6 +88,9 @@ Result<SnapshotItem> decode_snapshot(const Key& key, std::span<const std::byte> 
        {&s.clock, &s.inode_file.blocks, &s.data_blocks, &s.reserved_blocks, &s.inodes, &s.next_piece, &s.dead, &s.alone})
     *number = in.varint();
   s.name = in.text(in.left());
+  // One that a reader from before has given another name is somebody's.
+  s.automatic = s.next_piece & kAutomatic && s.name.starts_with(kAutomaticPrefix);
+  s.next_piece &= ~kAutomatic;
   if (!in.ok() || flags & ~kDeleting) return corrupt("snapshot {}: bytes that make no sense", key.offset);
   if (!s.serial || s.serial.v > 2 * kMostCount || s.inode_file_level > kMaxTreeLevel || !s.inode_file ||
       s.made.nanoseconds >= 1'000'000'000 || s.alone > s.dead || s.dead > kMaxAddress || s.clock > 2 * kMostCount)
@@ -88,6 +104,8 @@ Result<SnapshotItem> decode_snapshot(const Key& key, std::span<const std::byte> 
 Key dead_key(Serial holder, std::uint64_t piece) { return {Ino{kListMark | holder.v}, ItemKind::dead, piece}; }
 
 bool is_dead_key_of(const Key& key, Serial holder) { return key.kind == ItemKind::dead && key.ino.v == (kListMark | holder.v); }
+
+std::uint64_t piece_number(const Key& key) { return key.offset & ~kAutomatic; }
 
 bool DeadPieceBuilder::add(const DeadRun& run) {
   const std::size_t before = bytes_.size();

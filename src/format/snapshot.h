@@ -31,6 +31,7 @@ struct Birth {
 struct SnapshotItem {
   Serial serial;
   bool deleting = false;    // its name has gone; what it held alone is being given back
+  bool automatic = false;   // made unasked, and given up the same way; its name begins with kAutomaticPrefix
   std::string name;         // 1 to 255 bytes
   Timestamp made;
   std::uint64_t clock = 0;  // in units: blocks written later have this one or a later one
@@ -45,6 +46,8 @@ struct SnapshotItem {
   bool holds(const Birth& birth) const { return birth.ancient || (birth.of_node ? birth.when <= serial.v : birth.when < clock); }
   bool operator==(const SnapshotItem&) const = default;
 };
+inline constexpr std::string_view kAutomaticPrefix = "auto-";
+std::string automatic_name(const Timestamp& made);  // auto-2026-11-26T02:30:00Z
 // Errc::invalid: empty, longer than 255 bytes, with '/', ',' or a control character, "." or "..".
 Status check_snapshot_name(std::string_view name);
 Key snapshot_key(Serial serial);
@@ -68,6 +71,7 @@ struct DeadPiece {
 };
 Key dead_key(Serial holder, std::uint64_t piece);
 bool is_dead_key_of(const Key& key, Serial holder);
+std::uint64_t piece_number(const Key& key);  // of a list's piece
 Result<DeadPiece> decode_dead(std::span<const std::byte> value);
 inline constexpr std::size_t kDeadRunBytes = 24;  // at most; 11 are usual
 

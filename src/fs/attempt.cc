@@ -129,6 +129,10 @@ Attempt::~Attempt() {
 // meanwhile is the worst case of the next one: that alone is no reason to refuse anything, unless there is no end to it.
 Status Attempt::wait_for_count(const store::Demand& demand) {
   constexpr unsigned kMostRecounts = 4;
+  if (may_gain_from_automatic(demand)) {
+    operation_.wait().for_settled = true;
+    return Errc::would_block;
+  }
   if (!store_.charge().has_estimates()) return Errc::no_space;
   Wait& wait = operation_.wait();
   if (!wait.exact) wait.exact = store_.checkpoints().next();
@@ -139,6 +143,15 @@ Status Attempt::wait_for_count(const store::Demand& demand) {
   }
   wait.for_settled = true;
   return Errc::would_block;
+}
+
+// What automatic snapshots hold alone is charged to nobody. Of some of it that is not known: it is given up before anything is refused.
+bool Attempt::may_gain_from_automatic(const store::Demand& demand) {
+  store::Snapshots& snapshots = store_.snapshots();
+  if (!store_.charge().may_fit_without_automatic(demand)) return false;
+  if (!snapshots.automatic()) return snapshots.deletion_is_left();
+  store_.checkpoints().protection().ask_for_room(store::Protection::Need::all);
+  return true;
 }
 
 Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
@@ -182,8 +195,11 @@ void Attempt::count_fruitless_rounds() {
   Wait& wait = operation_.wait();
   const Wait::SpaceRound now{store_.checkpoints().rounds(), store_.log_clock().now()};
   const std::uint64_t clean = store_.segments().clean();
-  if (clean > wait.clean_seen || store_.segments().discarding()) wait.fruitless = 0;
-  else if (wait.round && now.number != wait.round->number && now.clock == wait.round->clock) ++wait.fruitless;
+  if (clean > wait.clean_seen || store_.segments().discarding() || store_.snapshots().deletion_is_left()) wait.fruitless = 0;
+  else if (wait.round && now.number != wait.round->number && now.clock == wait.round->clock) {
+    if (store_.snapshots().automatic()) store_.checkpoints().protection().ask_for_room(store::Protection::Need::half);
+    else ++wait.fruitless;
+  }
   if (!wait.round || now.number != wait.round->number) wait.round = now;
   wait.clean_seen = std::max(wait.clean_seen, clean);
 }

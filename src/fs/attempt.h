@@ -59,6 +59,7 @@ class SCOPED_CAPABILITY Attempt {
   std::optional<store::TreeView> view_of_snapshot() const;
   Result<store::InodePtr> inode_of_snapshot(Ino ino);
   Status wait_for_count(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);  // of what the charge cannot take now
+  bool may_gain_from_automatic(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
   void count_fruitless_rounds();
 
   Engine& engine_;

@@ -118,9 +118,11 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   auto store = TRY(store::Store::open(device, store_options));
   auto made = TRY(cleaner::Cleaner::make(*store, {options.strategy, options.victims, options.placement}));
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
+  engine->store().checkpoints().protection().set(options.protection);
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
   if (!options.read_only) TRY(filesystem->engine_->reaper().reap_orphans());
+  filesystem->begin_protection();
   return filesystem;
 }
 
@@ -146,7 +148,8 @@ Status Filesystem::unmount() {
   const format::Superblock written = store.superblocks().written();
   const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;
   const bool renamed = written.label != store.super().label || written.uuid != store.super().uuid;
-  if (store.dirty() || scrubbed || renamed || !written.clean) {
+  const bool makes_snapshot = store.checkpoints().protection().is_pending();
+  if (store.dirty() || scrubbed || renamed || makes_snapshot || !written.clean) {
     const Status settled = store.checkpoints().make({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
     if (status.ok()) status = settled;
   }
@@ -188,11 +191,15 @@ FilesystemStatus Filesystem::status() {
     const log::Gate::Pass pass(store.gate());
     status.charged_blocks = store.charge().blocks();
     status.snapshots.held_blocks = store.trees().view().tables.held_blocks;
+    status.snapshots.loose_blocks = store.trees().view().automatic.blocks;
     status.delta_bytes = store.changes().bytes();
     fill_log(status, store);
   }
   status.snapshots.count = store.snapshots().count();
   status.snapshots.giving_back = store.snapshots().deletion_is_left();
+  status.snapshots.automatic = store.snapshots().automatic();
+  status.snapshots.given_up = store.checkpoints().protection().given_up();
+  status.protection = store.checkpoints().protection().settings();
   status.snapshot = store.options().snapshot;
   status.delta_records = store.changes().count_records();
   fill_segments(status, store);
@@ -264,7 +271,27 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
     return {};
   }
   if (name == "label" || name == "uuid") return rename(name, value);
-  return Error(Errc::invalid, fmt::format("there is no setting '{}' (strategy, policy, placement, history)", name));
+  if (name == "protect" || name == "protect_every") return protect(name, value);
+  return Error(Errc::invalid, fmt::format("there is no setting '{}' (strategy, policy, placement, history, protect, protect_every)", name));
+}
+
+Status Filesystem::protect(std::string_view name, std::string_view value) {
+  if (read_only()) return Error(Errc::read_only, "mounted read-only: no snapshots are made");
+  store::Protection& protection = engine_->store().checkpoints().protection();
+  const auto settings = TRY(name == "protect" ? store::with_window(protection.settings(), value)
+                                              : store::with_interval(protection.settings(), value));
+  protection.set(settings);
+  begin_protection();
+  return {};
+}
+
+// The state of now is the first that can be gone back to; or those left behind go.
+void Filesystem::begin_protection() {
+  if (read_only()) return;
+  engine_->store().checkpoints().protection().begin();
+  if (!engine_->store().checkpoints().protection().is_due()) return;
+  if (engine_->options().background) engine_->maintenance().kick();
+  else engine_->maintenance().work(false);
 }
 
 // Of the filesystem itself: what the next superblocks say.

@@ -176,7 +176,8 @@ class Filesystem {
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);
-  // Changes a setting of the running filesystem: "strategy", "policy", "placement" (see Options), "history"; or "label", "uuid", which
+  // Changes a setting of the running filesystem: "strategy", "policy", "placement" (see Options), "history", "protect", "protect_every"
+  // (store/protection.h); or "label", "uuid", which
   // the next checkpoint writes. Errc::invalid says what is wrong.
   Status tune(std::string_view name, std::string_view value);
   FilesystemStatus status();  // counters and state, for `varve status`
@@ -190,6 +191,8 @@ class Filesystem {
 
  private:
   Status rename(std::string_view setting, std::string_view value);
+  Status protect(std::string_view setting, std::string_view value);
+  void begin_protection();
   explicit Filesystem(std::unique_ptr<Engine> engine);
   std::unique_ptr<Engine> engine_;
 };

@@ -85,7 +85,7 @@ bool Maintenance::space_is_low() {
 
 bool Maintenance::checkpoint_is_due() {
   if (store().faults().read_only()) return false;
-  if (checkpoint_wanted_ || store().snapshots().anything_asked()) return true;
+  if (checkpoint_wanted_ || store().snapshots().anything_asked() || store().checkpoints().protection().is_due()) return true;
   if (store().changes().count_records() >= options().checkpoint_records) return true;
   if (store().changes().count_bytes() >= options().memory_bytes / 6 || store().space().relief_is_due()) return true;
   const auto& segments = store().segments();
@@ -123,9 +123,13 @@ bool Maintenance::feed_holes() {
 bool Maintenance::look_for_space() { return space_is_low() && store().log_clock().now() >= futile_until_; }
 
 bool Maintenance::cleaning_helps() {
-  if (store().snapshots().deletion_is_left()) return false;  // that gives back space without moving anything
-  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
   const auto& segments = store().segments();
+  if (store().snapshots().deletion_is_left()) {  // that gives back space without moving anything
+    // But what automatic snapshots held is scattered, and there is always some: where segments are short both take turns.
+    const bool is_short = segments.clean() <= store().space().low_water() + cleaner().ahead() / 2;
+    if (!is_short || !store().checkpoints().protection().settings().is_on() || store().checkpoints().settled().v % 2) return false;
+  }
+  // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
   return options().cleaner && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead();
 }
 
@@ -145,13 +149,17 @@ bool Maintenance::clean_round(bool waited_for, store::CheckpointRequest& request
 }
 
 void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
+  const auto& segments = store().segments();
+  store::Protection& protection = store().checkpoints().protection();
+  // The cleaner lags behind, and no checkpoint releases enough by itself: automatic snapshots make room before anybody waits.
+  if (low && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead() / 2)
+    protection.ask_for_room(store::Protection::Need::half);
   const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due() || store().snapshots().deletion_is_left();
   store::CheckpointRequest request;
-  const auto& segments = store().segments();
   const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
-  const bool has_work = wanted && (store().dirty() || store().snapshots().work_is_left());
+  const bool has_work = wanted && (store().dirty() || store().snapshots().work_is_left() || protection.is_due());
   const bool pointless = low && !moved && segments.reclaimable() == 0 && !has_work;
   if (pointless) store().checkpoints().note_pointless_round();
   else (void)settle(request);
@@ -162,7 +170,9 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   }
   if (cleaner().pinned_segments()) cleaner().count_pinned();
   if (moved) cleaner().note_meanwhile(store().log_clock().now() - written_before);
-  if (low && segments.clean() <= clean_before) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
+  if (!low || segments.clean() > clean_before) return;
+  if (store().snapshots().automatic() && space_is_low()) protection.ask_for_room(store::Protection::Need::half);
+  else futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
 
 bool Maintenance::job_is_active() { return engine_.clean_job().is_active() || engine_.resize_job().is_active(); }
@@ -244,7 +254,8 @@ void Maintenance::maintain() {
       pause = kShortestPause;
     }
     if (!engine_.clean_job().is_active() && engine_.tidier().is_due(now)) tidy();
-    if (!store().dirty() && !engine_.reaper().anything_waits() && !idle_work_is_left() && !engine_.tidier().has_work()) {
+    if (!store().dirty() && !engine_.reaper().anything_waits() && !idle_work_is_left() && !engine_.tidier().has_work() &&
+        !store().checkpoints().protection().is_pending()) {
       armed_ = false;
       if (store().dirty() && !armed_.exchange(true)) kick();  // something came between; the seal timer may not know
     } else if (now - last_operation_ns_ > kIdleNs) {

@@ -163,12 +163,12 @@ class WriteRange {
   }
 
  private:
-  // With what stays for a snapshot although it is written over.
+  // With what stays for a snapshot although it is written over. What stays for automatic ones alone goes before room is short.
   std::uint64_t kept(const Ownership& owned) const {
     const store::Snapshots& snapshots = a_.store().snapshots();
-    if (!snapshots.any()) return 0;
+    if (!snapshots.any_permanent()) return 0;
     return static_cast<std::uint64_t>(std::ranges::count_if(
-        owned.old, [&](const store::MappedBlock& old) { return store::may_be_kept(snapshots, old, owned.assume_owned); }));
+        owned.old, [&](const store::MappedBlock& old) { return store::may_be_kept_for_good(snapshots, old, owned.assume_owned); }));
   }
 
   Result<std::span<const std::byte>> old_bytes(std::size_t i, Ownership& owned) {

@@ -53,11 +53,12 @@ SnapshotState Filesystem::snapshots() const {
   store::Store& store = engine_->store();
   SnapshotState state;
   for (const format::SnapshotItem& item : store.snapshots().list())
-    state.snapshots.push_back({item.name, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone});
+    state.snapshots.push_back({item.name, item.automatic, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone});
   state.giving_back = store.snapshots().deletion_is_left();
   state.changed = store.snapshots().changed();
   const log::Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;
+  state.automatic_blocks = store.trees().view().automatic.blocks;
   return state;
 }
 

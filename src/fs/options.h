@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "store/protection.h"
 
 namespace varve::fs {
 
@@ -26,6 +27,7 @@ struct Options {
   std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
   unsigned streams = 0;  // that the device keeps cheap at one time: no more places are written in a row; 0: not known
   Atime atime = Atime::relative;
+  store::ProtectionSettings protection;  // snapshots that come and go by themselves
   std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
   std::size_t memory_limit_bytes = 0;     // of the whole process, to be shown; 0: the same
   std::uint64_t seal_delay_ms = 30'000;     // an acknowledged operation is on its way to the device after this

@@ -11,6 +11,7 @@ namespace varve::fs {
 
 struct SnapshotFacts {
   std::string name;
+  bool automatic = false;    // made unasked; it goes by itself, too
   std::uint64_t serial = 0;  // of the checkpoint that it keeps
   Timestamp made;
   std::uint64_t inodes = 0;
@@ -21,6 +22,7 @@ struct SnapshotFacts {
 struct SnapshotState {
   std::vector<SnapshotFacts> snapshots;  // oldest first
   std::uint64_t held_blocks = 0;         // that live only because of all of them together
+  std::uint64_t automatic_blocks = 0;    // of these, what goes when the room is needed; at least
   bool giving_back = false;              // what deleted ones held
   Timestamp changed;                     // when one was made, named or deleted, as far as this mount knows
 };

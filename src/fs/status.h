@@ -10,6 +10,7 @@
 #include "format/superblock.h"
 #include "fs/wait_times.h"
 #include "scrub/state.h"
+#include "store/protection.h"
 
 namespace varve::fs {
 
@@ -41,6 +42,9 @@ struct SnapshotCounts {
   std::uint64_t count = 0;        // without those that are being deleted
   std::uint64_t held_blocks = 0;  // that live only because of them, or of deleted ones
   bool giving_back = false;       // what deleted ones held
+  std::uint64_t automatic = 0;    // of `count`
+  std::uint64_t loose_blocks = 0; // of `held_blocks`: that goes when the room is needed; at least
+  std::uint64_t given_up = 0;     // automatic ones, for their room, in this mount
 };
 
 struct FilesystemStatus {
@@ -65,6 +69,7 @@ struct FilesystemStatus {
   std::vector<GroupCounts> groups;  // those that have segments, by number
   cleaner::Utilisation utilisation{};
   SnapshotCounts snapshots;
+  store::ProtectionSettings protection;
 
   // log
   std::uint64_t lsn = 0;

@@ -46,7 +46,7 @@ Status KeptStates::read() {
     return Status();
   }));
   for (const auto& [holder, piece, key] : tables_.dead)
-    if (SnapshotItem* item = item_of(holder)) item->next_piece = std::max(item->next_piece, key.offset + 1);
+    if (SnapshotItem* item = item_of(holder)) item->next_piece = std::max(item->next_piece, format::piece_number(key) + 1);
   complete_places();
   give_up_lost_ones();
   for (const auto& [holder, piece, key] : tables_.dead)

@@ -40,8 +40,10 @@ std::uint64_t Charge::fewest_segments() const {
 std::uint64_t Charge::charge(Counted counted) const {
   const TreeView& view = trees_.view();
   auto data = static_cast<std::int64_t>(view.data_blocks + view.reserved_blocks);
-  auto held = static_cast<std::int64_t>(view.tables.held_blocks);
-  auto standing = static_cast<std::int64_t>(view.live_blocks + view.reserved_blocks);
+  const std::uint64_t loose = std::min(counted == Counted::without_automatic ? view.automatic.most : view.automatic.blocks,
+                                       std::min(view.tables.held_blocks, view.live_blocks));
+  auto held = static_cast<std::int64_t>(view.tables.held_blocks - loose);
+  auto standing = static_cast<std::int64_t>(view.live_blocks - loose + view.reserved_blocks);
   changes_.for_each_above(view.generation, [&](const Delta& delta) {
     std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
     if (counted == Counted::at_best) change -= static_cast<std::int64_t>(delta.uncertain.load(std::memory_order_relaxed));
@@ -49,8 +51,8 @@ std::uint64_t Charge::charge(Counted counted) const {
     if (view.tables.root) {
       const auto kept = static_cast<std::int64_t>(delta.kept.load(std::memory_order_relaxed));
       const auto freed = static_cast<std::int64_t>(delta.freed.load(std::memory_order_relaxed));
-      held += counted == Counted::at_best ? freed : kept;
-      standing += counted == Counted::at_best ? freed : kept;
+      held += counted == Counted::at_best ? std::min(freed, kept) : kept;
+      standing += counted == Counted::at_best ? std::min(freed, kept) : kept;
     }
     standing += change + change / 64 + static_cast<std::int64_t>(leaves_of(delta.blob_bytes.load(std::memory_order_relaxed)));
   });
@@ -60,7 +62,8 @@ std::uint64_t Charge::charge(Counted counted) const {
   const std::int64_t shares = data + data / 64 + static_cast<std::int64_t>(inodes()) / 12;
   const std::int64_t all = std::max(shares + held, standing);
   // Nodes are written anew wherever they change, so what is full of them needs more slack than what is full of data.
-  const std::uint64_t owed = view.tables.root ? owed_to_snapshots(static_cast<std::uint64_t>(data), view.tables.shared_nodes) : 0;
+  const std::uint64_t owed =
+      view.automatic.has_permanent ? owed_to_snapshots(static_cast<std::uint64_t>(data), view.automatic.shared_for_good) : 0;
   return static_cast<std::uint64_t>(all + std::max<std::int64_t>(all - data - held, 0) / 8) + 64 + owed;
 }
 
@@ -70,11 +73,27 @@ std::uint64_t Charge::owed_to_snapshots(std::uint64_t data, std::uint64_t shared
   return shared_nodes + data / kRunsOfNode;
 }
 
-bool Charge::fits_snapshot() const {
+bool Charge::fits_snapshot() const { return fits_kept(0); }
+
+bool Charge::fits_kept(std::uint64_t listed) const {
   const TreeView& view = trees_.view();
-  const std::uint64_t shared = view.node_blocks() - std::min(view.node_blocks(), view.tables.shared_nodes);
-  const std::uint64_t owed = view.tables.root ? shared : owed_to_snapshots(view.data_blocks, shared);
-  return has_room(Counted::at_worst, owed, 0);
+  const std::uint64_t nodes = view.node_blocks();
+  const std::uint64_t owed = view.automatic.has_permanent ? nodes - std::min(nodes, view.automatic.shared_for_good) : nodes_to_hold();
+  return has_room(Counted::at_worst, owed + listed, 0);
+}
+
+std::uint64_t Charge::nodes_to_hold() const { return owed_to_snapshots(trees_.view().data_blocks, trees_.view().node_blocks()); }
+
+std::uint64_t Charge::free_blocks() const {
+  const std::uint64_t capacity = capacity_blocks(), taken = reserve_blocks() + charge(Counted::at_worst);
+  return capacity - std::min(capacity, taken);
+}
+
+std::uint64_t Charge::pending_loose_blocks() const {
+  const TreeView& view = trees_.view();
+  std::uint64_t loose = view.automatic.standing;
+  changes_.for_each_above(view.generation, [&](const Delta& delta) { loose += delta.loose.load(std::memory_order_relaxed); });
+  return loose;
 }
 
 std::uint64_t Charge::inodes() const {
@@ -92,6 +111,12 @@ bool Charge::has_room(Counted counted, std::uint64_t blocks, std::uint64_t inode
 
 bool Charge::fits_at_best(const Demand& demand) const {
   return has_room(Counted::at_best, demand.new_blocks + demand.new_blocks / 64, demand.new_inodes);
+}
+
+bool Charge::may_fit_without_automatic(const Demand& demand) const {
+  const AutomaticHoldings& automatic = trees_.view().automatic;
+  if (automatic.most == automatic.blocks) return false;  // all of it is known
+  return has_room(Counted::without_automatic, demand.new_blocks + demand.new_blocks / 64, demand.new_inodes);
 }
 
 bool Charge::fits(const Demand& demand) const {

@@ -31,11 +31,21 @@ class Charge {
   bool fits_at_best(const Demand& demand) const REQUIRES_SHARED(the_gate);
   // With how few segments would that which is charged now have room, at best? At least format::kFewestSegments.
   std::uint64_t fewest_segments() const REQUIRES_SHARED(the_gate);
+  // What is nobody's, for users to fill. What only automatic snapshots hold is in it: that goes before it is missed.
+  std::uint64_t free_blocks() const REQUIRES_SHARED(the_gate);
+  // What only automatic ones that are not given up hold, with what they may come to hold at the next checkpoint.
+  std::uint64_t pending_loose_blocks() const REQUIRES_SHARED(the_gate);
+  // What does not fit: might it, should automatic snapshots hold more alone than is known?
+  bool may_fit_without_automatic(const Demand& demand) const REQUIRES_SHARED(the_gate);
   // Would there be room for all changes of nodes that a snapshot makes the filesystem keep both sides of? Then deletes always have it.
   bool fits_snapshot() const REQUIRES_SHARED(the_gate);
+  // The same if an automatic one was kept: what it and later ones list might be held for good.
+  bool fits_kept(std::uint64_t listed) const REQUIRES_SHARED(the_gate);
+  // What a snapshot may come to hold of metadata alone.
+  std::uint64_t nodes_to_hold() const REQUIRES_SHARED(the_gate);
 
  private:
-  enum class Counted : std::uint8_t { at_worst, at_best };
+  enum class Counted : std::uint8_t { at_worst, at_best, without_automatic };
   std::uint64_t charge(Counted counted) const REQUIRES_SHARED(the_gate);
   std::uint64_t owed_to_snapshots(std::uint64_t data, std::uint64_t shared_nodes) const;
   bool has_room(Counted counted, std::uint64_t blocks, std::uint64_t inodes) const REQUIRES_SHARED(the_gate);

@@ -41,7 +41,8 @@ Status Checkpoint::freeze() {
   store_.hole_feeder().freeze();
   take_snapshot_changes();
   const std::uint64_t evacuated = choose_evacuees();
-  if (plan_ && plan_->moves.empty() && evacuate_.empty()) plan_->deletion = store_.space().deletion_step();
+  if (plan_ && plan_->moves.empty() && evacuate_.empty())
+    plan_->deletion = store_.space().deletion_step(plan_->list.first_deleting() || store_.snapshots().deletion_is_left());
   store_.space().promise_nodes(evacuated, plan_ ? plan_->deletion : DeletionStep());
   frozen_generation_ = store_.segments().freeze();
   INVARIANT(std::as_const(store_.changes()).active().generation() == frozen_generation_);
@@ -299,7 +300,10 @@ Status Checkpoint::write_image() {
   super_.data_blocks = next_->data_blocks;
   super_.reserved_blocks = next_->reserved_blocks;
   super_.inodes = next_->inodes;
-  if (plan_ && plan_->creation) next_->tables.shared_nodes = next_->node_blocks();  // those of the maps with them
+  if (plan_ && plan_->creation) {  // those of the maps with them
+    next_->tables.shared_nodes = next_->node_blocks();
+    if (!plan_->creation->automatic) next_->automatic.shared_for_good = next_->tables.shared_nodes;
+  }
   super_.snapshots = next_->tables;
   if (super_.snapshots.root) super_.features.ro_compat |= format::kRoCompatSnapshots;
   else super_.features.ro_compat &= ~format::kRoCompatSnapshots;

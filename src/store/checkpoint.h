@@ -29,6 +29,9 @@ class Checkpoint {
   Status reshape_maps();
   void take_snapshot_changes() REQUIRES(the_gate);
   Status take_snapshot_change(const SnapshotChange& change) REQUIRES(the_gate);
+  void begin_snapshot(std::string name, bool automatic) REQUIRES(the_gate);
+  Status keep(SnapshotItem& item) REQUIRES(the_gate);
+  std::string unused_name(const Timestamp& made);  // of an automatic one
   void begin_snapshots();
   Status merge();
   Status close_maps();
@@ -72,6 +75,7 @@ class Checkpoint {
     std::optional<SnapshotMerge::Creation> creation;
     std::vector<HeldMove> moves;
     DeletionStep deletion;
+    bool changes_names = false;
     std::unique_ptr<SnapshotMerge> merge;
   };
   std::unique_ptr<SnapshotPlan> plan_;  // none: nothing here has to do with snapshots

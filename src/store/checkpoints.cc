@@ -6,7 +6,8 @@
 
 namespace varve::store {
 
-Checkpoints::Checkpoints(Store& store) : store_(store), settled_(store.super().serial.v), node_head_(store.super().node_head.rest) {}
+Checkpoints::Checkpoints(Store& store)
+    : store_(store), protection_(store), settled_(store.super().serial.v), node_head_(store.super().node_head.rest) {}
 
 Status Checkpoints::make(const CheckpointRequest& request) {
   Status status;

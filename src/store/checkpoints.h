@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "format/chunk.h"
 #include "log/gate.h"
+#include "store/protection.h"
 
 namespace varve::store {
 
@@ -33,6 +34,7 @@ class Checkpoints {
   Serial next() const;
   // Was there room to evacuate all that the last checkpoint which was asked to should have?
   bool evacuation_was_cut() const { return evacuation_was_cut_; }
+  Protection& protection() { return protection_; }  // makes snapshots unasked
   // The log's blocks since it froze.
   std::uint64_t log_blocks_since() const;
 
@@ -61,6 +63,7 @@ class Checkpoints {
   Status write_epoch_if_due() REQUIRES(mutex_);
 
   Store& store_;
+  Protection protection_;
   Mutex mutex_;  // of threads that write superblocks, and first look what is in them
   std::atomic<bool> running_{false}, epoch_due_{false}, evacuation_was_cut_{false};
   std::atomic<std::uint64_t> settled_, pointless_rounds_{0}, log_blocks_at_freeze_{0};

@@ -147,8 +147,10 @@ class Delta {
   // With snapshots: blocks that the trees let go and that may have to be kept, of them those that no new ones take the place of, and
   // blocks that a cleaner has moved.
   std::atomic<std::uint64_t> kept{0}, freed{0}, moved{0};
-  void let_go(std::uint64_t blocks) {
-    kept.fetch_add(blocks, std::memory_order_relaxed);
+  // The same as `kept` of those that none but an automatic snapshot may hold.
+  std::atomic<std::uint64_t> loose{0};
+  void let_go(std::uint64_t blocks, bool for_good) {
+    (for_good ? kept : loose).fetch_add(blocks, std::memory_order_relaxed);
     freed.fetch_add(blocks, std::memory_order_relaxed);
   }
   std::atomic<std::int64_t> inode_change{0};

@@ -40,6 +40,7 @@ Status SnapshotMerge::empty_list(SnapshotItem& deleted, DeletionStep& step) {
       const std::uint64_t done = step.names ? TRY(give_back(piece.death, run, step)) : 0;
       if (deleted.dead < done)
         return Error(Errc::corrupt, fmt::format("snapshot {}: its list of dead blocks is longer than it says", serial));
+      list_.note_unlisted(deleted, run.birth, done);
       deleted.dead -= done;
       deleted.alone = std::min(deleted.alone, deleted.dead);
       run.address = run.address + done;

@@ -14,7 +14,12 @@ using format::Extent;
 using format::Owner;
 
 SnapshotMerge::SnapshotMerge(const Parts& parts, SnapshotList list, std::vector<Serial> renamed, std::vector<HeldMove> moves)
-    : parts_(parts), list_(std::move(list)), holder_(list_.newest()), tables_(parts.old.snapshot_tree()), counts_(parts.old.tables) {
+    : parts_(parts),
+      list_(std::move(list)),
+      holder_(list_.newest()),
+      shared_for_good_(parts.old.automatic.shared_for_good),
+      tables_(parts.old.snapshot_tree()),
+      counts_(parts.old.tables) {
   for (const Serial serial : renamed) changed_[serial] = true;
   for (HeldMove& move : moves) moves_.emplace(move.from, std::move(move));
 }
@@ -72,6 +77,8 @@ Status SnapshotMerge::gone(BlockAddr node, Serial born) {
     return {};
   }
   counts_.shared_nodes -= std::min<std::uint64_t>(counts_.shared_nodes, 1);
+  if (const SnapshotItem* const permanent = list_.newest_permanent(); permanent && permanent->holds(birth))
+    shared_for_good_ -= std::min<std::uint64_t>(shared_for_good_, 1);
   ++counts_.held_blocks;
   BlockAddr stands = node;
   if (const auto move = moves_.find(node); move != moves_.end() && move->second.shared) {
@@ -124,6 +131,7 @@ Status SnapshotMerge::add_dead(Serial holder, Serial death, const DeadRun& run) 
   item.dead += run.length;
   const SnapshotItem* before = list_.newest(holder);
   if (!before || !before->holds(run.birth)) item.alone += run.length;
+  list_.note_listed(item, run.birth, run.length);
   changed_[holder] = true;
   Growing& list = growing_[holder];
   if (list.death != death) close_piece(holder, list);
@@ -187,6 +195,7 @@ Status SnapshotMerge::finish(const std::optional<Creation>& creation, const Dele
     SnapshotItem item;
     item.serial = parts_.serial;
     item.name = creation->name;
+    item.automatic = creation->automatic;
     item.made = creation->made;
     item.clock = creation->clock;
     item.inode_file = next.inode_file.ref;
@@ -210,6 +219,8 @@ Status SnapshotMerge::finish(const std::optional<Creation>& creation, const Dele
   counts_.snapshots = list_.items().size();
   if (!tables_.ref) counts_ = {};
   next.tables = counts_;
+  const SnapshotList::Loose loose = list_.loose();
+  next.automatic = {loose.blocks, loose.standing, loose.most, shared_for_good_, list_.newest_permanent() != nullptr};
   return {};
 }
 

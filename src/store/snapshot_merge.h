@@ -33,6 +33,7 @@ class SnapshotMerge {
     std::string name;
     std::uint64_t clock = 0;
     Timestamp made;
+    bool automatic = false;
   };
   // `list`: as it is to be, but for what is created.
   SnapshotMerge(const Parts& parts, SnapshotList list, std::vector<Serial> renamed, std::vector<HeldMove> moves);
@@ -94,6 +95,7 @@ class SnapshotMerge {
   Sink sink_{*this, false}, tables_sink_{*this, true};
   SnapshotList list_;
   const SnapshotItem* holder_;  // of what dies now
+  std::uint64_t shared_for_good_;  // nodes of the newest .ifile that one which was asked for has, too; or more
   std::map<BlockAddr, HeldMove> moves_;
   std::vector<HeldMove> arrived_;
   TreeRoot tables_;

@@ -10,6 +10,15 @@ namespace varve::store {
 
 // --- the list -------------------------------------------------------------------------------------------------------------------
 
+SnapshotList::SnapshotList(std::vector<SnapshotItem> items) : items_(std::move(items)) {
+  bool is_first = true;  // of those that are not being deleted
+  for (const SnapshotItem& item : items_) {
+    if (item.automatic && !is_first) permanent_too_[item.serial] = item.dead - item.alone;
+    if (!item.automatic && !item.deleting) permanent_.push_back(item.serial);
+    is_first = is_first && item.deleting;
+  }
+}
+
 SnapshotItem* SnapshotList::find(Serial serial) {
   const auto at = std::ranges::lower_bound(items_, serial, {}, &SnapshotItem::serial);
   return at != items_.end() && at->serial == serial ? &*at : nullptr;
@@ -46,11 +55,84 @@ const SnapshotItem* SnapshotList::first_deleting() const {
 
 void SnapshotList::add(SnapshotItem item) {
   INVARIANT(items_.empty() || items_.back().serial < item.serial);
+  if (!item.automatic) permanent_.push_back(item.serial);
   items_.push_back(std::move(item));
 }
 
 void SnapshotList::erase(Serial serial) {
   std::erase_if(items_, [&](const SnapshotItem& item) { return item.serial == serial; });
+  std::erase(permanent_, serial);
+  permanent_too_.erase(serial);
+}
+
+// --- those that come and go by themselves -----------------------------------------------------------------------------------------
+
+const SnapshotItem* SnapshotList::newest_permanent(Serial end) const {
+  const auto behind = std::ranges::lower_bound(permanent_, end);
+  return behind == permanent_.begin() ? nullptr : find(*std::prev(behind));
+}
+
+std::uint64_t SnapshotList::loose_blocks(const SnapshotItem& item) const {
+  if (!item.automatic) return 0;
+  const auto too = newest_permanent(item.serial) ? permanent_too_.find(item.serial) : permanent_too_.end();
+  return item.dead - (too == permanent_too_.end() ? 0 : std::min(too->second, item.dead));
+}
+
+SnapshotList::Loose SnapshotList::loose() const {
+  Loose sum;
+  bool is_behind_permanent = false;
+  for (const SnapshotItem& item : items_) {
+    is_behind_permanent |= !item.automatic && !item.deleting;
+    if (!item.automatic) continue;
+    sum.most += item.dead;
+    const std::uint64_t blocks = is_behind_permanent ? loose_blocks(item) : item.dead;
+    sum.blocks += blocks;
+    if (!item.deleting) sum.standing += blocks;
+  }
+  return sum;
+}
+
+bool SnapshotList::is_permanent_too(const SnapshotItem& item, const format::Birth& birth) const {
+  const SnapshotItem* const permanent = item.automatic ? newest_permanent(item.serial) : nullptr;
+  return permanent && permanent->holds(birth);
+}
+
+void SnapshotList::note_listed(const SnapshotItem& item, const format::Birth& birth, std::uint64_t blocks) {
+  if (is_permanent_too(item, birth)) permanent_too_[item.serial] += blocks;
+}
+
+void SnapshotList::note_unlisted(const SnapshotItem& item, const format::Birth& birth, std::uint64_t blocks) {
+  if (!is_permanent_too(item, birth)) return;
+  std::uint64_t& count = permanent_too_[item.serial];
+  count -= std::min(count, blocks);
+}
+
+// What the oldest lists is its own, and what the oldest automatic one lists and none that was asked for has.
+void SnapshotList::count_exactly(SnapshotItem& item, std::vector<Serial>& changed) {
+  const SnapshotItem* const before = newest(item.serial);
+  std::uint64_t alone = item.alone;
+  if (!before) alone = item.dead;
+  else if (item.automatic && !before->automatic) alone = std::max(alone, loose_blocks(item));
+  if (alone == item.alone) return;
+  item.alone = alone;
+  changed.push_back(item.serial);
+}
+
+void SnapshotList::remove(SnapshotItem& item, std::vector<Serial>& changed) {
+  item.deleting = true;
+  std::erase(permanent_, item.serial);
+  changed.push_back(item.serial);
+  if (SnapshotItem* const first = oldest()) count_exactly(*first, changed);
+  const auto next = std::ranges::find_if(items_, [&](const SnapshotItem& other) { return other.serial > item.serial && !other.deleting; });
+  if (next != items_.end()) count_exactly(*next, changed);
+}
+
+void SnapshotList::make_permanent(SnapshotItem& item) {
+  item.automatic = false;
+  permanent_.insert(std::ranges::upper_bound(permanent_, item.serial), item.serial);
+  permanent_too_.erase(item.serial);
+  for (const SnapshotItem& other : items_)  // which of their blocks it has nobody has counted
+    if (other.automatic && other.serial > item.serial) permanent_too_[other.serial] = other.dead - other.alone;
 }
 
 // --- what is known ----------------------------------------------------------------------------------------------------------------
@@ -106,13 +188,23 @@ bool Snapshots::clocks_began_anew() const { return clock_.wide_units(clock_.now(
 
 format::Birth Snapshots::birth_of(std::uint32_t clock) const { return {.ancient = clocks_began_anew(), .when = clock}; }
 
-bool Snapshots::holds_at_newest(std::uint32_t clock) const {
-  return clock < newest_clock_.load(std::memory_order_relaxed) || clocks_began_anew();
+bool Snapshots::holds_at(const std::atomic<std::uint64_t>& newest, std::uint32_t clock) const {
+  return clock < newest.load(std::memory_order_relaxed) || clocks_began_anew();
+}
+
+bool Snapshots::newest_has(const format::NodeRef& inode_file) const {
+  const Lock lock(mutex_);
+  const SnapshotItem* const newest = list_.newest();
+  return newest && newest->inode_file.address == inode_file.address && newest->inode_file.crc == inode_file.crc;
 }
 
 void Snapshots::note_newest() {
   const SnapshotItem* newest = list_.newest();
   newest_clock_ = newest ? std::max<std::uint64_t>(newest->clock, 1) : 0;
+  const SnapshotItem* permanent = list_.newest_permanent();
+  newest_permanent_clock_ = permanent ? std::max<std::uint64_t>(permanent->clock, 1) : 0;
+  automatic_ = static_cast<std::size_t>(
+      std::ranges::count_if(list_.items(), [](const SnapshotItem& item) { return item.automatic && !item.deleting; }));
 }
 
 // --- changes --------------------------------------------------------------------------------------------------------------------
@@ -161,7 +253,10 @@ std::vector<HeldMove> Snapshots::take_moves() {
   return std::exchange(moves_, {});
 }
 
-void Snapshots::expect_clock(std::uint64_t units) { newest_clock_ = std::max<std::uint64_t>(units, 1); }
+void Snapshots::expect_clock(std::uint64_t units, bool for_good) {
+  newest_clock_ = std::max({units, newest_clock_.load(), std::uint64_t{1}});
+  if (for_good) newest_permanent_clock_ = std::max({units, newest_permanent_clock_.load(), std::uint64_t{1}});
+}
 
 void Snapshots::replace(SnapshotList list, bool purging, std::optional<Timestamp> changed) {
   const Lock lock(mutex_);

@@ -21,7 +21,7 @@ namespace varve::store {
 using format::SnapshotItem;
 
 struct SnapshotChange {
-  enum class Kind : std::uint8_t { create, rename, remove };
+  enum class Kind : std::uint8_t { create, rename, remove };  // an automatic one that is renamed is so no more
   Kind kind = Kind::create;
   std::string name;
   std::string new_name;  // rename
@@ -37,9 +37,12 @@ struct HeldMove {
 };
 
 // All that are kept, in the order of their serials. For one thread.
+//
+// What only automatic snapshots hold is called loose: it goes as soon as somebody needs the room. It is counted from below. Of blocks
+// that an automatic one lists it is not always known whether one that was asked for has them as well, and then they count as not loose.
 class SnapshotList {
  public:
-  explicit SnapshotList(std::vector<SnapshotItem> items = {}) : items_(std::move(items)) {}
+  explicit SnapshotList(std::vector<SnapshotItem> items = {});
 
   const std::vector<SnapshotItem>& items() const { return items_; }
   SnapshotItem* find(Serial serial);
@@ -53,9 +56,30 @@ class SnapshotList {
   const SnapshotItem* first_deleting() const;
   void add(SnapshotItem item);  // the newest
   void erase(Serial serial);
+  void remove(SnapshotItem& item, std::vector<Serial>& changed);  // it is being deleted from now on
+  void make_permanent(SnapshotItem& item);                        // an automatic one
+
+  // The newest below `end` that was asked for and is not being deleted; null: there is none.
+  const SnapshotItem* newest_permanent(Serial end = Serial{~0ULL}) const;
+  // Of the blocks that this one lists.
+  std::uint64_t loose_blocks(const SnapshotItem& item) const;
+  struct Loose {
+    std::uint64_t blocks = 0;    // of all
+    std::uint64_t standing = 0;  // of those that are not being deleted
+    std::uint64_t most = 0;      // that it may be
+  };
+  Loose loose() const;
+  // `blocks` of this birth have joined the list of `item`, or left it.
+  void note_listed(const SnapshotItem& item, const format::Birth& birth, std::uint64_t blocks);
+  void note_unlisted(const SnapshotItem& item, const format::Birth& birth, std::uint64_t blocks);
 
  private:
+  bool is_permanent_too(const SnapshotItem& item, const format::Birth& birth) const;
+  void count_exactly(SnapshotItem& item, std::vector<Serial>& changed);
+
   std::vector<SnapshotItem> items_;
+  std::vector<Serial> permanent_;                  // those that were asked for and are not being deleted
+  std::map<Serial, std::uint64_t> permanent_too_;  // of automatic ones: blocks in the list that one asked for may have, at most
 };
 
 class Snapshots {
@@ -72,8 +96,14 @@ class Snapshots {
   std::optional<SnapshotItem> find(std::string_view name) const;
   std::optional<SnapshotItem> find(Serial serial) const;
   // May a block of a file with this clock be held, should the live tree let it go? Also if it is about to be.
-  bool may_hold(std::uint32_t clock) const { return newest_clock_.load(std::memory_order_relaxed) > 0 && holds_at_newest(clock); }
+  bool may_hold(std::uint32_t clock) const { return any() && holds_at(newest_clock_, clock); }
   bool any() const { return newest_clock_.load(std::memory_order_relaxed) > 0; }  // that blocks could be held for
+  // The same of those that were asked for: what they hold is charged.
+  bool may_hold_for_good(std::uint32_t clock) const { return any_permanent() && holds_at(newest_permanent_clock_, clock); }
+  bool any_permanent() const { return newest_permanent_clock_.load(std::memory_order_relaxed) > 0; }
+  std::size_t automatic() const { return automatic_.load(std::memory_order_relaxed); }  // how many, without those being deleted
+  // Has the newest of them this tree of files? Then it is the state of now, but for what is in no tree yet.
+  bool newest_has(const format::NodeRef& inode_file) const;
 
   // The next checkpoint carries it out; `Errc::exists`, `not_found`, `no_space`. Waiters (store.h) are woken afterwards.
   using Ticket = std::uint64_t;
@@ -95,15 +125,15 @@ class Snapshots {
   // All that can be done by one checkpoint: one creation at most.
   std::vector<Asked> take_asked();
   void tell(Ticket ticket, Status status);
-  // From here on blocks older than this are taken for held.
-  void expect_clock(std::uint64_t units);
+  // From here on blocks older than this are taken for held; `for_good`: by one that was asked for.
+  void expect_clock(std::uint64_t units, bool for_good);
   // A checkpoint has settled. `changed`: when it was made, if it has changed names.
   void replace(SnapshotList list, bool purging, std::optional<Timestamp> changed = {});
   void note_move(const HeldMove& move);
   std::vector<HeldMove> take_moves();
 
  private:
-  bool holds_at_newest(std::uint32_t clock) const;
+  bool holds_at(const std::atomic<std::uint64_t>& newest, std::uint32_t clock) const;
   bool clocks_began_anew() const;
   void note_newest() REQUIRES(mutex_);
 
@@ -114,7 +144,9 @@ class Snapshots {
   std::map<Ticket, Status> answers_ GUARDED_BY(mutex_);
   Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
   Timestamp changed_ GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> newest_clock_{0};  // 0: no snapshot
+  std::atomic<std::uint64_t> newest_clock_{0};            // 0: no snapshot
+  std::atomic<std::uint64_t> newest_permanent_clock_{0};  // 0: none that was asked for
+  std::atomic<std::size_t> automatic_{0};
   std::atomic<bool> deleting_{false};
   std::vector<HeldMove> moves_;
   std::atomic<std::uint64_t> move_count_{0};

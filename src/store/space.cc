@@ -195,8 +195,8 @@ bool Space::admits_retreat(std::uint64_t limit, Margin margin) const {
 
 bool Space::has_room_to_evacuate(std::uint64_t nodes) const { return admits_evacuation(view(), nodes); }
 
-DeletionStep Space::deletion_step() const {
-  if (!parts_.trees.snapshots().deletion_is_left()) return {};
+DeletionStep Space::deletion_step(bool left) const {
+  if (!left) return {};
   for (std::uint64_t pieces = 128; pieces > 1; pieces /= 4)
     if (const DeletionStep step{pieces, 16 * pieces}; admits_deletion(view(), step)) return step;
   return {1, 16};

@@ -84,8 +84,8 @@ class Space {
   // At the freeze: what it may write stays promised to it until note_published().
   // `deletion`: what it gives back of deleted snapshots.
   void promise_nodes(std::uint64_t evacuated, const DeletionStep& deletion) REQUIRES(the_gate);
-  // The largest step for which there is room.
-  DeletionStep deletion_step() const REQUIRES(the_gate);
+  // The largest step for which there is room; none if nothing is `left` to give back.
+  DeletionStep deletion_step(bool left) const REQUIRES(the_gate);
   // How many blocks it has written. `expected`: they were reckoned with.
   void note_written(std::uint64_t nodes, bool expected);
   void note_published() { emptied_ = 0; }  // what has been emptied is clean now

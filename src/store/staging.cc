@@ -89,14 +89,16 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   FileDelta& file = delta.file_delta();
   inode.change_content();
   std::int64_t fresh = 0;
-  std::uint64_t places = 0, assumed = 0, uncertain = 0, kept = 0;
+  std::uint64_t places = 0, assumed = 0, uncertain = 0, kept = 0, loose = 0;
   for (StageBlock& staged : blocks) {
     const std::size_t before = file.blocks.size();
     BlockEntry& entry = file.blocks.insert(staged.block);
     const bool was_here = file.blocks.size() == before;
     if (!was_here) places += places_of_block(file.blocks, staged.block);
     const bool is_kept = !was_here && may_be_kept(trees_.snapshots(), staged.old, staged.assume_owned);
-    kept += is_kept;
+    const bool for_good = is_kept && may_be_kept_for_good(trees_.snapshots(), staged.old, staged.assume_owned);
+    kept += for_good;
+    loose += is_kept && !for_good;
     if (was_here) drop_place(entry.place);
     else if (!is_kept && staged.old.kind == MappedBlock::Kind::device) segments_.sub_live(staged.old.address, 1);
     const bool guessed = !was_here && staged.assume_owned && staged.old.kind == MappedBlock::Kind::unknown;
@@ -120,9 +122,15 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
   changes_.active().data_change.fetch_add(fresh, std::memory_order_relaxed);
   changes_.active().assumed.fetch_add(assumed, std::memory_order_relaxed);
   changes_.active().kept.fetch_add(kept, std::memory_order_relaxed);
+  if (loose) changes_.active().loose.fetch_add(loose, std::memory_order_relaxed);
   changes_.active().count(blocks.size(), blocks.size() * kBlockBytes);
   changes_.active().burden(places, blocks.size() * kItemBytes + places * kItemBytes);
   unsealed_.add_payload(blocks);
+}
+
+// Blocks that no others take the place of.
+void Staging::let_go(std::uint64_t blocks) {
+  if (trees_.snapshots().any()) changes_.active().let_go(blocks, trees_.snapshots().any_permanent());
 }
 
 void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept {
@@ -137,7 +145,7 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
   file.unsealed_cleared.push_back({from, to, kind});
   delta.blocks_change += owned_change;
   const std::int64_t owned = kind == Cleared::hole ? -owned_change : static_cast<std::int64_t>(to - from) - owned_change;
-  if (owned > 0 && trees_.snapshots().any()) changes_.active().let_go(static_cast<std::uint64_t>(owned));
+  if (owned > 0) let_go(static_cast<std::uint64_t>(owned));
   changes_.active().data_change.fetch_add(owned_change, std::memory_order_relaxed);
   changes_.active().count(1, kOtherBytes);
   changes_.active().burden(2, 4 * kItemBytes);
@@ -148,7 +156,7 @@ void Staging::uncharge(const Inode& inode, std::uint64_t owned) {
   const std::uint64_t certain = certain_loss(inode, trees_.view(), owned);
   changes_.active().data_change.fetch_sub(static_cast<std::int64_t>(certain), std::memory_order_relaxed);
   changes_.active().uncertain.fetch_add(owned - certain, std::memory_order_relaxed);
-  if (trees_.snapshots().any()) changes_.active().let_go(owned);
+  let_go(owned);
 }
 
 void Staging::empty(Inode& inode) noexcept {

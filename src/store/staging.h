@@ -36,6 +36,13 @@ inline bool may_be_kept(const Snapshots& snapshots, const MappedBlock& old, bool
          (old.kind == MappedBlock::Kind::device && snapshots.may_hold(old.clock));
 }
 
+// The same of snapshots that were asked for: only then it is charged.
+inline bool may_be_kept_for_good(const Snapshots& snapshots, const MappedBlock& old, bool assume_owned) {
+  if (!snapshots.any_permanent()) return false;
+  return (old.kind == MappedBlock::Kind::unknown && assume_owned) ||
+         (old.kind == MappedBlock::Kind::device && snapshots.may_hold_for_good(old.clock));
+}
+
 class Staging {
  public:
   // `most_record_bytes`: in one chunk.
@@ -76,6 +83,7 @@ class Staging {
   InodeDelta& stage(Inode& inode, bool created = false) noexcept REQUIRES_SHARED(the_gate);  // its active delta, marked for the next chunk
   void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate);
   void drop_place(const BlockPlace& place) REQUIRES_SHARED(the_gate);
+  void let_go(std::uint64_t blocks) REQUIRES_SHARED(the_gate);
 
   Changes& changes_;
   const Trees& trees_;

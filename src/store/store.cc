@@ -126,6 +126,7 @@ Status Store::load_segments() {
 Status Store::load_snapshots() {
   BlockingSource source(trees_.cache(), device());
   TRY(snapshots().load(source, trees_.own_view().snapshot_tree()));
+  trees_.note_snapshots();
   if (options_.snapshot.empty()) return {};
   const auto shown = snapshots().find(options_.snapshot);
   if (!shown) return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", device().name(), options_.snapshot));

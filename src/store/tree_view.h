@@ -10,6 +10,13 @@
 
 namespace varve::store {
 
+// Of what snapshots hold, that which none holds that was asked for (SnapshotList::loose). It is nobody's room: it goes when it is needed.
+struct AutomaticHoldings {
+  std::uint64_t blocks = 0, standing = 0, most = 0;  // as in SnapshotList::Loose
+  std::uint64_t shared_for_good = 0;  // nodes of the inode file that a snapshot which was asked for has, too; or more
+  bool has_permanent = false;         // there is one that was asked for
+};
+
 struct TreeView {
   Serial serial;
   std::uint64_t generation = 0;  // of the newest delta merged into it
@@ -22,6 +29,7 @@ struct TreeView {
   std::uint64_t reserved_blocks = 0;  // in unwritten extents
   std::uint64_t inodes = 0;
   format::SnapshotTables tables;  // of snapshots, if there are any
+  AutomaticHoldings automatic;
   // This is the state of a snapshot: addresses in the inode file are as of then (places.h), also behind an end that has come nearer since.
   // `segments` allows for that.
   Serial kept;

@@ -43,6 +43,14 @@ void Trees::show(const format::SnapshotItem& snapshot) {
   newest_ = std::make_shared<TreeView>(as_of(*newest_, snapshot));
 }
 
+void Trees::note_snapshots() {
+  auto view = std::make_shared<TreeView>(*newest_);
+  const SnapshotList& list = snapshots_.current();
+  const SnapshotList::Loose loose = list.loose();
+  view->automatic = {loose.blocks, loose.standing, loose.most, view->tables.shared_nodes, list.newest_permanent() != nullptr};
+  newest_ = std::move(view);
+}
+
 TreesPtr Trees::replace(TreesPtr next) {
   INVARIANT(next->serial.v == newest_->serial.v + 1);
   INVARIANT(next->generation > newest_->generation);

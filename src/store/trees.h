@@ -32,6 +32,8 @@ class Trees {
 
   // Instead of the newest state that of a snapshot. Before there are other threads.
   void show(const format::SnapshotItem& snapshot) NO_THREAD_SAFETY_ANALYSIS;
+  // At mount: what the list of snapshots says of this checkpoint. Before there are other threads.
+  void note_snapshots() NO_THREAD_SAFETY_ANALYSIS;
   // Returns the former ones, to be destroyed when the gate is open again.
   TreesPtr replace(TreesPtr next) REQUIRES(log::the_gate);
 

@@ -114,5 +114,19 @@ TEST(Hazards, H57_a_snapshot_begins_a_unit_of_the_log_clock) {
   EXPECT_TRUE(good(world.compare_now()));
 }
 
+// They come and go with a checkpoint like those that are asked for. None is half there, and none comes back that had gone.
+TEST(Hazards, H54_automatic_snapshots_are_there_with_their_whole_state_or_not_at_all) {
+  CrashSetup setup;
+  setup.protect = true;
+  const std::string before = "create /f 0644; write /f 0 200000 1; mkdir /d 0755; pass 30000; checkpoint";
+  const std::string during = "write /f 4096 60000 2; create /d/a 0644; pass 30000; checkpoint; write /f 0 80000 3; "
+                             "unlink /d/a; pass 30000; checkpoint; append /f 10000 4; sync; pass 30000; checkpoint; move 0; "
+                             "write /f 100000 50000 5; pass 30000; "
+                             "checkpoint; keep mine; write /f 0 4096 6; pass 40000; checkpoint; sync";
+  SweepOptions options = exhaustive();
+  options.plan.seeds = 1;
+  EXPECT_TRUE(good(sweep_all(setup, before, during, options)));
+}
+
 }  // namespace
 }  // namespace varve::test

@@ -149,7 +149,7 @@ class Snapshots(SnapshotTest):
         self.assertLess(os.statvfs(self.dir).f_bavail * 4096, free * 4096 - 35 * MIB)
         snapshot("delete", self.dir, "eins zwei", said)
         self.settle()
-        self.assertEqual(listed(self.dir), {"held_bytes": 0, "giving_back": False, "snapshots": []})
+        self.assertEqual(listed(self.dir), {"held_bytes": 0, "automatic_bytes": 0, "giving_back": False, "snapshots": []})
         self.assertIn("No snapshots.", snapshot("list", self.dir).stdout)
         self.assertGreater(os.statvfs(self.dir).f_bavail * 4096, free * 4096 - MIB)
         self.assertTrue(same_random(self.dir / "f", 40 * MIB, 2))

@@ -11,6 +11,11 @@ namespace varve::test {
 
 namespace {
 
+fs::Options with_protection(fs::Options options, const CrashSetup& setup) {
+  if (setup.protect) options.protection = {store::ProtectionSettings::Mode::on, 80, 30};
+  return options;
+}
+
 void must(const Status& status, const char* what) {
   if (!status.ok()) throw std::runtime_error(fmt::format("{}: {}", what, status.error().message()));
 }
@@ -18,10 +23,10 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} in_place={} strategy={} "
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} in_place={} protect={} strategy={} "
                      "victims={} placement={}",
                      setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records,
-                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0,
+                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0, setup.protect ? 1 : 0,
                      setup.strategy, setup.victims, setup.placement);
 }
 
@@ -44,6 +49,7 @@ CrashSetup parse_setup(const std::string& text) {
     if (name == "records") setup.checkpoint_records = value;
     if (name == "discard") setup.discard = value != 0;
     if (name == "in_place") setup.superblocks_in_place = value != 0;
+    if (name == "protect") setup.protect = value != 0;
     if (name == "background") setup.background = value != 0;
   }
   return setup;
@@ -65,7 +71,7 @@ DurableState prepare(const CrashSetup& setup, const Script& script) {
   state.image = std::make_shared<io::MemDevice>(setup.bytes);
   ManualClock clock;
   SeededRandom random(setup.seed);
-  FsFixture fixture(*state.image, options_for(setup, clock, random));
+  FsFixture fixture(*state.image, with_protection(options_for(setup, clock, random), setup));
   Lockstep steps(fixture, clock);
   must(make_image(*state.image, {setup.segment_blocks, setup.seed, setup.superblocks_in_place}), "mkfs");
   must(fixture.mount(), "mount");
@@ -73,6 +79,11 @@ DurableState prepare(const CrashSetup& setup, const Script& script) {
   const std::string failure = run_script(steps, script);
   if (!failure.empty()) throw std::runtime_error("preparation: " + failure);
   must(fixture.unmount(), "unmount");
+  if (setup.protect) {  // the unmount may have made one
+    must(fixture.mount(), "mount");
+    if (const std::string text = steps.follow_automatic(steps.model); !text.empty()) throw std::runtime_error(text);
+    must(fixture.unmount(), "unmount");
+  }
   state.model = steps.model;
   state.model.drop_all_references();
   state.clock_ns = clock.elapsed();
@@ -104,7 +115,7 @@ void Recording::run() {
   ManualClock clock;
   clock.set_elapsed(start_.clock_ns);
   SeededRandom random(setup_.seed + 77);
-  fs::Options options = options_for(setup_, clock, random);
+  fs::Options options = with_protection(options_for(setup_, clock, random), setup_);
   options.background = setup_.background;
   FsFixture fixture(*faulty_, options);
   Lockstep steps(fixture, clock);

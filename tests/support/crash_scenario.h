@@ -28,6 +28,7 @@ struct CrashSetup {
   std::uint64_t checkpoint_records = 0;  // 0: as by default
   bool discard = false;
   bool superblocks_in_place = false;
+  bool protect = false;  // automatic snapshots of 80 s, one each 30 s; not when the filesystem comes back after a crash
   bool background = false;  // the engine's threads run beside the script: what they do when is not repeatable
   std::string strategy = fs::Options{}.strategy, victims = fs::Options{}.victims, placement = fs::Options{}.placement;
 

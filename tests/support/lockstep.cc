@@ -311,6 +311,40 @@ std::string Lockstep::judge(const Step& step, const Answer& answer, Timestamp no
 }
 
 std::string Lockstep::run(const Step& step) {
+  const bool follows = fixture_.options().protection.is_on() || !followed_.empty();
+  const ModelFs before = follows ? model : ModelFs();
+  std::string text = run_one(step);
+  if (follows && text.empty()) text = follow_automatic(before);
+  return text.empty() || text.find(to_string(step)) != std::string::npos ? text : fmt::format("{}: {}", to_string(step), text);
+}
+
+std::string Lockstep::follow_automatic(const ModelFs& before) {
+  // Else the reading below would carry out what is due.
+  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().checkpoints().protection().is_due(); ++i)
+    if (const Status done = fixture_.work(); !done.ok()) return done.error().message();
+  std::set<std::string> there, all;
+  const auto items = fixture_.fs().snapshots().snapshots;
+  for (const fs::SnapshotFacts& item : items) {
+    all.insert(item.name);
+    if (!item.automatic) continue;
+    there.insert(item.name);
+    if (model.kept().contains(item.name)) continue;
+    ++automatic_seen_;
+    changed_ = true;
+    const Snapshot found = kept_beside(fixture_, Serial{item.serial});
+    model.keep_state(item.name, model);
+    if (difference(snapshot_of(*model.kept().at(item.name)), found).empty()) continue;
+    model.keep_state(item.name, before);
+    const std::string text = difference(snapshot_of(*model.kept().at(item.name)), found);
+    if (!text.empty()) return fmt::format("{} shows neither what was there before the step nor what is there now:\n{}", item.name, text);
+  }
+  for (const std::string& name : followed_)
+    if (!all.contains(name) && model.drop(name).ok()) changed_ = true;
+  followed_ = std::move(there);
+  return "";
+}
+
+std::string Lockstep::run_one(const Step& step) {
   succeeded_ = changed_ = false;
   if (!options_.remounts && (step.verb == Verb::remount || step.verb == Verb::pass)) return "";
   if (options_.advance_clock) clock_.advance(kStepNs);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,10 @@ class Lockstep {
   Status adopt_root(Ino root = kRootIno);
   // Empty if both did the same; else what the filesystem did wrong.
   std::string run(const Step& step);
+  // Makes the model keep the automatic snapshots that the filesystem keeps by now. Each must show this state or that of `before` the last
+  // step. Empty, or what one shows instead. After each step that is done already.
+  std::string follow_automatic(const ModelFs& before);
+  std::uint64_t automatic_seen() const { return automatic_seen_; }
   std::uint64_t refused_for_space() const { return refused_for_space_; }
   // What became of the last step: acknowledged; and did it change the model?
   bool succeeded() const { return succeeded_; }
@@ -46,6 +51,7 @@ class Lockstep {
     std::optional<fs::Attr> attr;          // of the inode the step made or changed
     std::optional<std::vector<std::byte>> data;
   };
+  std::string run_one(const Step& step);
   Answer ask(const Step& step);
   Answer ask_make(const Step& step);
   Answer ask_names(const Step& step);
@@ -64,6 +70,8 @@ class Lockstep {
   LockstepOptions options_;
   std::uint64_t refused_for_space_ = 0;
   bool succeeded_ = false, changed_ = false;
+  std::uint64_t automatic_seen_ = 0;
+  std::set<std::string> followed_;  // automatic ones
 };
 
 // Runs all steps; empty, or the number and text of the step that went wrong and how.

@@ -186,11 +186,15 @@ void ModelFs::drop_all_references() {
 
 Status ModelFs::keep(const std::string& name) {
   if (kept_.contains(name)) return Errc::exists;
-  auto state = std::make_shared<ModelFs>(*this);
-  state->kept_.clear();
-  state->drop_all_references();
-  kept_.emplace(name, std::move(state));
+  keep_state(name, *this);
   return {};
+}
+
+void ModelFs::keep_state(const std::string& name, const ModelFs& state) {
+  auto kept = std::make_shared<ModelFs>(state);
+  kept->kept_.clear();
+  kept->drop_all_references();
+  kept_.insert_or_assign(name, std::move(kept));
 }
 
 Status ModelFs::drop(const std::string& name) { return kept_.erase(name) ? Status() : Status(Errc::not_found); }

@@ -105,6 +105,7 @@ class ModelFs {
 
   // --- snapshots: states that stay, without what only references held ---
   Status keep(const std::string& name);
+  void keep_state(const std::string& name, const ModelFs& state);  // of that moment
   Status drop(const std::string& name);
   Status relabel(const std::string& name, const std::string& new_name);
   const std::map<std::string, std::shared_ptr<const ModelFs>>& kept() const { return kept_; }

@@ -47,6 +47,9 @@ void add_kept(const std::string& name, Snapshot kept, Snapshot& all);
 // it: everything that has a name.
 Snapshot snapshot_of(FsFixture& fixture, const ModelFs* model = nullptr);
 
+// What the running filesystem shows of one that it keeps.
+Snapshot kept_beside(FsFixture& fixture, Serial snapshot);
+
 // Hash of all but the identity: equal for equal states.
 std::uint64_t hash_of(const Snapshot& snapshot, bool times = true);
 

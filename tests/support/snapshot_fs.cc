@@ -131,8 +131,7 @@ Status walk_all(FsFixture& fixture, const ModelFs* model, FsWalk& walk) {
 
 }  // namespace
 
-// As the running filesystem shows it.
-static Snapshot kept_beside(FsFixture& fixture, Serial snapshot) {
+Snapshot kept_beside(FsFixture& fixture, Serial snapshot) {
   fixture.show(snapshot);
   FsWalk walk(fixture);
   const Status status = walk_all(fixture, nullptr, walk);

@@ -54,6 +54,11 @@ std::string World::start() {
   return describe("cannot start", status);
 }
 
+std::string World::compare_now() {
+  std::string text = steps.follow_automatic(steps.model);
+  return text.empty() ? compare(fixture, steps.model) : text;
+}
+
 std::string World::run(const Script& script, std::size_t interval) {
   for (std::size_t i = 0; i < script.size(); ++i) {
     std::string text = steps.run(script[i]);

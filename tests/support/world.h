@@ -35,7 +35,7 @@ class World {
   std::string start();
   // Runs the script, compares everything after each `interval` steps and at the end.
   std::string run(const Script& script, std::size_t interval = 200);
-  std::string compare_now() { return compare(fixture, steps.model); }
+  std::string compare_now();
   // Unmounts, checks the image, mounts again, compares.
   std::string finish();
 

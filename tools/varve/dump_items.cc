@@ -88,6 +88,7 @@ void add_snapshot(Json& json, const format::SnapshotItem& s) {
   json["name"] = printable(s.name);
   json["serial"] = s.serial.v;
   if (s.deleting) json["deleting"] = true;
+  if (s.automatic) json["automatic"] = true;
   json["made"] = time_text(s.made);
   json["clock"] = s.clock;
   json["inode_file"] = node_ref_json(s.inode_file);

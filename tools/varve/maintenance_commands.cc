@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "base/duration.h"
 #include "base/json_text.h"
 #include "cleaner/victim_rule.h"
 #include "control/place.h"
@@ -62,6 +63,9 @@ Status tune(MountClient& client, const Words& words, IoLayer& io) {
   Json present;
   for (const auto& [setting, key] : {std::pair{"strategy", "strategy"}, {"policy", "victim_policy"}, {"placement", "placement"}})
     present[setting] = status["cleaner"].value(key, "");
+  const Json& protection = status["protection"];
+  present["protect"] = protection.value("on", false) ? varve::duration_text(protection.value("seconds", std::uint64_t{0})) : "off";
+  present["protect_every"] = varve::duration_text(protection.value("every_seconds", std::uint64_t{30}));
   if (words.json)
     io.out << json_text(present, 2) << "\n";
   else
@@ -83,7 +87,8 @@ void declare_tune(CLI::App& app, Action& chosen) {
   auto words = std::make_shared<Words>();
   CLI::App* command = declare(app, chosen, "tune", "Change settings of a mounted filesystem", words, tune);
   command->add_option("settings", words->settings,
-                      "strategy=…, policy=…, placement=…, as mount options; history=ROUNDS. None: show the present ones");
+                      "strategy=…, policy=…, placement=…, protect=…, protect_every=…, as mount options; history=ROUNDS. "
+                      "None: show the present ones");
   std::string footer = "Strategies:\n";
   for (const auto& [name, help] : cleaner::registry().strategies.names()) footer += fmt::format("  {:14} {}\n", name, help);
   footer += "Policies:\n";

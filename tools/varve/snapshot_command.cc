@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <ctime>
 #include <ostream>
 #include <set>
 #include <string>
@@ -20,6 +19,7 @@
 #include "varve/diff_command.h"
 #include "varve/mount_client.h"
 #include "varve/restore_command.h"
+#include "varve/snapshot_choice.h"
 #include "varve/snapshot_mount.h"
 #include "varve/status_text.h"
 
@@ -34,7 +34,7 @@ using Change = store::SnapshotChange;
 struct SnapshotArguments {
   std::string path, name, new_name;
   std::vector<std::string> names;
-  bool json = false;
+  bool json = false, automatic = false;
 };
 
 class SnapshotTarget {
@@ -116,14 +116,6 @@ Result<std::unique_ptr<SnapshotTarget>> target_of(const std::string& path, Use u
   return std::unique_ptr<SnapshotTarget>(std::move(image));
 }
 
-std::string local_time(std::int64_t seconds, const char* form) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  char text[64] = "?";
-  if (::localtime_r(&time, &parts)) std::strftime(text, sizeof text, form, &parts);
-  return text;
-}
-
 // Would it go well? Of a filesystem that is not mounted, which is not opened for writing only to be told no.
 Status foresee(const std::string& path, const std::vector<Change>& changes) {
   ImageTarget image;
@@ -178,15 +170,50 @@ Status remove(const SnapshotArguments& arguments) {
   return change(arguments.path, changes);
 }
 
-std::string list_text(const Json& state) {
-  const Json& list = state["snapshots"];
+// One that somebody wants to stay: it gets a name, and is automatic no more.
+Status keep(SnapshotArguments arguments, IoLayer& io) {
+  Json state;
+  {
+    const auto target = TRY(target_of(arguments.path, Use::looks));
+    state = TRY(target->list());
+    TRY(target->close());
+  }
+  const AutomaticSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
+  const bool is_named = !arguments.new_name.empty();
+  if (!is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
+  TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}));
+  if (is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
+  else io.out << arguments.new_name << std::endl;
+  return {};
+}
+
+// All that were made without being asked for, in a line.
+std::string automatic_text(const Json& state) {
+  std::int64_t first = 0, last = 0;
+  std::size_t count = 0;
+  for (const Json& one : state["snapshots"]) {
+    if (!one.value("automatic", false)) continue;
+    last = one.value("made", std::int64_t{0});
+    if (count++ == 0) first = last;
+  }
+  if (count == 0) return "";
+  return fmt::format("Automatic ones: {}, from {} to {}. They hold {} that goes when it is needed; --auto shows them.\n", count,
+                     local_time(first), local_time(last), size_text(state.value("automatic_bytes", std::uint64_t{0})));
+}
+
+// Those that were asked for, or the others.
+std::string list_text(const Json& state, bool automatic) {
+  Json list = Json::array();
+  for (const Json& one : state["snapshots"])
+    if (one.value("automatic", false) == automatic) list.push_back(one);
   std::string text;
-  if (list.empty()) text = "No snapshots.\n";
+  if (list.empty()) text = automatic ? "No automatic snapshots.\n" : "No snapshots.\n";
   else text = fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", "made", "inodes", "data", "alone", "name");
   for (const Json& one : list)
     text += fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"),
                         one.value("inodes", std::uint64_t{0}), size_text(one.value("data_bytes", std::uint64_t{0})),
                         size_text(one.value("alone_bytes", std::uint64_t{0})), one.value("name", ""));
+  if (!automatic) text += automatic_text(state);
   const auto held = state.value("held_bytes", std::uint64_t{0});
   if (held) text += fmt::format("Together they hold {} that nothing else needs.\n", size_text(held));
   if (state.value("giving_back", false)) text += "What deleted ones held is being given back.\n";
@@ -198,7 +225,7 @@ Status list(const SnapshotArguments& arguments, IoLayer& io) {
   const auto state = target->list();
   const Status closed = target->close();
   if (!state.ok()) return state.error();
-  io.out << (arguments.json ? json_text(*state, 2) + "\n" : list_text(*state)) << std::flush;
+  io.out << (arguments.json ? json_text(*state, 2) + "\n" : list_text(*state, arguments.automatic)) << std::flush;
   return closed;
 }
 
@@ -226,7 +253,8 @@ Status show(const SnapshotArguments& arguments, IoLayer& io) {
 
 void declare_snapshot(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<SnapshotArguments>();
-  CLI::App* command = app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, show, rename, delete, diff, restore");
+  CLI::App* command =
+      app.add_subcommand("snapshot", "Keep states of a filesystem: create, list, show, keep, rename, delete, diff, restore");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* one = command->add_subcommand(name, help);
@@ -238,13 +266,19 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   making->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return create(*arguments, io); }; });
 
   CLI::App* listing = add("list", "Which there are, oldest first, and what each holds alone");
-  listing->add_flag("--json", arguments->json, "For programs");
+  listing->add_flag("--json", arguments->json, "For programs: all of them");
+  listing->add_flag("--auto", arguments->automatic, "Those that come and go by themselves (mount option protect=)");
   listing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return list(*arguments, io); }; });
 
   CLI::App* showing = add("show", "What one has");
   showing->add_option("name", arguments->name)->required();
   showing->add_flag("--json", arguments->json, "For programs");
   showing->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return show(*arguments, io); }; });
+
+  CLI::App* keeping = add("keep", "Make an automatic one stay");
+  keeping->add_option("which", arguments->name, "Its name, how long ago (10m), or a time (14:30): the last one by then")->required();
+  keeping->add_option("name", arguments->new_name, "Without: its time");
+  keeping->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return keep(*arguments, io); }; });
 
   CLI::App* naming = add("rename", "Give one another name");
   naming->add_option("name", arguments->name)->required();

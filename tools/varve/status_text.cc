@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/duration.h"
 #include "base/json_text.h"
 #include "base/types.h"
 #include "shared/counted.h"
@@ -115,6 +116,18 @@ std::string kept_text(const Json& snapshots) {
   if (count == 0 && held == 0) return "";
   std::string text = fmt::format("{}, hold {} that nothing else needs", counted(count, "snapshot"), size_text(held));
   return snapshots.value("giving_back", false) ? text + "; what deleted ones held is being given back" : text;
+}
+
+// Empty: none are made by themselves, and none are left.
+std::string protection_text(const Json& protection) {
+  const std::uint64_t count = number_in(protection, "snapshots");
+  const bool is_on = protection.value("on", false);
+  if (!is_on && count == 0) return "";
+  const std::string what = is_on ? fmt::format("the last {}, every {}", varve::duration_text(number_in(protection, "seconds")),
+                                               varve::duration_text(number_in(protection, "every_seconds")))
+                                 : "off";
+  return fmt::format("{}: {}, hold {} that counts as free", what, counted(count, "automatic snapshot"),
+                     size_text(number_in(protection, "held_bytes")));
 }
 
 std::string head_text(const Json& status) {
@@ -311,7 +324,8 @@ std::string status_summary(const Json& status) {
   const Json& cleaner = part(status, "cleaner");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + label + "\"")) + line("Mounted", at) +
          line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) +
-         line("Kept", kept_text(part(status, "snapshots"))) + line("Cleaner", cleaner.value("state", "")) +
+         line("Kept", kept_text(part(status, "snapshots"))) + line("Protects", protection_text(part(status, "protection"))) +
+         line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }
 

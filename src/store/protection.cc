@@ -1,0 +1,149 @@
+#include "store/protection.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/duration.h"
+#include "store/store.h"
+
+namespace varve::store {
+
+namespace {
+constexpr std::uint64_t kMostAutomatic = 10'000;
+constexpr std::uint64_t kLeftBehindSeconds = 3600;  // of a mount that does not say how far back they should reach
+}
+
+// --- settings -------------------------------------------------------------------------------------------------------------------
+
+std::uint64_t ProtectionSettings::interval_s() const {
+  if (!is_on()) return every_s;
+  return std::max(std::min(every_s, window_s), window_s / kMostAutomatic + (window_s % kMostAutomatic ? 1 : 0));
+}
+
+Result<ProtectionSettings> with_window(ProtectionSettings settings, std::string_view value) {
+  using Mode = ProtectionSettings::Mode;
+  settings.window_s = value == "off" ? 0 : TRY(parse_duration(value));
+  settings.mode = settings.window_s ? Mode::on : Mode::off;
+  return settings;
+}
+
+Result<ProtectionSettings> with_interval(ProtectionSettings settings, std::string_view value) {
+  settings.every_s = TRY(parse_duration(value));
+  if (settings.every_s == 0) return Error(Errc::invalid, "protect_every must be a second or more; protect=off ends it");
+  return settings;
+}
+
+bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSettings& settings) {
+  using Mode = ProtectionSettings::Mode;
+  if (settings.mode == Mode::leave) return false;
+  if (settings.mode == Mode::off) return true;
+  const auto window = static_cast<std::int64_t>(settings.is_on() ? settings.window_s : kLeftBehindSeconds);
+  const std::int64_t age = now.seconds - made.seconds;
+  return age > window || age < -window;
+}
+
+void Protection::set(const ProtectionSettings& settings) {
+  const Lock lock(mutex_);
+  if (settings.is_on() && !settings_.is_on()) last_ns_ = 0;
+  settings_ = settings;
+  every_ns_ = settings.interval_s() * 1'000'000'000;
+  is_on_ = settings.is_on();
+  is_off_ = settings.mode == ProtectionSettings::Mode::off;
+}
+
+void Protection::begin() {
+  const log::Gate::Pass pass(store_.gate());
+  if (!last_ns_ && !anything_new()) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
+}
+
+ProtectionSettings Protection::settings() const {
+  const Lock lock(mutex_);
+  return settings_;
+}
+
+void Protection::ask_for_room(Need need) {
+  Need asked = need_;
+  while (asked < need && !need_.compare_exchange_weak(asked, need)) {
+  }
+}
+
+std::uint64_t Protection::now_ns() const { return store_.options().clock->monotonic_ns(); }
+
+// --- when ---------------------------------------------------------------------------------------------------------------------------
+
+bool Protection::is_time() const {
+  const std::uint64_t last = last_ns_;
+  return !last || now_ns() - last >= every_ns_;
+}
+
+bool Protection::holds_too_much() const {
+  return store_.charge().pending_loose_blocks() > most_loose_blocks(store_.charge().free_blocks());
+}
+
+// For what a new one may come to hold soon. Where users are about to wait none is made: it would not last, but ask for room until it goes.
+std::uint64_t Protection::room_for_one() const {
+  const std::uint64_t needed = store_.charge().nodes_to_hold() / 4 + store_.segments().geometry().blocks;
+  const bool fits = most_loose_blocks(store_.charge().free_blocks()) >= needed && store_.space().spare_segments() > 0;
+  return fits ? needed : 0;
+}
+
+bool Protection::anything_new() const {
+  return store_.changes().any() || !store_.snapshots().newest_has(store_.trees().view().inode_file.ref);
+}
+
+bool Protection::is_due() {
+  const bool has_any = store_.snapshots().automatic() > 0, is_on = is_on_.load(std::memory_order_relaxed);
+  if (!has_any && !is_on) return false;
+  if (has_any && (is_off_.load(std::memory_order_relaxed) || need_ != Need::none)) return true;
+  const bool may_make_one = is_on && is_time();
+  const log::Gate::Pass pass(store_.gate());
+  return (has_any && holds_too_much()) || (may_make_one && anything_new() && room_for_one() > 0);
+}
+
+bool Protection::is_pending() {
+  if (!is_on_.load(std::memory_order_relaxed)) return false;
+  const log::Gate::Pass pass(store_.gate());
+  return anything_new() && room_for_one() > 0;
+}
+
+// --- at the freeze --------------------------------------------------------------------------------------------------------------------
+
+std::uint64_t Protection::to_free(Need need, bool makes_one) const {
+  if (need == Need::all) return ~0ULL;
+  const std::uint64_t loose = store_.charge().pending_loose_blocks();
+  const std::uint64_t most = most_loose_blocks(store_.charge().free_blocks()) - (makes_one ? room_for_one() : 0);
+  const std::uint64_t beyond = loose - std::min(loose, most);
+  return need == Need::half ? std::max(beyond, loose / 2 + 1) : beyond;
+}
+
+// What the oldest of them lists is held by no other one: each gives back what it lists.
+std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, bool makes_one) {
+  std::vector<Serial> gone;
+  const ProtectionSettings settings = this->settings();
+  const Timestamp now = store_.options().clock->now();
+  const std::uint64_t to_free = this->to_free(need, makes_one);
+  std::uint64_t freed = 0;
+  for (const SnapshotItem& item : list.items()) {
+    if (!item.automatic || item.deleting) continue;
+    const bool is_old = is_outdated(item.made, now, settings);
+    if (!is_old && freed >= to_free) continue;
+    gone.push_back(item.serial);
+    freed += list.loose_blocks(item);
+    given_up_ += !is_old;
+  }
+  return gone;
+}
+
+Protection::Decision Protection::decide(const SnapshotList& list, bool last) {
+  Decision decision;
+  const Need need = need_.exchange(Need::none);
+  const bool is_wanted = is_on_.load(std::memory_order_relaxed) && (last || is_time()) && anything_new();
+  decision.makes_one = is_wanted && need == Need::none && room_for_one() > 0;
+  // Where there is no room, or somebody waits for it, not again at once.
+  if (is_wanted || need != Need::none) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
+  if (store_.snapshots().automatic()) decision.leaving = leaving(list, need, decision.makes_one);
+  return decision;
+}
+
+}  // namespace varve::store

@@ -1,0 +1,88 @@
+// Snapshots that come and go by themselves (docs/design.md, "Snapshots that come and go"). A checkpoint makes one at most so often while
+// something is written, and gives up those that are too old, or that hold room which users are about to miss.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "log/gate.h"
+#include "store/snapshots.h"
+
+namespace varve::store {
+
+class Store;
+using log::the_gate;
+
+struct ProtectionSettings {
+  // `leave`: none is made, and those there are stay until their room is needed. `fade`: the same, but those go that are an hour old.
+  // `off`: all go now.
+  enum class Mode : std::uint8_t { leave, fade, off, on };
+  Mode mode = Mode::leave;
+  std::uint64_t window_s = 0;  // with `on`: how far back they reach
+  std::uint64_t every_s = 30;  // as asked for
+
+  bool is_on() const { return mode == Mode::on; }
+  // One is made at most every so many seconds: not longer than they reach back, and not so short that they would be more than 10 000.
+  std::uint64_t interval_s() const;
+};
+
+// "1h", or "off": protect=. "30s": protect_every=.
+Result<ProtectionSettings> with_window(ProtectionSettings settings, std::string_view value);
+Result<ProtectionSettings> with_interval(ProtectionSettings settings, std::string_view value);
+
+// How much automatic snapshots may hold where users have so much to fill: half of it. So the cleaner finds at least half as much room as
+// without them, and none is left when users have filled it all.
+constexpr std::uint64_t most_loose_blocks(std::uint64_t free_blocks) { return free_blocks / 2; }
+// Is this one too old? Also if it comes from a time that is further ahead than they reach back: then the clock has been set.
+bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSettings& settings);
+
+class Protection {
+ public:
+  explicit Protection(Store& store) : store_(store) {}
+
+  // --- any thread ---
+  void set(const ProtectionSettings& settings);
+  // The state of now is in the newest snapshot, or is_due().
+  void begin() EXCLUDES(the_gate);
+  ProtectionSettings settings() const;
+  // An operation waits for room, or would be refused: the next checkpoint gives up half of what they hold, or all.
+  enum class Need : std::uint8_t { none, half, all };
+  void ask_for_room(Need need);
+  // Should a checkpoint be made now for their sake?
+  bool is_due() EXCLUDES(the_gate);
+  // Will one be made, although nothing more is written?
+  bool is_pending() EXCLUDES(the_gate);
+  // How many went because of the room that they held, in this mount.
+  std::uint64_t given_up() const { return given_up_.load(std::memory_order_relaxed); }
+
+  // --- a checkpoint, at its freeze ---
+  struct Decision {
+    std::vector<Serial> leaving;  // those of the list that go now
+    bool makes_one = false;
+  };
+  // `last`: no other checkpoint follows in this mount.
+  Decision decide(const SnapshotList& list, bool last) REQUIRES(the_gate);
+
+ private:
+  bool holds_too_much() const REQUIRES_SHARED(the_gate);
+  std::uint64_t room_for_one() const REQUIRES_SHARED(the_gate);  // blocks; 0: there is none
+  std::uint64_t to_free(Need need, bool makes_one) const REQUIRES_SHARED(the_gate);
+  std::vector<Serial> leaving(const SnapshotList& list, Need need, bool makes_one) REQUIRES_SHARED(the_gate);
+  bool anything_new() const REQUIRES_SHARED(the_gate);
+  bool is_time() const;
+  std::uint64_t now_ns() const;
+
+  Store& store_;
+  mutable Mutex mutex_;
+  ProtectionSettings settings_ GUARDED_BY(mutex_);
+  std::atomic<bool> is_on_{false}, is_off_{false};
+  std::atomic<Need> need_{Need::none};
+  std::atomic<std::uint64_t> every_ns_{0}, last_ns_{0};  // 0: none yet
+  std::atomic<std::uint64_t> given_up_{0};
+};
+
+}  // namespace varve::store

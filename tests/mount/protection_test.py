@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Automatic snapshots (mount option protect=): made while something is written, read in .snapshots, kept, switched off, and in nobody's way."""
+
+from harness import *
+
+
+def snapshot(*words, expect=0):
+    done = command(BIN / "varve", "snapshot", *words, check=False, timeout=300)
+    if done.returncode != expect:
+        raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+def listed(place):
+    return json.loads(snapshot("list", "--json", place).stdout)
+
+
+class ProtectionTest(MountTest):
+    size = "256M"
+    protecting = "protect=10m,protect_every=1s"
+
+    def automatic(self):
+        return [one for one in listed(self.dir)["snapshots"] if one["automatic"]]
+
+    def names(self, place=None):
+        return [one["name"] for one in listed(place or self.dir)["snapshots"]]
+
+    def settle(self):
+        wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")
+
+    def step(self, write):
+        """Writes something, and waits until a state that has it can be gone back to."""
+        serials = {one["serial"] for one in self.automatic()}
+        begun = int(time.time())
+        write()
+        wait_until(lambda: any(one["serial"] not in serials and one["made"] >= begun for one in self.automatic()), 20, "it is protected")
+        time.sleep(1.1)
+
+
+class Protection(ProtectionTest):
+    def test_takes_back_what_was_written_over_and_removed(self):
+        self.image.umount()
+        self.image.mount(self.protecting)
+        letter = self.dir / "letter"
+        self.step(lambda: letter.write_text("first"))
+        self.step(lambda: letter.write_text("second"))
+        self.step(lambda: letter.unlink())
+        found = []
+        for one in self.automatic():
+            self.assertRegex(one["name"], r"^auto-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\.\d+)?$")
+            path = self.dir / ".snapshots" / one["name"] / "letter"
+            found.append(path.read_text() if path.exists() else None)
+        self.assertIn("first", found)
+        self.assertIn("second", found)
+        self.assertLess(found.index("first"), found.index("second"))
+        self.assertIsNone(found[-1])
+        shutil.copy2(self.dir / ".snapshots" / self.automatic()[found.index("second")]["name"] / "letter", letter)
+        self.assertEqual(letter.read_text(), "second")
+        # An idle filesystem makes no more of them.
+        self.step(lambda: (self.dir / "last").write_text("x"))
+        time.sleep(2)
+        count = len(self.automatic())
+        time.sleep(3)
+        self.assertEqual(len(self.automatic()), count)
+        self.image.check_all()
+
+    def test_are_listed_kept_compared_sent_and_deleted(self):
+        self.image.umount()
+        self.image.mount(self.protecting)
+        fill_random(self.dir / "f", MIB, 1)
+        self.step(lambda: fill_random(self.dir / "f", MIB, 2))
+        self.step(lambda: fill_random(self.dir / "f", MIB, 3))
+        text = snapshot("list", self.dir).stdout
+        self.assertRegex(text, r"No snapshots\.\nAutomatic ones: \d+, from ")
+        self.assertIn("auto-", snapshot("list", "--auto", self.dir).stdout)
+        self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout, r"(?m)^Protects the last 10m, every 1s: \d+ automatic snapshots, hold")
+        self.assertIn("varve_automatic_snapshots{", command(BIN / "varve", "metrics", self.dir).stdout)
+        self.assertIn("protect=10m\nprotect_every=1s\n", command(BIN / "varve", "tune", self.dir).stdout)
+        shown = [(one["name"], self.dir / ".snapshots" / one["name"] / "f") for one in self.automatic()]
+        name = next(name for name, file in shown if file.exists() and same_random(file, MIB, 2))
+        self.assertRegex(command(BIN / "varve", "diff", self.dir, name).stdout, r"modified +/f|replaced +/f")
+        self.assertGreater(len(subprocess.run([BIN / "varve", "send", self.dir, name], check=True, stdout=subprocess.PIPE, timeout=120).stdout), MIB)
+        said = snapshot("keep", self.dir, name.removeprefix("auto-"), "good").stdout
+        self.assertRegex(said, r"^good is as of \d{4}-")
+        now = snapshot("keep", self.dir, "0s").stdout.strip()
+        self.assertRegex(now, r"^\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d$")
+        self.assertIn("no automatic snapshot is as old as", snapshot("keep", self.dir, "1d", expect=1).stderr)
+        self.assertIn("neither the name of an automatic snapshot nor a time", snapshot("keep", self.dir, "yesterday", expect=1).stderr)
+        oldest = self.automatic()[0]["name"]
+        snapshot("delete", self.dir, oldest)
+        self.assertNotIn(oldest, self.names())
+        command(BIN / "varve", "tune", self.dir, "protect=off")
+        wait_until(lambda: not self.automatic(), 20, "automatic snapshots go")
+        self.assertEqual(self.names(), ["good", now])
+        self.settle()
+        self.assertTrue(same_random(self.dir / ".snapshots/good/f", MIB, 2))
+        self.assertTrue(same_random(self.dir / ".snapshots" / now / "f", MIB, 3))
+        (self.dir / "more").write_text("x")
+        time.sleep(2.5)
+        self.assertEqual(self.automatic(), [])
+        self.image.check_all()
+
+    def test_switched_on_at_run_time_it_begins_with_the_present(self):
+        (self.dir / "f").write_text("before")
+        command(BIN / "varve", "tune", self.dir, "protect=1h", "protect_every=1s")
+        wait_until(self.automatic, 20, "the first one is there")
+        self.assertEqual((self.dir / ".snapshots" / self.automatic()[0]["name"] / "f").read_text(), "before")
+        self.image.umount()
+        kept = [one["name"] for one in listed(self.image.path)["snapshots"]]
+        self.assertTrue(kept)
+        self.assertIn("Automatic ones: ", snapshot("list", self.image.path).stdout)
+        snapshot("keep", self.image.path, kept[0], "mine")  # a tool takes the others for somebody's
+        self.assertEqual({one["name"] for one in listed(self.image.path)["snapshots"]}, {"mine", *kept[1:]})
+        self.image.mount()  # without: for an hour they stay
+        self.assertEqual(set(self.names()), {"mine", *kept[1:]})
+
+    def test_after_a_crash_they_are_there(self):
+        self.image.umount()
+        self.image.mount(self.protecting)
+        self.step(lambda: (self.dir / "f").write_text("one"))
+        self.step(lambda: (self.dir / "f").write_text("two"))
+        names = [one["name"] for one in self.automatic()]
+        self.image.kill()
+        self.image.mount(self.protecting)
+        self.assertTrue(set(names) <= set(self.names()))
+        self.assertIn("one", [(self.dir / ".snapshots" / name / "f").read_text() for name in names
+                              if (self.dir / ".snapshots" / name / "f").exists()])
+        self.image.check_all()
+
+    def test_a_full_filesystem_refuses_nothing_for_them(self):
+        self.image.umount()
+        self.image.mount(self.protecting)
+        free = os.statvfs(self.dir).f_bavail * 4096
+        size = free * 9 // 10 // MIB
+        fill_random(self.dir / "f", size * MIB, 1)
+        for turn in range(3):  # each overwrites all of it
+            with open(self.dir / "f", "r+b") as file:
+                for _ in range(size):
+                    file.write(os.urandom(MIB))
+                os.fsync(file.fileno())
+        after = os.statvfs(self.dir).f_bavail * 4096
+        self.assertGreater(after, free - size * MIB - 4 * MIB, "what they hold counts as free")
+        self.image.check_all()
+
+
+main()

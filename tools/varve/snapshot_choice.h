@@ -1,0 +1,26 @@
+// Which automatic snapshot is meant by a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+
+namespace varve::tool {
+
+// "2026-11-26 02:30:00", in local time.
+std::string local_time(std::int64_t seconds, const char* form = "%Y-%m-%d %H:%M:%S");
+
+struct AutomaticSnapshot {
+  std::string name;
+  std::int64_t made = 0;
+};
+
+// Of `list` (control/snapshot_json.h): its name, with or without "auto-"; how long ago ("10m"); or a local time ("14:30", "14:30:15",
+// "2026-11-26 14:30"). Of a time it is the last one made by then. Errc::not_found says which there are.
+Result<AutomaticSnapshot> choose_automatic(const nlohmann::ordered_json& list, const std::string& which, std::int64_t now);
+
+}  // namespace varve::tool
