@@ -202,43 +202,39 @@ void Mover::add_write(BlockAddr to, std::span<const ReadBlock> blocks) {
   }
 }
 
-Status Mover::write_batch(std::size_t blocks) {
+// On trial it is flushed before and behind: what others have left in a cache is not in the account, and what this leaves there is.
+Result<std::uint64_t> Mover::run_batch(std::size_t blocks, bool is_trial) {
+  if (is_trial) TRY(store_.log().durability().flush_now());
   const std::size_t requests = batch_.size();
   const std::uint64_t began = store_.options().clock->monotonic_ns();
   const Status status = batch_.run();
   batch_.clear();
-  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
-  write_ns_ += took;
   TRY(status);
   store_.log().durability().note_write();
+  if (is_trial) TRY(store_.log().durability().flush_now());
+  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
+  write_ns_ += took;
   store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
   store_.counters().cleaned_blocks += blocks;
+  return took;
+}
+
+Status Mover::write_batch(std::size_t blocks) {
+  TRY(run_batch(blocks, false));
   return {};
 }
 
-// What others have left in a cache is not in the account. Two single blocks that take long are enough: on a card each is a copy of a unit.
+// Two single blocks that take long are enough: on a card each is a copy of a unit.
 Status Mover::write_on_trial(std::size_t blocks) {
   constexpr std::uint64_t kEnough = 2;
-  TRY(store_.log().durability().flush_now());
-  const std::size_t requests = batch_.size();
-  const std::uint64_t began = store_.options().clock->monotonic_ns();
-  const Status status = batch_.run();
-  batch_.clear();
-  TRY(status);
-  store_.log().durability().note_write();
-  TRY(store_.log().durability().flush_now());
-  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
-  write_ns_ += took;
-  store_.counters().cleaned_blocks += blocks;
-  log::WriteCost& cost = store_.io().write_cost();
-  cost.observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
+  const std::uint64_t took = TRY(run_batch(blocks, true));
   if (!trial_->singly) return {};
   if (took < log::WriteCost::kLongNs) {
     trial_->singly = false;
     return {};
   }
   trial_->least_ns = std::min(trial_->least_ns, took);
-  if (++trial_->slow == kEnough) cost.observe_slow(trial_->least_ns);
+  if (++trial_->slow == kEnough) store_.io().write_cost().observe_slow(trial_->least_ns);
   return {};
 }
 

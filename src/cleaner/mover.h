@@ -93,6 +93,7 @@ class Mover {
   // Adds to the batch: to to…, of which all has been handed out.
   void add_write(BlockAddr to, std::span<const ReadBlock> blocks);
   // Carries the batch out, which writes so many blocks.
+  Result<std::uint64_t> run_batch(std::size_t blocks, bool is_trial);  // how long it took, ns
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
   Status apply_held(const LiveBlock& block, BlockAddr to);
