@@ -123,7 +123,7 @@ std::string check_directory(const std::string& directory, const WalkedState& sta
 
 std::vector<Serial> kept_serials(World& world) {
   std::vector<Serial> serials;
-  for (const auto& one : world.fixture.fs().snapshots().snapshots) serials.emplace_back(one.serial);
+  for (const auto& one : world.fixture.fs().snapshots().snapshots) serials.push_back(Serial{one.serial});
   return serials;
 }
 

@@ -16,6 +16,7 @@
 #include "base/errc.h"
 #include "compare/change_list.h"
 #include "control/place.h"
+#include "format/snapshot.h"
 #include "send/receiver.h"
 #include "send/token.h"
 #include "varve/command.h"
