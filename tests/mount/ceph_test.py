@@ -157,13 +157,7 @@ class Death(CephTest):
             self.restart_osd(generator.uniform(0, 2.0))
             before = sum(writers.promised)
             wait_until(lambda: sum(writers.promised) > before, 60, "it goes on")
-        writers.end()
-        self.assertEqual([f for f in writers.failed if f], [], "nobody has heard of it")
-        self.assertFalse(export.status()["read_only"])
-        writers.check(self, export.dir)
-        export.remount()
-        writers.check(self, export.dir)
-        export.check_all()
+        writers.have_lost_nothing(self, export)
 
     def test_osd_and_daemon_killed_at_once(self):
         export = self.mounted(self.image())

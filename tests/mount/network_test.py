@@ -87,13 +87,7 @@ class Death(NetworkTest):
             server.start()
             before = sum(writers.promised)
             wait_until(lambda: sum(writers.promised) > before, 30, "it goes on")
-        writers.end()
-        self.assertEqual([f for f in writers.failed if f], [], "nobody has heard of it")
-        self.assertFalse(export.status()["read_only"])
-        writers.check(self, export.dir)
-        export.remount()
-        writers.check(self, export.dir)
-        export.check_all()
+        writers.have_lost_nothing(self, export)
 
     def test_server_and_daemon_killed_at_once(self):
         server = self.serve("file", self.disk)

@@ -79,6 +79,16 @@ class Writers:
         for thread in self.threads:
             thread.join()
 
+    def have_lost_nothing(self, test, export):
+        """They end; none was told of the outage, and what they were promised is there, also after another mount."""
+        self.end()
+        test.assertEqual([f for f in self.failed if f], [], "nobody has heard of it")
+        test.assertFalse(export.status()["read_only"])
+        self.check(test, export.dir)
+        export.remount()
+        self.check(test, export.dir)
+        export.check_all()
+
     def check(self, test, directory):
         for n, promised in enumerate(self.promised):
             lines = (directory / f"log{n}").read_bytes()

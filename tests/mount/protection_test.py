@@ -1,18 +1,7 @@
 #!/usr/bin/env python3
 """Automatic snapshots (mount option protect=): made while something is written, read in .snapshots, kept, switched off, and in nobody's way."""
 
-from harness import *
-
-
-def snapshot(*words, expect=0):
-    done = command(BIN / "varve", "snapshot", *words, check=False, timeout=300)
-    if done.returncode != expect:
-        raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
-    return done
-
-
-def listed(place):
-    return json.loads(snapshot("list", "--json", place).stdout)
+from snapshot_tools import *
 
 
 class ProtectionTest(MountTest):
@@ -28,13 +17,15 @@ class ProtectionTest(MountTest):
     def settle(self):
         wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")
 
+    steps = 0
+
     def step(self, write):
-        """Writes something, and waits until a state that has it can be gone back to."""
-        serials = {one["serial"] for one in self.automatic()}
-        begun = int(time.time())
+        """Writes something, and waits until a state that has it can be gone back to: one that has the name made after it."""
         write()
-        wait_until(lambda: any(one["serial"] not in serials and one["made"] >= begun for one in self.automatic()), 20, "it is protected")
-        time.sleep(1.1)
+        self.steps += 1
+        marker = f".step{self.steps}"
+        (self.dir / marker).touch()
+        wait_until(lambda: any((self.dir / ".snapshots" / one["name"] / marker).exists() for one in self.automatic()), 20, "it is protected")
 
 
 class Protection(ProtectionTest):
@@ -73,7 +64,7 @@ class Protection(ProtectionTest):
         text = snapshot("list", self.dir).stdout
         self.assertRegex(text, r"No snapshots\.\nAutomatic ones: \d+, from ")
         self.assertIn("auto-", snapshot("list", "--auto", self.dir).stdout)
-        self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout, r"(?m)^Protects the last 10m, every 1s: \d+ automatic snapshots, hold")
+        self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout, r"(?m)^Protects the last 10m, every 1s: \d+ automatic snapshots, with")
         self.assertIn("varve_automatic_snapshots{", command(BIN / "varve", "metrics", self.dir).stdout)
         self.assertIn("protect=10m\nprotect_every=1s\n", command(BIN / "varve", "tune", self.dir).stdout)
         shown = [(one["name"], self.dir / ".snapshots" / one["name"] / "f") for one in self.automatic()]

@@ -104,7 +104,7 @@ class Restore(MountTest):
             file.write(b"x" * 8 * KIB)
         with open(path, "rb") as reader:
             before = path.stat().st_mtime_ns
-            self.assertIn("modified  /f\n1 changes to make", self.restore(path, "-n").stdout)
+            self.assertIn("modified  /f\n1 change to make", self.restore(path, "-n").stdout)
             self.assertEqual(path.stat().st_mtime_ns, before)
             said = self.restore(path)
             self.assertEqual(self.written(said), "8.0 KiB written")

@@ -19,6 +19,7 @@
 #include "format/snapshot.h"
 #include "send/receiver.h"
 #include "send/token.h"
+#include "shared/counted.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/snapshot_source.h"
@@ -167,7 +168,7 @@ Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   const auto received = receiver.receive(stream, begin, left);
   if (!received.ok()) return explained(received.error(), arguments.path, receiver);
   TRY(target.keep(begin));
-  io.out << fmt::format("{}: {} changes, {}\n", begin.snapshot.name, received->records, size_text(received->data_bytes)) << std::flush;
+  io.out << fmt::format("{}: {}, {}\n", begin.snapshot.name, counted(received->records, "change"), size_text(received->data_bytes)) << std::flush;
   return {};
 }
 

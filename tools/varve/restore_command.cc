@@ -13,6 +13,7 @@
 #include "base/errc.h"
 #include "control/place.h"
 #include "send/restorer.h"
+#include "shared/counted.h"
 #include "varve/dump.h"
 #include "varve/interruptible.h"
 #include "varve/snapshot_source.h"
@@ -69,8 +70,8 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   io.out << std::flush;
   const Status closed = source->close();
   if (!restored.ok()) return restored.error();
-  io.out << (arguments.only_says ? fmt::format("{} changes to make\n", restored->changes)
-                                 : fmt::format("{} changes, {} written\n", restored->changes, size_text(restored->data_bytes)))
+  io.out << (arguments.only_says ? fmt::format("{} to make\n", counted(restored->changes, "change"))
+                                 : fmt::format("{}, {} written\n", counted(restored->changes, "change"), size_text(restored->data_bytes)))
          << std::flush;
   if (!restored->left.empty())
     return Error(Errc::is_directory, fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it",

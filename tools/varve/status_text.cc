@@ -114,7 +114,7 @@ std::string room_of(const Json& space) {
 std::string kept_text(const Json& snapshots) {
   const std::uint64_t count = number_in(snapshots, "count"), held = number_in(snapshots, "held_bytes");
   if (count == 0 && held == 0) return "";
-  std::string text = fmt::format("{}, hold {} that nothing else needs", counted(count, "snapshot"), size_text(held));
+  std::string text = fmt::format("{}, with {} that nothing else needs", counted(count, "snapshot"), size_text(held));
   return snapshots.value("giving_back", false) ? text + "; what deleted ones held is being given back" : text;
 }
 
@@ -126,7 +126,7 @@ std::string protection_text(const Json& protection) {
   const std::string what = is_on ? fmt::format("the last {}, every {}", varve::duration_text(number_in(protection, "seconds")),
                                                varve::duration_text(number_in(protection, "every_seconds")))
                                  : "off";
-  return fmt::format("{}: {}, hold {} that counts as free", what, counted(count, "automatic snapshot"),
+  return fmt::format("{}: {}, with {} that counts as free", what, counted(count, "automatic snapshot"),
                      size_text(number_in(protection, "held_bytes")));
 }
 
