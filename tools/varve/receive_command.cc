@@ -168,7 +168,8 @@ Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   const auto received = receiver.receive(stream, begin, left);
   if (!received.ok()) return explained(received.error(), arguments.path, receiver);
   TRY(target.keep(begin));
-  io.out << fmt::format("{}: {}, {}\n", begin.snapshot.name, counted(received->records, "change"), size_text(received->data_bytes)) << std::flush;
+  io.out << fmt::format("{}: {}, {}\n", begin.snapshot.name, counted(received->records, "change"), size_text(received->data_bytes))
+         << std::flush;
   return {};
 }
 
