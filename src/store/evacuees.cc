@@ -39,9 +39,10 @@ Result<std::vector<Evacuees::Suspect>> Evacuees::nodes_in(SegmentId segment) {
   return nodes;
 }
 
-// Many by one request: there may be a segment full of them, and somebody may wait for the room that it makes.
+// Many by one request: there may be a segment full of them, and an operation may wait for the room that it makes. With what lies between
+// them it is twice the memory, beside the cleaner's own.
 Status Evacuees::look_at(std::span<const Suspect> nodes) {
-  const std::size_t at_once = std::clamp<std::size_t>(store_.options().memory_bytes / 64 / kBlockSize, 16, 1024);
+  const std::size_t at_once = std::clamp<std::size_t>(store_.options().memory_bytes / 256 / kBlockSize, 16, 256);
   for (std::size_t at = 0; at < nodes.size(); at += at_once) TRY(read_and_note(nodes.subspan(at, std::min(at_once, nodes.size() - at))));
   return {};
 }
