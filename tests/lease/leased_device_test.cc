@@ -20,6 +20,29 @@
 namespace varve::lease {
 namespace {
 
+// What a device says of the loss of its lease.
+class Loss {
+ public:
+  explicit Loss(LeasedDevice& device) {
+    device.on_lost([this](const std::string& reason) {
+      const std::lock_guard lock(mutex_);
+      why_ = reason;
+      told_.notify_all();
+    });
+  }
+
+  // Waits for it, for a minute; empty: it has said nothing.
+  std::string why() {
+    std::unique_lock lock(mutex_);
+    (void)told_.wait_for(lock, std::chrono::seconds(60), [this] { return !why_.empty(); });
+    return why_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable told_;
+  std::string why_;
+};
 
 class LeasedDeviceTest : public testing::Test {
  protected:
@@ -92,20 +115,11 @@ TEST_F(LeasedDeviceTest, WipingTheStartKeepsTheLease) {
 
 TEST_F(LeasedDeviceTest, IsToldWhenItIsLost) {
   auto device = hold({.promise_ns = 10'000 * kMillisecond, .look_ns = 1 * kMillisecond});
-  std::mutex mutex;
-  std::condition_variable told;
-  std::string why;
-  (*device)->on_lost([&](const std::string& reason) {
-    std::lock_guard lock(mutex);
-    why = reason;
-    told.notify_all();
-  });
+  Loss loss(**device);
   take_over();
-  {
-    std::unique_lock lock(mutex);
-    ASSERT_TRUE(told.wait_for(lock, std::chrono::seconds(60), [&] { return !why.empty(); }));
-    EXPECT_NE(why.find("elsewhere"), std::string::npos) << why;
-  }
+  const std::string why = loss.why();
+  ASSERT_FALSE(why.empty());
+  EXPECT_NE(why.find("elsewhere"), std::string::npos) << why;
   EXPECT_EQ((*device)->refusal(), why);
   EXPECT_FALSE(write(**device, 100).ok());
   EXPECT_FALSE((*device)->flush().fails_with(Errc::in_use));
@@ -266,18 +280,9 @@ TEST_F(LockedStorageTest, AProcessThatHasEndedHereIsShutOut) {
 TEST_F(LockedStorageTest, AnIdleHolderHearsThatItHasBeenShutOut) {
   auto device = hold_locked();
   ASSERT_TRUE(device.ok());
-  std::mutex mutex;
-  std::condition_variable told;
-  std::string why;
-  (*device)->on_lost([&](const std::string& reason) {
-    std::lock_guard lock(mutex);
-    why = reason;
-    told.notify_all();
-  });
+  Loss loss(**device);
   lock_.has_failed = true;
-  std::unique_lock lock(mutex);
-  ASSERT_TRUE(told.wait_for(lock, std::chrono::seconds(60), [&] { return !why.empty(); }));
-  EXPECT_EQ(why, "shut out");
+  EXPECT_EQ(loss.why(), "shut out");
   auto data = AlignedBuffer::zeroed(kBlockSize);
   io::IoRequest request;
   request.kind = io::IoKind::write;
