@@ -39,6 +39,8 @@ Result<std::optional<Interrupted>> Receiver::interrupted() const {
   return interrupted_from(*mark);
 }
 
+Status Receiver::keep_mark() const { return ::fsync(root_.get()) == 0 ? Status() : Status(failed("writing", "/")); }
+
 // --- how far it has come --------------------------------------------------------------------------------------------------
 
 Status Receiver::begin(const Begin& begin, const std::optional<Interrupted>& from) {

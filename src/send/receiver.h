@@ -30,6 +30,9 @@ class Receiver {
   // Errc::corrupt: the mark makes no sense.
   Result<std::optional<Interrupted>> interrupted() const;
 
+  // What interrupted() tells, and what it builds on, survives a crash.
+  Status keep_mark() const;
+
   // Until the stream has ended. `from`: interrupted(), if it goes on there. After an error the directory is neither what it was nor what
   // it should be, and its mark tells where to go on. The mark stays until somebody writes another one.
   Result<Received> receive(StreamReader& stream, const Begin& begin, const std::optional<Interrupted>& from);

@@ -279,6 +279,16 @@ class Send(MountTest):
         self.assertEqual(self.tree(self.other.dir), two)
         self.assertEqual(self.names(self.other.dir), ["one", "two"])
 
+    def receive_and_kill(self, seconds):
+        """The daemon is killed so long after the beginning: nothing has been synced."""
+        with open(self.stream, "rb") as stream:
+            receiving = subprocess.Popen([str(BIN / "varve"), "receive", str(self.other.dir)], stdin=stream,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        self.other.kill()
+        receiving.wait(60)
+        self.other.mount()
+
     def test_goes_on_after_the_receiving_daemon_was_killed(self):
         self.fill()
         for i in range(2500):
@@ -292,19 +302,23 @@ class Send(MountTest):
             self.receive(None, 1)
             self.other.kill()
             self.other.mount()
+        self.stream.write_bytes(good[:-1])
+        for seconds in (0.02, 0.1):
+            self.receive_and_kill(seconds)
         self.stream.write_bytes(good)
-        said = self.receive().stdout
+        self.receive()
         self.assertEqual(self.tree(self.other.dir), one)
         self.change()
         self.snapshot("two")
         size = self.send("two", "one")
         good = self.stream.read_bytes()
-        for at in range(size // 10, size, size // 10):
-            self.stream.write_bytes(good[:at])
+        for tenths in range(1, 10):
+            self.stream.write_bytes(good[:size * tenths // 10])
+            self.receive_and_kill(0.02 * tenths)
             self.receive(None, 1)
             self.other.kill()
             self.other.mount()
-        self.resume(self.token()) if at % 2 else (self.stream.write_bytes(good), self.receive())
+        self.resume(self.token())  # told of after each interruption, so it has survived the crash
         self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
 
     def test_tokens_that_do_not_fit(self):

@@ -139,10 +139,10 @@ send::Source reading(std::istream& in) {
   };
 }
 
-// What it takes to go on.
+// What it takes to go on; a crash after this was said takes nothing of it away.
 Error explained(const Error& why, const std::string& path, const send::Receiver& receiver) {
   const auto left = receiver.interrupted();
-  if (!left.ok() || !*left || (*left)->begin.position.records == 0) return why;
+  if (!left.ok() || !*left || !receiver.keep_mark().ok() || (*left)->begin.position.records == 0) return why;
   return {why.code(), fmt::format("{}\n  To go on, receive the same stream again, or send with --resume \"{} {})\"", why.message(),
                                   "$(varve receive --resume-token", path)};
 }
