@@ -22,7 +22,7 @@ Error lost(const char* what) { return Error(Errc::corrupt, what); }
 }  // namespace
 
 KeptBlocks::KeptBlocks(store::Store& store)
-    : store_(store), cache_(store.trees().cache().identity(), kCacheBytes), source_(cache_, store.device()) {}
+    : cache_(store.trees().cache().identity(), kCacheBytes), source_(cache_, store.device()) {}
 
 void KeptBlocks::look_at(const store::TreeView& view, store::SnapshotList list) {
   view_ = &view;

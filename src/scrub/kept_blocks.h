@@ -66,7 +66,6 @@ class KeptBlocks {
   Status add_stretch(const format::DeadRun& run, Serial death, BlockAddr place, std::uint64_t blocks, std::vector<Block>& out);
   Result<format::ReverseEntry> owner_of(BlockAddr place);
 
-  store::Store& store_;
   store::NodeCache cache_;  // of its own: what a scrub looks up shall push nothing out that others read
   store::BlockingSource source_;
   const store::TreeView* view_ = nullptr;

@@ -199,13 +199,7 @@ TEST(Random, every_strategy) {
   }
 }
 
-// Snapshots come and go, blocks are moved under them and given back, also because the size changes, while power fails. Every state that
-// is kept is part of what is compared.
-TEST(Random, snapshots) {
-  CrashSetup setup;
-  setup.bytes = 16u << 20;
-  setup.checkpoint_records = 200;
-  const auto strategies = cleaner::registry().strategies.names();
+ScriptProfile snapshot_profile() {
   ScriptProfile profile = crash_profile();
   crowd(profile);
   profile.steps = 200;
@@ -213,13 +207,43 @@ TEST(Random, snapshots) {
   profile.snapshot_weight = 10;
   profile.reference_weight = 0;
   profile.total_bytes = 2u << 20;
-  for (const auto& [name, help] : strategies) profile.strategies.push_back(name);
+  for (const auto& [name, help] : cleaner::registry().strategies.names()) profile.strategies.push_back(name);
+  return profile;
+}
+
+// Snapshots come and go, blocks are moved under them and given back, also because the size changes, while power fails. Every state that
+// is kept is part of what is compared.
+TEST(Random, snapshots) {
+  CrashSetup setup;
+  setup.bytes = 16u << 20;
+  setup.checkpoint_records = 200;
+  const auto strategies = cleaner::registry().strategies.names();
+  ScriptProfile profile = snapshot_profile();
   const Budget budget(0.1);
   for (std::uint64_t turn = 0; turn < 4 || budget.left(); ++turn) {
     setup.superblocks_in_place = turn % 2;
     profile.resize_weight = turn % 2 * 4;
     profile.least_bytes = 10u << 20;
     profile.most_bytes = setup.bytes;
+    setup.strategy = strategies[turn % strategies.size()].name;
+    sweep_seed(setup, profile, first_seed() + turn, 12);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Also those that come and go by themselves, beside those that were asked for, and where they hold so much that they must go early.
+TEST(Random, automatic_snapshots) {
+  CrashSetup setup;
+  setup.checkpoint_records = 200;
+  setup.protect = true;
+  const auto strategies = cleaner::registry().strategies.names();
+  ScriptProfile profile = snapshot_profile();
+  profile.pass_weight = 15;
+  profile.checkpoint_weight = 6;
+  const Budget budget(0.1);
+  for (std::uint64_t turn = 0; turn < 4 || budget.left(); ++turn) {
+    setup.bytes = turn % 2 ? 12u << 20 : 24u << 20;
+    profile.snapshot_weight = turn % 3 ? 4 : 0;
     setup.strategy = strategies[turn % strategies.size()].name;
     sweep_seed(setup, profile, first_seed() + turn, 12);
     if (HasFatalFailure()) return;

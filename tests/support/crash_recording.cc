@@ -136,6 +136,7 @@ void Recording::run() {
       go_on_after_fault(fixture, steps, i + 1, begun);
       break;
     }
+    for (const ModelFs& state : steps.between()) add_state(i + 1, begun, state);
     if (steps.changed()) add_state(i + 1, begun, steps.model);
     if (is_barrier(script_[i].verb) && steps.succeeded()) barriers_.push_back({device_->position(), states_.size() - 1});
   }

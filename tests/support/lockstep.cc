@@ -313,22 +313,38 @@ std::string Lockstep::judge(const Step& step, const Answer& answer, Timestamp no
 std::string Lockstep::run(const Step& step) {
   const bool follows = fixture_.options().protection.is_on() || !followed_.empty();
   const ModelFs before = follows ? model : ModelFs();
+  between_.clear();
   std::string text = run_one(step);
   if (follows && text.empty()) text = follow_automatic(before);
   return text.empty() || text.find(to_string(step)) != std::string::npos ? text : fmt::format("{}: {}", to_string(step), text);
 }
 
+std::set<std::string> Lockstep::automatic_names() const {
+  std::set<std::string> names;
+  for (const fs::SnapshotFacts& item : fixture_.fs().snapshots().snapshots)
+    if (item.automatic) names.insert(item.name);
+  return names;
+}
+
+// The names after each checkpoint.
+std::string Lockstep::carry_out_due(std::vector<std::set<std::string>>& lists) {
+  lists.push_back(automatic_names());
+  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().checkpoints().protection().is_due(); ++i) {
+    if (const Status done = fixture_.work(); !done.ok()) return done.error().message();
+    lists.push_back(automatic_names());
+  }
+  return "";
+}
+
 std::string Lockstep::follow_automatic(const ModelFs& before) {
   // Else the reading below would carry out what is due.
-  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().checkpoints().protection().is_due(); ++i)
-    if (const Status done = fixture_.work(); !done.ok()) return done.error().message();
-  std::set<std::string> there, all;
+  std::vector<std::set<std::string>> lists{followed_};
+  if (const std::string text = carry_out_due(lists); !text.empty()) return text;
+  std::set<std::string> all;
   const auto items = fixture_.fs().snapshots().snapshots;
   for (const fs::SnapshotFacts& item : items) {
     all.insert(item.name);
-    if (!item.automatic) continue;
-    there.insert(item.name);
-    if (model.kept().contains(item.name)) continue;
+    if (!item.automatic || model.kept().contains(item.name)) continue;
     ++automatic_seen_;
     changed_ = true;
     const Snapshot found = kept_beside(fixture_, Serial{item.serial});
@@ -338,10 +354,26 @@ std::string Lockstep::follow_automatic(const ModelFs& before) {
     const std::string text = difference(snapshot_of(*model.kept().at(item.name)), found);
     if (!text.empty()) return fmt::format("{} shows neither what was there before the step nor what is there now:\n{}", item.name, text);
   }
-  for (const std::string& name : followed_)
+  const std::set<std::string> former = std::exchange(followed_, automatic_names());
+  for (const std::string& name : former)
     if (!all.contains(name) && model.drop(name).ok()) changed_ = true;
-  followed_ = std::move(there);
+  if (followed_ != former) find_between(before, lists);
   return "";
+}
+
+void Lockstep::find_between(const ModelFs& before, const std::vector<std::set<std::string>>& lists) {
+  for (const std::set<std::string>& names : lists) {
+    ModelFs with_step = model, without = before;
+    for (ModelFs* const state : {&with_step, &without})
+      for (const ModelFs* const other : {static_cast<const ModelFs*>(&model), &before})
+        for (const auto& [name, kept] : other->kept()) {
+          const bool is_automatic = followed_.contains(name) || lists.front().contains(name);
+          if (is_automatic && !names.contains(name)) (void)state->drop(name);
+          if (is_automatic && names.contains(name)) state->keep_state(name, *kept);
+        }
+    between_.push_back(std::move(with_step));
+    between_.push_back(std::move(without));
+  }
 }
 
 std::string Lockstep::run_one(const Step& step) {

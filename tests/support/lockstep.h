@@ -40,6 +40,9 @@ class Lockstep {
   // What became of the last step: acknowledged; and did it change the model?
   bool succeeded() const { return succeeded_; }
   bool changed() const { return changed_; }
+  // What a crash during the last step may leave besides the state before it and `model`: checkpoints that came with it, without the step
+  // or only some of them. Of automatic snapshots only; what steps ask for comes by itself.
+  const std::vector<ModelFs>& between() const { return between_; }
 
  private:
   struct Answer {
@@ -52,6 +55,9 @@ class Lockstep {
     std::optional<std::vector<std::byte>> data;
   };
   std::string run_one(const Step& step);
+  std::string carry_out_due(std::vector<std::set<std::string>>& lists);
+  std::set<std::string> automatic_names() const;
+  void find_between(const ModelFs& before, const std::vector<std::set<std::string>>& lists);
   Answer ask(const Step& step);
   Answer ask_make(const Step& step);
   Answer ask_names(const Step& step);
@@ -72,6 +78,7 @@ class Lockstep {
   bool succeeded_ = false, changed_ = false;
   std::uint64_t automatic_seen_ = 0;
   std::set<std::string> followed_;  // automatic ones
+  std::vector<ModelFs> between_;
 };
 
 // Runs all steps; empty, or the number and text of the step that went wrong and how.

@@ -232,7 +232,8 @@ Step ScriptGenerator::next(const ModelFs& state) {
   const ScriptProfile& p = profile_;
   std::uint64_t lot = dice_.below(p.names_weight + p.data_weight + p.attribute_weight + p.reference_weight +
                                   p.fsync_weight + p.checkpoint_weight + p.remount_weight + p.read_weight +
-                                  p.seal_weight + p.work_weight + p.clean_weight + p.move_weight + p.resize_weight + p.snapshot_weight);
+                                  p.seal_weight + p.work_weight + p.clean_weight + p.move_weight + p.resize_weight + p.snapshot_weight +
+                                  p.pass_weight);
   const auto drawn = [&lot](unsigned weight) {
     if (lot < weight) return true;
     lot -= weight;
@@ -259,6 +260,11 @@ Step ScriptGenerator::next(const ModelFs& state) {
   if (drawn(p.move_weight)) {
     Step step = step_of(Verb::move, {});
     step.n[0] = dice_.below(64);
+    return step;
+  }
+  if (drawn(p.pass_weight)) {
+    Step step = step_of(Verb::pass, {});
+    step.n[0] = dice_.between(1'000, 40'000);
     return step;
   }
   Step step = step_of(Verb::read, file_target(state));

@@ -39,6 +39,7 @@ struct ScriptProfile {
   std::uint64_t least_bytes = 8u << 20, most_bytes = 64u << 20;  // of the filesystem, where its size changes
   unsigned snapshot_weight = 0;
   std::size_t most_snapshots = 4;
+  unsigned pass_weight = 0;  // up to 40 s
   std::vector<std::string> strategies;  // to clean by
 };
 
