@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "fs/waiter.h"
 #include "store/layers.h"
+#include "store/snapshots.h"
 #include "store/tree/node_cache.h"
 
 namespace varve::store {

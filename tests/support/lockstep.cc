@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -326,20 +327,10 @@ std::set<std::string> Lockstep::automatic_names() const {
   return names;
 }
 
-// The names after each checkpoint.
-std::string Lockstep::carry_out_due(std::vector<std::set<std::string>>& lists) {
-  lists.push_back(automatic_names());
-  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().checkpoints().protection().is_due(); ++i) {
-    if (const Status done = fixture_.work(); !done.ok()) return done.error().message();
-    lists.push_back(automatic_names());
-  }
-  return "";
-}
-
 std::string Lockstep::follow_automatic(const ModelFs& before) {
   // Else the reading below would carry out what is due.
-  std::vector<std::set<std::string>> lists{followed_};
-  if (const std::string text = carry_out_due(lists); !text.empty()) return text;
+  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().checkpoints().protection().is_due(); ++i)
+    if (const Status done = fixture_.work(); !done.ok()) return done.error().message();
   std::set<std::string> all;
   const auto items = fixture_.fs().snapshots().snapshots;
   for (const fs::SnapshotFacts& item : items) {
@@ -357,22 +348,27 @@ std::string Lockstep::follow_automatic(const ModelFs& before) {
   const std::set<std::string> former = std::exchange(followed_, automatic_names());
   for (const std::string& name : former)
     if (!all.contains(name) && model.drop(name).ok()) changed_ = true;
-  if (followed_ != former) find_between(before, lists);
+  if (followed_ != former) find_between(before, former);
   return "";
 }
 
-void Lockstep::find_between(const ModelFs& before, const std::vector<std::set<std::string>>& lists) {
-  for (const std::set<std::string>& names : lists) {
-    ModelFs with_step = model, without = before;
-    for (ModelFs* const state : {&with_step, &without})
-      for (const ModelFs* const other : {static_cast<const ModelFs*>(&model), &before})
-        for (const auto& [name, kept] : other->kept()) {
-          const bool is_automatic = followed_.contains(name) || lists.front().contains(name);
-          if (is_automatic && !names.contains(name)) (void)state->drop(name);
-          if (is_automatic && names.contains(name)) state->keep_state(name, *kept);
-        }
-    between_.push_back(std::move(with_step));
-    between_.push_back(std::move(without));
+// One checkpoint after the other gives up the oldest, and makes new ones.
+void Lockstep::find_between(const ModelFs& before, const std::set<std::string>& former) {
+  std::vector<std::string> gone, come;
+  std::ranges::set_difference(former, followed_, std::back_inserter(gone));
+  std::ranges::set_difference(followed_, former, std::back_inserter(come));
+  for (std::size_t left = 0; left <= gone.size(); ++left) {
+    for (std::size_t made = 0; made <= come.size(); ++made) {
+      ModelFs with_step = model, without = before;
+      for (ModelFs* const state : {&with_step, &without}) {
+        for (std::size_t i = left; i < gone.size(); ++i) state->keep_state(gone[i], *before.kept().at(gone[i]));
+        for (std::size_t i = 0; i < left; ++i) (void)state->drop(gone[i]);
+        for (std::size_t i = 0; i < made; ++i) state->keep_state(come[i], *model.kept().at(come[i]));
+        for (std::size_t i = made; i < come.size(); ++i) (void)state->drop(come[i]);
+      }
+      between_.push_back(std::move(with_step));
+      between_.push_back(std::move(without));
+    }
   }
 }
 

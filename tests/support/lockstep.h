@@ -55,9 +55,8 @@ class Lockstep {
     std::optional<std::vector<std::byte>> data;
   };
   std::string run_one(const Step& step);
-  std::string carry_out_due(std::vector<std::set<std::string>>& lists);
   std::set<std::string> automatic_names() const;
-  void find_between(const ModelFs& before, const std::vector<std::set<std::string>>& lists);
+  void find_between(const ModelFs& before, const std::set<std::string>& former);
   Answer ask(const Step& step);
   Answer ask_make(const Step& step);
   Answer ask_names(const Step& step);
