@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/io_priority.h"
 
 namespace varve::fuse {
 
@@ -66,6 +67,7 @@ CpuPlacement::CpuPlacement(IdleThreads wish, unsigned index) : index_(index) {
     schedstat_ = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (schedstat_ < 0 || !may_leave_idle()) return;
   }
+  keep_io_priority();
   enabled_ = wish == IdleThreads::automatic;
   if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) enabled_ = false;
   change(true);

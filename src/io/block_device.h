@@ -47,6 +47,7 @@ struct Geometry {
   std::uint32_t physical_block = 4096;  // bytes
   std::uint64_t erase_unit = 0;         // bytes, as the device tells; 0: it does not
   std::uint64_t before = 0;             // bytes of the disk in front of it: a partition's beginning
+  std::uint32_t request_bytes = 0;      // of blocks anywhere in memory, the kernel passes on so much as one request; 0: any
   bool is_block_device = false;
   bool rotational = false;
   bool supports_discard = false;

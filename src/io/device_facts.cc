@@ -64,6 +64,14 @@ std::uint32_t discard_unit_of(dev_t device) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(bytes, kBlockSize, 1u << 30));
 }
 
+// Longer ones are divided. That may block, so io_uring gives them to a thread, where those that come after them overtake them.
+std::uint32_t request_bytes_of(dev_t device) {
+  constexpr std::uint64_t kLeast = 64u << 10, kMost = 1u << 20, kPage = 4096;
+  const std::uint64_t bytes = queue_attribute(device, "max_sectors_kb").value_or(kMost >> 10) << 10;
+  const std::uint64_t pieces = queue_attribute(device, "max_segments").value_or(kMost / kPage);
+  return static_cast<std::uint32_t>(std::clamp(std::min(bytes, pieces * kPage) / kBlockSize * kBlockSize, kLeast, kMost));
+}
+
 Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& path) {
   Geometry geometry;
   geometry.is_block_device = true;
@@ -81,6 +89,7 @@ Result<Geometry> block_device_geometry(int fd, dev_t device, const std::string& 
   geometry.discard_unit = discard_unit_of(device);
   geometry.erase_unit = erase_unit_of(device);
   geometry.before = start_of(device);
+  geometry.request_bytes = request_bytes_of(device);
   return geometry;
 }
 

@@ -57,7 +57,8 @@ Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& c
       identity_(identity),
       heads_(segments),
       durability_(io),
-      flow_(clock, most_in_flight) {}
+      flow_(clock, most_in_flight),
+      most_in_request_(io.device().geometry().request_bytes ? io.device().geometry().request_bytes >> kBlockShift : io::kMaxIov) {}
 
 Log::~Log() = default;
 
@@ -112,7 +113,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
   INVARIANT(blocks.size() == run.blocks);
   for (std::size_t begin = 0; begin < blocks.size();) {
     auto write = new_write(run.start + begin);
-    add_payload(*write, run.start + begin, blocks.subspan(begin));
+    add_payload(*write, run.start + begin, blocks.subspan(begin, std::min(most_in_request_, blocks.size() - begin)));
     begin += write->payload.size();
     flow_.launched(write->length);
     payload_blocks_written_.fetch_add(write->payload.size(), std::memory_order_relaxed);

@@ -115,6 +115,7 @@ class Log {
   std::function<void()> epoch_wanted_;  // set before there are other threads
 
   Flow flow_;
+  const std::size_t most_in_request_;  // blocks of payload
   std::atomic<std::uint64_t> chunks_written_{0}, header_blocks_written_{0}, payload_blocks_written_{0};
 };
 

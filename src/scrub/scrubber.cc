@@ -1,25 +1,18 @@
 #include "scrub/scrubber.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <system_error>
 #include <utility>
+
+#include "base/io_priority.h"
 
 namespace varve::scrub {
 
 namespace {
 
 constexpr std::uint64_t kSaveNs = 300'000'000'000;
-
-// Other requests first, where the I/O scheduler has a say. The CPU's priority stays: what passes the gate must not be
-// held up in it.
-void be_idle() {
-  constexpr int kThisThread = 1, kIdleClass = 3 << 13;  // linux/ioprio.h, which is not for C++
-  (void)::syscall(SYS_ioprio_set, kThisThread, 0, kIdleClass);
-}
 
 State::Phase phase_of(const format::ScrubMark& mark) {
   if (!mark.started) return State::Phase::never;
@@ -128,7 +121,7 @@ Position Scrubber::position() const {
 }
 
 void Scrubber::run() {
-  be_idle();
+  be_idle_for_io();  // but not for the CPU: what passes the gate must not be held up in it
   const auto report = [this](const Finding& finding) { take(finding); };
   Walk walk(store_, position(), report);
   verify_superblocks(store_, report);

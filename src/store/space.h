@@ -92,6 +92,7 @@ class Space {
 
  private:
   SpaceView view() const REQUIRES_SHARED(the_gate);
+  bool is_young() const;
   std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
   void scatter(const format::Run& run) REQUIRES(the_gate);
 

@@ -24,7 +24,7 @@ using compare::Name;
 
 std::vector<Serial> kept_serials(World& world) {
   std::vector<Serial> serials;
-  for (const auto& one : world.fixture.fs().snapshots().snapshots) serials.emplace_back(one.serial);
+  for (const auto& one : world.fixture.fs().snapshots().snapshots) serials.push_back(Serial{one.serial});
   return serials;
 }
 

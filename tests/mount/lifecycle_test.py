@@ -3,6 +3,8 @@
 
 from harness import *
 
+import ctypes
+
 
 class Lifecycle(unittest.TestCase):
     def setUp(self):
@@ -199,6 +201,20 @@ class Lifecycle(unittest.TestCase):
             self.assertTrue(same_random(self.dir / "f", 8 * MIB, 5))
             image.umount()
         image.check_all()
+
+    def test_what_users_ask_for_is_no_idle_io(self):
+        """Serving threads may be idle ones for the CPU. On a device with an I/O scheduler their requests must not stand behind all others."""
+        call = {"x86_64": 252, "aarch64": 31}.get(os.uname().machine)
+        if call is None:
+            self.skipTest("the number of ioprio_get is not known here")
+        image = Image()
+        image.mkfs()
+        image.mount("idle_threads=on")
+        tasks = [entry for entry in Path(f"/proc/{image.daemon()}/task").iterdir() if (entry / "comm").read_text() == "varve-serve\n"]
+        self.assertTrue(tasks)
+        for task in tasks:
+            self.assertEqual(os.sched_getscheduler(int(task.name)), os.SCHED_IDLE)
+            self.assertEqual(ctypes.CDLL(None).syscall(call, 1, int(task.name)) >> 13, 2, "not best effort")
 
     def test_an_idle_mount_is_silent(self):
         image = self.made()
