@@ -24,6 +24,7 @@ Timestamp DeviceClock::now() {
 
 ModelDevice::ModelDevice(io::BlockDevice& below, DeviceModel& model, DeviceClock& clock, bool discards)
     : below_(below), model_(model), clock_(clock), geometry_(below.geometry()) {
+  geometry_.is_block_device = true;
   geometry_.rotational = model.facts().rotational;
   geometry_.supports_discard = discards && model.facts().discards;
 }

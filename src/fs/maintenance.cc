@@ -75,6 +75,7 @@ bool Maintenance::seal_is_due() {
   view.bytes_per_second = store().log().flow().bytes_per_second();
   view.memory = store().space().memory_beside_changes();
   view.room = std::uint64_t{segments.clean()} * segments.geometry().blocks << kBlockShift;
+  view.seeks = store().device().geometry().rotational;
   return fs::seal_is_due(view);
 }
 

@@ -76,14 +76,13 @@ std::vector<NodeReads::Slot> NodeReads::missing_of(Wait& wait, const io::Reactor
   for (std::size_t i = 0; i < wants.size(); ++i) {
     INVARIANT(static_cast<bool>(wants[i].ref.address));
     wait.answers[i].want = wants[i];
-    wait.waiter.await([&] {
-      const Waiting waiting{&wait.waiter, &wait.answers[i], reactor};
-      if (join(wants[i], waiting)) return;
-      // What came just now stood in the cache before it was not under way any more.
-      wait.answers[i].node = store_.trees().cache().find(wants[i]);
-      if (wait.answers[i].node) return wait.waiter.came({});
-      slots.push_back({wants[i], false, false, {waiting}});
-    });
+    wait.waiter.expect();
+    const Waiting waiting{&wait.waiter, &wait.answers[i], reactor};
+    if (join(wants[i], waiting)) continue;
+    // What came just now stood in the cache before it was not under way any more.
+    wait.answers[i].node = store_.trees().cache().find(wants[i]);
+    if (wait.answers[i].node) wait.waiter.came({});
+    else slots.push_back({wants[i], false, false, {waiting}});
   }
   return slots;
 }

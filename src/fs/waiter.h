@@ -29,10 +29,11 @@ class Waiter {
   void block();
   bool is_over() const;  // of a wait without a reactor
 
-  // Asks for one thing more: calls ask(), which lets came(cause) be called once, from any thread, maybe at once.
+  // One thing more is asked for: came(cause) will be called once, from any thread, maybe at once.
+  void expect() { outstanding_.fetch_add(1, std::memory_order_relaxed); }
   template <class Ask>
   void await(Ask&& ask) {
-    outstanding_.fetch_add(1, std::memory_order_relaxed);
+    expect();
     ask();
   }
   void came(std::optional<WaitCause> cause);

@@ -54,6 +54,14 @@ void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint6
   ++(slow ? count.slow : count.quick);
   if (count.all() > kRemembered) count = {count.quick / 2, count.slow / 2};
   if (slow || limit() != 0) judge();
+  if (!slow && distance > proven_) prove(distance);
+}
+
+// What stays cheap with many places in between does so with few.
+void StreamMeter::prove(unsigned distance) {
+  Count beyond;
+  for (unsigned other = distance; other < kMost; ++other) beyond = {beyond.quick + counts_[other].quick, beyond.slow + counts_[other].slow};
+  if (beyond.all() >= kEnough && 8 * beyond.slow < beyond.all()) proven_.store(distance, std::memory_order_relaxed);
 }
 
 // The number that tells quick from slow writes with the fewest errors, of two equals the greater. Where near ones are slow as well, or

@@ -27,6 +27,8 @@ class StreamMeter {
   void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns);
   // Places that stay cheap; 0: none has been found to be dear, or too little has been seen.
   unsigned limit() const { return limit_.load(std::memory_order_relaxed); }
+  // So many other places may be written in between: it has been seen that this stays cheap. kMost: nothing is measured.
+  unsigned proven() const { return unit_ ? proven_.load(std::memory_order_relaxed) : kMost; }
 
  private:
   struct Unit {
@@ -40,6 +42,7 @@ class StreamMeter {
   unsigned distance_of(std::uint64_t begin, std::uint64_t end) REQUIRES(mutex_);
   bool is_slow(unsigned distance, std::uint64_t length, double ns) REQUIRES(mutex_);
   void judge() REQUIRES(mutex_);
+  void prove(unsigned distance) REQUIRES(mutex_);
 
   const std::uint64_t unit_, before_;
   Mutex mutex_;
@@ -47,7 +50,7 @@ class StreamMeter {
   std::array<Count, kMost> counts_ GUARDED_BY(mutex_){};
   std::uint64_t free_at_ns_ GUARDED_BY(mutex_) = 0;
   double row_bytes_ GUARDED_BY(mutex_) = 1 << 20, row_ns_ GUARDED_BY(mutex_) = 1e8;  // of writes in a row: 10 MB/s to begin with
-  std::atomic<unsigned> limit_{0};
+  std::atomic<unsigned> limit_{0}, proven_{0};
 };
 
 }  // namespace varve::log

@@ -136,14 +136,19 @@ unsigned Space::most_open_groups() const {
 }
 
 // Groups pay when their segments are cleaned, and cost from the first write on where places are dear. So as long as nothing is known of
-// that, and much is clean, all is written at one place.
-bool Space::is_young() const { return !device_profile().streams && 2 * parts_.segments.clean() > parts_.segments.end().limit(); }
+// a disk, and much is clean, all is written at one place. Then the log and so many groups take turns as have been seen to be cheap, and
+// one more.
+unsigned Space::most_open_now() const {
+  const unsigned most = most_open_groups();
+  if (!parts_.is_disk || device_profile().streams) return most;
+  return 2 * parts_.segments.clean() > parts_.segments.end().limit() ? 0 : std::min(most, parts_.meter.proven());
+}
 
 // With heads that are too many by now the first ones are used on, and the cleaner gives up the others.
 unsigned Space::head_for(unsigned group) const {
   const auto& heads = parts_.log.heads().rests();
   MEMORY_INVARIANT(group < heads.size());
-  const unsigned most = is_young() ? 0 : most_open_groups();
+  const unsigned most = most_open_now();
   unsigned best = 0, open = 0;
   const auto distance = [&](unsigned other) { return other > group ? other - group : group - other; };
   for (unsigned other = 1; other < heads.size() && open < most; ++other) {

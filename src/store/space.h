@@ -25,6 +25,7 @@ struct SpaceParts {
   std::size_t memory_bytes;
   format::DeviceProfile device;  // of the superblock, and what the user says
   const log::StreamMeter& meter;
+  bool is_disk = false;  // a block device, not an image: here it is found out which places are cheap
 };
 
 class Space {
@@ -92,7 +93,7 @@ class Space {
 
  private:
   SpaceView view() const REQUIRES_SHARED(the_gate);
-  bool is_young() const;
+  unsigned most_open_now() const;
   std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
   void scatter(const format::Run& run) REQUIRES(the_gate);
 

@@ -51,7 +51,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
       charge_(segments_, trees_, changes_, staging_),
       space_({segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
-              profile_of(super, options.streams), io_.streams()}),
+              profile_of(super, options.streams), io_.streams(), device.geometry().is_block_device}),
       discards_(io_, segments_, waiters_, options.discard),
       hole_feeder_(std::make_unique<HoleFeeder>(*this)),
       sealer_(std::make_unique<Sealer>(*this)),

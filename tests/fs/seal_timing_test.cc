@@ -32,21 +32,23 @@ TEST(SealTiming, AModestAmountMayWaitLonger) {
   SealView view{.quiet_ns = kSecond / 10, .bytes_per_second = 20'000'000, .room = 1ULL << 40};
   EXPECT_EQ(most_unsealed(view), kLeastUnsealed) << "somebody syncs often";
   view.quiet_ns = kSecond / 2;
-  EXPECT_EQ(most_unsealed(view), 5'000'000U);
-  view.quiet_ns = 2 * kSecond;
-  EXPECT_EQ(most_unsealed(view), 10'000'000U) << "half a second's worth";
-  view.bytes_per_second = 500'000'000;
-  view.quiet_ns = kSecond / 10;
-  EXPECT_EQ(most_unsealed(view), 16U << 20);
+  EXPECT_EQ(most_unsealed(view), 4U << 20);
+  view.bytes_per_second = 6'000'000;
+  view.quiet_ns = 3 * kSecond;
+  EXPECT_EQ(most_unsealed(view), 3'000'000U) << "half a second's worth";
 }
 
 TEST(SealTiming, AStreamWaitsWhereChunksAreDear) {
-  SealView view{.stream = 4'999'999, .quiet_ns = kSecond, .bytes_per_second = 20'000'000, .memory = 1 << 30, .room = 1ULL << 40};
+  SealView view{.stream = 3'999'999, .quiet_ns = kSecond, .bytes_per_second = 16'000'000, .memory = 1 << 30, .room = 1ULL << 40};
   view.payload = view.held = view.stream;
   EXPECT_FALSE(seal_is_due(view));
   ++view.stream;
   EXPECT_TRUE(seal_is_due(view));
-  view.stream = 1'100'000;
+  view.bytes_per_second = 80'000'000;
+  view.payload = view.held = view.stream = 12 << 20;
+  EXPECT_TRUE(seal_is_due(view)) << "it costs a page";
+  view.seeks = true;
+  EXPECT_FALSE(seal_is_due(view)) << "it costs two seeks";
   view.quiet_ns = kSecond / 10;
   EXPECT_TRUE(seal_is_due(view)) << "somebody syncs often";
   view.quiet_ns = kSecond;

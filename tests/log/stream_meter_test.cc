@@ -40,8 +40,7 @@ class Card {
 };
 
 // Heads that are written in a random order, some more often than others.
-unsigned measure(Card card, unsigned heads, unsigned writes, std::uint64_t piece = kPiece, unsigned stalls_every = 0) {
-  StreamMeter meter(kUnit);
+void use(StreamMeter& meter, Card card, unsigned heads, unsigned writes, std::uint64_t piece = kPiece, unsigned stalls_every = 0) {
   SeededRandom random(1);
   std::vector<std::uint64_t> at(heads);
   std::uint64_t fresh = 0, now = 1;
@@ -55,6 +54,11 @@ unsigned measure(Card card, unsigned heads, unsigned writes, std::uint64_t piece
     place += piece;
     if (place % kUnit == 0) place = fresh++ * kUnit;
   }
+}
+
+unsigned measure(Card card, unsigned heads, unsigned writes, std::uint64_t piece = kPiece, unsigned stalls_every = 0) {
+  StreamMeter meter(kUnit);
+  use(meter, std::move(card), heads, writes, piece, stalls_every);
   return meter.limit();
 }
 
@@ -69,6 +73,17 @@ TEST(StreamMeter, has_nothing_to_say_where_all_units_stay_open) { EXPECT_EQ(meas
 TEST(StreamMeter, takes_pauses_that_come_anywhere_for_no_limit) { EXPECT_EQ(measure(Card(30), 9, 4000, kPiece, 10), 0U); }
 
 TEST(StreamMeter, takes_seeks_for_no_limit) { EXPECT_EQ(measure(Card(30, true), 9, 4000), 0U); }
+
+TEST(StreamMeter, tells_with_how_many_others_a_place_was_seen_to_be_cheap) {
+  StreamMeter meter(kUnit), few(kUnit), none(0);
+  EXPECT_EQ(meter.proven(), 0U);
+  use(meter, Card(30), 5, 2000);
+  EXPECT_GE(meter.proven(), 4U) << "five take turns";
+  EXPECT_LE(meter.proven(), 8U) << "they come to new units now and then";
+  use(few, Card(3), 6, 2000);
+  EXPECT_LE(few.proven(), 2U);
+  EXPECT_EQ(none.proven(), StreamMeter::kMost);
+}
 
 TEST(StreamMeter, needs_more_than_a_few_writes) { EXPECT_EQ(measure(Card(5), 9, 20), 0U); }
 
