@@ -16,6 +16,7 @@ namespace varve::bench {
 namespace {
 
 constexpr double kSecond = 1e9;
+constexpr double kLongWait = 2;  // seconds, of which something is told
 
 // Which block is written next: all alike, or by Zipf's law with the popular ones spread over all places.
 class Choice {
@@ -80,10 +81,12 @@ class Run {
 
   void overwrite(std::uint64_t number, Choice& choice, std::vector<double>& waits) {
     const std::uint64_t before = stage_.clock().elapsed_ns();
+    const Meter meter(stage_);
     write(choice.next(), 1);
     if (setup_.synced) stage_.sync();
     else stage_.seal_when_due();
     waits.push_back(static_cast<double>(stage_.clock().elapsed_ns() - before) / kSecond);
+    if (told_ && waits.back() > kLongWait) told_(spent(waits.back(), meter.part("", 1)));
     if (number % 8192 == 0 && told_) told_(look(waits));
     if (setup_.remount_after && number == setup_.remount_after) {
       stage_.unmount();
@@ -108,6 +111,17 @@ class Run {
       out.wait_999 = waits[static_cast<std::size_t>(0.999 * count)];
     }
     return out;
+  }
+
+  // On what an operation waited.
+  static std::string spent(double seconds, const EnginePart& on) {
+    constexpr double kMiB = 1u << 20;
+    const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; };
+    return fmt::format(
+        "{:8.2f} s for one overwrite: {} checkpoints, {} segments, moved {}, in holes {}, nodes {}, {} chunks with {} of payload; "
+        "programmed {:.1f} MiB, written {:.1f}, read {:.1f}; {}",
+        seconds, on.checkpoints, on.segments, on.moved, on.in_holes, on.nodes, on.chunks, on.payload, mib(on.programmed), mib(on.written),
+        mib(on.read), on.explanation);
   }
 
   std::string look(const std::vector<double>& waits) {

@@ -12,7 +12,7 @@ constexpr std::uint64_t kShortestWaitMs = 20, kLongestWaitMs = 1000;
 constexpr std::uint64_t kModestBytes = 4 << 20, kModestShareOfQuiet = 2, kLongestModestWaitMs = 500;
 // A stream does not die young. It waits for the sake of what each chunk costs a slow device: a seek to its header and back, or a page.
 constexpr std::uint64_t kStreamBytes = 4 << 20, kStreamBytesOfSeeks = 16 << 20, kStreamShareOfQuiet = 4, kLongestStreamWaitMs = 250;
-constexpr std::uint64_t kFast = 200 << 20;             // bytes a second: there a chunk costs little
+constexpr std::uint64_t kFast = 500 << 20;             // bytes a second: there a chunk costs little
 constexpr std::uint64_t kAssumedBandwidth = 10 << 20;  // of a slow card, until it is measured
 constexpr std::uint64_t kShareOfRoom = 16;             // room is scarce before what waits has become much of it
 
@@ -28,7 +28,7 @@ std::uint64_t bounded(std::uint64_t bytes, const SealView& view) {
 }
 
 std::uint64_t most_of_stream(const SealView& view) {
-  if (rate_of(view) >= kFast) return kLeastUnsealed;
+  if (rate_of(view) >= kFast && !view.seeks) return kLeastUnsealed;
   const std::uint64_t most = view.seeks ? kStreamBytesOfSeeks : kStreamBytes;
   return bounded(std::min(worth(view, kStreamShareOfQuiet, kLongestStreamWaitMs), most), view);
 }

@@ -51,8 +51,10 @@ TEST(SealTiming, AStreamWaitsWhereChunksAreDear) {
   EXPECT_FALSE(seal_is_due(view)) << "it costs two seeks";
   view.quiet_ns = kSecond / 10;
   EXPECT_TRUE(seal_is_due(view)) << "somebody syncs often";
-  view.quiet_ns = kSecond;
-  view.bytes_per_second = 400'000'000;
+  view = {.payload = 2 << 20, .held = 2 << 20, .stream = 2 << 20, .quiet_ns = kSecond, .bytes_per_second = 300'000'000};
+  view.memory = view.room = 1ULL << 40;
+  EXPECT_FALSE(seal_is_due(view));
+  view.bytes_per_second = 600'000'000;
   EXPECT_TRUE(seal_is_due(view)) << "it costs little";
 }
 

@@ -357,17 +357,17 @@ void Lockstep::find_between(const ModelFs& before, const std::set<std::string>& 
   std::vector<std::string> gone, come;
   std::ranges::set_difference(former, followed_, std::back_inserter(gone));
   std::ranges::set_difference(followed_, former, std::back_inserter(come));
+  std::erase_if(gone, [&](const std::string& name) { return !before.kept().contains(name); });  // it has another name by now
   for (std::size_t left = 0; left <= gone.size(); ++left) {
     for (std::size_t made = 0; made <= come.size(); ++made) {
-      ModelFs with_step = model, without = before;
-      for (ModelFs* const state : {&with_step, &without}) {
-        for (std::size_t i = left; i < gone.size(); ++i) state->keep_state(gone[i], *before.kept().at(gone[i]));
-        for (std::size_t i = 0; i < left; ++i) (void)state->drop(gone[i]);
-        for (std::size_t i = 0; i < made; ++i) state->keep_state(come[i], *model.kept().at(come[i]));
-        for (std::size_t i = made; i < come.size(); ++i) (void)state->drop(come[i]);
+      for (const ModelFs* const content : {static_cast<const ModelFs*>(&model), &before}) {
+        ModelFs state = *content;
+        for (std::size_t i = left; i < gone.size(); ++i) state.keep_state(gone[i], *before.kept().at(gone[i]));
+        for (std::size_t i = 0; i < left; ++i) (void)state.drop(gone[i]);
+        for (std::size_t i = 0; i < made; ++i) state.keep_state(come[i], *model.kept().at(come[i]));
+        for (std::size_t i = made; i < come.size(); ++i) (void)state.drop(come[i]);
+        between_.push_back(std::move(state));
       }
-      between_.push_back(std::move(with_step));
-      between_.push_back(std::move(without));
     }
   }
 }
