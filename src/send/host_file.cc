@@ -69,6 +69,15 @@ int open_below(int directory, const std::string& path, int flags, mode_t mode) {
   return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
 }
 
+std::string parent_of(const std::string& path) { return path.rfind('/') == 0 ? "/" : path.substr(0, path.rfind('/')); }
+
+std::string relative(const std::string& path) { return path == "/" ? "." : path.substr(1); }
+
+Spot spot_of(int root, const std::string& path) {
+  if (path == "/") return {Descriptor(open_below(root, ".", O_RDONLY | O_DIRECTORY)), "."};
+  return {Descriptor(open_below(root, relative(parent_of(path)), O_RDONLY | O_DIRECTORY)), path.substr(path.rfind('/') + 1)};
+}
+
 bool unlock(int directory, const std::string& name) {
   const Descriptor file(open_below(directory, name, O_RDONLY | O_NONBLOCK));
   unsigned flags = 0;

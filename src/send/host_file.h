@@ -21,6 +21,17 @@ inline constexpr unsigned kFlags = kLocks | FS_SYNC_FL | FS_NODUMP_FL | FS_NOATI
 // Below a directory and through no symbolic link, whatever others do there meanwhile. -1 and errno.
 int open_below(int directory, const std::string& path, int flags, mode_t mode = 0);
 
+// Of a path from the filesystem's root on: the directory it is in, and how calls name it that begin at an open root.
+std::string parent_of(const std::string& path);
+std::string relative(const std::string& path);
+
+// The name of a file in its directory, which is opened through no link.
+struct Spot {
+  Descriptor directory;
+  std::string name;
+};
+Spot spot_of(int root, const std::string& path);
+
 // So that it can be changed. False: it could be before, or cannot be.
 bool unlock(int directory, const std::string& name);
 

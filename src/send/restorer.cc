@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,8 +16,6 @@
 
 namespace varve::send {
 
-using compare::BlockRun;
-using compare::BlockState;
 using compare::InodeChange;
 using compare::KeptInode;
 
@@ -26,37 +23,20 @@ namespace {
 
 std::string below(const std::string& directory, const std::string& name) { return (directory == "/" ? "" : directory) + "/" + name; }
 
-std::string parent_of(const std::string& path) { return path.rfind('/') == 0 ? "/" : path.substr(0, path.rfind('/')); }
-
-// For the calls that begin at a directory that is open.
-std::string relative(const std::string& path) { return path == "/" ? "." : path.substr(1); }
-
 Finish finish_of(const std::string& path, const KeptInode& kept) {
   const format::Attributes& is = kept.attributes;
   return {path, is.mode, is.uid, is.gid, is.flags, is.atime, is.mtime, kept.xattrs};
 }
 
-// Is there more to do than to its names?
-bool changes_itself(const InodeChange& change) {
+}  // namespace
+
+bool Restorer::changes_itself(const InodeChange& change) {
   if (!change.runs.empty() || change.xattrs || change.target) return true;
   if (!change.before || !change.after) return false;
   const format::Attributes &now = *change.before, &then = *change.after;
   return now.mode != then.mode || now.uid != then.uid || now.gid != then.gid || now.flags != then.flags || now.size != then.size ||
          now.mtime != then.mtime;
 }
-
-// The name of a file in its directory, which is opened through no link.
-struct Spot {
-  Descriptor directory;
-  std::string name;
-};
-
-Spot spot_of(int root, const std::string& path) {
-  if (path == "/") return {Descriptor(open_below(root, ".", O_RDONLY | O_DIRECTORY)), "."};
-  return {Descriptor(open_below(root, relative(parent_of(path)), O_RDONLY | O_DIRECTORY)), path.substr(path.rfind('/') + 1)};
-}
-
-}  // namespace
 
 Error Restorer::failed(const std::string& action, const std::string& path) const {
   return {errc_from_errno(errno), fmt::format("{}: {}: {}", path, action, errno_text())};
@@ -97,32 +77,36 @@ Result<Restorer::Here> Restorer::here(const std::string& directory) {
 
 Result<Restored> Restorer::restore(const std::string& path) {
   changes_ = TRY(compare::Difference::find(ask_, now_, snapshot_)).inodes();
+  const Entry entry = TRY(walk_to(path));
+  if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
+  if (path == "/") TRY(restore_directory(path, kRootIno, false));
+  else TRY(restore_named(parent_of(path), entry, TRY(here(parent_of(path)))));
+  return restored_;
+}
+
+// What the snapshot has there. A directory on the way that has gone comes back, with nothing else that it had.
+Result<Restorer::Entry> Restorer::walk_to(const std::string& path) {
   Entry entry{"", kRootIno, DT_DIR};
   std::string parent;
   for (std::size_t at = 1; path != "/" && at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string name = path.substr(at, end - at);
-    // A directory above that has gone comes back, with nothing else that it had.
-    if (at > 1 && entry.type == DT_DIR) {
-      const Here siblings = TRY(here(parent_of(parent)));
-      const auto now = siblings.find(entry.name);
-      const bool is_there = now != siblings.end() && now->second.type == DT_DIR;
-      if (!is_there) {
-        TRY(enter(parent, entry, now != siblings.end() ? &now->second : nullptr));
-        if (!options_.only_says) TRY(finish(parent, TRY(compare::ask_inode(ask_, snapshot_, entry.ino))));
-      }
-    }
+    if (at > 1 && entry.type == DT_DIR) TRY(bring_back(parent, entry));
     const auto entries = entry.type == DT_DIR ? TRY(entries_of(entry.ino)) : std::vector<Entry>();
-    const auto next = std::ranges::find(entries, name, &Entry::name);
+    const auto next = std::ranges::find(entries, path.substr(at, end - at), &Entry::name);
     if (next == entries.end()) return Error(Errc::not_found, fmt::format("{}: the snapshot does not have it", path.substr(0, end)));
     entry = *next;
     parent = path.substr(0, end);
     at = end + 1;
   }
-  if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
-  if (path == "/") TRY(restore_directory(path, kRootIno, false));
-  else TRY(restore_named(parent_of(path), entry, TRY(here(parent_of(path)))));
-  return restored_;
+  return entry;
+}
+
+Status Restorer::bring_back(const std::string& path, const Entry& directory) {
+  const Here siblings = TRY(here(parent_of(path)));
+  const auto now = siblings.find(directory.name);
+  if (now != siblings.end() && now->second.type == DT_DIR) return {};
+  TRY(enter(path, directory, now != siblings.end() ? &now->second : nullptr));
+  return options_.only_says ? Status() : finish(path, TRY(compare::ask_inode(ask_, snapshot_, directory.ino)));
 }
 
 // Of files that have lost one of their names here, one that they still have: the others are to be links to it.
@@ -207,51 +191,6 @@ Status Restorer::restore_file(const std::string& path, const Entry& entry, const
   return make_beside(path, entry.ino, now && now->type != DT_DIR);
 }
 
-// Blocks that were written again may hold the same: then there is nothing to do, and a second run finds nothing.
-Result<std::vector<BlockRun>> Restorer::other_blocks(const std::string& path, Ino ino, std::uint64_t size,
-                                                     const std::vector<BlockRun>& runs) {
-  const Spot spot = spot_of(root_.get(), path);
-  const Descriptor file(open_below(spot.directory.get(), spot.name, O_RDONLY | O_NONBLOCK));
-  if (!file) return failed("opening", path);
-  std::vector<BlockRun> others;
-  for (const BlockRun& run : runs) {
-    if (run.was != BlockState::data || run.is != BlockState::data) {
-      others.push_back(run);
-      continue;
-    }
-    const std::uint64_t end = std::min((run.first + run.length) << kBlockShift, size);
-    for (std::uint64_t at = run.first << kBlockShift; at < end;) {
-      const Bytes then = TRY(compare::ask_data(ask_, snapshot_, ino, at));
-      Bytes now(then.size());
-      const ssize_t read = ::pread(file.get(), now.data(), now.size(), static_cast<off_t>(at));
-      if (read < 0) return failed("reading", path);
-      if (then.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", path, end));
-      const std::uint64_t stop = std::min(at + then.size(), end);
-      for (const std::uint64_t begin = at; at < stop; at = std::min(((at >> kBlockShift) + 1) << kBlockShift, stop)) {
-        const std::uint64_t from = at - begin, to = std::min(from + kBlockSize, stop - begin);
-        const bool is_same = to <= static_cast<std::uint64_t>(read) && std::equal(then.begin() + static_cast<std::ptrdiff_t>(from),
-                                                                                  then.begin() + static_cast<std::ptrdiff_t>(to),
-                                                                                  now.begin() + static_cast<std::ptrdiff_t>(from));
-        if (!is_same) others.push_back({at >> kBlockShift, 1, run.was, run.is});
-      }
-    }
-  }
-  return others;
-}
-
-Status Restorer::change_in_place(const std::string& path, const InodeChange& since, Ino ino) {
-  const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
-  InodeChange change = since;
-  if (S_ISREG(kept.attributes.mode)) change.runs = TRY(other_blocks(path, ino, kept.attributes.size, since.runs));
-  if (!changes_itself(change)) return {};
-  const bool other_size = change.before && change.after && change.before->size != change.after->size;
-  const bool has_data = S_ISREG(kept.attributes.mode) && (other_size || !change.runs.empty());
-  note(has_data ? "modified" : "metadata", path);
-  if (options_.only_says) return {};
-  if (has_data) TRY(write_runs(path, ino, kept.attributes.size, change.runs));
-  return finish(path, kept);
-}
-
 // So that nobody sees a part of it, and a crash leaves what was there.
 Status Restorer::make_beside(const std::string& path, Ino ino, bool replaces) {
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
@@ -302,38 +241,6 @@ Status Restorer::give_name(const std::string& path, const std::string& beside, b
     return ::renameat2(spot.directory.get(), from.c_str(), spot.directory.get(), spot.name.c_str(), replaces ? 0 : RENAME_NOREPLACE);
   });
   return done == 0 ? Status() : Status(failed("naming", path));
-}
-
-// In its place: what both have stays where it is.
-Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<BlockRun>& runs) {
-  const Spot spot = spot_of(root_.get(), path);
-  const auto open = [&] { return open_below(spot.directory.get(), spot.name, O_RDWR | O_NONBLOCK); };
-  Descriptor file(unlocking(spot.directory.get(), spot.name, open));
-  if (!file) return failed("opening", path);
-  const auto set_size = [&] { return ::ftruncate(file.get(), static_cast<off_t>(size)); };
-  if (unlocking(spot.directory.get(), spot.name, set_size) != 0) return failed("setting its size", path);
-  for (const BlockRun& run : runs) {
-    const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
-    if (run.is == BlockState::data && from < size) TRY(write_data(file.get(), path, ino, from, std::min(to, size)));
-    if (run.is == BlockState::data || (run.is == BlockState::hole && from >= size)) continue;
-    const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
-    const std::uint64_t end = run.is == BlockState::hole ? std::min(to, round_up(size, kBlockSize)) : to;
-    if (::fallocate(file.get(), mode, static_cast<off_t>(from), static_cast<off_t>(end - from)) != 0)
-      return failed("clearing a part", path);
-  }
-  return file.close() ? Status() : Status(failed("writing", path));
-}
-
-Status Restorer::write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to) {
-  while (from < to) {
-    const Bytes bytes = TRY(compare::ask_data(ask_, snapshot_, ino, from));
-    if (bytes.empty()) return Error(Errc::corrupt, fmt::format("{}: its file ends before byte {}", path, to));
-    const ssize_t wrote = ::pwrite(file, bytes.data(), std::min<std::uint64_t>(bytes.size(), to - from), static_cast<off_t>(from));
-    if (wrote <= 0) return failed("writing", path);
-    from += static_cast<std::uint64_t>(wrote);
-    restored_.data_bytes += static_cast<std::uint64_t>(wrote);
-  }
-  return {};
 }
 
 Status Restorer::finish(const std::string& path, const KeptInode& kept) {

@@ -46,8 +46,10 @@ class Restorer {
  private:
   using Entry = compare::Entries::Entry;
   using Here = std::map<std::string, Entry>;  // what a directory has now
-  enum class Use : std::uint8_t { looks, restores };
 
+  static bool changes_itself(const compare::InodeChange& change);  // is there more to do than to its names?
+  Result<Entry> walk_to(const std::string& path);
+  Status bring_back(const std::string& path, const Entry& directory);
   Result<std::vector<Entry>> entries_of(Ino directory);
   Result<Here> here(const std::string& directory);
   Status restore_named(const std::string& parent, const Entry& entry, const Here& here);
@@ -56,6 +58,8 @@ class Restorer {
   Status restore_file(const std::string& path, const Entry& entry, const Entry* now);
   Status find_links(const std::string& path, Ino directory);
   Status change_in_place(const std::string& path, const compare::InodeChange& change, Ino ino);
+  Status add_other_blocks(int file, const std::string& path, Ino ino, const compare::BlockRun& run, std::uint64_t size,
+                          std::vector<compare::BlockRun>& others);
   Result<std::vector<compare::BlockRun>> other_blocks(const std::string& path, Ino ino, std::uint64_t size,
                                                       const std::vector<compare::BlockRun>& runs);
   Status make_beside(const std::string& path, Ino ino, bool replaces);
