@@ -157,6 +157,9 @@ class Restore(MountTest):
         self.assertEqual(self.tree(tree), one)
         set_flags(tree / "d/f7", 0)
 
+    def names(self):
+        return [one["name"] for one in json.loads(varve("snapshot", "list", "--json", self.dir).stdout)["snapshots"]]
+
     def test_a_second_run_completes_an_interrupted_one(self):
         tree = self.fill()
         for i in range(300):
@@ -174,9 +177,11 @@ class Restore(MountTest):
                 self.image.kill()
                 running.communicate(timeout=60)
                 self.image.mount()
+                left = self.names()
             else:
-                running.send_signal(signal.SIGINT)
+                running.send_signal(signal.SIGINT if turn == 1 else signal.SIGKILL)
                 running.communicate(timeout=60)
+                wait_until(lambda: self.names() == left, 20, "the snapshot of what was there has gone")
         self.restore(tree, "--delete")
         self.assertEqual(self.tree(tree), one)
 

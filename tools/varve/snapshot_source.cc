@@ -13,6 +13,7 @@
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
 #include "varve/mount_client.h"
+#include "varve/successor.h"
 
 namespace varve::tool {
 
@@ -22,7 +23,7 @@ Error no_such_snapshot(const std::string& place, const std::string& name) {
   return {Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list", place, name)};
 }
 
-// It is seen by others for as long as this tool runs, and for longer if that is killed: the name says where it comes from.
+// It is seen by others for as long as this tool runs: the name says where it comes from.
 std::string name_of_now() { return fmt::format("now (varve {})", ::getpid()); }
 
 class MountedSource final : public SnapshotSource {
@@ -58,6 +59,7 @@ class MountedSource final : public SnapshotSource {
       now_.clear();
       return made.error();
     }
+    successor_ = std::make_unique<Successor>([this] { (void)change(fuse::SnapshotCommand::kRemove); });
     return serial_of(now_);
   }
 
@@ -65,6 +67,7 @@ class MountedSource final : public SnapshotSource {
     if (now_.empty()) return {};
     const Status gone = change(fuse::SnapshotCommand::kRemove);
     now_.clear();
+    successor_.reset();
     return gone;
   }
 
@@ -80,6 +83,7 @@ class MountedSource final : public SnapshotSource {
   const std::string place_;
   const compare::Ask ask_;
   std::string now_;  // name of the snapshot that goes again
+  std::unique_ptr<Successor> successor_;
 };
 
 class ImageSource final : public SnapshotSource {

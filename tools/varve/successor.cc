@@ -1,0 +1,54 @@
+#include "varve/successor.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace varve::tool {
+
+namespace {
+
+// What ends the one process by the terminal would end the other as well.
+void ignore_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) (void)std::signal(signal, SIG_IGN);
+}
+
+bool ended_without_a_word(int reading) {
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = ::read(reading, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  return got == 0;
+}
+
+}  // namespace
+
+Successor::Successor(const std::function<void()>& task) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  Descriptor reading(ends[0]);
+  alive_ = Descriptor(ends[1]);
+  process_ = ::fork();
+  if (process_ != 0) return;
+  ignore_signals();
+  alive_ = Descriptor();
+  // A program that reads the other's output would wait for this process as well.
+  for (const int output : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(output);
+  if (ended_without_a_word(reading.get())) task();
+  ::_exit(0);
+}
+
+void Successor::release() {
+  if (process_ <= 0) return;
+  while (::write(alive_.get(), "", 1) < 0 && errno == EINTR) {
+  }
+  alive_ = Descriptor();
+  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+}
+
+}  // namespace varve::tool
