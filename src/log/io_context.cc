@@ -12,7 +12,7 @@ IoContext::IoContext(io::BlockDevice& device, bool background, Clock& clock, std
     : device_(device, {}, clock), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)),
       streams_(std::make_unique<StreamMeter>(device.geometry().rotational ? 0 : erase_unit, device.geometry().before)) {
   device_.on_written([meter = streams_.get()](const io::IoRequest& request, std::uint64_t began_ns, std::uint64_t ended_ns) {
-    meter->observe(request.offset, request.length, began_ns, ended_ns);
+    meter->observe(request.offset, request.length, began_ns, ended_ns, request.durable);
   });
   if (!background_) own_ = &open_service();
 }

@@ -41,7 +41,7 @@ bool StreamMeter::is_slow(unsigned distance, std::uint64_t length, double ns) {
   return slow;
 }
 
-void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns) {
+void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns, bool durable) {
   if (unit_ == 0 || length == 0) return;
   const Lock lock(mutex_);
   // A device serves one write after the other: it had this one when the one before was done.
@@ -50,26 +50,39 @@ void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint6
   const unsigned distance = distance_of(before_ + offset, before_ + offset + length);
   if (distance >= kMost || ended_ns <= had_it) return;
   const bool slow = is_slow(distance, length, static_cast<double>(ended_ns - had_it));
-  Count& count = counts_[distance];
-  ++(slow ? count.slow : count.quick);
-  if (count.all() > kRemembered) count = {count.quick / 2, count.slow / 2};
+  count(counts_[distance], slow);
   if (slow || limit() != 0) judge();
-  if (!slow && distance > proven_) prove(distance);
+  if (durable) return;
+  count(plain_[distance], slow);
+  if (!slow && distance > proven()) prove(distance);
 }
 
-// What stays cheap with many places in between does so with few.
+void StreamMeter::count(Count& count, bool slow) {
+  ++(slow ? count.slow : count.quick);
+  if (count.all() > kRemembered) count = {count.quick / 2, count.slow / 2};
+}
+
+StreamMeter::Count StreamMeter::sum(const Counts& counts, unsigned first, unsigned end) {
+  Count sum;
+  for (unsigned distance = first; distance < end; ++distance)
+    sum = {sum.quick + counts[distance].quick, sum.slow + counts[distance].slow};
+  return sum;
+}
+
+// What stays cheap with many places in between does so with few. Where single writes are slow for other reasons they are so anywhere.
 void StreamMeter::prove(unsigned distance) {
-  Count beyond;
-  for (unsigned other = distance; other < kMost; ++other) beyond = {beyond.quick + counts_[other].quick, beyond.slow + counts_[other].slow};
-  if (beyond.all() >= kEnough && 8 * beyond.slow < beyond.all()) proven_.store(distance, std::memory_order_relaxed);
+  const Count near = sum(plain_, 0, distance), beyond = sum(plain_, distance, kMost);
+  if (beyond.all() < kEnough) return;
+  const bool is_rare = 8 * beyond.slow < beyond.all();
+  const bool is_usual = near.all() >= kEnough && std::uint64_t{beyond.slow} * near.all() <= 2 * std::uint64_t{near.slow} * beyond.all();
+  if (is_rare || is_usual) proven_.store(distance, std::memory_order_relaxed);
 }
 
 // The number that tells quick from slow writes with the fewest errors, of two equals the greater. Where near ones are slow as well, or
 // far ones quick, there is no limit to be seen.
 void StreamMeter::judge() {
-  Count all, near;
-  for (unsigned distance = 1; distance < kMost; ++distance)
-    all = {all.quick + counts_[distance].quick, all.slow + counts_[distance].slow};
+  const Count all = sum(counts_, 1, kMost);
+  Count near;
   unsigned best = 0;
   std::uint32_t fewest = all.all();
   for (unsigned distance = 0; distance < kMost; ++distance) {

@@ -23,8 +23,8 @@ class StreamMeter {
   // In bytes: what the device is thought to erase as a whole, 0: nothing is measured; and what of the disk stands in front of it.
   explicit StreamMeter(std::uint64_t unit, std::uint64_t before = 0) : unit_(unit), before_(before) {}
 
-  // A write of these bytes was on its way from `began` to `ended`.
-  void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns);
+  // A write of these bytes was on its way from `began` to `ended`. `durable`: it was flushed as well, which takes its time anywhere.
+  void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns, bool durable = false);
   // Places that stay cheap; 0: none has been found to be dear, or too little has been seen.
   unsigned limit() const { return limit_.load(std::memory_order_relaxed); }
   // So many other places may be written in between: it has been seen that this stays cheap. kMost: nothing is measured.
@@ -47,7 +47,10 @@ class StreamMeter {
   const std::uint64_t unit_, before_;
   Mutex mutex_;
   std::vector<Unit> recent_ GUARDED_BY(mutex_);  // the last one written comes first
-  std::array<Count, kMost> counts_ GUARDED_BY(mutex_){};
+  using Counts = std::array<Count, kMost>;
+  static void count(Count& count, bool slow);
+  static Count sum(const Counts& counts, unsigned first, unsigned end);
+  Counts counts_ GUARDED_BY(mutex_){}, plain_ GUARDED_BY(mutex_){};  // plain: without durable ones
   std::uint64_t free_at_ns_ GUARDED_BY(mutex_) = 0;
   double row_bytes_ GUARDED_BY(mutex_) = 1 << 20, row_ns_ GUARDED_BY(mutex_) = 1e8;  // of writes in a row: 10 MB/s to begin with
   std::atomic<unsigned> limit_{0}, proven_{0};

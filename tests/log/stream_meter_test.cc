@@ -85,6 +85,20 @@ TEST(StreamMeter, tells_with_how_many_others_a_place_was_seen_to_be_cheap) {
   EXPECT_EQ(none.proven(), StreamMeter::kMost);
 }
 
+TEST(StreamMeter, takes_flushes_and_noise_for_no_sign_that_places_are_dear) {
+  StreamMeter flushed(kUnit), noisy(kUnit);
+  std::uint64_t now = 1;
+  for (std::uint64_t i = 0; i < 200; ++i) {  // a small durable write, and payload elsewhere
+    flushed.observe(i * 4096, 4096, now, now + 5'000'000'000, true);
+    now += 5'000'000'000;
+    flushed.observe(9 * kUnit + i * kPiece, kPiece, now, now + 5'000'000);
+    now += 5'000'000;
+  }
+  EXPECT_GE(flushed.proven(), 1U);
+  use(noisy, Card(30), 5, 2000, kPiece, 4);  // one in four is slow
+  EXPECT_GE(noisy.proven(), 3U);
+}
+
 TEST(StreamMeter, needs_more_than_a_few_writes) { EXPECT_EQ(measure(Card(5), 9, 20), 0U); }
 
 TEST(StreamMeter, measures_nothing_without_a_unit) {
