@@ -74,7 +74,7 @@ void StreamMeter::prove(unsigned distance) {
   const Count near = sum(plain_, 0, distance), beyond = sum(plain_, distance, kMost);
   if (beyond.all() < kEnough) return;
   const bool is_rare = 8 * beyond.slow < beyond.all();
-  const bool is_usual = near.all() >= kEnough && std::uint64_t{beyond.slow} * near.all() <= 2 * std::uint64_t{near.slow} * beyond.all();
+  const bool is_usual = near.all() >= kEnough && 4 * std::uint64_t{beyond.slow} * near.all() <= 5 * std::uint64_t{near.slow} * beyond.all();
   if (is_rare || is_usual) proven_.store(distance, std::memory_order_relaxed);
 }
 
