@@ -27,7 +27,8 @@ def line(model, row, name, got):
 
 
 def best(got, names, key):
-    values = [got[name][key] for name in names if name in got]
+    """Of an operation: parts end when their time is over, however much was done."""
+    values = [got[name][key] / got[name]["operations"] for name in names if name in got]
     return min(values) if values else None
 
 
