@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   app.add_option("--placement", setup.placement)->capture_default_str();
   app.add_option("--seed", setup.seed)->capture_default_str();
   app.add_flag("--discard", setup.discard, "as the mount option");
-  app.add_flag("--watch", watch, "a line every 8192 overwrites");
+  app.add_flag("--watch", watch, "a line every 8192 overwrites, and on what each of more than two seconds was spent");
   app.add_flag("--log", log, "what the filesystem logs");
   app.add_option("--json", json, "file for the figures");
   CLI11_PARSE(app, argc, argv);
