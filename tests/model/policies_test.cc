@@ -168,11 +168,14 @@ TEST(Learned, what_a_placement_has_learned_outlives_the_mount) {
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
   ASSERT_TRUE(good(aging.write(kAgedBlocks)));
-  const auto centres = world.fixture.fs().engine().cleaner().placement().learned();
-  ASSERT_EQ(centres.size(), 3U);
-  ASSERT_TRUE(world.fixture.unmount().ok());
+  const auto learned = [&world] { return world.fixture.fs().engine().cleaner().placement().learned(); };
+  const auto before = learned();
+  ASSERT_EQ(before.size(), 3U);
+  ASSERT_TRUE(world.fixture.unmount().ok());  // which may clean once more, and learn from it
   ASSERT_TRUE(world.fixture.mount().ok());
-  EXPECT_EQ(world.fixture.fs().engine().cleaner().placement().learned(), centres);
+  const auto centres = learned();
+  ASSERT_EQ(centres.size(), 3U);
+  for (std::size_t i = 0; i < centres.size(); ++i) EXPECT_NEAR(centres[i], before[i], before[i] / 10);
   ASSERT_TRUE(world.fixture.unmount().ok());
 }
 
