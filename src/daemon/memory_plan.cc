@@ -13,7 +13,7 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr std::size_t kProcess = 18 * kMiB;       // pages of the program and its libraries, stacks, rings, what the heap wastes
+constexpr std::size_t kProcess = 19 * kMiB;       // pages of the program and its libraries, stacks, rings, what the heap wastes
 constexpr std::size_t kLeastForEngine = 8 * kMiB;
 constexpr std::size_t kUsual = 256 * kMiB;
 constexpr std::size_t kSmall = 128 * kMiB;
@@ -37,8 +37,9 @@ Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads) {
                                             bound / kMiB, threads, threads == 1 ? "" : "s", least_bound(threads) / kMiB + 1));
   MemoryPlan plan{.bound = bound, .threads = threads};
   plan.request_bytes = std::max(std::clamp<std::size_t>(bound / 8, 4 * kMiB, 128 * kMiB), threads * Server::kLeastPerThread);
-  // A bound in between: requests take what the engine does not need at least.
-  const std::size_t rest = bound - kProcess - std::min(taken_by_requests(plan.request_bytes), bound - kProcess - kLeastForEngine / 4 * 3);
+  // What the heap wastes grows with the bound. A bound in between: requests take what the engine does not need at least.
+  const std::size_t process = kProcess + std::min(bound / 24, bound - least_bound(threads));
+  const std::size_t rest = bound - process - std::min(taken_by_requests(plan.request_bytes), bound - process - kLeastForEngine / 4 * 3);
   plan.large_bytes = plan.request_bytes / 2;
   plan.engine_bytes = std::min(bound, rest / 3 * 4);  // the shares that it makes of it come to three quarters
   return plan;
