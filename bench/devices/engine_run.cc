@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -81,12 +82,12 @@ class Run {
 
   void overwrite(std::uint64_t number, Choice& choice, std::vector<double>& waits) {
     const std::uint64_t before = stage_.clock().elapsed_ns();
-    const Meter meter(stage_);
+    const auto meter = told_ ? std::make_optional<Meter>(stage_) : std::nullopt;
     write(choice.next(), 1);
     if (setup_.synced) stage_.sync();
     else stage_.seal_when_due();
     waits.push_back(static_cast<double>(stage_.clock().elapsed_ns() - before) / kSecond);
-    if (told_ && waits.back() > kLongWait) told_(spent(waits.back(), meter.part("", 1)));
+    if (meter && waits.back() > kLongWait) told_(spent(waits.back(), meter->part("", 1)));
     if (number % 8192 == 0 && told_) told_(look(waits));
     if (setup_.remount_after && number == setup_.remount_after) {
       stage_.unmount();

@@ -90,12 +90,20 @@ void sweep_seed(CrashSetup setup, const ScriptProfile& profile, std::uint64_t se
   if (!failure.empty()) FAIL() << "seed " << seed << "\n" << failure << smaller(setup, start, script, options);
 }
 
-void sweep_seeds(const CrashSetup& base, const ScriptProfile& profile, double share, std::size_t positions = 40) {
+// `least` turns, and more while there is time. Before each, prepare(turn) may change setup and profile.
+template <class Prepare>
+void sweep_turns(const CrashSetup& setup, const ScriptProfile& profile, double share, std::uint64_t least, std::size_t positions,
+                 Prepare&& prepare) {
   const Budget budget(share);
-  for (std::uint64_t seed = first_seed(); seed == first_seed() || budget.left(); ++seed) {
-    sweep_seed(base, profile, seed, positions);
+  for (std::uint64_t turn = 0; turn < least || budget.left(); ++turn) {
+    prepare(turn);
+    sweep_seed(setup, profile, first_seed() + turn, positions);
     if (::testing::Test::HasFatalFailure()) return;
   }
+}
+
+void sweep_seeds(const CrashSetup& setup, const ScriptProfile& profile, double share, std::size_t positions = 40) {
+  sweep_turns(setup, profile, share, 1, positions, [](std::uint64_t) {});
 }
 
 TEST(Random, mixed_operations) { sweep_seeds({}, crash_profile(), 0.15); }
@@ -172,12 +180,7 @@ TEST(Random, every_policy_and_placement) {
   crowd(profile);
   profile.steps = 250;
   const std::uint64_t least = cleaner::victim_rules().size();
-  const Budget budget(0.1);
-  for (std::uint64_t turn = 0; turn < least || budget.left(); ++turn) {
-    take_turns(setup, turn);
-    sweep_seed(setup, profile, first_seed() + turn, 10);
-    if (HasFatalFailure()) return;
-  }
+  sweep_turns(setup, profile, 0.1, least, 10, [&](std::uint64_t turn) { take_turns(setup, turn); });
 }
 
 // Each strategy in the background, and asked for now and then, while power fails.
@@ -191,12 +194,9 @@ TEST(Random, every_strategy) {
   profile.steps = 250;
   profile.clean_weight = 4;
   for (const auto& [name, help] : strategies) profile.strategies.push_back(name);
-  const Budget budget(0.15);
-  for (std::uint64_t turn = 0; turn < strategies.size() || budget.left(); ++turn) {
+  sweep_turns(setup, profile, 0.15, strategies.size(), 10, [&](std::uint64_t turn) {
     setup.strategy = strategies[turn % strategies.size()].name;
-    sweep_seed(setup, profile, first_seed() + turn, 10);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 ScriptProfile snapshot_profile() {
@@ -219,16 +219,13 @@ TEST(Random, snapshots) {
   setup.checkpoint_records = 200;
   const auto strategies = cleaner::registry().strategies.names();
   ScriptProfile profile = snapshot_profile();
-  const Budget budget(0.1);
-  for (std::uint64_t turn = 0; turn < 4 || budget.left(); ++turn) {
+  profile.least_bytes = 10u << 20;
+  profile.most_bytes = setup.bytes;
+  sweep_turns(setup, profile, 0.1, 4, 12, [&](std::uint64_t turn) {
     setup.superblocks_in_place = turn % 2;
     profile.resize_weight = turn % 2 * 4;
-    profile.least_bytes = 10u << 20;
-    profile.most_bytes = setup.bytes;
     setup.strategy = strategies[turn % strategies.size()].name;
-    sweep_seed(setup, profile, first_seed() + turn, 12);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 // Also those that come and go by themselves, beside those that were asked for, and where they hold so much that they must go early.
@@ -240,14 +237,11 @@ TEST(Random, automatic_snapshots) {
   ScriptProfile profile = snapshot_profile();
   profile.pass_weight = 15;
   profile.checkpoint_weight = 6;
-  const Budget budget(0.1);
-  for (std::uint64_t turn = 0; turn < 4 || budget.left(); ++turn) {
+  sweep_turns(setup, profile, 0.1, 4, 12, [&](std::uint64_t turn) {
     setup.bytes = turn % 2 ? 12u << 20 : 24u << 20;
     profile.snapshot_weight = turn % 3 ? 4 : 0;
     setup.strategy = strategies[turn % strategies.size()].name;
-    sweep_seed(setup, profile, first_seed() + turn, 12);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 // Checkpoints and the cleaner run beside the operations.
@@ -284,12 +278,7 @@ TEST(Random, holes_are_written) {
   ScriptProfile profile = crash_profile();
   crowd(profile);
   profile.steps = 250;
-  const Budget budget(0.3);
-  for (std::uint64_t turn = 0; turn < 5 || budget.left(); ++turn) {
-    take_turns_at_holes(setup, turn);
-    sweep_seed(setup, profile, first_seed() + turn, 15);
-    if (HasFatalFailure()) return;
-  }
+  sweep_turns(setup, profile, 0.3, 5, 15, [&](std::uint64_t turn) { take_turns_at_holes(setup, turn); });
 }
 
 // Crash, recover, work, crash again, ten times over: nothing that an earlier crash left behind may come back.

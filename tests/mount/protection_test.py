@@ -12,7 +12,7 @@ class ProtectionTest(MountTest):
         return [one for one in listed(self.dir)["snapshots"] if one["automatic"]]
 
     def names(self, place=None):
-        return [one["name"] for one in listed(place or self.dir)["snapshots"]]
+        return kept_names(place or self.dir)
 
     def settle(self):
         wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")

@@ -1,19 +1,12 @@
 #!/usr/bin/env python3
 """varve restore: a file or a tree is what the snapshot has, and only what differs is written; varve snapshot show."""
 
-from harness import *
+from snapshot_tools import *
 
 import array
 
 SETFLAGS = 0x40086602
 IMMUTABLE = 0x10
-
-
-def varve(*words, expect=0, **more):
-    done = command(BIN / "varve", *words, check=False, timeout=300, **more)
-    if done.returncode != expect:
-        raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
-    return done
 
 
 def set_flags(path, flags):
@@ -158,7 +151,7 @@ class Restore(MountTest):
         set_flags(tree / "d/f7", 0)
 
     def names(self):
-        return [one["name"] for one in json.loads(varve("snapshot", "list", "--json", self.dir).stdout)["snapshots"]]
+        return kept_names(self.dir)
 
     def test_a_second_run_completes_an_interrupted_one(self):
         tree = self.fill()

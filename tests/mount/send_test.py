@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """varve send and varve receive: what comes over is the same, and what is no whole stream leaves no snapshot."""
 
-from harness import *
+from snapshot_tools import *
 
 import array
 import socket
@@ -11,13 +11,6 @@ NODUMP = 0x40
 # A user and the mask beside owner, group and others, as the kernel keeps ACLs.
 ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
     (1, 6, 0xFFFFFFFF), (2, 7, 1234), (4, 4, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
-
-
-def varve(*words, expect=0, **more):
-    done = command(BIN / "varve", *words, check=False, timeout=300, **more)
-    if done.returncode != expect:
-        raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
-    return done
 
 
 class Send(MountTest):
@@ -53,7 +46,7 @@ class Send(MountTest):
             return varve("receive", target or self.other.dir, *words, expect=expect, stdin=stream)
 
     def names(self, directory):
-        return [one["name"] for one in json.loads(varve("snapshot", "list", "--json", directory).stdout)["snapshots"]]
+        return kept_names(directory)
 
     def tree(self, root):
         """All that a stream promises."""

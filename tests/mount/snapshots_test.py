@@ -13,7 +13,7 @@ class SnapshotTest(MountTest):
     size = "256M"
 
     def names(self, place=None):
-        return [one["name"] for one in listed(place or self.dir)["snapshots"]]
+        return kept_names(place or self.dir)
 
     def settle(self):
         wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")

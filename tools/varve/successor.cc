@@ -1,6 +1,6 @@
 #include "varve/successor.h"
 
-#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ bool ended_without_a_word(int reading) {
 
 Successor::Successor(const std::function<void()>& task) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
   Descriptor reading(ends[0]);
   alive_ = Descriptor(ends[1]);
   process_ = ::fork();
@@ -43,7 +43,7 @@ Successor::Successor(const std::function<void()>& task) {
 
 void Successor::release() {
   if (process_ <= 0) return;
-  while (::write(alive_.get(), "", 1) < 0 && errno == EINTR) {
+  while (::send(alive_.get(), "", 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {  // it may have been killed
   }
   alive_ = Descriptor();
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
