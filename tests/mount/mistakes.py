@@ -176,6 +176,7 @@ LIST = [
     Mistake(ASK, "varve send AT none", "there is no snapshot 'none'"),
     Mistake(ASK, "varve send --resume 123 AT", "this is no token of varve receive --resume-token"),
     Mistake(ASK, "varve receive --resume-token AT", "no receive was interrupted here"),
+    Mistake(ASK, "varve receive --last AT", "no snapshot was received here as a whole"),
     Mistake(ASK, "varve restore AT", "--from is required"),
     Mistake(ASK, "varve restore AT --from none", "there is no snapshot 'none'"),
     Mistake(ASK, "varve restore HOST --from none", "not a mounted Varve filesystem"),

@@ -4,6 +4,7 @@
 from snapshot_tools import *
 
 import array
+import re
 import socket
 
 GETFLAGS, SETFLAGS = 0x80086601, 0x40086602
@@ -313,6 +314,86 @@ class Send(MountTest):
             self.other.mount()
         self.resume(self.token())  # told of after each interruption, so it has survived the crash
         self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+
+    def test_a_crash_beside_the_last_step(self):
+        """All has been received, and the snapshot of it was about to be made, or had just been."""
+        mark = "trusted.varve.received"
+        self.fill()
+        self.snapshot("one")
+        self.send("one")
+        self.assertIn("no snapshot was received", varve("receive", "--last", self.other.dir, expect=1).stderr)
+        self.receive()
+        kept = os.getxattr(self.other.dir, mark)
+        one = self.tree(self.other.dir)
+
+        def crash(has_snapshot):
+            os.setxattr(self.other.dir, mark, b"keeping " + os.getxattr(self.other.dir, mark))
+            if not has_snapshot:
+                varve("snapshot", "delete", self.other.dir, self.names(self.other.dir)[-1])
+            os.sync()
+            self.other.kill()
+            self.other.mount()
+        for has_snapshot in (False, True):  # the same stream once more
+            crash(has_snapshot)
+            self.assertEqual(varve("receive", "--last", self.other.dir).stdout, "one\n")
+            self.assertIn("was received before", self.receive().stdout)
+            self.assertEqual(self.names(self.other.dir), ["one"])
+            self.assertEqual(os.getxattr(self.other.dir, mark), kept)
+        self.assertEqual(self.tree(self.other.dir), one)
+        for number, has_snapshot in enumerate((False, True)):  # or the next step
+            crash(has_snapshot)
+            before = "two" if number else "one"
+            (self.dir / f"more{number}").write_text("more")
+            self.snapshot("three" if number else "two")
+            self.send("three" if number else "two", before)
+            self.receive()
+            self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+        self.assertEqual(sorted(self.names(self.other.dir)), ["one", "three", "two"])
+        self.assertEqual(varve("receive", "--last", self.other.dir).stdout, "three\n")
+        # Nothing but the mark may have changed, and without a crash no snapshot is made anew.
+        os.setxattr(self.other.dir, "user.other", b"1")
+        (self.dir / "f").write_text("f")
+        self.snapshot("four")
+        self.send("four", "three")
+        self.assertIn("not what was received any more", self.receive(None, 1).stderr)
+        os.removexattr(self.other.dir, "user.other")
+        varve("snapshot", "delete", self.other.dir, "three")
+        self.assertIn("there is no snapshot 'three'", self.receive(None, 1).stderr)
+
+    def backup(self, now, expect=0):
+        """One night with the script of docs/snapshots.md."""
+        text = (ROOT / "docs/snapshots.md").read_text()
+        script = re.search(r"^```sh\n(#!/bin/sh\n# \S*varve-backup:.*?)^```$", text, re.M | re.S)[1]
+        for told, here in (("from=/mnt to=/backup/mnt ", f"from={self.dir} to={self.other.dir}/copy "), ("$(date +%F-%H%M)", now)):
+            self.assertIn(told, script)
+            script = script.replace(told, here)
+        done = subprocess.run(["sh", "-c", script], env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}, capture_output=True,
+                              text=True, timeout=300)
+        self.assertEqual(done.returncode, expect, done.stderr)
+
+    def test_the_nightly_script(self):
+        self.fill()
+        self.backup("1")
+        copy = self.other.dir / "copy"
+        self.assertEqual(self.tree(copy), self.tree(self.dir))
+        self.change()
+        self.backup("2")
+        self.assertEqual(self.tree(copy), self.tree(self.dir))
+        # A night that is interrupted, and one that crashes before its snapshot.
+        fill_random(self.dir / "large", 10 * MIB, 3)
+        self.snapshot("3")
+        self.send("3", "2")
+        self.stream.write_bytes(self.stream.read_bytes()[:-5000])
+        self.receive(copy, 1)
+        (self.dir / "later").write_text("later")
+        self.backup("4")
+        self.assertEqual(self.tree(copy), self.tree(self.dir))
+        os.setxattr(copy, "trusted.varve.received", b"keeping " + os.getxattr(copy, "trusted.varve.received"))
+        varve("snapshot", "delete", self.other.dir, "4")
+        (self.dir / "later").write_text("still later")
+        self.backup("5")
+        self.assertEqual(self.tree(copy), self.tree(self.dir))
+        self.assertEqual(sorted(self.names(self.other.dir)), list("12345"))
 
     def test_tokens_that_do_not_fit(self):
         (self.dir / "f").write_text("one")

@@ -1,0 +1,157 @@
+#include "varve/receive_target.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/descriptor.h"
+#include "base/errc.h"
+#include "compare/change_list.h"
+#include "compare/kept_inode.h"
+#include "format/snapshot.h"
+#include "varve/snapshot_source.h"
+
+namespace varve::tool {
+
+namespace {
+
+constexpr std::string_view kKeeping = "keeping ";
+
+Result<std::string> mark(const std::string& directory) {
+  const Descriptor here(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!here) return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
+  return send::read_mark(here.get());
+}
+
+Status put_mark(const std::string& directory, const std::string& text) {
+  const Descriptor here(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Status done = here ? send::write_mark(here.get(), text) : Status(Error(errc_from_errno(errno), errno_text()));
+  return done.ok() ? done : Status(Error(done.error().code(), fmt::format("{}: {}", directory, done.error().message())));
+}
+
+// "UUID serial name": the sender's snapshot, and how it is called here.
+std::string mark_of(const send::State& state, const std::string& name) { return fmt::format("{} {} {}", state.uuid, state.serial, name); }
+
+std::string name_in(const std::string& received) {
+  const std::size_t first = received.find(' '), second = first == std::string::npos ? first : received.find(' ', first + 1);
+  return second == std::string::npos ? "" : received.substr(second + 1);
+}
+
+// Of the directory that receives: other extended attributes than the mark.
+Result<bool> xattrs_differ(const compare::Ask& ask, Serial before, Serial now, Ino ino) {
+  const auto without_mark = [&](Serial serial) -> Result<std::vector<format::Xattr>> {
+    std::vector<format::Xattr> all = TRY(compare::ask_inode(ask, serial, ino)).xattrs;
+    std::erase_if(all, [](const format::Xattr& one) { return one.name == send::kReceivedAttribute; });
+    return all;
+  };
+  return TRY(without_mark(before)) != TRY(without_mark(now));
+}
+
+// The first change below a directory, or of itself; none.
+Result<std::optional<compare::Change>> first_change(SnapshotSource& source, const std::string& name, const std::string& here) {
+  const Serial before = TRY(source.serial_of(name)), now = TRY(source.now());
+  const auto difference = TRY(compare::Difference::find(source.ask(), before, now));
+  const std::vector<std::string> only_xattrs{"xattrs"};
+  for (compare::Change& change : TRY(compare::list_changes(source.ask(), difference, before, now))) {
+    const auto is_below = [&here](const std::string& path) { return path == here || path.starts_with(here == "/" ? here : here + "/"); };
+    if (!is_below(change.path) && !is_below(change.former)) continue;
+    const bool may_be_mark = change.path == here && change.kind == compare::Change::Kind::metadata && change.what == only_xattrs;
+    if (may_be_mark && !TRY(xattrs_differ(source.ask(), before, now, change.ino))) continue;
+    return std::optional(std::move(change));
+  }
+  return std::optional<compare::Change>();
+}
+
+}  // namespace
+
+Result<std::string> ReceiveTarget::last_of(const std::string& directory) {
+  std::string received = TRY(mark(directory));
+  if (received.starts_with(kKeeping)) received.erase(0, kKeeping.size());
+  const bool is_whole = !TRY(send::interrupted_from(received)) && !name_in(received).empty();
+  if (!is_whole) return Error(Errc::not_found, fmt::format("{}: no snapshot was received here as a whole", directory));
+  return name_in(received);
+}
+
+// --- snapshots ------------------------------------------------------------------------------------------------------------
+
+Result<bool> ReceiveTarget::has_snapshot(const std::string& name) {
+  const auto state = TRY(client_.snapshots());
+  const auto all = state.value("snapshots", nlohmann::ordered_json::array());
+  return std::ranges::any_of(all, [&](const auto& one) { return one.value("name", "") == name; });
+}
+
+Status ReceiveTarget::make_snapshot(const std::string& name) {
+  fuse::SnapshotCommand command;
+  command.command = fuse::SnapshotCommand::kCreate;
+  name.copy(command.name, sizeof command.name - 1);
+  return client_.change_snapshot(command);
+}
+
+Status ReceiveTarget::keep(const send::Begin& begin) {
+  const std::string before = TRY(mark(directory_));  // with it the snapshot can be tried again
+  const std::string received = mark_of(begin.snapshot, name_);
+  TRY(put_mark(directory_, std::string(kKeeping) + received));
+  const Status made = make_snapshot(name_);
+  if (!made.ok()) (void)put_mark(directory_, before);
+  return made.ok() ? put_mark(directory_, received) : made;
+}
+
+Result<bool> ReceiveTarget::keep_what_was_left(const send::Begin& begin) {
+  std::string received = TRY(mark(directory_));
+  if (!received.starts_with(kKeeping)) return false;
+  received.erase(0, kKeeping.size());
+  if (!TRY(has_snapshot(name_in(received)))) TRY(make_snapshot(name_in(received)));
+  TRY(put_mark(directory_, received));
+  return received.starts_with(mark_of(begin.snapshot, ""));
+}
+
+// --- is it what the stream begins with? -----------------------------------------------------------------------------------
+
+Status ReceiveTarget::check_name() {
+  TRY(format::check_snapshot_name(name_));
+  if (!TRY(has_snapshot(name_))) return {};
+  return Error(Errc::exists, fmt::format("{}: there is a snapshot '{}' already: see --name", directory_, name_));
+}
+
+Result<std::optional<send::Interrupted>> ReceiveTarget::check(const send::Begin& begin, const send::Receiver& receiver) {
+  TRY(check_name());
+  auto left = TRY(receiver.interrupted());
+  if (!begin.base && begin.position.records == 0 && check_empty().ok()) return std::optional<send::Interrupted>();
+  if (left) return left;
+  if (begin.position.records > 0)
+    return Error(Errc::invalid, fmt::format("{}: no receive was interrupted here: send the snapshot from its beginning", directory_));
+  TRY(begin.base ? check_base(*begin.base) : check_empty());
+  return left;
+}
+
+Status ReceiveTarget::check_base(const send::State& base) {
+  const std::string wanted = mark_of(base, ""), found = TRY(mark(directory_));
+  if (!found.starts_with(wanted))
+    return Error(Errc::invalid,
+                 fmt::format("{}: it has not received the snapshot '{}', from which the stream goes on", directory_, base.name));
+  return check_unchanged(found.substr(wanted.size()));
+}
+
+Status ReceiveTarget::check_empty() const {
+  std::error_code failure;
+  if (std::filesystem::is_empty(directory_, failure)) return {};
+  if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", directory_, failure.message()));
+  return Error(Errc::not_empty, fmt::format("{}: a whole snapshot is received in an empty directory only", directory_));
+}
+
+// Nothing in the directory has changed since its snapshot was made, but the mark.
+Status ReceiveTarget::check_unchanged(const std::string& name) const {
+  const auto source = TRY(SnapshotSource::open(mount_, true));
+  const std::string below = directory_.substr(mount_ == "/" ? 0 : mount_.size());
+  const auto change = first_change(*source, name, below.empty() ? "/" : below);
+  TRY(source->close());
+  if (!TRY(change)) return {};
+  return Error(Errc::invalid,
+               fmt::format("{}: it is not what was received any more: {} {}", directory_, name_of((*change)->kind), (*change)->path));
+}
+
+}  // namespace varve::tool
