@@ -47,6 +47,7 @@ foreach(header base/clock base/cpu_pause base/errc base/mutex base/result base/t
   install(FILES src/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/varve/${room} COMPONENT development)
 endforeach()
 install(FILES examples/cleaner-plugin/patient.cc DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT development)
+install(PROGRAMS examples/failover/failover DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES packaging/fstab.example README.md LICENSE CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(command varve mkfs.varve fsck.varve mount.varve)
   install(FILES packaging/varve.bash-completion DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions

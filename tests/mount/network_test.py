@@ -249,7 +249,7 @@ class Failover(NetworkTest):
 
     def test_a_database_moves_to_another_machine(self):
         script = ROOT / "examples/failover/failover"
-        done = command(script, BIN, self.folder, check=False, timeout=150)
+        done = command(script, self.folder, BIN, check=False, timeout=150)
         if done.returncode == 77:
             self.skipTest(done.stdout.strip())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
