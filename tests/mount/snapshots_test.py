@@ -144,6 +144,17 @@ class Snapshots(SnapshotTest):
         self.assertTrue(same_random(self.dir / "f", 40 * MIB, 2))
         self.image.check_all()
 
+    def test_many_are_deleted_at_once(self):
+        names = [f"s{i}" for i in range(90)]
+        for name in names:
+            (self.dir / "f").write_text(name)
+            snapshot("create", self.dir, name)
+        self.assertIn("no snapshot 'none'", snapshot("delete", self.dir, *names[:40], "none", *names[40:80], expect=1).stderr)
+        self.assertEqual(kept_names(self.dir), names[80:])
+        self.image.kill()
+        self.image.mount()
+        self.assertEqual(kept_names(self.dir), names[80:])
+
     def test_of_an_image_and_after_a_crash(self):
         fill_random(self.dir / "f", MIB, 1)
         snapshot("create", self.dir, "kept")
