@@ -175,6 +175,7 @@ int serve(const std::string& directory, const char* program) {
   const char* words[] = {program, "-o", "fsname=varve-device,subtype=model"};
   fuse_args arguments = FUSE_ARGS_INIT(3, const_cast<char**>(words));
   fuse_session* const session = fuse_session_new(&arguments, &operations, sizeof operations, nullptr);
+  fuse_opt_free_args(&arguments);
   if (!session) return 1;
   int result = 1;
   if (fuse_set_signal_handlers(session) == 0 && fuse_session_mount(session, directory.c_str()) == 0) {

@@ -73,7 +73,7 @@ class [[nodiscard]] Result<void> {
 
 using Status = Result<void>;
 
-// TRY(expression): its value, or return its error from the enclosing function.
+// TRY(expression): its value, or its error from the enclosing function. What stands before it in one expression is not destroyed then.
 #define VARVE_TRY_NAMED(expression, name)            \
   ({                                                 \
     auto&& name = (expression);                      \

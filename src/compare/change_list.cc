@@ -65,8 +65,10 @@ class Lister {
   Status add(Ino ino, const InodeChange& change) {
     const bool was = change.was_there(), is = change.is_there();
     std::size_t renamed = was && is ? std::min(change.lost.size(), change.gained.size()) : 0;
-    for (std::size_t i = 0; i < renamed; ++i)
-      list_.push_back({Kind::renamed, ino, mode_of(change), TRY(present_.of(change.gained[i])), TRY(former_.of(change.lost[i])), {}});
+    for (std::size_t i = 0; i < renamed; ++i) {
+      std::string path = TRY(present_.of(change.gained[i])), former = TRY(former_.of(change.lost[i]));
+      list_.push_back({Kind::renamed, ino, mode_of(change), std::move(path), std::move(former), {}});
+    }
     if (!was && !change.gained.empty()) created_.emplace(change.gained.front(), list_.size());
     for (std::size_t i = renamed; i < change.gained.size(); ++i)
       list_.push_back({was || i > 0 ? Kind::linked : Kind::created, ino, mode_of(change), TRY(present_.of(change.gained[i])), {}, {}});

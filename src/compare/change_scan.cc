@@ -56,7 +56,8 @@ Result<bool> ChangeScan::mean_the_same(const format::NodeRef& before, const form
     const auto moved = TRY(store::moved_since(side.source, side.view.snapshot_tree(), address, 1, side.view.kept));
     return moved.empty() ? address : moved.begin()->second;
   };
-  return TRY(place(before_, before.address)) == TRY(place(after_, after.address));
+  const BlockAddr was = TRY(place(before_, before.address)), is = TRY(place(after_, after.address));
+  return was == is;
 }
 
 // False: the answer is full.
@@ -116,7 +117,8 @@ Result<bool> ChangeScan::are_same(Items before, Items after) {
   if (!std::ranges::equal(before, after, equal)) return false;
   for (const ItemRef& item : before) {
     const format::Extent extent = TRY(format::decode_extent(item.value));
-    if (TRY(places_of(before_, extent)) != TRY(places_of(after_, extent))) return false;
+    const auto was = TRY(places_of(before_, extent)), is = TRY(places_of(after_, extent));
+    if (was != is) return false;
   }
   return true;
 }

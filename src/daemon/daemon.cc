@@ -106,7 +106,8 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   open.access = options.fs.read_only ? io::Access::read_only : io::Access::read_write;
   open.patience_s = options.patience_s;
   lease::Use use{"varve mount", "at " + directory, options.take_over};
-  mount->device = TRY(lease::LeasedDevice::hold(TRY(open_when_free(source, open)), std::move(use)));
+  auto device = TRY(open_when_free(source, open));
+  mount->device = TRY(lease::LeasedDevice::hold(std::move(device), std::move(use)));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
   using Mode = store::ProtectionSettings::Mode;

@@ -87,7 +87,8 @@ Result<std::unique_ptr<LeasedDevice>> LeasedDevice::hold(std::unique_ptr<io::Blo
 }
 
 Result<std::unique_ptr<LeasedDevice>> LeasedDevice::open(const std::string& path, const io::OpenOptions& options, Use use) {
-  return hold(TRY(io::open_device(path, options)), std::move(use));
+  auto device = TRY(io::open_device(path, options));
+  return hold(std::move(device), std::move(use));
 }
 
 Status LeasedDevice::begin() {

@@ -79,8 +79,12 @@ Result<Restored> Restorer::restore(const std::string& path) {
   changes_ = TRY(compare::Difference::find(ask_, now_, snapshot_)).inodes();
   const Entry entry = TRY(walk_to(path));
   if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
-  if (path == "/") TRY(restore_directory(path, kRootIno, false));
-  else TRY(restore_named(parent_of(path), entry, TRY(here(parent_of(path)))));
+  if (path == "/") {
+    TRY(restore_directory(path, kRootIno, false));
+    return restored_;
+  }
+  const std::string parent = parent_of(path);
+  TRY(restore_named(parent, entry, TRY(here(parent))));
   return restored_;
 }
 

@@ -91,6 +91,14 @@ TEST_F(SegmentTableTest, H29_WhatTheCleanerWritesIsKeptUntilItIsMapped) {
   EXPECT_FALSE(is_free(id));
 }
 
+TEST_F(SegmentTableTest, H52_NothingIsHandedOutBehindTheEnd) {
+  for (int i = 0; i < 8; ++i) take();
+  table.end().set_limit(11);
+  EXPECT_EQ(table.clean(), 3U);
+  for (int i = 0; i < 3; ++i) EXPECT_LT(take().v, 11U);
+  EXPECT_FALSE(table.take(0));
+}
+
 TEST_F(SegmentTableTest, H31_WhatIsBeingDiscardedIsNotHandedOut) {
   std::vector<SegmentId> all;
   for (int i = 0; i < 15; ++i) all.push_back(take());

@@ -91,6 +91,16 @@ def room_of(path):
     return first if first in ROOMS or not rest else f"{first}/{rest[0]}"
 
 
+def enclosed(text):
+    """Up to the parenthesis that closes the first one."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0 and character == ")":
+            return text[:at + 1]
+    return text
+
+
 def without_comments(line):
     return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
 
@@ -161,6 +171,21 @@ class Tidy(unittest.TestCase):
                 for number, line in enumerate(text.splitlines(), 1):
                     if ALGORITHM.search(without_comments(line)):
                         self.note(path, number, "no #include <algorithm>")
+
+    def test_no_two_tries_in_one_expression(self):
+        """The second one would return without destroying what the first one gave."""
+        quiet = re.compile(r'//[^\n]*|"(\\.|[^"\\\n])*"')
+        joined = re.compile(r"[^;{}?]*(,|==|!=|<|>|\+|-|&&|\|\|)[^;{}?]*")
+        for path in files("src", "tools", "bench"):
+            if path.suffix not in CODE:
+                continue
+            text = quiet.sub(lambda found: " " * len(found[0]), path.read_text())
+            tries = [found.start() for found in re.finditer(r"\bTRY\(", text)]
+            for first, second in zip(tries, tries[1:]):
+                end = first + len(enclosed(text[first:]))
+                between = text[end:second] if second >= end else ";"
+                if joined.fullmatch(between) and not re.fullmatch(r"\)*,\s*\w+ = ", between):
+                    self.note(path, text.count("\n", 0, second) + 1, "two TRY() in one expression")
 
     def test_files_stay_short(self):
         for path in files("src", "tools"):

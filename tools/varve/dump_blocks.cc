@@ -101,8 +101,10 @@ Status add_content(std::span<const std::byte> block, const format::NodeHeader& h
 
 Result<Json> dump_superblocks(const std::string& path) {
   const auto device = TRY(ImageReader::open_device(path));
-  return Json{{"first", TRY(superblock_or_error(*device, Copy::first))},
-              {"second", TRY(superblock_or_error(*device, Copy::second))}};
+  Json both;
+  both["first"] = TRY(superblock_or_error(*device, Copy::first));
+  both["second"] = TRY(superblock_or_error(*device, Copy::second));
+  return both;
 }
 
 Result<Json> dump_segment(ImageReader& image, std::uint64_t segment) {

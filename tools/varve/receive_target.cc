@@ -48,7 +48,8 @@ Result<bool> xattrs_differ(const compare::Ask& ask, Serial before, Serial now, I
     std::erase_if(all, [](const format::Xattr& one) { return one.name == send::kReceivedAttribute; });
     return all;
   };
-  return TRY(without_mark(before)) != TRY(without_mark(now));
+  const auto was = TRY(without_mark(before)), is = TRY(without_mark(now));
+  return was != is;
 }
 
 // The first change below a directory, or of itself; none.

@@ -86,8 +86,10 @@ Status SalvageSource::mount(const std::string& snapshot) {
 
 Result<std::unique_ptr<SalvageSource>> SalvageSource::open(const std::string& path, const std::string& snapshot) {
   spdlog::set_level(spdlog::level::off);  // damage is what is expected here
-  std::unique_ptr<SalvageSource> source(new SalvageSource(TRY(io::open_device(path, {.access = io::Access::read_only}))));
-  source->whole_ = std::make_unique<Layer>(*source->device_, TRY(blocks_of(*source->device_)));
+  auto device = TRY(io::open_device(path, {.access = io::Access::read_only}));
+  std::unique_ptr<SalvageSource> source(new SalvageSource(std::move(device)));
+  const auto blocks = TRY(blocks_of(*source->device_));
+  source->whole_ = std::make_unique<Layer>(*source->device_, blocks);
   const Status repaired = source->repair();
   if (!repaired.ok()) source->failure_ = repaired.error().message();
   if (const Status mounted = source->mount(snapshot); !mounted.ok())

@@ -22,7 +22,9 @@ struct SendArguments {
 };
 
 Result<send::State> state_of(SnapshotSource& source, const std::string& name) {
-  return send::State{TRY(source.uuid()), TRY(source.serial_of(name)).v, name};
+  std::string uuid = TRY(source.uuid());
+  const Serial serial = TRY(source.serial_of(name));
+  return send::State{std::move(uuid), serial.v, name};
 }
 
 // They may have other names by now.

@@ -71,7 +71,8 @@ Result<std::optional<PairWalk::Stretch>> PairWalk::next() {
     }
     nodes_ += (before.level >= after.level) + (after.level >= before.level);
     if (before.level == 0 && after.level == 0) {
-      Stretch stretch{TRY(before_.read(before)), TRY(after_.read(after)), position_, bound};
+      NodePtr was = TRY(before_.read(before)), is = TRY(after_.read(after));
+      Stretch stretch{std::move(was), std::move(is), position_, bound};
       position_ = bound;
       return std::optional(std::move(stretch));
     }
