@@ -30,10 +30,14 @@ void make_large(KeptFile& file) {
   file.runs.clear();
 }
 
+// An attempt that lacks a leaf begins anew: of a file in many extents little is read before it is left to questions of its own.
 Status find_runs(const TreeSide& side, KeptFile& file) {
   constexpr std::uint64_t kEnd = 1ULL << 50;
+  constexpr int kMostPieces = 64;
   ExtentReader reader(side, file.ino);
+  int pieces = 0;
   for (std::uint64_t at = 0; at < kEnd;) {
+    if (++pieces > kMostPieces) return make_large(file), Status();
     const auto piece = TRY(reader.piece(at, kEnd));
     BlockRun* const last = file.runs.empty() ? nullptr : &file.runs.back();
     if (last && last->first + last->length == at && last->is == piece.state) last->length += piece.length;

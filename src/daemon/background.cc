@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,7 @@ Result<Background> Background::start() {
   }
   ::close(ends[0]);
   ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a mount that somebody interrupts does not come about later
   ::signal(SIGPIPE, SIG_IGN);
   return Background(false, ends[1], 0);
 }
@@ -88,6 +90,7 @@ Status Background::wait() {
 void Background::ready() {
   if (::chdir("/") != 0) return failed(Error(Errc::io, "cannot change to the root directory"));
   leave_terminal();
+  ::prctl(PR_SET_PDEATHSIG, 0);
   write_all(pipe_, {kReady});
   ::close(std::exchange(pipe_, -1));
 }

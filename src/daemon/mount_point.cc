@@ -84,6 +84,7 @@ Status clear_stale(const std::string& directory) {
     return Error(Errc::in_use, fmt::format("{}: a dead mount of {} is in the way: unmount it first", directory,
                                            mounted ? mounted->type : "unknown type"));
   TRY(detach(directory, Detach::now));
+  drop_umount_helper(directory);
   spdlog::warn("{}: cleared what a daemon of {} that did not end properly had left there", directory, mounted->source);
   return {};
 }

@@ -86,6 +86,20 @@ bool unlock(int directory, const std::string& name) {
   return ::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0;
 }
 
+Unlocked::Unlocked(int directory) : directory_(directory) {
+  const Descriptor here(open_below(directory, ".", O_RDONLY));
+  unsigned flags = 0;
+  if (!here || ::ioctl(here.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return;
+  if (unlock(directory, ".")) flags_ = flags;
+}
+
+Unlocked::~Unlocked() {
+  if (!flags_) return;
+  const int why = errno;
+  if (const Descriptor here(open_below(directory_, ".", O_RDONLY)); here) (void)::ioctl(here.get(), FS_IOC_SETFLAGS, &flags_);
+  errno = why;
+}
+
 std::string way_to(int file) { return fmt::format("/proc/self/fd/{}", file); }
 
 Result<std::set<std::string>> names_of_xattrs(int file) {

@@ -35,15 +35,28 @@ Spot spot_of(int root, const std::string& path);
 // So that it can be changed. False: it could be before, or cannot be.
 bool unlock(int directory, const std::string& name);
 
-// What is immutable gets its flags at the end, as all that changes does.
+// A directory that is immutable for as long as this lives; then it is as it was.
+class Unlocked {
+ public:
+  explicit Unlocked(int directory);
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked();  // keeps errno
+
+ private:
+  const int directory_;
+  unsigned flags_ = 0;  // that it had; 0: it was not locked
+};
+
+// A file that is immutable gets its flags at the end, as all that changes does. Its directory may be none of that.
 template <class Change>
 int unlocking(int directory, const std::string& name, Change&& change) {
-  const int done = change();
+  int done = change();
   if (done >= 0 || errno != EPERM) return done;
-  const bool file = unlock(directory, name), folder = unlock(directory, ".");
-  if (file || folder) return change();
-  errno = EPERM;
-  return done;
+  if (name != "." && unlock(directory, name)) done = change();
+  if (done >= 0 || errno != EPERM) return done;
+  const Unlocked folder(directory);
+  return change();
 }
 
 // The file that is open, also one that is only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.

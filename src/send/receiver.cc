@@ -283,6 +283,10 @@ Status Receiver::apply(const Open& open) {
   struct stat status {};
   if (::fstat(open_.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Error(Errc::corrupt, fmt::format("{}{}: the stream takes it for a file", directory_, open.path));
+  if (static_cast<std::uint64_t>(status.st_size) == open.size) {  // what is set aside behind its end stays
+    unlock(place.directory, place.name);
+    return {};
+  }
   const auto set_size = [&] { return ::ftruncate(open_.get(), static_cast<off_t>(open.size)); };
   return unlocking(place.directory, place.name, set_size) == 0 ? Status() : Status(failed("setting its size", open.path));
 }

@@ -183,6 +183,7 @@ Status Restorer::restore_file(const std::string& path, const Entry& entry, const
     restored_.left.push_back(path);
     return {};
   }
+  if (now && TRY(is_there_already(path, entry, *now))) return {};
   if (const auto other = linked_.find(entry.ino); other != linked_.end()) {
     note("linked", path);
     if (options_.only_says) return {};
@@ -200,15 +201,21 @@ Status Restorer::make_beside(const std::string& path, Ino ino, bool replaces) {
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
   const std::string beside = below(parent_of(path), fmt::format(".varve-restore-{}", ino));
   TRY(make_at(beside, ino, kept));
+  Status done = fill_beside(path, beside, ino, kept, replaces);
+  if (!done.ok()) (void)remove(beside, false);  // it may hold the room that is lacking
+  TRY(std::move(done));
+  if (kept.attributes.flags & kLocks) TRY(finish(path, kept));
+  if (kept.attributes.nlink > 1) linked_.emplace(ino, path);
+  return {};
+}
+
+Status Restorer::fill_beside(const std::string& path, const std::string& beside, Ino ino, const KeptInode& kept, bool replaces) {
   if (S_ISREG(kept.attributes.mode)) TRY(write_runs(beside, ino, kept.attributes.size, TRY(compare::runs_of(ask_, snapshot_, ino))));
   // Flags come last: what is immutable cannot be renamed.
   KeptInode unlocked = kept;
   unlocked.attributes.flags &= ~kLocks;
   TRY(finish(beside, unlocked));
-  TRY(give_name(path, beside, replaces));
-  if (kept.attributes.flags & kLocks) TRY(finish(path, kept));
-  if (kept.attributes.nlink > 1) linked_.emplace(ino, path);
-  return {};
+  return give_name(path, beside, replaces);
 }
 
 Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept) {

@@ -62,7 +62,10 @@ class Restorer {
                           std::vector<compare::BlockRun>& others);
   Result<std::vector<compare::BlockRun>> other_blocks(const std::string& path, Ino ino, std::uint64_t size,
                                                       const std::vector<compare::BlockRun>& runs);
+  Result<bool> is_there_already(const std::string& path, const Entry& entry, const Entry& now);
+  Result<bool> has_content(const std::string& path, Ino ino, const compare::KeptInode& kept);
   Status make_beside(const std::string& path, Ino ino, bool replaces);
+  Status fill_beside(const std::string& path, const std::string& beside, Ino ino, const compare::KeptInode& kept, bool replaces);
   Status make_at(const std::string& path, Ino ino, const compare::KeptInode& kept);
   Status link(const std::string& from, const std::string& path, bool replaces);
   Status write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<compare::BlockRun>& runs);

@@ -69,6 +69,40 @@ Result<std::vector<BlockRun>> Restorer::other_blocks(const std::string& path, In
   return others;
 }
 
+// By another inode: restored before an interruption, or a copy of somebody's.
+Result<bool> Restorer::is_there_already(const std::string& path, const Entry& entry, const Entry& now) {
+  if (entry.type != DT_REG || now.type != DT_REG) return false;
+  const Spot spot = spot_of(root_.get(), path);
+  struct stat status {};
+  if (::fstatat(spot.directory.get(), spot.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (const auto other = linked_.find(entry.ino); other != linked_.end()) {
+    const Spot first = spot_of(root_.get(), other->second);
+    struct stat same {};
+    return ::fstatat(first.directory.get(), first.name.c_str(), &same, AT_SYMLINK_NOFOLLOW) == 0 && same.st_ino == status.st_ino;
+  }
+  const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, entry.ino));
+  const format::Attributes& then = kept.attributes;
+  const bool may_be = status.st_mode == then.mode && status.st_uid == then.uid && status.st_gid == then.gid && status.st_nlink == then.nlink &&
+                      static_cast<std::uint64_t>(status.st_size) == then.size && status.st_mtim.tv_sec == then.mtime.seconds &&
+                      static_cast<std::uint32_t>(status.st_mtim.tv_nsec) == then.mtime.nanoseconds &&
+                      static_cast<std::uint64_t>(status.st_blocks) * 512 >> kBlockShift == then.blocks;
+  if (!may_be || !TRY(has_content(path, entry.ino, kept))) return false;
+  if (!options_.only_says) TRY(finish(path, kept));  // what cannot be seen here: attributes of others
+  if (then.nlink > 1) linked_.emplace(entry.ino, path);
+  return true;
+}
+
+Result<bool> Restorer::has_content(const std::string& path, Ino ino, const KeptInode& kept) {
+  std::vector<BlockRun> runs = TRY(compare::runs_of(ask_, snapshot_, ino)), data;
+  for (BlockRun& run : runs) {
+    if (run.is != BlockState::data) continue;
+    run.was = BlockState::data;
+    data.push_back(run);
+  }
+  const std::vector<BlockRun> others = TRY(other_blocks(path, ino, kept.attributes.size, data));
+  return others.empty();
+}
+
 Status Restorer::change_in_place(const std::string& path, const InodeChange& since, Ino ino) {
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
   InodeChange change = since;
@@ -88,8 +122,12 @@ Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size
   const auto open = [&] { return open_below(spot.directory.get(), spot.name, O_RDWR | O_NONBLOCK); };
   Descriptor file(unlocking(spot.directory.get(), spot.name, open));
   if (!file) return failed("opening", path);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return failed("looking", path);
+  const bool has_size = static_cast<std::uint64_t>(status.st_size) == size;  // then what is set aside behind its end stays
   const auto set_size = [&] { return ::ftruncate(file.get(), static_cast<off_t>(size)); };
-  if (unlocking(spot.directory.get(), spot.name, set_size) != 0) return failed("setting its size", path);
+  if (has_size) unlock(spot.directory.get(), spot.name);
+  else if (unlocking(spot.directory.get(), spot.name, set_size) != 0) return failed("setting its size", path);
   for (const BlockRun& run : runs) {
     const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
     if (run.is == BlockState::data && from < size) TRY(write_data(file.get(), path, ino, from, std::min(to, size)));

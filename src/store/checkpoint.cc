@@ -304,6 +304,7 @@ Status Checkpoint::write_image() {
     next_->tables.shared_nodes = next_->node_blocks();
     if (!plan_->creation->automatic) next_->automatic.shared_for_good = next_->tables.shared_nodes;
   }
+  if (plan_ && plan_->keeps) next_->automatic.shared_for_good = next_->tables.shared_nodes;  // which of them it has is not known
   super_.snapshots = next_->tables;
   if (super_.snapshots.root) super_.features.ro_compat |= format::kRoCompatSnapshots;
   else super_.features.ro_compat &= ~format::kRoCompatSnapshots;

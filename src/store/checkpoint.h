@@ -76,6 +76,7 @@ class Checkpoint {
     std::vector<HeldMove> moves;
     DeletionStep deletion;
     bool changes_names = false;
+    bool keeps = false;  // an automatic one stays for good
     std::unique_ptr<SnapshotMerge> merge;
   };
   std::unique_ptr<SnapshotPlan> plan_;  // none: nothing here has to do with snapshots

@@ -20,7 +20,8 @@ Status Checkpoint::take_snapshot_change(const SnapshotChange& change) {
       TRY(format::check_snapshot_name(change.new_name));
       if (!item) return Error(Errc::not_found, fmt::format("there is no snapshot '{}'", change.name));
       if (change.new_name == change.name && !item->automatic) return {};
-      if (const SnapshotItem* other = plan_->list.find(change.new_name); other && other != item)
+      if (const SnapshotItem* other = plan_->list.find(change.new_name);
+          (other && other != item) || (plan_->creation && plan_->creation->name == change.new_name))
         return Error(Errc::exists, fmt::format("there is a snapshot '{}' already", change.new_name));
       if (item->automatic) TRY(keep(*item));
       item->name = change.new_name;
@@ -48,6 +49,7 @@ Status Checkpoint::keep(SnapshotItem& item) {
   if (!store_.charge().fits_kept(listed + loose))
     return Error(Errc::no_space, fmt::format("no space to keep '{}' for good: remove something first, or another snapshot", item.name));
   plan_->list.make_permanent(item);
+  plan_->keeps = true;
   plan_->changed.push_back(item.serial);
   active.kept += active.loose.exchange(0);
   store_.snapshots().expect_clock(item.clock, true);

@@ -381,19 +381,96 @@ class Send(MountTest):
         self.assertEqual(self.tree(copy), self.tree(self.dir))
         # A night that is interrupted, and one that crashes before its snapshot.
         fill_random(self.dir / "large", 10 * MIB, 3)
-        self.snapshot("3")
-        self.send("3", "2")
+        self.snapshot("backup-3")
+        self.send("backup-3", "backup-2")
         self.stream.write_bytes(self.stream.read_bytes()[:-5000])
         self.receive(copy, 1)
         (self.dir / "later").write_text("later")
         self.backup("4")
         self.assertEqual(self.tree(copy), self.tree(self.dir))
         os.setxattr(copy, "trusted.varve.received", b"keeping " + os.getxattr(copy, "trusted.varve.received"))
-        varve("snapshot", "delete", self.other.dir, "4")
+        varve("snapshot", "delete", self.other.dir, "backup-4")
         (self.dir / "later").write_text("still later")
         self.backup("5")
         self.assertEqual(self.tree(copy), self.tree(self.dir))
-        self.assertEqual(sorted(self.names(self.other.dir)), list("12345"))
+        self.assertEqual(sorted(self.names(self.other.dir)), [f"backup-{night}" for night in "12345"])
+        self.assertEqual(self.names(self.dir), ["backup-5"])
+        # The other filesystem is not there, or somebody has changed the copy: nothing is left behind.
+        self.other.umount()
+        self.backup("6", 1)
+        self.other.mount()
+        (copy / "later").write_text("by somebody")
+        self.backup("7", 1)
+        self.assertEqual(self.names(self.dir), ["backup-5"])
+        varve("restore", "--delete", copy, "--from", "backup-5")
+        self.backup("8")
+        self.assertEqual(self.tree(copy), self.tree(self.dir))
+
+    def test_a_copy_that_was_brought_back_is_what_was_received(self):
+        self.fill()
+        self.snapshot("one")
+        self.send("one")
+        self.receive()
+        (self.dir / "more").write_text("more")
+        self.snapshot("two")
+        self.send("two", "one")
+        changed = self.other.dir / "d/f1"
+        mode = stat.S_IMODE(changed.stat().st_mode)
+        changed.chmod(0o600)
+        said = self.receive(None, 1).stderr
+        self.assertIn("metadata /d/f1", said)
+        self.assertIn("varve restore --delete", said)
+        changed.chmod(mode)  # nothing but its time of change differs
+        with open(self.other.dir / "d/f2", "r+b") as file:
+            file.write(b"by somebody")
+        self.assertIn("modified /d/f2", self.receive(None, 1).stderr)
+        varve("restore", "--delete", self.other.dir, "--from", "one")
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+
+    def test_what_is_locked_stays_locked(self):
+        """A file in an immutable directory changes, and both are locked again."""
+        (self.dir / "d").mkdir()
+        (self.dir / "d/f").write_text("one")
+        reserved = self.dir / "reserved"
+        reserved.write_bytes(b"x" * 16384)
+        command("fallocate", "-n", "-o", "16384", "-l", "1M", reserved)
+
+        def flag(path, on=None):
+            file = os.open(path, os.O_RDONLY)
+            word = array.array("L", [0])
+            fcntl.ioctl(file, GETFLAGS, word)
+            if on is not None:
+                fcntl.ioctl(file, SETFLAGS, array.array("L", [0x10 if on else 0]))
+            os.close(file)
+            return bool(word[0] & 0x10)
+        roots = (self.dir, self.other.dir)
+        try:
+            flag(self.dir / "d/f", True)
+            flag(self.dir / "d", True)
+            self.snapshot("one")
+            self.send("one")
+            self.receive()
+            flag(self.dir / "d/f", False)
+            (self.dir / "d/f").write_text("two")
+            flag(self.dir / "d/f", True)
+            with open(reserved, "r+b") as file:
+                file.write(b"changed")
+            self.snapshot("two")
+            self.send("two", "one")
+            self.receive()
+            self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+            varve("restore", self.dir / "d/f", "--from", "one")
+            varve("restore", reserved, "--from", "one")
+            self.assertEqual((self.dir / "d/f").read_text(), "one")
+            self.assertEqual(reserved.stat().st_blocks, (self.other.dir / "reserved").stat().st_blocks)
+            for path in ("d", "d/f"):
+                self.assertEqual([flag(root / path) for root in roots], [True, True], path)
+        finally:
+            for root in roots:
+                for path in ("d", "d/f"):
+                    if (root / path).exists():
+                        flag(root / path, False)
 
     def test_tokens_that_do_not_fit(self):
         (self.dir / "f").write_text("one")

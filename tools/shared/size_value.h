@@ -8,7 +8,8 @@
 
 namespace varve {
 
-inline CLI::AsNumberWithUnit size_value() {
+// A whole number with a unit. Not more or less than what there is: a slip there would be dear.
+inline CLI::Validator size_value() {
   std::map<std::string, std::uint64_t> units{{"b", 1}};
   std::uint64_t binary = 1, decimal = 1;
   for (const char* prefix : {"k", "m", "g", "t", "p", "e"}) {
@@ -18,7 +19,15 @@ inline CLI::AsNumberWithUnit size_value() {
     units[letter] = units[letter + "i"] = units[letter + "ib"] = binary;
     units[letter + "b"] = decimal;
   }
-  return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::DEFAULT, "SIZE");
+  const CLI::AsNumberWithUnit number(units, CLI::AsNumberWithUnit::DEFAULT, "SIZE");
+  const auto read = [number](std::string& text) -> std::string {
+    if (text.starts_with('+') || (text.starts_with('-') && text.size() > 1))
+      return "'" + text + "': give the size itself, as 20G, and not how much more or less that is";
+    if (text.empty() || text.find_first_not_of("0123456789") == 0 || text.find('.') != std::string::npos)
+      return "'" + text + "' is no size: write a whole number with K, M, G or T, as 1536M";
+    return number(text);
+  };
+  return {read, "SIZE"};
 }
 
 }  // namespace varve

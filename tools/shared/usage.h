@@ -40,8 +40,9 @@ inline const CLI::App& deepest(const CLI::App& app) {
   return chosen.empty() ? app : deepest(*chosen.front());
 }
 
-inline std::string full_name(const CLI::App& app, const CLI::App& command) {
-  return &app == &command ? app.get_name() : app.get_name() + " " + command.get_name();
+inline std::string full_name(const CLI::App& command) {
+  const CLI::App* const above = command.get_parent();
+  return above ? full_name(*above) + " " + command.get_name() : command.get_name();
 }
 
 inline std::vector<std::string> long_options(const CLI::App& command) {
@@ -64,7 +65,7 @@ inline std::string unexpected(const CLI::App& command) {
 inline int finish_parsing(const CLI::App& app, const CLI::ParseError& error, int wrong, std::ostream& out, std::ostream& err) {
   if (error.get_exit_code() == 0) return app.exit(error, out, err);
   const CLI::App& command = deepest(app);
-  const std::string name = full_name(app, command);
+  const std::string name = full_name(command);
   std::string what = error.what();
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) what = unexpected(command);
   for (const CLI::Option* option : command.get_options())

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shared/usage.h"
@@ -35,16 +37,42 @@ void translate(std::vector<std::string>& words) {
   words.emplace_back("--help");
 }
 
-// What a word that is no command may have meant; empty if it is one.
+// As other filesystems' tools call it.
+constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+    {"ls", "list"}, {"destroy", "delete"}, {"remove", "delete"}, {"rm", "delete"}, {"make", "create"}, {"rollback", "restore"},
+    {"recv", "receive"}, {"df", "status"}, {"fstrim", "trim"}, {"defrag", "clean"}, {"check", "scrub"},
+};
+
+std::string meant_by(const std::string& word, const std::vector<std::string>& names) {
+  for (const auto& [other, name] : kOtherWords)
+    if (word == other && std::ranges::find(names, name) != names.end()) return std::string(name);
+  return nearest(word, names);
+}
+
+// What a word that is no command of `app` may have meant.
 std::string unknown_command(const CLI::App& app, const std::string& word) {
+  const std::string path = full_name(app);
+  std::string text = path + ": unknown command '" + word + "'";
+  if (!app.get_parent() && (word == "fsck" || word == "mkfs")) return text + ": it is a program of its own, `" + word + ".varve`\n";
   const auto names = names_of(app);
-  if (word.starts_with('-') || std::ranges::find(names, word) != names.end()) return "";
-  const std::string near = nearest(word, names);
-  std::string text = "varve: unknown command '" + word + "'";
-  if (!near.empty()) return text + ": did you mean `varve " + near + "`?\n";
+  const std::string near = meant_by(word, names);
+  if (!near.empty()) return text + ": did you mean `" + path + " " + near + "`?\n";
   text += ". There are:\n ";
   for (const std::string& name : names) text += " " + name;
-  return text + "\nTry varve --help.\n";
+  return text + "\nTry " + path + " --help.\n";
+}
+
+// The first word that should be a command and is none; empty: there is none.
+std::string check_commands(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  for (const std::string& word : words) {
+    const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+    if (commands.empty() || word.starts_with('-')) return "";
+    const auto found = std::ranges::find(commands, word, [](const CLI::App* command) { return command->get_name(); });
+    if (found == commands.end()) return unknown_command(*at, word);
+    at = *found;
+  }
+  return "";
 }
 
 }  // namespace
@@ -64,7 +92,7 @@ int run(int argc, const char* const* argv, IoLayer io) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (is_bare_mount(app, words)) words.insert(words.begin(), "mount");
   translate(words);
-  if (const std::string wrong = unknown_command(app, words[0]); !wrong.empty()) {
+  if (const std::string wrong = check_commands(app, words); !wrong.empty()) {
     io.err << wrong;
     return 1;
   }

@@ -58,7 +58,10 @@ Status trim(MountClient& client, const Words& words, IoLayer& io) {
 
 Status tune(MountClient& client, const Words& words, IoLayer& io) {
   for (const std::string& setting : words.settings) TRY(client.tune(setting));
-  if (!words.settings.empty() && !words.json) return {};
+  if (!words.settings.empty() && !words.json) {
+    io.out << "Until it is unmounted. The mount option (-o, fstab) of the same name makes it last.\n";
+    return {};
+  }
   const auto status = TRY(client.status());
   Json present;
   for (const auto& [setting, key] : {std::pair{"strategy", "strategy"}, {"policy", "victim_policy"}, {"placement", "placement"}})

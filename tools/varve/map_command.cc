@@ -17,6 +17,7 @@
 #include "varve/command.h"
 #include "varve/map/drawing.h"
 #include "varve/mount_client.h"
+#include "varve/output_file.h"
 #include "varve/scrub_names.h"
 
 namespace varve::tool {
@@ -124,7 +125,8 @@ std::vector<Ino> owners_of(const DeviceMap& map) {
 Status draw_picture(const MapArguments& arguments, const Place& place, Aspect aspect, std::ostream& out) {
   const PngSize size;
   const DeviceMap map = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = aspect == Aspect::owner}));
-  TRY(write_png(arguments.png, map, Palette(map, aspect), size));
+  const std::string picture = TRY(png_of(map, Palette(map, aspect), size));
+  TRY(write_output(arguments.png, picture, {"PNG", "\x89PNG"}));
   out << fmt::format("{}: drawn, a cell is {} blocks\n\n", arguments.png, map.blocks_per_cell);
   return {};
 }

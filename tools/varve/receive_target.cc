@@ -52,6 +52,36 @@ Result<bool> xattrs_differ(const compare::Ask& ask, Serial before, Serial now, I
   return was != is;
 }
 
+bool is_same_but_its_change_time(const compare::InodeChange& change) {
+  if (!change.before || !change.after) return !change.attributes_differ;
+  format::Attributes was = *change.before;
+  was.ctime = change.after->ctime;
+  was.atime = change.after->atime;
+  return was == *change.after;
+}
+
+Result<bool> holds_the_same(const compare::Ask& ask, Serial before, Serial now, Ino ino, const compare::BlockRun& run) {
+  if (run.was != compare::BlockState::data || run.is != compare::BlockState::data) return false;
+  for (std::uint64_t at = run.first << kBlockShift, end = (run.first + run.length) << kBlockShift; at < end;) {
+    const format::Bytes was = TRY(compare::ask_data(ask, before, ino, at)), is = TRY(compare::ask_data(ask, now, ino, at));
+    const std::size_t both = std::min(was.size(), is.size());
+    if (both == 0) return was.size() == is.size();
+    if (!std::ranges::equal(std::span(was).first(both), std::span(is).first(both))) return false;
+    at += both;
+  }
+  return true;
+}
+
+// What was changed and then brought back, as `varve restore` does it, is what was received.
+Result<bool> was_brought_back(const compare::Ask& ask, const compare::Change& change, const compare::InodeChange& inode, Serial before,
+                              Serial now) {
+  using Kind = compare::Change::Kind;
+  if ((change.kind != Kind::modified && change.kind != Kind::metadata) || inode.xattrs || !is_same_but_its_change_time(inode)) return false;
+  for (const compare::BlockRun& run : inode.runs)
+    if (!TRY(holds_the_same(ask, before, now, change.ino, run))) return false;
+  return true;
+}
+
 // The first change below a directory, or of itself; none.
 Result<std::optional<compare::Change>> first_change(SnapshotSource& source, const std::string& name, const std::string& here) {
   const Serial before = TRY(source.serial_of(name)), now = TRY(source.now());
@@ -62,6 +92,8 @@ Result<std::optional<compare::Change>> first_change(SnapshotSource& source, cons
     if (!is_below(change.path) && !is_below(change.former)) continue;
     const bool may_be_mark = change.path == here && change.kind == compare::Change::Kind::metadata && change.what == only_xattrs;
     if (may_be_mark && !TRY(xattrs_differ(source.ask(), before, now, change.ino))) continue;
+    const auto inode = difference.inodes().find(change.ino);
+    if (inode != difference.inodes().end() && TRY(was_brought_back(source.ask(), change, inode->second, before, now))) continue;
     return std::optional(std::move(change));
   }
   return std::optional<compare::Change>();
@@ -152,7 +184,9 @@ Status ReceiveTarget::check_unchanged(const std::string& name) const {
   TRY(source->close());
   if (!TRY(change)) return {};
   return Error(Errc::invalid,
-               fmt::format("{}: it is not what was received any more: {} {}", directory_, name_of((*change)->kind), (*change)->path));
+               fmt::format("{0}: it is not what was received any more: {1} {2}\n  varve restore --delete {0} --from \"{3}\" brings it back. "
+                           "If that does not help, send the whole snapshot into a new directory.",
+                           directory_, name_of((*change)->kind), (*change)->path, name));
 }
 
 }  // namespace varve::tool

@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <ctime>
-#include <fstream>
 #include <ostream>
 
 #include "control/place.h"
+#include "varve/output_file.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/report_html.h"
@@ -72,9 +72,7 @@ Status report(const ReportArguments& arguments, IoLayer& io) {
     io.out << page << std::flush;
     return {};
   }
-  std::ofstream file(arguments.output, std::ios::binary | std::ios::trunc);
-  file << page << std::flush;
-  if (!file) return Error(Errc::io, fmt::format("{}: cannot be written", arguments.output));
+  TRY(write_output(arguments.output, page, {"page", "<!doctype html>"}));
   io.out << fmt::format("{}: written; open it in a browser\n", arguments.output);
   return {};
 }

@@ -7,12 +7,14 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <utility>
 
 #include "base/json_text.h"
 #include "scrub/state.h"
 #include "control/place.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
+#include "varve/interruptible.h"
 #include "varve/mount_client.h"
 #include "varve/progress.h"
 #include "varve/scrub_names.h"
@@ -49,9 +51,17 @@ Status send(const ScrubArguments& arguments) {
   return client.scrub(command);
 }
 
+// Interrupted, it stops the scrub, too.
 Result<Json> wait_for_end(const ScrubArguments& arguments, IoLayer& io) {
+  const Interruptible interruptible;
+  bool told = false;
   Progress progress;
-  progress.state = [&] { return report(arguments); };
+  progress.state = [&]() -> Result<Json> {
+    ScrubArguments stopping = arguments;
+    stopping.stop = true;
+    if (Interruptible::asked() && !std::exchange(told, true)) TRY(send(stopping));
+    return report(arguments);
+  };
   progress.line = scrub_progress;
   progress.shows = !arguments.json;
   progress.longest = std::chrono::seconds(1);

@@ -1,5 +1,6 @@
 #include "varve/snapshot_source.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -24,7 +25,12 @@ Error no_such_snapshot(const std::string& place, const std::string& name) {
 }
 
 // It is seen by others for as long as this tool runs: the name says where it comes from.
-std::string name_of_now() { return fmt::format("now (varve {})", ::getpid()); }
+// Of this process only: process numbers come again, and containers have the same.
+std::string name_of_now() {
+  unsigned any = 0;
+  (void)::getrandom(&any, sizeof any, 0);
+  return fmt::format("now (varve {}-{:08x})", ::getpid(), any);
+}
 
 class MountedSource final : public SnapshotSource {
  public:
@@ -57,7 +63,9 @@ class MountedSource final : public SnapshotSource {
     now_ = name_of_now();
     if (const Status made = change(fuse::SnapshotCommand::kCreate); !made.ok()) {
       now_.clear();
-      return made.error();
+      return Error(made.error().code(), fmt::format("{}\n  It takes a snapshot of this moment. Where there is no room for one, delete files or "
+                                                    "snapshots first, or compare two snapshots, or an image that is not mounted.",
+                                                    made.error().message()));
     }
     successor_ = std::make_unique<Successor>([this] { (void)change(fuse::SnapshotCommand::kRemove); });
     return serial_of(now_);

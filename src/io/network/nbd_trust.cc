@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -47,7 +49,11 @@ std::vector<std::string> usual_folders() {
 }  // namespace
 
 Status check_trust(const std::string& uri) {
-  if (!uri.starts_with("nbds") || parameter(uri, "tls-psk-file")) return {};
+  if (!uri.starts_with("nbds")) return {};
+  if (const auto keys = parameter(uri, "tls-psk-file")) {
+    if (::access(keys->c_str(), R_OK) == 0) return {};
+    return Error(Errc::invalid, fmt::format("{}: {}: {}: this file of keys is what tls-psk-file= names", uri, *keys, std::strerror(errno)));
+  }
   const auto given = parameter(uri, "tls-certificates");
   const std::vector<std::string> folders = given ? std::vector{*given} : usual_folders();
   for (const std::string& folder : folders)
@@ -61,7 +67,8 @@ std::string_view remedy_for(std::string_view error) {
   struct Remedy {
     std::string_view sign, what;
   };
-  constexpr std::array<Remedy, 5> kRemedies = {{
+  constexpr std::array<Remedy, 6> kRemedies = {{
+      {"getlogin", "write the key's user in front of the host: nbds://USER@HOST/..."},
       {"requires TLS", "the server takes only encrypted connections: write nbds:// instead of nbd://"},
       {"refused TLS", "the server has no encryption: set it up there, or write nbd:// if nobody can listen on the way"},
       {"certificate verification", "the server's certificate is not from the CA in tls-certificates=, or is for another host, or too old"},

@@ -56,7 +56,7 @@ std::string legend_text(const std::vector<LegendLine>& legend, bool colours) {
   return text;
 }
 
-Status write_png(const std::string& path, const DeviceMap& map, const Palette& palette, const PngSize& size) {
+Result<std::string> png_of(const DeviceMap& map, const Palette& palette, const PngSize& size) {
   const std::size_t rows = std::max<std::size_t>((map.cells.size() + size.columns - 1) / size.columns, 1);
   const std::size_t width = std::size_t{size.columns} * size.cell, height = rows * size.cell;
   std::vector<png_byte> pixels(width * height * 3, 255);
@@ -76,8 +76,13 @@ Status write_png(const std::string& path, const DeviceMap& map, const Palette& p
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
   image.format = PNG_FORMAT_RGB;
-  if (png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr)) return {};
-  return Error(Errc::io, fmt::format("{}: cannot be written: {}", path, image.message));
+  png_alloc_size_t length = 0;
+  std::string bytes;
+  if (png_image_write_get_memory_size(image, length, 0, pixels.data(), 0, nullptr)) {
+    bytes.resize(length);
+    if (png_image_write_to_memory(&image, bytes.data(), &length, 0, pixels.data(), 0, nullptr)) return bytes;
+  }
+  return Error(Errc::io, fmt::format("no picture can be made: {}", image.message));
 }
 
 }  // namespace varve::tool

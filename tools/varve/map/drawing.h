@@ -16,7 +16,6 @@ struct PngSize {
   unsigned columns = 256;  // cells a line
   unsigned cell = 4;       // pixels a side
 };
-// Errors name the file.
-Status write_png(const std::string& path, const DeviceMap& map, const Palette& palette, const PngSize& size);
+Result<std::string> png_of(const DeviceMap& map, const Palette& palette, const PngSize& size);
 
 }  // namespace varve::tool
