@@ -221,6 +221,24 @@ void unlink_all(World& world, const std::string& prefix, std::uint64_t count) {
   ASSERT_TRUE(world.fixture.checkpoint().ok());
 }
 
+// One is made and another gets its name, with the same checkpoint.
+TEST(Snapshots, two_never_have_one_name) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  FsFixture& fixture = world.fixture;
+  using Kind = store::SnapshotChange::Kind;
+  ASSERT_TRUE(fixture.snapshot({Kind::create, "b", {}}).ok());
+  store::Snapshots& snapshots = fixture.store().snapshots();
+  const auto made = snapshots.ask({Kind::create, "a", {}}), renamed = snapshots.ask({Kind::rename, "b", "a"});
+  ASSERT_TRUE(fixture.checkpoint().ok());
+  const auto first = snapshots.answer(made), second = snapshots.answer(renamed);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(first->ok());
+  EXPECT_TRUE(second->fails_with(Errc::exists));
+  EXPECT_EQ(snapshots.list().size(), 2U);
+  EXPECT_TRUE(snapshots.find("a") && snapshots.find("b"));
+}
+
 // All that there is belongs to a snapshot: nothing can be written, everything can be removed, and it all comes back with the snapshot.
 TEST(Snapshots, hold_everything_on_a_full_filesystem) {
   World world(small_world());

@@ -118,6 +118,18 @@ class Protection(ProtectionTest):
                               if (self.dir / ".snapshots" / name / "f").exists()])
         self.image.check_all()
 
+    def test_one_that_is_kept_is_charged_with_its_nodes(self):
+        self.image.umount()
+        self.image.mount(self.protecting)
+        for i in range(5000):
+            (self.dir / f"f{i}").touch()
+        self.step(lambda: (self.dir / "last").touch())
+        name = self.automatic()[-1]["name"]
+        snapshot("keep", self.dir, name, "mine")
+        before = os.statvfs(self.dir).f_bavail
+        self.image.remount()
+        self.assertLess(abs(os.statvfs(self.dir).f_bavail - before), 64, "a mount counts what is charged, and finds the same")
+
     def test_a_full_filesystem_refuses_nothing_for_them(self):
         self.image.umount()
         self.image.mount(self.protecting)

@@ -178,6 +178,35 @@ class Restore(MountTest):
         self.restore(tree, "--delete")
         self.assertEqual(self.tree(tree), one)
 
+    def test_what_was_made_anew_is_not_made_again(self):
+        tree = self.fill()
+        fill_random(tree / "large", 20 * MIB, 1)
+        os.link(tree / "large", tree / "linked")
+        varve("snapshot", "create", self.dir, "one")
+        one = self.tree(tree)
+        shutil.rmtree(tree)
+        self.restore(self.dir)
+        self.assertEqual(self.tree(tree), one)
+        again = varve("restore", self.dir, "--from", "one").stdout
+        self.assertNotIn("large", again)
+        self.assertNotIn("linked", again)
+        self.assertIn(" 0 B written", again)
+        self.assertEqual(self.tree(tree), one)
+
+    def test_what_does_not_fit_leaves_nothing_behind(self):
+        room = os.statvfs(self.dir).f_bavail * 4096
+        half = room // MIB // 2
+        fill_random(self.dir / "f", half * MIB, 1)
+        varve("snapshot", "create", self.dir, "one")
+        (self.dir / "f").unlink()
+        fill_random(self.dir / "other", half * MIB // 2, 2)
+        os.sync()
+        before = os.statvfs(self.dir).f_bavail
+        self.assertIn("No space", varve("restore", self.dir, "--from", "one", expect=1).stderr)
+        self.assertEqual(os.listdir(self.dir), ["other"])
+        os.sync()
+        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > before * 4096 - 4 * MIB, 20, "its room has come back")
+
     def test_what_is_asked_for_must_be_there(self):
         (self.dir / "f").touch()
         varve("snapshot", "create", self.dir, "one")
