@@ -82,8 +82,9 @@ Result<bool> Restorer::is_there_already(const std::string& path, const Entry& en
   }
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, entry.ino));
   const format::Attributes& then = kept.attributes;
-  const bool may_be = status.st_mode == then.mode && status.st_uid == then.uid && status.st_gid == then.gid && status.st_nlink == then.nlink &&
-                      static_cast<std::uint64_t>(status.st_size) == then.size && status.st_mtim.tv_sec == then.mtime.seconds &&
+  const bool may_be = status.st_mode == then.mode && status.st_uid == then.uid && status.st_gid == then.gid &&
+                      status.st_nlink == then.nlink && static_cast<std::uint64_t>(status.st_size) == then.size &&
+                      status.st_mtim.tv_sec == then.mtime.seconds &&
                       static_cast<std::uint32_t>(status.st_mtim.tv_nsec) == then.mtime.nanoseconds &&
                       static_cast<std::uint64_t>(status.st_blocks) * 512 >> kBlockShift == then.blocks;
   if (!may_be || !TRY(has_content(path, entry.ino, kept))) return false;

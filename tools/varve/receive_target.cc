@@ -184,8 +184,8 @@ Status ReceiveTarget::check_unchanged(const std::string& name) const {
   TRY(source->close());
   if (!TRY(change)) return {};
   return Error(Errc::invalid,
-               fmt::format("{0}: it is not what was received any more: {1} {2}\n  varve restore --delete {0} --from \"{3}\" brings it back. "
-                           "If that does not help, send the whole snapshot into a new directory.",
+               fmt::format("{0}: it is not what was received any more: {1} {2}\n  varve restore --delete {0} --from \"{3}\" brings it "
+                           "back. If that does not help, send the whole snapshot into a new directory.",
                            directory_, name_of((*change)->kind), (*change)->path, name));
 }
 

@@ -63,9 +63,9 @@ class MountedSource final : public SnapshotSource {
     now_ = name_of_now();
     if (const Status made = change(fuse::SnapshotCommand::kCreate); !made.ok()) {
       now_.clear();
-      return Error(made.error().code(), fmt::format("{}\n  It takes a snapshot of this moment. Where there is no room for one, delete files or "
-                                                    "snapshots first, or compare two snapshots, or an image that is not mounted.",
-                                                    made.error().message()));
+      return Error(made.error().code(),
+                   fmt::format("{}\n  It takes a snapshot of this moment. Where there is no room for one, delete files or snapshots first, "
+                               "or compare two snapshots, or an image that is not mounted.", made.error().message()));
     }
     successor_ = std::make_unique<Successor>([this] { (void)change(fuse::SnapshotCommand::kRemove); });
     return serial_of(now_);
