@@ -29,6 +29,7 @@ Json space_json(const fs::FilesystemStatus& s) {
           {"reserve_blocks", s.reserve_blocks},
           {"reclaimable_blocks", s.reclaimable_blocks},
           {"charged_blocks", s.charged_blocks},
+          {"available_blocks", s.available_blocks},
           {"segment_blocks", s.segment_blocks},
           {"segments",
            {{"total", s.segments.total},

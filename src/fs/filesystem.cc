@@ -158,16 +158,22 @@ Status Filesystem::unmount() {
   return status;
 }
 
+// Inside the gate.
+SpaceInfo Filesystem::space() const {
+  const store::Charge& charge = engine_->store().charge();
+  SpaceInfo info;
+  const std::uint64_t capacity = charge.capacity_blocks();
+  info.total = capacity - std::min(capacity, charge.reserve_blocks());
+  const std::uint64_t used = std::min(info.total, charge.blocks());
+  const std::uint64_t unused = info.total - used, lost = std::min(unused, engine_->cleaner().lost_room());
+  info.free = info.available = (unused - lost) - (unused - lost) / 65;  // a block costs its metadata too
+  return info;
+}
+
 Result<SpaceInfo> Filesystem::statfs(Operation& operation) {
   return engine_->attempt(operation, [&](Attempt& a) -> Result<SpaceInfo> {
     store::Store& store = a.store();
-    SpaceInfo info;
-    const std::uint64_t capacity = store.charge().capacity_blocks();
-    const std::uint64_t reserve = std::min(capacity, store.charge().reserve_blocks());
-    info.total = capacity - reserve;
-    const std::uint64_t used = std::min(info.total, store.charge().blocks());
-    const std::uint64_t unused = info.total - used, lost = std::min(unused, a.engine().cleaner().lost_room());
-    info.free = info.available = (unused - lost) - (unused - lost) / 65;  // a block costs its metadata too
+    SpaceInfo info = space();
     info.inodes_free = info.free;
     info.inodes = store.charge().inodes() + info.inodes_free;
     return info;
@@ -190,6 +196,7 @@ FilesystemStatus Filesystem::status() {
   {
     const log::Gate::Pass pass(store.gate());
     status.charged_blocks = store.charge().blocks();
+    status.available_blocks = space().available;
     status.snapshots.held_blocks = store.trees().view().tables.held_blocks;
     status.snapshots.loose_blocks = store.trees().view().automatic.blocks;
     status.delta_bytes = store.changes().bytes();

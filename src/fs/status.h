@@ -64,6 +64,7 @@ struct FilesystemStatus {
   std::uint64_t reserve_blocks = 0;
   std::uint64_t reclaimable_blocks = 0;  // garbage that the next checkpoint frees without cleaning
   std::uint64_t charged_blocks = 0;      // what ENOSPC is decided by
+  std::uint64_t available_blocks = 0;    // that users may still write, as df says
   std::uint64_t segment_blocks = 0;
   SegmentCounts segments;
   std::vector<GroupCounts> groups;  // those that have segments, by number

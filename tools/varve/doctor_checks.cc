@@ -237,6 +237,11 @@ std::vector<Finding> check_mount(const fuse::Place& place) {
   if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
   const auto space = status->value("space", nlohmann::ordered_json::object());
+  if (space.contains("available_blocks") && space.value("available_blocks", std::uint64_t{0}) < 256) {
+    const auto kept = status->value("snapshots", nlohmann::ordered_json::object()).value("held_bytes", std::uint64_t{0});
+    found.push_back({Grade::broken, "room", kept ? fmt::format("full; snapshots hold {}", size_text(kept)) : "full",
+                     kept ? "remove something, or a snapshot (varve snapshot list)" : "remove something, or varve resize"});
+  }
   const auto segments = space.value("segments", nlohmann::ordered_json::object());
   if (segments.value("clean", 0) * 20 < segments.value("total", 1))
     found.push_back({Grade::slow, "space", "less than 5 % of the segments are clean: each write waits for cleaning",

@@ -99,13 +99,13 @@ std::string state_of(const Json& status) {
   return errors ? text + fmt::format("; {} since it was made (see below)", counted(errors, "error")) : text + ", no errors";
 }
 
-// What users can still write is what df says; here it is reckoned from the same counts.
+// What users can still write is what df says.
 std::string room_of(const Json& space) {
   const std::uint64_t device = number_in(space, "device_blocks") << kBlockShift;
   if (!space.contains("charged_blocks"))
     return fmt::format("{}, {} of it live", size_text(device), size_text(number_in(space, "live_blocks") << kBlockShift));
   const std::uint64_t used = number_in(space, "charged_blocks") << kBlockShift, reserve = number_in(space, "reserve_blocks") << kBlockShift;
-  const std::uint64_t free = device > used + reserve ? device - used - reserve : 0;
+  const std::uint64_t free = number_in(space, "available_blocks") << kBlockShift;
   return fmt::format("{}: {} used, {} free, {} reserved for cleaning", size_text(device), size_text(used), size_text(free),
                      size_text(reserve));
 }
