@@ -136,7 +136,8 @@ TEST(NbdTrust, AServerMustBeKnownBySomething) {
   EXPECT_TRUE(named("?tls-certificates=" + escaped).ok());
   EXPECT_TRUE(named("?socket=x&tls-certificates=" + escaped + "&tls-verify-peer=true").ok());
   EXPECT_TRUE(named("?not-tls-certificates=" + escaped).fails_with(Errc::invalid) || ::access("/etc/pki/libnbd/ca-cert.pem", R_OK) == 0);
-  EXPECT_TRUE(named("?tls-psk-file=/keys").ok()) << "libnbd looks for the key itself";
+  EXPECT_TRUE(named("?tls-psk-file=/nowhere/keys").fails_with(Errc::invalid));
+  EXPECT_TRUE(named("?tls-psk-file=" + escaped + "/ca-cert.pem").ok()) << "libnbd looks for the key in it";
   EXPECT_TRUE(check_trust("nbds+unix:///export?socket=x;tls-certificates=" + escaped).ok());
   std::filesystem::remove_all(folder);
 }
