@@ -68,6 +68,7 @@ LIST = [
     Mistake(WHAT, "varve salvage TEXT DIR", "no Varve filesystem is or fits here"),
     Mistake(WHAT, "varve label TEXT", "no Varve filesystem is or fits here"),
     Mistake(WHAT, "varve probe TEXT", "not a Varve filesystem"),
+    Mistake(WHAT, "varve probe HOST", "a directory of .*not a mounted Varve filesystem"),
     Mistake(WHAT, "varve probe EXT4", "not a Varve filesystem"),
     Mistake(WHAT, "varve probe NEW", "No such file"),
     Mistake(WHAT, "varve status EXT4", "[Nn]o Varve|not a Varve"),

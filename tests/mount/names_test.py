@@ -57,6 +57,7 @@ class Names(unittest.TestCase):
         varve("umount", self.image.dir)
         self.assertIn('LABEL="new"', varve("probe", self.image.path).stdout)
         self.image.mount()
+        self.assertIn('LABEL="new"', varve("probe", self.image.dir).stdout)
         self.assertEqual((self.image.status()["label"], self.image.status()["uuid"]), ("new", uuid))
         self.assertEqual((self.image.dir / "f").read_text(), "kept")
         varve("label", self.image.dir, "twice")

@@ -31,6 +31,7 @@ Result<format::Superblock> read_first(const std::string& path) {
   const bool is_storage = ::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
   const ssize_t bytes = is_storage ? ::pread(fd, block.data(), kBlockSize, 0) : 0;
   ::close(fd);
+  if (S_ISDIR(status.st_mode)) return Errc::is_directory;
   if (bytes < 0) return Error(Errc::io, fmt::format("{}: {}", path, errno_text()));
   auto super = format::decode_superblock(block.span());
   if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", path, super.error().message()));
@@ -73,8 +74,9 @@ Status probe(const ProbeArguments& arguments, IoLayer& io) {
   const std::string path = TRY(fuse::resolve_tag(arguments.path));
   auto super = read_first(path);
   if (super.fails_with(Errc::is_directory) || super.fails_with(Errc::io)) {
-    if (const auto place = fuse::find_place(path); place.ok() && place->source != path)
-      super = read_first(place->source);
+    const auto place = fuse::find_place(path);
+    if (place.ok() && place->source != path) super = read_first(place->source);
+    else if (super.fails_with(Errc::is_directory) && !place.ok()) return place.error();
   }
   if (super.fails_with(Errc::not_varve)) return Error(Errc::not_varve, fmt::format("{}: not a Varve filesystem", path));
   if (!super.ok()) return super.error();
