@@ -35,13 +35,9 @@ Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer&
   const Interruptible interruptible;
   const std::vector<std::string> paths(arguments.places.begin(), arguments.places.end() - 1);
   TRY(target.start(arguments.request, paths));
-  bool told = false;
   Progress progress;
-  progress.state = [&]() -> Result<Json> {
-    Json state = TRY(target.state());
-    if (Interruptible::asked() && !std::exchange(told, true)) TRY(target.stop());
-    return state;
-  };
+  progress.state = [&] { return target.state(); };
+  progress.stop = [&] { return target.stop(); };
   progress.line = clean_progress;
   progress.shows = !arguments.json;
   return wait_for_end(progress, io);

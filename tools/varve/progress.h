@@ -15,6 +15,7 @@ namespace varve::tool {
 struct Progress {
   std::function<Result<nlohmann::ordered_json>()> state;  // its "state" is "running" until the end
   std::function<std::string(const nlohmann::ordered_json&)> line;
+  std::function<Status()> stop;            // once, when the tool is interrupted (interruptible.h)
   bool shows = true;                       // if standard error is a terminal: one line that is written over, and wiped at the end
   std::chrono::milliseconds longest{500};  // between two looks
 };

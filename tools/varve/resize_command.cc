@@ -121,13 +121,9 @@ std::string resize_progress(const Json& state) {
 Result<Json> work(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   TRY(target.start({arguments.size}));
-  bool told = false;
   Progress progress;
-  progress.state = [&]() -> Result<Json> {
-    Json state = TRY(target.state());
-    if (Interruptible::asked() && !std::exchange(told, true)) TRY(target.stop());
-    return state;
-  };
+  progress.state = [&] { return target.state(); };
+  progress.stop = [&] { return target.stop(); };
   progress.line = resize_progress;
   progress.shows = !arguments.json;
   return wait_for_end(progress, io);

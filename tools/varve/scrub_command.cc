@@ -7,7 +7,6 @@
 #include <optional>
 #include <ostream>
 #include <set>
-#include <utility>
 
 #include "base/json_text.h"
 #include "scrub/state.h"
@@ -51,16 +50,14 @@ Status send(const ScrubArguments& arguments) {
   return client.scrub(command);
 }
 
-// Interrupted, it stops the scrub, too.
 Result<Json> wait_for_end(const ScrubArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
-  bool told = false;
   Progress progress;
-  progress.state = [&]() -> Result<Json> {
+  progress.state = [&] { return report(arguments); };
+  progress.stop = [&] {
     ScrubArguments stopping = arguments;
     stopping.stop = true;
-    if (Interruptible::asked() && !std::exchange(told, true)) TRY(send(stopping));
-    return report(arguments);
+    return send(stopping);
   };
   progress.line = scrub_progress;
   progress.shows = !arguments.json;
