@@ -12,8 +12,22 @@
 #include "base/errc.h"
 #include "base/json_text.h"
 #include "control/kept_page.h"
+#include "format/snapshot.h"
 
 namespace varve::tool {
+
+namespace {
+
+std::uint32_t command_of(store::SnapshotChange::Kind kind) {
+  switch (kind) {
+    case store::SnapshotChange::Kind::create: return fuse::SnapshotCommand::kCreate;
+    case store::SnapshotChange::Kind::rename: return fuse::SnapshotCommand::kRename;
+    case store::SnapshotChange::Kind::remove: return fuse::SnapshotCommand::kRemove;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Result<MountClient> MountClient::open(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -86,11 +100,23 @@ Status MountClient::stop_resize() {
 
 Result<nlohmann::ordered_json> MountClient::snapshots() { return document(fuse::kSnapshotsIoctl, "snapshot"); }
 
-Status MountClient::change_snapshot(const fuse::SnapshotCommand& command) {
-  fuse::SnapshotCommand copy = command;
-  if (::ioctl(fd_, fuse::kSnapshotIoctl, &copy) != 0) return error("snapshot");
-  copy.answer[sizeof copy.answer - 1] = 0;
-  if (copy.answer[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, copy.answer));
+Result<std::optional<Serial>> MountClient::find_snapshot(const std::string& name) {
+  const auto state = TRY(snapshots());
+  for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+    if (one.value("name", "") == name) return std::optional(Serial{one.value("serial", std::uint64_t{0})});
+  return std::optional<Serial>();
+}
+
+Status MountClient::change_snapshot(const store::SnapshotChange& change) {
+  fuse::SnapshotCommand command;
+  if (change.name.size() >= sizeof command.name || change.new_name.size() >= sizeof command.new_name)
+    return format::check_snapshot_name(change.name.size() > change.new_name.size() ? change.name : change.new_name);
+  command.command = command_of(change.kind);
+  change.name.copy(command.name, change.name.size());
+  change.new_name.copy(command.new_name, change.new_name.size());
+  if (::ioctl(fd_, fuse::kSnapshotIoctl, &command) != 0) return error("snapshot");
+  command.answer[sizeof command.answer - 1] = 0;
+  if (command.answer[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, command.answer));
   return {};
 }
 

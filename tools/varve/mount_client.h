@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "compare/question.h"
 #include "control/control.h"
+#include "store/snapshots.h"
 
 namespace varve::tool {
 
@@ -29,7 +31,8 @@ class MountClient {
   Status resize(const nlohmann::ordered_json& request);  // control/resize_json.h; errors in the daemon's words
   Status stop_resize();
   Result<nlohmann::ordered_json> snapshots();                         // control/snapshot_json.h
-  Status change_snapshot(const fuse::SnapshotCommand& command);       // errors in the daemon's words
+  Result<std::optional<Serial>> find_snapshot(const std::string& name);
+  Status change_snapshot(const store::SnapshotChange& change);        // errors in the daemon's words; any thread
   Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
   Result<nlohmann::ordered_json> history();  // control/history_json.h
   Status checkpoint();           // returns when it is settled

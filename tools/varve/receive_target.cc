@@ -111,17 +111,8 @@ Result<std::string> ReceiveTarget::last_of(const std::string& directory) {
 
 // --- snapshots ------------------------------------------------------------------------------------------------------------
 
-Result<bool> ReceiveTarget::has_snapshot(const std::string& name) {
-  const auto state = TRY(client_.snapshots());
-  const auto all = state.value("snapshots", nlohmann::ordered_json::array());
-  return std::ranges::any_of(all, [&](const auto& one) { return one.value("name", "") == name; });
-}
-
 Status ReceiveTarget::make_snapshot(const std::string& name) {
-  fuse::SnapshotCommand command;
-  command.command = fuse::SnapshotCommand::kCreate;
-  name.copy(command.name, sizeof command.name - 1);
-  return client_.change_snapshot(command);
+  return client_.change_snapshot({store::SnapshotChange::Kind::create, name, {}});
 }
 
 Status ReceiveTarget::keep(const send::Begin& begin) {
@@ -137,7 +128,7 @@ Result<bool> ReceiveTarget::keep_what_was_left(const send::Begin& begin) {
   std::string received = TRY(mark(directory_));
   if (!received.starts_with(kKeeping)) return false;
   received.erase(0, kKeeping.size());
-  if (!TRY(has_snapshot(name_in(received)))) TRY(make_snapshot(name_in(received)));
+  if (!TRY(client_.find_snapshot(name_in(received)))) TRY(make_snapshot(name_in(received)));
   TRY(put_mark(directory_, received));
   return received.starts_with(mark_of(begin.snapshot, ""));
 }
@@ -146,7 +137,7 @@ Result<bool> ReceiveTarget::keep_what_was_left(const send::Begin& begin) {
 
 Status ReceiveTarget::check_name() {
   TRY(format::check_snapshot_name(name_));
-  if (!TRY(has_snapshot(name_))) return {};
+  if (!TRY(client_.find_snapshot(name_))) return {};
   return Error(Errc::exists, fmt::format("{}: there is a snapshot '{}' already: see --name", directory_, name_));
 }
 

@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "send/receiver.h"
 #include "varve/mount_client.h"
@@ -32,7 +31,6 @@ class ReceiveTarget {
   static Result<std::string> last_of(const std::string& directory);
 
  private:
-  Result<bool> has_snapshot(const std::string& name);
   Status make_snapshot(const std::string& name);
   Status check_name();
   Status check_base(const send::State& base);

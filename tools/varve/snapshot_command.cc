@@ -30,7 +30,6 @@ namespace varve::tool {
 
 namespace {
 
-using fuse::SnapshotCommand;
 using Json = nlohmann::ordered_json;
 using Change = store::SnapshotChange;
 
@@ -58,15 +57,7 @@ class SnapshotTarget {
 class MountedTarget final : public SnapshotTarget {
  public:
   explicit MountedTarget(MountClient client) : client_(std::move(client)) {}
-  Status change(const Change& change) override {
-    SnapshotCommand command;
-    if (change.name.size() >= sizeof command.name || change.new_name.size() >= sizeof command.new_name)
-      return format::check_snapshot_name(change.name.size() > change.new_name.size() ? change.name : change.new_name);
-    command.command = command_of(change.kind);
-    change.name.copy(command.name, change.name.size());
-    change.new_name.copy(command.new_name, change.new_name.size());
-    return client_.change_snapshot(command);
-  }
+  Status change(const Change& change) override { return client_.change_snapshot(change); }
   // Many at a time, since one checkpoint carries out all that is asked for when it begins.
   Status change_all(const std::vector<Change>& changes) override {
     constexpr std::size_t kAtATime = 64;
@@ -85,15 +76,6 @@ class MountedTarget final : public SnapshotTarget {
   Result<Json> list() override { return client_.snapshots(); }
 
  private:
-  static std::uint32_t command_of(Change::Kind kind) {
-    switch (kind) {
-      case Change::Kind::create: return SnapshotCommand::kCreate;
-      case Change::Kind::rename: return SnapshotCommand::kRename;
-      case Change::Kind::remove: return SnapshotCommand::kRemove;
-    }
-    return 0;
-  }
-
   MountClient client_;
 };
 

@@ -46,9 +46,7 @@ class MountedSource final : public SnapshotSource {
   }
 
   Result<Serial> serial_of(const std::string& name) override {
-    const auto state = TRY(client_.snapshots());
-    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
-      if (one.value("name", "") == name) return Serial{one.value("serial", std::uint64_t{0})};
+    if (const auto found = TRY(client_.find_snapshot(name))) return *found;
     return no_such_snapshot(place_, name);
   }
 
@@ -61,31 +59,26 @@ class MountedSource final : public SnapshotSource {
 
   Result<Serial> now() override {
     now_ = name_of_now();
-    if (const Status made = change(fuse::SnapshotCommand::kCreate); !made.ok()) {
+    if (const Status made = change(store::SnapshotChange::Kind::create); !made.ok()) {
       now_.clear();
       return Error(made.error().code(),
                    fmt::format("{}\n  It takes a snapshot of this moment. Where there is no room for one, delete files or snapshots first, "
                                "or compare two snapshots, or an image that is not mounted.", made.error().message()));
     }
-    successor_ = std::make_unique<Successor>([this] { (void)change(fuse::SnapshotCommand::kRemove); });
+    successor_ = std::make_unique<Successor>([this] { (void)change(store::SnapshotChange::Kind::remove); });
     return serial_of(now_);
   }
 
   Status close() override {
     if (now_.empty()) return {};
-    const Status gone = change(fuse::SnapshotCommand::kRemove);
+    const Status gone = change(store::SnapshotChange::Kind::remove);
     now_.clear();
     successor_.reset();
     return gone;
   }
 
  private:
-  Status change(std::uint32_t what) {
-    fuse::SnapshotCommand command;
-    command.command = what;
-    now_.copy(command.name, sizeof command.name - 1);
-    return client_.change_snapshot(command);
-  }
+  Status change(store::SnapshotChange::Kind kind) { return client_.change_snapshot({kind, now_, {}}); }
 
   MountClient client_;
   const std::string place_;
