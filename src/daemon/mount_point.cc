@@ -83,8 +83,7 @@ Status clear_stale(const std::string& directory) {
   if (!mounted || !mounted->is_varve())
     return Error(Errc::in_use, fmt::format("{}: a dead mount of {} is in the way: unmount it first", directory,
                                            mounted ? mounted->type : "unknown type"));
-  TRY(detach(directory, Detach::now));
-  drop_umount_helper(directory);
+  TRY(clear_dead(directory));
   spdlog::warn("{}: cleared what a daemon of {} that did not end properly had left there", directory, mounted->source);
   return {};
 }
@@ -215,6 +214,12 @@ Status MountPoint::detach(Detach how) const {
 // alive. In this order: what is found while the connection stands is ours, and may not answer any more.
 void MountPoint::detach_dead() const {
   if (is_there() && (is_connected() || is_dead(directory_))) (void)fuse::detach(directory_, Detach::now);
+}
+
+Status clear_dead(const std::string& directory) {
+  TRY(detach(directory, Detach::now));
+  drop_umount_helper(directory);
+  return {};
 }
 
 Status detach(const std::string& directory, Detach how) {

@@ -27,6 +27,8 @@ struct MountRequest {
 enum class Detach { when_unused, now };
 // umount(2) as root, fusermount3 otherwise; of whatever is on top there. Errc::busy: still used (only Detach::when_unused).
 Status detach(const std::string& directory, Detach how);
+// Of a daemon that has gone: with what it has left in the table of umount(8).
+Status clear_dead(const std::string& directory);
 
 // The kernel's end of a mount. Detaches when it ends, if nobody has yet, but never what others have mounted at its directory.
 class MountPoint {

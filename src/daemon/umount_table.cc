@@ -34,7 +34,7 @@ void enter_umount_helper(const std::string& source, const std::string& directory
       ::mnt_fs_set_fstype(fs.get(), "fuse.varve") != 0 ||
       ::mnt_fs_set_options(fs.get(), "uhelper=fuse.varve") != 0)
     return;
-  change_table(directory.c_str(), nullptr);  // what a daemon has left that was killed
+  drop_umount_helper(directory);  // what a daemon has left that was killed
   change_table(nullptr, fs.get());
 }
 

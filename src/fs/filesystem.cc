@@ -158,7 +158,6 @@ Status Filesystem::unmount() {
   return status;
 }
 
-// Inside the gate.
 SpaceInfo Filesystem::space() const {
   const store::Charge& charge = engine_->store().charge();
   SpaceInfo info;

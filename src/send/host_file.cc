@@ -78,25 +78,28 @@ Spot spot_of(int root, const std::string& path) {
   return {Descriptor(open_below(root, relative(parent_of(path)), O_RDONLY | O_DIRECTORY)), path.substr(path.rfind('/') + 1)};
 }
 
-bool unlock(int directory, const std::string& name) {
-  const Descriptor file(open_below(directory, name, O_RDONLY | O_NONBLOCK));
+namespace {
+
+// The flags that it had; 0: it was not locked, or still is.
+unsigned take_locks(const Descriptor& file) {
   unsigned flags = 0;
-  if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return false;
-  flags &= ~kLocks;
-  return ::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0;
+  if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return 0;
+  const unsigned without = flags & ~kLocks;
+  return ::ioctl(file.get(), FS_IOC_SETFLAGS, &without) == 0 ? flags : 0;
 }
 
-Unlocked::Unlocked(int directory) : directory_(directory) {
-  const Descriptor here(open_below(directory, ".", O_RDONLY));
-  unsigned flags = 0;
-  if (!here || ::ioctl(here.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return;
-  if (unlock(directory, ".")) flags_ = flags;
+}  // namespace
+
+bool unlock(int directory, const std::string& name) {
+  return take_locks(Descriptor(open_below(directory, name, O_RDONLY | O_NONBLOCK))) != 0;
 }
+
+// By a descriptor of its own: the other may only name it (O_PATH).
+Unlocked::Unlocked(int directory) : directory_(open_below(directory, ".", O_RDONLY)), flags_(take_locks(directory_)) {}
 
 Unlocked::~Unlocked() {
-  if (!flags_) return;
   const int why = errno;
-  if (const Descriptor here(open_below(directory_, ".", O_RDONLY)); here) (void)::ioctl(here.get(), FS_IOC_SETFLAGS, &flags_);
+  if (flags_) (void)::ioctl(directory_.get(), FS_IOC_SETFLAGS, &flags_);
   errno = why;
 }
 

@@ -44,8 +44,8 @@ class Unlocked {
   ~Unlocked();  // keeps errno
 
  private:
-  const int directory_;
-  unsigned flags_ = 0;  // that it had; 0: it was not locked
+  const Descriptor directory_;
+  const unsigned flags_;  // that it had; 0: it was not locked
 };
 
 // A file that is immutable gets its flags at the end, as all that changes does. Its directory may be none of that.

@@ -1,8 +1,6 @@
 #include "send/mark.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <sys/xattr.h>
 
 #include <cerrno>
@@ -35,14 +33,7 @@ Result<std::string> read_mark(int directory) {
 }
 
 Status write_mark(int directory, const std::string& text) {
-  if (change(directory, text) == 0) return {};
-  unsigned flags = 0;
-  if (errno == EPERM && ::ioctl(directory, FS_IOC_GETFLAGS, &flags) == 0 && unlock(directory, ".")) {
-    const int done = change(directory, text), why = errno;
-    (void)::ioctl(directory, FS_IOC_SETFLAGS, &flags);
-    errno = why;
-    if (done == 0) return {};
-  }
+  if (unlocking(directory, ".", [&] { return change(directory, text); }) == 0) return {};
   return Error(errc_from_errno(errno), errno_text());
 }
 

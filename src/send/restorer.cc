@@ -113,11 +113,31 @@ Status Restorer::bring_back(const std::string& path, const Entry& directory) {
   return options_.only_says ? Status() : finish(path, TRY(compare::ask_inode(ask_, snapshot_, directory.ino)));
 }
 
+// Files that may have lost one of their names: their own change says so, or they lie below a directory that has moved.
+Result<std::set<Ino>> Restorer::moved_files() {
+  std::set<Ino> files;
+  std::vector<Ino> directories;
+  for (const auto& [ino, change] : changes_) {
+    if (change.gained.empty() || !change.was_there()) continue;
+    const std::uint32_t mode = change.after ? change.after->mode : TRY(compare::ask_inode(ask_, snapshot_, ino)).attributes.mode;
+    if (S_ISDIR(mode)) directories.push_back(ino);
+    else files.insert(ino);
+  }
+  for (std::set<Ino> seen; !directories.empty();) {
+    const Ino directory = directories.back();
+    directories.pop_back();
+    if (!seen.insert(directory).second) continue;
+    for (const Entry& entry : TRY(entries_of(directory))) {
+      if (entry.type == DT_DIR) directories.push_back(entry.ino);
+      else files.insert(entry.ino);
+    }
+  }
+  return files;
+}
+
 // Of files that have lost one of their names here, one that they still have: the others are to be links to it.
 Status Restorer::find_links(const std::string& path, Ino directory) {
-  std::set<Ino> wanted;
-  for (const auto& [ino, change] : changes_)
-    if (!change.gained.empty() && change.was_there()) wanted.insert(ino);
+  std::set<Ino> wanted = TRY(moved_files());
   std::vector<std::pair<std::string, Ino>> waiting{{path, directory}};
   while (!wanted.empty() && !waiting.empty()) {
     const auto [at, ino] = waiting.back();
@@ -183,13 +203,14 @@ Status Restorer::restore_file(const std::string& path, const Entry& entry, const
     restored_.left.push_back(path);
     return {};
   }
-  if (now && TRY(is_there_already(path, entry, *now))) return {};
   if (const auto other = linked_.find(entry.ino); other != linked_.end()) {
+    if (now && is_one_file(other->second, path)) return {};
     note("linked", path);
     if (options_.only_says) return {};
     if (now && now->type == DT_DIR) TRY(remove(path, true));
     return link(other->second, path, now && now->type != DT_DIR);
   }
+  if (now && now->type == entry.type && TRY(is_there_already(path, entry.ino))) return {};
   note(now ? "replaced" : "created", path);
   if (options_.only_says) return {};
   if (now && now->type == DT_DIR) TRY(remove(path, true));
@@ -228,6 +249,16 @@ Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept
     return ::mknodat(directory, spot.name.c_str(), type | 0600, kept.attributes.rdev);
   });
   return done == 0 ? Status() : Status(failed(fmt::format("making inode {}", ino), path));
+}
+
+bool Restorer::look_at(const std::string& path, struct stat& status) const {
+  const Spot spot = spot_of(root_.get(), path);
+  return ::fstatat(spot.directory.get(), spot.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool Restorer::is_one_file(const std::string& one, const std::string& other) const {
+  struct stat first {}, second {};
+  return look_at(one, first) && look_at(other, second) && first.st_ino == second.st_ino;
 }
 
 Status Restorer::link(const std::string& from, const std::string& path, bool replaces) {

@@ -56,13 +56,16 @@ class Restorer {
   Status restore_directory(const std::string& path, Ino ino, bool is_new);
   Status enter(const std::string& path, const Entry& entry, const Entry* now);
   Status restore_file(const std::string& path, const Entry& entry, const Entry* now);
+  Result<std::set<Ino>> moved_files();
   Status find_links(const std::string& path, Ino directory);
   Status change_in_place(const std::string& path, const compare::InodeChange& change, Ino ino);
   Status add_other_blocks(int file, const std::string& path, Ino ino, const compare::BlockRun& run, std::uint64_t size,
                           std::vector<compare::BlockRun>& others);
   Result<std::vector<compare::BlockRun>> other_blocks(const std::string& path, Ino ino, std::uint64_t size,
                                                       const std::vector<compare::BlockRun>& runs);
-  Result<bool> is_there_already(const std::string& path, const Entry& entry, const Entry& now);
+  bool look_at(const std::string& path, struct stat& status) const;
+  bool is_one_file(const std::string& one, const std::string& other) const;
+  Result<bool> is_there_already(const std::string& path, Ino ino);
   Result<bool> has_content(const std::string& path, Ino ino, const compare::KeptInode& kept);
   Status make_beside(const std::string& path, Ino ino, bool replaces);
   Status fill_beside(const std::string& path, const std::string& beside, Ino ino, const compare::KeptInode& kept, bool replaces);
@@ -82,7 +85,7 @@ class Restorer {
   const RestoreOptions options_;
   const Tell tell_;
   std::map<Ino, compare::InodeChange> changes_;  // from now to the snapshot
-  std::map<Ino, std::string> linked_;            // files with several names that have to be made: one that they have
+  std::map<Ino, std::string> linked_;            // files with several names: one that they have, the others are to be links
   Restored restored_;
 };
 

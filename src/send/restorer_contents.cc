@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <span>
 
 #include <fmt/format.h>
@@ -28,6 +29,14 @@ void add_block(std::vector<BlockRun>& runs, const BlockRun& block) {
                        runs.back().is == block.is;
   if (goes_on) runs.back().length += block.length;
   else runs.push_back(block);
+}
+
+// Empty: it cannot be read.
+std::string target_of(const Spot& link) {
+  std::string target(PATH_MAX, '\0');
+  const ssize_t length = ::readlinkat(link.directory.get(), link.name.c_str(), target.data(), target.size());
+  target.resize(static_cast<std::size_t>(std::max<ssize_t>(0, length)));
+  return target;
 }
 
 }  // namespace
@@ -70,37 +79,29 @@ Result<std::vector<BlockRun>> Restorer::other_blocks(const std::string& path, In
 }
 
 // By another inode: restored before an interruption, or a copy of somebody's.
-Result<bool> Restorer::is_there_already(const std::string& path, const Entry& entry, const Entry& now) {
-  if (entry.type != DT_REG || now.type != DT_REG) return false;
-  const Spot spot = spot_of(root_.get(), path);
+Result<bool> Restorer::is_there_already(const std::string& path, Ino ino) {
   struct stat status {};
-  if (::fstatat(spot.directory.get(), spot.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  if (const auto other = linked_.find(entry.ino); other != linked_.end()) {
-    const Spot first = spot_of(root_.get(), other->second);
-    struct stat same {};
-    return ::fstatat(first.directory.get(), first.name.c_str(), &same, AT_SYMLINK_NOFOLLOW) == 0 && same.st_ino == status.st_ino;
-  }
-  const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, entry.ino));
+  if (!look_at(path, status)) return false;
+  const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
   const format::Attributes& then = kept.attributes;
   const bool may_be = status.st_mode == then.mode && status.st_uid == then.uid && status.st_gid == then.gid &&
-                      status.st_nlink == then.nlink && static_cast<std::uint64_t>(status.st_size) == then.size &&
-                      status.st_mtim.tv_sec == then.mtime.seconds &&
+                      status.st_nlink == then.nlink && status.st_rdev == then.rdev &&
+                      static_cast<std::uint64_t>(status.st_size) == then.size && status.st_mtim.tv_sec == then.mtime.seconds &&
                       static_cast<std::uint32_t>(status.st_mtim.tv_nsec) == then.mtime.nanoseconds &&
                       static_cast<std::uint64_t>(status.st_blocks) * 512 >> kBlockShift == then.blocks;
-  if (!may_be || !TRY(has_content(path, entry.ino, kept))) return false;
+  if (!may_be || !TRY(has_content(path, ino, kept))) return false;
   if (!options_.only_says) TRY(finish(path, kept));  // what cannot be seen here: attributes of others
-  if (then.nlink > 1) linked_.emplace(entry.ino, path);
+  if (then.nlink > 1) linked_.emplace(ino, path);
   return true;
 }
 
 Result<bool> Restorer::has_content(const std::string& path, Ino ino, const KeptInode& kept) {
-  std::vector<BlockRun> runs = TRY(compare::runs_of(ask_, snapshot_, ino)), data;
-  for (BlockRun& run : runs) {
-    if (run.is != BlockState::data) continue;
-    run.was = BlockState::data;
-    data.push_back(run);
-  }
-  const std::vector<BlockRun> others = TRY(other_blocks(path, ino, kept.attributes.size, data));
+  if (S_ISLNK(kept.attributes.mode)) return target_of(spot_of(root_.get(), path)) == kept.target;
+  if (!S_ISREG(kept.attributes.mode)) return true;
+  std::vector<BlockRun> runs = TRY(compare::runs_of(ask_, snapshot_, ino));
+  std::erase_if(runs, [](const BlockRun& run) { return run.is != BlockState::data; });
+  for (BlockRun& run : runs) run.was = BlockState::data;  // as many blocks are there
+  const std::vector<BlockRun> others = TRY(other_blocks(path, ino, kept.attributes.size, runs));
   return others.empty();
 }
 

@@ -190,7 +190,19 @@ class Restore(MountTest):
         again = varve("restore", self.dir, "--from", "one").stdout
         self.assertNotIn("large", again)
         self.assertNotIn("linked", again)
+        for name in "sp":
+            self.assertNotIn(f"/t/{name}\n", again)
         self.assertIn(" 0 B written", again)
+        self.assertEqual(self.tree(tree), one)
+
+    def test_a_name_below_a_directory_that_was_renamed_is_a_link_again(self):
+        tree = self.fill()
+        varve("snapshot", "create", self.dir, "one")
+        one = self.tree(tree)
+        os.rename(tree / "d", tree / "away")
+        said = self.restore(tree, "--delete").stdout
+        self.assertIn("linked    /t/d/f1\n", said)
+        self.assertRegex(said, "linked    /t/d/(f0|e/l0)\n")  # whichever came second
         self.assertEqual(self.tree(tree), one)
 
     def test_what_does_not_fit_leaves_nothing_behind(self):

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <ostream>
+#include <string_view>
 
 #include "base/duration.h"
 #include "base/json_text.h"
@@ -56,10 +59,17 @@ Status trim(MountClient& client, const Words& words, IoLayer& io) {
   return {};
 }
 
+// A mount begins with what its option of the same name says.
+bool is_mount_option(const std::string& setting) {
+  constexpr std::array<std::string_view, 5> kOptions = {"strategy", "policy", "placement", "protect", "protect_every"};
+  return std::ranges::find(kOptions, std::string_view(setting).substr(0, setting.find('='))) != kOptions.end();
+}
+
 Status tune(MountClient& client, const Words& words, IoLayer& io) {
   for (const std::string& setting : words.settings) TRY(client.tune(setting));
   if (!words.settings.empty() && !words.json) {
-    io.out << "Until it is unmounted. The mount option (-o, fstab) of the same name makes it last.\n";
+    if (std::ranges::any_of(words.settings, is_mount_option))
+      io.out << "Until it is unmounted. The mount option (-o, fstab) of the same name makes it last.\n";
     return {};
   }
   const auto status = TRY(client.status());

@@ -5,9 +5,9 @@
 #include <ostream>
 
 #include "control/place.h"
-#include "varve/output_file.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
+#include "varve/output_file.h"
 #include "varve/report_html.h"
 #include "varve/superblock_json.h"
 

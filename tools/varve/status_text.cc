@@ -105,9 +105,9 @@ std::string room_of(const Json& space) {
   if (!space.contains("charged_blocks"))
     return fmt::format("{}, {} of it live", size_text(device), size_text(number_in(space, "live_blocks") << kBlockShift));
   const std::uint64_t used = number_in(space, "charged_blocks") << kBlockShift, reserve = number_in(space, "reserve_blocks") << kBlockShift;
-  const std::uint64_t free = number_in(space, "available_blocks") << kBlockShift;
-  return fmt::format("{}: {} used, {} free, {} reserved for cleaning", size_text(device), size_text(used), size_text(free),
-                     size_text(reserve));
+  const bool is_told = space.contains("available_blocks");  // not by a daemon of before
+  const std::string free = is_told ? fmt::format(", {} free", size_text(number_in(space, "available_blocks") << kBlockShift)) : "";
+  return fmt::format("{}: {} used{}, {} reserved for cleaning", size_text(device), size_text(used), free, size_text(reserve));
 }
 
 // Empty: nothing to tell.

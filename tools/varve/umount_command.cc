@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "daemon/mount_point.h"
-#include "daemon/umount_table.h"
 #include "control/mount_table.h"
 #include "control/place.h"
 #include "io/block_device.h"
@@ -172,9 +171,7 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   }
   if (!asked.error().is(Errc::io)) return asked;
   io.err << "varve: " << directory << ": its daemon is gone; clearing the mount point\n";
-  TRY(fuse::detach(directory, fuse::Detach::now));
-  fuse::drop_umount_helper(directory);
-  return {};
+  return fuse::clear_dead(directory);
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -52,7 +50,7 @@ Status check_trust(const std::string& uri) {
   if (!uri.starts_with("nbds")) return {};
   if (const auto keys = parameter(uri, "tls-psk-file")) {
     if (::access(keys->c_str(), R_OK) == 0) return {};
-    return Error(Errc::invalid, fmt::format("{}: {}: {}: this file of keys is what tls-psk-file= names", uri, *keys, std::strerror(errno)));
+    return Error(Errc::invalid, fmt::format("{}: {}: {}: this file of keys is what tls-psk-file= names", uri, *keys, errno_text()));
   }
   const auto given = parameter(uri, "tls-certificates");
   const std::vector<std::string> folders = given ? std::vector{*given} : usual_folders();
