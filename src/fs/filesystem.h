@@ -190,7 +190,7 @@ class Filesystem {
   void stop_writing(const Error& why);
 
  private:
-  SpaceInfo space() const REQUIRES_SHARED(the_gate);  // without inodes
+  SpaceInfo space() const REQUIRES_SHARED(log::the_gate);  // without inodes
   Status rename(std::string_view setting, std::string_view value);
   Status protect(std::string_view setting, std::string_view value);
   void begin_protection();

@@ -5,6 +5,8 @@
 // whole or not at all. What is interrupted is completed by doing the same again.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <functional>
 #include <map>
 #include <set>
