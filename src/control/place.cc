@@ -23,7 +23,16 @@ namespace varve::fuse {
 
 namespace {
 
-Place place_of(const MountEntry& mounted) { return {mounted.source, mounted.directory, is_dead(mounted.directory)}; }
+// A mount of a part, such as one snapshot, stands for the filesystem: only where all of it is mounted can be asked about it.
+Place place_of(const MountEntry& mounted) {
+  std::string directory = mounted.directory;
+  if (!mounted.is_whole()) {
+    const auto whole = find_mount_of(mounted.source);
+    if (whole && whole->is_whole() && whole->device == mounted.device) directory = whole->directory;
+  }
+  const bool dead = is_dead(directory);
+  return {mounted.source, std::move(directory), dead};
+}
 
 // Also under another name: /dev/disk/by-label/x is /dev/sdb1.
 std::optional<MountEntry> find_mount_of_same(const std::string& path, const struct stat& file) {

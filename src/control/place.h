@@ -10,7 +10,7 @@ namespace varve::fuse {
 
 struct Place {
   std::string source;     // device or image, absolute
-  std::string directory;  // where it is mounted; empty: nowhere
+  std::string directory;  // where it is mounted, all of it if possible; empty: nowhere
   bool is_dead = false;   // the mount is there, its daemon is not
 
   bool is_mounted() const { return !directory.empty(); }

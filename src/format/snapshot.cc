@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/invariant.h"
+#include "base/utf8.h"
 #include "format/append.h"
 #include "format/codec.h"
 #include "format/fields.h"
@@ -34,14 +35,21 @@ Status check_birth(const Birth& birth, const char* what) {
   return {};
 }
 
-}  // namespace
-
-Status check_snapshot_name(std::string_view name) {
+Status check_possible_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxName) return Error(Errc::invalid, "the name of a snapshot has 1 to 255 bytes");
   if (name == "." || name == "..") return Error(Errc::invalid, fmt::format("'{}' is no name for a snapshot", name));
   const auto is_bad = [](char c) { return c == '/' || c == ',' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (std::ranges::any_of(name, is_bad))
     return Error(Errc::invalid, "the name of a snapshot has neither '/' nor ',' nor control characters");
+  return {};
+}
+
+}  // namespace
+
+Status check_snapshot_name(std::string_view name) {
+  TRY(check_possible_name(name));
+  // Tools name snapshots in JSON, which has no other text.
+  if (!is_printable(name)) return Error(Errc::invalid, "the name of a snapshot is UTF-8 without control characters");
   return {};
 }
 
@@ -95,7 +103,7 @@ Result<SnapshotItem> decode_snapshot(const Key& key, std::span<const std::byte> 
   if (!s.serial || s.serial.v > 2 * kMostCount || s.inode_file_level > kMaxTreeLevel || !s.inode_file ||
       s.made.nanoseconds >= 1'000'000'000 || s.alone > s.dead || s.dead > kMaxAddress || s.clock > 2 * kMostCount)
     return corrupt("snapshot {}: impossible values", key.offset);
-  if (!check_snapshot_name(s.name).ok()) return corrupt("snapshot {}: impossible name", key.offset);
+  if (!check_possible_name(s.name).ok()) return corrupt("snapshot {}: impossible name", key.offset);
   return s;
 }
 

@@ -79,6 +79,11 @@ class MountedBeside(SnapshotTest):
         self.assertEqual(self.names(), ["first"])
         # The image's name still leads to the whole filesystem, and its unmounting is not mistaken for that of the snapshot.
         self.assertIn("1 snapshot,", command(BIN / "varve", "status", "-s", self.image.path).stdout)
+        # And so does the snapshot's place, but for unmounting.
+        for words in (["status", "-s"], ["snapshot", "list"], ["metrics"], ["scrub", "--status"], ["label"]):
+            self.assertEqual(command(BIN / "varve", *words, self.place).stderr, "")
+        self.assertIn("first", snapshot("list", self.place).stdout)
+        self.assertIn("not a mount point", command(BIN / "varve", "umount", self.place / "d2", check=False).stderr)
         of_this = rf"(?m)^varve_snapshots\{{.*{re.escape(str(self.image.path))}.*$"
         self.assertEqual(len(re.findall(of_this, command(BIN / "varve", "metrics", "--all").stdout)), 1)
         done = command(BIN / "varve", "umount", self.place)
@@ -94,6 +99,15 @@ class MountedBeside(SnapshotTest):
 
 
 class Snapshots(SnapshotTest):
+    def test_a_name_is_text(self):
+        for name in (b"b\xffd", b"cut \xe2\x82"):
+            self.assertIn("UTF-8", snapshot("create", self.dir, os.fsdecode(name), expect=1).stderr)
+        snapshot("create", self.dir, "gr\u00fc\u00df")
+        self.assertIn("UTF-8", snapshot("rename", self.dir, "gr\u00fc\u00df", os.fsdecode(b"\xfc"), expect=1).stderr)
+        self.image.umount()
+        self.assertIn("UTF-8", snapshot("create", self.image.path, os.fsdecode(b"b\xffd"), expect=1).stderr)
+        self.assertEqual(self.names(), ["gr\u00fc\u00df"])
+
     def test_is_what_was_there_when_it_was_made(self):
         self.fill(1)
         first = self.tree()

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "format/item.h"
 #include "store/tree/item_tree.h"
 #include "store/tree/node_cache.h"
@@ -88,18 +89,6 @@ class Finder {
   std::map<Ino, Place> places_;
 };
 
-// The length of the UTF-8 sequence that begins there; 0: it is none.
-std::size_t sequence_at(const std::string& text, std::size_t at) {
-  const auto byte = static_cast<unsigned char>(text[at]);
-  const std::size_t length = byte < 0x80 ? 1 : (byte & 0xE0) == 0xC0 ? 2 : (byte & 0xF0) == 0xE0 ? 3 : (byte & 0xF8) == 0xF0 ? 4 : 0;
-  if (length == 0 || at + length > text.size() || byte < 0x20 || byte == 0x7F) return 0;
-  if (byte >= 0xC0 && byte < 0xC2) return 0;  // longer than it must be
-  if (byte == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0) return 0;  // a control character
-  for (std::size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return 0;
-  return length;
-}
-
 }  // namespace
 
 std::map<Ino, std::string> find_names(io::BlockDevice& device, const format::Superblock& super, const std::set<Ino>& inodes) {
@@ -115,7 +104,7 @@ std::map<Ino, std::string> find_names(io::BlockDevice& device, const format::Sup
 std::string printable(const std::string& name) {
   std::string text;
   for (std::size_t at = 0; at < name.size();) {
-    const std::size_t length = sequence_at(name, at);
+    const std::size_t length = printable_length(name, at);
     if (length > 0)
       text.append(name, at, length);
     else

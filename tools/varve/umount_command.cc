@@ -152,7 +152,8 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   if (!mounted) {  // as umount(8), by the device or image; but never by a directory within
     const auto place = fuse::find_place(argument);
     if (!place.ok() && place.fails_with(Errc::not_found)) return place.error();
-    if (!place.ok() || !place->is_mounted() || directory.starts_with(place->directory + "/"))
+    std::error_code ignored;
+    if (!place.ok() || !place->is_mounted() || std::filesystem::is_directory(directory, ignored))
       return Error(Errc::not_found, fmt::format("{}: not a mount point, and not mounted", argument));
     directory = place->directory;
     mounted = fuse::find_mount(directory);
