@@ -51,7 +51,7 @@ KeptPage to_page(const compare::Answer& answer) {
   set_key(page, answer.next);
   page.ended = answer.ended;
   page.bytes = static_cast<std::uint32_t>(answer.bytes.size());
-  std::memcpy(page.text, answer.bytes.data(), answer.bytes.size());
+  if (page.bytes > 0) std::memcpy(page.text, answer.bytes.data(), page.bytes);
   return page;
 }
 

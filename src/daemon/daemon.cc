@@ -20,6 +20,7 @@
 #include "base/errc.h"
 #include "daemon/background.h"
 #include "daemon/departure.h"
+#include "daemon/device_trace.h"
 #include "fuse/transport/device_transport.h"
 #include "daemon/lifetime.h"
 #include "daemon/log_output.h"
@@ -44,6 +45,7 @@ struct Mount {
   }
 
   std::unique_ptr<lease::LeasedDevice> device;
+  std::unique_ptr<DeviceTrace> trace;
   std::unique_ptr<fs::Filesystem> fs;
   std::unique_ptr<MountPoint> point;
   std::unique_ptr<DeviceTransport> transport;
@@ -116,7 +118,9 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
       1000ULL * (options.commit_seconds ? options.commit_seconds : usual_commit_seconds(gets_syncs(*mount->device)));
   fs_options.memory_bytes = plan.engine_bytes;
   fs_options.memory_limit_bytes = plan.bound;
-  mount->fs = TRY(fs::Filesystem::mount(*mount->device, fs_options));
+  if (!options.trace_file.empty()) mount->trace = TRY(DeviceTrace::begin(options.trace_file, *mount->device));
+  io::BlockDevice& used = mount->trace ? mount->trace->device() : *mount->device;
+  mount->fs = TRY(fs::Filesystem::mount(used, fs_options));
   mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
 
   const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "cleaner/victim_rule.h"
 #include "daemon/ownership.h"
@@ -160,6 +161,11 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value v) -> Status {
        TRY(check_writable_by_us_alone(std::string(v)));
        return o.log_file = v, Status();
+     }},
+    {"trace", kValue, "file that records what reaches the device: time, operation, offset, length, flags",
+     [](MountOptions& o, Value v) -> Status {
+       TRY(check_writable_by_us_alone(std::string(v)));
+       return o.trace_file = std::filesystem::absolute(v), Status();
      }},
     {"mlock", kFlag, "keep the daemon in memory",
      [](MountOptions& o, Value) { return o.lock_memory = true, Status(); }},

@@ -16,15 +16,16 @@ std::uint64_t IoCounts::quantile_ns(double share) const {
   return 0;
 }
 
-void TraceWriter::operator()(const TraceEvent& event) {
+bool TraceWriter::operator()(const TraceEvent& event) {
   static constexpr char kOps[] = {'R', 'W', 'F', 'D'};  // by IoKind
   const std::string line = fmt::format("{} {} {} {} {}\n", event.time_ns, kOps[static_cast<std::size_t>(event.kind)],
                                        event.offset, event.length, event.durable ? 'S' : '-');
   const Lock lock(mutex_);
   out_ << line;
+  return out_.good();
 }
 
-void TraceWriter::mark(const std::string& text) {
+void TraceWriter::note(const std::string& text) {
   const Lock lock(mutex_);
   out_ << '#' << text << '\n';
 }

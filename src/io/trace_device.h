@@ -47,13 +47,14 @@ struct TraceEvent {
   bool durable = false;
 };
 
-// Writes events as lines `t_ns op byte_off byte_len flags`: op R, W, D or F; flags S for a durable write, else "-". Lines that start with
-// '#' are marks. Thread-safe. The stream must outlive it.
+// Writes events as lines `t_ns op byte_off byte_len flags`: op R, W, D or F; flags S for a durable write, else "-". A line "#mark NAME"
+// begins a phase, other lines with '#' are notes. Thread-safe. The stream must outlive it.
 class TraceWriter {
  public:
   explicit TraceWriter(std::ostream& out) : out_(out) {}
-  void operator()(const TraceEvent& event);
-  void mark(const std::string& text);
+  bool operator()(const TraceEvent& event);  // false: the stream takes no more
+  void mark(const std::string& name) { note("mark " + name); }
+  void note(const std::string& text);
 
  private:
   std::ostream& out_;

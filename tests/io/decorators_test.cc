@@ -78,13 +78,15 @@ TEST(TraceDevice, WritesTheProjectFormat) {
   MemDevice memory(kBytes);
   SteppingClock clock;
   TraceDevice device(memory, std::ref(writer), clock);
+  writer.note("a device");
   writer.mark("begin");
   ASSERT_TRUE(put(device, 2, 1).ok());
   ASSERT_TRUE(device.flush().ok());
   ASSERT_TRUE(device.discard(kBlockSize, 2 * kBlockSize).ok());
   ASSERT_TRUE(block_has(device, 2, 0));
   EXPECT_EQ(out.str(),
-            "#begin\n"
+            "#a device\n"
+            "#mark begin\n"
             "1000 W 8192 4096 -\n"
             "3000 F 0 0 -\n"
             "5000 D 4096 8192 -\n"

@@ -140,6 +140,42 @@ class Lifecycle(unittest.TestCase):
         self.assertIn("handle_killpriv_v2", command(BIN / "varve", "status", self.dir).stdout)
         image.check_all()
 
+    def test_a_trace_has_what_reaches_the_device(self):
+        trace = self.image.folder / "of device"
+        self.image.mount(f"trace={trace}")
+        fill_random(self.image.dir / "f", 2 * MIB, 1)
+        (self.image.dir / "f").unlink()
+        done = self.image.status()["counters"]
+        self.image.umount()
+        note, *lines = trace.read_text().splitlines()
+        self.assertIn(str(self.image.path), note)
+        sums = {op: 0 for op in "RWFD"}
+        durable = 0
+        for line in lines:
+            t_ns, op, offset, length, flags = line.split()
+            self.assertLessEqual(int(offset) + int(length), self.image.path.stat().st_size)
+            sums[op] += int(length)
+            durable += flags == "S"
+        self.assertGreaterEqual(sums["W"], done["bytes_written"])
+        self.assertGreater(durable, 0)
+        self.image.check_all()
+
+    @unittest.skipUnless(IS_ROOT, "needs root, for a small tmpfs")
+    def test_a_trace_without_room_ends_and_the_mount_goes_on(self):
+        small = self.image.folder / "small"
+        small.mkdir()
+        command("mount", "-t", "tmpfs", "-o", "size=8k,mode=755", "none", small)
+        try:
+            log = self.image.folder / "log"
+            self.image.mount(f"trace={small / 't'},log={log}")
+            for i in range(1000):
+                fill_random(self.image.dir / "f", 4 * KIB, i)
+            self.assertTrue(same_random(self.image.dir / "f", 4 * KIB, 999))
+            self.image.umount()
+            self.assertEqual(log.read_text().count("the trace ends here"), 1)
+        finally:
+            command("umount", small)
+
     def test_map_of_what_is_being_written(self):
         image = self.made()
         image.mount()

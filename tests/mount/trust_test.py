@@ -90,6 +90,17 @@ class CodeAndFiles(unittest.TestCase):
         self.assertIn(str(self.image.folder / "new.log"), command(BIN / "varve", "status", "-s", self.image.dir).stdout)
         self.image.check_all()
 
+    def test_a_trace_is_written_over_nothing(self):
+        trace = self.image.folder / "trace"
+        trace.write_text("precious\n")
+        self.refused(f"trace={trace}", "there is something in it already")
+        self.assertEqual(trace.read_text(), "precious\n")
+        os.chmod(trace, 0o666)
+        self.refused(f"trace={trace}", "others may change it")
+        trace.unlink()
+        trace.symlink_to(self.image.path)
+        self.refused(f"trace={trace}", "not a plain file")
+
     def test_metrics_listen_to_this_machine_only(self):
         for place in ("0.0.0.0:9811", "192.0.2.1:9811", "[::]:9811", "localhost", "unix:", "127.0.0.1:99999"):
             done = command(BIN / "varve", "metrics", "--all", "--listen", place, check=False, timeout=20)
