@@ -111,9 +111,8 @@ class ReverseMap : public ::testing::Test {
   std::uint64_t writes_ = 0;
 };
 
-// Only checkpoints write the map, for what lives then: nothing does between two of them, and of a block that has been
-// written meanwhile, at a head, into a hole or by the cleaner, and comes from the log after a crash, the next one knows the
-// owner.
+// Only checkpoints write the map, for what lives then, and nothing does between two of them. A block may have been written meanwhile, at a
+// head, into a hole or by the cleaner, and come from the log after a crash. The next checkpoint knows its owner.
 TEST_F(ReverseMap, H36_is_written_by_checkpoints) {
   for (int round = 0; round < 100 && !written_into_holes(); ++round) {
     overwrite(40);

@@ -9,8 +9,8 @@
 namespace varve::format {
 namespace {
 
-// Every strict prefix of an encoding, and the encoding with a byte more, must be refused (or, where the end of the
-// value is the end of a name or list, at least not read out of bounds).
+// Every strict prefix of an encoding, and the encoding with a byte more, must be refused. Where the end of the value is the end of a name
+// or list it must at least not be read out of bounds.
 template <class Decode>
 void expect_prefixes_refused(const Bytes& bytes, Decode decode) {
   for (std::size_t n = 0; n < bytes.size(); ++n)

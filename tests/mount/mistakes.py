@@ -1,9 +1,10 @@
 """Mistakes that people make, and what the tools say to them: the list behind tests/mount/mistakes_test.py and
 docs/troubleshooting.md. `python3 tests/mount/mistakes.py` prints the document.
 
-In commands: IMG an image that is not mounted, LIVE one that is mounted at AT, DEAD one whose daemon was killed at GONE, TEXT a text file,
-EXT4 an image of ext4, CUT an image without its end, HOLE an image without superblocks, NEW nothing yet, DIR an empty directory, HOST a
-directory of the host with files, FIFO a pipe, HALF an image whose copy of the superblock is torn."""
+In commands:
+- IMG: an image that is not mounted; LIVE: one that is mounted at AT; DEAD: one whose daemon was killed at GONE
+- CUT: an image without its end; HOLE: one without superblocks; HALF: one whose copy of the superblock is torn; EXT4: an image of ext4
+- TEXT: a text file; FIFO: a pipe; NEW: nothing yet; DIR: an empty directory; HOST: a directory of the host with files"""
 
 from collections import namedtuple
 

@@ -1,26 +1,21 @@
 #!/usr/bin/env python3
-"""Documents: links and files that they name exist, drawings are made from their source, sentences are short."""
+"""Documents: links and files that they name exist, drawings are made from their source, lists of rooms are whole. Sentences are short,
+in documents, comments, man pages and what programs say."""
 
+import ast
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import tokenize
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/README.md"), *ROOT.glob("bench/**/*.md")]]
-# Plain from the first sentence to the last. A document that is rewritten joins them.
-PLAIN = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/tour.md", "docs/design.md", "docs/format.md", "docs/posix.md",
-         "docs/network.md", "docs/performance.md", "docs/cleaning.md", "docs/devices.md", "docs/reliability.md",
-         *(f"bench/{bench}/README.md" for bench in ("cleaning", "devices", "latency", "models", "network", "peers")),
-         *(p.relative_to(ROOT).as_posix() for p in sorted(ROOT.glob("src/**/README.md")))]
+from tidy import CODE, ROOMS, ROOT, files, name
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(p for p in files("docs", "src", "tools", "tests", "bench", "examples", "packaging") if p.suffix == ".md")])
 MOST_WORDS, MEDIAN_WORDS = 35, 18
-
-
-def name(path):
-    return path.relative_to(ROOT).as_posix()
 
 
 def anchors(path):
@@ -45,15 +40,47 @@ def sentences(path):
 
 
 def comments(path):
-    """Comments of whole lines, those of neighbouring lines as one."""
+    """Comments of whole lines, those of neighbouring lines as one; without indented examples."""
     block = []
     for line in [*path.read_text().splitlines(), ""]:
-        comment = re.match(r"\s*// ?(?!---)(.*)$", line)
+        comment = re.match(r"\s*// ?(?!---|  |$)(.*)$", line)
         if comment:
             block.append(comment[1])
         elif block:
             yield " ".join(block)
             block = []
+
+
+def python_comments(path):
+    """The same of Python, and what modules, classes and functions say of themselves."""
+    with tokenize.open(path) as source:
+        block, last = [], 0
+        for token in tokenize.generate_tokens(source.readline):
+            if token.type != tokenize.COMMENT or token.string.startswith("#!"):
+                continue
+            whole = token.line.lstrip().startswith("#")
+            if block and not (whole and token.start[0] == last + 1):
+                yield " ".join(block)
+                block = []
+            block.append(token.string.lstrip("# "))
+            last = token.start[0] if whole else 0
+        yield " ".join(block)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            yield from re.split(r"\n\s*\n|\n\s*(?=- )", ast.get_docstring(node) or "")
+
+
+def is_python(path):
+    return path.suffix == ".py" or (not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python3"))
+
+
+def spoken(path):
+    """What a program says: its texts of several words, help and messages alike."""
+    text = re.sub(r"^\s*(//|#\s*include).*$", "", path.read_text(), flags=re.M)
+    for found in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', text):
+        said = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', found[0]))
+        if said.count(" ") >= 3 and "var(--" not in said:  # a style sheet
+            yield from re.split(r"\\n", said)
 
 
 def man_paragraphs(path):
@@ -93,16 +120,26 @@ class Documents(unittest.TestCase):
                 known = (ROOT / file).exists() or any(place.endswith("/" + file) for place in self.places)
                 self.assertTrue(known, f"{name(path)} names {file}, which there is not")
 
-    def test_comments_and_man_pages_are_short(self):
-        sources = [path for folder in ("src", "tools") for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cc")]
-        for paths, paragraphs in ((sources, comments), ((ROOT / "docs/man").iterdir(), man_paragraphs)):
-            lengths = []
-            for path in paths:
-                for words, sentence in (found for text in paragraphs(path) for found in short_text(text)):
-                    lengths.append(words)
-                    self.assertLessEqual(words, MOST_WORDS, f"{name(path)}: {sentence}")
-            self.assertGreater(len(lengths), 200)
-            self.assertLess(statistics.median(lengths), MEDIAN_WORDS)
+    def expect_short(self, what, texts, fewest=100):
+        """`texts`: pairs of a file and the words and text of a sentence in it."""
+        lengths = [words for _, (words, _) in texts]
+        for path, (words, sentence) in texts:
+            self.assertLessEqual(words, MOST_WORDS, f"{name(path)}: {sentence}")
+        self.assertGreaterEqual(len(lengths), fewest, what)
+        self.assertLess(statistics.median(lengths), MEDIAN_WORDS, what)
+
+    def test_comments_messages_and_man_pages_are_short(self):
+        code = {folder: [p for p in files(folder) if p.suffix in CODE] for folder in ("src", "tools", "tests", "bench")}
+        scripts = {folder: [p for p in files(folder) if is_python(p)] for folder in ("tests", "bench")}
+        parts = [*((f"comments of {folder}", paths, comments) for folder, paths in code.items()),
+                 *((f"comments of scripts in {folder}", paths, python_comments) for folder, paths in scripts.items()),
+                 *((f"help and messages of {folder}", code[folder], spoken) for folder in ("tools", "src")),
+                 ("man pages", sorted((ROOT / "docs/man").iterdir()), man_paragraphs)]
+        for what, paths, paragraphs in parts:
+            self.expect_short(what, [(p, found) for p in paths for text in paragraphs(p) for found in short_text(text)])
+        for path in files("examples"):
+            if path.suffix in CODE:
+                self.expect_short(name(path), [(path, found) for text in comments(path) for found in short_text(text)], 1)
 
     def test_drawings_are_made_from_their_source(self):
         with tempfile.TemporaryDirectory() as place:
@@ -112,11 +149,18 @@ class Documents(unittest.TestCase):
                                  f"{made.name}: run docs/images/drawings.py")
 
     def test_sentences_are_short(self):
-        for file in PLAIN:
-            found = list(sentences(ROOT / file))
-            for words, sentence in found:
-                self.assertLessEqual(words, MOST_WORDS, f"{file}: {sentence}")
-            self.assertLess(statistics.median(words for words, _ in found), MEDIAN_WORDS, file)
+        self.assertGreater(len(DOCUMENTS), 40)
+        for path in DOCUMENTS:
+            self.expect_short(name(path), [(path, found) for found in sentences(path)], 1)
+
+    def test_the_tour_knows_every_room(self):
+        """In an order in which each room stands behind those that it uses."""
+        listed = re.search(r"uses only rooms before it: ([^.]*)\.", (ROOT / "docs/tour.md").read_text())
+        rooms = re.findall(r"`([\w/]+)`", listed[1])
+        self.assertEqual(sorted(rooms), sorted(ROOMS))
+        for room, uses in ROOMS.items():
+            for used in uses:
+                self.assertLess(rooms.index(used), rooms.index(room), f"docs/tour.md: {room} uses {used}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Damage by chance: whatever happens to the metadata, a repair ends with a filesystem that the checker has nothing to say
-// about, that can be mounted, and in which everything is as it was or said to be lost.
+// Damage by chance: whatever happens to the metadata, a repair ends with a filesystem that can be mounted. The checker has nothing to
+// say about it, and everything in it is as it was or said to be lost.
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Records what a script does to a device, cuts the power at chosen moments, and proves that the filesystem comes back
-// in the state after some prefix of the script that holds everything up to the last completed fsync, sync or checkpoint.
+// Records what a script does to a device, cuts the power at chosen moments, and proves in which state the filesystem comes back: the
+// one after some prefix of the script. That prefix holds everything up to the last completed fsync, sync or checkpoint.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 namespace varve::test {
 
-// No byte of a pattern is zero, so data can always be told from a hole, and patterns of different seeds differ in
-// (nearly) every byte, so a block in the wrong place or from an older write shows.
+// No byte of a pattern is zero, so data can always be told from a hole. Patterns of different seeds differ in (nearly) every byte, so a
+// block in the wrong place or from an older write shows.
 void fill_pattern(std::uint64_t seed, std::uint64_t position, std::span<std::byte> out);
 std::vector<std::byte> pattern_bytes(std::uint64_t seed, std::uint64_t position, std::size_t length);
 
