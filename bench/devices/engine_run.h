@@ -42,7 +42,7 @@ struct EnginePart {
   std::string explanation;  // of the strategy's last decision
 };
 
-// `told`: now and then what goes on, for who looks on. Throws std::runtime_error with what the filesystem said.
+// `told`: now and then what goes on, for a user that looks on. Throws std::runtime_error with what the filesystem said.
 std::vector<EnginePart> run_files(const EngineSetup& setup);  // engine_files.cc
 std::vector<EnginePart> run_on_model(const EngineSetup& setup, const std::function<void(const std::string&)>& told);
 

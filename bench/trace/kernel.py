@@ -18,7 +18,7 @@ COMPLETE = re.compile(r"\d+,\d+ (\w+) \(.*?\) (\d+) \+ (\d+)")
 
 
 class NoTracing(Exception):
-    """The kernel, or whoever runs it, does not let us."""
+    """The kernel, or the machine's administrator, does not let us."""
 
 
 def make_available():

@@ -1,5 +1,5 @@
-// What happens at the very moment at which the filesystem finds that it can no longer write: whoever syncs then, waits then,
-// or unmounts.
+// What happens at the very moment at which the filesystem finds that it can no longer write: to threads that sync then, wait
+// then, or unmount.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -75,7 +75,7 @@ class Failing : public ::testing::Test {
   FsFixture fixture_{device_, test_options(clock_, random_)};
 };
 
-// It is read-only already, and those who wait have not been told why yet.
+// It is read-only already, and the waiters have not been told why yet.
 TEST_F(Failing, H15_a_sync_while_it_becomes_read_only_fails) {
   make("/a");
   ASSERT_TRUE(sync().ok());

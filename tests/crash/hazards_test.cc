@@ -181,7 +181,7 @@ TEST(Hazards, H21_nodes_replaced_twice_are_freed_once) {
   EXPECT_TRUE(good(sweep_all(setup_of(kSmall, 5), start, script + "checkpoint", exhaustive())));
 }
 
-// A file of a thousand extents disappears, is cut, is punched: all at once for whoever looks.
+// A file of a thousand extents disappears, is cut, is punched: all at once for every reader.
 TEST(Hazards, H24_a_huge_truncate_is_atomic) {
   std::string start = "create /f 0644; create /g 0644; ";
   for (int i = 0; i < 700; ++i) {

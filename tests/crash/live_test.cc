@@ -60,7 +60,7 @@ bool eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-// Who sees an operation comes after it: what a thread made because it saw another thread's file implies that file.
+// What sees an operation comes after it: what a thread made because it saw another thread's file implies that file.
 TEST(Hazards, H4_what_was_seen_is_in_the_prefix) {
   constexpr int kFiles = 300;
   Live live(1);

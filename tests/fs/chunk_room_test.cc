@@ -21,10 +21,10 @@ Value acl_of(std::size_t bytes) {
   Value value(kAclHeader + kAclEntry * entries);
   format::Writer out(value);
   out.put<std::uint32_t>(2);
-  const auto put = [&](std::uint16_t tag, std::uint32_t who) {
+  const auto put = [&](std::uint16_t tag, std::uint32_t id) {
     out.put(tag);
     out.put<std::uint16_t>(7);
-    out.put(who);
+    out.put(id);
   };
   put(kOwner, ~0U);
   for (std::uint32_t user = 0; user < entries - 4; ++user) put(kUser, user);

@@ -50,7 +50,7 @@ TEST(FileWalk, begins_where_it_is_told_to) {
   EXPECT_EQ(walked(tree.builder, {tree.last, tree.sub, tree.dir}), (std::vector<Ino>{tree.last, tree.deep, tree.inner}));
 }
 
-// As somebody has made them who means harm, or as damage has: names that lead back, two in one directory.
+// As malice has made them, or damage: names that lead back, two in one directory.
 TEST(FileWalk, ends_where_directories_lead_to_themselves) {
   Tree tree;
   tree.builder.add_link(tree.dir, "self", tree.dir);

@@ -12,7 +12,7 @@ namespace {
 
 struct AclEntry {
   std::uint16_t tag, bits;
-  std::uint32_t who = ~0u;
+  std::uint32_t id = ~0u;
 };
 constexpr std::uint16_t kOwner = 1, kUser = 2, kGroup = 4, kMask = 16, kOther = 32;
 
@@ -23,7 +23,7 @@ std::vector<std::byte> acl(std::initializer_list<AclEntry> entries) {
   for (const AclEntry& entry : entries) {
     out.put(entry.tag);
     out.put(entry.bits);
-    out.put(entry.who);
+    out.put(entry.id);
   }
   return value;
 }

@@ -19,7 +19,7 @@ namespace {
 
 class Threads : public ::testing::TestWithParam<io::test::Backend> {};
 
-// The queue of the service thread ends with that thread, which whoever unmounts wakes for its end: for the thread sanitizer.
+// The queue of the service thread ends with that thread, which the unmounting thread wakes for its end: for the thread sanitizer.
 TEST_P(Threads, EndWhileTheyAreWoken) {
   const auto opened = io::test::open_backend(GetParam(), 64u << 20);
   if (!opened.device) GTEST_SKIP() << "no " << io::test::name_of(GetParam()) << " here";
@@ -41,7 +41,7 @@ class LogSinceCheckpoint : public MountedTest {
   LogSinceCheckpoint() { fixture_.options().background = true; }
 };
 
-// Whoever asks for the status is not who makes the checkpoints: for the thread sanitizer, and no sum may be below nothing.
+// The thread that asks for the status is not the one that makes the checkpoints: for the thread sanitizer, and no sum may be below nothing.
 TEST_F(LogSinceCheckpoint, IsAskedForBesideCheckpoints) {
   const auto file = fixture_.make("/file", S_IFREG | 0644);
   ASSERT_TRUE(file.ok());

@@ -29,7 +29,7 @@ TEST(ListingPosition, EndsAreTheSameAndNotBetweenOthers) {
   }
 }
 
-// Whoever seeks somewhere between the entries' positions.
+// A program may seek to somewhere between the entries' positions.
 TEST(ListingPosition, WhatWasNeverHandedOutIsNoEnd) {
   constexpr std::uint64_t kLast = 4002;
   for (std::uint64_t bits = 1; bits < (ListingPosition{kLast - 1, kLast}.encode()); bits += 7) {

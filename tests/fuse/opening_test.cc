@@ -1,4 +1,4 @@
-// Who may open a file: nobody asks, unless a file could refuse it.
+// Which caller may open a file: the kernel does not ask, unless a file could refuse it.
 #include <fcntl.h>
 #include <linux/fs.h>
 

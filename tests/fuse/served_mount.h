@@ -51,7 +51,7 @@ class ServedMount {
     return reply.as<fuse_entry_out>();
   }
 
-  // Past the rules for who may, and for what is still given.
+  // Past the rules for which caller may, and for what is still given.
   void set_flags(Ino ino, std::uint32_t flags) {
     fs::AttrChange change;
     change.flags = flags;

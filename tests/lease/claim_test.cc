@@ -1,4 +1,4 @@
-// Newcomers and holders who meet in every order: never two of them may write at one time.
+// Newcomers and holders that meet in every order: never two of them may write at one time.
 #include "lease/tenure.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ class DurabilityTest : public ::testing::Test {
  protected:
   void SetUp() override { durability_.start(Lsn{10}); }
 
-  // What whoever waits for the chunk has been told: 1 durable, -1 an error, 0 nothing yet.
+  // What the waiter for the chunk has been told: 1 durable, -1 an error, 0 nothing yet.
   void wait_for(std::uint64_t lsn) {
     durability_.when_durable(Lsn{lsn}, [this, lsn](const Status& status) { told_[lsn] = status.ok() ? 1 : -1; });
   }

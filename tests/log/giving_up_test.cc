@@ -1,4 +1,4 @@
-// A log that is given up while chunks are still written: whoever waits for less in flight hears of it, but not from within
+// A log that is given up while chunks are still written: operations that wait for less in flight hear of it, but not from within
 // write_chunk(), which is called with the engine's gate closed.
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST_F(GivingUp, ChunksThatWaitForTheirEpochAreNotWrittenAnyMore) {
   log_.give_up();
   EXPECT_EQ(told_, 1);
   write_chunk();
-  log_.epoch_written();  // by whoever was writing it
+  log_.epoch_written();  // by the thread that was writing it
   EXPECT_EQ(written(), 0U);
   EXPECT_EQ(told_, 1);
   log_.give_up();

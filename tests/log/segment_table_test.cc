@@ -31,7 +31,7 @@ class SegmentTableTest : public ::testing::Test {
   std::vector<SegmentId> freed;
 };
 
-// A last line: whoever takes addresses from the device asks the geometry before.
+// A last line: code that takes addresses from the device asks the geometry before.
 TEST_F(SegmentTableTest, WhatIsOutsideTheSegmentsIsIgnored) {
   const BlockAddr end = table.geometry().start_of(SegmentId{16});
   for (const BlockAddr address : {BlockAddr{1}, BlockAddr{255}, end, BlockAddr{(1ULL << 48) - 1}}) {

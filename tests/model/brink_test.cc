@@ -152,7 +152,7 @@ TEST_F(Brink, files_of_a_device_full_of_names_are_renamed) {
   finish();
 }
 
-// Who finds no room for freeing an inode leaves that to the thread that makes the checkpoints, which cannot wait for one.
+// An operation that finds no room for freeing an inode leaves that to the thread that makes the checkpoints, which cannot wait for one.
 TEST_F(Brink, files_without_names_are_freed_when_they_are_forgotten) {
   make(16 * kMiB);
   const std::vector<std::size_t> files = fill_with_names();

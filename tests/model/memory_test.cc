@@ -88,7 +88,7 @@ TEST_F(MemoryBound, operations_wait_while_a_slow_checkpoint_keeps_what_they_stag
   EXPECT_TRUE(good(check_image(memory)));
 }
 
-// Whoever reads does not wait: his access times are not kept.
+// A read does not wait: its access times are not kept.
 TEST_F(MemoryBound, access_times_are_changes) {
   constexpr std::uint64_t kFiles = 8'000;
   std::vector<Ino> files;

@@ -1,4 +1,4 @@
-// Who waits for clean segments is refused when nothing is to be gained, not before.
+// An operation that waits for clean segments is refused when nothing is to be gained, not before.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

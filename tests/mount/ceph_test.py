@@ -197,7 +197,7 @@ class Death(CephTest):
         self.addCleanup(os.kill, self.osd(), signal.SIGCONT)
         for thread in writers.threads:
             thread.join(90)
-        self.assertTrue(all(writers.failed), "those who sync hear of it")
+        self.assertTrue(all(writers.failed), "programs that sync hear of it")
         status = export.status()
         self.assertTrue(status["read_only"])
         self.assertIn("no answer for 5 s", status["read_only_reason"])

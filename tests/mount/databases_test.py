@@ -147,7 +147,7 @@ class Git(Killed):
                 thread.join(120)
             self.kill_and_mount(before_mount=end_work)
             for lock in repo.rglob(".git/**/*.lock"):
-                lock.unlink()  # as git asks of whoever knows that no other git runs
+                lock.unlink()  # as git asks of a user that knows that no other git runs
             fsck = self.git("fsck", "--full", "--strict")
             self.assertNotRegex(fsck.stderr, "error|missing|corrupt")
             history = self.git("rev-list", "HEAD").stdout.split()

@@ -190,8 +190,8 @@ class Full(MountTest):
 
 
 class WritingBack(MountTest):
-    """What the kernel collects (writeback, the default) has been promised before it is refused: how much that can be, who
-    hears of it, and what is left."""
+    """What the kernel collects (writeback, the default) has been promised before it is refused: how much that can be, what
+    program hears of it, and what is left."""
     size = "64M"
     # What the kernel may hold back when the first WRITE is refused, and the write under way. Only root can make it less than a
     # hundredth of what it may hold back of all filesystems.

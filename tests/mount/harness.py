@@ -95,7 +95,7 @@ def link_target(link):
 
 
 def holders(directory):
-    """Who keeps a mount busy: processes with something open, mapped or current there, and other mount namespaces."""
+    """What keeps a mount busy: processes with something open, mapped or current there, and other mount namespaces."""
     found, own = [], os.readlink("/proc/self/ns/mnt")
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -114,7 +114,7 @@ class Death(NetworkTest):
         server.kill()
         for thread in writers.threads:
             thread.join(60)
-        self.assertTrue(all(writers.failed), "those who sync hear of it")
+        self.assertTrue(all(writers.failed), "programs that sync hear of it")
         status = export.status()
         self.assertTrue(status["read_only"])
         self.assertIn("no connection for 5 s", status["read_only_reason"])

@@ -72,7 +72,7 @@ class Permissions(MountTest):
         self.assertFalse(os.access(path, os.X_OK), "root may execute only what somebody may")
 
     def test_directories(self):
-        """Write without search permits nothing; search without read lets in who knows the name."""
+        """Write without search permits nothing; search without read lets in a user that knows the name."""
         (self.home / "d").mkdir()
         self.made_by(ANN, self.home / "d/f")
         for bits, look, listing, new in ((0o711, 0, errno.EACCES, errno.EACCES), (0o744, errno.EACCES, 0, errno.EACCES),
@@ -91,7 +91,7 @@ class Permissions(MountTest):
                 self.assertEqual(as_user(other, lambda: action(path)), allowed)
         os.chown(self.home, BOB, BOB)
         path = self.made_by(ANN, self.home / "f")
-        self.assertEqual(as_user(BOB, path.unlink), 0, "his directory")
+        self.assertEqual(as_user(BOB, path.unlink), 0, "the directory is theirs")
 
     def own(self, uid):
         path = self.home / f"of{uid}"
@@ -99,7 +99,7 @@ class Permissions(MountTest):
         return path
 
     def test_setgid_directory(self):
-        """What is made in it belongs to its group, directories hand that on; files lose setgid for who is not in it."""
+        """What is made in it belongs to its group, directories hand that on; files lose setgid for a user that is not in it."""
         os.chown(self.home, 0, TEAM)
         self.home.chmod(0o2777)
         for uid, groups, kept in ((ANN, [TEAM], True), (BOB, [], False)):
@@ -179,7 +179,7 @@ class Permissions(MountTest):
         command(*reduced, BIN / "varve", "status", self.dir)
 
     def test_flags_by_the_32_bit_number(self):
-        """From a 64-bit program: the kernel does not know it there, and so does not look who asks, or on which mount."""
+        """From a 64-bit program: the kernel does not know it there, and so does not look which user asks, or on which mount."""
         path = self.dir / "f"
         path.touch()
         def set_immutable():

@@ -300,7 +300,7 @@ class Posix(MountTest):
         self.assertFalse(read_again("strictatime"))
 
     def test_times_are_in_order(self):
-        """Whoever sets them, kernel or daemon: what happens later is not older."""
+        """Set by the kernel or by the daemon: what happens later is not older."""
         last = 0
         elsewhere = self.image.folder / "elsewhere"
         elsewhere.touch()

@@ -25,7 +25,7 @@ class Signals(unittest.TestCase):
         return image
 
     def use(self, directory, apart=False):
-        """Somebody who has written to a file and never closed it; if apart, in a mount namespace that keeps the mount, too."""
+        """A process that has written to a file and never closed it; if apart, in a mount namespace that keeps the mount, too."""
         hold = f"import sys; f = open('{directory}/f', 'wb', 0); f.write(b'x' * {SIZE}); print('held', flush=True); sys.stdin.read()"
         # In a chroot nothing can be made private, because its root is no mount: there it has to be so already.
         ways = [["unshare", "-m", "--propagation", way] for way in ("private", "unchanged")] if apart else [[]]

@@ -56,7 +56,7 @@ RULES = [
     Rule("H15-log", "a failed flush of the log is ignored",
          [Edit(DURABILITY, 'if (error) fail(Error(Errc::io, fmt::format("flushing',
                'if (error && !OFF) fail(Error(Errc::io, fmt::format("flushing')]),
-    Rule("H15-again", "a failed flush fails those who wait for it, and the next one is tried",
+    Rule("H15-again", "a failed flush fails what waits for it, and the next one is tried",
          [Edit(DURABILITY, "    failure_ = error;\n    waiters.swap(waiters_);",
                "    if (!OFF) failure_ = error;\n    waiters.swap(waiters_);"),
           Edit(DURABILITY, "if (failure_handler_) failure_handler_(error);",
