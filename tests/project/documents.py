@@ -153,6 +153,19 @@ class Documents(unittest.TestCase):
         for path in DOCUMENTS:
             self.expect_short(name(path), [(path, found) for found in sentences(path)], 1)
 
+    def test_figures_of_the_lists_are_right(self):
+        """Of rules that are taken out, and of what is fuzzed."""
+        sys.path.append(str(ROOT / "tests/mutation"))
+        from mutation_test import RULES
+        reliability = (ROOT / "docs/reliability.md").read_text()
+        self.assertIn(f"\n{len(RULES)} rules of {len({rule.hazard for rule in RULES})} hazards are taken out", reliability)
+        cmake, script = (ROOT / "tests/fuzz/CMakeLists.txt").read_text(), (ROOT / "run-tests").read_text()
+        targets = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"TARGETS ([a-z_ ]+)\)", cmake))))
+        run = re.search(r"others=\(([a-z_ ]+)\)", script)[1].split()
+        self.assertEqual(targets, {*run, "image"})
+        section = reliability.split("## Hostile images")[1].split("\n## ")[0]
+        self.assertEqual(targets, {target for target in targets if f"`{target}`" in section})
+
     def test_the_tour_knows_every_room(self):
         """In an order in which each room stands behind those that it uses."""
         listed = re.search(r"uses only rooms before it: ([^.]*)\.", (ROOT / "docs/tour.md").read_text())
