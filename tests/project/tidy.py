@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = {".h", ".cc"}
 TEXT = CODE | {".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".1", ".8", ".service", ""}
 MAX_LINES = 500          # of a source file in src/ and tools/
-MAX_COLUMNS = 140        # clang-format's limit is 120; this catches what was never formatted
+MAX_COLUMNS = 140        # as in .clang-format
 MAX_BYTES = 300 * 1024   # of anything that is not a test image
 
 # What each room may include besides itself (docs/design.md, "Layers").
