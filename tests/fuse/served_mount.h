@@ -1,4 +1,4 @@
-// A filesystem in memory, served to a fake kernel by real serving threads.
+// A filesystem in memory, served to a fake kernel, or through a transport of the test's own, by real serving threads.
 #pragma once
 
 #include <fcntl.h>
@@ -14,34 +14,59 @@
 
 namespace varve::fuse {
 
-class ServedMount {
+// INIT as a current kernel sends it.
+inline fuse_init_in offer_of_a_kernel() {
+  fuse_init_in offer{};
+  offer.major = 7;
+  offer.minor = 45;
+  offer.max_readahead = 131072;
+  offer.flags = ~0U;
+  return offer;
+}
+
+// `transport` must outlive it.
+class ServedFilesystem {
  public:
-  explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2}) {
+  ServedFilesystem(Transport& transport, Wishes wishes, ServerOptions options) {
     EXPECT_TRUE(test::make_image(device_, {}).ok());
     fs::Options fs_options;
     fs_options.count_references = true;
     fs_ = std::move(fs::Filesystem::mount(device_, fs_options)).value();
     SessionSettings settings{wishes, &Clock::system(), "/mnt", "memory"};
     settings.read_ahead_bytes = options.read_ahead_bytes();
-    session_ = std::make_unique<Session>(*fs_, transport_, std::move(settings), [this](int error) { end_.set_value(error); });
+    session_ = std::make_unique<Session>(*fs_, transport, std::move(settings), [this](int error) { end_.set_value(error); });
     options.idle_threads = IdleThreads::off;
     server_ = std::make_unique<Server>(*session_, options);
   }
-  ~ServedMount() {
+  ~ServedFilesystem() {
     server_->stop();
     EXPECT_TRUE(fs_->unmount().ok());
   }
+  ServedFilesystem(const ServedFilesystem&) = delete;
+  ServedFilesystem& operator=(const ServedFilesystem&) = delete;
 
-  // INIT as a current kernel sends it.
+  fs::Filesystem& fs() { return *fs_; }
+  Session& session() { return *session_; }
+  Server& server() { return *server_; }
+  std::future<int> end() { return end_.get_future(); }
+
+ private:
+  io::MemDevice device_{64 << 20};
+  std::promise<int> end_;
+  std::unique_ptr<fs::Filesystem> fs_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Server> server_;
+};
+
+class ServedMount {
+ public:
+  explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2})
+      : served_(transport_, std::move(wishes), std::move(options)) {}
+
   void initialise() {
-    fuse_init_in offer{};
-    offer.major = 7;
-    offer.minor = 45;
-    offer.max_readahead = 131072;
-    offer.flags = ~0U;
-    const Reply reply = kernel_.call(FUSE_INIT, 0, bytes_of(offer));
+    const Reply reply = kernel_.call(FUSE_INIT, 0, bytes_of(offer_of_a_kernel()));
     ASSERT_EQ(reply.error, 0);
-    ASSERT_TRUE(session_->wait_initialised().ok());
+    ASSERT_TRUE(session().wait_initialised().ok());
   }
 
   fuse_entry_out create(std::uint64_t parent, const std::string& name) {
@@ -55,23 +80,20 @@ class ServedMount {
   void set_flags(Ino ino, std::uint32_t flags) {
     fs::AttrChange change;
     change.flags = flags;
-    fs::Operation operation(fs_->engine(), fs::Caller{});
-    ASSERT_TRUE(fs::block_on(operation, [&] { return fs_->setattr(operation, ino, change); }).ok());
+    fs::Filesystem& mounted = served_.fs();
+    fs::Operation operation(mounted.engine(), fs::Caller{});
+    ASSERT_TRUE(fs::block_on(operation, [&] { return mounted.setattr(operation, ino, change); }).ok());
   }
 
   FakeKernel& kernel() { return kernel_; }
-  Session& session() { return *session_; }
-  Server& server() { return *server_; }
-  std::future<int> end() { return end_.get_future(); }
+  Session& session() { return served_.session(); }
+  Server& server() { return served_.server(); }
+  std::future<int> end() { return served_.end(); }
 
  private:
-  io::MemDevice device_{64 << 20};
   FakeKernel kernel_;
   DeviceTransport transport_{kernel_.daemon_end()};
-  std::promise<int> end_;
-  std::unique_ptr<fs::Filesystem> fs_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<Server> server_;
+  ServedFilesystem served_;
 };
 
 }  // namespace varve::fuse
