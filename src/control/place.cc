@@ -155,6 +155,14 @@ Error daemon_gone(const Place& place) {
           place.directory, place.source));
 }
 
+Result<std::string> find_unmounted(const std::string& name) {
+  std::string found = TRY(resolve_tag(name));
+  if (io::is_network_name(found)) return found;
+  const auto mounted = find_mount(resolve_mount_point(found));
+  if (!mounted || !mounted->is_varve()) return found;
+  return Error(Errc::in_use, fmt::format("{0}: {1} is mounted there: `varve umount {0}` first, then name {1}", found, mounted->source));
+}
+
 Result<std::string> find_mounted(const std::string& name) {
   const Place place = TRY(find_place(name));
   if (place.is_dead) return daemon_gone(place);

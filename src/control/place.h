@@ -20,6 +20,11 @@ struct Place {
 // Varve filesystem has not been looked at.
 Result<Place> find_place(const std::string& name);
 
+// The device or image behind a name, for what works only where it is not mounted: UUID=... and LABEL=... are looked up, other names come
+// back as they are. Errc::in_use: a directory where Varve is mounted; the message says what to do. Whether the device is in use elsewhere
+// is found by opening it.
+Result<std::string> find_unmounted(const std::string& name);
+
 // Where it is mounted, for what only a running daemon can do. Errc::not_found: it is not mounted; Errc::io: its daemon is gone. The
 // messages say what to do then.
 Result<std::string> find_mounted(const std::string& name);

@@ -164,8 +164,12 @@ bool LeasedDevice::admits(const io::IoRequest& request) {
   return true;
 }
 
-// EBUSY is for what another uses: a device that has failed is a failed disk.
-int LeasedDevice::why_refused() const { return below_->refusal().empty() ? EBUSY : EIO; }
+// EBUSY is for what another uses. A device that has failed is a failed disk, also if it has not said so yet and only the lease could not
+// be read in time.
+int LeasedDevice::why_refused() const {
+  const bool is_failed = !below_->refusal().empty() || (claimed_ && keeper_.why_lost().empty());
+  return is_failed ? EIO : EBUSY;
+}
 
 // No less a change than a write.
 Status LeasedDevice::set_length(std::uint64_t bytes) {

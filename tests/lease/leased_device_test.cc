@@ -16,6 +16,7 @@
 #include "io/mem_device.h"
 #include "io/reactor.h"
 #include "io/trace_device.h"
+#include "support/fault_device.h"
 
 namespace varve::lease {
 namespace {
@@ -69,6 +70,18 @@ class LeasedDeviceTest : public testing::Test {
   static Status write(io::BlockDevice& device, std::uint64_t block) {
     const auto data = AlignedBuffer::zeroed(kBlockSize);
     return device.write(block << kBlockShift, data.span());
+  }
+  static int error_of_write(io::BlockDevice& device, io::Reactor& reactor) {
+    auto data = AlignedBuffer::zeroed(kBlockSize);
+    int error = -1;
+    io::IoRequest request;
+    request.kind = io::IoKind::write;
+    request.offset = 100 << kBlockShift;
+    request.add(data.data(), data.size());
+    request.done = [&](io::IoRequest& done) { error = done.error; };
+    device.submit(reactor, request);
+    while (error < 0) reactor.wait(-1);
+    return error;
   }
 
   io::MemDevice memory_{16 << 20};
@@ -146,16 +159,17 @@ TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
   const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
   take_over();
   const auto reactor = io::Reactor::make();
-  auto data = AlignedBuffer::zeroed(kBlockSize);
-  int error = -1;
-  io::IoRequest request;
-  request.kind = io::IoKind::write;
-  request.offset = 100 << kBlockShift;
-  request.add(data.data(), data.size());
-  request.done = [&](io::IoRequest& done) { error = done.error; };
-  (*device)->submit(*reactor, request);
-  while (error < 0) reactor->wait(-1);
-  EXPECT_EQ(error, EBUSY);
+  EXPECT_EQ(error_of_write(**device, *reactor), EBUSY);
+}
+
+TEST_F(LeasedDeviceTest, ADeviceThatDoesNotAnswerHasFailedAndIsNotBusy) {
+  test::FaultDevice failing(memory_);
+  const auto device = LeasedDevice::hold(std::make_unique<io::TraceDevice>(failing), {"test", "here"},
+                                         {.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
+  failing.add({.action = test::Fault::Action::vanish});
+  const auto reactor = io::Reactor::make();
+  EXPECT_EQ(error_of_write(**device, *reactor), EIO);
+  EXPECT_EQ((*device)->refusal(), "");
 }
 
 TEST_F(LeasedDeviceTest, AWriterThatKnowsNoLeasesIsNoticed) {

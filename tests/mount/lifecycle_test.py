@@ -141,11 +141,11 @@ class Lifecycle(unittest.TestCase):
         image.check_all()
 
     def test_a_trace_has_what_reaches_the_device(self):
-        trace = self.image.folder / "of device"
+        trace = self.made().folder / "of device"
         self.image.mount(f"trace={trace}")
         fill_random(self.image.dir / "f", 2 * MIB, 1)
         (self.image.dir / "f").unlink()
-        done = self.image.status()["counters"]
+        done = self.image.status()["traffic"]
         self.image.umount()
         note, *lines = trace.read_text().splitlines()
         self.assertIn(str(self.image.path), note)
@@ -156,13 +156,13 @@ class Lifecycle(unittest.TestCase):
             self.assertLessEqual(int(offset) + int(length), self.image.path.stat().st_size)
             sums[op] += int(length)
             durable += flags == "S"
-        self.assertGreaterEqual(sums["W"], done["bytes_written"])
+        self.assertGreaterEqual(sums["W"], done["device_bytes_written"])
         self.assertGreater(durable, 0)
         self.image.check_all()
 
     @unittest.skipUnless(IS_ROOT, "needs root, for a small tmpfs")
     def test_a_trace_without_room_ends_and_the_mount_goes_on(self):
-        small = self.image.folder / "small"
+        small = self.made().folder / "small"
         small.mkdir()
         command("mount", "-t", "tmpfs", "-o", "size=8k,mode=755", "none", small)
         try:

@@ -32,6 +32,27 @@ class Names(unittest.TestCase):
         varve("umount", self.image.path)
         self.assertFalse(self.image.is_mounted())
 
+    @unittest.skipUnless(IS_ROOT, "needs root and a loop device")
+    def test_a_tag_finds_what_is_not_mounted(self):
+        loop = command("losetup", "--show", "-f", self.image.path).stdout.strip()
+        try:
+            for words in (["dump", "superblock"], ["status", "-s"]):
+                varve(*words, "LABEL=old")
+            self.assertIn("no errors", command(BIN / "fsck.varve", "-n", "LABEL=old").stdout)
+            out = self.image.folder / "out"
+            varve("salvage", "LABEL=old", out)
+            self.assertTrue(out.is_dir())
+        finally:
+            command("losetup", "-d", loop)
+
+    def test_a_directory_is_no_device(self):
+        self.image.mount()
+        for words in ([BIN / "fsck.varve", "-n", self.image.dir], [BIN / "varve", "salvage", self.image.dir, self.image.folder / "out"],
+                      [BIN / "varve", "dump", "superblock", self.image.dir]):
+            done = command(*words, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"{self.image.path} is mounted there: `varve umount {self.image.dir}` first", done.stderr)
+
     def test_label_and_uuid_of_an_image(self):
         varve("label", self.image.path, "with blanks")
         varve("uuid", self.image.path, "01234567-89ab-cdef-0123-456789abcdef")
@@ -137,6 +158,49 @@ class Metrics(unittest.TestCase):
         with socket.create_connection(("127.0.0.1", port)) as silent:  # keeps nobody else from being served
             self.assertIn("# EOF", get()[1])
             silent.sendall(b"\0" * 20000)
+
+    def test_a_mount_that_does_not_answer_is_down_and_holds_up_no_other(self):
+        up = f'varve_up{{mount="{self.image.dir}",device="{self.image.path}"}}'
+        self.assertIn(f"{up} 1\n", varve("metrics", self.image.dir).stdout)
+        other = Image()
+        other.mkfs("64M")
+        other.mount()
+        daemon = other.daemon()
+        down = f'varve_up{{mount="{other.dir}",device="{other.path}"}} 0\n'
+        try:
+            os.kill(daemon, signal.SIGSTOP)
+            done = varve("metrics", "--all", timeout=60)
+            self.assertIn(down, done.stdout)
+            self.assertIn(f"{up} 1\n", done.stdout)
+            self.assertIn("does not answer", done.stderr)
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        other.kill()
+        done = varve("metrics", "--all")
+        self.assertIn(down, done.stdout)
+        self.assertIn(f"{up} 1\n", done.stdout)
+        done = command(BIN / "varve", "metrics", other.dir, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f'varve_up{{mount="{other.dir}",device=""}} 0\n', done.stdout)
+        other.mount()
+        other.check_all()
+
+    def test_the_socket_of_another_program_stays(self):
+        path = self.image.folder / "another.sock"
+        with socket.socket(socket.AF_UNIX) as another:
+            another.bind(str(path))
+            another.listen()
+            done = command(BIN / "varve", "metrics", "--all", "--listen", f"unix:{path}", check=False, timeout=20)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("ddress already in use", done.stderr)
+            self.assertTrue(path.exists())
+        server = self.listening(f"unix:{path}")  # nobody listens there any more
+        wait_until(lambda: stat.S_IMODE(path.stat().st_mode) == 0o600 if path.exists() else False, 20, "it is ours now")
+        path.unlink()
+        path.touch()
+        server.terminate()
+        self.assertEqual(server.wait(20), 0)
+        self.assertTrue(path.exists())
 
     def test_over_a_socket_for_its_owner(self):
         path = self.image.folder / "metrics.sock"

@@ -83,7 +83,7 @@ class MountedBeside(SnapshotTest):
         for words in (["status", "-s"], ["snapshot", "list"], ["metrics"], ["scrub", "--status"], ["label"]):
             self.assertEqual(command(BIN / "varve", *words, self.place).stderr, "")
         self.assertIn("first", snapshot("list", self.place).stdout)
-        self.assertIn("not a mount point", command(BIN / "varve", "umount", self.place / "d2", check=False).stderr)
+        self.assertIn("not a mount point", command(BIN / "varve", "umount", self.place / "d1", check=False).stderr)
         of_this = rf"(?m)^varve_snapshots\{{.*{re.escape(str(self.image.path))}.*$"
         self.assertEqual(len(re.findall(of_this, command(BIN / "varve", "metrics", "--all").stdout)), 1)
         done = command(BIN / "varve", "umount", self.place)
@@ -106,7 +106,7 @@ class Snapshots(SnapshotTest):
         self.assertIn("UTF-8", snapshot("rename", self.dir, "gr\u00fc\u00df", os.fsdecode(b"\xfc"), expect=1).stderr)
         self.image.umount()
         self.assertIn("UTF-8", snapshot("create", self.image.path, os.fsdecode(b"b\xffd"), expect=1).stderr)
-        self.assertEqual(self.names(), ["gr\u00fc\u00df"])
+        self.assertEqual(self.names(self.image.path), ["gr\u00fc\u00df"])
 
     def test_is_what_was_there_when_it_was_made(self):
         self.fill(1)

@@ -7,6 +7,7 @@
 #include "fsck/names.h"
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
+#include "control/place.h"
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
 #include "repair/undo.h"
@@ -173,6 +174,12 @@ int run(int argc, const char* const* argv, const World& world) {
   } catch (const CLI::ParseError& error) {
     return finish_parsing(app, error, kUsageError, world.out, world.err);
   }
+  auto source = fuse::find_unmounted(arguments.path);
+  if (!source.ok()) {
+    world.err << "fsck.varve: " << source.error().message() << "\n";
+    return kOperationalError;
+  }
+  arguments.path = std::move(source).value();
   if (!arguments.undo_apply.empty()) return undo(arguments, world);
   const auto done = check_path(arguments, world);
   if (!done.ok()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "control/place.h"
 #include "format/map_record.h"
 #include "store/superblocks.h"
 
@@ -22,7 +23,7 @@ Result<format::Superblock> newest_of_area(io::BlockDevice& device, const format:
 }  // namespace
 
 Result<std::unique_ptr<io::BlockDevice>> ImageReader::open_device(const std::string& path) {
-  return io::open_device(path, {.access = io::Access::read_only});
+  return io::open_device(TRY(fuse::find_unmounted(path)), {.access = io::Access::read_only});
 }
 
 Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device, Copy copy) {

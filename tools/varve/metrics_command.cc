@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <ostream>
 
 #include "control/mount_table.h"
@@ -8,7 +9,7 @@
 #include "varve/command.h"
 #include "varve/metrics_server.h"
 #include "varve/metrics_text.h"
-#include "varve/mount_client.h"
+#include "varve/status_asker.h"
 
 namespace varve::tool {
 
@@ -22,34 +23,58 @@ struct MetricsArguments {
   std::string listen;
 };
 
-// Mounts that cannot be asked (another user's, or dead) are left out, with a word why; those that are named must be there.
-Result<std::vector<Json>> statuses_of(const MetricsArguments& arguments, std::ostream& err) {
+constexpr auto kPatience = std::chrono::seconds(5);  // for a daemon; a scrape may take ten
+
+struct Found {
   std::vector<Json> statuses;
-  for (const std::string& place : arguments.places)
-    statuses.push_back(TRY(mount_status(TRY(fuse::find_mounted(place)))));
-  if (!arguments.all) return statuses;
-  for (const fuse::MountEntry& entry : fuse::varve_mounts()) {
-    auto status = mount_status(entry.directory);
-    if (status.ok())
-      statuses.push_back(std::move(status).value());
-    else
-      err << "varve metrics: left out: " << status.error().message() << std::endl;
+  std::vector<Outage> outages;
+  std::vector<Error> errors;
+};
+
+// Whose mount it is, is no outage: mounts of other users are left out of --all.
+bool is_for_others(const Error& error) { return error.is(Errc::access) || error.is(Errc::not_permitted); }
+
+Found look(const MetricsArguments& arguments, StatusAsker& asker) {
+  std::vector<std::string> places = arguments.places, devices(places.size());
+  if (arguments.all) {
+    for (const fuse::MountEntry& entry : fuse::varve_mounts()) {
+      places.push_back(entry.directory);
+      devices.push_back(entry.source);
+    }
   }
-  return statuses;
+  Found found;
+  auto answers = asker.ask(places);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (answers[i].ok()) {
+      found.statuses.push_back(std::move(answers[i]).value());
+      continue;
+    }
+    if (!arguments.all || !is_for_others(answers[i].error())) found.outages.push_back({places[i], devices[i]});
+    found.errors.push_back(answers[i].error());
+  }
+  return found;
+}
+
+void tell(const Found& found, std::ostream& err) {
+  for (const Error& error : found.errors) err << "varve metrics: " << error.message() << std::endl;
 }
 
 Status metrics(const MetricsArguments& arguments, IoLayer& io) {
   if (arguments.places.empty() != arguments.all)
     return Error(Errc::invalid, "metrics: name mounts, or --all, not both");
-  if (arguments.listen.empty()) {
-    io.out << metrics_text(TRY(statuses_of(arguments, io.err))) << std::flush;
-    return {};
+  StatusAsker asker(kPatience);
+  if (!arguments.listen.empty()) {
+    return serve_text(arguments.listen, [&]() -> std::string {
+      const Found found = look(arguments, asker);
+      tell(found, io.err);
+      return metrics_text(found.statuses, found.outages);
+    });
   }
-  return serve_text(arguments.listen, [&]() -> std::string {
-    const auto statuses = statuses_of(arguments, io.err);
-    if (!statuses.ok()) io.err << "varve metrics: " << statuses.error().message() << std::endl;
-    return metrics_text(statuses.ok() ? *statuses : std::vector<Json>());
-  });
+  const Found found = look(arguments, asker);
+  io.out << metrics_text(found.statuses, found.outages) << std::flush;
+  if (!arguments.all && !found.errors.empty()) return found.errors.front();
+  tell(found, io.err);
+  return {};
 }
 
 }  // namespace

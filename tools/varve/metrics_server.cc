@@ -15,6 +15,9 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "base/errc.h"
 
@@ -83,14 +86,40 @@ void accept_next(asio::basic_socket_acceptor<Protocol>& acceptor, const std::fun
   });
 }
 
+// A socket that is left of a server which has ended: nobody listens there any more.
+bool is_abandoned(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
+  asio::io_context context(1);
+  asio::local::stream_protocol::socket socket(context);
+  beast::error_code error;
+  socket.connect(asio::local::stream_protocol::endpoint(path), error);
+  return error == asio::error::connection_refused;
+}
+
+// The socket that a server has made; goes with it, unless another one stands there by then.
+class SocketFile {
+ public:
+  explicit SocketFile(std::string path) : path_(std::move(path)) { is_there_ = ::lstat(path_.c_str(), &made_) == 0; }
+  SocketFile(const SocketFile&) = delete;
+  SocketFile& operator=(const SocketFile&) = delete;
+  ~SocketFile() {
+    struct stat now {};
+    if (is_there_ && ::lstat(path_.c_str(), &now) == 0 && now.st_dev == made_.st_dev && now.st_ino == made_.st_ino) ::unlink(path_.c_str());
+  }
+
+ private:
+  const std::string path_;
+  struct stat made_ {};
+  bool is_there_ = false;
+};
+
 Result<Protocol::endpoint> endpoint_of(const std::string& place) {
   if (place.starts_with("unix:")) {
     const std::string path = place.substr(5);
     if (path.empty() || path.size() > 107)
       return Error(Errc::invalid, fmt::format("--listen {}: a path of 1 to 107 bytes follows unix:", place));
-    struct stat status {};
-    if (::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
-      ::unlink(path.c_str());  // of one that has ended
+    if (is_abandoned(path)) ::unlink(path.c_str());
     return Protocol::endpoint(asio::local::stream_protocol::endpoint(path));
   }
   const auto colon = place.rfind(':');
@@ -122,11 +151,12 @@ Status serve_text(const std::string& place, const std::function<std::string()>& 
   ::umask(mask);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return Error(errc_from_errno(error.value()), fmt::format("--listen {}: {}", place, error.message()));
+  std::optional<SocketFile> file;
+  if (place.starts_with("unix:")) file.emplace(place.substr(5));
   asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](beast::error_code, int) { context.stop(); });
   accept_next(acceptor, make);
   context.run();
-  if (place.starts_with("unix:")) ::unlink(place.c_str() + 5);
   return {};
 }
 

@@ -121,9 +121,12 @@ class Exposition {
   Kind kind_ = Kind::gauge;
 };
 
+Labels labels_of(const std::string& mount, const std::string& device) {
+  return fmt::format("mount={},device={}", quoted(mount), quoted(device));
+}
+
 Labels labels_of(const Json& status) {
-  const Json mount = status.value("mount", Json::object());
-  return fmt::format("mount={},device={}", quoted(mount.value("mount_point", "")), quoted(status.value("device", "")));
+  return labels_of(status.value("mount", Json::object()).value("mount_point", ""), status.value("device", ""));
 }
 
 void add_numbers(Exposition& text, const std::vector<Json>& statuses) {
@@ -170,8 +173,11 @@ void add_latencies(Exposition& text, const std::vector<Json>& statuses) {
 
 }  // namespace
 
-std::string metrics_text(const std::vector<Json>& statuses) {
+std::string metrics_text(const std::vector<Json>& statuses, const std::vector<Outage>& outages) {
   Exposition text;
+  text.begin("varve_up", Kind::gauge, "1: its daemon answers. 0: it has ended without unmounting, or does not answer in time.");
+  for (const Json& status : statuses) text.sample(labels_of(status), 1);
+  for (const Outage& outage : outages) text.sample(labels_of(outage.mount, outage.device), 0);
   text.begin("varve_read_only", Kind::gauge,
              "1: nothing can be written; without having been asked for it is after an error.");
   for (const Json& status : statuses) text.sample(labels_of(status), status.value("read_only", false) ? 1 : 0);

@@ -7,7 +7,12 @@
 
 namespace varve::tool {
 
-// All mounts in one text, families together, with its "# EOF". Every sample is labelled with the mount point and the device.
-std::string metrics_text(const std::vector<nlohmann::ordered_json>& statuses);
+struct Outage {
+  std::string mount, device;  // the device as far as it is known
+};
+
+// All mounts in one text, families together, with its "# EOF". Every sample is labelled with the mount point and the device. Of those that
+// did not answer there is varve_up 0, and nothing else.
+std::string metrics_text(const std::vector<nlohmann::ordered_json>& statuses, const std::vector<Outage>& outages);
 
 }  // namespace varve::tool

@@ -1,0 +1,32 @@
+// Asks mounts for their status on threads of their own: a daemon that is stopped, or waits for a device that is gone, holds up
+// nobody but itself.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+
+namespace varve::tool {
+
+// For one thread.
+class StatusAsker {
+ public:
+  explicit StatusAsker(std::chrono::milliseconds patience) : patience_(patience) {}
+
+  // One answer for each place, in their order, all within the patience. Errc::busy: there was none in time. What it owes is waited for
+  // the next time, so that no more than one thread waits for each mount.
+  std::vector<Result<nlohmann::ordered_json>> ask(const std::vector<std::string>& places);
+
+ private:
+  class Question;
+  const std::chrono::milliseconds patience_;
+  std::map<std::string, std::shared_ptr<Question>> open_;
+};
+
+}  // namespace varve::tool
