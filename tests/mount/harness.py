@@ -52,7 +52,7 @@ def command(*words, timeout=120, check=True, **options):
 def mount_line(directory):
     """The last line of /proc/self/mounts for a mount point, or None; works on dead mounts, too."""
     found = None
-    with open("/proc/self/mounts") as mounts:
+    with open("/proc/self/mounts", errors="replace") as mounts:
         for line in mounts:
             if line.split()[1].replace("\\040", " ") == str(directory):
                 found = line
