@@ -6,7 +6,6 @@ import math
 import os
 import platform
 import shlex
-import signal
 import statistics
 import subprocess
 import sys
@@ -16,9 +15,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE.parent / "trace"), str(HERE.parent / "devices")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "trace"), str(HERE.parent / "devices")]
 
 import formats  # noqa: E402
+import interruption  # noqa: E402
 
 
 def version_of(*command):
@@ -55,7 +55,7 @@ class Experiment:
 
     def parse(self):
         self.options = self.parser.parse_args()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is mounted and traced is given back
+        interruption.end_in_good_order()
         for file in (self.options.json, self.options.plot):
             if file and not file.resolve().parent.is_dir():
                 self.parser.error(f"{file.parent} is no folder")

@@ -47,8 +47,8 @@ class Recorder:
         (self.instance / name).write_text(str(value))
 
     def start(self):
-        self.instance.mkdir()
         try:
+            self.instance.mkdir()
             self.put("trace_clock", "mono")
             self.put("buffer_size_kb", self.buffer_kib)
             self.put("buffer_percent", 0)
@@ -92,6 +92,8 @@ class Recorder:
             self.reader.kill()
             self.reader.wait()
             self.reader = None
+        if not self.instance.exists():
+            return
         for event in EVENTS:
             self.put(f"events/block/{event}/enable", 0)
         self.instance.rmdir()

@@ -1,5 +1,6 @@
 """A loop device on an image, a filesystem on it, and a recorder of what reaches it."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -7,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "devices")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "common"), str(HERE.parent / "devices")]
 
+import interruption  # noqa: E402
 import kernel  # noqa: E402
 import stage  # noqa: E402
 from stage import MIB, Missing, run  # noqa: E402
@@ -36,10 +38,12 @@ class LoopImage:
             raise
 
     def end(self):
-        if self.loop:
-            run("losetup", "-d", self.loop)
-            self.loop = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            if self.loop:
+                run("losetup", "-d", self.loop)
+                self.loop = None
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Ext2(stage.Filesystem):
@@ -125,23 +129,27 @@ class Stand:
     def __init__(self, name, size, varve_bin, rotational=False, folder="/var/tmp"):
         self.name, self.size, self.varve_bin, self.rotational, self.parent = name, size, varve_bin, rotational, folder
         self.events = None
-        self.image = self.recorder = self.fs = None
+        self.folder = self.image = self.recorder = self.fs = None
 
     def __enter__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="varve-stand-", dir=self.parent))
         try:
-            self.fs = filesystem(self.name, self.folder, self.varve_bin)
-            self.image = LoopImage(self.folder, self.size, self.rotational)
-            self.recorder = kernel.Recorder(self.image.loop)
-            self.recorder.start()
-            self.mark("mkfs")
-            self.fs.make(self.image)
-            self.fs.mount()
+            with interruption.whole():
+                self.begin()
         except BaseException:
             self.close(False)
             raise
-        self.top = self.fs.directory
         return self
+
+    def begin(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="varve-stand-", dir=self.parent))
+        self.fs = filesystem(self.name, self.folder, self.varve_bin)
+        self.image = LoopImage(self.folder, self.size, self.rotational)
+        self.recorder = kernel.Recorder(self.image.loop)
+        self.recorder.start()
+        self.mark("mkfs")
+        self.fs.make(self.image)
+        self.fs.mount()
+        self.top = self.fs.directory
 
     def __exit__(self, kind, *_):
         self.close(kind is None)
@@ -162,17 +170,18 @@ class Stand:
         self.fs.remount()
 
     def close(self, keep):
-        try:
+        with interruption.whole(), contextlib.ExitStack() as stack:  # the last one first, and each of them whatever the others do
+            if self.folder:
+                stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            if self.image:
+                stack.callback(self.image.end)
+            if self.recorder and self.recorder.reader:
+                stack.callback(self.stop_recorder, keep)
             if self.fs and stage.is_mounted(self.fs.directory):
-                self.fs.unmount()
-        finally:
-            try:
-                if self.recorder and self.recorder.reader:
-                    if keep:
-                        self.events = self.recorder.stop()
-                    else:
-                        self.recorder.remove()
-            finally:
-                if self.image:
-                    self.image.end()
-                shutil.rmtree(self.folder, ignore_errors=True)
+                stack.callback(self.fs.unmount)
+
+    def stop_recorder(self, keep):
+        if keep:
+            self.events = self.recorder.stop()
+        else:
+            self.recorder.remove()
