@@ -66,6 +66,7 @@ std::string Host::counters() {
   static constexpr const char* kNames[] = {"read", "write", "flush", "discard"};
   const double passed = static_cast<double>(std::max(now_ns(), free_at_ns_) - since_ns_) * 1e-9;
   nlohmann::ordered_json out{{"model", facts().name},
+                             {"rotational", facts().rotational},
                              {"device_seconds", static_cast<double>(work.busy_ns()) * 1e-9},
                              {"background_seconds", static_cast<double>(work.background_ns) * 1e-9},
                              {"passed_seconds", passed},

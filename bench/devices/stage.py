@@ -4,8 +4,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import interruption  # noqa: E402
 
 MIB = 1 << 20
 
@@ -15,7 +20,8 @@ class Missing(Exception):
 
 
 def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    with interruption.whole():  # most of these mount or make something
+        done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[:500]}")
     return done.stdout
@@ -67,33 +73,41 @@ class Device:
         self.folder = Path(folder) / "device"
         self.folder.mkdir()
         self.log = open(Path(folder) / "device.log", "w")
-        self.process = subprocess.Popen([program, "--model", model, "--size", str(size), "--speed", str(speed), self.folder],
-                                        stdout=self.log, stderr=self.log)
-        self.loop = None
+        self.process = self.loop = None
+        try:
+            with interruption.whole():
+                self.begin([program, "--model", model, "--size", str(size), "--speed", str(speed), self.folder])
+        except BaseException:
+            self.end()
+            raise
+
+    def begin(self, command):
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         for _ in range(200):
             if is_mounted(self.folder):
                 break
             if self.process.poll() is not None:
-                raise RuntimeError(f"{program}: {Path(self.log.name).read_text()}")
+                raise RuntimeError(f"{command[0]}: {Path(self.log.name).read_text()}")
             time.sleep(0.02)
         self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.folder / "device").strip()
         queue = Path("/sys/block", Path(self.loop).name, "queue")
-        rotational = model in ("hdd-laptop", "smr-dm")
-        (queue / "rotational").write_text("1" if rotational else "0")
+        (queue / "rotational").write_text("1" if self.counters()["rotational"] else "0")
 
     def counters(self):
         return json.loads((self.folder / "counters").read_text())
 
     def end(self):
-        if self.loop:
-            run("losetup", "-d", self.loop)
-            for _ in range(100):  # the kernel lets go of it a moment later
-                if not Path("/sys/block", Path(self.loop).name, "loop/backing_file").exists():
-                    break
-                time.sleep(0.05)
-        unmount(self.folder)
-        self.process.wait(30)
-        self.log.close()
+        with interruption.whole():
+            if self.loop:
+                run("losetup", "-d", self.loop)
+                for _ in range(100):  # the kernel lets go of it a moment later
+                    if not Path("/sys/block", Path(self.loop).name, "loop/backing_file").exists():
+                        break
+                    time.sleep(0.05)
+            unmount(self.folder)
+            if self.process:
+                self.process.wait(30)
+            self.log.close()
 
 
 class Filesystem:
