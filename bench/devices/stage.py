@@ -41,6 +41,7 @@ def unmount(directory, *command):
             run(*(command or ("umount",)), directory)
         except RuntimeError:
             if attempt == 99:
+                run("umount", "-l", directory)  # it goes with the last one that uses it
                 raise
             time.sleep(0.1)
 
