@@ -78,20 +78,28 @@ class Experiment:
 
     def finish(self, data=None, plot=None):
         """`plot(file)` draws."""
-        if self.options.json:
-            options = {key: str(value) for key, value in vars(self.options).items()}
-            result = {"experiment": self.name, "command": shlex.join(sys.argv), "date": time.strftime("%Y-%m-%d", time.gmtime()), "options": options,
-                      "seconds": time.monotonic() - self.begin, "machine": machine(self.options.varve_bin), "left_out": self.left_out,
-                      "tables": self.tables, "data": data or {}}
-            self.options.json.write_text(json.dumps(result, indent=1) + "\n")
-        if self.options.plot and plot:
-            try:
-                import matplotlib
-            except ImportError:
-                self.leave_out("plots: matplotlib is not installed (packaging/apt-install bench)")
-                return
-            matplotlib.use("Agg")
-            plot(self.options.plot)
+        try:
+            if self.options.plot and plot:
+                self.draw(plot)
+        finally:
+            if self.options.json:
+                self.write(data or {})
+
+    def draw(self, plot):
+        try:
+            import matplotlib
+        except ImportError:
+            self.leave_out("plots: matplotlib is not installed (packaging/apt-install bench)")
+            return
+        matplotlib.use("Agg")
+        plot(self.options.plot)
+
+    def write(self, data):
+        options = {key: str(value) for key, value in vars(self.options).items()}
+        result = {"experiment": self.name, "command": shlex.join(sys.argv), "date": time.strftime("%Y-%m-%d", time.gmtime()), "options": options,
+                  "seconds": time.monotonic() - self.begin, "machine": machine(self.options.varve_bin), "left_out": self.left_out,
+                  "tables": self.tables, "data": data}
+        self.options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def number(value):
