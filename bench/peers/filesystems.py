@@ -6,8 +6,13 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+
+import interruption  # noqa: E402
 
 EXAMPLES = Path("/usr/share/doc/libfuse3-dev/examples")
 MIB = 1 << 20
@@ -92,9 +97,10 @@ class Filesystem:
     def fresh(self, on_loop=False):
         """A new, empty, mounted filesystem; on a loop device if its traffic is to be counted there."""
         self.stop()
-        if on_loop or self.needs_root:
-            self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.image).strip()
-        self.make()
+        with interruption.whole():
+            if on_loop or self.needs_root:
+                self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.image).strip()
+            self.make()
         if self.on_image and self.image.stat().st_blocks * 512 < self.size * 0.99:
             print(f"warning: {self.name}'s mkfs has given blocks of the image back to the host")
         self.cold()
@@ -104,23 +110,25 @@ class Filesystem:
         return self.loop or self.image
 
     def cold(self):
-        if mounted(self.mount_point):
-            self.unmount()
-        drop_caches()
-        self.mount()
+        with interruption.whole():
+            if mounted(self.mount_point):
+                self.unmount()
+            drop_caches()
+            self.mount()
 
     def stop(self):
-        if mounted(self.mount_point):
-            try:
-                self.unmount()
-            except (RuntimeError, subprocess.SubprocessError):
-                subprocess.run(["umount", "-l", self.mount_point])
-        if self.daemon and self.daemon.poll() is None:
-            self.daemon.kill()
-        self.daemon = None
-        if self.loop:
-            subprocess.run(["losetup", "-d", self.loop])
-            self.loop = None
+        with interruption.whole():
+            if mounted(self.mount_point):
+                try:
+                    self.unmount()
+                except (RuntimeError, subprocess.SubprocessError):
+                    subprocess.run(["umount", "-l", self.mount_point])
+            if self.daemon and self.daemon.poll() is None:
+                self.daemon.kill()
+            self.daemon = None
+            if self.loop:
+                subprocess.run(["losetup", "-d", self.loop])
+                self.loop = None
 
     def device_bytes_written(self):
         """Counted by the kernel at the loop device."""
