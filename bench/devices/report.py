@@ -1,7 +1,5 @@
 """Figures of a run, tables and plots of them."""
 
-import platform
-
 KINDS = ("read", "write", "flush", "discard")
 
 
@@ -33,51 +31,49 @@ def best(got, names, key):
 
 
 def ratio(part, whole):
-    if part is None or whole is None:
-        return "–"
-    if whole == 0:
-        return "–" if part == 0 else "∞"
-    value = part / whole
-    return f"{value:.0f}" if value >= 20 else f"{value:.2g}" if value >= 1 else f"{value:.2f}"
+    if part is None or whole is None or part == whole == 0:
+        return None
+    return part / whole if whole else "∞"
 
 
-def table(results, names, key, title):
+TITLES = {"device_seconds": "Device time of ext4 by that of Varve: above 1 Varve is faster", "bytes_programmed": "Bytes programmed, likewise",
+          "modelled_joules": "Modelled joules, likewise"}
+
+
+def ratios(results, names, key):
     """How many times as much of `key` ext4 takes, with the better of its two settings, as Varve with the better of its."""
     ext4 = [name for name in names if name.startswith("ext4")]
     varve = [name for name in names if name.startswith("varve")]
-    models = list(results)
-    rows = list(dict.fromkeys(row for model in models for row in results[model]))
-    out = [f"### {title}", "", "| | " + " | ".join(models) + " |", "|---|" + "---:|" * len(models)]
-    for row in rows:
-        cells = []
-        for model in models:
-            got = results[model].get(row, {})
-            cells.append(ratio(best(got, ext4, key), best(got, varve, key)))
-        out.append(f"| {row} | " + " | ".join(cells) + " |")
+    rows = list(dict.fromkeys(row for by in results.values() for row in by))
+    return [[row] + [ratio(best(by.get(row, {}), ext4, key), best(by.get(row, {}), varve, key)) for by in results.values()] for row in rows]
+
+
+WAITING = ["device", "work", "filesystem", "operations", "seconds", "ms an operation", "longest call"]
+
+
+def waiting(results):
+    """Only where the device is as slow as a real one."""
+    out = []
+    for model, rows in results.items():
+        for row, by in rows.items():
+            for name, got in by.items():
+                took, count = got["waited_seconds"], got["operations"]
+                out.append([model, row, name, count, took, 1000 * took / count, got["longest_call_seconds"] or None])  # 0: not timed
     return out
 
 
-def markdown(results, names, options):
-    out = [f"Modelled devices of {options.size} MiB, speed {options.speed:g}, seed {options.seed}; Linux {platform.release()}.", ""]
-    out += table(results, names, "device_seconds", "Device time of ext4 by that of Varve: above 1 Varve is faster")
-    out += [""] + table(results, names, "bytes_programmed", "Bytes programmed, likewise")
-    out += [""] + table(results, names, "modelled_joules", "Modelled joules, likewise")
-    return "\n".join(out) + "\n"
-
-
-def plot(results, path):
-    import matplotlib
-    matplotlib.use("Agg")
+def plot(results, path, waited=False):
+    key = "waited_seconds" if waited else "device_seconds"
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(len(results), 1, figsize=(12, 4 * len(results)), squeeze=False)
     for axis, (model, rows) in zip(axes[:, 0], results.items()):
         names = list(dict.fromkeys(name for got in rows.values() for name in got))
         for place, name in enumerate(names):
-            values = [got[name]["device_seconds"] / got[name]["operations"] * 1000 if name in got else 0 for got in rows.values()]
+            values = [got[name][key] / got[name]["operations"] * 1000 if name in got else 0 for got in rows.values()]
             axis.bar([i + place / (len(names) + 1) for i in range(len(rows))], values, 1 / (len(names) + 1), label=name)
         axis.set_yscale("log")
-        axis.set_title(f"{model}: device time of an operation, ms")
+        axis.set_title(f"{model}: {'what one waits for' if waited else 'device time of'} an operation, ms")
         axis.set_xticks([i + 0.3 for i in range(len(rows))], list(rows), rotation=20, ha="right", fontsize=7)
         axis.legend(fontsize=7)
     figure.tight_layout()
