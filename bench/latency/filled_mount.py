@@ -59,7 +59,5 @@ class FilledMount:
 
 def add_options(parser):
     parser.add_argument("--dir", default="/var/tmp", help="where the image goes: a disk, not memory")
-    parser.add_argument("--varve-bin", default="build/release/bin", help="folder of the tools")
     parser.add_argument("--mkfs-options", default="")
     parser.add_argument("--mount-options", default="")
-    parser.add_argument("--json", help="write all values to this file")

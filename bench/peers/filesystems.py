@@ -127,7 +127,10 @@ class Filesystem:
                 self.daemon.kill()
             self.daemon = None
             if self.loop:
-                subprocess.run(["losetup", "-d", self.loop])
+                backing = Path("/sys/block", Path(self.loop).name, "loop/backing_file")
+                # umount may have detached it with a filesystem of fuseblk, and it may be another program's by now.
+                if backing.exists() and backing.read_text().strip() == str(self.image.resolve()):
+                    subprocess.run(["losetup", "-d", self.loop])
                 self.loop = None
 
     def device_bytes_written(self):
