@@ -17,10 +17,13 @@ sys.path.insert(0, str(ROOT / "bench/trace"))
 import kernel  # noqa: E402
 
 SHORT = {
-    "energy": ["--scale", "0.05", "--samples", "small", "--buffers", "0", "--filesystems", "ext4,varve"],
-    "flash": ["--workloads", "zipf,tpcc", "--filesystems", "varve,ext4", "--size", "96"],
-    "latency": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--depths", "1,2"],
-    "aging": ["--filesystems", "varve,ext4", "--size", "96", "--folders", "8", "--rounds", "2", "--every", "1", "--pulls", "8"],
+    "energy/energy": ["--scale", "0.05", "--samples", "small", "--buffers", "0", "--filesystems", "ext4,varve"],
+    "flash/flash": ["--workloads", "zipf,tpcc", "--filesystems", "varve,ext4", "--size", "96"],
+    "latency/operations": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--depths", "1,2"],
+    "latency/latency": ["--distributions", "uniform", "--size", "256", "--seconds", "1"],
+    "cleaning/published": ["--quick"],
+    "devices/devices": ["--models", "sd-cheap", "--workloads", "sync4k", "--filesystems", "ext4,varve", "--size", "256", "--scale", "0.02"],
+    "aging/aging": ["--filesystems", "varve,ext4", "--size", "96", "--folders", "8", "--rounds", "2", "--every", "1", "--pulls", "8"],
 }
 
 
@@ -48,11 +51,10 @@ class Smoke(unittest.TestCase):
     def test_experiments(self):
         for name, options in SHORT.items():
             with self.subTest(name):
-                file = self.top / f"{name}.json"
-                command = "operations" if name == "latency" else name
-                self.call(sys.executable, ROOT / "bench" / name / command, "--varve-bin", BIN, "--json", file, *options)
+                file = self.top / f"{name.replace('/', '-')}.json"
+                self.call(sys.executable, ROOT / "bench" / name, "--varve-bin", BIN, "--json", file, *options)
                 result = json.loads(file.read_text())
-                self.assertGreater(len(result["tables"]), 1)
+                self.assertGreater(len(result["tables"]), 0)
                 for table in result["tables"]:
                     for row in table["rows"]:
                         self.assertEqual(len(row), len(table["columns"]), table["title"])
