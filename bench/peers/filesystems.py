@@ -99,6 +99,7 @@ class Filesystem:
         self.stop()
         with interruption.whole():
             if on_loop or self.needs_root:
+                self.wait_until_free()
                 self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.image).strip()
             self.make()
         if self.on_image and self.image.stat().st_blocks * 512 < self.size * 0.99:
@@ -132,6 +133,15 @@ class Filesystem:
                 if backing.exists() and backing.read_text().strip() == str(self.image.resolve()):
                     subprocess.run(["losetup", "-d", self.loop])
                 self.loop = None
+
+    def wait_until_free(self):
+        """Where another mount namespace has a copy of the mount, the old filesystem goes on writing to the image."""
+        for _ in range(100):
+            attached = run("losetup", "-j", self.image).strip()
+            if not attached:
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"the image is still in use: {attached}")
 
     def device_bytes_written(self):
         """Counted by the kernel at the loop device."""
