@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the experiments compute from what they measured."""
 
+import os
 import sys
 import tempfile
 import unittest
@@ -82,12 +83,53 @@ class Meters(unittest.TestCase):
         first = self.make("BAT0", status="Discharging", energy_now=10_000_000)
         second = self.make("BAT1", status="Discharging", charge_now=2_000_000, voltage_now=12_000_000)
         self.make("BAT2", status="Charging", energy_now=1)
-        self.assertEqual([meter.name for meter in meters.all_meters(self.top, self.top)], ["BAT0", "BAT1"])
+        self.assertEqual([meter.name for meter in meters.all_meters(self.top, self.top, self.top)], ["BAT0", "BAT1"])
         by_energy, by_charge = meters.Battery(first), meters.Battery(second)
         (first / "energy_now").write_text("9000000")
         (second / "charge_now").write_text("1000000")
         self.assertAlmostEqual(by_energy.joules(), 3600)
         self.assertAlmostEqual(by_charge.joules(), 12 * 3600)
+        (first / "status").write_text("Full")
+        self.assertRaises(OSError, by_energy.joules)
+
+    def test_sensors_count_energy_or_tell_power(self):
+        chip = self.make("hwmon0", name="fake", energy1_input=5_000_000, energy1_label="socket", power2_input=2_000_000, power2_average=1)
+        self.make("hwmon1", name="mean", power1_average=3_000_000)
+        self.make("hwmon2", name="heat", temp1_input=40_000)
+        self.make("hwmon3", name="mute", power1_input="")
+        self.make("hwmon4", name="mean", power1_average=0)
+        names = ["fake socket", "fake power2", "mean power1", "mean power1 #2"]
+        self.assertEqual([meter.name for meter in meters.all_meters(self.top, self.top, self.top)], names)
+        now = 0
+        energy, power = (meters.Hwmon(chip / file, lambda: now) for file in ("energy1_input", "power2_input"))
+        (chip / "energy1_input").write_text("7500000")
+        self.assertAlmostEqual(energy.joules(), 2.5)
+        now = 10
+        (chip / "power2_input").write_text("4000000")
+        self.assertAlmostEqual(power.joules(), 30, msg="3 W for 10 s")
+        now = 11
+        self.assertAlmostEqual(power.joules(), 34)
+
+    def test_readings_are_taken_around_each_phase(self):
+        zone = self.make("intel-rapl:0", name="package-0", max_energy_range_uj=999_999, energy_uj=0)
+        battery = self.make("BAT0", status="Discharging", energy_now=10_000_000)
+        cpu = 0
+        with meters.Readings(meters.all_meters(self.top, self.top, self.top), 0.01, lambda: cpu) as readings:
+            readings.begin("one")
+            (zone / "energy_uj").write_text("250000")
+            cpu = 3
+            readings.begin("two")
+            (battery / "status").write_text("Charging")
+            readings.end()
+        one, two = readings.phases["one"], readings.phases["two"]
+        self.assertEqual(one["cpu_seconds"], 3)
+        self.assertAlmostEqual(one["joules"]["package-0"], 0.25)
+        self.assertEqual(one["joules"]["BAT0"], 0)
+        self.assertEqual(two["joules"], {"package-0": 0, "BAT0": None}, "a meter that fails tells nothing, and the others go on")
+
+    def test_processors_are_added_up(self):
+        (self.top / "stat").write_text("cpu  100 20 30 9999 999 5 7 11 0 0\ncpu0 1 1 1 1 1 1 1 0 0 0\n")
+        self.assertAlmostEqual(meters.cpu_seconds(self.top / "stat") * os.sysconf("SC_CLK_TCK"), 162)
 
 
 if __name__ == "__main__":
