@@ -76,14 +76,23 @@ class Experiment:
         print("\n" + markdown_of(table), flush=True)
         return table
 
+    def keep(self, data=None):
+        """Writes the JSON of what there is so far: a part that fails later takes nothing along."""
+        if not self.options.json:
+            return
+        options = {key: str(value) for key, value in vars(self.options).items()}
+        result = {"experiment": self.name, "command": shlex.join(sys.argv), "date": time.strftime("%Y-%m-%d", time.gmtime()), "options": options,
+                  "seconds": time.monotonic() - self.begin, "machine": machine(self.options.varve_bin), "left_out": self.left_out,
+                  "tables": self.tables, "data": data or {}}
+        self.options.json.write_text(json.dumps(result, indent=1) + "\n")
+
     def finish(self, data=None, plot=None):
         """`plot(file)` draws."""
         try:
             if self.options.plot and plot:
                 self.draw(plot)
         finally:
-            if self.options.json:
-                self.write(data or {})
+            self.keep(data)
 
     def draw(self, plot):
         try:
@@ -93,13 +102,6 @@ class Experiment:
             return
         matplotlib.use("Agg")
         plot(self.options.plot)
-
-    def write(self, data):
-        options = {key: str(value) for key, value in vars(self.options).items()}
-        result = {"experiment": self.name, "command": shlex.join(sys.argv), "date": time.strftime("%Y-%m-%d", time.gmtime()), "options": options,
-                  "seconds": time.monotonic() - self.begin, "machine": machine(self.options.varve_bin), "left_out": self.left_out,
-                  "tables": self.tables, "data": data}
-        self.options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def number(value):

@@ -10,10 +10,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "common"), str(HERE.parent / "devices")]
 
+import formats  # noqa: E402
 import interruption  # noqa: E402
 import kernel  # noqa: E402
 import stage  # noqa: E402
 from stage import MIB, Missing, run  # noqa: E402
+
+# What keeps one filesystem from being traced, and need not concern the others.
+FAILURES = (Missing, kernel.NoTracing, formats.BadTrace, OSError, RuntimeError)
 
 
 class LoopImage:

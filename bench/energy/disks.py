@@ -1,0 +1,36 @@
+"""The disks that a trace goes through, and what holds for all of them."""
+
+from experiment import rank_stability, replay
+
+SIZE = 544  # MiB: of all devices; the cleaning study's is a little smaller
+BUSY = ("--think", 0, "--awake")  # programs take no time, and disks never sleep
+# What is not published is varied: {case: (model, MiB, options of bench_replay)}. A rank counts where it is the same in all.
+CASES = {"microdrive": ("microdrive", SIZE, BUSY), "idle 25 %": ("microdrive-idle25", SIZE, BUSY),
+         "idle 75 %": ("microdrive-idle75", SIZE, BUSY), "8 GiB disk": ("microdrive", 8192, BUSY), "hdd-laptop": ("hdd-laptop", SIZE, BUSY),
+         "hdd-laptop, 8 GiB": ("hdd-laptop", 8192, BUSY), "hdd-laptop-7200": ("hdd-laptop-7200", SIZE, BUSY),
+         "hdd-desktop": ("hdd-desktop", SIZE, BUSY)}
+MICRODRIVES = ("microdrive", "idle 25 %", "idle 75 %", "8 GiB disk")
+
+
+def costs(varve_bin, events, cases=None):
+    """{case: what bench_replay says}."""
+    cases = cases or CASES
+    together = {}
+    for case, (model, size, options) in cases.items():
+        together.setdefault((size, options), {})[case] = model
+    out = {}
+    for (size, options), models in together.items():
+        got = replay(varve_bin, events, list(models.values()), size, *options)
+        out.update({case: got[model] for case, model in models.items()})
+    return {case: out[case] for case in cases}
+
+
+def rank_row(name, values):
+    """Of {case: {name: joules}}."""
+    order, tau = rank_stability(values)
+    best = {min(by, key=by.get) for by in values.values() if by}
+    return [name, tau, ", ".join(sorted(best)), " < ".join(order) if order else "not the same everywhere"]
+
+
+RANK_COLUMNS = ["tau", "least joules", "rank in all"]
+RANK_NOTE = "tau: Kendall's, of the two cases that agree least. Only what is the same in all counts: "
