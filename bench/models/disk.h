@@ -1,4 +1,5 @@
-// A disk with a cache for writes, read-ahead and a queue for reads.
+// A disk with a cache for writes and a queue for reads. What goes on where the arm stands waits for no turn, however late it comes: as if
+// the disk had read ahead into a buffer without bounds.
 #pragma once
 
 #include <map>

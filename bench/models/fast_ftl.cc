@@ -20,6 +20,7 @@ FastFtl::FastFtl(std::uint64_t pages, const HybridMapping& mapping, bool used)
     : mapping_(mapping), most_logs_(logs_of(pages, mapping)), log_of_(pages, -1) {
   has_content_.resize((pages + mapping.block_pages - 1) / mapping.block_pages * mapping.block_pages);
   std::fill_n(has_content_.begin(), pages, used);
+  programmed_ = has_content_;
 }
 
 FlashWork FastFtl::write(std::uint64_t first, std::uint64_t pages) {
@@ -31,8 +32,13 @@ FlashWork FastFtl::write(std::uint64_t first, std::uint64_t pages) {
 FlashWork FastFtl::write_page(std::uint64_t page) {
   const std::uint64_t block = page / mapping_.block_pages, offset = page % mapping_.block_pages;
   FlashWork work;
-  const bool goes_on = sequential_ && sequential_->block == block && sequential_->written == offset;
-  if (!goes_on && sequential_ && (offset == 0 || sequential_->block == block)) work += close_sequential();
+  const bool same = sequential_ && sequential_->block == block, goes_on = same && sequential_->written == offset;
+  if (!goes_on && (same || (sequential_ && offset == 0 && programmed_[page]))) work += close_sequential();
+  if (!goes_on && !programmed_[page]) {
+    programmed_[page] = has_content_[page] = true;
+    ++work.programmed;
+    return work;
+  }
   if (goes_on || offset == 0) {
     make_stale(page);
     if (!goes_on) sequential_ = Sequential{block, 0};
@@ -54,8 +60,7 @@ FlashWork FastFtl::close_sequential() {
   work.copied = valid_in(closed.block, closed.written);
   work.programmed = work.copied;
   work.erases = 1;
-  const std::uint64_t first = closed.block * mapping_.block_pages;
-  for (std::uint64_t page = first + closed.written; page < end_of(closed.block); ++page) make_stale(page);
+  renew(closed.block, closed.written);
   return work;
 }
 
@@ -90,9 +95,17 @@ FlashWork FastFtl::merge(std::uint64_t block) {
   work.copied = valid_in(block, 0);
   work.programmed = work.copied;
   work.erases = 1;
-  const std::uint64_t first = block * mapping_.block_pages;
-  for (std::uint64_t page = first; page < end_of(block); ++page) make_stale(page);
+  renew(block, 0);
   return work;
+}
+
+// Its data block has the newest of all pages now, the first so many programmed whatever they hold.
+void FastFtl::renew(std::uint64_t block, std::uint64_t programmed) {
+  const std::uint64_t first = block * mapping_.block_pages;
+  for (std::uint64_t page = first; page < end_of(block); ++page) {
+    if (page >= first + programmed) make_stale(page);
+    programmed_[page] = page < first + programmed || has_content_[page];
+  }
 }
 
 std::uint64_t FastFtl::end_of(std::uint64_t block) const { return std::min((block + 1) * mapping_.block_pages, log_of_.size()); }

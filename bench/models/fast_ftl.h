@@ -1,7 +1,7 @@
 // Hybrid mapping: blocks are mapped whole, and what does not come in a row goes to a few page-mapped log blocks that all share.
 //
 // After Lee, Park, Chung, Lee, Park, Song, "A log buffer-based flash translation layer using fully-associative sector translation"
-// (FAST), ACM TECS 6(3), 2007.
+// (FAST), ACM TECS 6(3), 2007. As in FlashSim, the first write to a page of a data block that is erased there goes to it at once.
 #pragma once
 
 #include <deque>
@@ -42,11 +42,13 @@ class FastFtl : public Ftl {
   FlashWork merge(std::uint64_t block);
   void make_stale(std::uint64_t page);
   std::uint64_t end_of(std::uint64_t block) const;
+  void renew(std::uint64_t block, std::uint64_t programmed);
   std::uint64_t valid_in(std::uint64_t block, std::uint64_t from) const;
 
   const HybridMapping mapping_;
   const std::size_t most_logs_;
   std::vector<bool> has_content_;
+  std::vector<bool> programmed_;      // the page's place in its data block
   std::vector<std::int64_t> log_of_;  // number of the log block that has the page; -1: none
   std::deque<LogBlock> logs_;         // the oldest first
   std::int64_t first_log_ = 0;        // number of the oldest

@@ -31,6 +31,7 @@ class Spindle {
   // The same, and the arm is there then. Counts the energy above idling.
   Move go(std::uint64_t offset, std::uint64_t length, bool write, double now, Energy& energy);
   std::uint64_t at() const { return at_; }
+  double exponent() const { return exponent_; }
   double rate_at(std::uint64_t offset) const;
 
  private:

@@ -1,6 +1,8 @@
 // Disks where the answer can be computed.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/clock.h"
 #include "models/disk.h"
 #include "models/shingled_disk.h"
@@ -31,6 +33,34 @@ TEST(ASpindle, SeeksAsItsDataSheetSays) {
   }
   EXPECT_NEAR(seeks / kMoves, 12e-3, 0.3e-3);
   EXPECT_NEAR(turns / kMoves, 5e-3, 0.2e-3) << "half a turn";
+}
+
+// (t_avg − t1)/(t_F − t1) = 2/((p + 1)(p + 2)), for the seeks of three data sheets.
+TEST(ASpindle, BendsItsCurveForTheAverage) {
+  const struct {
+    double next, average, full, exponent;
+  } sheets[] = {{1, 12, 20, 0.425}, {0.5, 8, 17.35, 0.678}, {2, 12, 19, 0.410}};
+  for (const auto& sheet : sheets) {
+    SpindleParameters parameters = spindle();
+    parameters.next_track = sheet.next * 1e-3;
+    parameters.average_seek = sheet.average * 1e-3;
+    parameters.full_stroke = sheet.full * 1e-3;
+    EXPECT_NEAR(Spindle(parameters).exponent(), sheet.exponent, 0.0005);
+  }
+}
+
+// Ruemmler, Wilkes, "An introduction to disk drive modeling": seeks of the HP 97560 as they were measured. A curve that knows only the
+// least, the mean and the longest of them comes within 0.75 ms of each.
+TEST(ASpindle, ComesNearACurveThatWasMeasured) {
+  constexpr int kCylinders = 1962;
+  const auto measured = [](int cylinders) { return (cylinders <= 383 ? 3.24 + 0.4 * std::sqrt(cylinders) : 8.0 + 0.008 * cylinders) * 1e-3; };
+  double mean = 0;  // of random pairs
+  for (int d = 1; d < kCylinders; ++d) mean += measured(d) * 2 * (kCylinders - d) / (1.0 * kCylinders * kCylinders);
+  constexpr std::uint64_t kCylinder = kMiB;
+  Spindle arm({.size = kCylinders * kCylinder, .rpm = 4002, .outer_rate = 2e6, .inner_rate = 2e6, .next_track = measured(1), .average_seek = mean,
+               .full_stroke = measured(kCylinders - 1)});
+  for (int d = 1; d < kCylinders; ++d)
+    EXPECT_NEAR(arm.look(static_cast<std::uint64_t>(d) * kCylinder, 4096, false, 0).seek, measured(d), 0.75e-3) << d;
 }
 
 TEST(ASpindle, ReadsInARowAtTheRateOfTheZone) {

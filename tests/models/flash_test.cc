@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "models/block_ftl.h"
 #include "models/catalogue.h"
 #include "models/fast_ftl.h"
+#include "models/flash_device.h"
 #include "models/page_ftl.h"
 
 namespace varve::bench {
@@ -128,6 +130,85 @@ TEST(Hybrid, APartlyWrittenBlockIsCompleted) {
   const FlashWork next = ftl.write(128, 1);  // another block from its beginning: the rest of the first is copied
   EXPECT_EQ(next.copied, 28U);
   EXPECT_EQ(next.erases, 1U);
+}
+
+// 24 log blocks take 24 writes to each of 128 of the 256 data blocks. The next write empties the oldest, which has a page of each of the
+// first 128 data blocks: each is merged, and the pages of them in other logs are stale then.
+TEST(Hybrid, AFullLogMergesEachBlockThatIsInIt) {
+  FastFtl ftl(kPages, {.block_pages = 128, .spare = 26.0 / 256});
+  for (std::uint64_t i = 0; i < 24u * 128; ++i) {
+    const FlashWork work = ftl.write(i % 256 * 128 + 1 + i / 256, 1);
+    ASSERT_EQ(work.programmed, 1U) << i;
+    ASSERT_EQ(work.erases, 0U) << i;
+  }
+  const auto fill_one_log = [&] {
+    FlashWork sum;
+    for (std::uint64_t i = 0; i < 128; ++i) sum += ftl.write(i * 128 + 100, 1);
+    return sum;
+  };
+  const FlashWork first = fill_one_log();
+  EXPECT_EQ(first.copied, 128U * 128);
+  EXPECT_EQ(first.programmed, 128U * 128 + 128);
+  EXPECT_EQ(first.erases, 128U + 1);
+  EXPECT_EQ(fill_one_log().copied, 128U * 128) << "the second has pages of the other data blocks";
+  const FlashWork third = fill_one_log();
+  EXPECT_EQ(third.copied, 0U) << "all of it is stale";
+  EXPECT_EQ(third.erases, 1U);
+}
+
+TEST(Hybrid, APlaceThatIsErasedTakesTheFirstWrite) {
+  FastFtl empty(kPages, {.block_pages = 128, .spare = 0.1}, false);
+  FlashWork sum;
+  for (const std::uint64_t page : {5, 3, 127, 128, 0}) sum += empty.write(page, 1);
+  EXPECT_EQ(sum.programmed, 5U);
+  EXPECT_EQ(sum.erases, 0U);
+  for (std::uint64_t page = 0; page < 128; ++page) sum += empty.write(page, 1);
+  EXPECT_EQ(sum.programmed, 5U + 128);
+  EXPECT_EQ(sum.copied, 0U);
+  EXPECT_EQ(sum.erases, 1U) << "the first one was written already, and the whole block comes in a row";
+}
+
+TEST(Hybrid, WhatWasDiscardedIsErasedByTheNextMerge) {
+  FastFtl ftl(kPages, {.block_pages = 128, .spare = 0.1});
+  ftl.discard(64, 64);
+  ftl.write(0, 32);
+  const FlashWork close = ftl.write(128, 1);
+  EXPECT_EQ(close.copied, 32U) << "32 to 63; the others hold nothing";
+  for (std::uint64_t page = 127; page >= 64; --page) EXPECT_EQ(ftl.write(page, 1).programmed, 1U);
+  FlashWork again;
+  for (std::uint64_t page = 127; page >= 64; --page) again += ftl.write(page, 1);
+  EXPECT_EQ(again.programmed, 64U);
+  EXPECT_EQ(again.copied, 0U) << "these are in a log block";
+}
+
+// Blocks that have lost pages when the third block is begun, as valid pages and age·(1 − u)/2u: 24 and 74, 40 and 20, 20 and 1.1 (it is
+// losing them still). Two are emptied, since the first takes a free block for its copies.
+TEST(PageMapped, CostBenefitTakesOlderBlocksThatAreFuller) {
+  for (const auto& [policy, copied] : {std::pair{VictimPolicy::greedy, 20U + 24}, std::pair{VictimPolicy::cost_benefit, 24U + 40}}) {
+    PageFtl ftl(8u * 64, {.block_pages = 64, .spare = 0.5, .policy = policy});
+    FlashWork sum = ftl.write(0, 40);
+    for (int i = 0; i < 45; ++i) sum += ftl.write(511, 1);
+    sum += ftl.write(64, 43);
+    ASSERT_EQ(sum.erases, 0U);
+    sum += ftl.write(64 + 43, 1);
+    EXPECT_EQ(sum.erases, 2U);
+    EXPECT_EQ(sum.copied, copied);
+  }
+}
+
+TEST(AFlashDevice, TakesTheEnergyOfWhatItProgramsErasesAndReads) {
+  const FlashTiming timing{.read_rate = 100e6, .program_rate = 50e6, .copy_rate = 25e6, .erase = 2e-3, .read_watts = 0.5, .program_watts = 2};
+  FlashDevice device({}, timing, std::make_unique<BlockFtl>(kPages, BlockMapping{.unit_pages = 1024, .open_units = 1, .program_pages = 1}));
+  constexpr std::uint64_t kMiB = 1u << 20;
+  device.serve({Op::read, 0, kMiB}, 0);
+  EXPECT_NEAR(device.work().joules(), 0.5 * kMiB / 100e6, 1e-9);
+  device.forget_work();
+  device.serve({Op::write, 0, kMiB}, device.free_at_ns());
+  EXPECT_NEAR(device.work().joules(), 2 * (kMiB / 50e6), 1e-9);
+  device.forget_work();
+  device.serve({Op::write, 64 * kMiB, 4096}, device.free_at_ns());  // the rest of the first unit is copied, and one is erased
+  EXPECT_EQ(device.work().copied, 3 * kMiB);
+  EXPECT_NEAR(device.work().joules(), 2 * (4096 / 50e6 + 3 * kMiB / 25e6 + 2e-3), 1e-9);
 }
 
 TEST(Catalogue, EveryDeviceServesEveryRequest) {
