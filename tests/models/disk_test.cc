@@ -53,12 +53,14 @@ TEST(ASpindle, BendsItsCurveForTheAverage) {
 // least, the mean and the longest of them comes within 0.75 ms of each.
 TEST(ASpindle, ComesNearACurveThatWasMeasured) {
   constexpr int kCylinders = 1962;
-  const auto measured = [](int cylinders) { return (cylinders <= 383 ? 3.24 + 0.4 * std::sqrt(cylinders) : 8.0 + 0.008 * cylinders) * 1e-3; };
+  const auto measured = [](int cylinders) {
+    return (cylinders <= 383 ? 3.24 + 0.4 * std::sqrt(cylinders) : 8.0 + 0.008 * cylinders) * 1e-3;
+  };
   double mean = 0;  // of random pairs
   for (int d = 1; d < kCylinders; ++d) mean += measured(d) * 2 * (kCylinders - d) / (1.0 * kCylinders * kCylinders);
   constexpr std::uint64_t kCylinder = kMiB;
-  Spindle arm({.size = kCylinders * kCylinder, .rpm = 4002, .outer_rate = 2e6, .inner_rate = 2e6, .next_track = measured(1), .average_seek = mean,
-               .full_stroke = measured(kCylinders - 1)});
+  Spindle arm({.size = kCylinders * kCylinder, .rpm = 4002, .outer_rate = 2e6, .inner_rate = 2e6, .next_track = measured(1),
+               .average_seek = mean, .full_stroke = measured(kCylinders - 1)});
   for (int d = 1; d < kCylinders; ++d)
     EXPECT_NEAR(arm.look(static_cast<std::uint64_t>(d) * kCylinder, 4096, false, 0).seek, measured(d), 0.75e-3) << d;
 }

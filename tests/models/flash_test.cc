@@ -197,8 +197,10 @@ TEST(PageMapped, CostBenefitTakesOlderBlocksThatAreFuller) {
 }
 
 TEST(AFlashDevice, TakesTheEnergyOfWhatItProgramsErasesAndReads) {
-  const FlashTiming timing{.read_rate = 100e6, .program_rate = 50e6, .copy_rate = 25e6, .erase = 2e-3, .read_watts = 0.5, .program_watts = 2};
-  FlashDevice device({}, timing, std::make_unique<BlockFtl>(kPages, BlockMapping{.unit_pages = 1024, .open_units = 1, .program_pages = 1}));
+  const FlashTiming timing{.read_rate = 100e6, .program_rate = 50e6, .copy_rate = 25e6, .erase = 2e-3, .read_watts = 0.5,
+                           .program_watts = 2};
+  const BlockMapping mapping{.unit_pages = 1024, .open_units = 1, .program_pages = 1};
+  FlashDevice device({}, timing, std::make_unique<BlockFtl>(kPages, mapping));
   constexpr std::uint64_t kMiB = 1u << 20;
   device.serve({Op::read, 0, kMiB}, 0);
   EXPECT_NEAR(device.work().joules(), 0.5 * kMiB / 100e6, 1e-9);
