@@ -8,6 +8,7 @@ import meters
 import stand
 
 KIB, MIB = 1 << 10, 1 << 20
+SIZE = 512 * MIB  # of the device
 # (name, MiB, sizes)
 PARTS = [("small", 5, (1 * KIB, 10 * KIB)), ("medium", 20, (50 * KIB, 500 * KIB)), ("large", 75, (1 * MIB, 10 * MIB))]
 UPDATES = [("small", 0.25, (1 * KIB, 5 * KIB)), ("medium", 1, (10 * KIB, 50 * KIB))]
@@ -76,7 +77,7 @@ class Run:
     def __init__(self, options, name, sample, writes):
         self.parts, self.updates = SAMPLES[sample]
         self.writer = Writer(writes, options.seed, options.scale)
-        self.place = stand.Stand(name, 512 * MIB, options.varve_bin, rotational=True)
+        self.place = stand.Stand(name, SIZE, options.varve_bin, rotational=True)
 
     def begin(self, phase):
         self.place.mark(phase)

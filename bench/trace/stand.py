@@ -146,7 +146,7 @@ class Stand:
 
     def begin(self):
         self.folder = Path(tempfile.mkdtemp(prefix="varve-stand-", dir=self.parent))
-        self.fs = filesystem(self.name, self.folder, self.varve_bin)
+        self.fs = self.filesystem()
         self.image = LoopImage(self.folder, self.size, self.rotational)
         self.recorder = kernel.Recorder(self.image.loop)
         self.recorder.start()
@@ -157,6 +157,9 @@ class Stand:
 
     def __exit__(self, kind, *_):
         self.close(kind is None)
+
+    def filesystem(self):
+        return filesystem(self.name, self.folder, self.varve_bin)
 
     def mark(self, name):
         self.recorder.mark(name)

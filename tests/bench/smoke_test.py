@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT / "bench/trace"))
 import kernel  # noqa: E402
 
 SHORT = {
-    "energy/energy": ["--scale", "0.05", "--samples", "small", "--buffers", "0", "--filesystems", "ext4,varve"],
+    "energy/energy": ["--scale", "0.05", "--samples", "small,worn", "--buffers", "0,16", "--filesystems", "ext4,varve,none", "--used", "ext4,varve",
+                      "--use-seconds", "10"],
     "flash/flash": ["--workloads", "zipf,tpcc", "--filesystems", "varve,ext4", "--size", "96"],
     "latency/operations": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--depths", "1,2"],
     "latency/latency": ["--distributions", "uniform", "--size", "256", "--seconds", "1"],
