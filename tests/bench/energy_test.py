@@ -19,6 +19,7 @@ import cleaning  # noqa: E402
 import disks  # noqa: E402
 import fat  # noqa: E402
 import kernel  # noqa: E402
+import meters  # noqa: E402
 import samples  # noqa: E402
 import use  # noqa: E402
 from formats import BadTrace, Event, Mark  # noqa: E402
@@ -69,6 +70,7 @@ class Failures(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             for patch in (mock.patch.object(sys, "argv", arguments), mock.patch.object(samples.Run, "trace", trace),
                           mock.patch.object(disks, "costs", costs), mock.patch.object(kernel, "make_available"),
+                          mock.patch.object(meters, "found", return_value=[]),
                           mock.patch.object(cleaning, "run", side_effect=RuntimeError("bench_published: it failed")),
                           contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())):
                 stack.enter_context(patch)
