@@ -4,7 +4,9 @@ An event is (t_ns, op, offset, length, flags, took_ns): op R, W, F or D; flags a
 
 import datetime
 import re
+import shutil
 import struct
+import tempfile
 from collections import defaultdict, deque
 from typing import NamedTuple, Optional
 
@@ -36,7 +38,26 @@ def line_of(item):
 
 
 def write(items, file):
-    file.writelines(map(line_of, items))
+    if isinstance(items, Stored):
+        items.copy_to(file)
+    else:
+        file.writelines(map(line_of, items))
+
+
+class Stored:
+    """A trace in a file without a name: one of hours need not fit in memory. One loop over it at a time."""
+
+    def __init__(self, items):
+        self.file = tempfile.TemporaryFile("w+", prefix="varve-events-")
+        write(items, self.file)
+
+    def __iter__(self):
+        self.file.seek(0)
+        return read(self.file)
+
+    def copy_to(self, file):
+        self.file.seek(0)
+        shutil.copyfileobj(self.file, file)
 
 
 def numbered(lines, parse):
@@ -81,19 +102,27 @@ def kind_of(rwbs):
 
 class Pairs:
     """Requests that wait for their answer."""
+    most = 10000  # that are held behind one without an answer
 
     def __init__(self):
         self.waiting = defaultdict(deque)
-        self.events = []
+        self.events, self.gone = deque(), 0  # gone: how many were in front of events[0]
 
     def issued(self, key, event):
-        self.waiting[key].append(len(self.events))
+        self.waiting[key].append(self.gone + len(self.events))
         self.events.append(event)
 
     def answered(self, key, t_ns):
         if self.waiting.get(key):
-            place = self.waiting[key].popleft()
-            self.events[place] = self.events[place]._replace(took_ns=max(t_ns - self.events[place].t_ns, 0))
+            place = self.waiting[key].popleft() - self.gone
+            if place >= 0:
+                self.events[place] = self.events[place]._replace(took_ns=max(t_ns - self.events[place].t_ns, 0))
+
+    def ready(self):
+        """Takes out what is complete, in the order of issue."""
+        while self.events and (isinstance(self.events[0], Mark) or self.events[0].took_ns is not None or len(self.events) > self.most):
+            self.gone += 1
+            yield self.events.popleft()
 
 
 BLKPARSE = re.compile(r"\s*(\d+),(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\.(\d{9})\s+(\d+)\s+(\w+)\s+(\w+)(?:\s+(\d+) \+ (\d+))?")

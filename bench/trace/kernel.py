@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from formats import SECTOR, BadTrace, Event, Mark, Pairs, kind_of
+from formats import SECTOR, BadTrace, Event, Mark, Pairs, Stored, kind_of
 
 TRACEFS = Path("/sys/kernel/tracing")
 EVENTS = ("block_rq_issue", "block_rq_complete")
@@ -76,7 +76,7 @@ class Recorder:
             self.remove()
         self.text.seek(0)
         with open(self.text.fileno(), "r", errors="replace", closefd=True) as text:
-            return parse(text)
+            return Stored(events_of(text))
 
     def wait_for_end(self):
         end = time.monotonic() + 120
@@ -101,6 +101,11 @@ class Recorder:
 
 def parse(lines):
     """Text of trace_pipe. Times begin with the first event."""
+    return list(events_of(lines))
+
+
+def events_of(lines):
+    """The same, one after the other."""
     pairs, first = Pairs(), None
     for number, line in enumerate(lines, 1):
         if "[LOST " in line and "EVENTS]" in line:
@@ -122,4 +127,5 @@ def parse(lines):
             rwbs, sector, _ = COMPLETE.match(found[4]).groups()
             op, _ = kind_of(rwbs)
             pairs.answered(op if op == "F" else (op, int(sector)), t_ns - first)
-    return pairs.events
+        yield from pairs.ready()
+    yield from pairs.events

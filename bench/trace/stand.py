@@ -50,6 +50,14 @@ class LoopImage:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+class ModelImage(stage.Device):
+    """A modelled device that takes its time, so that a filesystem which measures its device finds that one."""
+    speed = 20  # times as fast as the real one: faster than that, the machine's own times hide it
+
+    def __init__(self, folder, size, model, varve_bin):
+        super().__init__(Path(varve_bin) / "bench_device", folder, model, size, ModelImage.speed)
+
+
 class Ext2(stage.Filesystem):
     def mkfs(self):
         return [f"mkfs.{self.name}", "-q", "-F", "-b", "4096", "-m", "0", "-E", "nodiscard,lazy_itable_init=0"]
@@ -128,9 +136,10 @@ def filesystem(name, folder, varve_bin):
 
 class Stand:
     """with Stand(...) as stand: the filesystem is made and mounted at stand.top, and everything since before mkfs is recorded.
-    Afterwards stand.events has it."""
+    Afterwards stand.events has it. A name with @MODEL at its end means a modelled device of bench_device and not an image in memory."""
 
     def __init__(self, name, size, varve_bin, rotational=False, folder="/var/tmp"):
+        name, _, self.model = name.partition("@")
         self.name, self.size, self.varve_bin, self.rotational, self.parent = name, size, varve_bin, rotational, folder
         self.events = None
         self.folder = self.image = self.recorder = self.fs = None
@@ -147,7 +156,8 @@ class Stand:
     def begin(self):
         self.folder = Path(tempfile.mkdtemp(prefix="varve-stand-", dir=self.parent))
         self.fs = self.filesystem()
-        self.image = LoopImage(self.folder, self.size, self.rotational)
+        self.image = ModelImage(self.folder, self.size, self.model, self.varve_bin) if self.model else \
+            LoopImage(self.folder, self.size, self.rotational)
         self.recorder = kernel.Recorder(self.image.loop)
         self.recorder.start()
         self.mark("mkfs")
