@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace varve::bench {
 
@@ -21,6 +22,29 @@ FastFtl::FastFtl(std::uint64_t pages, const HybridMapping& mapping, bool used)
   has_content_.resize((pages + mapping.block_pages - 1) / mapping.block_pages * mapping.block_pages);
   std::fill_n(has_content_.begin(), pages, used);
   programmed_ = has_content_;
+  data_.resize(has_content_.size() / mapping_.block_pages);
+  std::iota(data_.begin(), data_.end(), 0U);
+  erases_.resize(data_.size() + most_logs_ + kReserved);
+  free_.resize(erases_.size() - data_.size());
+  std::iota(free_.begin(), free_.end(), static_cast<std::uint32_t>(data_.size()));
+}
+
+std::uint64_t FastFtl::most_erases_of_a_block() const { return *std::max_element(erases_.begin(), erases_.end()); }
+
+std::uint32_t FastFtl::take_free() {
+  const std::uint32_t taken = free_.front();
+  free_.pop_front();
+  return taken;
+}
+
+void FastFtl::erase(std::uint32_t chip_block) {
+  ++erases_[chip_block];
+  free_.push_back(chip_block);
+}
+
+void FastFtl::replace_data(std::uint64_t block, std::uint32_t by) {
+  erase(data_[block]);
+  data_[block] = by;
 }
 
 FlashWork FastFtl::write(std::uint64_t first, std::uint64_t pages) {
@@ -41,7 +65,7 @@ FlashWork FastFtl::write_page(std::uint64_t page) {
   }
   if (goes_on || offset == 0) {
     make_stale(page);
-    if (!goes_on) sequential_ = Sequential{block, 0};
+    if (!goes_on) sequential_ = Sequential{block, take_free(), 0};
     ++sequential_->written;
     ++work.programmed;
     has_content_[page] = true;
@@ -60,6 +84,7 @@ FlashWork FastFtl::close_sequential() {
   work.copied = valid_in(closed.block, closed.written);
   work.programmed = work.copied;
   work.erases = 1;
+  replace_data(closed.block, closed.chip_block);
   renew(closed.block, closed.written);
   return work;
 }
@@ -68,7 +93,7 @@ FlashWork FastFtl::write_to_log(std::uint64_t page) {
   FlashWork work;
   if (logs_.empty() || logs_.back().pages.size() == mapping_.block_pages) {
     if (logs_.size() >= most_logs_) work += merge_oldest();
-    logs_.emplace_back();
+    logs_.push_back({take_free(), {}});
   }
   make_stale(page);
   logs_.back().pages.push_back(page);
@@ -82,6 +107,7 @@ FlashWork FastFtl::merge_oldest() {
   FlashWork work;
   for (std::size_t i = 0; i < logs_.front().pages.size(); ++i)
     if (const std::uint64_t page = logs_.front().pages[i]; page != kStale) work += merge(page / mapping_.block_pages);
+  erase(logs_.front().chip_block);
   logs_.pop_front();
   ++first_log_;
   ++work.erases;
@@ -95,6 +121,7 @@ FlashWork FastFtl::merge(std::uint64_t block) {
   work.copied = valid_in(block, 0);
   work.programmed = work.copied;
   work.erases = 1;
+  replace_data(block, take_free());
   renew(block, 0);
   return work;
 }

@@ -25,12 +25,17 @@ class FastFtl : public Ftl {
   FlashWork write(std::uint64_t first, std::uint64_t pages) override;
   FlashWork discard(std::uint64_t first, std::uint64_t pages) override;
 
+  std::uint64_t most_erases_of_a_block() const override;
+
  private:
+  // Blocks of the chip, by number. Free ones are taken in the order in which they were erased.
   struct LogBlock {
+    std::uint32_t chip_block;
     std::vector<std::uint64_t> pages;  // in the order of writing; kStale where another copy is newer
   };
   struct Sequential {
     std::uint64_t block;
+    std::uint32_t chip_block;
     std::uint64_t written;  // pages, from the block's first
   };
   static constexpr std::uint64_t kStale = ~std::uint64_t{0};
@@ -41,6 +46,9 @@ class FastFtl : public Ftl {
   FlashWork merge_oldest();
   FlashWork merge(std::uint64_t block);
   void make_stale(std::uint64_t page);
+  std::uint32_t take_free();
+  void erase(std::uint32_t chip_block);
+  void replace_data(std::uint64_t block, std::uint32_t by);
   std::uint64_t end_of(std::uint64_t block) const;
   void renew(std::uint64_t block, std::uint64_t programmed);
   std::uint64_t valid_in(std::uint64_t block, std::uint64_t from) const;
@@ -53,6 +61,9 @@ class FastFtl : public Ftl {
   std::deque<LogBlock> logs_;         // the oldest first
   std::int64_t first_log_ = 0;        // number of the oldest
   std::optional<Sequential> sequential_;
+  std::vector<std::uint32_t> data_;    // the chip's block for each data block
+  std::vector<std::uint64_t> erases_;  // of each of the chip's blocks
+  std::deque<std::uint32_t> free_;
 };
 
 }  // namespace varve::bench

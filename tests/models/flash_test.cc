@@ -213,6 +213,32 @@ TEST(AFlashDevice, TakesTheEnergyOfWhatItProgramsErasesAndReads) {
   EXPECT_NEAR(device.work().joules(), 2 * (4096 / 50e6 + 3 * kMiB / 25e6 + 2e-3), 1e-9);
 }
 
+// A block that is written in a row again and again: its erases go round over it and the spare ones.
+TEST(Hybrid, ErasesAreCountedByBlock) {
+  FastFtl ftl(kPages, {.block_pages = 128, .spare = 0.1});
+  EXPECT_EQ(ftl.most_erases_of_a_block(), 0U);
+  constexpr std::uint64_t kSpare = 26, kTurns = 10;  // 256 blocks, a tenth of them spare
+  std::uint64_t erases = 0;
+  for (std::uint64_t i = 0; i < kTurns * (kSpare + 1); ++i) erases += ftl.write(0, 128).erases;
+  EXPECT_EQ(erases, kTurns * (kSpare + 1));
+  EXPECT_EQ(ftl.most_erases_of_a_block(), kTurns);
+}
+
+// The block written in a row, each log block and the one to merge into come from the spare ones, and all go back there.
+TEST(Hybrid, SpareBlocksSuffice) {
+  FastFtl ftl(4096, {.block_pages = 128, .spare = 0.1});
+  SeededRandom random(5);
+  std::uint64_t erases = 0, most = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t length = 1 + random.next() % 200, first = random.next() % (4096 - length);
+    erases += ftl.write(random.next() % 4 == 0 ? first / 128 * 128 : first, length).erases;
+    EXPECT_GE(ftl.most_erases_of_a_block(), most);
+    most = ftl.most_erases_of_a_block();
+  }
+  EXPECT_LE(most, erases);
+  EXPECT_GE(most, erases / (4096 / 128 + 4));
+}
+
 TEST(Catalogue, EveryDeviceServesEveryRequest) {
   for (const CatalogueEntry& entry : catalogue()) {
     const auto model = entry.make(256u << 20);
