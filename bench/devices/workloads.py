@@ -14,11 +14,11 @@ IDLE = 60  # seconds, which the device's speed does not shorten: the filesystem'
 
 
 class Zipf:
-    """Numbers below `count`, the first ones most often (exponent 1), spread over all places."""
+    """Numbers below `count`, the first ones most often, spread over all places."""
 
-    def __init__(self, count, seed):
+    def __init__(self, count, seed, exponent=1.0):
         self.random = random.Random(seed)
-        self.sums = array("d", accumulate(1 / (i + 1) for i in range(count)))
+        self.sums = array("d", accumulate((i + 1) ** -exponent for i in range(count)))
         self.places = list(range(count))
         self.random.shuffle(self.places)
 

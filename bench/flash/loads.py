@@ -1,13 +1,20 @@
 """What is written on the filesystems whose traces go through the flash mappings."""
 
+import functools
 import os
 import random
+import shutil
+import signal
 import sqlite3
+import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "devices"))
 
+from stage import Missing, run  # noqa: E402
 from workloads import Zipf  # noqa: E402
 
 BLOCK, MIB = 4096, 1 << 20
@@ -24,12 +31,13 @@ def fill(top, used, total, data):
         with open(top / f"still{number}", "wb") as file:
             for _ in range(min(missing // MIB, 32)):
                 file.write(data)
-            os.fsync(file.fileno())
+        run("sync", "-f", top)  # btrfs counts what is taken when it commits
         number += 1
 
 
 class Load:
-    """prepare() makes what write() changes; the files are closed at the end, also of a device that has become full."""
+    """prepare() makes what write(amount) changes, and that returns about how many bytes a program has written in place, or would have; the
+    files are closed at the end, also of a device that has become full."""
 
     def __enter__(self):
         return self
@@ -65,20 +73,24 @@ class Blocks(Load):
             if number % self.together == self.together - 1:
                 os.fdatasync(self.fd)
         os.fdatasync(self.fd)
-        return amount
+        return amount // BLOCK * BLOCK
 
     def close(self):
         os.close(self.fd)
 
 
 class ZipfBlocks(Blocks):
-    def __init__(self, top, size, seed, data):
+    def __init__(self, top, size, seed, data, exponent=1.0):
         super().__init__(top, size, seed, data)
-        self.place = Zipf(self.count, seed).next
+        self.place = Zipf(self.count, seed, exponent).next
+
+
 
 
 class Tpcc(Load):
-    """Transactions like TPC-C's on SQLite (WAL, synced at each commit), a warehouse scaled to the device. Mix 45/43/4/4/4, with its non-uniform choice of items and customers."""
+    """Transactions like TPC-C's on SQLite (WAL, synced at each commit), a warehouse scaled to the device. Mix 45/43/4/4/4, with its
+    non-uniform choice of items and customers."""
+    transaction = 24 * BLOCK  # what one is taken to write: it dirties some 12 pages, in the log and in their place
 
     def __init__(self, top, size, seed, data):
         self.random = random.Random(seed)
@@ -129,15 +141,81 @@ class Tpcc(Load):
         self.base.execute("select sum(quantity) from line where d=? and o > (select next-20 from district where d=?)", (d, d)).fetchone()
 
     def write(self, amount):
-        """Transactions, as many as make about so many bytes: each dirties 12 pages, in the log and in its place."""
-        for _ in range(max(amount // (24 * BLOCK), 50)):
+        """Transactions, as many as make about so many bytes."""
+        count = max(amount // self.transaction, 50)
+        for _ in range(count):
             chance, d = self.random.random(), self.random.randrange(10)
             self.base.execute("begin")
             (self.new_order if chance < 0.45 else self.payment if chance < 0.88 else self.delivery if chance < 0.92 else self.look)(d)
             self.base.execute("commit")
+        return count * self.transaction
 
     def close(self):
         self.base.close()
+
+
+def postgres_programs():
+    """Folder of the newest server's programs. Raises Missing."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    initdb = found[-1] if found else shutil.which("initdb")
+    folder = Path(initdb).resolve().parent if initdb else None
+    if not folder or not (folder / "pgbench").exists():
+        raise Missing("pgbench: PostgreSQL is not installed (packaging/apt-install bench)")
+    if os.geteuid() == 0 and subprocess.run(["id", "postgres"], capture_output=True).returncode:
+        raise Missing("pgbench: PostgreSQL does not run as root, and there is no user postgres")
+    return folder
+
+
+class Pgbench(Load):
+    """Transactions like TPC-B's on PostgreSQL, by its own pgbench: four clients, each commit synced."""
+    transaction = 10 * BLOCK  # three pages of 8 KiB in place, and in the log more of them than not
+    port = "54331"
+
+    def __init__(self, top, size, seed, data):
+        self.programs, self.seed, self.server, self.size = postgres_programs(), seed, None, size
+        self.prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.geteuid() == 0 else []
+        self.sockets = Path(tempfile.mkdtemp(prefix="varve-pg-"))
+        self.base = top / "pg"
+        self.base.mkdir(mode=0o700)
+        if self.prefix:
+            top.parent.chmod(0o755)
+            for folder in (self.base, self.sockets):
+                shutil.chown(folder, "postgres", "postgres")
+
+    def call(self, program, *words):
+        return run(*self.prefix, self.programs / program, *words, cwd="/")
+
+    def pgbench(self, *words):
+        return self.call("pgbench", "-h", self.sockets, "-p", self.port, *words, "postgres")
+
+    def prepare(self):
+        self.call("initdb", "-D", self.base, "--auth=trust", "--no-locale", "--no-sync", "--wal-segsize=1")
+        settings = ["listen_addresses=", f"max_wal_size={max(self.size // (32 * MIB), 8)}MB", "min_wal_size=2MB", "shared_buffers=16MB"]
+        self.server = subprocess.Popen([*self.prefix, self.programs / "postgres", "-D", self.base, "-p", self.port, "-k", self.sockets,
+                                        *(word for one in settings for word in ("-c", one))],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+        end = time.monotonic() + 120
+        while subprocess.run([self.programs / "pg_isready", "-q", "-h", self.sockets, "-p", self.port]).returncode:
+            if self.server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("PostgreSQL does not start")
+            time.sleep(0.1)
+        self.pgbench("-i", "-q", "-s", str(max(int(self.size * 0.25 / (16 * MIB)), 1)))  # of 16 MiB with their index
+
+    def write(self, amount):
+        clients = 4
+        each = max(amount // self.transaction // clients, 25)
+        self.pgbench("-n", f"--random-seed={self.seed}", "-M", "prepared", "-c", clients, "-j", 2, "-t", each)
+        return each * clients * self.transaction
+
+    def close(self):
+        if self.server:
+            self.server.send_signal(signal.SIGINT)  # a fast shutdown
+            try:
+                self.server.wait(60)
+            except subprocess.TimeoutExpired:
+                self.server.send_signal(signal.SIGQUIT)
+                self.server.wait(60)
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 class Desktop(Load):
@@ -202,10 +280,18 @@ class Desktop(Load):
             else:
                 self.base.execute("insert or replace into t values(?,?)", (self.random.randrange(5000), "v" * 200))
                 done += BLOCK
+        return done
 
     def close(self):
         self.base.close()
         os.close(self.log)
 
 
-WORKLOADS = {"zipf": ZipfBlocks, "uniform": Blocks, "tpcc": Tpcc, "desktop": Desktop}
+WORKLOADS = {"zipf": ZipfBlocks, "uniform": Blocks, "tpcc": Tpcc, "pgbench": Pgbench, "desktop": Desktop}
+
+
+def workload(name):
+    """One of WORKLOADS, or zipf with another exponent, as zipf0.8."""
+    if name.startswith("zipf") and name != "zipf":
+        return functools.partial(ZipfBlocks, exponent=float(name[4:]))
+    return WORKLOADS[name]

@@ -75,11 +75,12 @@ class Xfs(stage.Xfs):
 
 
 class Btrfs(stage.Btrfs):
-    """One copy of metadata, as on flash; small devices get blocks of both kinds in the same groups, as mkfs advises."""
+    """One copy of metadata, as on flash; devices up to 1 GiB get blocks of both kinds in the same groups, as mkfs.btrfs(8) advises: else
+    most of them is full before it is."""
     extra = ()
 
     def mkfs(self):
-        mixed = ["--mixed", "-d", "single"] if device_size(self.device.loop) < 256 * MIB else []
+        mixed = ["--mixed", "-d", "single"] if device_size(self.device.loop) <= 1024 * MIB else []
         return [*super().mkfs(), "-m", "single", *mixed]
 
     def mount(self):
