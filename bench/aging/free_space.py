@@ -1,11 +1,8 @@
-"""Lengths of free pieces, where a filesystem has a tool that tells them."""
+"""Lengths of free pieces."""
 
+import json
 import re
 import subprocess
-
-KIB = 1024
-CLASSES = ["< 32 KiB", "< 256 KiB", "< 2 MiB", "≥ 2 MiB"]
-BOUNDS = [32 * KIB, 256 * KIB, 2048 * KIB]
 
 
 def ext4(text):
@@ -25,25 +22,54 @@ def xfs(text, block=4096):
             yield int(words[2]) * block
 
 
+def btrfs(text):
+    """Of dump-super and dump-tree: what lies between the extents of block groups. Room that is in no group yet is not in it."""
+    groups, used = [], []
+    node = int(re.search(r"^nodesize\s+(\d+)", text, re.M)[1])
+    for start, kind, length in re.findall(r"key \((\d+) (BLOCK_GROUP_ITEM|EXTENT_ITEM|METADATA_ITEM) (\d+)\)", text):
+        if kind == "BLOCK_GROUP_ITEM":
+            groups.append((int(start), int(length)))
+        else:
+            used.append((int(start), int(length) if kind == "EXTENT_ITEM" else node))
+    used.sort()
+    at = 0
+    for start, length in sorted(groups):
+        end = start
+        while at < len(used) and used[at][0] < start + length:
+            if used[at][0] > end:
+                yield used[at][0] - end
+            end = used[at][0] + used[at][1]
+            at += 1
+        if end < start + length:
+            yield start + length - end
+
+
+def varve(text, block=4096):
+    """Of `varve map --json`: runs of cells in which nothing is live."""
+    found = json.loads(text)
+    run = 0
+    for cell in found["cells"]:
+        if cell["live"] == 0:
+            run += cell["blocks"] * block
+        elif run:
+            yield run
+            run = 0
+    if run:
+        yield run
+
+
 def lengths(stand):
-    """None: nobody can tell."""
+    """Of an unmounted filesystem; None: nothing can tell."""
     kind, loop = stand.fs.name, stand.image.loop
-    commands = {"ext4": (["dumpe2fs", loop], ext4), "xfs": (["xfs_db", "-r", "-c", "freesp -d", loop], xfs)}
+    commands = {"ext4": (["dumpe2fs", loop], ext4), "xfs": (["xfs_db", "-r", "-c", "freesp -d", loop], xfs),
+                "btrfs": (["sh", "-c", "btrfs inspect-internal dump-super $0 && btrfs inspect-internal dump-tree -t extent $0", loop], btrfs)}
+    if kind == "varve":  # cells of one block, up to 40 GiB
+        commands["varve"] = ([stand.fs.bin / "varve", "map", "--json", "--columns", "10000", "--rows", "1000", loop], varve)
     if kind not in commands:
         return None
     command, parse = commands[kind]
     try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except OSError:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        return list(parse(done.stdout)) if done.returncode == 0 else None
+    except (OSError, ValueError, TypeError):
         return None
-    return list(parse(done.stdout)) if done.returncode == 0 else None
-
-
-def by_size(pieces):
-    """{class: percent of the free bytes}"""
-    total = sum(pieces) or 1
-    out = dict.fromkeys(CLASSES, 0.0)
-    for length in pieces:
-        place = sum(length >= bound for bound in BOUNDS)
-        out[CLASSES[place]] += 100 * length / total
-    return out

@@ -38,6 +38,7 @@ def fill(top, used, total, data):
 class Load:
     """prepare() makes what write(amount) changes, and that returns about how many bytes a program has written in place, or would have; the
     files are closed at the end, also of a device that has become full."""
+    end = float("inf")  # time.monotonic(): the work may not take longer
 
     def __enter__(self):
         return self
@@ -47,6 +48,10 @@ class Load:
 
     def prepare(self):
         pass
+
+    def go_on(self):
+        if time.monotonic() > self.end:
+            raise RuntimeError("it takes too long")
 
 
 class Blocks(Load):
@@ -72,6 +77,7 @@ class Blocks(Load):
             os.pwrite(self.fd, self.data[:BLOCK], self.place() * BLOCK)
             if number % self.together == self.together - 1:
                 os.fdatasync(self.fd)
+                self.go_on()
         os.fdatasync(self.fd)
         return amount // BLOCK * BLOCK
 
@@ -144,6 +150,7 @@ class Tpcc(Load):
         """Transactions, as many as make about so many bytes."""
         count = max(amount // self.transaction, 50)
         for _ in range(count):
+            self.go_on()
             chance, d = self.random.random(), self.random.randrange(10)
             self.base.execute("begin")
             (self.new_order if chance < 0.45 else self.payment if chance < 0.88 else self.delivery if chance < 0.92 else self.look)(d)
@@ -267,6 +274,7 @@ class Desktop(Load):
     def write(self, amount):
         done = 0
         while done < amount:
+            self.go_on()
             chance = self.random.random()
             if chance < 0.6:
                 while self.held > self.room:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ import stage  # noqa: E402
 from stage import MIB, Missing, run  # noqa: E402
 
 # What keeps one filesystem from being traced, and need not concern the others.
-FAILURES = (Missing, kernel.NoTracing, formats.BadTrace, OSError, RuntimeError)
+FAILURES = (Missing, kernel.NoTracing, formats.BadTrace, OSError, RuntimeError, subprocess.SubprocessError)
 
 
 class LoopImage:
@@ -56,6 +57,13 @@ class ModelImage(stage.Device):
 
     def __init__(self, folder, size, model, varve_bin):
         super().__init__(Path(varve_bin) / "bench_device", folder, model, size, ModelImage.speed)
+
+    def end(self):
+        try:
+            super().end()
+        except subprocess.TimeoutExpired:  # a mount namespace of others has a copy of its mount
+            self.process.kill()
+            self.process.wait()
 
 
 class Ext2(stage.Filesystem):
