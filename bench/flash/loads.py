@@ -302,4 +302,6 @@ def workload(name):
     """One of WORKLOADS, or zipf with another exponent, as zipf0.8."""
     if name.startswith("zipf") and name != "zipf":
         return functools.partial(ZipfBlocks, exponent=float(name[4:]))
+    if name not in WORKLOADS:
+        raise Missing(f"{name}: known are {', '.join(WORKLOADS)}")
     return WORKLOADS[name]

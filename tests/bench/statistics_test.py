@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the experiments compute from what they measured."""
 
+import json
 import os
 import sys
 import tempfile
@@ -53,10 +54,18 @@ class Statistics(unittest.TestCase):
                "Group 1: (Blocks 8192-9999)\n  Free blocks: \n"
         self.assertEqual(list(free_space.ext4(text)), [4096, 8192, 7166 * 4096])
         self.assertEqual(list(free_space.xfs("       0       12        4\n       1     2032      512\n   from      to extents\n")), [16384, 1 << 21])
-        self.assertEqual(free_space.by_size([16384, 16384, 1 << 21, 1 << 21])["< 32 KiB"], 100 * 32768 / (32768 + (1 << 22)))
+        text = "nodesize\t\t4096\n item 0 key (1048576 BLOCK_GROUP_ITEM 1048576) itemoff 1\n key (1064960 METADATA_ITEM 0) x\n" \
+               " key (1069056 EXTENT_ITEM 8192) y\n key (4194304 BLOCK_GROUP_ITEM 65536) z\n"
+        self.assertEqual(list(free_space.btrfs(text)), [16384, (1 << 21) - 1077248, 65536])
+        cells = [{"blocks": blocks, "live": live} for blocks, live in ((2, 0), (2, 0), (2, 1), (1, 0))]
+        self.assertEqual(list(free_space.varve(json.dumps({"cells": cells}))), [16384, 4096])
 
-    def test_free_space_adds_up(self):
-        self.assertAlmostEqual(sum(free_space.by_size([4096, 1 << 15, 1 << 18, 1 << 21, 1 << 30]).values()), 100)
+    def test_what_flash_stands(self):
+        kind = {"requests": 1, "bytes": 100, "seconds": 1}
+        phase = {**dict.fromkeys(experiment.SUMS, 2), "read": kind, "write": kind, "flush": kind, "discard": kind, "lifetime_bytes": 3000}
+        replayed = {"phases": [{"phase": name, **phase} for name in ("a", "b")]}
+        self.assertEqual(experiment.of_phases(replayed, ("a", "b"))["lifetime_bytes"], 3000)
+        self.assertIsNone(experiment.of_phases(replayed, "c")["lifetime_bytes"])
 
 
 class Meters(unittest.TestCase):

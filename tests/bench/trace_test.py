@@ -80,6 +80,25 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(BadTrace, "too short"):
             list(formats.log_writes(io.BytesIO(b"")))
 
+    def test_a_stored_trace_is_the_same(self):
+        items = formats.Stored(formats.read(golden("tracefs.trace").splitlines(True)))
+        self.assertEqual(text_of(items), golden("tracefs.trace"))
+        self.assertEqual(text_of(list(items)), golden("tracefs.trace"))
+
+    def test_an_answer_that_never_comes_holds_up_little(self):
+        pairs = formats.Pairs()
+        pairs.most = 3
+        out = []
+        for t in range(10):
+            pairs.issued(t, Event(t, "W", t, 1))
+            if t > 0:
+                pairs.answered(t, t + 1)
+            out += pairs.ready()
+        pairs.answered(0, 20)
+        out += pairs.events
+        self.assertEqual([event.t_ns for event in out], list(range(10)))
+        self.assertEqual([event.took_ns for event in out], [None] + [1] * 9)
+
     def test_events_that_the_kernel_lost_are_an_error(self):
         with self.assertRaisesRegex(BadTrace, "buffer"):
             kernel.parse(["CPU:1 [LOST 17 EVENTS]\n"])
