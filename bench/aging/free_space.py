@@ -61,8 +61,9 @@ def varve(text, block=4096):
 def lengths(stand):
     """Of an unmounted filesystem; None: nothing can tell."""
     kind, loop = stand.fs.name, stand.image.loop
+    of_btrfs = "btrfs inspect-internal dump-super $0 && btrfs inspect-internal dump-tree -t extent $0"
     commands = {"ext4": (["dumpe2fs", loop], ext4), "xfs": (["xfs_db", "-r", "-c", "freesp -d", loop], xfs),
-                "btrfs": (["sh", "-c", "btrfs inspect-internal dump-super $0 && btrfs inspect-internal dump-tree -t extent $0", loop], btrfs)}
+                "btrfs": (["sh", "-c", of_btrfs, loop], btrfs)}
     if kind == "varve":  # cells of one block, up to 40 GiB
         commands["varve"] = ([stand.fs.bin / "varve", "map", "--json", "--columns", "10000", "--rows", "1000", loop], varve)
     if kind not in commands:

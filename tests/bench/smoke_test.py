@@ -26,7 +26,7 @@ SHORT = {
     "cleaning/published": ["--quick"],
     "devices/devices": ["--models", "sd-cheap", "--workloads", "sync4k", "--filesystems", "ext4,varve", "--size", "256", "--scale", "0.02"],
     "aging/aging": ["--filesystems", "varve@ssd-page,ext4,none", "--git-filesystems", "varve,ext4,none", "--size", "96", "--folders", "8", "--rounds",
-                    "2", "--every", "1", "--pulls", "8", "--pulls-every", "4"],
+                    "2", "--every", "1", "--pulls", "8", "--pulls-every", "4", "--other-seeds", ""],
 }
 
 
