@@ -50,27 +50,29 @@ class References {
 
   class Shard {
    public:
-    std::uint64_t count(std::uint64_t ino) const;
-    void set(std::uint64_t ino, std::uint64_t count);  // 0: forgotten
-    std::uint64_t inodes() const { return used_ + wide_.size(); }
-    void append_to(std::vector<Ino>& all) const;
-    std::uint64_t bytes() const { return slots_.capacity() * sizeof(Slot); }
-
     mutable Mutex mutex;
 
-   private:
-    std::size_t home_of(std::uint64_t ino) const;
-    std::size_t after(std::size_t at) const { return at + 1 == slots_.size() ? 0 : at + 1; }
-    std::size_t distance(std::size_t from, std::size_t to) const { return to >= from ? to - from : to + slots_.size() - from; }
-    std::size_t place_of(std::uint64_t ino) const;  // where it is, or the empty slot where it would go
-    void put(std::uint64_t ino, std::uint64_t count);
-    void remove(std::uint64_t ino);
-    void resize(std::size_t slots);
-    void erase(std::size_t at);
+    std::uint64_t count(std::uint64_t ino) const REQUIRES(mutex);
+    void set(std::uint64_t ino, std::uint64_t count) REQUIRES(mutex);  // 0: forgotten
+    std::uint64_t inodes() const REQUIRES(mutex) { return used_ + wide_.size(); }
+    void append_to(std::vector<Ino>& all) const REQUIRES(mutex);
+    std::uint64_t bytes() const REQUIRES(mutex) { return slots_.capacity() * sizeof(Slot); }
 
-    std::vector<Slot> slots_;
-    std::size_t used_ = 0;
-    std::unordered_map<std::uint64_t, std::uint64_t> wide_;  // what does not fit into a slot
+   private:
+    std::size_t home_of(std::uint64_t ino) const REQUIRES(mutex);
+    std::size_t after(std::size_t at) const REQUIRES(mutex) { return at + 1 == slots_.size() ? 0 : at + 1; }
+    std::size_t distance(std::size_t from, std::size_t to) const REQUIRES(mutex) {
+      return to >= from ? to - from : to + slots_.size() - from;
+    }
+    std::size_t place_of(std::uint64_t ino) const REQUIRES(mutex);  // where it is, or the empty slot where it would go
+    void put(std::uint64_t ino, std::uint64_t count) REQUIRES(mutex);
+    void remove(std::uint64_t ino) REQUIRES(mutex);
+    void resize(std::size_t slots) REQUIRES(mutex);
+    void erase(std::size_t at) REQUIRES(mutex);
+
+    std::vector<Slot> slots_ GUARDED_BY(mutex);
+    std::size_t used_ GUARDED_BY(mutex) = 0;
+    std::unordered_map<std::uint64_t, std::uint64_t> wide_ GUARDED_BY(mutex);  // what does not fit into a slot
   };
 
   Shard& shard_of(Ino ino) { return shards_[ino.v % kShards]; }

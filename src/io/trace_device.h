@@ -57,8 +57,8 @@ class TraceWriter {
   void note(const std::string& text);
 
  private:
-  std::ostream& out_;
   Mutex mutex_;
+  std::ostream& out_ GUARDED_BY(mutex_);
 };
 
 class TraceDevice : public BlockDevice {

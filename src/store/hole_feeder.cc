@@ -59,7 +59,7 @@ bool HoleFeeder::give_up_stale() {
 std::uint64_t HoleFeeder::stale_blocks() const {
   const Gate::Pass pass(store_.gate());
   std::uint64_t free = 0;
-  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& segment) {
+  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& segment) REQUIRES_SHARED(the_gate) {
     if (segment.state != log::SegmentState::refilling) return;
     const auto left_out = left_out_.find(id);
     const std::uint64_t usable = store_.super().segment_blocks - (left_out == left_out_.end() ? 0 : left_out->second);

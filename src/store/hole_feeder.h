@@ -50,12 +50,12 @@ class HoleFeeder {
   bool feed() EXCLUDES(the_gate);
   // Where feed() goes on: strategies that make room there look ahead of it. For the thread of feed().
   SegmentId cursor() const { return cursor_; }
-  // With the gate closed and all payload sealed, before the next generation: what is written to one segment belongs to one
-  // checkpoint, which has reckoned with its part of the reverse map (headroom.h).
+  // With all payload sealed, before the next generation: what is written to one segment belongs to one checkpoint, which
+  // has reckoned with its part of the reverse map (headroom.h).
   void freeze() REQUIRES(the_gate);
   // Closes all segments with holes that stand ready if a segment's worth of blocks has died in them since they were opened,
   // which neither heads nor the cleaner can have before. Unless somebody may have been let in because of these holes.
-  // Returns whether it did. Not inside the gate.
+  // Returns whether it did.
   bool give_up_stale() EXCLUDES(the_gate);
 
  private:
@@ -79,7 +79,7 @@ class HoleFeeder {
   std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
   SegmentId cursor_;  // of the thread of feed()
-  std::unordered_map<SegmentId, std::uint64_t> left_out_;  // of those that were opened; changed with the gate closed
+  std::unordered_map<SegmentId, std::uint64_t> left_out_ GUARDED_BY(the_gate);  // of those that were opened
   // Of which the reverse map could not be read, and how they looked then (touched, live): not again before that has changed.
   std::unordered_map<SegmentId, std::pair<std::uint64_t, std::uint32_t>> unmapped_;
 };
