@@ -62,16 +62,16 @@ class Cleaner {
   // Is it known to hold bad blocks?
   bool is_pinned(SegmentId segment) const { return bad_.pin_of(segment) != BadBlocks::Pin::none; }
   // It has another size: policies are told, and keep what they have learned.
-  Status rescale();
+  Status rescale() EXCLUDES(log::the_gate);
 
   // After a checkpoint: what bad blocks pin may have gone.
   void count_pinned();
 
   // --- by any thread ---
-  // From the next round, or the next write, on. Not inside the gate. Errc::invalid: no such policy; nothing has changed.
-  Status set_strategy(std::string_view spelling);
-  Status set_victims(std::string_view spelling);
-  Status set_placement(std::string_view spelling);
+  // From the next round, or the next write, on. Errc::invalid: no such policy; nothing has changed.
+  Status set_strategy(std::string_view spelling) EXCLUDES(log::the_gate);
+  Status set_victims(std::string_view spelling) EXCLUDES(log::the_gate);
+  Status set_placement(std::string_view spelling) EXCLUDES(log::the_gate);
   std::string strategy() const;
   std::string victims() const;
   std::string placement_name() const;
@@ -89,8 +89,8 @@ class Cleaner {
   // there is.
   Result<Rules> rules(const RuleNames& names) const;
 
-  // Inside the gate: stays until it is left.
-  const Placement& placement() const { return *placement_now_.load(std::memory_order_acquire); }
+  // Stays until the gate is left.
+  const Placement& placement() const REQUIRES_SHARED(log::the_gate) { return *placement_now_.load(std::memory_order_acquire); }
 
  private:
   explicit Cleaner(store::Store& store);

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "cleaner/parameters.h"
+#include "log/gate.h"
 
 namespace varve::store {
 class Store;
@@ -99,10 +100,10 @@ class Strategy {
   // Writes nothing.
   virtual Forecast forecast(Workbench& bench) const = 0;
 
-  // It becomes the strategy of a mount, or of a task, or is not any more; any thread, outside the gate. For strategies that
-  // change where the log writes. A task may run a second object of the mount's strategy: what is switched is counted.
-  virtual void begin(store::Store&) {}
-  virtual void end(store::Store&) {}
+  // It becomes the strategy of a mount, or of a task, or is not any more; any thread. For strategies that change where
+  // the log writes. A task may run a second object of the mount's strategy: what is switched is counted.
+  virtual void begin(store::Store&) EXCLUDES(log::the_gate) {}
+  virtual void end(store::Store&) EXCLUDES(log::the_gate) {}
   // There is news of what cleaning costs, and no round is due: has something been begun that had better end? By the thread that runs
   // checkpoints.
   virtual void reconsider(store::Store&, const CostLedger&) {}

@@ -37,8 +37,8 @@ class Maintenance {
   // The same by its own thread, for the next work().
   void note_space_wanted() { space_wanted_ = checkpoint_wanted_ = true; }
   bool room_is_waited_for() const { return space_wanted_; }
-  // After each successful operation. Costs one relaxed load while the threads are awake anyway. Not inside the gate.
-  void after_operation(io::Reactor* reactor);
+  // After each successful operation. Costs one relaxed load while the threads are awake anyway.
+  void after_operation(io::Reactor* reactor) EXCLUDES(log::the_gate);
   // Somebody waits until all that was acknowledged is durable.
   void note_sync() { sync_times_.note(store().options().clock->monotonic_ns()); }
   // May there be anything that is not in the trees?

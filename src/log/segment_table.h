@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "format/chunk.h"
 #include "format/map_record.h"
+#include "log/gate.h"
 #include "log/segment_pages.h"
 #include "log/segment_samples.h"
 
@@ -79,8 +80,8 @@ class SegmentEnd {
   std::uint64_t clean_below(std::uint64_t limit) const;
   std::uint64_t in_use_from(std::uint64_t limit) const;
   std::uint64_t in_use() const;  // of all: those that are not clean, nor leaving
-  // With the gate closed. Those that go are all leaving; those that come are clean.
-  void resize(std::uint64_t count);
+  // Those that go are all leaving; those that come are clean.
+  void resize(std::uint64_t count) REQUIRES(the_gate);
 
  private:
   friend class SegmentTable;

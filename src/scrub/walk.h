@@ -26,7 +26,7 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
-// Belongs to one thread, which may be any but one inside the gate.
+// Belongs to one thread, whichever it is.
 class Walk {
  public:
   using Report = std::function<void(const Finding&)>;
@@ -42,7 +42,7 @@ class Walk {
     bool done = false;             // everything has been visited
   };
   // Findings are reported from inside.
-  Step step();
+  Step step() EXCLUDES(log::the_gate);
   const Position& position() const { return position_; }
 
  private:

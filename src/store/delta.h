@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "format/item.h"
 #include "format/record.h"
+#include "log/gate.h"
 #include "log/payload.h"
 #include "store/block_map.h"
 #include "store/range_map.h"
@@ -135,9 +136,9 @@ class Delta {
   }
   std::uint64_t places() const { return places_.load(std::memory_order_relaxed); }
   std::uint64_t item_bytes() const { return item_bytes_.load(std::memory_order_relaxed); }
-  // Blocks come new in holes of this segment. With the gate closed.
-  void scatter(SegmentId segment) { scattered_.insert(segment); }
-  std::uint64_t scattered() const { return scattered_.size(); }  // such segments; inside the gate
+  // Blocks come new in holes of this segment.
+  void scatter(SegmentId segment) REQUIRES(log::the_gate) { scattered_.insert(segment); }
+  std::uint64_t scattered() const REQUIRES_SHARED(log::the_gate) { return scattered_.size(); }  // such segments
 
   // Estimates for the charge; exact after each checkpoint.
   std::atomic<std::int64_t> data_change{0};    // file blocks
@@ -161,7 +162,7 @@ class Delta {
   Mutex mutex_;
   std::vector<std::unique_ptr<InodeDelta>> inodes_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> records_{0}, bytes_{0}, places_{0}, item_bytes_{0};
-  std::set<SegmentId> scattered_;  // changed with the gate closed
+  std::set<SegmentId> scattered_ GUARDED_BY(log::the_gate);
 };
 
 }  // namespace varve::store

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "log/gate.h"
+
 namespace varve::store {
 
 class LogClock {
@@ -16,8 +18,8 @@ class LogClock {
   void set(std::uint64_t value) { value_ = value; }  // before there are other threads
   std::uint32_t units(std::uint64_t clock) const { return static_cast<std::uint32_t>(clock / unit_); }
   std::uint64_t wide_units(std::uint64_t clock) const { return clock / unit_; }  // not modulo anything
-  // What is written from now on has this number of units, or more; all before has less. With the gate closed.
-  std::uint64_t begin_unit() {
+  // What is written from now on has this number of units, or more; all before has less.
+  std::uint64_t begin_unit() REQUIRES(log::the_gate) {
     const std::uint64_t next = now() / unit_ + 1;
     value_ = next * unit_ - 1;
     return next;

@@ -44,7 +44,7 @@ class Space {
   std::uint64_t memory_beside_changes() const EXCLUDES(the_gate);
 
   // --- the cleaner ---
-  // May it move so much, to the head of `group` or, if demand.scattered, to holes? Inside the gate.
+  // May it move so much, to the head of `group` or, if demand.scattered, to holes?
   bool may_move(const Demand& demand, unsigned group = 0) const REQUIRES_SHARED(the_gate);
   // Cleaning has emptied a segment, which the next checkpoint frees: until then users may take as much out of what they must leave
   // clean otherwise. By the thread that makes checkpoints.

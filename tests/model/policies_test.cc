@@ -168,7 +168,11 @@ TEST(Learned, what_a_placement_has_learned_outlives_the_mount) {
   Aging aging(world, first_seed());
   ASSERT_TRUE(good(aging.fill()));
   ASSERT_TRUE(good(aging.write(kAgedBlocks)));
-  const auto learned = [&world] { return world.fixture.fs().engine().cleaner().placement().learned(); };
+  const auto learned = [&world] {
+    fs::Engine& engine = world.fixture.fs().engine();
+    const log::Gate::Pass pass(engine.store().gate());
+    return engine.cleaner().placement().learned();
+  };
   const auto before = learned();
   ASSERT_EQ(before.size(), 3U);
   ASSERT_TRUE(world.fixture.unmount().ok());  // which may clean once more, and learn from it
