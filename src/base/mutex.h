@@ -2,7 +2,8 @@
 // Other compilers see std::mutex and std::shared_mutex with other names.
 //
 // On members: GUARDED_BY. On functions: REQUIRES (the caller holds it), EXCLUDES (the caller must not).
-// Where the analysis cannot follow, NO_THREAD_SAFETY_ANALYSIS stands with its reason.
+// Where the analysis cannot follow, a function with ASSERT_CAPABILITY says what is true there, or NO_THREAD_SAFETY_ANALYSIS stands;
+// each with its reason (a test of the project looks for it).
 #pragma once
 
 #include <chrono>
@@ -33,6 +34,7 @@
 #define RELEASE(...) VARVE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) VARVE_THREAD_ANNOTATION(release_shared_capability(__VA_ARGS__))
 #define RELEASE_GENERIC(...) VARVE_THREAD_ANNOTATION(release_generic_capability(__VA_ARGS__))
+#define ASSERT_CAPABILITY(...) VARVE_THREAD_ANNOTATION(assert_capability(__VA_ARGS__))
 #define ASSERT_SHARED_CAPABILITY(...) VARVE_THREAD_ANNOTATION(assert_shared_capability(__VA_ARGS__))
 #define RETURN_CAPABILITY(x) VARVE_THREAD_ANNOTATION(lock_returned(x))
 #define NO_THREAD_SAFETY_ANALYSIS VARVE_THREAD_ANNOTATION(no_thread_safety_analysis)

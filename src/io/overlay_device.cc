@@ -9,9 +9,9 @@ namespace varve::io {
 
 namespace {
 
-// Calls visit(block, bytes) for every block of a request's buffers. What `visit` requires is held by the caller.
+// Calls visit(block, bytes) for every block of a request's buffers.
 template <class Visit>
-void for_each_block(const IoRequest& request, Visit visit) NO_THREAD_SAFETY_ANALYSIS {
+void for_each_block(const IoRequest& request, Visit visit) NO_THREAD_SAFETY_ANALYSIS {  // the caller holds what `visit` requires
   std::uint64_t block = block_of(request.offset);
   for (const iovec& part : request.iov)
     for (std::size_t at = 0; at < part.iov_len; at += kBlockSize)

@@ -76,11 +76,11 @@ class Durability {
     std::uint64_t writes;
   };
   Flush begin_flush() REQUIRES(mutex_);
-  // These two let go of the lock, which the analysis cannot see.
-  void start_flush_if_wanted(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  // These two may let go of `lock`, which the analysis does not know for one of mutex_.
+  void start_flush_if_wanted(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // unlocks
   void flush_done(const Flush& flush, int error, io::Reactor* reactor);
   int flush_here();
-  void go_on(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // with what others wait for
+  void go_on(Lock& lock, io::Reactor* reactor) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;  // unlocks; with what others wait for
   static void tell(const Waiters& waiters, const Status& status);
 
   IoContext& io_;

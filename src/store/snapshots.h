@@ -117,7 +117,7 @@ class Snapshots {
 
   // --- the thread that makes checkpoints ---
   format::Birth birth_of(std::uint32_t clock) const;  // any thread; of a block of a file, which may be as old as clocks go
-  const SnapshotList& current() const NO_THREAD_SAFETY_ANALYSIS { return list_; }
+  const SnapshotList& current() const NO_THREAD_SAFETY_ANALYSIS { return list_; }  // no other thread replaces it
   struct Asked {
     Ticket ticket = 0;
     SnapshotChange change;

@@ -140,6 +140,7 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
   INVARIANT(from <= to && to <= format::kMaxFileBlocks);
   INVARIANT(kind == Cleared::hole ? owned_change <= 0 : owned_change >= 0);
   if (kind == Cleared::hole) inode.change_cleared();
+  // Inside the gate like this function: erase_range() calls it here.
   file.blocks.erase_range(from, to, [&](const BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});
@@ -244,6 +245,7 @@ void Staging::free_inode(Inode& inode) noexcept {
   INVARIANT(!delta.freed);
   INVARIANT(inode.attributes.nlink == 0);
   if (delta.file) {
+    // Inside the gate, as in clear().
     delta.file->blocks.erase_range(0, ~0ULL, [&](const BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
     delta.file.reset();
   }

@@ -52,8 +52,9 @@ class Unsealed {
 
   std::size_t most_record_bytes() const { return most_record_bytes_; }
   std::size_t reserved_records() const { return reserved_records_.load(std::memory_order_relaxed); }
+  // Without mutex_: with the gate closed nothing is added.
   const std::vector<InodeDelta*>& deltas() const REQUIRES(log::the_gate) NO_THREAD_SAFETY_ANALYSIS { return deltas_; }
-  std::vector<PendingPtr>& payload() REQUIRES(log::the_gate) NO_THREAD_SAFETY_ANALYSIS { return payload_; }
+  std::vector<PendingPtr>& payload() REQUIRES(log::the_gate) NO_THREAD_SAFETY_ANALYSIS { return payload_; }  // the same
   // It is in a chunk now.
   void clear() REQUIRES(log::the_gate);
   // Of operations that were let in and then had to wait for something else.

@@ -164,6 +164,18 @@ class Tidy(unittest.TestCase):
                 if "std::" in line and name(path) != "src/log/gate.h":
                     self.note(path, number, "use base/mutex.h, which the compiler checks")
 
+    def test_what_the_compiler_does_not_check_has_a_reason(self):
+        """On the line, or on the one above it."""
+        for path in files("src", "tools", "tests", "bench"):
+            if path.suffix not in CODE:
+                continue
+            before = ""
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if re.search(r"\bNO_THREAD_SAFETY_ANALYSIS\b|(\.|->)assume_locked(_shared)?\(\);", without_comments(line)):
+                    if "//" not in line and not before.lstrip().startswith("//") and "#define" not in line:
+                        self.note(path, number, "the compiler takes this on trust: say why it is true")
+                before = line
+
     def test_algorithms_are_included(self):
         """Other headers bring them along with some compilers only."""
         for path in files("src", "tools", "tests", "bench", "examples"):
