@@ -89,35 +89,35 @@ std::optional<store::TreeView> Attempt::view_of_snapshot() const {
   return store::as_of(store_.trees().view(), *snapshot);
 }
 
+Status Attempt::check(const store::Inode& inode, Wanted wanted) {
+  if (inode.gone()) return Errc::stale;
+  if (wanted == Wanted::directory && (inode.attributes.mode & 0170000) != 0040000) return Errc::not_directory;
+  return {};
+}
+
 // It never changes: nobody else needs to know of it.
-Result<store::InodePtr> Attempt::inode_of_snapshot(Ino ino) {
+Result<store::InodePtr> Attempt::find_in_snapshot(Ino ino, Wanted wanted) {
   if (!shown_->kept) return Errc::stale;  // it has gone
   store::InodePtr inode(new store::Inode(ino));
   WriteLock lock(inode->mutex);
   TRY(store::load_attributes(*inode, *shown_, source_));
-  if (inode->gone()) return Errc::stale;
+  TRY(check(*inode, wanted));
   return inode;
 }
 
-Result<store::InodePtr> Attempt::inode(Ino ino) {
-  if (shown_) return inode_of_snapshot(ino);
+Result<store::InodePtr> Attempt::find(Ino ino, Wanted wanted) {
+  if (shown_) return find_in_snapshot(ino, wanted);
   store::InodePtr inode = store_.inodes().get(ino);
   {
     ReadLock lock(inode->mutex);
     if (inode->loaded) {
-      if (inode->gone()) return Errc::stale;
+      TRY(check(*inode, wanted));
       return inode;
     }
   }
   WriteLock lock(inode->mutex);
   TRY(store::load_attributes(*inode, view(), source_));
-  if (inode->gone()) return Errc::stale;
-  return inode;
-}
-
-Result<store::InodePtr> Attempt::directory(Ino ino) {
-  store::InodePtr inode = TRY(this->inode(ino));
-  if ((inode->attributes.mode & 0170000) != 0040000) return Errc::not_directory;  // the type never changes
+  TRY(check(*inode, wanted));
   return inode;
 }
 

@@ -41,8 +41,8 @@ class SCOPED_CAPABILITY Attempt {
   bool shows_snapshot() const { return shown_.has_value(); }
 
   // The inode with its attributes; Errc::stale if there is none. Takes its lock for a moment.
-  Result<store::InodePtr> inode(Ino ino);
-  Result<store::InodePtr> directory(Ino ino);  // Errc::not_directory
+  Result<store::InodePtr> inode(Ino ino) { return find(ino, Wanted::any); }
+  Result<store::InodePtr> directory(Ino ino) { return find(ino, Wanted::directory); }  // Errc::not_directory
 
   // May the operation change something of this size? Errc::read_only, no_space; would_block: wait, or seal first.
   // no_space also if one chunk cannot hold its records. It waits while too much is in flight, or no segment is there for its payload.
@@ -57,7 +57,10 @@ class SCOPED_CAPABILITY Attempt {
 
  private:
   std::optional<store::TreeView> view_of_snapshot() const;
-  Result<store::InodePtr> inode_of_snapshot(Ino ino);
+  enum class Wanted : std::uint8_t { any, directory };
+  static Status check(const store::Inode& inode, Wanted wanted) REQUIRES_SHARED(inode.mutex);
+  Result<store::InodePtr> find(Ino ino, Wanted wanted);
+  Result<store::InodePtr> find_in_snapshot(Ino ino, Wanted wanted);
   Status wait_for_count(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);  // of what the charge cannot take now
   bool may_gain_from_automatic(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
   void count_fruitless_rounds();
@@ -71,16 +74,21 @@ class SCOPED_CAPABILITY Attempt {
   boost::container::small_vector<store::Demand, 1> granted_;  // withdrawn before the gate is left
 };
 
-// Exclusive locks of several inodes, taken in ascending order, duplicates once.
-class InodeLocks {
+// Exclusive locks of several inodes, taken in ascending order, duplicates once. Null ones are left out.
+class SCOPED_CAPABILITY InodeLocks {
  public:
-  explicit InodeLocks(std::initializer_list<store::Inode*> inodes);
-  ~InodeLocks();
+  InodeLocks(const store::InodePtr& a, const store::InodePtr& b) ACQUIRE(a->mutex, b->mutex) : InodeLocks({a.get(), b.get()}) {}
+  InodeLocks(const store::InodePtr& a, const store::InodePtr& b, const store::InodePtr& c, const store::InodePtr& d)
+      ACQUIRE(a->mutex, b->mutex, c->mutex, d->mutex)
+      : InodeLocks({a.get(), b.get(), c.get(), d.get()}) {}
+  ~InodeLocks() RELEASE();
   InodeLocks(const InodeLocks&) = delete;
   InodeLocks& operator=(const InodeLocks&) = delete;
 
  private:
-  boost::container::small_vector<store::Inode*, 6> inodes_;
+  explicit InodeLocks(std::initializer_list<store::Inode*> inodes);
+
+  boost::container::small_vector<store::Inode*, 4> inodes_;
 };
 
 template <class F>

@@ -40,8 +40,8 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
   return engine_->attempt(operation, [&](Attempt& a) -> Result<Attr> {
     store::InodePtr directory = TRY(a.directory(parent));
     store::InodePtr inode = TRY(a.inode(ino));
+    const InodeLocks locks(directory, inode);
     if (is_directory(*inode)) return Errc::not_permitted;
-    const InodeLocks locks{directory.get(), inode.get()};
     if (directory->gone() || directory->attributes.nlink == 0 || inode->gone()) return Errc::not_found;
     if (TRY(find_name(a, *directory, name))) return Errc::exists;
     TRY(may_extend(*directory));
@@ -64,9 +64,19 @@ Result<Attr> Filesystem::link(Operation& operation, Ino ino, Ino parent, std::st
   });
 }
 
-// What unlink and rmdir share: `refuse(child)` says why not, if not.
-template <class Refuse>
-static Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string_view name, Refuse refuse) {
+namespace {
+
+enum class Removed : std::uint8_t { file, directory };
+
+Status must_be(Removed what, const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
+  if (what == Removed::file) return is_directory(inode) ? Status(Errc::is_directory) : Status();
+  if (!is_directory(inode)) return Errc::not_directory;
+  if (inode.attributes.entries) return Errc::not_empty;
+  return {};
+}
+
+// What unlink and rmdir share.
+Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string_view name, Removed what) {
   if (name.size() > format::kMaxName) return Errc::name_too_long;
   return engine.attempt(operation, [&](Attempt& a) -> Status {
     store::InodePtr directory = TRY(a.directory(parent));
@@ -78,50 +88,44 @@ static Status remove_name(Engine& engine, Operation& operation, Ino parent, std:
     if (!found) return Errc::not_found;
     auto child = a.inode(found->ino);
     if (child.fails_with(Errc::stale)) return Errc::not_found;
-    if (!child.ok()) return child.error();
-    store::Inode& inode = **child;
-    const InodeLocks locks{directory.get(), &inode};
+    const store::InodePtr inode = TRY(std::move(child));
+    const InodeLocks locks(directory, inode);
     const auto again = TRY(find_name(a, *directory, name));
     if (!again) return Errc::not_found;
     if (again->cookie != found->cookie) {  // replaced since: once more
       a.wait().retry = Retry::at_once;
       return Errc::would_block;
     }
-    TRY(may_remove_name(*directory, inode));
-    TRY(refuse(inode));
+    TRY(may_remove_name(*directory, *inode));
+    TRY(must_be(what, *inode));
     TRY(a.admit({.record_bytes = entry_record_bytes(name), .places = kFewPlaces, .frees = true}));
     const Timestamp now = a.now();
     a.staging().remove_entry(*directory, found->cookie, name);
     touch_mtime(*directory, now);
-    if (is_directory(inode)) {
+    if (is_directory(*inode)) {
       --directory->attributes.nlink;
-      inode.attributes.nlink = 0;
+      inode->attributes.nlink = 0;
     } else {
-      --inode.attributes.nlink;
+      --inode->attributes.nlink;
     }
-    inode.attributes.ctime = now;
+    inode->attributes.ctime = now;
     a.staging().set_attributes(*directory);
-    if (inode.attributes.nlink == 0) release_unlinked(a, inode);
-    else a.staging().set_attributes(inode);
+    if (inode->attributes.nlink == 0) release_unlinked(a, *inode);
+    else a.staging().set_attributes(*inode);
     return {};
   });
 }
 
+}  // namespace
+
 Status Filesystem::unlink(Operation& operation, Ino parent, std::string_view name) {
-  return remove_name(*engine_, operation, parent, name, [](const store::Inode& inode) -> Status {
-    if (is_directory(inode)) return Errc::is_directory;
-    return {};
-  });
+  return remove_name(*engine_, operation, parent, name, Removed::file);
 }
 
 Status Filesystem::rmdir(Operation& operation, Ino parent, std::string_view name) {
   if (name == ".") return Errc::invalid;
   if (name == "..") return Errc::not_empty;
-  return remove_name(*engine_, operation, parent, name, [](const store::Inode& inode) -> Status {
-    if (!is_directory(inode)) return Errc::not_directory;
-    if (inode.attributes.entries) return Errc::not_empty;
-    return {};
-  });
+  return remove_name(*engine_, operation, parent, name, Removed::directory);
 }
 
 void Filesystem::forget(Ino ino, std::uint64_t count) {
@@ -151,7 +155,8 @@ constexpr std::uint8_t kDirectoryType = S_IFDIR >> 12;
 constexpr std::uint64_t kDotCookie = 1, kDotDotCookie = 2;
 
 // Up to kListBatch entries; fewer when more would have to be waited for.
-Result<std::vector<ListedEntry>> list(Attempt& a, const store::Inode& directory, std::uint64_t cookie) {
+Result<std::vector<ListedEntry>> list(Attempt& a, const store::Inode& directory, std::uint64_t cookie)
+    REQUIRES_SHARED(directory.mutex) {
   std::vector<ListedEntry> entries;
   if (cookie < kDotCookie) entries.push_back({kDotCookie, directory.ino, kDirectoryType, ".", {}});
   if (cookie < kDotDotCookie) entries.push_back({kDotDotCookie, directory.attributes.parent, kDirectoryType, "..", {}});

@@ -30,7 +30,7 @@ class Rename {
       still.emplace(a_.engine().rename_mutex());
       TRY(check_loops());
     }
-    const InodeLocks locks{from_dir_.get(), to_dir_.get(), source_.get(), target_.get()};
+    const InodeLocks locks(from_dir_, to_dir_, source_, target_);
     TRY(check_again());
     if (target_ && target_ == source_) return {};  // two names of one file: POSIX says to do nothing
     TRY(check_permitted());
@@ -46,24 +46,26 @@ class Rename {
  private:
   // A directory does: the source, or what stands at the target.
   bool gets_another_parent() const {
-    return args_.from_parent != args_.to_parent && (is_directory(*source_) || (target_ && is_directory(*target_)));
+    return args_.from_parent != args_.to_parent && (is_directory_now(*source_) || (target_ && is_directory_now(*target_)));
   }
   bool exchange() const { return args_.flags & kRenameExchange; }
 
-  Result<std::optional<store::FoundEntry>> find(const store::Inode& directory, std::string_view name) {
-    return store::find_entry(directory, a_.view(), a_.source(), a_.store().super().hash_key, name);
+  // These two lock for a moment.
+  static bool is_directory_now(store::Inode& inode) {  // it stays what it is
+    ReadLock lock(inode.mutex);
+    return is_directory(inode);
   }
-  Result<std::optional<store::FoundEntry>> find_locked(store::Inode& directory, std::string_view name) {
+  Result<std::optional<store::FoundEntry>> find_now(store::Inode& directory, std::string_view name) {
     ReadLock lock(directory.mutex);
-    return find(directory, name);
+    return find_name(a_, directory, name);
   }
 
   Status find_inodes() {
     from_dir_ = TRY(a_.directory(args_.from_parent));
     to_dir_ = TRY(a_.directory(args_.to_parent));
-    source_entry_ = TRY(find_locked(*from_dir_, args_.from));
+    source_entry_ = TRY(find_now(*from_dir_, args_.from));
     if (!source_entry_) return Errc::not_found;
-    target_entry_ = TRY(find_locked(*to_dir_, args_.to));
+    target_entry_ = TRY(find_now(*to_dir_, args_.to));
     if (target_entry_ && (args_.flags & kRenameNoReplace)) return Errc::exists;
     if (!target_entry_ && exchange()) return Errc::not_found;
     source_ = TRY(inode_of(*source_entry_));
@@ -79,11 +81,11 @@ class Rename {
 
   // Neither end may lie below what moves there.
   Status check_loops() {
-    if (is_directory(*source_) && TRY(lies_below(args_.to_parent, source_->ino))) return Errc::loop;
-    if (exchange() && target_ && is_directory(*target_) && TRY(lies_below(args_.from_parent, target_->ino)))
+    if (is_directory_now(*source_) && TRY(lies_below(args_.to_parent, source_->ino))) return Errc::loop;
+    if (exchange() && target_ && is_directory_now(*target_) && TRY(lies_below(args_.from_parent, target_->ino)))
       return Errc::loop;
     // A directory above the source cannot be replaced: it is not empty.
-    if (!exchange() && target_ && is_directory(*target_) && TRY(lies_below(args_.from_parent, target_->ino)))
+    if (!exchange() && target_ && is_directory_now(*target_) && TRY(lies_below(args_.from_parent, target_->ino)))
       return Errc::not_empty;
     return {};
   }
@@ -103,9 +105,11 @@ class Rename {
     }
   }
 
-  Status check_again() {
-    const auto source = TRY(find(*from_dir_, args_.from));
-    const auto target = TRY(find(*to_dir_, args_.to));
+  // --- with all of them locked ---
+
+  Status check_again() REQUIRES_SHARED(from_dir_->mutex, to_dir_->mutex) {
+    const auto source = TRY(find_name(a_, *from_dir_, args_.from));
+    const auto target = TRY(find_name(a_, *to_dir_, args_.to));
     const bool same = source && source->cookie == source_entry_->cookie && target.has_value() == target_entry_.has_value() &&
                       (!target || target->cookie == target_entry_->cookie);
     if (same && !from_dir_->gone() && !to_dir_->gone() && to_dir_->attributes.nlink) return {};
@@ -114,14 +118,14 @@ class Rename {
     return Errc::would_block;
   }
 
-  Status check_permitted() const {
+  Status check_permitted() const REQUIRES_SHARED(from_dir_->mutex, to_dir_->mutex, source_->mutex, target_->mutex) {
     TRY(may_remove_name(*from_dir_, *source_));
     if (target_) TRY(may_remove_name(*to_dir_, *target_));
     if (args_.flags & (kRenameExchange | kRenameWhiteout)) TRY(may_extend(*from_dir_));
     return may_extend(*to_dir_);
   }
 
-  Status check_kinds() const {
+  Status check_kinds() const REQUIRES_SHARED(source_->mutex, target_->mutex) {
     if (exchange() || !target_) return {};
     if (is_directory(*target_) && !is_directory(*source_)) return Errc::is_directory;
     if (!is_directory(*target_) && is_directory(*source_)) return Errc::not_directory;
@@ -130,7 +134,7 @@ class Rename {
   }
 
   // A directory counts where it goes to, unless another one leaves there for it.
-  Status check_links() const {
+  Status check_links() const REQUIRES_SHARED(from_dir_->mutex, to_dir_->mutex, source_->mutex, target_->mutex) {
     if (from_dir_ == to_dir_) return {};
     const bool goes = is_directory(*source_), leaves = target_ && is_directory(*target_);
     if (goes && !leaves && to_dir_->attributes.nlink >= kMaxLinks) return Errc::too_many_links;
@@ -138,7 +142,7 @@ class Rename {
     return {};
   }
 
-  void apply() {
+  void apply() REQUIRES(from_dir_->mutex, to_dir_->mutex, source_->mutex, target_->mutex) {
     INVARIANT(source_entry_ && target_entry_.has_value() == (target_ != nullptr));
     store::Store& store = a_.store();
     const Timestamp now = a_.now();
@@ -162,7 +166,8 @@ class Rename {
   }
 
   // A directory that moves counts in its new parent.
-  static void settle(store::Inode& inode, store::Inode& from, store::Inode& to, Timestamp now) {
+  static void settle(store::Inode& inode, store::Inode& from, store::Inode& to, Timestamp now)
+      REQUIRES(inode.mutex, from.mutex, to.mutex) {
     inode.attributes.ctime = now;
     if (!is_directory(inode) || &from == &to) return;
     --from.attributes.nlink;
@@ -170,7 +175,7 @@ class Rename {
     inode.attributes.parent = to.ino;
   }
 
-  void drop_target(Timestamp now) {
+  void drop_target(Timestamp now) REQUIRES(to_dir_->mutex, target_->mutex) {
     target_->attributes.ctime = now;
     if (is_directory(*target_)) {
       --to_dir_->attributes.nlink;
@@ -182,7 +187,7 @@ class Rename {
     else a_.staging().set_attributes(*target_);
   }
 
-  void leave_whiteout(Timestamp now) {
+  void leave_whiteout(Timestamp now) REQUIRES(from_dir_->mutex) {
     store::InodePtr whiteout = a_.staging().create_inode();
     WriteLock lock(whiteout->mutex);
     whiteout->attributes.mode = S_IFCHR;
