@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "compare/bytes.h"
 #include "compare/entries.h"
@@ -39,21 +38,20 @@ Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress
   return ChangeScan({former, before}, {present, after}, progress).run();
 }
 
-// Whose attributes are loaded; nobody else has this object.
-using Tell = std::function<Status(store::Inode& inode, const store::TreeView& view, store::NodeSource& source)>;
-
-Status tell_of_inode(fs::Attempt& a, const Question& question, const Tell& tell) {
+// `tell` finds its attributes loaded. No other thread has this object.
+template <auto tell>
+Status tell_of_inode(fs::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
   const store::TreeView view = TRY(view_of(a, question.after));
   fs::OperationSource source(a.store(), a.wait(), &view);
   const store::InodePtr inode(new store::Inode(question.from.ino));
   WriteLock lock(inode->mutex);
   TRY(store::load_attributes(*inode, view, source));
-  return tell(*inode, view, source);
+  return tell(*inode, view, source, question, progress);
 }
 
-Status list_entries(store::Inode& directory, const store::TreeView& view, store::NodeSource& source, const Question& question,
-                    Progress& progress) {
+Status list_entries(const store::Inode& directory, const store::TreeView& view, store::NodeSource& source, const Question& question,
+                    Progress& progress) REQUIRES_SHARED(directory.mutex) {
   if (directory.gone() || !S_ISDIR(directory.attributes.mode))
     return Error(Errc::not_directory, fmt::format("inode {} of a snapshot is no directory", question.from.ino));
   Answer& answer = progress.answer;
@@ -68,8 +66,8 @@ Status list_entries(store::Inode& directory, const store::TreeView& view, store:
                              });
 }
 
-Status describe_inode(store::Inode& inode, const store::TreeView& view, store::NodeSource& source, const Question& question,
-                      Progress& progress) {
+Status describe_inode(const store::Inode& inode, const store::TreeView& view, store::NodeSource& source, const Question& question,
+                      Progress& progress) REQUIRES_SHARED(inode.mutex) {
   if (inode.gone()) return Error(Errc::stale, fmt::format("inode {} is not in the snapshot", question.from.ino));
   KeptInode kept{inode.attributes, {}, TRY(store::load_xattrs(inode, view, source))};
   if (S_ISLNK(kept.attributes.mode)) kept.target = TRY(store::load_symlink(inode, view, source));
@@ -96,10 +94,8 @@ Status try_to_answer(fs::Filesystem& filesystem, fs::Operation& operation, const
   return filesystem.engine().attempt(operation, [&](fs::Attempt& a) -> Status {
     switch (question.kind) {
       case Question::Kind::changes: return scan_changes(a, question, progress);
-      case Question::Kind::entries:
-        return tell_of_inode(a, question, [&](auto&... found) { return list_entries(found..., question, progress); });
-      case Question::Kind::inode:
-        return tell_of_inode(a, question, [&](auto&... found) { return describe_inode(found..., question, progress); });
+      case Question::Kind::entries: return tell_of_inode<list_entries>(a, question, progress);
+      case Question::Kind::inode: return tell_of_inode<describe_inode>(a, question, progress);
       case Question::Kind::data:
       case Question::Kind::files:
       case Question::Kind::contents: break;

@@ -80,7 +80,7 @@ class JointRead {
     for (std::size_t i = begin; i < end; ++i) {
       const Wanted& one = wanted_[i];
       const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);
-      TRY(fs::verify_block(a_, **one.inode, one.block, one.mapped, block));
+      TRY(fs::verify_block(a_, (*one.inode)->ino, one.block, one.mapped, block));
       std::memcpy(one.out.data(), block.data(), one.out.size());
     }
     return {};

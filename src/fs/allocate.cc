@@ -17,7 +17,7 @@ using Holes = std::vector<Hole>;
 
 // Asks for all the space, so that what cannot become whole is not begun. Not where others change the file meanwhile: windows
 // ask for themselves.
-Status look_for_space(Attempt& a, const store::Inode& inode, Allocation& all) {
+Status look_for_space(Attempt& a, const store::Inode& inode, Allocation& all) REQUIRES_SHARED(inode.mutex) {
   if (inode.content_version() == all.version) {
     TRY(count_some(a, inode, all.so_far, all.to));
     const std::uint64_t missing = all.to - all.from - all.so_far.owned;
@@ -28,7 +28,8 @@ Status look_for_space(Attempt& a, const store::Inode& inode, Allocation& all) {
 }
 
 // Whether a long window is one hole, or none, as far as few steps tell: any number of changes can lie in it.
-Result<bool> is_uniform(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
+Result<bool> is_uniform(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes)
+    REQUIRES_SHARED(inode.mutex) {
   constexpr std::uint64_t kMostSteps = 16;
   store::OwnedSoFar so_far{from, 0};
   const Status counted = store::count_owned_on(inode, a.view(), a.source(), so_far, to, kMostSteps);
@@ -38,7 +39,8 @@ Result<bool> is_uniform(Attempt& a, const store::Inode& inode, std::uint64_t fro
   return so_far.owned == 0 || so_far.owned == to - from;
 }
 
-Status find_holes(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes) {
+Status find_holes(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to, Holes& holes)
+    REQUIRES_SHARED(inode.mutex) {
   constexpr unsigned kLeavesAhead = 8;
   std::vector<store::MappedBlock> mapped(to - from);
   TRY(store::resolve_blocks(inode, a.view(), a.source(), from, mapped, kLeavesAhead));

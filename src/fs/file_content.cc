@@ -18,15 +18,14 @@ using Kind = store::MappedBlock::Kind;
 alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
 }
 
-Status verify_block(Attempt& a, const store::Inode& inode, std::uint64_t block, const store::MappedBlock& mapped,
-                    std::span<const std::byte> bytes) {
+Status verify_block(Attempt& a, Ino ino, std::uint64_t block, const store::MappedBlock& mapped, std::span<const std::byte> bytes) {
   if (crc32c(bytes) == mapped.crc) return {};
-  a.store().faults().note(Errc::corrupt, mapped.address, inode.ino);
-  return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", inode.ino, block,
-                                          mapped.address, a.store().device().name()));
+  a.store().faults().note(Errc::corrupt, mapped.address, ino);
+  return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", ino, block, mapped.address,
+                                          a.store().device().name()));
 }
 
-Result<std::span<const std::byte>> block_bytes(Attempt& a, store::Inode& inode, std::uint64_t block,
+Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& inode, std::uint64_t block,
                                                const store::MappedBlock& mapped) {
   if (mapped.kind == Kind::pending) return std::span<const std::byte>(mapped.pending->data, kBlockSize);
   if (mapped.kind != Kind::device) return std::span<const std::byte>(kZeros);
@@ -41,7 +40,7 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, store::Inode& inode, 
     return read.bytes();
   }
   const auto bytes = TRY(a.fetch(mapped.address, 1));
-  TRY(verify_block(a, inode, block, mapped, bytes));
+  TRY(verify_block(a, inode.ino, block, mapped, bytes));
   return bytes;
 }
 
@@ -86,7 +85,7 @@ store::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes) {
   return block;
 }
 
-Result<PartToZero> look_at_part(Attempt& a, store::Inode& inode, std::uint64_t from, std::uint64_t to) {
+Result<PartToZero> look_at_part(Attempt& a, const store::Inode& inode, std::uint64_t from, std::uint64_t to) {
   if (from >= to || from >= inode.attributes.size) return PartToZero{};
   const std::uint64_t block = block_of(from);
   store::MappedBlock mapped;

@@ -1,5 +1,4 @@
-// Blocks of a file for the operations on data: reading them into memory and building new ones. Used with the inode's
-// lock held; may answer would_block.
+// Blocks of a file for the operations on data: reading them into memory and building new ones. May answer would_block.
 #pragma once
 
 #include <vector>
@@ -10,12 +9,11 @@ namespace varve::fs {
 
 // The bytes of one mapped block, verified; zeros for holes. The span lives as long as the operation or until the inode's
 // lock is released, whichever is shorter.
-Result<std::span<const std::byte>> block_bytes(Attempt& attempt, store::Inode& inode, std::uint64_t block,
-                                               const store::MappedBlock& mapped);
+Result<std::span<const std::byte>> block_bytes(Attempt& attempt, const store::Inode& inode, std::uint64_t block,
+                                               const store::MappedBlock& mapped) REQUIRES_SHARED(inode.mutex);
 
-// Says whether `bytes` are what the mapping promises; reports it if not.
-Status verify_block(Attempt& attempt, const store::Inode& inode, std::uint64_t block, const store::MappedBlock& mapped,
-                    std::span<const std::byte> bytes);
+// Says whether `bytes` are what the mapping promises; reports it if not. The inode need not be locked.
+Status verify_block(Attempt& attempt, Ino ino, std::uint64_t block, const store::MappedBlock& mapped, std::span<const std::byte> bytes);
 
 // What a write needs to know of blocks [first, first + count): whether they are owned. Reads no tree as long as the
 // file's counts tell, or there is room enough to take those it does not know for holes.
@@ -25,7 +23,8 @@ struct Ownership {
   bool assume_owned = false;  // for those that stay unknown
   std::uint64_t fresh = 0;    // of them, may need new space
 };
-Result<Ownership> ownership(Attempt& attempt, const store::Inode& inode, std::uint64_t first, std::size_t count);
+Result<Ownership> ownership(Attempt& attempt, const store::Inode& inode, std::uint64_t first, std::size_t count)
+    REQUIRES_SHARED(inode.mutex);
 
 // A block of content that is kept by `keeper` and does not change any more.
 store::PendingPtr make_pending(log::PayloadBufferPtr keeper, std::byte* bytes);
@@ -48,9 +47,10 @@ struct PartToZero {
   store::MappedBlock mapped;
   std::span<const std::byte> bytes;  // of the whole block; none: there are only zeros
 };
-Result<PartToZero> look_at_part(Attempt& attempt, store::Inode& inode, std::uint64_t from, std::uint64_t to);
-void zero(Attempt& attempt, store::Inode& inode, const PartToZero& part);  // after having been admitted
+Result<PartToZero> look_at_part(Attempt& attempt, const store::Inode& inode, std::uint64_t from, std::uint64_t to)
+    REQUIRES_SHARED(inode.mutex);
+void zero(Attempt& attempt, store::Inode& inode, const PartToZero& part) REQUIRES(inode.mutex);  // after having been admitted
 // Both.
-Status zero_part(Attempt& attempt, store::Inode& inode, std::uint64_t from, std::uint64_t to);
+Status zero_part(Attempt& attempt, store::Inode& inode, std::uint64_t from, std::uint64_t to) REQUIRES(inode.mutex);
 
 }  // namespace varve::fs

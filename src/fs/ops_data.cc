@@ -17,7 +17,7 @@ using Kind = store::MappedBlock::Kind;
 
 constexpr std::uint64_t kMaxWriteBytes = 1u << 20;
 
-Status must_be_file(const store::Inode& inode) {
+Status must_be_file(const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
   if (inode.gone()) return Errc::stale;
   if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
   return {};
@@ -28,12 +28,12 @@ Status must_be_file(const store::Inode& inode) {
 // One run of blocks, consecutive on the device, of the part of a file that is read.
 class ReadRange {
  public:
-  ReadRange(Attempt& attempt, store::Inode& inode, std::uint64_t offset, std::span<std::byte> out)
-      : a_(attempt), inode_(inode), offset_(offset), out_(out), first_(block_of(offset)) {}
+  ReadRange(Attempt& attempt, Ino ino, std::uint64_t offset, std::span<std::byte> out)
+      : a_(attempt), ino_(ino), offset_(offset), out_(out), first_(block_of(offset)) {}
 
-  Status run() {
+  Status run(const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
     mapped_.resize(block_of(offset_ + out_.size() - 1) - first_ + 1);
-    TRY(store::resolve_blocks(inode_, a_.view(), a_.source(), first_, mapped_));
+    TRY(store::resolve_blocks(inode, a_.view(), a_.source(), first_, mapped_));
     bool blocked = false;
     for (std::size_t i = 0; i < mapped_.size();) {
       const std::size_t end = end_of_run(i);
@@ -54,7 +54,7 @@ class ReadRange {
     if (!tidier.is_on() || mapped_.size() < kLeast || a_.shows_snapshot()) return;
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < mapped_.size(); i = end_of_run(i)) ++pieces;
-    if (pieces * kLeast > mapped_.size() + kLeast) tidier.note_pieces(inode_.ino, pieces);
+    if (pieces * kLeast > mapped_.size() + kLeast) tidier.note_pieces(ino_, pieces);
   }
 
   std::size_t end_of_run(std::size_t begin) const {
@@ -110,7 +110,7 @@ class ReadRange {
                                     straight ? part_of(begin).to : nullptr));
     for (std::size_t i = begin; i < end; ++i) {
       const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);
-      TRY(verify_block(a_, inode_, first_ + i, mapped_[i], block));
+      TRY(verify_block(a_, ino_, first_ + i, mapped_[i], block));
       const Part part = part_of(i);
       if (!straight) std::memcpy(part.to, block.data() + part.from, part.size);
     }
@@ -118,7 +118,7 @@ class ReadRange {
   }
 
   Attempt& a_;
-  store::Inode& inode_;
+  const Ino ino_;
   const std::uint64_t offset_;
   const std::span<std::byte> out_;
   const std::uint64_t first_;
@@ -130,11 +130,9 @@ class ReadRange {
 class WriteRange {
  public:
   // Prepares whole blocks, while the inode is not locked: copies and checksums take time that others would wait.
-  WriteRange(Attempt& attempt, store::Inode& inode, std::uint64_t offset, std::span<const std::byte> data,
-             const log::PayloadBufferPtr& keeper)
-      : a_(attempt), inode_(inode), offset_(offset), data_(data), first_(block_of(offset)),
-        count_(blocks_for(offset + data.size()) - first_), ready_(offset % kBlockSize ? 0 : data.size() >> kBlockShift),
-        staged_(count_) {
+  WriteRange(Attempt& attempt, std::uint64_t offset, std::span<const std::byte> data, const log::PayloadBufferPtr& keeper)
+      : a_(attempt), offset_(offset), data_(data), first_(block_of(offset)), count_(blocks_for(offset + data.size()) - first_),
+        ready_(offset % kBlockSize ? 0 : data.size() >> kBlockShift), staged_(count_) {
     // What may be kept for a while (Unsealed) lets go of its message, which others wait for.
     const bool stays = first_ >= store::Unsealed::kYoungBlocks;
     if (keeper && stays && reinterpret_cast<std::uintptr_t>(data.data()) % kBlockSize == 0) {
@@ -147,18 +145,17 @@ class WriteRange {
     }
   }
 
-  // With the inode locked.
-  Status run() {
-    Ownership owned = TRY(ownership(a_, inode_, first_, count_));
-    look_up_cached(a_, inode_, first_, owned);
+  Status run(store::Inode& inode) REQUIRES(inode.mutex) {
+    Ownership owned = TRY(ownership(a_, inode, first_, count_));
+    look_up_cached(a_, inode, first_, owned);
     // Partial blocks at the ends need what is there already; behind the end of the file there are zeros.
     const std::uint64_t end = offset_ + data_.size();
     std::span<const std::byte> head, tail;
-    if (offset_ % kBlockSize) head = TRY(old_bytes(0, owned));
-    if (end % kBlockSize && end < inode_.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
-      tail = TRY(old_bytes(count_ - 1, owned));
+    if (offset_ % kBlockSize) head = TRY(old_bytes(inode, 0, owned));
+    if (end % kBlockSize && end < inode.attributes.size && (count_ > 1 || !(offset_ % kBlockSize)))
+      tail = TRY(old_bytes(inode, count_ - 1, owned));
     TRY(a_.admit({.record_bytes = 400 + 40 * count_, .new_blocks = owned.fresh + kept(owned), .payload = count_, .places = kFewPlaces}));
-    stage(owned, head, tail);
+    stage(inode, owned, head, tail);
     return {};
   }
 
@@ -171,17 +168,19 @@ class WriteRange {
         owned.old, [&](const store::MappedBlock& old) { return store::may_be_kept_for_good(snapshots, old, owned.assume_owned); }));
   }
 
-  Result<std::span<const std::byte>> old_bytes(std::size_t i, Ownership& owned) {
+  Result<std::span<const std::byte>> old_bytes(const store::Inode& inode, std::size_t i, Ownership& owned)
+      REQUIRES_SHARED(inode.mutex) {
     const std::uint64_t start = (first_ + i) << kBlockShift;
     store::MappedBlock& mapped = owned.old[i];
-    if (start >= inode_.attributes.size) return std::span<const std::byte>();  // nothing before the end: zeros
+    if (start >= inode.attributes.size) return std::span<const std::byte>();  // nothing before the end: zeros
     if (mapped.kind == Kind::unknown) {
-      TRY(store::resolve_blocks(inode_, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
+      TRY(store::resolve_blocks(inode, a_.view(), a_.source(), first_ + i, {&mapped, 1}));
     }
-    return block_bytes(a_, inode_, first_ + i, mapped);
+    return block_bytes(a_, inode, first_ + i, mapped);
   }
 
-  void stage(Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail) {
+  void stage(store::Inode& inode, Ownership& owned, std::span<const std::byte> head, std::span<const std::byte> tail)
+      REQUIRES(inode.mutex) {
     INVARIANT(owned.fresh <= count_);
     MEMORY_INVARIANT(ready_ <= count_ && staged_.size() == count_);
     const std::size_t skipped = ready_ << kBlockShift;
@@ -201,10 +200,10 @@ class WriteRange {
       staged_[i].assume_owned = owned.assume_owned;
     }
     const std::span<store::StageBlock> staged(staged_.data(), staged_.size());
-    place_blocks(a_, inode_, staged, clock);
+    place_blocks(a_, inode, staged, clock);
     a_.store().counters().user_blocks += count_;
-    if (offset_ < inode_.attributes.size && a_.engine().tidier().is_on()) a_.engine().tidier().note_overwrite(inode_.ino, count_);
-    a_.staging().put_blocks(inode_, staged, a_.store().log_clock().units(clock));
+    if (offset_ < inode.attributes.size && a_.engine().tidier().is_on()) a_.engine().tidier().note_overwrite(inode.ino, count_);
+    a_.staging().put_blocks(inode, staged, a_.store().log_clock().units(clock));
   }
 
   static void start_block(std::byte* block, std::span<const std::byte> old) {
@@ -213,7 +212,6 @@ class WriteRange {
   }
 
   Attempt& a_;
-  store::Inode& inode_;
   const std::uint64_t offset_;
   const std::span<const std::byte> data_;
   const std::uint64_t first_;
@@ -223,7 +221,8 @@ class WriteRange {
 
 // --- fallocate -------------------------------------------------------------------------------------------------------------
 
-Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges) {
+Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges)
+    REQUIRES(inode.mutex) {
   privileges.drop(a, inode);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
     inode.attributes.size = std::max(inode.attributes.size, end);
@@ -234,7 +233,8 @@ Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std
 }
 
 // Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
-Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::uint64_t length, store::Cleared kind) {
+Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::uint64_t length, store::Cleared kind)
+    REQUIRES(inode.mutex) {
   const std::uint64_t end = offset + length;
   const std::uint64_t from = blocks_for(offset), to = block_of(end);
   std::uint64_t owned = 0;
@@ -288,7 +288,7 @@ Result<std::size_t> Filesystem::read(Operation& operation, Ino ino, std::uint64_
     TRY(must_be_file(*inode));
     if (offset >= inode->attributes.size || out.empty()) return std::size_t{0};
     const auto wanted = out.first(std::min<std::uint64_t>(out.size(), inode->attributes.size - offset));
-    TRY(ReadRange(a, *inode, offset, wanted).run());
+    TRY(ReadRange(a, ino, offset, wanted).run(*inode));
     touch = !options.keep_atime && atime_is_due(a.engine().options(), *inode, a.now());
     if (options.version) *options.version = inode->content_version();
     return wanted.size();
@@ -303,7 +303,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
   if (offset > format::kMaxFileBytes || data.size() > format::kMaxFileBytes - offset) return Errc::file_too_big;
   return engine_->attempt(operation, [&](Attempt& a) -> Result<std::size_t> {
     store::InodePtr inode = TRY(a.inode(ino));
-    WriteRange range(a, *inode, offset, data, keeper);
+    WriteRange range(a, offset, data, keeper);
     WriteLock lock(inode->mutex);
     TRY(must_be_file(*inode));
     if (data.empty()) return std::size_t{0};
@@ -311,7 +311,7 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     const bool extends = flags.from_cache || offset >= inode->attributes.size;
     TRY(extends ? may_extend(*inode) : may_alter(*inode));
     const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
-    TRY(range.run());
+    TRY(range.run(*inode));
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     privileges.drop(a, *inode);
     if (!flags.from_cache) touch_mtime(*inode, a.now());

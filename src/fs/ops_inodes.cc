@@ -10,7 +10,7 @@ namespace {
 
 // Times of contents may change: the kernel writes back those of what was written before the flag was set, without an access
 // time. Of an append-only inode `touch` may say that it was used now, and not when else.
-Status check_permitted(const store::Inode& inode, const AttrChange& change) {
+Status check_permitted(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
   if (change.mode || change.uid || change.gid || change.size || change.chosen_time) return may_alter(inode);
   if (change.atime) return may_extend(inode);
   return {};

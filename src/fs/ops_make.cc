@@ -16,7 +16,7 @@ struct Inheritance {
   std::size_t bytes() const { return 128 + access_acl.size() + default_acl.size(); }
 };
 
-Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const NewNode& node) {
+Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const NewNode& node) REQUIRES_SHARED(directory.mutex) {
   if (S_ISLNK(node.mode)) return Inheritance(S_IFLNK | 0777);
   Inheritance result(node.mode & ~(node.umask & 0777));
   for (const format::Xattr& xattr : TRY(store::load_xattrs(directory, a.view(), a.source()))) {
@@ -29,7 +29,7 @@ Result<Inheritance> inherit(Attempt& a, const store::Inode& directory, const New
   return result;
 }
 
-void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) {
+void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) REQUIRES(inode.mutex) {
   const std::size_t bytes = inherited.bytes();
   if (!inherited.access_acl.empty()) a.staging().set_xattr(inode, kAccessAcl, std::move(inherited.access_acl), bytes);
   if (!inherited.default_acl.empty()) a.staging().set_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
@@ -37,7 +37,7 @@ void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) {
 
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
 void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& directory, const NewNode& node,
-                     std::uint32_t mode, Timestamp now) {
+                     std::uint32_t mode, Timestamp now) REQUIRES(inode.mutex) REQUIRES_SHARED(directory.mutex) {
   const Caller& caller = a.operation().caller();
   format::Attributes& attributes = inode.attributes;
   attributes = {};

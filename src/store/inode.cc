@@ -41,7 +41,11 @@ void InodeTable::evict(Shard& shard) {
   for (unsigned step = 0; step < kMostSteps && dropped < kMostDropped && !shard.ring.empty(); ++step) {
     if (shard.hand >= shard.ring.size()) shard.hand = 0;
     Inode& inode = *shard.ring[shard.hand];
-    const bool held = inode.use_count() != 1 || inode.active || inode.frozen;
+    bool held = inode.use_count() != 1;
+    if (!held) {
+      inode.assume_locked();  // only this table has it, and is locked
+      held = inode.active || inode.frozen;
+    }
     all_held = all_held && held;
     if (held || inode.recent.exchange(false, std::memory_order_relaxed)) {
       ++shard.hand;

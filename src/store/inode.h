@@ -21,23 +21,25 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   explicit Inode(Ino number) : ino(number) {}
 
   const Ino ino;
-  SpinningMutex mutex;  // guards everything below
+  SpinningMutex mutex;
+  // Tells the compiler what it cannot see: no other thread has this inode, or can get it.
+  void assume_locked() const ASSERT_CAPABILITY(mutex) {}
 
-  bool loaded = false;  // attributes are known
-  bool missing = false;  // loaded, and there is no such inode
-  format::Attributes attributes;  // newest; `blocks` as of the tree below the oldest layer
-  InodeDelta* active = nullptr;
-  InodeDelta* frozen = nullptr;
+  bool loaded GUARDED_BY(mutex) = false;   // attributes are known
+  bool missing GUARDED_BY(mutex) = false;  // loaded, and there is no such inode
+  format::Attributes attributes GUARDED_BY(mutex);  // newest; `blocks` as of the tree below the oldest layer
+  InodeDelta* active GUARDED_BY(mutex) = nullptr;
+  InodeDelta* frozen GUARDED_BY(mutex) = nullptr;
   // Of the file's bytes and size: another number, never used before, whenever they may have changed, and in every new
   // object. May be read without the lock.
   std::uint64_t content_version() const { return content_version_.load(std::memory_order_acquire); }
-  void change_content() { content_version_.store(next_version_.fetch_add(1) + 1, std::memory_order_release); }
+  void change_content() REQUIRES(mutex) { content_version_.store(next_version_.fetch_add(1) + 1, std::memory_order_release); }
   // Likewise, of what may have taken blocks from the file.
-  std::uint64_t cleared_version() const { return cleared_version_; }
-  void change_cleared() { cleared_version_ = next_version_.fetch_add(1) + 1; }
+  std::uint64_t cleared_version() const REQUIRES_SHARED(mutex) { return cleared_version_; }
+  void change_cleared() REQUIRES(mutex) { cleared_version_ = next_version_.fetch_add(1) + 1; }
   mutable std::atomic<bool> no_xattrs{false};  // known to have none; an operation that makes a name asks its directory
 
-  bool gone() const { return missing || (active && active->freed) || (frozen && frozen->freed); }
+  bool gone() const REQUIRES_SHARED(mutex) { return missing || (active && active->freed) || (frozen && frozen->freed); }
   // Second chance for eviction; only what is asked for again gets one, so that a walk over everything drops what it has
   // just seen and not what others use.
   std::atomic<bool> recent{false};
@@ -45,7 +47,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
  private:
   static inline std::atomic<std::uint64_t> next_version_{0};
   std::atomic<std::uint64_t> content_version_{next_version_.fetch_add(1) + 1};
-  std::uint64_t cleared_version_ = next_version_.fetch_add(1) + 1;
+  std::uint64_t cleared_version_ GUARDED_BY(mutex) = next_version_.fetch_add(1) + 1;
 };
 using InodePtr = boost::intrusive_ptr<Inode>;
 

@@ -1,5 +1,5 @@
-// Reading through the layers: active delta, delta being merged, trees. The caller holds the inode's lock and the gate
-// that keeps `view` in place. Everything that reads a tree may fail with Errc::would_block.
+// Reading through the layers: active delta, delta being merged, trees. The caller is inside the gate, which keeps `view` in place, and
+// what comes from the deltas stays as long as the inode's lock. Everything that reads a tree may fail with Errc::would_block.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ struct Layers {
   unsigned count = 0;
   bool tree = true;  // the trees may know something
 };
-Layers layers_of(const Inode& inode, const TreeView& view);
+Layers layers_of(const Inode& inode, const TreeView& view) REQUIRES_SHARED(inode.mutex);
 
-Status load_attributes(Inode& inode, const TreeView& view, NodeSource& source);
+Status load_attributes(Inode& inode, const TreeView& view, NodeSource& source) REQUIRES(inode.mutex);
 // Blocks that the file owns, as well as is known; never too few.
-std::uint64_t block_count(const Inode& inode, const TreeView& view);
+std::uint64_t block_count(const Inode& inode, const TreeView& view) REQUIRES_SHARED(inode.mutex);
 
 // --- file blocks ---
 struct MappedBlock {
@@ -43,7 +43,7 @@ struct MappedBlock {
 Result<format::Extent> decode_placed(std::span<const std::byte> value, const log::SegmentGeometry& segments);
 // Fills out[i] for file block first + i. `leaves_ahead`: so many are fetched in one go, if the trees are asked at all.
 Status resolve_blocks(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t first,
-                      std::span<MappedBlock> out, unsigned leaves_ahead = 0);
+                      std::span<MappedBlock> out, unsigned leaves_ahead = 0) REQUIRES_SHARED(inode.mutex);
 // Same without the trees: what they would have to tell stays unknown.
 void resolve_in_deltas(const Layers& layers, std::uint64_t first, std::span<MappedBlock> out);
 // The other half: fills what is unknown and the trees know; what they do not have stays unknown.
@@ -55,7 +55,7 @@ Status resolve_at(Cursor& cursor, const log::SegmentGeometry& segments, Ino ino,
                   std::span<MappedBlock> out);
 // Exact number of blocks owned in [from, to), unwritten ones included.
 Result<std::uint64_t> count_owned(const Inode& inode, const TreeView& view, NodeSource& source, std::uint64_t from,
-                                  std::uint64_t to);
+                                  std::uint64_t to) REQUIRES_SHARED(inode.mutex);
 // The same in several attempts, as long as the file's content stays the same: counts on from `so_far.at`. would_block with
 // nothing wanted: enough for one attempt.
 struct OwnedSoFar {
@@ -63,7 +63,7 @@ struct OwnedSoFar {
   std::uint64_t owned = 0;
 };
 Status count_owned_on(const Inode& inode, const TreeView& view, NodeSource& source, OwnedSoFar& so_far, std::uint64_t to,
-                      std::uint64_t most_steps);
+                      std::uint64_t most_steps) REQUIRES_SHARED(inode.mutex);
 
 // --- directories ---
 struct FoundEntry {
@@ -73,15 +73,15 @@ struct FoundEntry {
 };
 using HashKey = std::array<std::uint64_t, 2>;
 Result<std::optional<FoundEntry>> find_entry(const Inode& directory, const TreeView& view, NodeSource& source,
-                                             const HashKey& key, std::string_view name);
+                                             const HashKey& key, std::string_view name) REQUIRES_SHARED(directory.mutex);
 // Entries with a cookie above `after`, in cookie order, until visit returns false.
 Status scan_entries(const Inode& directory, const TreeView& view, NodeSource& source, std::uint64_t after,
                     const std::function<Result<bool>(std::uint64_t cookie, Ino ino, std::uint8_t type,
-                                                     std::string_view name)>& visit);
+                                                     std::string_view name)>& visit) REQUIRES_SHARED(directory.mutex);
 
 // --- extended attributes, symlinks ---
-Result<std::vector<format::Xattr>> load_xattrs(const Inode& inode, const TreeView& view, NodeSource& source);
-Result<std::string> load_symlink(const Inode& inode, const TreeView& view, NodeSource& source);
+Result<std::vector<format::Xattr>> load_xattrs(const Inode& inode, const TreeView& view, NodeSource& source) REQUIRES_SHARED(inode.mutex);
+Result<std::string> load_symlink(const Inode& inode, const TreeView& view, NodeSource& source) REQUIRES_SHARED(inode.mutex);
 // The blob stored in pieces under (ino, kind, 0…).
 Result<format::Bytes> load_blob(const TreeView& view, NodeSource& source, Ino ino, format::ItemKind kind);
 

@@ -47,7 +47,10 @@ Status Replay::count(InodeDelta& delta, NodeSource& source) {
   const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0}));
   const std::uint64_t before = item ? TRY(format::decode_attributes(item->value)).blocks : 0;
   std::uint64_t now = delta.freed ? 0 : before;
-  if (delta.file && !delta.freed) now = TRY(count_owned(*delta.inode, view, source, 0, format::kMaxFileBlocks));
+  if (delta.file && !delta.freed) {
+    delta.inode->assume_locked();  // before there are other threads
+    now = TRY(count_owned(*delta.inode, view, source, 0, format::kMaxFileBlocks));
+  }
   const std::int64_t change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before);
   if (!delta.freed) delta.blocks_change = change;
   delta_.data_change += change;
@@ -65,6 +68,7 @@ InodeDelta& Replay::inode(Ino ino) {
     slot = &delta_.add(ino);
     slot->sealed_once = true;
     InodePtr object = store_.inodes().get(ino);
+    object->assume_locked();  // before there are other threads
     object->active = slot;
     slot->inode = object.get();
   }

@@ -1,5 +1,5 @@
-// Where data of a file begins, and where it ends: all of the file may have to be looked at for that. The caller holds what
-// layers.h asks for.
+// Where data of a file begins, and where it ends: all of the file may have to be looked at for that. The inode stays
+// locked meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace varve::store {
 // One attempt at it.
 class BlockSeek {
  public:
-  BlockSeek(const Inode& inode, const TreeView& view, NodeSource& source);
+  BlockSeek(const Inode& inode, const TreeView& view, NodeSource& source) REQUIRES_SHARED(inode.mutex);
 
   // Moves `at` on to the first block that has data, or to `end`. `at` also moves when this fails, over blocks that have none:
   // the next attempt goes on there. would_block with nothing wanted: enough for one attempt, let others have their turn.

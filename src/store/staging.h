@@ -1,7 +1,7 @@
 // How operations put their changes into the active delta and on the list for the next chunk.
 //
-// Inside the gate, with the inode's lock held exclusively, after Space::admit(). What is half staged cannot be taken back: if memory is
-// lacking for it, the daemon ends, and the log has what was before.
+// Used after Space::admit(). What is half staged cannot be taken back: if memory is lacking for it, the daemon ends, and the log has
+// what was before.
 #pragma once
 
 #include <atomic>
@@ -57,31 +57,35 @@ class Staging {
   // A new number, a fresh active delta; the attributes are the caller's to fill.
   InodePtr create_inode() noexcept REQUIRES_SHARED(the_gate);
   // After a change of inode.attributes.
-  void set_attributes(Inode& inode) noexcept REQUIRES_SHARED(the_gate);
-  void put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept REQUIRES_SHARED(the_gate);
+  void set_attributes(Inode& inode) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept
+      REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept
-      REQUIRES_SHARED(the_gate);
-  void empty(Inode& inode) noexcept REQUIRES_SHARED(the_gate);  // clears all of it
+      REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void empty(Inode& inode) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);  // clears all of it
   // Of the cleaner: the block stands at `to` now.
   void move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc, std::uint32_t clock,
-            std::uint8_t estimate) noexcept REQUIRES_SHARED(the_gate);
-  std::uint64_t add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept REQUIRES_SHARED(the_gate);
-  void remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept REQUIRES_SHARED(the_gate);
+            std::uint8_t estimate) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  std::uint64_t add_entry(Inode& directory, std::string_view name, Ino ino, std::uint8_t type) noexcept
+      REQUIRES_SHARED(the_gate) REQUIRES(directory.mutex);
+  void remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept
+      REQUIRES_SHARED(the_gate) REQUIRES(directory.mutex);
   // `set_bytes`: names and values of all its attributes together, after it.
   void set_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value, std::uint64_t set_bytes) noexcept
-      REQUIRES_SHARED(the_gate);
-  void set_symlink(Inode& inode, std::string_view target) noexcept REQUIRES_SHARED(the_gate);
-  void set_orphan(Inode& inode, bool set) noexcept REQUIRES_SHARED(the_gate);
-  void free_inode(Inode& inode) noexcept REQUIRES_SHARED(the_gate);
+      REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void set_symlink(Inode& inode, std::string_view target) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void set_orphan(Inode& inode, bool set) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void free_inode(Inode& inode) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
 
   // The next inode's number. Any thread.
   std::uint64_t next_ino() const { return next_ino_.load(); }
   void set_next_ino(std::uint64_t next) { next_ino_ = next; }  // before there are other threads
 
  private:
-  InodeDelta& delta_of(Inode& inode, bool created) REQUIRES_SHARED(the_gate);
-  InodeDelta& stage(Inode& inode, bool created = false) noexcept REQUIRES_SHARED(the_gate);  // its active delta, marked for the next chunk
-  void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate);
+  InodeDelta& delta_of(Inode& inode, bool created) REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  // Its active delta, marked for the next chunk.
+  InodeDelta& stage(Inode& inode, bool created = false) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate) REQUIRES_SHARED(inode.mutex);
   void drop_place(const BlockPlace& place) REQUIRES_SHARED(the_gate);
   void let_go(std::uint64_t blocks) REQUIRES_SHARED(the_gate);
 

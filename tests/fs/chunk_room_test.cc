@@ -60,7 +60,7 @@ class ChunkRoom : public test::MountedTest {
     const Status set = fixture_.call([&](Operation& op) {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
         const store::InodePtr inode = TRY(a.inode(ino));
-        std::unique_lock lock(inode->mutex);
+        WriteLock lock(inode->mutex);
         TRY(a.admit({.record_bytes = 512 + value.size(), .places = 8, .item_bytes = value.size()}));
         a.staging().set_xattr(*inode, name, value, value.size());
         return {};

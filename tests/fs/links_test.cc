@@ -15,7 +15,7 @@ class Links : public test::MountedTest {
     const Status set = fixture_.call([&](Operation& op) {
       return fixture_.fs().engine().attempt(op, [&](Attempt& a) -> Status {
         const store::InodePtr inode = TRY(a.inode(ino));
-        std::unique_lock lock(inode->mutex);
+        WriteLock lock(inode->mutex);
         TRY(a.admit({.record_bytes = kFewRecordBytes, .places = kFewPlaces}));
         inode->attributes.nlink = count;
         a.staging().set_attributes(*inode);

@@ -40,9 +40,13 @@ TEST_F(InodeTableTest, ChangesThatCheckpointsTakeAddNoMoreThanTheyAre) {
   InodeDelta delta{Ino{}};
   while (next_ < kMany) {
     changed.push_back(use_twice().get());
+    changed.back()->assume_locked();  // there is one thread
     changed.back()->active = &delta;
     if (changed.size() == kChanged / 4)  // while so many have come, a checkpoint has merged the former ones
-      for (Inode* inode : std::exchange(frozen, {})) inode->active = nullptr;
+      for (Inode* inode : std::exchange(frozen, {})) {
+        inode->assume_locked();  // the same
+        inode->active = nullptr;
+      }
     if (changed.size() == kChanged) frozen.swap(changed);
   }
   EXPECT_LE(most_, kMost + 2 * kChanged);
