@@ -18,6 +18,7 @@
 #include "control/mount_table.h"
 #include "format/superblock.h"
 #include "io/network_name.h"
+#include "store/superblocks.h"
 
 namespace varve::fuse {
 
@@ -104,6 +105,16 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
+// Nobody should be told to mount what is no Varve filesystem. What may not be read, or is on a server, is taken for one.
+Status expect_varve(const Place& place) {
+  if (io::is_network_name(place.source)) return {};
+  const auto device = io::open_device(place.source, {.access = io::Access::read_only, .exclusive = false});
+  if (device.fails_with(Errc::access) || device.fails_with(Errc::not_permitted)) return {};
+  if (!device.ok()) return device.error();
+  const auto found = store::read_superblocks(**device);
+  return found.fails_with(Errc::not_varve) ? Status(found.error()) : Status();
+}
+
 }  // namespace
 
 Result<std::string> resolve_tag(const std::string& name) {
@@ -167,6 +178,7 @@ Result<std::string> find_mounted(const std::string& name) {
   const Place place = TRY(find_place(name));
   if (place.is_dead) return daemon_gone(place);
   if (place.is_mounted()) return place.directory;
+  TRY(expect_varve(place));
   return Error(
       Errc::not_found,
       fmt::format("{0}: not mounted, and only a mounted filesystem can do this: varve mount {0} DIRECTORY", name));

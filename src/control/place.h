@@ -25,8 +25,8 @@ Result<Place> find_place(const std::string& name);
 // is found by opening it.
 Result<std::string> find_unmounted(const std::string& name);
 
-// Where it is mounted, for what only a running daemon can do. Errc::not_found: it is not mounted; Errc::io: its daemon is gone. The
-// messages say what to do then.
+// Where it is mounted, for what only a running daemon can do. Errc::not_found: it is not mounted; Errc::io: its daemon is gone;
+// Errc::not_varve, Errc::invalid: it is no Varve filesystem. The messages say what to do then.
 Result<std::string> find_mounted(const std::string& name);
 
 // "its daemon is gone ...", and how to go on.

@@ -30,4 +30,15 @@ inline CLI::Validator size_value() {
   return {read, "SIZE"};
 }
 
+// The same, and more than nothing.
+inline CLI::Validator positive_size_value() {
+  const auto read = [any = size_value()](std::string& text) -> std::string {
+    const std::string given = text;
+    std::string problem = any(text);
+    if (problem.empty() && text == "0") problem = "'" + given + "' is no size: give more than 0, as 20G";
+    return problem;
+  };
+  return {read, "SIZE"};
+}
+
 }  // namespace varve

@@ -95,11 +95,9 @@ void declare_clean(CLI::App& app, Action& chosen) {
   command->add_option("-p,--policy", arguments->request.policy, "Which segments (as the mount chooses them)");
   command->add_option("--placement", arguments->request.placement, "Which blocks share segments (as the mount does it)");
   auto* free = command->add_option("--free", arguments->free_bytes, "Enough when so many bytes more are free for writing, with K, M or G")
-                   ->transform(size_value())
-                   ->check(CLI::PositiveNumber);
+                   ->transform(positive_size_value());
   command->add_option("--move", arguments->move_bytes, "Enough when so many bytes have been moved, with K, M or G")
-      ->transform(size_value())
-      ->check(CLI::PositiveNumber);
+      ->transform(positive_size_value());
   command->add_flag("--all", arguments->all, "All that is worth it (the default)")->excludes(free);
   command->add_flag("-n,--dry-run", arguments->request.dry_run, "Only say what would be done; writes nothing");
   command->add_flag("--json", arguments->json, "For programs");

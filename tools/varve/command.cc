@@ -40,7 +40,17 @@ void translate(std::vector<std::string>& words) {
 // As other filesystems' tools call it.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
     {"ls", "list"}, {"destroy", "delete"}, {"remove", "delete"}, {"rm", "delete"}, {"make", "create"}, {"rollback", "restore"},
-    {"recv", "receive"}, {"df", "status"}, {"fstrim", "trim"}, {"defrag", "clean"}, {"check", "scrub"},
+    {"recv", "receive"}, {"df", "status"}, {"fstrim", "trim"}, {"defrag", "clean"},
+};
+
+// What a program of its own does.
+constexpr std::pair<std::string_view, std::string_view> kOtherPrograms[] = {
+    {"fsck", "it is a program of its own, `fsck.varve`"},
+    {"mkfs", "it is a program of its own, `mkfs.varve`"},
+    {"check", "`fsck.varve -n IMAGE` checks a filesystem that is not mounted, `varve scrub DIRECTORY` one that is"},
+    {"verify", "`fsck.varve -n IMAGE` checks a filesystem that is not mounted, `varve scrub DIRECTORY` one that is"},
+    {"repair", "`fsck.varve -y IMAGE` repairs a filesystem that is not mounted; first see what `fsck.varve -n IMAGE` finds"},
+    {"format", "`mkfs.varve` makes a filesystem"},
 };
 
 std::string meant_by(const std::string& word, const std::vector<std::string>& names) {
@@ -53,7 +63,8 @@ std::string meant_by(const std::string& word, const std::vector<std::string>& na
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   const std::string path = full_name(app);
   std::string text = path + ": unknown command '" + word + "'";
-  if (!app.get_parent() && (word == "fsck" || word == "mkfs")) return text + ": it is a program of its own, `" + word + ".varve`\n";
+  for (const auto& [other, advice] : kOtherPrograms)
+    if (!app.get_parent() && word == other) return text + ": " + std::string(advice) + "\n";
   const auto names = names_of(app);
   const std::string near = meant_by(word, names);
   if (!near.empty()) return text + ": did you mean `" + path + " " + near + "`?\n";

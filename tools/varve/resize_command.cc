@@ -193,8 +193,7 @@ void declare_resize(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("resize", "Grow or shrink a filesystem, mounted or not");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   auto* size = command->add_option("size", arguments->size, "With suffix K, M, G or T; without: as large as the device is")
-                   ->transform(size_value())
-                   ->check(CLI::PositiveNumber);
+                   ->transform(positive_size_value());
   auto* minimum = command->add_flag("-n,--minimum", arguments->minimum, "Only say to which size it could be shrunk")->excludes(size);
   command->add_flag("--cancel", arguments->cancel, "End a change of size that goes on; the former size stays")
       ->excludes(size)
