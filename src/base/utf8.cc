@@ -1,5 +1,9 @@
 #include "base/utf8.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace varve {
 
 std::size_t printable_length(std::string_view text, std::size_t at) {
@@ -20,6 +24,17 @@ bool is_printable(std::string_view text) {
     at += length;
   }
   return true;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = printable_length(text, at);
+    if (length > 0) out.append(text, at, length);
+    else out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+    at += std::max<std::size_t>(length, 1);
+  }
+  return out;
 }
 
 }  // namespace varve

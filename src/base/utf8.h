@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace varve {
@@ -11,5 +12,8 @@ namespace varve {
 std::size_t printable_length(std::string_view text, std::size_t at);
 
 bool is_printable(std::string_view text);
+
+// For a terminal: control characters and what is no UTF-8 as \xNN.
+std::string printable(std::string_view text);
 
 }  // namespace varve

@@ -202,7 +202,7 @@ bool same_but_for_sequence(const Superblock& a, const Superblock& b);
 std::string uuid_text(const Uuid& uuid);  // 8-4-4-4-12 hexadecimal digits
 // 32 hexadecimal digits, with dashes anywhere or none; not all of them zeros.
 std::optional<Uuid> parse_uuid(std::string_view text);
-// Errc::invalid: more than 63 bytes, or a NUL.
+// Errc::invalid: more than 63 bytes, or not is_printable(), which labels from before may not be: show them by printable().
 Status check_label(std::string_view label);
 
 void encode_superblock(const Superblock& super, std::span<std::byte> block);

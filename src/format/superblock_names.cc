@@ -1,5 +1,7 @@
 #include "format/superblock.h"
 
+#include "base/utf8.h"
+
 namespace varve::format {
 
 const char* name_of(Source source) {
@@ -37,7 +39,7 @@ std::optional<Uuid> parse_uuid(std::string_view text) {
 
 Status check_label(std::string_view label) {
   if (label.size() > 63) return Error(Errc::invalid, fmt::format("the label has {} bytes, at most 63 are possible", label.size()));
-  if (label.find('\0') != std::string_view::npos) return Error(Errc::invalid, "the label contains a NUL byte");
+  if (!is_printable(label)) return Error(Errc::invalid, "a label is UTF-8 without control characters");
   return {};
 }
 

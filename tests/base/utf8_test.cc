@@ -18,6 +18,11 @@ TEST(Utf8, is_neither_another_coding_nor_cut_off_nor_a_control_character) {
   EXPECT_FALSE(is_printable(std::string(1, '\0')));
 }
 
+TEST(Utf8, is_shown_without_what_a_terminal_would_obey) {
+  EXPECT_EQ(printable("gr\xC3\xBC\xC3\x9F \"x\""), "gr\xC3\xBC\xC3\x9F \"x\"");
+  EXPECT_EQ(printable("a\nb\x1B[31m\xFF"), "a\\x0ab\\x1b[31m\\xff");
+}
+
 TEST(Utf8, goes_character_by_character) {
   const std::string text = "a\xE2\x82\xAC\xFF";
   EXPECT_EQ(printable_length(text, 0), 1U);

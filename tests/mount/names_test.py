@@ -62,10 +62,22 @@ class Names(unittest.TestCase):
         self.assertIn("ID_FS_TYPE=varve\n", shown)
         self.assertIn("ID_FS_UUID=01234567-89ab-cdef-0123-456789abcdef\n", shown)
         self.assertIn("ID_FS_LABEL_ENC=with\\x20blanks\n", shown)
+        varve("label", self.image.path, 'the "old" one\\')
+        self.assertIn('LABEL="the \\"old\\" one\\\\"', varve("probe", self.image.path).stdout)
         varve("label", self.image.path, "")
         self.assertNotIn("LABEL", varve("probe", self.image.path).stdout)
         self.image.mount()
         self.assertEqual(self.image.status()["uuid"], "01234567-89ab-cdef-0123-456789abcdef")
+
+    def test_a_label_says_nothing_to_a_terminal(self):
+        self.image.mount()
+        for place in (self.image.dir, self.image.path):
+            for label in ("a\nb", "a\x1b[31mb", "a\udcffb"):  # the last one is no UTF-8
+                refused = varve("label", place, label, check=False)
+                self.assertIn("a label is UTF-8 without control characters", refused.stderr)
+            self.assertEqual(varve("label", place).stdout, "old\n")
+            if self.image.is_mounted():
+                self.image.umount()
 
     def test_label_and_uuid_of_a_mount_survive_a_crash(self):
         self.image.mount()

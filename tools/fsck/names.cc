@@ -1,12 +1,9 @@
 #include "fsck/names.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "base/utf8.h"
 #include "format/item.h"
 #include "store/tree/item_tree.h"
 #include "store/tree/node_cache.h"
@@ -99,19 +96,6 @@ std::map<Ino, std::string> find_names(io::BlockDevice& device, const format::Sup
   for (const Ino ino : inodes)
     if (auto path = finder.path_of(ino)) names.emplace(ino, std::move(*path));
   return names;
-}
-
-std::string printable(const std::string& name) {
-  std::string text;
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t length = printable_length(name, at);
-    if (length > 0)
-      text.append(name, at, length);
-    else
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(name[at]));
-    at += std::max<std::size_t>(length, 1);
-  }
-  return text;
 }
 
 }  // namespace varve::fsck

@@ -14,7 +14,4 @@ namespace varve::fsck {
 // entries of each directory above. As far as the trees can be read: an inode that is not in the result may have a name all the same.
 std::map<Ino, std::string> find_names(io::BlockDevice& device, const format::Superblock& super, const std::set<Ino>& inodes);
 
-// For a terminal: control characters and what is no UTF-8 as \xNN.
-std::string printable(const std::string& name);
-
 }  // namespace varve::fsck

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "fsck/names.h"
 #include "shared/counted.h"
 

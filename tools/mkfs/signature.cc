@@ -1,6 +1,7 @@
 #include "mkfs/signature.h"
 
 #include "base/buffer.h"
+#include "base/utf8.h"
 #include "format/superblock.h"
 #include "io/foreign_content.h"
 #include "mkfs/probe.h"
@@ -14,7 +15,7 @@ namespace {
 std::optional<std::string> varve_in(std::span<const std::byte> block) {
   const auto super = format::decode_superblock(block);
   if (!super.ok()) return super.fails_with(Errc::not_varve) ? std::nullopt : std::optional(std::string("a damaged Varve filesystem"));
-  const std::string label = super->label.empty() ? "" : fmt::format(" \"{}\"", super->label);
+  const std::string label = super->label.empty() ? "" : fmt::format(" \"{}\"", printable(super->label));
   return fmt::format("the Varve filesystem{} with UUID {}", label, format::uuid_text(super->uuid));
 }
 

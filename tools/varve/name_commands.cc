@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "control/place.h"
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
@@ -96,11 +97,11 @@ Status run_name(const Name& name, const std::string& path, const std::optional<s
     return place.is_mounted() ? change_mounted(place.directory, name, *value)
                               : change_image(place.source, name, *value);
   if (place.is_mounted() && !place.is_dead) {
-    io.out << TRY(mount_status(place.directory)).value(name.key, "") << "\n";
+    io.out << printable(TRY(mount_status(place.directory)).value(name.key, "")) << "\n";
     return {};
   }
   const auto device = TRY(io::open_device(place.source, {.access = io::Access::read_only}));
-  io.out << name.text(TRY(store::read_superblocks(*device)).best) << "\n";
+  io.out << printable(name.text(TRY(store::read_superblocks(*device)).best)) << "\n";
   return {};
 }
 

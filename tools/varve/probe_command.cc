@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "control/place.h"
 #include "format/superblock.h"
 #include "varve/command.h"
@@ -61,6 +62,13 @@ std::string safe(const std::string& text) {
   return out;
 }
 
+// As blkid prints values in quotes.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return printable(out + "\"");
+}
+
 std::string export_text(const format::Superblock& s) {
   const std::string uuid = format::uuid_text(s.uuid);
   std::string text =
@@ -93,7 +101,7 @@ Status probe(const ProbeArguments& arguments, IoLayer& io) {
            << "\n";
   } else {
     io.out << fmt::format("{}:{} UUID=\"{}\" BLOCK_SIZE=\"{}\" TYPE=\"varve\"\n", path,
-                          super->label.empty() ? "" : fmt::format(" LABEL=\"{}\"", super->label),
+                          super->label.empty() ? "" : " LABEL=" + quoted(super->label),
                           format::uuid_text(super->uuid), kBlockSize);
   }
   return {};

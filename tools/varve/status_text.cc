@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/json_text.h"
 #include "base/types.h"
+#include "base/utf8.h"
 #include "shared/counted.h"
 
 namespace varve::tool {
@@ -45,7 +46,7 @@ class Section {
   }
   Section& words(const char* label, const char* key) {
     const std::string text = has(key) && values_[key].is_string() ? values_[key].get<std::string>() : "";
-    return text.empty() ? *this : line(label, text);
+    return text.empty() ? *this : line(label, printable(text));
   }
   Section& yes_no(const char* label, const char* key) {
     return has(key) ? line(label, values_.value(key, false) ? "yes" : "no") : *this;
@@ -322,7 +323,7 @@ std::string status_summary(const Json& status) {
     return value.empty() ? "" : fmt::format("{:<9}{}\n", name, value);
   };
   const Json& cleaner = part(status, "cleaner");
-  return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + label + "\"")) + line("Mounted", at) +
+  return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + printable(label) + "\"")) + line("Mounted", at) +
          line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) +
          line("Kept", kept_text(part(status, "snapshots"))) + line("Protects", protection_text(part(status, "protection"))) +
          line("Cleaner", cleaner.value("state", "")) +
