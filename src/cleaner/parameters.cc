@@ -15,7 +15,7 @@ Result<Parameters> Parameters::parse(std::string_view spelling) {
     const std::string_view part = spelling.substr(0, colon);
     const auto equals = part.find('=');
     if (first ? part.empty() || equals != part.npos : equals == part.npos || equals == 0)
-      return Error(Errc::invalid, fmt::format("policy '{}': must be name[:key=value]…", parsed.spelling_));
+      return Error(Errc::invalid, fmt::format("'{}': must be name[:key=value]…", parsed.spelling_));
     if (first) parsed.name_ = part;
     else parsed.values_[std::string(part.substr(0, equals))] = part.substr(equals + 1);
     if (colon == spelling.npos) return parsed;
@@ -31,7 +31,7 @@ double Parameters::number(std::string_view key, double otherwise, double least, 
   const std::string& text = at->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
-  problem_ = fmt::format("policy '{}': {} must be a number from {} to {}", spelling_, key, least, most);
+  problem_ = fmt::format("'{}': {} must be a number from {} to {}", spelling_, key, least, most);
   return otherwise;
 }
 
@@ -41,14 +41,14 @@ std::string_view Parameters::word(std::string_view key, std::initializer_list<st
   if (at == values_.end()) return *allowed.begin();
   for (std::string_view word : allowed)
     if (word == at->second) return word;
-  problem_ = fmt::format("policy '{}': {} must be one of: {}", spelling_, key, fmt::join(allowed, ", "));
+  problem_ = fmt::format("'{}': {} must be one of: {}", spelling_, key, fmt::join(allowed, ", "));
   return *allowed.begin();
 }
 
 Status Parameters::check() const {
   if (!problem_.empty()) return Error(Errc::invalid, problem_);
   for (const auto& [key, value] : values_)
-    if (!asked_.contains(key)) return Error(Errc::invalid, fmt::format("policy '{}': knows no {}", spelling_, key));
+    if (!asked_.contains(key)) return Error(Errc::invalid, fmt::format("'{}': knows no {}", spelling_, key));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/nearest.h"
 #include "cleaner/victim_rule.h"
 #include "daemon/ownership.h"
 
@@ -109,6 +110,11 @@ constexpr Option kOptions[] = {
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::never, Status(); }},
     {"strictatime", kFlag, "all access times",
      [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::always, Status(); }},
+    {"atime", kFlag, nullptr, [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
+    {"nostrictatime", kFlag, nullptr, [](MountOptions& o, Value) { return o.fs.atime = fs::Atime::relative, Status(); }},
+    {"nosymfollow", kFlag, "follow no symbolic link there (only for root)",
+     [](MountOptions& o, Value) { return o.nosymfollow = true, Status(); }},
+    {"symfollow", kFlag, nullptr, [](MountOptions& o, Value) { return o.nosymfollow = false, Status(); }},
     {"allow_other", kFlag, "for all users (the default for root; needs user_allow_other in /etc/fuse.conf otherwise)",
      [](MountOptions& o, Value) { return o.allow_other = true, Status(); }},
     {"noallow_other", kFlag, "only for the user who mounts",
@@ -175,14 +181,23 @@ constexpr Option kOptions[] = {
 constexpr std::string_view kKernelFlags[] = {"nosuid", "suid", "nodev", "dev",    "noexec",
                                              "exec",   "sync", "async", "dirsync"};
 
-// Says nothing to us: for mount(8), systemd, or what is always so.
+// Says nothing to us: for mount(8), systemd, what is always so, or what Linux has given up (mand) or does by itself (iversion).
 bool is_for_others(std::string_view option) {
   static constexpr std::string_view kNames[] = {
       "",       "defaults", "auto",  "noauto",     "nofail",   "_netdev",  "user",       "users",
-      "nouser", "owner",    "group", "nodiratime", "diratime", "lazytime", "nolazytime", "default_permissions"};
+      "nouser", "owner",    "group", "nodiratime", "diratime", "lazytime", "nolazytime", "default_permissions",
+      "norelatime", "iversion", "noiversion", "mand", "nomand", "silent", "loud"};
   static constexpr std::string_view kPrefixes[] = {"x-", "X-", "user=", "comment=", "uhelper=", "helper="};
   if (std::ranges::find(kNames, option) != std::end(kNames)) return true;
   return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return option.starts_with(prefix); });
+}
+
+Error unknown_option(std::string_view text, std::string_view name) {
+  std::vector<std::string> names(std::begin(kKernelFlags), std::end(kKernelFlags));
+  for (const Option& option : kOptions) names.emplace_back(option.name);
+  const std::string near = nearest(name, names);
+  return Error(Errc::invalid, fmt::format("unknown option {}: {}`varve mount --help` lists those that exist", text,
+                                          near.empty() ? "" : fmt::format("did you mean {}? ", near)));
 }
 
 Status apply(std::string_view text, MountOptions& options) {
@@ -198,11 +213,12 @@ Status apply(std::string_view text, MountOptions& options) {
   for (const Option& option : kOptions) {
     if (name != option.name) continue;
     const bool has_value = equals != std::string_view::npos;
-    if (has_value != (option.form == kValue))
-      return Error(Errc::invalid, fmt::format("option {}: {}", name, has_value ? "takes no value" : "needs a value"));
-    return option.apply(options, has_value ? text.substr(equals + 1) : Value());
+    const Value value = has_value ? text.substr(equals + 1) : Value();
+    if (has_value != (option.form == kValue) || (has_value && value.empty()))
+      return Error(Errc::invalid, fmt::format("option {}: {}", name, option.form == kFlag ? "takes no value" : "needs a value"));
+    return option.apply(options, value);
   }
-  return Error(Errc::invalid, fmt::format("unknown option {}: `varve mount --help` lists those that exist", text));
+  return unknown_option(text, name);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct MountOptions {
   std::string trace_file;                 // of the device's requests; empty: none
   std::string snapshots_dir = ".snapshots";  // the folder of snapshots in the root; empty: none
   std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
+  bool nosymfollow = false;               // for mount_setattr(2), since the library does not know it
 };
 
 // Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or

@@ -126,6 +126,16 @@ Status run(std::vector<const char*> words) {
   return Error(is_busy ? Errc::busy : Errc::not_permitted, said.empty() ? fmt::format("{} failed", words[0]) : said);
 }
 
+// The library knows no such flag. Before the filesystem answers anybody.
+Status forbid_symbolic_links(const std::string& directory) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_NOSYMFOLLOW;
+  if (::mount_setattr(AT_FDCWD, directory.c_str(), 0, &attributes, sizeof attributes) == 0) return {};
+  const bool is_old = errno == EINVAL || errno == ENOSYS;
+  return Error(errc_from_errno(errno),
+               fmt::format("option nosymfollow: {}", is_old ? "this kernel cannot do it: Linux 5.14 can" : errno_text()));
+}
+
 }  // namespace
 
 Result<std::string> prepare_mount_point(const std::string& directory) {
@@ -150,6 +160,7 @@ Result<std::string> prepare_mount_point(const std::string& directory) {
 }
 
 Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& request, const MountOptions& options) {
+  if (options.nosymfollow && ::geteuid() != 0) return Error(Errc::not_permitted, "option nosymfollow: only root can mount so");
   library_messages.clear();
   ::fuse_set_log_func(keep_message);
   const std::string text = mount_options(request, options);
@@ -166,6 +177,7 @@ Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& reque
   if (::fuse_session_mount(session, request.directory.c_str()) != 0) return mount_error(request.directory);
   const auto found = find_mount(request.directory);
   mounted->device_ = found ? found->device : "";
+  if (options.nosymfollow) TRY(forbid_symbolic_links(request.directory));
   enter_umount_helper(request.source, request.directory);
   return mounted;
 }

@@ -56,7 +56,7 @@ TEST(MountOptions, TheLastWordOnSyncCounts) {
 TEST(MountOptions, TakesWhatFstabMaySay) {
   const MountOptions options = parsed(
       "defaults,auto,noauto,nofail,_netdev,user,users,user=ann,x-systemd.automount,"
-      "comment=x,default_permissions,uhelper=varve,,rw");
+      "comment=x,default_permissions,uhelper=varve,,rw,atime,norelatime,nostrictatime,iversion,noiversion,mand,nomand,silent,loud");
   EXPECT_TRUE(options.kernel_flags.empty());
   EXPECT_FALSE(options.fs.read_only);
 }
@@ -66,6 +66,10 @@ TEST(MountOptions, LaterOnesWin) {
   EXPECT_TRUE(parsed("rw,ro").fs.read_only);
   EXPECT_EQ(parsed("noatime,strictatime").fs.atime, fs::Atime::always);
   EXPECT_FALSE(parsed("discard,nodiscard").fs.discard);
+  EXPECT_EQ(parsed("noatime,atime").fs.atime, fs::Atime::relative);
+  EXPECT_EQ(parsed("strictatime,nostrictatime").fs.atime, fs::Atime::relative);
+  EXPECT_TRUE(parsed("nosymfollow").nosymfollow);
+  EXPECT_FALSE(parsed("nosymfollow,symfollow").nosymfollow);
 }
 
 TEST(MountOptions, PassesTheKernelsFlagsOn) {
@@ -91,6 +95,9 @@ TEST(MountOptions, ReadsValues) {
 
 TEST(MountOptions, SaysWhatIsWrong) {
   EXPECT_THAT(complaint("rw,frobnicate"), HasSubstr("frobnicate"));
+  EXPECT_THAT(complaint("noatim"), HasSubstr("did you mean noatime?"));
+  EXPECT_THAT(complaint("log="), HasSubstr("option log: needs a value"));
+  EXPECT_EQ(complaint("strategy=copying:x=1"), "'copying:x=1': knows no x");
   EXPECT_THAT(complaint("memory=lots"), HasSubstr("memory=lots"));
   EXPECT_THAT(complaint("memory"), HasSubstr("needs a value"));
   EXPECT_THAT(complaint("ro=1"), HasSubstr("takes no value"));

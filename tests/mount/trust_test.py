@@ -42,6 +42,14 @@ class OtherUsersImages(unittest.TestCase):
         self.image.mount()
         self.assertIn("nosuid", flags_of(self.image.dir))
 
+    def test_no_symbolic_link_is_followed_where_that_is_asked_for(self):
+        self.image.mount("nosymfollow")
+        (self.image.dir / "link").symlink_to("/etc/hostname")
+        with self.assertRaisesRegex(OSError, "Too many levels of symbolic links"):
+            open(self.image.dir / "link", "rb")
+        self.assertEqual(os.readlink(self.image.dir / "link"), "/etc/hostname")
+        self.assertIn("nosymfollow", flags_of(self.image.dir))
+
     def test_root_may_ask_for_it(self):
         os.chown(self.image.path, NOBODY, NOBODY)
         self.image.mount("suid,dev")

@@ -1,6 +1,5 @@
 #include "fsck/names.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
