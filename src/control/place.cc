@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -45,6 +46,15 @@ std::optional<MountEntry> find_mount_of_same(const std::string& path, const stru
                                             : source.st_dev == file.st_dev && source.st_ino == file.st_ino;
     if (same) return std::move(entry);
   }
+  return {};
+}
+
+// What is named lies in a mount whose daemon is gone: nothing below that can be looked up any more.
+std::optional<Place> dead_place_above(const std::string& name) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(name, error).lexically_normal();
+  for (; !error && at != at.root_path(); at = at.parent_path())
+    if (const auto mounted = find_mount(at); mounted && mounted->is_varve() && is_dead(at)) return place_of(*mounted);
   return {};
 }
 
@@ -144,13 +154,18 @@ Result<Place> find_place(const std::string& word) {
     return mounted ? place_of(*mounted) : Place{name, "", false};
   }
   const std::string path = resolve_mount_point(name);
-  if (path.empty()) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
+  if (path.empty()) {
+    if (auto dead = dead_place_above(name)) return *std::move(dead);
+    return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
+  }
   if (const auto mounted = find_mount(path); mounted && mounted->is_varve()) return place_of(*mounted);
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
+    const int error = errno;
     if (const auto mounted = find_mount_of(path)) return place_of(*mounted);
-    if (errno == ENOENT) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
-    return Error(errc_from_errno(errno), fmt::format("{}: {}", word, errno_text()));
+    if (auto dead = dead_place_above(path)) return *std::move(dead);
+    if (error == ENOENT) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
+    return Error(errc_from_errno(error), fmt::format("{}: {}", word, std::strerror(error)));
   }
   if (S_ISDIR(status.st_mode)) return place_of_directory(word, path);
   if (const auto mounted = find_mount_of_same(path, status)) return place_of(*mounted);

@@ -30,21 +30,35 @@ std::string state_folder() {
   return home && *home == '/' ? std::string(home) + "/.local/state/varve" : "";
 }
 
+std::string journal_of(const std::string& directory) { return fmt::format("journalctl -t varve VARVE_DIRECTORY={}", directory); }
+constexpr const char* kSystemLog = "the system's log, as varve";
+
+std::string file_of(const std::string& folder, const std::string& directory) {
+  std::string name = directory;
+  std::ranges::replace(name, '/', '-');
+  return fmt::format("{}/{}.log", folder, name.size() > 1 ? name.substr(1) : "root");
+}
+
 }  // namespace
 
 std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
   if (!options.log_file.empty()) return io::absolute_name(options.log_file);
   if (foreground) return "standard output of the daemon, which runs in the foreground";
-  if (has_journal()) return fmt::format("journalctl -t varve VARVE_DIRECTORY={}", directory);
-  if (has_system_log()) return "the system's log, as varve";
+  if (has_journal()) return journal_of(directory);
+  if (has_system_log()) return kSystemLog;
   const std::string folder = state_folder();
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) return "nowhere: no system log, and no folder for a file (log=FILE)";
-  std::string name = directory;
-  std::ranges::replace(name, '/', '-');
-  options.log_file = fmt::format("{}/{}.log", folder, name.size() > 1 ? name.substr(1) : "root");
+  options.log_file = file_of(folder, directory);
   return options.log_file;
+}
+
+std::string former_log(const std::string& directory) {
+  const std::string folder = state_folder(), file = folder.empty() ? "" : file_of(folder, directory);
+  const bool has_file = !file.empty() && ::access(file.c_str(), F_OK) == 0;
+  const std::string usual = has_journal() ? journal_of(directory) : has_system_log() ? kSystemLog : has_file ? file : "";
+  return usual.empty() ? "where the mount option log= said" : usual + ", unless the mount option log= said another place";
 }
 
 Status open_log(const MountOptions& options, bool foreground, const std::string& source, const std::string& directory) {

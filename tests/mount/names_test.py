@@ -103,8 +103,11 @@ class Names(unittest.TestCase):
         self.assertEqual([line.split()[0] for line in lines[:6]], ["Varve", "Mounted", "State", "Size", "Cleaner", "Log"])
         self.assertIn("no errors", lines[2])
         self.image.kill()
-        for place in (self.image.dir, self.image.path):
-            self.assertIn("its daemon is gone", varve("status", "-s", place).stdout)
+        for place in (self.image.dir, self.image.path, self.image.dir / "below", self.image.dir / "far/below"):
+            said = varve("status", "-s", place).stdout
+            self.assertIn("its daemon is gone", said)
+            self.assertRegex(said, r"\nLog +\S.*log=")
+        self.assertRegex(varve("umount", self.image.dir).stderr, "its daemon is gone; clearing the mount point. Its log: .*log=")
         self.image.mount()
 
     def test_magic_is_known_to_file(self):

@@ -47,6 +47,8 @@ class Protection(ProtectionTest):
         self.assertIsNone(found[-1])
         shutil.copy2(self.dir / ".snapshots" / self.automatic()[found.index("second")]["name"] / "letter", letter)
         self.assertEqual(letter.read_text(), "second")
+        self.assertNotIn("\nKept", command(BIN / "varve", "status", "-s", self.dir).stdout)
+        self.assertIn("No snapshots but automatic ones.", command(BIN / "varve", "snapshot", "list", self.dir).stdout)
         # An idle filesystem makes no more of them.
         self.step(lambda: (self.dir / "last").write_text("x"))
         time.sleep(2)

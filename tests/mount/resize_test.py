@@ -32,6 +32,18 @@ class Resize(MountTest):
     def available(self):
         return os.statvfs(self.dir).f_bavail * 4096
 
+    def test_a_longer_image_is_told_of(self):
+        os.truncate(self.image.path, 300 * MIB)
+        for place in (self.dir, self.image.path):
+            said = command(BIN / "varve", "status", "-s", place).stdout
+            self.assertIn(f"varve resize {place} would give 44.0 MiB more", said)
+            advice = json.loads(command(BIN / "varve", "doctor", "--json", place, check=False).stdout)
+            self.assertIn(f"varve resize {place} makes it as large as that", [found["advice"] for found in advice])
+            if self.image.is_mounted():
+                self.image.umount()
+        resize(self.image.path)
+        self.assertNotIn("varve resize", command(BIN / "varve", "status", "-s", self.image.path).stdout)
+
     def test_grows_and_shrinks_while_it_is_used(self):
         fill_random(self.dir / "kept", 20 * MIB, 1)
         stop = threading.Event()

@@ -19,6 +19,7 @@
 #include "io/stacking.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
+#include "varve/place_facts.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -215,6 +216,9 @@ std::vector<Finding> check_storage(const fuse::Place& place) {
     if (super.lifetime.errors)
       found.push_back({Grade::unsafe, "errors", fmt::format("{} since it was made", super.lifetime.errors),
                        "varve scrub, then fsck.varve -n; varve status has the last one"});
+    if (const auto unused = unused_bytes(place, super.device_blocks, super.segment_blocks))
+      found.push_back({Grade::note, "size", fmt::format("the filesystem leaves {} of the device or image unused", size_text(unused)),
+                       "varve resize " + (place.is_mounted() ? place.directory : place.source) + " makes it as large as that"});
     if (!super.clean && !place.is_mounted())
       found.push_back({Grade::note, "image", "not unmounted cleanly",
                        "the next mount recovers it; nothing that was synced is lost"});

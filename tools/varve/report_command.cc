@@ -8,6 +8,7 @@
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/output_file.h"
+#include "varve/place_facts.h"
 #include "varve/report_html.h"
 #include "varve/superblock_json.h"
 
@@ -54,8 +55,8 @@ Result<ReportFacts> collect(const fuse::Place& place) {
   } else {
     ImageReader image = TRY(ImageReader::open(place.source));
     facts.status = superblock_status(image.super(), place.source);
-    if (place.is_dead) facts.status["state"] = fuse::daemon_gone(place).message();
   }
+  add_place_facts(facts.status, place);
   auto map = read_map(place);
   if (map.ok())
     facts.map = std::move(map).value();

@@ -212,7 +212,8 @@ std::string list_text(const Json& state, bool automatic) {
   for (const Json& one : state["snapshots"])
     if (one.value("automatic", false) == automatic) list.push_back(one);
   std::string text;
-  if (list.empty()) text = automatic ? "No automatic snapshots.\n" : "No snapshots.\n";
+  const bool has_others = state["snapshots"].size() > list.size();
+  if (list.empty()) text = automatic ? "No automatic snapshots.\n" : has_others ? "No snapshots but automatic ones.\n" : "No snapshots.\n";
   else text = fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", "made", "inodes", "data", "alone", "name");
   for (const Json& one : list)
     text += fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"),

@@ -8,6 +8,7 @@
 #include "varve/command.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
+#include "varve/place_facts.h"
 #include "varve/status_text.h"
 #include "varve/superblock_json.h"
 
@@ -26,14 +27,14 @@ Result<nlohmann::ordered_json> status_of(const fuse::Place& place) {
   if (place.is_mounted() && !place.is_dead) return mount_status(place.directory);
   auto image = ImageReader::open(place.source);
   if (!image.ok()) return place.is_dead ? fuse::daemon_gone(place) : image.error();
-  auto status = superblock_status(image->super(), place.source);
-  if (place.is_dead) status["state"] = fuse::daemon_gone(place).message();
-  return status;
+  return superblock_status(image->super(), place.source);
 }
 
 Status show(const StatusArguments& arguments, IoLayer& io) {
   for (;;) {
-    const auto status = TRY(status_of(TRY(fuse::find_place(arguments.path))));
+    const fuse::Place place = TRY(fuse::find_place(arguments.path));
+    auto status = TRY(status_of(place));
+    add_place_facts(status, place);
     if (arguments.json)
       io.out << json_text(status, arguments.watch ? kOneLine : 2) << std::endl;
     else

@@ -96,8 +96,11 @@ std::string state_of(const Json& status) {
   if (status.value("read_only", false))
     return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
   const std::uint64_t errors = number_in(part(status, "lifetime"), "errors");
-  std::string text = fmt::format("mounted for {}", duration_text(number_in(status, "uptime_seconds")));
-  return errors ? text + fmt::format("; {} since it was made (see below)", counted(errors, "error")) : text + ", no errors";
+  const std::string text = fmt::format("mounted for {}", duration_text(number_in(status, "uptime_seconds")));
+  if (errors == 0) return text + ", no errors";
+  const Json& last = part(status, "last_error");
+  return fmt::format("{}; {} since it was made, the last one on {}: {}", text, counted(errors, "error"),
+                     time_of(last.value("seconds", std::int64_t{0})), last.value("error", ""));
 }
 
 // What users can still write is what df says.
@@ -111,10 +114,21 @@ std::string room_of(const Json& space) {
   return fmt::format("{}: {} used{}, {} reserved for cleaning", size_text(device), size_text(used), free, size_text(reserve));
 }
 
-// Empty: nothing to tell.
-std::string kept_text(const Json& snapshots) {
-  const std::uint64_t count = number_in(snapshots, "count"), held = number_in(snapshots, "held_bytes");
-  if (count == 0 && held == 0) return "";
+// Empty: the device is no longer than the filesystem.
+std::string growth_text(const Json& status) {
+  const std::uint64_t unused = number_in(part(status, "space"), "unused_device_bytes");
+  if (unused == 0) return "";
+  return fmt::format("varve resize {} would give {} more: the device or image is so much longer than the filesystem",
+                     part(status, "mount").value("mount_point", status.value("device", "")), size_text(unused));
+}
+
+// Those that stay. Empty: nothing to tell.
+std::string kept_text(const Json& snapshots, const Json& protection) {
+  const std::uint64_t automatic = std::min(number_in(snapshots, "count"), number_in(protection, "snapshots"));
+  const std::uint64_t count = number_in(snapshots, "count") - automatic;
+  const std::uint64_t all = number_in(snapshots, "held_bytes"), held = all - std::min(all, number_in(protection, "held_bytes"));
+  const bool is_told_with_automatic = automatic > 0 && !snapshots.value("giving_back", false);
+  if (count == 0 && (held == 0 || is_told_with_automatic)) return "";
   std::string text = fmt::format("{}, with {} that nothing else needs", counted(count, "snapshot"), size_text(held));
   return snapshots.value("giving_back", false) ? text + "; what deleted ones held is being given back" : text;
 }
@@ -325,7 +339,8 @@ std::string status_summary(const Json& status) {
   const Json& cleaner = part(status, "cleaner");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + printable(label) + "\"")) + line("Mounted", at) +
          line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) +
-         line("Kept", kept_text(part(status, "snapshots"))) + line("Protects", protection_text(part(status, "protection"))) +
+         line("Room", growth_text(status)) +
+         line("Kept", kept_text(part(status, "snapshots"), part(status, "protection"))) + line("Protects", protection_text(part(status, "protection"))) +
          line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }

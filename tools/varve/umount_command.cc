@@ -8,6 +8,7 @@
 #include <ostream>
 #include <thread>
 
+#include "daemon/log_output.h"
 #include "daemon/mount_point.h"
 #include "control/mount_table.h"
 #include "control/place.h"
@@ -37,6 +38,7 @@ struct Daemon {
   std::string source;
   bool read_only = false;  // asked for at the mount: the image is left as it was
   std::string failure;     // why it has become read-only since
+  std::string log;         // where its messages are
   int pid = 0;
   int pidfd = -1;
 
@@ -63,6 +65,7 @@ Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
   MountClient client = TRY(MountClient::open(mounted.directory));
   const auto status = TRY(client.status());
   daemon.source = status["mount"].value("source", "");
+  daemon.log = status["mount"].value("log", "");
   daemon.read_only = status["mount"].value("read_only", mounted.read_only);  // a daemon from before an update does not say so
   if (!daemon.read_only && status.value("read_only", false)) daemon.failure = status.value("read_only_reason", "");
   daemon.find(status["mount"].value("pid", 0));
@@ -80,6 +83,7 @@ Status ask_or_guess(const fuse::MountEntry& mounted, Daemon& daemon) {
     return asked;
   }
   daemon.source = mounted.source;
+  daemon.log = fuse::former_log(mounted.directory);
   daemon.read_only = mounted.read_only;
   return {};
 }
@@ -130,9 +134,9 @@ Status in_use(const Daemon& daemon, std::ostream& err) {
 Error not_clean(const Daemon& daemon) {
   const std::string why = daemon.failure.empty() ? "" : fmt::format(", having become read-only ({})", daemon.failure);
   return Error(Errc::io,
-               fmt::format("{}: unmounted, but the daemon could not bring it to a clean end{}: see its log; the "
-                           "next mount recovers it",
-                           daemon.source, why));
+               fmt::format("{}: unmounted, but the daemon could not bring it to a clean end{}; the next mount recovers it. "
+                           "Its log: {}",
+                           daemon.source, why, daemon.log));
 }
 
 Status check_clean(const Daemon& daemon, std::ostream& err) {
@@ -171,7 +175,7 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
     return {};
   }
   if (!asked.error().is(Errc::io)) return asked;
-  io.err << "varve: " << directory << ": its daemon is gone; clearing the mount point\n";
+  io.err << "varve: " << directory << ": its daemon is gone; clearing the mount point. Its log: " << fuse::former_log(directory) << "\n";
   return fuse::clear_dead(directory);
 }
 

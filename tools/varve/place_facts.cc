@@ -1,0 +1,45 @@
+#include "varve/place_facts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/types.h"
+#include "daemon/log_output.h"
+#include "io/network_name.h"
+
+namespace varve::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// In bytes; 0: it cannot be told.
+std::uint64_t length_of(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return 0;
+  struct stat status {};
+  const bool is_storage = ::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+  const off_t end = is_storage ? ::lseek(fd, 0, SEEK_END) : 0;
+  ::close(fd);
+  return end > 0 ? static_cast<std::uint64_t>(end) : 0;
+}
+
+}  // namespace
+
+std::uint64_t unused_bytes(const fuse::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks) {
+  if (device_blocks == 0 || io::is_network_name(place.source)) return 0;
+  const std::uint64_t blocks = length_of(place.source) >> kBlockShift;
+  return blocks >= device_blocks + segment_blocks ? (blocks - device_blocks) << kBlockShift : 0;
+}
+
+void add_place_facts(Json& status, const fuse::Place& place) {
+  Json& space = status["space"];
+  if (const auto unused = unused_bytes(place, space.value("device_blocks", std::uint64_t{0}), space.value("segment_blocks", std::uint64_t{0})))
+    space["unused_device_bytes"] = unused;
+  if (!place.is_dead) return;
+  status["state"] = fuse::daemon_gone(place).message();
+  status["mount"] = {{"mount_point", place.directory}, {"log", fuse::former_log(place.directory)}};
+}
+
+}  // namespace varve::tool

@@ -1,0 +1,18 @@
+// What the status of a filesystem cannot say by itself: where the messages of a dead daemon are, how much longer the device is.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "control/place.h"
+
+namespace varve::tool {
+
+// So many bytes of the device or image behind the filesystem are of no use, of which `varve resize` could make segments. 0: none, or
+// that cannot be known from here, as of a server's disk.
+std::uint64_t unused_bytes(const fuse::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks);
+
+// Into the status (control/status_json.h, superblock_status()) of what is there.
+void add_place_facts(nlohmann::ordered_json& status, const fuse::Place& place);
+
+}  // namespace varve::tool
