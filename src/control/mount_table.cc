@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace varve::fuse {
@@ -28,6 +29,14 @@ std::string unescape(const std::string& text) {
   return out;
 }
 
+// Of a FUSE filesystem, whose options say user_id=1000.
+std::optional<unsigned> user_of(const std::string& options) {
+  constexpr std::string_view kKey = ",user_id=";
+  const auto at = ("," + options).find(kKey);
+  if (at == std::string::npos) return {};
+  return static_cast<unsigned>(std::strtoul(options.c_str() + at + kKey.size() - 1, nullptr, 10));
+}
+
 // "36 35 98:0 /root /directory options optional… - type source superoptions"
 std::optional<MountEntry> parse(const std::string& line) {
   std::istringstream words(line);
@@ -38,6 +47,7 @@ std::optional<MountEntry> parse(const std::string& line) {
   }
   if (!(words >> entry.type >> entry.source >> options)) return {};
   entry.read_only = options == "ro" || options.starts_with("ro,");
+  entry.user = user_of(options);
   entry.root = unescape(entry.root);
   entry.directory = unescape(entry.directory);
   entry.source = unescape(entry.source);

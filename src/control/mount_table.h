@@ -15,6 +15,7 @@ struct MountEntry {
   std::string source;  // device or image
   std::string device;  // "major:minor"
   bool read_only = false;
+  std::optional<unsigned> user;  // that has mounted it, of a FUSE filesystem
 
   bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
   bool is_whole() const { return root == "/"; }

@@ -19,6 +19,7 @@
 #include "control/mount_table.h"
 #include "format/superblock.h"
 #include "io/network_name.h"
+#include "io/stacking.h"
 #include "store/superblocks.h"
 
 namespace varve::fuse {
@@ -36,7 +37,14 @@ Place place_of(const MountEntry& mounted) {
   return {mounted.source, std::move(directory), dead};
 }
 
-// Also under another name: /dev/disk/by-label/x is /dev/sdb1.
+// Does what has the status `upper` begin where `lower` does, as a loop device on an image, or a multipath device on one of its paths?
+bool is_below(const struct stat& lower, const std::string& lower_name, const struct stat& upper, const std::string& upper_name) {
+  const io::Layer top = io::stack_of(lower, lower_name).layers.front();
+  const auto layers = io::stack_of(upper, upper_name).layers;
+  return std::any_of(layers.begin() + 1, layers.end(), [&](const io::Layer& layer) { return layer.same_object(top) && layer.begin == 0; });
+}
+
+// Also under another name: /dev/disk/by-label/x is /dev/sdb1, and an image may be mounted through a loop device.
 std::optional<MountEntry> find_mount_of_same(const std::string& path, const struct stat& file) {
   if (auto mounted = find_mount_of(path)) return mounted;
   for (MountEntry& entry : varve_mounts()) {
@@ -45,6 +53,7 @@ std::optional<MountEntry> find_mount_of_same(const std::string& path, const stru
     const bool same = S_ISBLK(file.st_mode) ? source.st_rdev == file.st_rdev
                                             : source.st_dev == file.st_dev && source.st_ino == file.st_ino;
     if (same) return std::move(entry);
+    if (S_ISREG(file.st_mode) && S_ISBLK(source.st_mode) && is_below(file, path, source, entry.source)) return std::move(entry);
   }
   return {};
 }
@@ -101,6 +110,22 @@ bool fits(const Tag& tag, const std::string& path) {
                      : super->label == tag.value;
 }
 
+// Of several names of one storage the one to use: what is mounted, or else the uppermost.
+std::vector<std::string> without_layers(const std::vector<std::string>& found) {
+  const auto is_better = [](const std::string& a, const std::string& b) {
+    struct stat first {}, second {};
+    if (a == b || ::stat(a.c_str(), &first) != 0 || ::stat(b.c_str(), &second) != 0) return false;
+    const bool above = is_below(second, b, first, a), below = is_below(first, a, second, b);
+    if (!above && !below) return false;
+    const bool first_is_mounted = find_mount_of(a).has_value(), second_is_mounted = find_mount_of(b).has_value();
+    return first_is_mounted != second_is_mounted ? first_is_mounted : above;
+  };
+  std::vector<std::string> kept;
+  for (const std::string& one : found)
+    if (std::ranges::none_of(found, [&](const std::string& other) { return is_better(other, one); })) kept.push_back(one);
+  return kept;
+}
+
 std::vector<std::string> candidates() {
   std::vector<std::string> paths;
   for (const MountEntry& entry : varve_mounts()) paths.push_back(entry.source);
@@ -134,6 +159,7 @@ Result<std::string> resolve_tag(const std::string& name) {
   std::vector<std::string> found;
   for (std::string& path : candidates())
     if (fits(*tag, path)) found.push_back(std::move(path));
+  if (found.size() > 1) found = without_layers(found);
   if (found.size() == 1) return found.front();
   if (found.empty())
     return Error(
@@ -143,8 +169,8 @@ Result<std::string> resolve_tag(const std::string& name) {
             "found by its path",
             name));
   return Error(Errc::invalid,
-               fmt::format("{}: {} and {} both have it: name the device, or give one of them another with `varve {}`",
-                           name, found[0], found[1], tag->is_uuid ? "uuid" : "label"));
+               fmt::format("{}: {} and {} both have it: name the device. If they are two disks, and not one under two names, "
+                           "give one of them another with `varve {}`", name, found[0], found[1], tag->is_uuid ? "uuid" : "label"));
 }
 
 Result<Place> find_place(const std::string& word) {

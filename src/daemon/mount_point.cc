@@ -156,6 +156,10 @@ Result<std::string> prepare_mount_point(const std::string& directory) {
                              error == ENOENT ? "no such file or directory: make it first" : std::strerror(error)));
   if (!S_ISDIR(status.st_mode))
     return Error(Errc::not_directory, fmt::format("mount point {}: not a directory", directory));
+  // A second one would hide the first, of which nothing would be heard any more.
+  if (const auto there = find_mount(path); there && there->is_varve() && there->is_whole())
+    return Error(Errc::in_use, fmt::format("mount point {}: {} is mounted there: unmount it first, or take another directory", directory,
+                                           there->source));
   return path;
 }
 

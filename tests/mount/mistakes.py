@@ -107,6 +107,7 @@ LIST = [
     Mistake(MOUNT, "varve mount IMG NEW", "no such file or directory: make it first", "`mkdir` the mount point."),
     Mistake(MOUNT, "varve mount IMG TEXT", "not a directory"),
     Mistake(MOUNT, "varve mount LIVE DIR", "is mounted at .*unmount it first", "One image has one mount. A bind mount shows it in a second place."),
+    Mistake(MOUNT, "varve mount IMG AT", "is mounted there: unmount it first, or take another directory"),
     Mistake(MOUNT, "varve mount CUT DIR", "smaller .*than the filesystem on it", "The end is missing, as after an interrupted copy. Copy it again, or `varve salvage`."),
     Mistake(MOUNT, "varve mount HOLE DIR", "not a Varve filesystem"),
     Mistake(MOUNT, "varve mount IMG DIR -o colour", "unknown option colour"),

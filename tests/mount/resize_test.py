@@ -44,6 +44,13 @@ class Resize(MountTest):
         resize(self.image.path)
         self.assertNotIn("varve resize", command(BIN / "varve", "status", "-s", self.image.path).stdout)
 
+    def test_what_does_not_fit_is_refused_by_name(self):
+        fill_random(self.dir / "kept", 40 * MIB, 1)
+        for place in (self.dir, self.image.path):
+            self.assertRegex(resize(place, "16M", expect=1).stderr, f"^varve: {place}: .*the smallest possible size is")
+            if self.image.is_mounted():
+                self.image.umount()
+
     def test_grows_and_shrinks_while_it_is_used(self):
         fill_random(self.dir / "kept", 20 * MIB, 1)
         stop = threading.Event()

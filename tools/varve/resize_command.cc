@@ -74,7 +74,11 @@ class ImageResize final : public ResizeTarget {
     filesystem_ = TRY(fs::Filesystem::mount(*device_, options));
     return {};
   }
-  Status start(const fs::ResizeRequest& request) override { return filesystem_->start_resize(request); }
+  Status start(const fs::ResizeRequest& request) override {
+    const Status started = filesystem_->start_resize(request);
+    if (started.ok() || started.error().message().starts_with(device_->name())) return started;
+    return Error(started.error().code(), fmt::format("{}: {}", device_->name(), started.error().message()));
+  }
   Status stop() override {
     filesystem_->stop_resize();
     return {};

@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "scrub/state.h"
 #include "control/place.h"
+#include "shared/counted.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
 #include "varve/interruptible.h"
@@ -103,7 +104,7 @@ Status scrub(ScrubArguments arguments, IoLayer& io) {
   io.out << (arguments.json ? json_text(state, 2) + "\n" : scrub_text(state)) << std::flush;
   if (arguments.stop || arguments.status || arguments.background) return {};
   if (const auto errors = state.value("errors", std::uint64_t{0}))
-    return Error(Errc::corrupt, fmt::format("{}: {} places are damaged", arguments.directory, errors));
+    return Error(Errc::corrupt, fmt::format("{}: {} damaged", arguments.directory, counted(errors, "place is", "places are")));
   const std::string end = state.value("state", "");
   if (end == "failed") return Error(Errc::io, fmt::format("{}: {}", arguments.directory, state.value("reason", "")));
   if (end == "stopped")

@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <pwd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -150,6 +151,16 @@ Status check_clean(const Daemon& daemon, std::ostream& err) {
   return TRY(store::read_superblocks(**device)).best.clean ? Status() : not_clean(daemon);
 }
 
+// fusermount3 would only say that it has no entry of it.
+Status check_owner(const fuse::MountEntry& mounted) {
+  const uid_t own = ::geteuid();
+  if (own == 0 || !mounted.user || *mounted.user == own) return {};
+  const passwd* const known = ::getpwuid(*mounted.user);
+  const std::string name = known ? known->pw_name : fmt::format("user {}", *mounted.user);
+  return Error(Errc::not_permitted, fmt::format("{}: mounted by {}: only {} may unmount it", mounted.directory, name,
+                                                *mounted.user == 0 ? name : "root and " + name));
+}
+
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   std::string directory = fuse::resolve_mount_point(argument);
   auto mounted = directory.empty() ? std::nullopt : fuse::find_mount(directory);
@@ -163,6 +174,7 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
     mounted = fuse::find_mount(directory);
   }
   if (!mounted || !mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
+  TRY(check_owner(*mounted));
   if (lazy) return fuse::detach(directory, fuse::Detach::now);
   Daemon daemon;
   const Status asked = ask_or_guess(*mounted, daemon);
