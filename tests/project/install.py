@@ -2,6 +2,7 @@
 """Installs the build into an empty folder and looks for everything a distribution expects there; compares the options
 that the tools name in --help with their man pages. Arguments: cmake, build folder."""
 
+import functools
 import os
 import re
 import subprocess
@@ -27,6 +28,92 @@ INSTALLED = [
 ]
 
 
+COMPLETIONS = {shell: ROOT / "packaging" / f"varve.{shell}-completion" for shell in ("bash", "zsh", "fish")}
+
+
+@functools.cache
+def help_of(tool, *words):
+    done = subprocess.run([BIN / tool, *words, "--help"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{tool} {words} --help: {done.stderr}")
+    return done.stdout
+
+
+def options_of(tool, *words):
+    own = help_of(tool, *words).partition("Options of a mount")[0]
+    lines = re.findall(r"^ +(-[^ ]+)", own, re.M)
+    return {option for line in lines for option in line.split(",")} - {"--help", "-h", "--version", "-V"}
+
+
+def commands():
+    """All of varve's, as ("status",) or ("snapshot", "list")."""
+    found = []
+    for command in subcommands_of():
+        inner = subcommands_of(command)
+        found += [(command, one) for one in inner] or [(command,)]
+    return found
+
+
+def subcommands_of(*words):
+    return re.findall(r"^  (\w+) ", help_of("varve", *words).partition("Subcommands:")[2], re.M)
+
+
+def names(text, option):
+    return re.search(r"(?<![\w-])" + re.escape(option) + r"(?![\w-])", text)
+
+
+def sections_of(page, command):
+    """What stands of a command in the synopsis, and below its name."""
+    synopsis, _, rest = page.partition(".SH DESCRIPTION")
+    usages = [usage for usage in synopsis.split("\n.br\n") if f"varve {' '.join(command)}" in usage]
+    top = {word for one in commands() for word in one[:1]}
+    parts = re.split(r"^\.TP\n\.BR? (.*)$", rest.partition(".SH PERMISSIONS")[0], flags=re.M)
+    text, mine = "", False
+    for heading, part in zip(parts[1::2], parts[2::2]):
+        told = set(re.findall(r"\w+", heading))
+        if told <= top:
+            mine = command[0] in told or command[-1] in told
+        text += part if mine else ""
+    return "\n".join(usages) + text
+
+
+def by_bash(tool, command, word="-"):
+    """What is completed after these words, of which the last one may be empty: then it is the one that is completed."""
+    words = [tool, *command, word] if not command or command[-1] else [tool, *command]
+    function = {"varve": "_varve", "mkfs.varve": "_mkfs_varve", "fsck.varve": "_fsck_varve"}[tool]
+    script = (f'source "{COMPLETIONS["bash"]}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); {function}; '
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    return set(subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True, cwd="/").stdout.split("\n")) - {""}
+
+
+def by_zsh(tool, command):
+    text = COMPLETIONS["zsh"].read_text()
+    if tool != "varve":
+        return set(re.search(rf"{tool}\)\n +_arguments '\*'{{(.*?)}}", text)[1].split(","))
+    if not command[-1]:
+        listed = re.findall(r"^    '(\w+):", text, re.M) if len(command) == 1 else re.search(r"compadd (create .*)", text)[1].split()
+        return set(listed)
+    indent = " " * (4 if len(command) == 1 else 8)
+    for cases, options in re.findall(rf"^{indent}([\w |]+)\) options=\((.*?)\)", text, re.M):
+        if command[-1] in cases.split(" | "):
+            return set(options.split())
+    return set()
+
+
+def by_fish(tool, command):
+    found = set()
+    for line in COMPLETIONS["fish"].read_text().splitlines():
+        if not line.startswith(f"complete -c {tool} "):
+            continue
+        condition = re.search(r"-n '([^']*)'", line)
+        needed = re.findall(r"(?<!not )__fish_seen_subcommand_from ([\w ]+)", condition[1]) if condition else []
+        if all(set(words.split()) & set(command) for words in needed):
+            rest = line.replace(condition[0], "") if condition else line
+            found |= {f"--{name}" for name in re.findall(r" -l ([\w-]+)", rest)} | {f"-{name}" for name in re.findall(r" -s (\w)", rest)}
+            found |= set(" ".join(re.findall(r" -a '?([\w ]+)", rest)).split())
+    return found
+
+
 class Install(unittest.TestCase):
     def test_everything_is_installed(self):
         with tempfile.TemporaryDirectory() as destination:
@@ -40,27 +127,31 @@ class Install(unittest.TestCase):
                     self.assertTrue(os.access(path, os.X_OK), f"{name} cannot be run")
                     self.assertNotIn(b".debug_info", path.read_bytes(), f"{name} is not stripped")
 
-    def options_of(self, *words):
-        done = subprocess.run([*words, "--help"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, f"{words} --help: {done.stderr}")
-        own, _, mount_options = done.stdout.partition("Options of a mount")
-        options = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])(?![\w-])", own))
-        return options - {"--help", "-h", "--version", "-V"}, re.findall(r"^  (\w+) ", mount_options, re.M)
-
     def test_man_pages_name_every_option(self):
-        pages = {page: (ROOT / "docs/man" / page).read_text().replace("\\-", "-")
-                 for page in [*TOOLS.values(), "mount.varve.8"]}
+        pages = {page: (ROOT / "docs/man" / page).read_text().replace("\\-", "-") for page in [*TOOLS.values(), "mount.varve.8"]}
         for tool, page in TOOLS.items():
-            calls = [[BIN / tool]]
-            if tool == "varve":
-                calls += [[BIN / tool, c] for c in ("mount", "umount", "status", "checkpoint", "trim", "clean", "dump", "salvage",
-                                                       "probe", "label", "uuid", "metrics", "doctor", "report")]
-            for call in calls:
-                options, mount_options = self.options_of(*call)
-                for option in sorted(options):
-                    self.assertRegex(pages[page], re.escape(option) + r"(?![\w-])", f"{page} does not mention {option}")
-                for option in mount_options:
-                    self.assertRegex(pages["mount.varve.8"], rf"\b{option}\b", f"mount.varve.8 does not mention {option}")
+            for option in sorted(options_of(tool) | {"-h", "--help", "-V", "--version"}):
+                self.assertTrue(names(pages[page], option), f"{page} does not mention {option}")
+        for command in commands():
+            text = sections_of(pages["varve.1"], command)
+            for option in sorted(options_of("varve", *command)):
+                self.assertTrue(names(text, option), f"varve.1 does not mention {option} where it tells of {' '.join(command)}")
+        for option in re.findall(r"^  (\w+) ", help_of("varve", "mount").partition("Options of a mount")[2], re.M):
+            self.assertRegex(pages["mount.varve.8"], rf"\b{option}\b", f"mount.varve.8 does not mention {option}")
+
+    def test_completions_know_every_option(self):
+        for shell, completed in (("bash", by_bash), ("zsh", by_zsh), ("fish", by_fish)):
+            for tool, *command in [("mkfs.varve",), ("fsck.varve",), *(("varve", *command) for command in commands())]:
+                lacking = options_of(tool, *command) - completed(tool, command)
+                self.assertFalse(lacking, f"{shell} completes no {lacking} after {' '.join((tool, *command))}")
+            for command in commands():
+                self.assertIn(command[-1], completed("varve", [*command[:-1], ""]), f"{shell} does not know {' '.join(command)}")
+
+    def test_the_last_of_several_mount_options_is_completed(self):
+        self.assertEqual(by_bash("varve", ["mount", "a.img", "d", "-o"], "ro,noa"), {"ro,noatime", "ro,noallow_other"})
+        known = by_bash("varve", ["mount", "a.img", "d", "-o"], "")
+        listed = re.findall(r"^  (\w+) ", help_of("varve", "mount").partition("Options of a mount")[2], re.M)
+        self.assertFalse(set(listed) - {option.partition("=")[0] for option in known})
 
     def test_versions_agree(self):
         version = re.search(r"project\(varve VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]

@@ -48,7 +48,8 @@ Error MountClient::error(const char* action) const {
   if (errno == ENOTTY || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
     return Error(Errc::unsupported, fmt::format("{}: not a mounted Varve filesystem", directory_));
   if (errno == EPERM)
-    return Error(Errc::not_permitted, fmt::format("{}: this is only for root (with CAP_SYS_ADMIN) and the user who mounted it", directory_));
+    return Error(Errc::not_permitted,
+                 fmt::format("{}: this is only for root (with CAP_SYS_ADMIN) and the user who mounted it", directory_));
   return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, errno_text()));
 }
 

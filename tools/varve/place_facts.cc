@@ -35,8 +35,8 @@ std::uint64_t unused_bytes(const fuse::Place& place, std::uint64_t device_blocks
 
 void add_place_facts(Json& status, const fuse::Place& place) {
   Json& space = status["space"];
-  if (const auto unused = unused_bytes(place, space.value("device_blocks", std::uint64_t{0}), space.value("segment_blocks", std::uint64_t{0})))
-    space["unused_device_bytes"] = unused;
+  const auto blocks = [&space](const char* key) { return space.value(key, std::uint64_t{0}); };
+  if (const auto unused = unused_bytes(place, blocks("device_blocks"), blocks("segment_blocks"))) space["unused_device_bytes"] = unused;
   if (!place.is_dead) return;
   status["state"] = fuse::daemon_gone(place).message();
   status["mount"] = {{"mount_point", place.directory}, {"log", fuse::former_log(place.directory)}};

@@ -336,11 +336,10 @@ std::string status_summary(const Json& status) {
   const auto line = [](const char* name, const std::string& value) {
     return value.empty() ? "" : fmt::format("{:<9}{}\n", name, value);
   };
-  const Json& cleaner = part(status, "cleaner");
+  const Json &cleaner = part(status, "cleaner"), &protection = part(status, "protection");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + printable(label) + "\"")) + line("Mounted", at) +
-         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) +
-         line("Room", growth_text(status)) +
-         line("Kept", kept_text(part(status, "snapshots"), part(status, "protection"))) + line("Protects", protection_text(part(status, "protection"))) +
+         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Room", growth_text(status)) +
+         line("Kept", kept_text(part(status, "snapshots"), protection)) + line("Protects", protection_text(protection)) +
          line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }
