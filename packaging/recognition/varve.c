@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "superblocks.h"
+#include "crc32c.h"
 
 #define VARVE_BLOCK_SIZE 4096
 #define VARVE_CRC_OFFSET 8
@@ -28,7 +29,7 @@ struct varve_super_block {
 static int probe_varve(blkid_probe pr, const struct blkid_idmag *mag)
 {
 	const struct varve_super_block *sb;
-	const uint8_t *block;
+	const unsigned char *block;
 	uint32_t crc;
 
 	block = blkid_probe_get_sb_buffer(pr, mag, VARVE_BLOCK_SIZE);
@@ -36,7 +37,7 @@ static int probe_varve(blkid_probe pr, const struct blkid_idmag *mag)
 		return errno ? -errno : BLKID_PROBE_NONE;
 	sb = (const struct varve_super_block *) block;
 
-	crc = ul_crc32c_exclude_offset(~0L, block, VARVE_BLOCK_SIZE, VARVE_CRC_OFFSET, sizeof(sb->crc), 0);
+	crc = ul_crc32c_exclude_offset(~0L, block, VARVE_BLOCK_SIZE, VARVE_CRC_OFFSET, sizeof(sb->crc));
 	if (!blkid_probe_verify_csum(pr, ~crc, le32_to_cpu(sb->crc)))
 		return BLKID_PROBE_NONE;
 
