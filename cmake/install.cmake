@@ -30,7 +30,7 @@ file(GLOB pages_8 docs/man/*.8)
 install(FILES ${pages_1} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${pages_8} DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
 
-install(FILES packaging/varve@.service DESTINATION lib/systemd/system)
+install(FILES packaging/varve@.service packaging/varve-metrics.service packaging/varve-metrics.timer DESTINATION lib/systemd/system)
 install(PROGRAMS packaging/varve-generator DESTINATION lib/systemd/system-generators)
 install(FILES packaging/recognition/61-varve.rules DESTINATION lib/udev/rules.d)
 install(FILES packaging/recognition/magic packaging/recognition/varve.c packaging/grafana/varve.json DESTINATION ${CMAKE_INSTALL_DATADIR}/varve)

@@ -121,7 +121,7 @@ class Names(unittest.TestCase):
 class Metrics(unittest.TestCase):
     def setUp(self):
         self.image = Image()
-        self.image.mkfs("64M")
+        self.image.mkfs("64M", "-L", 'a "b"')
         self.image.mount()
         for i in range(20):
             (self.image.dir / f"f{i}").write_bytes(os.urandom(5000))
@@ -139,10 +139,13 @@ class Metrics(unittest.TestCase):
         for operation, counts in by_operation.items():
             self.assertEqual(counts, sorted(counts), operation)
         self.assertGreaterEqual(sum(by_operation.get(name, [0])[-1] for name in ("create", "mknod")), 20)
+        uuid = self.image.status()["uuid"]
+        self.assertRegex(text, rf'# TYPE varve_filesystem info\n.*\nvarve_filesystem_info\{{.*label="a \\"b\\"",uuid="{uuid}"\}} 1\n')
+        self.assertIn("\nvarve_available_bytes{", text)
+        older = varve("metrics", "--format", "prometheus", self.image.dir).stdout
+        self.assertIn("# TYPE varve_flushes_total counter\n", older)
         if shutil.which("promtool"):
-            # promtool reads the older format, in which a counter's type and help name it with its suffix.
-            older = re.sub(r"^# (TYPE|HELP) (\w+) ", lambda m: f"# {m[1]} {m[2]}{'_total' if f'{m[2]}_total{{' in text else ''} ", text, flags=re.M)
-            command("promtool", "check", "metrics", input=older.replace("# EOF\n", ""))
+            command("promtool", "check", "metrics", input=older)
 
     def listening(self, place):
         server = subprocess.Popen([BIN / "varve", "metrics", "--all", "--listen", place])

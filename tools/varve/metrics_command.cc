@@ -21,6 +21,7 @@ struct MetricsArguments {
   std::vector<std::string> places;
   bool all = false;
   std::string listen;
+  std::string format = "openmetrics";
 };
 
 constexpr auto kPatience = std::chrono::seconds(5);  // for a daemon; a scrape may take ten
@@ -71,7 +72,8 @@ Status metrics(const MetricsArguments& arguments, IoLayer& io) {
     });
   }
   const Found found = look(arguments, asker);
-  io.out << metrics_text(found.statuses, found.outages) << std::flush;
+  const auto format = arguments.format == "prometheus" ? MetricsFormat::prometheus : MetricsFormat::openmetrics;
+  io.out << metrics_text(found.statuses, found.outages, format) << std::flush;
   if (!arguments.all && !found.errors.empty()) return found.errors.front();
   tell(found, io.err);
   return {};
@@ -84,8 +86,12 @@ void declare_metrics(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("metrics", "Counters and latencies as OpenMetrics text, for Prometheus");
   command->add_option("directory", arguments->places, "Where it is mounted");
   command->add_flag("--all", arguments->all, "All mounts of Varve that you may ask");
-  command->add_option("--listen", arguments->listen,
-                      "Serve them over HTTP at unix:PATH or 127.0.0.1:PORT, until interrupted");
+  auto* listen = command->add_option("--listen", arguments->listen,
+                                     "Serve them over HTTP at unix:PATH or 127.0.0.1:PORT, until interrupted");
+  command->add_option("--format", arguments->format, "openmetrics, or prometheus: the older one, as the node exporter reads it")
+      ->check(CLI::IsMember({"openmetrics", "prometheus"}))
+      ->capture_default_str()
+      ->excludes(listen);
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return metrics(*arguments, io); }; });
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/types.h"
+#include "base/utf8.h"
 #include "varve/latency_view.h"
 
 namespace varve::tool {
@@ -15,13 +16,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Labels = std::string;  // inside the braces
 
-enum class Kind : std::uint8_t { counter, gauge, histogram };
-constexpr const char* kKindNames[] = {"counter", "gauge", "histogram"};
+enum class Kind : std::uint8_t { counter, gauge, histogram, info };
+constexpr const char* kKindNames[] = {"counter", "gauge", "histogram", "info"};
+
+// What a sample's name has more than that of its family.
+const char* suffix_of(Kind kind) { return kind == Kind::counter ? "_total" : kind == Kind::info ? "_info" : ""; }
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text)
-    out += c == '\n' ? "\\n" : c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : printable(text)) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return out + "\"";
 }
 
@@ -42,6 +45,7 @@ constexpr Metric kMetrics[] = {
     {"varve_garbage_bytes", Kind::gauge, "space", "garbage_blocks", kBlock,
      "Old versions that a cleaner has not collected."},
     {"varve_charged_bytes", Kind::gauge, "space", "charged_blocks", kBlock, "What counts as used by users."},
+    {"varve_available_bytes", Kind::gauge, "space", "available_blocks", kBlock, "What users can still write, as df shows it."},
     {"varve_reserve_bytes", Kind::gauge, "space", "reserve_blocks", kBlock, "Kept for cleaning and checkpoints."},
     {"varve_snapshots", Kind::gauge, "snapshots", "count", 1, "Snapshots."},
     {"varve_snapshots_held_bytes", Kind::gauge, "snapshots", "held_bytes", 1, "Blocks that only snapshots need."},
@@ -88,16 +92,21 @@ std::string value_text(double value) {
 
 class Exposition {
  public:
+  explicit Exposition(MetricsFormat format) : is_older_(format == MetricsFormat::prometheus) {}
+
   void begin(const std::string& name, Kind kind, const char* help) {
     name_ = name;
     kind_ = kind;
-    text_ += fmt::format("# TYPE {} {}\n", name, kKindNames[static_cast<unsigned>(kind)]);
+    // The older format knows neither units nor infos, and a family has the name of its samples there.
+    const std::string family = is_older_ ? name + suffix_of(kind) : name;
+    const char* const kind_name = kKindNames[static_cast<unsigned>(is_older_ && kind == Kind::info ? Kind::gauge : kind)];
+    text_ += fmt::format("# TYPE {} {}\n", family, kind_name);
     for (const char* unit : {"bytes", "seconds", "ratio"})
-      if (name.ends_with(std::string("_") + unit)) text_ += fmt::format("# UNIT {} {}\n", name, unit);
-    text_ += fmt::format("# HELP {} {}\n", name, help);
+      if (!is_older_ && name.ends_with(std::string("_") + unit)) text_ += fmt::format("# UNIT {} {}\n", name, unit);
+    text_ += fmt::format("# HELP {} {}\n", family, help);
   }
   void sample(const Labels& labels, double value) {
-    text_ += fmt::format("{}{}{{{}}} {}\n", name_, kind_ == Kind::counter ? "_total" : "", labels, value_text(value));
+    text_ += fmt::format("{}{}{{{}}} {}\n", name_, suffix_of(kind_), labels, value_text(value));
   }
   // A bucket for each power of two: the same for all operations and mounts, so that they can be summed.
   void histogram(const Labels& labels, const LatencyHistogram& h) {
@@ -114,9 +123,10 @@ class Exposition {
     text_ += fmt::format("{0}_bucket{{{1},le=\"+Inf\"}} {2}\n{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", name_, labels,
                          all, static_cast<double>(h.total_us) / 1e6);
   }
-  std::string end() { return std::move(text_) + "# EOF\n"; }
+  std::string end() { return std::move(text_) + (is_older_ ? "" : "# EOF\n"); }
 
  private:
+  const bool is_older_;
   std::string text_, name_;
   Kind kind_ = Kind::gauge;
 };
@@ -173,11 +183,15 @@ void add_latencies(Exposition& text, const std::vector<Json>& statuses) {
 
 }  // namespace
 
-std::string metrics_text(const std::vector<Json>& statuses, const std::vector<Outage>& outages) {
-  Exposition text;
+std::string metrics_text(const std::vector<Json>& statuses, const std::vector<Outage>& outages, MetricsFormat format) {
+  Exposition text(format);
   text.begin("varve_up", Kind::gauge, "1: its daemon answers. 0: it has ended without unmounting, or does not answer in time.");
   for (const Json& status : statuses) text.sample(labels_of(status), 1);
   for (const Outage& outage : outages) text.sample(labels_of(outage.mount, outage.device), 0);
+  text.begin("varve_filesystem", Kind::info, "What it is called: its label and UUID.");
+  for (const Json& status : statuses)
+    text.sample(fmt::format("{},label={},uuid={}", labels_of(status), quoted(status.value("label", "")),
+                            quoted(status.value("uuid", ""))), 1);
   text.begin("varve_read_only", Kind::gauge,
              "1: nothing can be written; without having been asked for it is after an error.");
   for (const Json& status : statuses) text.sample(labels_of(status), status.value("read_only", false) ? 1 : 0);
