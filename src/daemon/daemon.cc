@@ -128,6 +128,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
   SessionSettings settings{options.wishes, options.fs.clock, directory, source};
   settings.log = arguments.log;
+  settings.options = options.given;
   settings.durable = options.durable;
   settings.lease = [device = mount->device.get()] { return lease_json(device->facts()); };
   settings.read_ahead_bytes = server.read_ahead_bytes();

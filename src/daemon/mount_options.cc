@@ -224,6 +224,7 @@ Status apply(std::string_view text, MountOptions& options) {
 }  // namespace
 
 Status parse_options(std::string_view text, MountOptions& options) {
+  if (!text.empty()) options.given.append(options.given.empty() ? "" : ",").append(text);
   while (!text.empty()) {
     const auto comma = text.find(',');
     TRY(apply(text.substr(0, comma), options));

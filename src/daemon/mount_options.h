@@ -27,6 +27,7 @@ struct MountOptions {
   std::string log_file;                   // instead of the system's log
   std::string trace_file;                 // of the device's requests; empty: none
   std::string snapshots_dir = ".snapshots";  // the folder of snapshots in the root; empty: none
+  std::string given;                      // all of them, as they were written; for the status
   std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
   bool nosymfollow = false;               // for mount_setattr(2), since the library does not know it
 };

@@ -118,6 +118,34 @@ class Names(unittest.TestCase):
         self.assertIn(varve("uuid", self.image.path).stdout.strip(), said)
 
 
+class Doctor(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+
+    def findings(self, place):
+        return json.loads(varve("doctor", "--json", place, check=False).stdout)
+
+    def test_options_are_judged(self):
+        self.image.mkfs("64M")
+        self.image.mount("noatime,cleaner=off,commit=300")
+        judged = [(found["grade"], found["text"].split(":")[0]) for found in self.findings(self.image.dir) if found["subject"] == "options"]
+        self.assertEqual(judged, [("slow", "cleaner=off"), ("unsafe", "commit=300")])
+        self.assertEqual(self.image.status()["mount"]["options"].split(",")[:3], ["noatime", "cleaner=off", "commit=300"])
+        self.image.remount("commit=30")
+        self.assertFalse([found for found in self.findings(self.image.dir) if found["subject"] == "options"])
+        self.image.check_all()
+
+    def test_what_is_no_filesystem_gets_no_advice_for_one(self):
+        text = self.image.folder / "text"
+        for content in (b"hello\n", b"hello\n" * 100000):
+            text.write_bytes(content)
+            os.chmod(text, 0o666)
+            found = self.findings(text)
+            self.assertIn("broken", [one["grade"] for one in found if one["subject"] == "image"])
+            self.assertFalse([one for one in found if "chmod" in one["advice"] or "fsck.varve -n" in one["advice"]])
+
+
 class Metrics(unittest.TestCase):
     def setUp(self):
         self.image = Image()

@@ -8,7 +8,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -188,6 +190,42 @@ void check_host(const std::string& path, const struct stat& status, std::vector<
                      "chmod 600 " + path});
 }
 
+// What a mount option costs here. By its name, with a value or without.
+struct Judged {
+  const char* option;
+  Grade grade;
+  const char* text;
+  const char* advice;
+};
+constexpr Judged kJudged[] = {
+    {"cleaner=off", Grade::slow, "garbage is not collected, and the filesystem is full early",
+     "mount without it, or run varve clean now and then"},
+    {"writeback=off", Grade::slow, "each small write goes to the daemon by itself", "mount without it"},
+    {"sync", Grade::slow, "each change waits for the device, whether the program needs that or not", "mount without it: fsync does it"},
+    {"strictatime", Grade::slow, "each read writes a time", "mount with relatime or noatime"},
+    {"trace", Grade::slow, "each request of the device is recorded in a file", "mount without it when you have seen enough"},
+    {"norecovery", Grade::unsafe, "shows the last checkpoint: what was synced since then is missing", "mount without it"},
+};
+constexpr unsigned kLongCommit = 60;  // seconds; twice what ext4 and Varve do
+
+void judge_option(const std::string& option, std::vector<Finding>& found) {
+  const std::string name = option.substr(0, option.find('='));
+  for (const Judged& judged : kJudged)
+    if (option == judged.option || name == judged.option)
+      found.push_back({judged.grade, "options", fmt::format("{}: {}", option, judged.text), judged.advice});
+  if (name == "commit" && std::strtoul(option.c_str() + option.find('=') + 1, nullptr, 10) > kLongCommit)
+    found.push_back({Grade::unsafe, "options", option + ": a crash takes so many seconds of what no program has synced",
+                     "mount without it, where that matters"});
+}
+
+void judge_options(const std::string& options, std::vector<Finding>& found) {
+  for (std::size_t at = 0; at < options.size();) {
+    const std::size_t end = std::min(options.find(',', at), options.size());
+    judge_option(options.substr(at, end - at), found);
+    at = end + 1;
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> check_system() {
@@ -209,6 +247,8 @@ std::vector<Finding> check_storage(const fuse::Place& place) {
     return {{Grade::broken, "image", place.source + ": " + errno_text(), "check the name"}};
   const auto image =
       place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source);
+  if (image.fails_with(Errc::not_varve) || image.fails_with(Errc::invalid))  // what it is lies on is of no interest then
+    return {{Grade::broken, "image", image.error().message(), "check the name; where there was a Varve filesystem, fsck.varve --search"}};
   if (!image.ok()) {
     found.push_back({Grade::broken, "image", image.error().message(), "fsck.varve -n says more"});
   } else {
@@ -238,6 +278,7 @@ std::vector<Finding> check_mount(const fuse::Place& place) {
   if (status->value("read_only", false) && !mount.value("read_only", false))
     found.push_back({Grade::broken, "mount", "read-only after an error: " + status->value("read_only_reason", ""),
                      "umount it, look at the disk, fsck.varve -n"});
+  judge_options(mount.value("options", ""), found);
   if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
   const auto space = status->value("space", nlohmann::ordered_json::object());

@@ -312,6 +312,7 @@ std::string mount_text(const Json& mount) {
       .count("Process", "pid")
       .count("Serving threads", "threads")
       .words("FUSE", "protocol")
+      .words("Options", "options")
       .words("Log", "log");
   if (mount.contains("features")) {
     std::string names;

@@ -113,6 +113,7 @@ std::string Session::status_json() {
   auto& mount = json["mount"];
   mount["source"] = settings_.source;
   mount["mount_point"] = settings_.mount_point;
+  mount["options"] = settings_.options;
   mount["snapshots_dir"] = settings_.snapshots_dir;
   mount["log"] = settings_.log;
   mount["pid"] = ::getpid();

@@ -47,6 +47,7 @@ struct SessionSettings {
   std::string mount_point;
   std::string source;  // device or image
   std::string log{};   // where the daemon's messages are
+  std::string options{};  // of the mount, as they were given
   DurableChanges durable{};
   std::string snapshots_dir{};  // the folder of snapshots, in the root; empty: there is none
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
