@@ -6,13 +6,13 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "base/errc.h"
 #include "daemon/journal_sink.h"
+#include "daemon/late_file_sink.h"
 #include "io/network_name.h"
 
 namespace varve::fuse {
@@ -33,13 +33,16 @@ std::string state_folder() {
 std::string journal_of(const std::string& directory) { return fmt::format("journalctl -t varve VARVE_DIRECTORY={}", directory); }
 constexpr const char* kSystemLog = "the system's log, as varve";
 
-std::string file_of(const std::string& folder, const std::string& directory) {
-  std::string name = directory;
-  std::ranges::replace(name, '/', '-');
-  return fmt::format("{}/{}.log", folder, name.size() > 1 ? name.substr(1) : "root");
-}
-
 }  // namespace
+
+std::string log_name(const std::string& directory) {
+  std::string name;
+  for (const char c : directory)
+    if (c == '/') name += '+';
+    else if (c == '+' || c == '%') name += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    else name += c;
+  return (name.size() > 1 ? name.substr(1) : "+") + ".log";
+}
 
 std::string choose_log(MountOptions& options, bool foreground, const std::string& directory) {
   if (!options.log_file.empty()) return io::absolute_name(options.log_file);
@@ -50,13 +53,13 @@ std::string choose_log(MountOptions& options, bool foreground, const std::string
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (folder.empty() || error || ::access(folder.c_str(), W_OK) != 0) return "nowhere: no system log, and no folder for a file (log=FILE)";
-  options.log_file = file_of(folder, directory);
+  options.log_file = fmt::format("{}/{}", folder, log_name(directory));
   return options.log_file;
 }
 
 std::string former_log(const std::string& directory) {
-  const std::string folder = state_folder(), file = folder.empty() ? "" : file_of(folder, directory);
-  const bool has_file = !file.empty() && ::access(file.c_str(), F_OK) == 0;
+  const std::string folder = state_folder(), file = fmt::format("{}/{}", folder, log_name(directory));
+  const bool has_file = !folder.empty() && ::access(file.c_str(), F_OK) == 0;
   const std::string usual = has_journal() ? journal_of(directory) : has_system_log() ? kSystemLog : has_file ? file : "";
   return usual.empty() ? "where the mount option log= said" : usual + ", unless the mount option log= said another place";
 }
@@ -64,7 +67,8 @@ std::string former_log(const std::string& directory) {
 Status open_log(const MountOptions& options, bool foreground, const std::string& source, const std::string& directory) {
   try {
     if (!options.log_file.empty()) {
-      spdlog::set_default_logger(spdlog::basic_logger_mt("varve", options.log_file));
+      if (options.log_was_asked_for) spdlog::set_default_logger(spdlog::basic_logger_mt("varve", options.log_file));
+      else spdlog::set_default_logger(std::make_shared<spdlog::logger>("varve", std::make_shared<LateFileSink>(options.log_file)));
       spdlog::flush_on(spdlog::level::info);
     } else if (!foreground && has_journal()) {
       const JournalSink::Fields fields{{"VARVE_DIRECTORY", directory}, {"VARVE_SOURCE", source}};

@@ -12,6 +12,9 @@ namespace varve::fuse {
 // there is no system log, options.log_file names a file afterwards.
 std::string choose_log(MountOptions& options, bool foreground, const std::string& directory);
 
+// The name of a file of messages that nobody has given another one: no two directories have the same.
+std::string log_name(const std::string& directory);
+
 // Where the messages are of a daemon that has served this directory and says nothing any more, as far as that can be known.
 std::string former_log(const std::string& directory);
 

@@ -166,6 +166,7 @@ constexpr Option kOptions[] = {
     {"log", kValue, "file for messages, instead of the system's log",
      [](MountOptions& o, Value v) -> Status {
        TRY(check_writable_by_us_alone(std::string(v)));
+       o.log_was_asked_for = true;
        return o.log_file = v, Status();
      }},
     {"trace", kValue, "file that records what reaches the device: time, operation, offset, length, flags",

@@ -25,6 +25,7 @@ struct MountOptions {
   unsigned patience_s = 30;               // io::OpenOptions
   bool take_over = false;                 // lease::Use
   std::string log_file;                   // instead of the system's log
+  bool log_was_asked_for = false;         // else it is made with the first message
   std::string trace_file;                 // of the device's requests; empty: none
   std::string snapshots_dir = ".snapshots";  // the folder of snapshots in the root; empty: none
   std::string given;                      // all of them, as they were written; for the status

