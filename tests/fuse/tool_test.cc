@@ -148,8 +148,8 @@ TEST(DumpText, IsReadableAndComplete) {
 }
 
 TEST(DumpText, NamesOfAnyBytesAreShown) {
-  EXPECT_EQ(printable("plain"), "plain");
-  EXPECT_EQ(printable(std::string_view("\n\\\xff", 3)), "\\x0a\\x5c\\xff");
+  EXPECT_EQ(ascii_text("plain"), "plain");
+  EXPECT_EQ(ascii_text(std::string_view("\n\\\xff", 3)), "\\x0a\\x5c\\xff");
 }
 
 TEST(StatusText, LeavesOutWhatIsNotKnown) {

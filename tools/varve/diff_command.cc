@@ -51,7 +51,7 @@ Json json_of(const Change& change) {
 
 // A directory is told by the slash behind it.
 std::string shown(const Change& change, const std::string& path) {
-  return printable(path) + (S_ISDIR(change.mode) && path != "/" ? "/" : "");
+  return ascii_text(path) + (S_ISDIR(change.mode) && path != "/" ? "/" : "");
 }
 
 std::string line_of(const Change& change) {

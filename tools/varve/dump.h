@@ -22,7 +22,7 @@ Result<Json> dump_directory(ImageReader& image, Ino ino);
 Json item_json(const format::Key& key, std::span<const std::byte> value);  // one item of the inode file
 Json record_json(const format::Record& record);
 
-std::string printable(std::string_view bytes);  // what is not text becomes \xhh
+std::string ascii_text(std::string_view bytes);  // what is not text becomes \xhh
 std::string dump_text(const Json& json);
 
 }  // namespace varve::tool

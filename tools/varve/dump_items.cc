@@ -72,11 +72,11 @@ void add_extent(Json& json, const format::Extent& e) {
 void add_entry(Json& json, const format::Dirent& entry) {
   json["inode"] = entry.ino.v;
   json["type"] = entry.type;
-  json["name"] = printable(entry.name);
+  json["name"] = ascii_text(entry.name);
 }
 
 std::string as_text(std::span<const std::byte> value) {
-  return printable({reinterpret_cast<const char*>(value.data()), value.size()});
+  return ascii_text({reinterpret_cast<const char*>(value.data()), value.size()});
 }
 
 Json birth_json(const format::Birth& birth) {
@@ -85,7 +85,7 @@ Json birth_json(const format::Birth& birth) {
 }
 
 void add_snapshot(Json& json, const format::SnapshotItem& s) {
-  json["name"] = printable(s.name);
+  json["name"] = ascii_text(s.name);
   json["serial"] = s.serial.v;
   if (s.deleting) json["deleting"] = true;
   if (s.automatic) json["automatic"] = true;
@@ -175,16 +175,16 @@ struct RecordJson {
   }
   Json operator()(const format::DeleteDirent& r) const {
     return {
-        {"record", "delete_dirent"}, {"directory", r.directory.v}, {"cookie", r.cookie}, {"name", printable(r.name)}};
+        {"record", "delete_dirent"}, {"directory", r.directory.v}, {"cookie", r.cookie}, {"name", ascii_text(r.name)}};
   }
   Json operator()(const format::SetXattr& r) const {
-    return {{"record", "set_xattr"}, {"inode", r.ino.v}, {"name", printable(r.name)}, {"value", bytes_json(r.value)}};
+    return {{"record", "set_xattr"}, {"inode", r.ino.v}, {"name", ascii_text(r.name)}, {"value", bytes_json(r.value)}};
   }
   Json operator()(const format::DeleteXattr& r) const {
-    return {{"record", "delete_xattr"}, {"inode", r.ino.v}, {"name", printable(r.name)}};
+    return {{"record", "delete_xattr"}, {"inode", r.ino.v}, {"name", ascii_text(r.name)}};
   }
   Json operator()(const format::SetSymlink& r) const {
-    return {{"record", "set_symlink"}, {"inode", r.ino.v}, {"target", printable(r.target)}};
+    return {{"record", "set_symlink"}, {"inode", r.ino.v}, {"target", ascii_text(r.target)}};
   }
   Json operator()(const format::MapBlocks& r) const {
     return {{"record", "map_blocks"}, {"inode", r.ino.v}, {"first", r.first},       {"blocks", r.crcs.size()},
@@ -249,7 +249,7 @@ Result<Json> dump_inode(ImageReader& image, Ino ino) {
   if (!target.empty()) json["target"] = as_text(target);
   if (!xattrs.empty())
     for (const auto& xattr : TRY(format::decode_xattrs(xattrs)))
-      json["xattrs"].push_back({{"name", printable(xattr.name)}, {"value", as_text(xattr.value)}});
+      json["xattrs"].push_back({{"name", ascii_text(xattr.name)}, {"value", as_text(xattr.value)}});
   return json;
 }
 

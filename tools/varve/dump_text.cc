@@ -54,7 +54,7 @@ void show(const Json& json, std::size_t indent, std::string& out) {
 
 }  // namespace
 
-std::string printable(std::string_view bytes) {
+std::string ascii_text(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {
     const auto code = static_cast<unsigned char>(c);

@@ -64,7 +64,7 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   };
   Descriptor root(::open(mount.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", mount, errno_text()));
-  const auto tell = [&io](const char* what, const std::string& where) { io.out << fmt::format("{:<9} {}\n", what, printable(where)); };
+  const auto tell = [&io](const char* what, const std::string& where) { io.out << fmt::format("{:<9} {}\n", what, ascii_text(where)); };
   send::Restorer restorer(ask, now, snapshot, std::move(root), {arguments.removes, arguments.only_says}, tell);
   const auto restored = restorer.restore(path);
   io.out << std::flush;

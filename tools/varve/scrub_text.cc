@@ -29,7 +29,7 @@ std::string finding_text(const nlohmann::ordered_json& finding) {
     text = fmt::format("inode {}, {} bytes from {}", number(finding, "inode"), number(finding, "bytes"),
                        number(finding, "offset"));
     const auto names = finding.value("names", nlohmann::ordered_json::array());
-    for (const auto& name : names) text += fmt::format("\n    {}", printable(name.get<std::string>()));
+    for (const auto& name : names) text += fmt::format("\n    {}", ascii_text(name.get<std::string>()));
     if (names.empty()) text += "\n    (no name found)";
   } else if (kind == "node") {
     text = fmt::format("{} node of level {}", finding.value("tree", "?"), number(finding, "level"));
@@ -40,7 +40,7 @@ std::string finding_text(const nlohmann::ordered_json& finding) {
   }
   if (finding.contains("snapshot")) {
     const std::uint64_t older = number(finding, "snapshots") - 1;
-    text = fmt::format("only in snapshot {}{}: {}", printable(finding.value("snapshot", "")),
+    text = fmt::format("only in snapshot {}{}: {}", ascii_text(finding.value("snapshot", "")),
                        older ? fmt::format(" and {} older", older) : "", text);
   }
   return fmt::format("  block {}: {}\n    {}\n", number(finding, "block"), finding.value("error", ""), text);
