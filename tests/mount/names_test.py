@@ -110,6 +110,15 @@ class Names(unittest.TestCase):
         self.assertRegex(varve("umount", self.image.dir).stderr, "its daemon is gone; clearing the mount point. Its log: .*log=")
         self.image.mount()
 
+    def test_programs_and_people_read_what_is_dumped_and_watched(self):
+        self.image.mount()
+        views = [json.loads(line) for line in varve("top", "--json", "-n", "2", "-d", "0.1", self.image.dir).stdout.splitlines()]
+        self.assertEqual([view["label"] for view in views], ["old", "old"])
+        self.image.umount()
+        shown = varve("dump", "superblock", self.image.path).stdout
+        self.assertRegex(shown, r"^first and second, which are equal\n")
+        self.assertRegex(shown, r"\n *made +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9} UTC\n")
+
     def test_magic_is_known_to_file(self):
         if not shutil.which("file"):
             self.skipTest("no file(1)")

@@ -53,12 +53,20 @@ Result<Json> make(const DumpArguments& arguments) {
   return Errc::invalid;  // the parser has checked
 }
 
+// For people: two copies that say the same are shown once.
+Json without_repetition(const Json& json, const std::string& what) {
+  if (what != kSuperblock || json["first"] != json["second"]) return json;
+  Json once;
+  once["first and second, which are equal"] = json["first"];
+  return once;
+}
+
 Status dump(const DumpArguments& arguments, IoLayer& io) {
   const Json json = TRY(make(arguments));
   if (arguments.json)
     io.out << json_text(json, 2) << "\n";
   else
-    io.out << dump_text(json);
+    io.out << dump_text(without_repetition(json, arguments.what));
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "varve/mount_client.h"
 #include "varve/output_file.h"
 #include "varve/scrub_names.h"
+#include "varve/status_text.h"
 
 namespace varve::tool {
 
@@ -127,7 +128,7 @@ Status draw_picture(const MapArguments& arguments, const Place& place, Aspect as
   const DeviceMap map = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = aspect == Aspect::owner}));
   const std::string picture = TRY(png_of(map, Palette(map, aspect), size));
   TRY(write_output(arguments.png, picture, {"PNG", "\x89PNG"}));
-  out << fmt::format("{}: drawn, a cell is {} blocks\n\n", arguments.png, map.blocks_per_cell);
+  out << fmt::format("{}: drawn, a cell is {}\n\n", arguments.png, size_text(map.blocks_per_cell << kBlockShift));
   return {};
 }
 

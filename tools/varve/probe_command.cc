@@ -63,7 +63,7 @@ std::string safe(const std::string& text) {
 }
 
 // As blkid prints values in quotes.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return printable(out + "\"");
@@ -101,7 +101,7 @@ Status probe(const ProbeArguments& arguments, IoLayer& io) {
            << "\n";
   } else {
     io.out << fmt::format("{}:{} UUID=\"{}\" BLOCK_SIZE=\"{}\" TYPE=\"varve\"\n", path,
-                          super->label.empty() ? "" : " LABEL=" + quoted(super->label),
+                          super->label.empty() ? "" : " LABEL=" + in_quotes(super->label),
                           format::uuid_text(super->uuid), kBlockSize);
   }
   return {};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
+
 #include "control/status_json.h"
 
 namespace varve::tool {
@@ -31,7 +33,14 @@ double write_cost(const format::LifetimeCounters& counters) {
 
 }  // namespace
 
-std::string time_text(const Timestamp& time) { return fmt::format("{}.{:09}", time.seconds, time.nanoseconds); }
+std::string time_text(const Timestamp& time) {
+  const std::time_t seconds = time.seconds;
+  std::tm parts{};
+  char text[64] = "";
+  if (!::gmtime_r(&seconds, &parts) || !std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts))
+    return fmt::format("{}.{:09} since 1970", time.seconds, time.nanoseconds);
+  return fmt::format("{}.{:09} UTC", text, time.nanoseconds);
+}
 
 Json node_ref_json(const format::NodeRef& ref) {
   if (!ref) return nullptr;

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <optional>
 
+#include "base/json_text.h"
 #include "control/place.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
@@ -21,8 +22,15 @@ struct TopArguments {
   std::string directory;
   double delay = 1;
   unsigned count = 0;  // 0: until it is ended
-  bool batch = false;
+  bool batch = false, json = false;
 };
+
+constexpr const char* kHelp =
+    "Rates are those since the view before: what users write, what reaches the device, what cleaning moves.\n"
+    "Write cost: blocks written to the device for each block of users; 1 is the least.\n"
+    "Live blocks are in use. Garbage is what was overwritten or removed, until a cleaner collects it. The reserve is kept for cleaning.\n"
+    "Clean segments are free to be written. Emptied ones will be, after the next checkpoint.\n"
+    "More in varve(1), and in docs/cleaning.md.\n";
 
 volatile sig_atomic_t interrupted = 0;
 void note_interrupt(int) { interrupted = 1; }
@@ -51,15 +59,21 @@ class Screen {
   void show(const std::string& text) {
     std::string frame = "\x1b[H";
     for (const char c : text) frame += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
-    out_ << frame << "\nq: quit\x1b[K\x1b[J" << std::flush;
+    out_ << frame << "\nq: quit   ?: what the words mean\x1b[K\x1b[J" << std::flush;
   }
 
   // False: the user wants to leave.
-  static bool wait(double seconds) {
+  bool wait(double seconds) {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     const int ready = ::poll(&input, 1, static_cast<int>(seconds * 1000));
     char key = 0;
     if (ready > 0 && (::read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) return false;
+    if (ready > 0 && (key == '?' || key == 'h')) {
+      show(kHelp);
+      input.revents = 0;
+      (void)::poll(&input, 1, -1);  // any key goes back
+      if (!interrupted && ::read(STDIN_FILENO, &key, 1) <= 0) return false;
+    }
     return !interrupted;
   }
 
@@ -81,8 +95,8 @@ Status watch(TopArguments arguments, IoLayer& io) {
     const auto at = Time::now();
     const double seconds = before.is_null() ? static_cast<double>(now.value("uptime_seconds", std::uint64_t{1}))
                                             : std::chrono::duration<double>(at - then).count();
-    if (i == 0 && !arguments.batch && on_a_terminal(io)) screen.emplace(io.out);
-    const std::string text = top_text(before, now, seconds);
+    if (i == 0 && !arguments.batch && !arguments.json && on_a_terminal(io)) screen.emplace(io.out);
+    const std::string text = arguments.json ? json_text(now) : top_text(before, now, seconds);
     before = std::move(now);
     then = at;
     if (screen)
@@ -90,7 +104,7 @@ Status watch(TopArguments arguments, IoLayer& io) {
     else
       io.out << text << std::endl;
     if (!io.out || i + 1 == arguments.count) break;
-    if (screen ? !Screen::wait(arguments.delay) : ::usleep(static_cast<useconds_t>(arguments.delay * 1e6)) != 0) break;
+    if (screen ? !screen->wait(arguments.delay) : ::usleep(static_cast<useconds_t>(arguments.delay * 1e6)) != 0) break;
   }
   return {};
 }
@@ -104,6 +118,7 @@ void declare_top(CLI::App& app, Action& chosen) {
   command->add_option("-d,--delay", arguments->delay, "Seconds between two views")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
   command->add_option("-n,--count", arguments->count, "So many views, then the end");
   command->add_flag("-b,--batch", arguments->batch, "One view after the other instead of a screen, as when it is no terminal");
+  command->add_flag("--json", arguments->json, "For programs: the status as a line for each view, as varve status --json has it");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return watch(*arguments, io); }; });
 }
 

@@ -90,7 +90,7 @@ Decision when_told(const Situation& s) {
     return of_kind(Decision::Kind::compact,
                    fmt::format("compacting, asked for: {:.0f} % of the log is clean segments in between, and seeks are dear here",
                                100 * s.spread));
-  return rest("no segment is worth cleaning, and seeks between those in use are few or cheap");
+  return rest("no segment has enough garbage to be worth cleaning, and reading and writing lose little by how those in use are scattered");
 }
 
 }  // namespace
