@@ -65,6 +65,7 @@ class Experiment:
         print(f"[{time.monotonic() - self.begin:6.0f} s] {text}", file=sys.stderr, flush=True)
 
     def leave_out(self, why):
+        interruption.end_if_interrupted()
         if str(why) not in self.left_out:
             self.left_out.append(str(why))
             print(f"left out: {why}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ import sys
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _came = None  # the signal that waits until what has begun is whole
 _depth = 0
+_status = None  # with which the program ends
 
 
 def end_in_good_order():
@@ -27,6 +28,12 @@ def whole():
             _leave()
 
 
+def end_if_interrupted():
+    """Giving back may have failed, and whoever caught that wants to go on."""
+    if _status:
+        sys.exit(_status)
+
+
 def _on_signal(number, _):
     global _came
     _came = number
@@ -35,8 +42,8 @@ def _on_signal(number, _):
 
 
 def _leave():
-    global _came
-    number, _came = _came, None
+    global _came, _status
+    _came, _status = None, 128 + _came
     for each in SIGNALS:  # giving back is not interrupted, nor are the programs that it needs
         signal.signal(each, signal.SIG_IGN)
-    sys.exit(128 + number)
+    sys.exit(_status)

@@ -1,5 +1,6 @@
 """A modelled device, the loop device on it, and the filesystems that take turns there."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -32,6 +33,14 @@ def is_mounted(directory):
         return any(line.split()[1] == str(directory) for line in mounts)
 
 
+def let_go(directory):
+    """Closes what an interruption has left open in this process."""
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if Path(os.readlink(entry)).is_relative_to(directory):
+                os.close(int(entry.name))
+
+
 def unmount(directory, *command):
     """A process that has just ended may still be closing its files."""
     for attempt in range(100):
@@ -40,6 +49,8 @@ def unmount(directory, *command):
         try:
             run(*(command or ("umount",)), directory)
         except RuntimeError:
+            if attempt == 9:
+                let_go(directory)
             if attempt == 99:
                 run("umount", "-l", directory)  # it goes with the last one that uses it
                 raise

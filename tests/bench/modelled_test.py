@@ -51,6 +51,14 @@ class Modelled(unittest.TestCase):
                 subprocess.run(["fusermount3", "-u", self.folder], check=True)
                 self.assertEqual(server.wait(30), 0)
 
+    def test_disks_rotate_and_cards_do_not(self):
+        for model, rotates in (("microdrive", True), ("hdd-desktop", True), ("smr-dm", True), ("sd-cheap", False)):
+            with self.subTest(model):
+                server = self.show(model)
+                self.assertIs(json.loads((self.folder / "counters").read_text())["rotational"], rotates)
+                subprocess.run(["fusermount3", "-u", self.folder], check=True)
+                self.assertEqual(server.wait(30), 0)
+
 
 if __name__ == "__main__":
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):

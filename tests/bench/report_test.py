@@ -22,6 +22,27 @@ import kernel  # noqa: E402
 SMALL = ("--set", "energy:scale=0.02", "--set", "energy:samples=small", "--set", "energy:buffers=0", "--set", "energy:filesystems=ext4")
 
 
+STUBBORN = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import interruption
+interruption.end_in_good_order()
+try:
+    try:
+        with interruption.whole():
+            os.kill(os.getpid(), signal.SIGTERM)
+            print("whole", flush=True)
+        print("not ended", flush=True)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("given back", flush=True)
+        raise RuntimeError("not all of it")
+except RuntimeError:
+    interruption.end_if_interrupted()
+    print("gone on", flush=True)
+"""
+
+
 def backing_of(loop):
     file = Path("/sys/block", loop, "loop/backing_file")
     return file.read_text().strip() if file.exists() else None
@@ -64,6 +85,10 @@ class Report(unittest.TestCase):
         self.assertIn(why, done.stderr)
         self.assertIn(why, (self.top / "report.md").read_text())
         self.assertIn("invalid int value: &#x27;&lt;x&gt;&#x27;", (self.top / "report.html").read_text())
+
+    def test_an_interruption_waits_for_what_has_begun_and_is_the_last_one(self):
+        done = subprocess.run([sys.executable, "-c", STUBBORN, ROOT / "bench/common"], capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.returncode), ("whole\ngiven back\n", 128 + signal.SIGTERM), done.stderr)
 
     def test_an_interruption_leaves_nothing(self):
         for number, filesystem in ((signal.SIGINT, "varve"), (signal.SIGTERM, "ext4")):

@@ -51,6 +51,16 @@ class Smoke(unittest.TestCase):
             self.assertGreaterEqual(run["write"]["bytes"], 16 * 65536)
             self.assertGreater(run["modelled_joules"], 0)
 
+    def test_a_command_that_cannot_be_run_leaves_no_recorder(self):
+        image = self.top / "image"
+        image.write_bytes(bytes(1 << 20))
+        loop = self.call("losetup", "--find", "--show", image).strip()
+        self.addCleanup(self.call, "losetup", "-d", loop)
+        done = subprocess.run([sys.executable, ROOT / "bench/trace/trace", "record", "--device", loop, "--", self.top / "none"],
+                              capture_output=True, text=True)
+        self.assertIn("No such file", done.stderr)
+        self.assertEqual(list((kernel.TRACEFS / "instances").glob(f"varve-*-{Path(loop).name}")), [])
+
     def test_experiments(self):
         for name, options in SHORT.items():
             with self.subTest(name):
