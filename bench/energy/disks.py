@@ -26,7 +26,8 @@ def costs(varve_bin, events, cases=None):
 
 
 def rank_row(name, values):
-    """Of {case: {name: joules}}."""
+    """Of {case: {name: joules}}; Varve only as it is by default."""
+    values = {case: {one: joules for one, joules in by.items() if ":" not in one} for case, by in values.items()}
     order, tau = rank_stability(values)
     best = {min(by, key=by.get) for by in values.values() if by}
     return [name, tau, ", ".join(sorted(best)), " < ".join(order) if order else "not the same everywhere"]

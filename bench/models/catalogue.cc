@@ -23,6 +23,8 @@ Facts rotating(std::string name, std::string kind, std::uint64_t size, std::uint
   return {.name = std::move(name), .kind = std::move(kind), .size = size, .erase_unit = unit, .rotational = true, .idle_watts = idle_watts};
 }
 
+// Watts of cards, stick and eMMC are unsourced (docs/devices.md).
+
 // Allocation units of 4 MiB, five open, pages of 16 KiB: the middle of the Linaro flash card survey; a card of speed class 10.
 std::unique_ptr<DeviceModel> cheap_card(std::uint64_t size) {
   const FlashTiming timing{.read_request = 400 * kUs, .write_request = 400 * kUs, .scattered_read = 300 * kUs, .read_rate = 20 * kMB,
