@@ -11,6 +11,7 @@ import formats
 from experiment import of_phases
 
 SEGMENTS = 1024
+STRATEGIES = ("copying", "compacting", "defragmenting", "hole-plugging", "combined")  # threaded cleans as hole-plugging does
 # Standard after ten times as many updates: of the published ones so little dies that a tenth of it is less than cleaning costs.
 WORN, WORN_UPDATES = "worn", 10
 PUBLISHED_UPDATES = 1.25 * (1 << 20)  # bytes
@@ -19,7 +20,7 @@ PUBLISHED_UPDATES = 1.25 * (1 << 20)  # bytes
 def study(options, folder, samples, *more):
     """[rows of cleaning] of bench_published; traces are in the folder."""
     command = [options.varve_bin / "bench_published", "--json", f"{folder}/results.json", "fragmentation", "--seed", options.seed, "--samples",
-               ",".join(samples), "--buffers", options.buffers, "--segments", SEGMENTS, "--traces", f"{folder}/", *more]
+               ",".join(samples), "--buffers", options.buffers, "--segments", SEGMENTS, "--strategies", ",".join(STRATEGIES), "--traces", f"{folder}/", *more]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"bench_published: {done.stderr.strip()}")
@@ -76,7 +77,7 @@ def figures(experiment, rows, cost):
         others = [cost[f"{tag({**row, 'buffer': buffer})}-cleaning"]["microdrive"]["modelled_joules"] for buffer in buffers[1:]]
         table.append([row["sample"], row["strategy"], row["amount"], row["written"], row["segments"], work["modelled_joules"], work["seconds"],
                       work["seeks"], *others, reading["modelled_joules"], reading["modelled_joules"] / before])
-    first, *more = (f"{buffer} blocks" if buffer else "usual buffer" for buffer in buffers)
+    first, *more = (f"buffer of {buffer}" if buffer else "usual buffer" for buffer in buffers)
     experiment.table("Figures 7.5 to 7.8: cleaning, and reading everything afterwards (modelled: Microdrive)",
                      ["sample", "mode", "of the reclaimable", "blocks moved", "segments gained", f"J, {first}", "s", "seeks",
                       *(f"J, {buffer}" for buffer in more), "reading after: J", "by reading before"], table,

@@ -1,5 +1,7 @@
 """The disks that a trace goes through, and what holds for all of them."""
 
+import math
+
 from experiment import rank_stability, replay
 
 SIZE = 544  # MiB: of all devices; the cleaning study's is a little smaller
@@ -30,7 +32,16 @@ def rank_row(name, values):
     values = {case: {one: joules for one, joules in by.items() if ":" not in one} for case, by in values.items()}
     order, tau = rank_stability(values)
     best = {min(by, key=by.get) for by in values.values() if by}
-    return [name, tau, ", ".join(sorted(best)), " < ".join(order) if order else "not the same everywhere"]
+    return [name, tau, ", ".join(sorted(best)), joined(order, values) if order else "not the same everywhere"]
+
+
+def joined(order, values):
+    """a = b < c: equal where no case tells them apart."""
+    out = order[0]
+    for before, name in zip(order, order[1:]):
+        same = all(math.isclose(by[before], by[name], rel_tol=1e-3) for by in values.values())
+        out += f" {'=' if same else '<'} {name}"
+    return out
 
 
 RANK_COLUMNS = ["tau", "least joules", "rank in all"]

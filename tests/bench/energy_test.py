@@ -54,6 +54,13 @@ class Traces(unittest.TestCase):
         self.assertGreaterEqual(sum(int(line[3]) for line in lines[3:]), 9 * 1.25 * (1 << 20))
 
 
+class Ranks(unittest.TestCase):
+    def test_what_is_equal_everywhere_has_no_order(self):
+        first, second = {"a": 1, "b": 1.0001, "c": 2, "varve:x": 0.5}, {"a": 2, "b": 2.0001, "c": 9, "varve:x": 5}
+        self.assertEqual(disks.rank_row("n", {"one": first, "two": second}), ["n", 1.0, "a", "a = b < c"])
+        self.assertEqual(disks.rank_row("n", {"one": first, "two": {**second, "c": 1}})[2:], ["a, c", "not the same everywhere"])
+
+
 class Failures(unittest.TestCase):
     """Filesystems are made up here: nothing is mounted or traced."""
 
