@@ -43,6 +43,15 @@ bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSe
   return age > window || age < -window;
 }
 
+bool is_left_behind(std::span<const SnapshotItem> from_this_on, const Timestamp& now, const ProtectionSettings& settings) {
+  const Timestamp& made = from_this_on.front().made;
+  if (!is_outdated(made, now, settings)) return false;
+  if (!settings.is_on() || made.seconds > now.seconds) return true;
+  const auto later = from_this_on.subspan(1);
+  const auto next = std::ranges::find_if(later, [](const SnapshotItem& item) { return item.automatic && !item.deleting; });
+  return next != later.end() && is_outdated(next->made, now, settings);
+}
+
 void Protection::set(const ProtectionSettings& settings) {
   const Lock lock(mutex_);
   if (settings.is_on() && !settings_.is_on()) last_ns_ = 0;
@@ -124,9 +133,11 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
   const Timestamp now = store_.options().clock->now();
   const std::uint64_t to_free = this->to_free(need, makes_one);
   std::uint64_t freed = 0;
-  for (const SnapshotItem& item : list.items()) {
+  const std::span items(list.items());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const SnapshotItem& item = items[i];
     if (!item.automatic || item.deleting) continue;
-    const bool is_old = is_outdated(item.made, now, settings);
+    const bool is_old = is_left_behind(items.subspan(i), now, settings);
     if (!is_old && freed >= to_free) continue;
     gone.push_back(item.serial);
     freed += list.loose_blocks(item);

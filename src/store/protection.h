@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -39,6 +40,9 @@ Result<ProtectionSettings> with_interval(ProtectionSettings settings, std::strin
 constexpr std::uint64_t most_loose_blocks(std::uint64_t free_blocks) { return free_blocks / 2; }
 // Is this one too old? Also if it comes from a time that is further ahead than they reach back: then the clock has been set.
 bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSettings& settings);
+// May the first of these go for its age? The newest one from before the window has the state that the window begins with: as long as
+// none is behind it, however long ago it was made, what is done now can be undone.
+bool is_left_behind(std::span<const SnapshotItem> from_this_on, const Timestamp& now, const ProtectionSettings& settings);
 
 class Protection {
  public:

@@ -80,7 +80,26 @@ TEST(Protection, makes_none_while_nothing_is_written) {
   EXPECT_EQ(world.automatic(), names) << "the disk is not woken for their sake either";
   EXPECT_EQ(world.fixture.fs().status().checkpoints, checkpoints);
   world.run("write /f 0 4096 1; work");
-  EXPECT_EQ(world.automatic().size(), 1U) << "those are too old, and this one is new";
+  EXPECT_EQ(world.automatic().size(), 2U) << "the newest of those has what was there a minute ago, and this one is new";
+  EXPECT_EQ(world.automatic().front(), names.back());
+}
+
+// The first thing in the morning is a mistake.
+TEST(Protection, has_the_state_before_a_long_pause) {
+  ProtectedWorld world;
+  world.run("create /f 0644; write /f 0 300000 1; pass 10000; work; pass 36000000; unlink /f; pass 1000; checkpoint; pass 15000; work");
+  const auto read = [&](std::uint64_t serial) {
+    world.fixture.show(Serial{serial});
+    const auto inode = world.fixture.resolve("/f");
+    auto bytes = inode.ok() ? world.fixture.read(*inode, 0, 300000) : Result<format::Bytes>(inode.error());
+    world.fixture.show({});
+    return bytes;
+  };
+  const auto first = world.fixture.fs().snapshots().snapshots.front().serial;
+  ASSERT_TRUE(read(first).ok());
+  EXPECT_EQ(*read(first), pattern_bytes(1, 0, 300000));
+  for (int i = 0; i < 10; ++i) world.run(fmt::format("create /g{} 0644; pass 15000; work", i));
+  EXPECT_NE(world.fixture.fs().snapshots().snapshots.front().serial, first) << "it is not kept for longer than the window";
 }
 
 TEST(Protection, has_the_last_state_before_an_unmount) {

@@ -99,6 +99,22 @@ class MountedBeside(SnapshotTest):
 
 
 class Snapshots(SnapshotTest):
+    def test_a_name_leads_to_the_snapshot_that_has_it_now(self):
+        kept, file = self.dir / ".snapshots", self.dir / "f"
+        for name in ("first", "second"):
+            file.write_text(name)
+            snapshot("create", self.dir, name)
+            self.assertEqual((kept / name / "f").read_text(), name)
+        snapshot("rename", self.dir, "first", "old")
+        snapshot("rename", self.dir, "second", "first")
+        self.assertEqual((kept / "first/f").read_text(), "second")
+        self.assertEqual((kept / "old/f").read_text(), "first")
+        file.write_text("third")
+        snapshot("delete", self.dir, "first")
+        self.assertFalse((kept / "first").exists())
+        snapshot("create", self.dir, "first")
+        self.assertEqual((kept / "first/f").read_text(), "third")
+
     def test_a_name_is_text(self):
         for name in (b"b\xffd", b"cut \xe2\x82"):
             self.assertIn("UTF-8", snapshot("create", self.dir, os.fsdecode(name), expect=1).stderr)
