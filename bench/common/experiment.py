@@ -1,6 +1,7 @@
 """What all experiments have in common: their options, progress, tables, JSON, the machine they ran on."""
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -103,6 +105,17 @@ class Experiment:
             return
         matplotlib.use("Agg")
         plot(self.options.plot)
+
+
+@contextlib.contextmanager
+def one_worker():
+    """A thread that works beside this one. What it has not begun is given up when this one fails or is interrupted."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def number(value):
