@@ -29,7 +29,7 @@ def whole():
 
 
 def end_if_interrupted():
-    """Giving back may have failed, and whoever caught that wants to go on."""
+    """Giving back may have failed, and the caller that has caught that goes on."""
     if _status:
         sys.exit(_status)
 

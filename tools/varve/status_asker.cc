@@ -19,7 +19,7 @@ class StatusAsker::Question {
  public:
   static std::shared_ptr<Question> begin(const std::string& place) {
     auto question = std::make_shared<Question>();
-    std::thread([question, place] { question->set([&]() -> Result<Json> { return mount_status(TRY(fuse::find_mounted(place))); }()); }).detach();
+    std::thread([question, place] { question->set(look(place)); }).detach();  // waits in the kernel for as long as the daemon is stopped
     return question;
   }
 
@@ -32,6 +32,8 @@ class StatusAsker::Question {
   }
 
  private:
+  static Result<Json> look(const std::string& place) { return mount_status(TRY(fuse::find_mounted(place))); }
+
   void set(Result<Json> answer) {
     const Lock lock(mutex_);
     answer_.emplace(std::move(answer));
