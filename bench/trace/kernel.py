@@ -84,6 +84,8 @@ class Recorder:
             size = os.fstat(self.text.fileno()).st_size
             if END.encode() in os.pread(self.text.fileno(), 4096, max(size - 4096, 0)):
                 return
+            if self.reader.poll() is not None:
+                break
             time.sleep(0.02)
         raise NoTracing("the kernel's trace does not end")
 
