@@ -129,6 +129,7 @@ void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVeri
   KeptExtents extents(context_, claims, verifier, tree);
   context_.part = fmt::format("snapshot {}: ", item.name);
   context_.in_snapshot = true;
+  context_.snapshot = item.name;
   walked_ = &item;
   const bool has_root = TreeWalk(context_, claims, extents, tree).run();
   walked_ = nullptr;
@@ -136,6 +137,7 @@ void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVeri
   if (!has_root) context_.add(Code::snapshot_lost, {tables_.place_of(item.inode_file.address, item.serial), {}}, "it is lost");
   if (verifier) verifier->finish();
   context_.part.clear();
+  context_.snapshot.clear();
 }
 
 void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {

@@ -29,19 +29,19 @@ const char* name_of(Code code) { return row_of(code).name; }
 const char* text_of(Code code) { return row_of(code).text; }
 Severity severity_of(Code code) { return row_of(code).severity; }
 
-void ProblemLog::add(Code code, Where where, std::string detail) {
+void ProblemLog::add(Code code, Where where, std::string detail, const std::string& snapshot) {
   ++counts_[code];
   auto& places = places_[code];
   if (places.size() == kMostPerCode) return;
   places.push_back(kept_.size());
-  kept_.push_back({code, where, std::move(detail)});
+  kept_.push_back({.code = code, .where = where, .detail = std::move(detail), .snapshot = snapshot});
 }
 
-void ProblemLog::add_block(Code code, Where where, std::uint64_t file_block, std::string detail) {
+void ProblemLog::add_block(Code code, Where where, std::uint64_t file_block, std::string detail, const std::string& snapshot) {
   if (const auto places = places_.find(code); places != places_.end()) {
     Problem& last = kept_[places->second.back()];
     const bool follows = last.where.ino == where.ino && last.where.address + last.blocks == where.address &&
-                         last.file_block + last.blocks == file_block && last.detail == detail;
+                         last.file_block + last.blocks == file_block && last.detail == detail && last.snapshot == snapshot;
     if (follows) {
       ++counts_[code];
       ++last.blocks;
@@ -49,7 +49,7 @@ void ProblemLog::add_block(Code code, Where where, std::uint64_t file_block, std
     }
   }
   const std::size_t before = kept_.size();
-  add(code, where, std::move(detail));
+  add(code, where, std::move(detail), snapshot);
   if (kept_.size() > before) kept_.back().file_block = file_block;
 }
 

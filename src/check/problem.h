@@ -103,6 +103,7 @@ struct Problem {
   std::string detail;
   std::uint64_t blocks = 1;      // with add_block(): so many behind each other, on the device and in the file
   std::uint64_t file_block = 0;  // the first of them in the file
+  std::string snapshot;          // that has it, where the filesystem in use does not; else empty
 };
 
 // Collects problems: all are counted, the first kMostPerCode of each code are kept; of blocks behind each other as one. Not thread-safe.
@@ -110,9 +111,9 @@ class ProblemLog {
  public:
   static constexpr std::uint64_t kMostPerCode = 100;
 
-  void add(Code code, Where where, std::string detail = {});
+  void add(Code code, Where where, std::string detail = {}, const std::string& snapshot = {});
   // Of a block of a file. One that follows the last one of its code, with the same detail, becomes one problem with it.
-  void add_block(Code code, Where where, std::uint64_t file_block, std::string detail = {});
+  void add_block(Code code, Where where, std::uint64_t file_block, std::string detail = {}, const std::string& snapshot = {});
   std::uint64_t count(Code code) const;
   std::uint64_t not_kept(Code code) const;
 

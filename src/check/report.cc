@@ -13,7 +13,8 @@ std::string detail_of(const Problem& p) {
   if (p.code != Code::data_damaged && p.code != Code::data_unreadable) return p.detail;
   const std::string place = p.blocks > 1 ? fmt::format("file blocks {} to {}", p.file_block, p.file_block + p.blocks - 1)
                                          : fmt::format("file block {}", p.file_block);
-  return p.detail.empty() ? place : place + ": " + p.detail;
+  const std::string whose = p.snapshot.empty() ? "" : fmt::format("snapshot {}: ", p.snapshot);
+  return whose + (p.detail.empty() ? place : place + ": " + p.detail);
 }
 
 std::string to_line(const Problem& p, const std::string& name) {

@@ -31,17 +31,23 @@ const char* name_of(ActionCode code) { return row_of(code).name; }
 const char* text_of(ActionCode code) { return row_of(code).text; }
 Safety safety_of(ActionCode code) { return row_of(code).safety; }
 
-std::string to_line(const Action& a) {
+std::string to_line(const Action& a, const std::string& name) {
   std::string line = fmt::format("R{}", static_cast<unsigned>(a.code));
   if (a.last_ino && a.last_ino != a.ino) line += fmt::format(" inodes {} to {}", a.ino, a.last_ino);
   else if (a.ino) line += fmt::format(" inode {}", a.ino);
+  if (!name.empty()) line += fmt::format(" ({})", name);
   line += fmt::format(": {}", text_of(a.code));
+  if (!a.entry.empty()) line += fmt::format(": \"{}\"", a.entry);
   if (!a.detail.empty()) line += fmt::format(": {}", a.detail);
   return line;
 }
 
 void ActionLog::add(ActionCode code, Ino ino, std::string detail, Ino last_ino) {
-  if (++counts_[code] <= kMostPerCode) kept_.push_back({code, ino, last_ino, std::move(detail)});
+  if (++counts_[code] <= kMostPerCode) kept_.push_back({code, ino, last_ino, std::move(detail), {}});
+}
+
+void ActionLog::add_entry(ActionCode code, Ino directory, std::string entry, std::string detail) {
+  if (++counts_[code] <= kMostPerCode) kept_.push_back({code, directory, {}, std::move(detail), std::move(entry)});
 }
 
 std::uint64_t ActionLog::count(ActionCode code) const {

@@ -26,6 +26,8 @@ enum class Safety : std::uint8_t {
   X(812, leaves_found, safe, "parts of the inode file were found by a scan of the device") \
   X(813, old_copy_used, lossy, "an older copy replaces a lost part of the inode file")    \
   X(814, items_lost, lossy, "a part of the inode file is lost")                           \
+  X(817, inode_older, lossy, "an older copy stands for it, so that it may be as it was before") \
+  X(818, newest_leaves_taken, lossy, "the inode file was put together from the newest parts found, which fit all counts") \
   X(815, reverse_map_corrected, safe, "owners of blocks were recorded anew")              \
   X(816, free_map_corrected, safe, "the map of live blocks was corrected")                \
   X(821, item_removed, lossy, "an item without sense was removed")                        \
@@ -67,10 +69,11 @@ struct Action {
   Ino ino;       // none: no particular inode
   Ino last_ino;  // of a range of inodes; else none
   std::string detail;
+  std::string entry;     // the name in the directory `ino` that it is about; else empty
 };
 
-// One line: "R841 inode 7: a directory entry was removed: …".
-std::string to_line(const Action& action);
+// One line: "R841 inode 7 (dir): a directory entry was removed: …".
+std::string to_line(const Action& action, const std::string& name = {});  // `name`: of the inode, if known
 
 // Collects actions: all are counted, the first kMostPerCode of each code are kept.
 class ActionLog {
@@ -78,6 +81,7 @@ class ActionLog {
   static constexpr std::uint64_t kMostPerCode = 1000;
 
   void add(ActionCode code, Ino ino = {}, std::string detail = {}, Ino last_ino = {});
+  void add_entry(ActionCode code, Ino directory, std::string entry, std::string detail);
   std::uint64_t count(ActionCode code) const;
   std::uint64_t losses() const;  // lossy ones
   bool empty() const { return counts_.empty(); }

@@ -98,7 +98,7 @@ void Corrector::correct_entries(CleanInode& inode) {
   for (CleanEntry& entry : inode.entries) {
     const Verdicts::NamePlace place{inode.ino, entry.cookie};
     if (const auto removed = verdicts_.removed.find(place); removed != verdicts_.removed.end()) {
-      actions_.add(ActionCode::entry_removed, inode.ino, fmt::format("\"{}\": {}", entry.name, removed->second));
+      actions_.add_entry(ActionCode::entry_removed, inode.ino, entry.name, removed->second);
       continue;
     }
     if (const auto type = verdicts_.types.find(place); type != verdicts_.types.end()) {

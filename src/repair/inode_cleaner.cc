@@ -43,6 +43,19 @@ bool is_valid_target(const format::Bytes& target) {
   return !target.empty() && target.size() <= format::kMaxSymlink && std::ranges::find(target, std::byte{0}) == target.end();
 }
 
+// What an item holds.
+std::string words_of(const format::Key& key) {
+  switch (key.kind) {
+    case ItemKind::extent: return fmt::format("data from file block {} on", key.offset);
+    case ItemKind::dirent: return fmt::format("the entry with cookie {}", key.offset);
+    case ItemKind::name_hash: return "a part of the name index";
+    case ItemKind::xattr: return fmt::format("piece {} of the extended attributes", key.offset);
+    case ItemKind::symlink: return fmt::format("piece {} of where it leads", key.offset);
+    case ItemKind::attributes: return "attributes";
+    default: return fmt::format("an unknown item (kind {})", static_cast<unsigned>(key.kind));
+  }
+}
+
 // "name~cookie", cut to what a name may have.
 std::string other_name(const std::string& name, std::uint64_t number) {
   const std::string suffix = fmt::format("~{}", number);
@@ -58,6 +71,7 @@ void InodeCleaner::add(const format::ItemRef& item, Trust trust) {
     begin(item.key.ino);
   }
   consumer_.item(item);
+  is_old_ |= trust == Trust::old_copy;
   if (item.key.ino.v >= format::kInoLimit) return remove(item, "an inode number that is never handed out");
   switch (item.key.kind) {
     case ItemKind::extent: return add_extent(item, trust);
@@ -78,13 +92,13 @@ void InodeCleaner::finish() {
 void InodeCleaner::begin(Ino ino) {
   inode_ = {};
   inode_.ino = ino;
-  has_attributes_ = has_index_ = bad_xattrs_ = false;
+  has_attributes_ = has_index_ = bad_xattrs_ = is_old_ = false;
   extent_end_ = next_xattr_ = next_symlink_ = 0;
 }
 
 void InodeCleaner::remove(const format::ItemRef& item, std::string why) {
   actions_.add(ActionCode::item_removed, item.key.ino,
-               fmt::format("kind {} offset {}: {}", static_cast<unsigned>(item.key.kind), item.key.offset, why));
+               fmt::format("{}: {}", words_of(item.key), why));
 }
 
 void InodeCleaner::add_hidden(const format::ItemRef& item) {
@@ -201,7 +215,7 @@ void InodeCleaner::judge_entries() {
   auto& entries = inode_.entries;
   if (inode_.type() != DT_DIR) {
     for (const CleanEntry& entry : entries)
-      actions_.add(ActionCode::entry_removed, inode_.ino, fmt::format("\"{}\": in what is no directory", entry.name));
+      actions_.add_entry(ActionCode::entry_removed, inode_.ino, entry.name, "in what is no directory");
     entries.clear();
     return;
   }
@@ -212,7 +226,7 @@ void InodeCleaner::judge_entries() {
   for (CleanEntry& entry : entries) {
     const auto [at, fresh] = names.emplace(entry.name, entry.ino);
     if (!fresh && at->second == entry.ino) {
-      actions_.add(ActionCode::entry_removed, inode_.ino, fmt::format("\"{}\": there twice", entry.name));
+      actions_.add_entry(ActionCode::entry_removed, inode_.ino, entry.name, "there twice");
       continue;
     }
     if (!fresh) {
@@ -258,6 +272,7 @@ void InodeCleaner::end() {
   if (inode_.exists) {
     judge_entries();
     judge_attributes();
+    if (is_old_) actions_.add(ActionCode::inode_older, inode_.ino);
   } else {
     actions_.add(ActionCode::inode_removed, inode_.ino);
   }

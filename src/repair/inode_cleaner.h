@@ -77,7 +77,7 @@ class InodeCleaner {
   ActionLog& actions_;
   InodeConsumer& consumer_;
   CleanInode inode_;
-  bool has_attributes_ = false, has_index_ = false, bad_xattrs_ = false;
+  bool has_attributes_ = false, has_index_ = false, bad_xattrs_ = false, is_old_ = false;
   std::uint64_t extent_end_ = 0, next_xattr_ = 0, next_symlink_ = 0;
 };
 

@@ -84,23 +84,21 @@ void leave_out_held(LiveLeaves& live, const MayBeHeld& may_be_held) {
 
 class GapFiller {
  public:
-  GapFiller(LeafPlan& plan, ActionLog& actions, std::vector<FoundLeaf> found, LiveLeaves live);
+  GapFiller(LeafPlan& plan, std::vector<FoundLeaf> found, LiveLeaves live);
 
   void fill(const TreeGap& gap);
 
  private:
   void take_all(const std::vector<FoundLeaf>& leaves, OpenRanges& open, Trust trust);
-  void take(const FoundLeaf& leaf, const KeyRange& range, Trust trust);
 
   LeafPlan& plan_;
-  ActionLog& actions_;
   std::vector<FoundLeaf> live_;  // ascending by key
   std::vector<FoundLeaf> old_;   // newest first
   bool leaves_missing_ = false;  // a live leaf was not found, or there may be such
 };
 
-GapFiller::GapFiller(LeafPlan& plan, ActionLog& actions, std::vector<FoundLeaf> found, LiveLeaves live)
-    : plan_(plan), actions_(actions), leaves_missing_(!live.complete) {
+GapFiller::GapFiller(LeafPlan& plan, std::vector<FoundLeaf> found, LiveLeaves live)
+    : plan_(plan), leaves_missing_(!live.complete) {
   std::unordered_set<BlockAddr> known(plan.nodes.begin(), plan.nodes.end());
   std::size_t live_found = 0;
   for (FoundLeaf& leaf : found) {
@@ -113,16 +111,12 @@ GapFiller::GapFiller(LeafPlan& plan, ActionLog& actions, std::vector<FoundLeaf> 
   std::ranges::stable_sort(old_, std::ranges::greater{}, [](const FoundLeaf& leaf) { return leaf.serial; });
 }
 
-void GapFiller::take(const FoundLeaf& leaf, const KeyRange& range, Trust trust) {
-  plan_.leaves.push_back({leaf.address, leaf.crc, range, trust});
-  if (trust == Trust::found) return actions_.add(ActionCode::leaves_found, {}, fmt::format("block {}", leaf.address));
-  actions_.add(ActionCode::old_copy_used, range.lower.ino,
-               fmt::format("block {}, of checkpoint {}", leaf.address, leaf.serial), std::min(range.upper.ino, leaf.keys.upper.ino));
-}
-
 void GapFiller::take_all(const std::vector<FoundLeaf>& leaves, OpenRanges& open, Trust trust) {
   for (const FoundLeaf& leaf : leaves)
-    for (const KeyRange& range : open.take(leaf.keys)) take(leaf, range, trust);
+    for (const KeyRange& range : open.take(leaf.keys)) {
+      const bool whole = range.lower == leaf.keys.lower && range.upper == leaf.keys.upper;
+      plan_.leaves.push_back({leaf.address, leaf.crc, range, trust, leaf.serial, whole});
+    }
 }
 
 void GapFiller::fill(const TreeGap& gap) {
@@ -131,14 +125,9 @@ void GapFiller::fill(const TreeGap& gap) {
   if (gap.level > 0) take_all(live_, open, Trust::found);
   // Between the leaves that are there, nothing needs to be missing.
   if (gap.level > 0 && !leaves_missing_) return;
+  if (gap.level == 0) plan_.leaf_lost = true;
   take_all(old_, open, Trust::old_copy);
-  for (const KeyRange& range : open.left()) {
-    plan_.lost.push_back(range);
-    actions_.add(ActionCode::items_lost, range.lower.ino,
-                 fmt::format("from kind {} offset {} to kind {} offset {}", static_cast<unsigned>(range.lower.kind),
-                             range.lower.offset, static_cast<unsigned>(range.upper.kind), range.upper.offset),
-                 range.upper.ino);
-  }
+  for (const KeyRange& range : open.left()) plan_.lost.push_back(range);
 }
 
 }  // namespace
@@ -154,7 +143,7 @@ LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super
   constexpr format::TreeId kTree = format::TreeId::inode_file;
   LiveLeaves live = read_live_leaves(device, super, kTree);
   leave_out_held(live, may_be_held);
-  GapFiller filler(plan, actions, find_leaves(device, super, kTree, progress), std::move(live));
+  GapFiller filler(plan, find_leaves(device, super, kTree, progress), std::move(live));
   for (const TreeGap& gap : gaps) filler.fill(gap);
   std::ranges::sort(plan.leaves, {}, [](const LeafPiece& piece) { return piece.range.lower; });
   return plan;
@@ -172,7 +161,7 @@ LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& sup
   for (const TreeGap& gap : gaps) open.add(gap.range);
   for (const FoundLeaf& leaf : found)
     for (const KeyRange& range : open.take(leaf.keys)) {
-      plan.leaves.push_back({leaf.address, leaf.crc, range, Trust::found});
+      plan.leaves.push_back({leaf.address, leaf.crc, range, Trust::found, leaf.serial, true});
       actions.add(ActionCode::leaves_found, {}, fmt::format("block {}, of the tables of snapshots", leaf.address));
     }
   const bool all_found = live.complete && found.size() == live.leaves.size();

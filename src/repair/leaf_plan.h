@@ -25,6 +25,8 @@ struct LeafPiece {
   std::uint32_t crc = 0;
   KeyRange range;  // its items in here count
   Trust trust = Trust::tree;
+  Serial serial;       // of what a scan has found: the checkpoint that wrote it
+  bool whole = true;   // all its items count; one that was cut has been superseded, since trees write leaves anew as a whole
 };
 
 struct LeafPlan {
@@ -33,12 +35,14 @@ struct LeafPlan {
   std::vector<BlockAddr> nodes;    // of the tree, leaves included, as far as it could be followed
   std::uint64_t misplaced_items = 0;  // in leaves that do not stand for their keys: left out
   bool sound = true;               // the tree has no fault: it can be kept, and changed by merging
+  bool leaf_lost = false;          // a leaf that the tree names is not there; otherwise only the way to leaves
 };
 
 // May this node be one that only snapshots have? Then it is no newer than an old copy.
 using MayBeHeld = std::function<bool(BlockAddr)>;
 
 // Of the inode file. Reads all nodes of the tree; reads the whole device only if parts are missing.
+// What became of the gaps is told by report_finds().
 LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super, const MayBeHeld& may_be_held, ActionLog& actions,
                         check::Progress* progress);
 // The same of `.sfile`, which nothing but live leaves can make good.

@@ -10,6 +10,7 @@
 #include "log/recovery.h"
 #include "store/superblocks.h"
 #include "repair/corrector.h"
+#include "repair/finds.h"
 #include "repair/kept_states.h"
 #include "repair/map_builder.h"
 
@@ -30,7 +31,8 @@ class Rebuild {
 
  private:
   static format::Superblock start(const format::Superblock& old, const RebuildOptions& options);
-  Verdicts decide();
+  Status find_leaves();
+  Verdicts decide(const Survey& survey, ActionLog& actions);
   void protect();
   void protect_log();
   Status write_tree(const Edits& edits);
@@ -61,16 +63,34 @@ format::Superblock Rebuild::start(const format::Superblock& old, const RebuildOp
   return super;
 }
 
-Verdicts Rebuild::decide() {
+// Which leaves there are, and what they say.
+Status Rebuild::find_leaves() {
+  MayBeHeld may_be_held;
+  if (kept_) may_be_held = [this](BlockAddr place) { return kept_->may_be_held(place); };
+  plan_ = make_leaf_plan(device_, old_, may_be_held, actions_, progress_);
+  bool fits = false;
+  if (may_be_newest(plan_)) {
+    LeafPlan found = newest(plan_);
+    const Survey surveyed = TRY(survey(device_, old_, found));
+    ActionLog unheard;
+    fits = fits_all_counts(found, old_, surveyed, decide(surveyed, unheard));
+    if (fits) plan_ = std::move(found);
+  }
+  report_finds(plan_, old_, fits, actions_);
+  survey_ = TRY(survey(device_, old_, plan_));
+  return {};
+}
+
+Verdicts Rebuild::decide(const Survey& survey, ActionLog& actions) {
   Ino next{old_.next_ino < format::kInoLimit ? old_.next_ino : kRootIno.v + 1};
-  if (!survey_.facts.inodes.empty()) next = std::max(next, survey_.facts.inodes.back().ino + 1);
+  if (!survey.facts.inodes.empty()) next = std::max(next, survey.facts.inodes.back().ino + 1);
   Verdicts verdicts;
   if (!options_.keep_log) {
-    verdicts = judge(survey_.facts, next, actions_);
-  } else if (!survey_.facts.find(kRootIno)) {
+    verdicts = judge(survey.facts, next, actions);
+  } else if (!survey.facts.find(kRootIno)) {
     verdicts.made.insert(kRootIno);
     verdicts.inodes[kRootIno] = {2, kRootIno};
-    actions_.add(ActionCode::directory_made, kRootIno, "the root");
+    actions.add(ActionCode::directory_made, kRootIno, "the root");
   }
   super_.next_ino = next.v;
   return verdicts;
@@ -135,15 +155,12 @@ Status Rebuild::write_image(BlockAddr address) {
 }
 
 Status Rebuild::run() {
-  MayBeHeld may_be_held;
   if (old_.snapshots.root) {
     kept_.emplace(device_, old_, actions_, progress_);
     TRY(kept_->read());
-    may_be_held = [this](BlockAddr place) { return kept_->may_be_held(place); };
   }
-  plan_ = make_leaf_plan(device_, old_, may_be_held, actions_, progress_);
-  survey_ = TRY(survey(device_, old_, plan_));
-  const Verdicts verdicts = decide();
+  TRY(find_leaves());
+  const Verdicts verdicts = decide(survey_, actions_);
   const Edits edits = TRY(correct(device_, old_, plan_, survey_, verdicts, actions_));
   protect();
   TRY(write_tree(edits));

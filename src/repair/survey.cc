@@ -41,6 +41,7 @@ class FactCollector : public InodeConsumer {
 };
 
 void FactCollector::extent(Ino ino, std::uint64_t first, const format::Extent& extent, Trust trust) {
+  out_.file_blocks += extent.length;
   for (std::uint64_t i = 0; !extent.unwritten && i < extent.length; ++i) {
     const BlockAddr address = extent.address + i;
     if (trust == Trust::old_copy && !sums_.matches(address, extent.crcs[i])) out_.lost.emplace(ino, first + i);
@@ -50,6 +51,9 @@ void FactCollector::extent(Ino ino, std::uint64_t first, const format::Extent& e
 }
 
 void FactCollector::inode(CleanInode inode) {
+  const bool counts_right = inode.exists && inode.attributes.blocks == inode.owned &&
+                            (inode.type() != DT_DIR || inode.attributes.entries == inode.entries.size());
+  out_.counts_right &= counts_right;
   if (!inode.exists) return;
   out_.facts.inodes.push_back({inode.ino, inode.attributes.parent, inode.attributes.nlink, inode.type()});
   for (const CleanEntry& entry : inode.entries) {

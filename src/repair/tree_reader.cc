@@ -75,7 +75,7 @@ std::uint64_t TreeReader::visit_leaf(const Child& child, std::span<const std::by
     if (const auto length = format::extent_length(item.value); length.ok()) blocks += *length;
   }
   plan_.nodes.push_back(header.address);
-  plan_.leaves.push_back({header.address, child.ref.crc, child.range, Trust::tree});
+  plan_.leaves.push_back({header.address, child.ref.crc, child.range, Trust::tree, {}, true});
   return blocks;
 }
 

@@ -70,7 +70,6 @@ States states_of(const io::MemDevice& device) {
   return states;
 }
 
-bool is_equal(const SeenFile& a, const SeenFile& b) { return a.mode == b.mode && a.size == b.size && a.blocks == b.blocks; }
 // The number of files that cannot be read as they were: what is read is what was there.
 std::uint64_t lost_of(const Seen& expected, const Seen& found) {
   std::uint64_t lost = 0;
@@ -81,7 +80,7 @@ std::uint64_t lost_of(const Seen& expected, const Seen& found) {
       continue;
     }
     const SeenFile &was = expected.inodes.at(ino), &is = found.inodes.at(at->second);
-    if (is_equal(was, is)) continue;
+    if (was == is) continue;
     ++lost;
     for (std::size_t i = 0; i < is.blocks.size() && i < was.blocks.size(); ++i)
       EXPECT_TRUE(is.blocks[i].empty() || is.blocks[i] == was.blocks[i]) << path << ": something else stands there";
@@ -186,6 +185,12 @@ TEST_F(KeptRepair, DamagedDataIsNamedWithTheSnapshotAndStays) {
   EXPECT_THAT(check::test::lines(done.after), HasSubstr("snapshot one: "));
   EXPECT_EQ(done.after.problems.count(Code::data_damaged), 1U);
   EXPECT_EQ(done.errors_left(), 1U);
+  FsckImage file;
+  file.save(*image);
+  EXPECT_EQ(file.fsck({"-n", "-f", "--data"}), 4);
+  EXPECT_THAT(file.said(), HasSubstr("snapshot one: file block 3\n"));
+  EXPECT_THAT(file.said(), HasSubstr("varve snapshot delete DIRECTORY one\n"));
+  EXPECT_THAT(file.said(), testing::Not(HasSubstr("from a backup"))) << "what is in use is whole";
   expect_in_use_unharmed(*image);
   const States now = states_of(*image);
   EXPECT_EQ(lost_of(before.snapshots["one"], now.snapshots.at("one")), 1U);

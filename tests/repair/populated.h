@@ -26,6 +26,8 @@ struct SeenFile {
   std::uint32_t mode = 0;
   std::uint64_t size = 0;
   std::vector<std::vector<std::byte>> blocks;  // empty: reading it is an error
+
+  bool operator==(const SeenFile&) const = default;
 };
 struct Seen {
   std::map<Ino, SeenFile> inodes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "fsck/consequences.h"
 #include "fsck/names.h"
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
@@ -83,7 +84,7 @@ struct Run {
 };
 
 std::map<Ino, std::string> names_in(io::BlockDevice& device, const repair::Outcome& outcome) {
-  std::set<Ino> inodes;
+  std::set<Ino> inodes = concerned_inodes(outcome.actions);
   for (const check::Report* report : {&outcome.before, &outcome.after})
     for (const check::Problem& problem : report->problems.kept())
       if (problem.where.ino && problem.where.ino != format::kOrphanIno) inodes.insert(problem.where.ino);

@@ -2,8 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <set>
+
 #include "base/json_text.h"
 #include "base/utf8.h"
+#include "fsck/consequences.h"
 #include "fsck/names.h"
 #include "shared/counted.h"
 
@@ -60,19 +64,22 @@ nlohmann::ordered_json problem_json(const Findings& f, const check::Problem& pro
   if (const auto name = f.names.find(problem.where.ino); name != f.names.end()) json["path"] = name->second;
   json["text"] = check::text_of(problem.code);
   json["detail"] = check::detail_of(problem);
+  if (!problem.snapshot.empty()) json["snapshot"] = problem.snapshot;
   if (problem.blocks > 1) json["blocks"] = problem.blocks;
   json["repair"] = repair::remedy_of(problem.code);
   json["done"] = is_done(f, problem.code);
   return json;
 }
 
-nlohmann::ordered_json action_json(const repair::Action& action) {
+nlohmann::ordered_json action_json(const Findings& f, const repair::Action& action) {
   nlohmann::ordered_json json;
   json["code"] = static_cast<unsigned>(action.code);
   json["name"] = repair::name_of(action.code);
   json["safe"] = repair::safety_of(action.code) == repair::Safety::safe;
   if (action.ino) json["inode"] = action.ino.v;
   if (action.last_ino) json["last_inode"] = action.last_ino.v;
+  if (const auto name = f.names.find(action.ino); name != f.names.end()) json["path"] = name->second;
+  if (!action.entry.empty()) json["entry"] = action.entry;
   json["text"] = repair::text_of(action.code);
   json["detail"] = action.detail;
   return json;
@@ -94,10 +101,28 @@ std::string action_lines(const Findings& f) {
   const repair::ActionLog& actions = f.outcome.actions;
   if (actions.empty()) return "";
   std::string text = f.in_place ? "Done:\n" : "A repair would do:\n";
-  for (const repair::Action& action : actions.kept()) text += "  " + to_line(action) + "\n";
+  for (const repair::Action& action : actions.kept()) {
+    const bool one = !action.last_ino || action.last_ino == action.ino;
+    const auto name = one ? f.names.find(action.ino) : f.names.end();
+    text += "  " + printable(to_line(action, name == f.names.end() ? "" : name->second)) + "\n";
+  }
   for (const auto& [code, count] : actions.counts())
     if (count > repair::ActionLog::kMostPerCode)
       text += fmt::format("  … and {} more: {}\n", count - repair::ActionLog::kMostPerCode, repair::text_of(code));
+  return text;
+}
+
+bool is_data(check::Code code) { return code == check::Code::data_damaged || code == check::Code::data_unreadable; }
+
+// What is damaged of a snapshot goes away with it.
+std::string snapshot_lines(const check::ProblemLog& problems) {
+  std::set<std::string> snapshots;
+  for (const check::Problem& problem : problems.kept())
+    if (!problem.snapshot.empty()) snapshots.insert(problem.snapshot);
+  std::string text;
+  for (const std::string& name : snapshots)
+    text += fmt::format("What is damaged of snapshot {0} goes away with it: mount, then varve snapshot delete DIRECTORY {0}\n",
+                        printable(name));
   return text;
 }
 
@@ -105,11 +130,12 @@ std::string action_lines(const Findings& f) {
 std::string left_lines(const Findings& f, const check::ProblemLog& problems, std::uint64_t left) {
   const std::uint64_t data = problems.count(check::Code::data_damaged) + problems.count(check::Code::data_unreadable);
   std::string text = fmt::format("A repair {} {} of them.\n", f.in_place ? "has left" : "would leave", left);
-  if (data > 0)
-    text += counted(data, "block of files is", "blocks of files are") +
-            " damaged: all else can be read.\n"
-            "Restore the files that are named above from a backup, or write them anew.\n";
-  if (data < left) text += fmt::format("varve salvage {} DIRECTORY copies out what can be read.\n", f.device);
+  const bool in_use = std::ranges::any_of(problems.kept(), [](const check::Problem& p) { return is_data(p.code) && p.snapshot.empty(); });
+  if (data > 0) text += counted(data, "block of files is", "blocks of files are") + " damaged: all else can be read.\n";
+  if (in_use) text += "Restore the files that are named above from a backup, or write them anew.\n";
+  text += snapshot_lines(problems);
+  if (data + problems.count(check::Code::snapshot_damaged) < left)
+    text += fmt::format("varve salvage {} DIRECTORY copies out what can be read.\n", f.device);
   return text;
 }
 
@@ -121,7 +147,8 @@ std::string verdict_lines(const Findings& f) {
     if (left > 0)
       return fmt::format("{}: {} found, {} left\n", f.device, counted(before.errors(), "error"), left) +
              left_lines(f, f.outcome.after.problems, left);
-    if (before.errors() > 0) return fmt::format("{}: {} found and repaired\n", f.device, counted(before.errors(), "error"));
+    if (before.errors() > 0)
+      return fmt::format("{}: {} found and repaired\n", f.device, counted(before.errors(), "error"));
     const bool replayed = f.outcome.actions.count(repair::ActionCode::log_replayed) > 0;
     return fmt::format("{}: no errors; {}\n", f.device, replayed ? "the log was replayed" : "warnings were seen to");
   }
@@ -149,7 +176,7 @@ std::string to_text(const Findings& f) {
   if (!shown.quick)
     for (const Number& number : numbers_of(shown.statistics))
       if (number.value > 0) text += fmt::format("{:>12} {}\n", number.value, number.label);
-  return text + verdict_lines(f);
+  return text + verdict_lines(f) + consequence_lines(f);
 }
 
 std::string to_json(const Findings& f) {
@@ -174,7 +201,7 @@ std::string to_json(const Findings& f) {
   json["counts"] = nlohmann::ordered_json::object();
   for (const auto& [code, count] : before.problems.counts()) json["counts"][check::name_of(code)] = count;
   json["actions"] = nlohmann::ordered_json::array();
-  for (const repair::Action& action : f.outcome.actions.kept()) json["actions"].push_back(action_json(action));
+  for (const repair::Action& action : f.outcome.actions.kept()) json["actions"].push_back(action_json(f, action));
   json["left"] = nlohmann::ordered_json::object();
   for (const auto& [code, count] : f.outcome.after.problems.counts()) json["left"][check::name_of(code)] = count;
   return json_text(json, 2) + "\n";

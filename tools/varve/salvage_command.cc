@@ -35,8 +35,10 @@ Result<Salvaged> salvage(const SalvageArguments& arguments) {
 }
 
 void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostream& out) {
-  for (const repair::Action& action : s.repair.actions.kept())
-    if (repair::safety_of(action.code) == repair::Safety::lossy) out << to_line(action) << "\n";
+  for (const repair::Action& action : s.repair.actions.kept()) {
+    const bool is_told = action.code == repair::ActionCode::inode_older;  // by a line about all of them
+    if (repair::safety_of(action.code) == repair::Safety::lossy && !is_told) out << to_line(action) << "\n";
+  }
   if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
   for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", loss.path, loss.what);
   out << fmt::format("{}, {}, {}, {} with {} copied to {}\n", counted(s.copy.files, "file"),
