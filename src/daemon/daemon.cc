@@ -92,6 +92,14 @@ bool gets_syncs(const io::BlockDevice& device) {
   return major > 6 || (major == 6 && minor >= 18);
 }
 
+// What a mount finds damaged, a check finds in full.
+Result<std::unique_ptr<fs::Filesystem>> open_filesystem(io::BlockDevice& device, const fs::Options& options) {
+  auto mounted = fs::Filesystem::mount(device, options);
+  if (!mounted.fails_with(Errc::corrupt)) return mounted;
+  return Error(Errc::corrupt, fmt::format("{0}: {1}. Nothing was changed; fsck.varve -n {0} says what is damaged, and what a repair would "
+                                          "do", device.name(), mounted.error().message()));
+}
+
 Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
   const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
@@ -120,7 +128,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   fs_options.memory_limit_bytes = plan.bound;
   if (!options.trace_file.empty()) mount->trace = TRY(DeviceTrace::begin(options.trace_file, *mount->device));
   io::BlockDevice& used = mount->trace ? mount->trace->device() : *mount->device;
-  mount->fs = TRY(fs::Filesystem::mount(used, fs_options));
+  mount->fs = TRY(open_filesystem(used, fs_options));
   mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
 
   const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};

@@ -46,6 +46,11 @@ Status refuse_foreign_content(io::BlockDevice& device, bool has_magic) {
 // Programs that look for a filesystem by name read block 0 alone.
 bool same_names(const format::Superblock& a, const format::Superblock& b) { return a.label == b.label && a.uuid == b.uuid; }
 
+std::string look_for_a_copy(const io::BlockDevice& device) {
+  return fmt::format("fsck.varve -n {0} looks for a copy in the log and says what it would bring back, fsck.varve -y {0} does it",
+                     device.name());
+}
+
 // Of block 0 and the last block.
 Result<Superblocks> choose_copy(io::BlockDevice& device, const Result<format::Superblock>& first,
                                 const Result<format::Superblock>& second) {
@@ -57,8 +62,7 @@ Result<Superblocks> choose_copy(io::BlockDevice& device, const Result<format::Su
     if (first.error().is(Errc::not_varve) && second.error().is(Errc::not_varve))
       return Error(Errc::not_varve, fmt::format("{} is not a Varve filesystem (make one with mkfs.varve; if there was one, "
                                                 "fsck.varve --search may find it)", device.name()));
-    return Error(Errc::needs_fsck, fmt::format("{}: both superblocks are damaged; fsck.varve can look for a copy in the log",
-                                            device.name()));
+    return Error(Errc::needs_fsck, fmt::format("{}: both superblocks are damaged; {}", device.name(), look_for_a_copy(device)));
   }
   const bool use_second = !first.ok() || (second.ok() && second->serial > first->serial);
   return Superblocks{use_second ? *second : *first, first.ok() && second.ok() && *first == *second};
@@ -69,11 +73,10 @@ Result<Superblocks> choose_slot(io::BlockDevice& device, const Superblocks& anch
   const format::SuperblockRing ring = read_ring(device, anchors.best);
   if (const Error* newer = ring.unknown_feature()) return *newer;
   if (!ring.newest())
-    return Error(Errc::needs_fsck, fmt::format("{}: all superblocks are damaged; fsck.varve can look for a copy in the log",
-                                            device.name()));
+    return Error(Errc::needs_fsck, fmt::format("{}: all superblocks are damaged; {}", device.name(), look_for_a_copy(device)));
   if (ring.may_lack_newer())
-    return Error(Errc::needs_fsck, fmt::format("{}: both superblocks behind number {} are damaged, which may have been newer; "
-                                            "fsck.varve can look for a copy in the log", device.name(), ring.newest()->sequence));
+    return Error(Errc::needs_fsck, fmt::format("{}: both superblocks behind number {} are damaged, which may have been newer; {}",
+                                            device.name(), ring.newest()->sequence, look_for_a_copy(device)));
   const bool equal = anchors.equal && same_names(anchors.best, *ring.newest()) &&
                      anchors.best.device_blocks == ring.newest()->device_blocks && ring.is_pair() && ring.after_newest().ok();
   return Superblocks{*ring.newest(), equal};
@@ -148,6 +151,15 @@ Result<Superblocks> read_superblocks(io::BlockDevice& device) {
   result = TRY(choose_slot(device, result));
   if (result.best.device_blocks > device_blocks) return cut_off(device, result.best);
   return result;
+}
+
+Result<format::Superblock> read_identity(io::BlockDevice& device) {
+  if (device.geometry().blocks() < format::kMinDeviceBlocks) return Errc::not_varve;
+  std::uint64_t told = 0;
+  Result<format::Superblock> first = read_copy(device, 0, told);
+  if (first.ok()) return first;
+  if (!first.fails_with(Errc::io)) TRY(refuse_foreign_content(device, !first.fails_with(Errc::not_varve)));
+  return read_second(device, first, told);
 }
 
 format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblock& anchor) {

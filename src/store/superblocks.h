@@ -18,6 +18,10 @@ struct Superblocks {
 // device is smaller than the filesystem. The message names device, copy and what to do.
 Result<Superblocks> read_superblocks(io::BlockDevice& device);
 
+// Which filesystem it is where no superblock can be used: what block 0 says, or else the last block, a copy or the anchor of an area. Its
+// state may be that of mkfs. Errc::not_varve as above.
+Result<format::Superblock> read_identity(io::BlockDevice& device);
+
 // All slots of an area, of which `anchor` tells the place.
 format::SuperblockRing read_ring(io::BlockDevice& device, const format::Superblock& anchor);
 

@@ -203,6 +203,49 @@ class Damage(unittest.TestCase):
         self.assertEqual(self.read_all(), 0)
         self.image.umount()
 
+    def test_the_first_megabyte_erased(self):
+        """With it all superblocks of the area go. What the last block says is believed, and each message has the next step."""
+        command(BIN / "varve", "label", self.image.path, "precious")
+        self.patch(0, bytes(MIB))
+        done = command(BIN / "varve", "probe", self.image.path)
+        self.assertIn('LABEL="precious"', done.stdout)
+        self.assertIn(f"fsck.varve -n {self.image.path}", done.stderr)
+        exported = command(BIN / "varve", "probe", "--export", self.image.path)
+        self.assertIn("ID_FS_TYPE=varve", exported.stdout)
+        for words in (["status"], ["status", "-s"], ["doctor"], ["mount"]):
+            place = [self.image.dir] if words == ["mount"] else []
+            done = command(BIN / "varve", *words, self.image.path, *place, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            said = " ".join((done.stdout + done.stderr).split())
+            self.assertIn(f"fsck.varve -n {self.image.path}", said)
+            if words != ["mount"]:
+                self.assertIn("precious", said)
+        self.assertFalse(self.image.is_mounted())
+        command(BIN / "fsck.varve", "-y", self.image.path, check=False)
+        self.image.mount()
+        self.assertEqual(self.read_all(), 0)
+        self.image.umount()
+
+    def test_what_something_else_has_taken_is_not_varve(self):
+        self.patch(0, bytes(MIB))
+        self.patch(0, b"\xeb\x58\x90mkfs.fat" + bytes(500) + b"\x55\xaa")
+        for words in (["probe"], ["status"]):
+            done = command(BIN / "varve", *words, self.image.path, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertRegex(done.stderr, "(?i)not a varve|no varve")
+
+    def test_a_mount_of_damaged_metadata_names_fsck(self):
+        dump = json.loads(command(BIN / "varve", "dump", "superblock", "--json", self.image.path).stdout)
+        for tree in ("free_map", "inode_file", "reverse_map"):
+            command("cp", "--sparse=always", self.good.path, self.image.path)
+            self.patch(dump["first"][tree]["address"] * BLOCK, bytes(BLOCK))
+            done = self.image.mount(check=False)
+            if done.returncode:
+                self.assertIn(f"fsck.varve -n {self.image.path}", done.stderr, tree)
+            else:
+                self.image.clean_up()
+            self.assertTrue(done.returncode or tree != "free_map", "it cannot be mounted without")
+
     def test_unknown_features(self):
         self.change_superblocks(INCOMPAT_AT, (AREA | 1 << 40).to_bytes(8, "little"))
         self.tools_refuse("feature|newer")

@@ -5,6 +5,7 @@
 #include "control/place.h"
 #include "format/map_record.h"
 #include "store/superblocks.h"
+#include "varve/dump.h"
 
 namespace varve::tool {
 
@@ -18,6 +19,20 @@ Result<format::Superblock> newest_of_area(io::BlockDevice& device, const format:
   if (!ring.newest()) return Error(Errc::corrupt, fmt::format("no superblock in the area at block {}", anchor.area.start));
   if (copy == Copy::first) return *ring.newest();
   return ring.before_newest();
+}
+
+// What to do where no superblock tells what is on the device. One at its end may still tell that it is Varve's.
+Error unusable(io::BlockDevice& device, const Error& why) {
+  if (const auto known = store::read_identity(device); known.ok()) {
+    const std::string label = known->label.empty() ? "" : ", label " + printable(known->label);
+    return Error(Errc::needs_fsck,
+                 fmt::format("{0}: a Varve filesystem (UUID {1}{2}) of which no superblock says any more what it holds: fsck.varve -n {0} "
+                             "looks for a copy and says what it would bring back, fsck.varve -y {0} does it",
+                             device.name(), format::uuid_text(known->uuid), label));
+  }
+  if (!why.is(Errc::not_varve)) return why;
+  return Error(Errc::not_varve, fmt::format("{} (if there was a filesystem, fsck.varve --search {} says what is left of it)", why.message(),
+                                            device.name()));
 }
 
 }  // namespace
@@ -50,7 +65,7 @@ Result<ImageReader> ImageReader::read(std::unique_ptr<io::BlockDevice> device) {
   image.device_ = std::move(device);
   auto first = read_superblock(*image.device_, Copy::first);
   const auto second = read_superblock(*image.device_, Copy::second);
-  if (!first.ok() && !second.ok()) return first.error();
+  if (!first.ok() && !second.ok()) return unusable(*image.device_, first.error());
   const bool take_second = !first.ok() || (second.ok() && second->serial > first->serial);
   image.super_ = take_second ? *second : *first;
   image.cache_ = std::make_unique<store::NodeCache>(image.super_.identity, kCacheBytes);

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "control/place.h"
 #include "format/superblock.h"
+#include "store/superblocks.h"
 #include "varve/command.h"
 
 namespace varve::tool {
@@ -37,6 +38,12 @@ Result<format::Superblock> read_first(const std::string& path) {
   auto super = format::decode_superblock(block.span());
   if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", path, super.error().message()));
   return super;
+}
+
+// Block 0 has no superblock: the last block may tell what this is, unless block 0 shows that something else is there now.
+Result<format::Superblock> read_last(const std::string& path) {
+  const auto device = TRY(io::open_device(path, {.access = io::Access::read_only, .exclusive = false}));
+  return store::read_identity(*device);
 }
 
 // As libblkid writes values for udev: what could end a line or a word is \xNN.
@@ -86,8 +93,16 @@ Status probe(const ProbeArguments& arguments, IoLayer& io) {
     if (place.ok() && place->source != path) super = read_first(place->source);
     else if (super.fails_with(Errc::is_directory) && !place.ok()) return place.error();
   }
+  bool is_damaged = false;
+  if (super.fails_with(Errc::not_varve) || super.fails_with(Errc::corrupt))
+    if (auto last = read_last(path); last.ok()) {
+      is_damaged = true;
+      super = std::move(last);
+    }
   if (super.fails_with(Errc::not_varve)) return Error(Errc::not_varve, fmt::format("{}: not a Varve filesystem", path));
   if (!super.ok()) return super.error();
+  if (is_damaged)
+    io.err << fmt::format("varve: {0}: block 0 is damaged, this is what the last block says; fsck.varve -n {0} says what else is\n", path);
   if (arguments.exported) {
     io.out << export_text(*super);
   } else if (arguments.json) {
