@@ -25,6 +25,9 @@ class Scrub(MountTest):
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done
 
+    def doctor(self):
+        return " ".join(command(BIN / "varve", "doctor", self.image.path, check=False).stdout.split())
+
     def report(self, *options, expect=0):
         return json.loads(self.scrub("--json", *options, expect=expect).stdout)
 
@@ -77,6 +80,34 @@ class Scrub(MountTest):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 os.pread(file.fileno(), BLOCK, 100 * BLOCK)
         self.assertEqual(self.image.status()["lifetime"]["errors"] > 0, True)
+
+    def test_errors_are_over_when_a_later_scrub_finds_nothing(self):
+        command(BIN / "varve", "checkpoint", self.dir)
+        self.spoil(self.place_of(3, 100) + 1234)
+        self.report("--rate", "0", expect=1)
+        self.assertRegex(self.doctor(), r"unsafe errors [1-9][0-9]* errors? since it was made, the last 20")
+        self.assertIn(f"varve scrub {self.dir}", self.doctor())
+        (self.dir / "d" / "f3").unlink()
+        self.assertRegex(self.doctor(), r"unsafe errors")
+        time.sleep(1.1)  # the times are in seconds
+        self.report("--rate", "0")
+        self.damaged = False
+        for _ in range(2):  # mounted and not
+            self.assertRegex(self.doctor(), r"ok errors [1-9][0-9]* errors? since it was made, the last 20.*found nothing any more")
+            summary = command(BIN / "varve", "status", "-s", self.image.path).stdout
+            self.assertRegex(summary, r"State .*[1-9][0-9]* errors? since it was made, the last 20.*found nothing any more")
+            page = command(BIN / "varve", "report", self.image.path).stdout
+            self.assertRegex(page, r'"g ok">ok</span><td class=w>errors')
+            if self.image.is_mounted():
+                self.image.umount()
+
+    def test_an_unmounted_image_tells_its_errors(self):
+        command(BIN / "varve", "checkpoint", self.dir)
+        self.spoil(self.place_of(3, 100) + 1234)
+        self.report("--rate", "0", expect=1)
+        self.image.umount()
+        summary = command(BIN / "varve", "status", "-s", self.image.path).stdout
+        self.assertRegex(summary, r"State *not mounted, clean; [1-9][0-9]* errors? since it was made, the last 20")
 
     def test_a_damaged_superblock(self):
         command(BIN / "varve", "checkpoint", self.dir)  # else the one that the scrub begins with writes it anew

@@ -21,8 +21,10 @@
 #include "io/stacking.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
+#include "varve/past_errors.h"
 #include "varve/place_facts.h"
 #include "varve/status_text.h"
+#include "varve/superblock_json.h"
 
 namespace varve::tool {
 
@@ -226,6 +228,18 @@ void judge_options(const std::string& options, std::vector<Finding>& found) {
   }
 }
 
+// A mount knows more than what its last checkpoint says.
+void check_errors(const fuse::Place& place, const format::Superblock& super, std::vector<Finding>& found) {
+  auto status = superblock_status(super, place.source);
+  if (place.is_mounted() && !place.is_dead)
+    if (auto told = mount_status(place.directory); told.ok()) status = std::move(told).value();
+  const PastErrors errors = past_errors(status);
+  if (errors.count == 0) return;
+  const std::string scrub = place.is_mounted() ? "varve scrub " + place.directory : "mount it, varve scrub DIRECTORY";
+  const std::string advice = scrub + ": it names what is damaged, and when it finds nothing any more, this is over";
+  found.push_back({errors.are_over() ? Grade::good : Grade::unsafe, "errors", text_of(errors), errors.are_over() ? "" : advice});
+}
+
 }  // namespace
 
 std::vector<Finding> check_system() {
@@ -250,12 +264,11 @@ std::vector<Finding> check_storage(const fuse::Place& place) {
   if (image.fails_with(Errc::not_varve) || image.fails_with(Errc::invalid))  // what it is lies on is of no interest then
     return {{Grade::broken, "image", image.error().message(), "check the name; where there was a Varve filesystem, fsck.varve --search"}};
   if (!image.ok()) {
-    found.push_back({Grade::broken, "image", image.error().message(), "fsck.varve -n says more"});
+    found.push_back({Grade::broken, "image", image.error().message(),
+                     "fsck.varve -n " + place.source + " says what is damaged, and what a repair would do"});
   } else {
     const format::Superblock& super = image->super();
-    if (super.lifetime.errors)
-      found.push_back({Grade::unsafe, "errors", fmt::format("{} since it was made", super.lifetime.errors),
-                       "varve scrub, then fsck.varve -n; varve status has the last one"});
+    check_errors(place, super, found);
     if (const auto unused = unused_bytes(place, super.device_blocks, super.segment_blocks))
       found.push_back({Grade::note, "size", fmt::format("the filesystem leaves {} of the device or image unused", size_text(unused)),
                        "varve resize " + (place.is_mounted() ? place.directory : place.source) + " makes it as large as that"});

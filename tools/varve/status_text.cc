@@ -13,6 +13,7 @@
 #include "base/types.h"
 #include "base/utf8.h"
 #include "shared/counted.h"
+#include "varve/past_errors.h"
 
 namespace varve::tool {
 
@@ -79,28 +80,19 @@ std::string duration_text(std::uint64_t seconds) {
   return fmt::format("{} days {} h", seconds / 86400, seconds / 3600 % 24);
 }
 
-std::string time_of(std::int64_t seconds) {
-  const std::time_t when = seconds;
-  std::tm parts{};
-  char text[64] = "";
-  if (::localtime_r(&when, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
-  return text;
-}
-
 // The state in words: what is wrong first.
 std::string state_of(const Json& status) {
-  if (status.contains("state")) return status.value("state", "");
+  const PastErrors errors = past_errors(status);
+  if (status.contains("state")) return status.value("state", "") + (errors.count ? "; " + text_of(errors) : "");
   const bool asked = part(status, "mount").value("read_only", false);
   if (const std::string shown = status.value("snapshot", ""); !shown.empty())
     return fmt::format("shows the snapshot '{}', read-only", shown);
   if (status.value("read_only", false))
     return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
-  const std::uint64_t errors = number_in(part(status, "lifetime"), "errors");
-  const std::string text = fmt::format("mounted for {}", duration_text(number_in(status, "uptime_seconds")));
-  if (errors == 0) return text + ", no errors";
   const Json& last = part(status, "last_error");
-  return fmt::format("{}; {} since it was made, the last one on {}: {}", text, counted(errors, "error"),
-                     time_of(last.value("seconds", std::int64_t{0})), last.value("error", ""));
+  const bool names_it = errors.count > 0 && !errors.are_over() && last.is_object();
+  return fmt::format("mounted for {}{}{}{}", duration_text(number_in(status, "uptime_seconds")), errors.count ? "; " : ", ", text_of(errors),
+                     names_it ? ": " + last.value("error", std::string()) : "");
 }
 
 // What users can still write is what df says.
@@ -273,7 +265,7 @@ std::string scrub_section(const Json& scrub) {
   Section section("Scrub", scrub);
   if (scrub.value("state", "never") == "never") return "";
   section.words("State", "state").words("Because", "reason");
-  if (section.number("started")) section.line("Began", time_of(scrub.value("started", std::int64_t{0})));
+  if (section.number("started")) section.line("Began", local_time_text(scrub.value("started", std::int64_t{0})));
   section.blocks("Verified", "verified_blocks").blocks("Live", "live_blocks").count("Errors", "errors");
   return section.text();
 }
@@ -302,7 +294,7 @@ std::string error_text(const char* title, const Json& event) {
   section.words("Error", "error");
   if (section.number("block")) section.count("Block", "block");
   if (section.number("inode")) section.count("Inode", "inode");
-  if (section.has("seconds")) section.line("When", time_of(event.value("seconds", std::int64_t{0})));
+  if (section.has("seconds")) section.line("When", local_time_text(event.value("seconds", std::int64_t{0})));
   return section.text();
 }
 
@@ -323,6 +315,14 @@ std::string mount_text(const Json& mount) {
 }
 
 }  // namespace
+
+std::string local_time_text(std::int64_t seconds) {
+  const std::time_t when = seconds;
+  std::tm parts{};
+  char text[64] = "";
+  if (::localtime_r(&when, &parts)) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &parts);
+  return text;
+}
 
 std::string size_text(std::uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

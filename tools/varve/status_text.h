@@ -10,5 +10,6 @@ namespace varve::tool {
 std::string status_summary(const nlohmann::ordered_json& status);
 std::string status_text(const nlohmann::ordered_json& status);
 std::string size_text(std::uint64_t bytes);  // "1.5 GiB"
+std::string local_time_text(std::int64_t seconds);  // since 1970: "2026-11-26 14:00:00 +0000"
 
 }  // namespace varve::tool

@@ -56,6 +56,15 @@ static Json snapshots_json(const format::SnapshotTables& t) {
           {"held_data", t.held_data},      {"places", t.places},       {"shared_nodes", t.shared_nodes}};
 }
 
+// As a mount tells it.
+static Json scrub_json(const format::ScrubMark& mark) {
+  return {{"state", !mark.started ? "never" : mark.finished ? "finished" : "stopped"},
+          {"started", mark.started},
+          {"finished", mark.finished},
+          {"verified_blocks", mark.blocks},
+          {"errors", mark.errors}};
+}
+
 Json superblock_json(const format::Superblock& s) {
   return {{"version", s.version},
           {"features",
@@ -109,6 +118,7 @@ Json superblock_status(const format::Superblock& s, const std::string& path) {
             {"segment_blocks", s.segment_blocks},
             {"segments", {{"total", s.segments}}}}},
           {"log", {{"lsn", s.lsn.v}, {"serial", s.serial.v}, {"lifetime_write_cost", write_cost(s.lifetime)}}},
+          {"scrub", scrub_json(s.scrub)},
           {"lifetime", fuse::to_json(s.lifetime)},
           {"first_error", fuse::to_json(s.first_error)},
           {"last_error", fuse::to_json(s.last_error)}};

@@ -1,0 +1,27 @@
+#include "varve/past_errors.h"
+
+#include <fmt/format.h>
+
+#include "shared/counted.h"
+#include "varve/status_text.h"
+
+namespace varve::tool {
+
+PastErrors past_errors(const nlohmann::ordered_json& status) {
+  const auto part = [&](const char* key) { return status.value(key, nlohmann::ordered_json::object()); };
+  const auto scrub = part("scrub"), last = part("last_error");
+  PastErrors errors{part("lifetime").value("errors", std::uint64_t{0}), 0, 0};
+  if (last.is_object()) errors.last = last.value("seconds", std::int64_t{0});
+  const bool is_clean = scrub.value("finished", std::int64_t{0}) > 0 && scrub.value("errors", std::uint64_t{0}) == 0;
+  if (is_clean) errors.verified = scrub.value("started", std::int64_t{0});
+  return errors;
+}
+
+std::string text_of(const PastErrors& errors) {
+  if (errors.count == 0) return "no errors";
+  std::string text = counted(errors.count, "error") + " since it was made";
+  if (errors.last > 0) text += ", the last " + local_time_text(errors.last);
+  return errors.are_over() ? text + "; the scrub of " + local_time_text(errors.verified) + " found nothing any more" : text;
+}
+
+}  // namespace varve::tool
