@@ -48,7 +48,7 @@ class CAPABILITY("mutex") Mutex {
   void unlock() RELEASE() { mutex_.unlock(); }
 
  private:
-  friend class Lock;
+  friend class Lock;  // and Condition by it: std::condition_variable waits with a std::unique_lock<std::mutex> only
   std::mutex mutex_;
 };
 

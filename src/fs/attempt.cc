@@ -134,14 +134,14 @@ Status Attempt::wait_for_count(const store::Demand& demand) {
     return Errc::would_block;
   }
   if (!store_.charge().has_estimates()) return Errc::no_space;
-  Wait& wait = operation_.wait();
-  if (!wait.exact) wait.exact = store_.checkpoints().next();
-  if (store_.checkpoints().settled() >= *wait.exact) {
-    if (wait.recounts == kMostRecounts || !store_.charge().fits_at_best(demand)) return Errc::no_space;
-    ++wait.recounts;
-    wait.exact = store_.checkpoints().next();
+  Recount& recount = operation_.wait().recount;
+  if (!recount.checkpoint) recount.checkpoint = store_.checkpoints().next();
+  if (store_.checkpoints().settled() >= *recount.checkpoint) {
+    if (recount.again == kMostRecounts || !store_.charge().fits_at_best(demand)) return Errc::no_space;
+    ++recount.again;
+    recount.checkpoint = store_.checkpoints().next();
   }
-  wait.for_settled = true;
+  operation_.wait().for_settled = true;
   return Errc::would_block;
 }
 
@@ -162,7 +162,7 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
   if (!demand.frees && (demand.new_blocks || demand.new_inodes) && !store_.charge().fits(demand)) return wait_for_count(demand);
-  wait.exact.reset();  // it has done its work: if others fill what it found, another one counts anew
+  wait.recount.checkpoint.reset();  // it has done its work: if others fill what it found, another one counts anew
   if (waits_for_memory && store_.space().changes_fill_memory()) {
     wait.for_settled = true;
     return Errc::would_block;
@@ -180,7 +180,7 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
     count_fruitless_rounds();
     wait.for_space = true;
     // What needs no new space fails only if nothing at all can be reclaimed any more.
-    if (wait.fruitless > (demand.frees || !demand.new_blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
+    if (wait.space.fruitless > (demand.frees || !demand.new_blocks ? 8 * kFruitlessRounds : kFruitlessRounds)) return Errc::no_space;
     wait.for_settled = true;
     return Errc::would_block;
   }
@@ -192,16 +192,16 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
 // There are several wake-ups in a round, and one in which others could write was not in vain: the waiting one may be next. Nor is
 // one while segments are being discarded, which are as good as clean.
 void Attempt::count_fruitless_rounds() {
-  Wait& wait = operation_.wait();
-  const Wait::SpaceRound now{store_.checkpoints().rounds(), store_.log_clock().now()};
+  SpaceRounds& rounds = operation_.wait().space;
+  const SpaceRounds::Round now{store_.checkpoints().rounds(), store_.log_clock().now()};
   const std::uint64_t clean = store_.segments().clean();
-  if (clean > wait.clean_seen || store_.segments().discarding() || store_.snapshots().deletion_is_left()) wait.fruitless = 0;
-  else if (wait.round && now.number != wait.round->number && now.clock == wait.round->clock) {
+  if (clean > rounds.most_clean || store_.segments().discarding() || store_.snapshots().deletion_is_left()) rounds.fruitless = 0;
+  else if (rounds.last && now.number != rounds.last->number && now.clock == rounds.last->clock) {
     if (store_.snapshots().automatic()) store_.checkpoints().protection().ask_for_room(store::Protection::Need::half);
-    else ++wait.fruitless;
+    else ++rounds.fruitless;
   }
-  if (!wait.round || now.number != wait.round->number) wait.round = now;
-  wait.clean_seen = std::max(wait.clean_seen, clean);
+  if (!rounds.last || now.number != rounds.last->number) rounds.last = now;
+  rounds.most_clean = std::max(rounds.most_clean, clean);
 }
 
 Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32_t blocks, std::byte* target) {

@@ -106,6 +106,23 @@ enum class Retry : std::uint8_t {
   with_seal,  // the next chunk is full
 };
 
+// What waiting for clean segments has brought so far.
+struct SpaceRounds {
+  struct Round {
+    std::uint64_t number = 0;  // store::Checkpoints::rounds()
+    std::uint64_t clock = 0;   // of the log: how much users had written
+  };
+  std::optional<Round> last;     // that was looked at
+  int fruitless = 0;             // rounds that brought none
+  std::uint64_t most_clean = 0;  // segments, at any of them
+};
+
+// How far an operation has come with waiting for a checkpoint that makes the charge exact.
+struct Recount {
+  std::optional<Serial> checkpoint;
+  unsigned again = 0;  // how often it was another one, for what had been written over meanwhile
+};
+
 struct Wait {
   explicit Wait(Engine& engine) : waiter(engine) {}
 
@@ -131,15 +148,8 @@ struct Wait {
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
   std::optional<store::Snapshots::Ticket> snapshot;  // a change of snapshots that it has asked for
-  int fruitless = 0;              // rounds of waiting for space that brought none
-  std::uint64_t clean_seen = 0;   // most clean segments at any of them
-  struct SpaceRound {
-    std::uint64_t number = 0;  // Store::space_rounds()
-    std::uint64_t clock = 0;   // of the log: how much users had written
-  };
-  std::optional<SpaceRound> round;  // the last one that was looked at
-  std::optional<Serial> exact;    // checkpoint that makes the charge exact
-  unsigned recounts = 0;          // how often it was another one, for what had been written over meanwhile
+  SpaceRounds space;
+  Recount recount;
   std::unique_ptr<Steps> steps;
   Steps& made_steps() {
     if (!steps) steps = std::make_unique<Steps>();

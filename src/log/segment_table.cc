@@ -278,28 +278,28 @@ std::uint64_t SegmentTable::reclaimable() const {
 
 // --- another number of segments ------------------------------------------------------------------------------------------
 
-std::uint64_t SegmentEnd::limit() const { return table_.limit_.load(std::memory_order_acquire); }
+std::uint64_t SegmentTable::End::limit() const { return table_.limit_.load(std::memory_order_acquire); }
 
-void SegmentEnd::set_limit(std::uint64_t limit) {
+void SegmentTable::End::set_limit(std::uint64_t limit) {
   const Lock lock(table_.mutex_);
   INVARIANT(limit > 0 && limit <= table_.count_);
   table_.limit_ = limit;
   table_.clean_ = table_.count_clean(limit);
 }
 
-std::uint64_t SegmentEnd::in_use() const { return table_.in_use_.load(std::memory_order_relaxed); }
+std::uint64_t SegmentTable::End::in_use() const { return table_.in_use_.load(std::memory_order_relaxed); }
 
-std::uint64_t SegmentEnd::clean_below(std::uint64_t limit) const {
+std::uint64_t SegmentTable::End::clean_below(std::uint64_t limit) const {
   const Lock lock(table_.mutex_);
   return table_.count_clean(limit);
 }
 
-std::uint64_t SegmentEnd::in_use_from(std::uint64_t limit) const {
+std::uint64_t SegmentTable::End::in_use_from(std::uint64_t limit) const {
   const Lock lock(table_.mutex_);
   return table_.count_ - limit - (table_.count_clean(table_.count_) - table_.count_clean(limit));
 }
 
-void SegmentEnd::resize(std::uint64_t count) {
+void SegmentTable::End::resize(std::uint64_t count) {
   const Lock lock(table_.mutex_);
   INVARIANT(count >= table_.count_ || table_.count_ - count == table_.count_clean(table_.count_) - table_.count_clean(count));
   table_.segments_.resize(count);

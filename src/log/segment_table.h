@@ -68,27 +68,6 @@ struct SegmentGeometry {
   bool contains(BlockAddr start, std::uint64_t length) const { return contains(start) && contains(start + (length - 1)); }
 };
 
-class SegmentTable;
-
-// Where the segments end, and where they are to end (store/reshaping.h). Thread-safe.
-class SegmentEnd {
- public:
-  // Nothing at or beyond it is handed out, and nothing there counts as clean. Usually there are no such segments.
-  std::uint64_t limit() const;
-  void set_limit(std::uint64_t limit);
-  // How many of those below would be clean with that limit; how many of those at or beyond it are not leaving.
-  std::uint64_t clean_below(std::uint64_t limit) const;
-  std::uint64_t in_use_from(std::uint64_t limit) const;
-  std::uint64_t in_use() const;  // of all: those that are not clean, nor leaving
-  // Those that go are all leaving; those that come are clean.
-  void resize(std::uint64_t count) REQUIRES(the_gate);
-
- private:
-  friend class SegmentTable;
-  explicit SegmentEnd(SegmentTable& table) : table_(table) {}
-  SegmentTable& table_;
-};
-
 // Thread-safe. What is outside the segments is ignored, and has nothing in it: a last line: addresses are checked where they are read.
 class SegmentTable {
  public:
@@ -150,16 +129,33 @@ class SegmentTable {
   // Segments that would become clean if a checkpoint settled now.
   std::uint64_t reclaimable() const;
 
-  SegmentEnd& end() const { return end_; }
+  // Where the segments end, and where they are to end (store/reshaping.h). Thread-safe.
+  class End {
+   public:
+    explicit End(SegmentTable& table) : table_(table) {}
+
+    // Nothing at or beyond it is handed out, and nothing there counts as clean. Usually there are no such segments.
+    std::uint64_t limit() const;
+    void set_limit(std::uint64_t limit);
+    // How many of those below would be clean with that limit; how many of those at or beyond it are not leaving.
+    std::uint64_t clean_below(std::uint64_t limit) const;
+    std::uint64_t in_use_from(std::uint64_t limit) const;
+    std::uint64_t in_use() const;  // of all: those that are not clean, nor leaving
+    // With the gate closed. Those that go are all leaving; those that come are clean.
+    void resize(std::uint64_t count) REQUIRES(the_gate);
+
+   private:
+    SegmentTable& table_;
+  };
+  End& end() const { return end_; }
 
  private:
-  friend class SegmentEnd;
   std::uint64_t count_clean(std::uint64_t limit) const REQUIRES(mutex_);  // of those below
   bool begin_discard_of_holes(SegmentId id, std::uint64_t settled) REQUIRES(mutex_);
   bool can_be_taken(std::uint64_t index) const { return index < limit_.load(std::memory_order_relaxed); }
   SegmentInfo shown(std::uint64_t index, const SegmentInfo& info) const;
 
-  mutable SegmentEnd end_{*this};
+  mutable End end_{*this};
   const BlockAddr first_;
   const std::uint32_t blocks_;
   std::atomic<std::uint64_t> count_, limit_;  // changed under mutex_

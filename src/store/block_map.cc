@@ -60,17 +60,11 @@ std::uint64_t BlockMap::end_block() const {
 }
 
 BlockMap::Position BlockMap::lower_bound(std::uint64_t block) const {
-  Position position;
-  position.map_ = this;
-  if (leaves_.empty()) return position;
-  position.leaf_ = leaf_of(block);
-  const auto& entries = leaves_[position.leaf_].entries;
-  position.at_ = static_cast<std::size_t>(position_in(entries, block) - entries.begin());
-  if (position.at_ >= entries.size()) {
-    ++position.leaf_;
-    position.at_ = 0;
-  }
-  return position;
+  if (leaves_.empty()) return {*this, 0, 0};
+  const std::size_t leaf = leaf_of(block);
+  const auto& entries = leaves_[leaf].entries;
+  const auto at = static_cast<std::size_t>(position_in(entries, block) - entries.begin());
+  return at < entries.size() ? Position(*this, leaf, at) : Position(*this, leaf + 1, 0);
 }
 
 }  // namespace varve::store

@@ -72,7 +72,8 @@ class BlockMap {
   // Forward position, in block order.
   class Position {
    public:
-    bool valid() const { return map_ && leaf_ < map_->leaves_.size(); }
+    Position(const BlockMap& map, std::size_t leaf, std::size_t at) : map_(&map), leaf_(leaf), at_(at) {}
+    bool valid() const { return leaf_ < map_->leaves_.size(); }
     const BlockEntry& operator*() const { return map_->leaves_[leaf_].entries[at_]; }
     const BlockEntry* operator->() const { return &**this; }
     void next() {
@@ -83,9 +84,8 @@ class BlockMap {
     }
 
    private:
-    friend class BlockMap;
-    const BlockMap* map_ = nullptr;
-    std::size_t leaf_ = 0, at_ = 0;
+    const BlockMap* map_;
+    std::size_t leaf_, at_;
   };
   Position lower_bound(std::uint64_t block) const;
 

@@ -384,7 +384,7 @@ void Checkpoint::detach_inodes() {
                                                         : nullptr;
     if (!layer) continue;
     INVARIANT(delta->generation == frozen_generation_);
-    if (delta->merged_known) inode->attributes.blocks = delta->merged_blocks;
+    if (delta->owned.merged) inode->attributes.blocks = *delta->owned.merged;
     if (delta->freed) inode->missing = true;
     *layer = nullptr;
   }

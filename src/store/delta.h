@@ -66,6 +66,25 @@ struct FileDelta {
 
 using XattrChanges = std::map<std::string, std::optional<format::Bytes>, std::less<>>;
 
+// How many blocks a file owns now, beside what older layers say.
+struct OwnedChange {
+  std::int64_t change = 0;               // estimated, never too small: what may have been there counts as not
+  std::uint64_t uncertain = 0;           // that it counts as new although they may have been there
+  bool emptied = false;                  // of all blocks that older layers know: `change` counts from nothing
+  std::optional<std::uint64_t> merged;   // exact count in the tree that this delta was merged into; none: the merge has not changed it
+};
+
+// What the next chunk must carry of an inode.
+struct UnsealedChanges {
+  bool listed = false;  // in Unsealed
+  bool attributes = false;
+  bool freed = false;
+  bool orphan = false;
+  bool symlink = false;
+  std::set<std::string> xattrs;
+  std::vector<std::uint64_t> moved;  // file blocks a cleaner has moved
+};
+
 struct InodeDelta {
   explicit InodeDelta(Ino number) : ino(number) {}
 
@@ -82,22 +101,9 @@ struct InodeDelta {
   std::unique_ptr<DirectoryDelta> directory;
   std::unique_ptr<FileDelta> file;
 
-  // Estimated change of the number of blocks the file owns, never too small: what may have been there counts as not.
-  std::int64_t blocks_change = 0;
-  std::uint64_t uncertain_blocks = 0;  // that it counts as new although they may have been there
-  bool emptied = false;          // of all blocks that older layers know: blocks_change counts from nothing
-  std::uint64_t merged_blocks = 0;  // exact count in the tree that this delta was merged into…
-  bool merged_known = false;        // …if the merge came by; else the count has not changed
-
-  // What the next chunk must carry.
-  bool in_unsealed = false;
+  OwnedChange owned;
+  UnsealedChanges unsealed;
   bool sealed_once = false;
-  bool unsealed_attributes = false;
-  bool unsealed_freed = false;
-  bool unsealed_orphan = false;
-  bool unsealed_symlink = false;
-  std::set<std::string> unsealed_xattrs;
-  std::vector<std::uint64_t> unsealed_moved;  // file blocks a cleaner has moved
 
   FileDelta& file_delta() {
     if (!file) file = std::make_unique<FileDelta>();

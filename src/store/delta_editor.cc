@@ -34,7 +34,7 @@ void DeltaEditor::enter_inode() {
   now_.inode = nullptr;
   for (; inode_at_ < frozen_.inodes().size(); ++inode_at_) {
     InodeDelta& next = *frozen_.inodes()[inode_at_];
-    next.merged_known = false;
+    next.owned.merged.reset();
     if (next.freed && next.created) continue;  // the tree never knew it
     now_.inode = &next;
     break;
@@ -273,8 +273,7 @@ Status DeltaEditor::edit_attributes(Items old_items, ItemSink& out) {
   if (now_.inode->has_attributes) attributes = now_.inode->attributes;
   if (attributes.flags & (FS_IMMUTABLE_FL | FS_APPEND_FL)) totals_.protected_files = true;
   attributes.blocks = static_cast<std::uint64_t>(static_cast<std::int64_t>(old_blocks) + now_.block_change);
-  now_.inode->merged_blocks = attributes.blocks;
-  now_.inode->merged_known = true;
+  now_.inode->owned.merged = attributes.blocks;
   format::Bytes value;
   format::encode_attributes(attributes, value);
   now_.attributes_done = true;

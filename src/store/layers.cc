@@ -51,9 +51,9 @@ std::uint64_t block_count(const Inode& inode, const TreeView& view) {
   for (const InodeDelta* delta : {inode.frozen, inode.active}) {
     if (!delta) continue;
     if (delta->generation > view.generation)
-      count = (delta->emptied ? 0 : count) + delta->blocks_change;
-    else if (delta->merged_known)
-      count = static_cast<std::int64_t>(delta->merged_blocks);
+      count = (delta->owned.emptied ? 0 : count) + delta->owned.change;
+    else if (delta->owned.merged)
+      count = static_cast<std::int64_t>(*delta->owned.merged);
   }
   return count < 0 ? 0 : static_cast<std::uint64_t>(count);
 }

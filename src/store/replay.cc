@@ -24,11 +24,11 @@ void Replay::count() {
   for (const auto& [ino, delta] : inodes_) {
     if (count(*delta, source).ok() || !delta->file || delta->freed) continue;
     // Never too few: as if none of them replaced what the tree has, which cannot be read.
-    delta->blocks_change = static_cast<std::int64_t>(delta->file->blocks.size());
+    delta->owned.change = static_cast<std::int64_t>(delta->file->blocks.size());
     const RangeMap& cleared = delta->file->cleared;
     for (auto range = cleared.first_after(0); range; range = cleared.first_after(range->to))
-      if (range->kind == Cleared::unwritten) delta->blocks_change += static_cast<std::int64_t>(range->to - range->from);
-    delta_.data_change += delta->blocks_change;
+      if (range->kind == Cleared::unwritten) delta->owned.change += static_cast<std::int64_t>(range->to - range->from);
+    delta_.data_change += delta->owned.change;
   }
 }
 
@@ -52,7 +52,7 @@ Status Replay::count(InodeDelta& delta, NodeSource& source) {
     now = TRY(count_owned(*delta.inode, view, source, 0, format::kMaxFileBlocks));
   }
   const std::int64_t change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before);
-  if (!delta.freed) delta.blocks_change = change;
+  if (!delta.freed) delta.owned.change = change;
   delta_.data_change += change;
   const bool there = !delta.freed && (item || delta.has_attributes);
   delta_.inode_change += int{there} - int{item.has_value()};

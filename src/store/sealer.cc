@@ -134,7 +134,7 @@ void Sealer::encode_maps(const Payload& payload, format::Bytes& out, bool with_a
 }
 
 void Sealer::encode_moves(InodeDelta& delta) {
-  for (std::uint64_t block : delta.unsealed_moved) {
+  for (std::uint64_t block : delta.unsealed.moved) {
     const BlockEntry* entry = delta.file ? delta.file->blocks.find(block) : nullptr;
     if (!entry || !entry->place.moved() || entry->place.is_pending()) continue;  // written or cleared since
     format::MapBlocks map;
@@ -152,20 +152,20 @@ void Sealer::encode_moves(InodeDelta& delta) {
 void Sealer::encode_inode(InodeDelta& delta) {
   if (delta.vanished()) return;
   if (delta.freed) {
-    if (delta.unsealed_freed) format::encode_record(format::FreeInode{delta.ino}, records_);
+    if (delta.unsealed.freed) format::encode_record(format::FreeInode{delta.ino}, records_);
     return;
   }
-  if (delta.unsealed_attributes) {
+  if (delta.unsealed.attributes) {
     format::SetAttributes set{delta.ino, delta.attributes};
     set.attributes.blocks = 0;
     format::encode_record(set, records_);
   }
-  if (delta.unsealed_symlink && delta.symlink) format::encode_record(format::SetSymlink{delta.ino, *delta.symlink}, records_);
-  if (delta.unsealed_orphan) {
+  if (delta.unsealed.symlink && delta.symlink) format::encode_record(format::SetSymlink{delta.ino, *delta.symlink}, records_);
+  if (delta.unsealed.orphan) {
     if (*delta.orphan) format::encode_record(format::SetOrphan{delta.ino}, records_);
     else format::encode_record(format::ClearOrphan{delta.ino}, records_);
   }
-  for (const std::string& name : delta.unsealed_xattrs) {
+  for (const std::string& name : delta.unsealed.xattrs) {
     const auto& value = delta.xattrs.at(name);
     if (value) format::encode_record(format::SetXattr{delta.ino, name, *value}, records_);
     else format::encode_record(format::DeleteXattr{delta.ino, name}, records_);
@@ -187,10 +187,7 @@ void Sealer::encode_inode(InodeDelta& delta) {
 void Sealer::clear_marks() {
   for (InodeDelta* delta : unsealed().deltas()) {
     delta->sealed_once |= !delta->vanished();
-    delta->in_unsealed = false;
-    delta->unsealed_attributes = delta->unsealed_freed = delta->unsealed_orphan = delta->unsealed_symlink = false;
-    delta->unsealed_xattrs.clear();
-    delta->unsealed_moved.clear();
+    delta->unsealed = {};
     if (delta->directory) {
       delta->directory->unsealed_added.clear();
       delta->directory->unsealed_removed.clear();

@@ -26,8 +26,8 @@ std::uint64_t places_of_block(const BlockMap& blocks, std::uint64_t block) {
 std::uint64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64_t owned) REQUIRES_SHARED(inode.mutex) {
   const InodeDelta* merging = inode.frozen;
   const bool estimated = merging && merging->generation > view.generation && !merging->created;
-  if (!estimated || inode.active->emptied) return owned;
-  return owned - std::min(owned, merging->uncertain_blocks);
+  if (!estimated || inode.active->owned.emptied) return owned;
+  return owned - std::min(owned, merging->owned.uncertain);
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ InodeDelta& Staging::delta_of(Inode& inode, bool created) {
 InodeDelta& Staging::stage(Inode& inode, bool created) noexcept {
   InodeDelta& delta = delta_of(inode, created);
   INVARIANT(delta.ino == inode.ino && delta.inode == &inode);
-  if (delta.in_unsealed) return delta;
-  delta.in_unsealed = true;
+  if (delta.unsealed.listed) return delta;
+  delta.unsealed.listed = true;
   unsealed_.add(delta, clock_.monotonic_ns());
   return delta;
 }
@@ -72,7 +72,7 @@ void Staging::set_attributes(Inode& inode) noexcept {
   InodeDelta& delta = stage(inode);
   delta.attributes = inode.attributes;
   delta.has_attributes = true;
-  delta.unsealed_attributes = true;
+  delta.unsealed.attributes = true;
 }
 
 // Content that a delta held is not wanted any more.
@@ -116,8 +116,8 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     entry.clock = clock;
   }
   INVARIANT(uncertain <= static_cast<std::uint64_t>(fresh));
-  delta.blocks_change += fresh;
-  delta.uncertain_blocks += uncertain;
+  delta.owned.change += fresh;
+  delta.owned.uncertain += uncertain;
   changes_.active().uncertain.fetch_add(uncertain, std::memory_order_relaxed);
   changes_.active().data_change.fetch_add(fresh, std::memory_order_relaxed);
   changes_.active().assumed.fetch_add(assumed, std::memory_order_relaxed);
@@ -144,7 +144,7 @@ void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared 
   file.blocks.erase_range(from, to, [&](const BlockEntry& entry) NO_THREAD_SAFETY_ANALYSIS { drop_place(entry.place); });
   file.cleared.set(from, to, kind);
   file.unsealed_cleared.push_back({from, to, kind});
-  delta.blocks_change += owned_change;
+  delta.owned.change += owned_change;
   const std::int64_t owned = kind == Cleared::hole ? -owned_change : static_cast<std::int64_t>(to - from) - owned_change;
   if (owned > 0) let_go(static_cast<std::uint64_t>(owned));
   changes_.active().data_change.fetch_add(owned_change, std::memory_order_relaxed);
@@ -164,9 +164,9 @@ void Staging::empty(Inode& inode) noexcept {
   const std::uint64_t owned = block_count(inode, trees_.view());
   clear(inode, 0, format::kMaxFileBlocks, Cleared::hole, 0);
   uncharge(inode, owned);
-  inode.active->emptied = true;
-  inode.active->blocks_change = 0;
-  inode.active->uncertain_blocks = 0;
+  inode.active->owned.emptied = true;
+  inode.active->owned.change = 0;
+  inode.active->owned.uncertain = 0;
 }
 
 void Staging::move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr to, std::uint32_t crc,
@@ -182,7 +182,7 @@ void Staging::move(Inode& inode, std::uint64_t block, BlockAddr from, BlockAddr 
   entry.place.set_moved(true);
   entry.crc = crc;
   entry.clock = clock;
-  delta.unsealed_moved.push_back(block);
+  delta.unsealed.moved.push_back(block);
   changes_.active().moved.fetch_add(1, std::memory_order_relaxed);
   changes_.active().count(1, kBlockBytes);
   changes_.active().burden(places_of_block(file.blocks, block), 2 * kItemBytes);
@@ -220,13 +220,13 @@ void Staging::set_xattr(Inode& inode, std::string_view name, std::optional<forma
   changes_.active().blob_bytes.fetch_add(bytes, std::memory_order_relaxed);
   inode.no_xattrs.store(false, std::memory_order_relaxed);
   delta.xattrs[std::string(name)] = std::move(value);
-  delta.unsealed_xattrs.insert(std::string(name));
+  delta.unsealed.xattrs.insert(std::string(name));
 }
 
 void Staging::set_symlink(Inode& inode, std::string_view target) noexcept {
   InodeDelta& delta = stage(inode);
   delta.symlink = std::string(target);
-  delta.unsealed_symlink = true;
+  delta.unsealed.symlink = true;
   changes_.active().count(1, kOtherBytes + target.size());
   changes_.active().burden(0, kPieceBytes + target.size());  // beside its inode, which is new
   changes_.active().blob_bytes.fetch_add(target.size(), std::memory_order_relaxed);
@@ -235,7 +235,7 @@ void Staging::set_symlink(Inode& inode, std::string_view target) noexcept {
 void Staging::set_orphan(Inode& inode, bool set) noexcept {
   InodeDelta& delta = stage(inode);
   delta.orphan = set;
-  delta.unsealed_orphan = true;
+  delta.unsealed.orphan = true;
   changes_.active().burden(1, kItemBytes);
 }
 
@@ -251,14 +251,14 @@ void Staging::free_inode(Inode& inode) noexcept {
   }
   delta.directory.reset();
   delta.xattrs.clear();
-  delta.unsealed_xattrs.clear();
-  delta.unsealed_moved.clear();
+  delta.unsealed.xattrs.clear();
+  delta.unsealed.moved.clear();
   delta.symlink.reset();
   delta.orphan = false;
-  delta.unsealed_orphan = delta.unsealed_symlink = delta.unsealed_attributes = false;
+  delta.unsealed.orphan = delta.unsealed.symlink = delta.unsealed.attributes = false;
   delta.freed = true;
-  delta.unsealed_freed = true;
-  delta.blocks_change = 0;
+  delta.unsealed.freed = true;
+  delta.owned.change = 0;
   changes_.active().burden(3, 0);  // both ends of what it had, and its orphan entry
   uncharge(inode, owned);
   changes_.active().inode_change.fetch_sub(1, std::memory_order_relaxed);

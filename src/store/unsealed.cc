@@ -65,8 +65,8 @@ void Unsealed::forget_dropped() {
 void Unsealed::forget_vanished() {
   const Lock lock(mutex_);
   std::erase_if(deltas_, [](InodeDelta* delta) {
-    if (delta->vanished()) delta->in_unsealed = false;
-    return !delta->in_unsealed;
+    if (delta->vanished()) delta->unsealed.listed = false;
+    return !delta->unsealed.listed;
   });
   if (deltas_.empty()) since_ns_ = 0;
 }

@@ -97,7 +97,7 @@ TEST(Unsealed, InodesThatCameAndWentAreForgotten) {
   gone.created = gone.freed = true;
   const log::Gate::Closure closed(gate);
   for (InodeDelta* delta : {&stays, &gone}) {
-    delta->in_unsealed = true;
+    delta->unsealed.listed = true;
     unsealed.add(*delta, 3);
   }
   unsealed.forget_vanished();

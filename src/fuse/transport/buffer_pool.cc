@@ -20,14 +20,14 @@ BufferPool::~BufferPool() {
     for (std::byte* data : shelves_[shelf]) ::munmap(data, kSizes[shelf]);
 }
 
-Lease BufferPool::take(std::size_t bytes) {
+BufferPool::Lease BufferPool::take(std::size_t bytes) {
   for (;;) {
     if (Lease lease = try_take(bytes)) return lease;
     meet_lack_of_memory();
   }
 }
 
-Lease BufferPool::try_take(std::size_t bytes) {
+BufferPool::Lease BufferPool::try_take(std::size_t bytes) {
   MEMORY_INVARIANT(bytes <= kMaxBytes);
   unsigned shelf = 0;
   while (kSizes[shelf] < bytes) ++shelf;

@@ -17,36 +17,6 @@
 
 namespace varve::fuse {
 
-class BufferPool;
-
-// A buffer on loan; goes back to its pool when this ends. Must not outlive the pool.
-class Lease {
- public:
-  Lease() = default;
-  Lease(Lease&& other) noexcept
-      : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)), shelf_(other.shelf_) {}
-  Lease& operator=(Lease&& other) noexcept {
-    std::swap(pool_, other.pool_);
-    std::swap(data_, other.data_);
-    std::swap(shelf_, other.shelf_);
-    return *this;
-  }
-  ~Lease() { reset(); }
-
-  void reset();
-  std::byte* data() const { return data_; }
-  std::size_t size() const;
-  explicit operator bool() const { return data_ != nullptr; }
-
- private:
-  friend class BufferPool;
-  Lease(BufferPool* pool, std::byte* data, unsigned shelf) : pool_(pool), data_(data), shelf_(shelf) {}
-
-  BufferPool* pool_ = nullptr;
-  std::byte* data_ = nullptr;
-  unsigned shelf_ = 0;
-};
-
 // Each serving thread has one; buffers may come back from any thread. Only touched pages cost memory; a few buffers of
 // each size stay mapped for reuse, last in first out, so that the hot ones are in the CPU's caches.
 class BufferPool {
@@ -55,6 +25,36 @@ class BufferPool {
   // The largest takes a message with 1 MiB of payload behind a page for what stands before it.
   static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
   static constexpr std::size_t kMaxBytes = kSizes.back();
+
+  // A buffer on loan; goes back to its pool when this ends. Must not outlive the pool.
+  class Lease {
+   public:
+    Lease() = default;
+    Lease(Lease&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)), shelf_(other.shelf_) {}
+    Lease& operator=(Lease&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(data_, other.data_);
+      std::swap(shelf_, other.shelf_);
+      return *this;
+    }
+    ~Lease() { reset(); }
+
+    void reset() {
+      if (data_) pool_->give_back(std::exchange(data_, nullptr), shelf_);
+    }
+    std::byte* data() const { return data_; }
+    std::size_t size() const { return data_ ? kSizes[shelf_] : 0; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+   private:
+    friend class BufferPool;  // makes them
+    Lease(BufferPool* pool, std::byte* data, unsigned shelf) : pool_(pool), data_(data), shelf_(shelf) {}
+
+    BufferPool* pool_ = nullptr;
+    std::byte* data_ = nullptr;
+    unsigned shelf_ = 0;
+  };
 
   // `keep_bytes`: of the largest size that stay mapped; of the others as many in all. Buffers of the largest size come from
   // `part` of `memory` first.
@@ -78,9 +78,7 @@ class BufferPool {
   void forget_call();
 
  private:
-  friend class Lease;
   void give_back(std::byte* data, unsigned shelf);
-
   bool is_large(const std::byte* data) const { return data >= part_.data() && data < part_.data() + part_.size(); }
 
   std::array<std::size_t, kSizes.size()> kept_;
@@ -95,6 +93,8 @@ class BufferPool {
   std::function<void()> call_ GUARDED_BY(mutex_);
 };
 
+using Lease = BufferPool::Lease;
+
 // A received message whose data the filesystem goes on using, so that they are not copied.
 class LeasedPayload : public log::PayloadBuffer {
  public:
@@ -104,11 +104,5 @@ class LeasedPayload : public log::PayloadBuffer {
   std::shared_ptr<BufferPool> pool_;  // outlives the lease
   Lease lease_;
 };
-
-inline void Lease::reset() {
-  if (data_) pool_->give_back(std::exchange(data_, nullptr), shelf_);
-}
-
-inline std::size_t Lease::size() const { return data_ ? BufferPool::kSizes[shelf_] : 0; }
 
 }  // namespace varve::fuse
