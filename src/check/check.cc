@@ -1,11 +1,9 @@
 #include "check/check.h"
 
 #include "base/types.h"
-#include "check/free_map.h"
 #include "check/inode_pass.h"
 #include "check/kept_trees.h"
-#include "check/log_probe.h"
-#include "check/reverse_map.h"
+#include "check/maps.h"
 #include "check/superblocks.h"
 
 namespace varve::check {

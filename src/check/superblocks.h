@@ -10,6 +10,9 @@ namespace varve::check {
 // stands in place of the first (Errc::not_varve), whatever is left of an old filesystem behind it.
 Result<format::Superblock> choose_superblock(io::BlockDevice& device, ProblemLog& problems);
 
+// Whether the log goes on after the checkpoint. Replaying it is the engine's business.
+void probe_log(Context& context);
+
 // The copy of the superblock that stands as the checkpoint's last node. Claims its block.
 void check_image(Context& context, Claims& claims);
 

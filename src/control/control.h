@@ -42,7 +42,7 @@ static_assert(sizeof(ScrubCommand) == 16, "part of the ioctl's number");
 inline constexpr unsigned long kScrubIoctl = _IOW('V', 0x62, ScrubCommand);
 inline constexpr unsigned long kScrubReportIoctl = _IOWR('V', 0x63, StatusPage);  // JSON: state and findings
 
-// Cleaning somebody asks for: JSON as of control/clean_json.h, ending with a 0. The answer is empty, or what is wrong with it.
+// Cleaning somebody asks for: JSON as of control/request_json.h, ending with a 0. The answer is empty, or what is wrong with it.
 // It goes on in the background; the report tells what it does, and has done.
 struct CleanText {
   char text[8192] = {};
@@ -52,9 +52,9 @@ inline constexpr unsigned long kCleanIoctl = _IOWR('V', 0x65, CleanText);
 inline constexpr unsigned long kCleanStopIoctl = _IO('V', 0x66);
 inline constexpr unsigned long kCleanReportIoctl = _IOWR('V', 0x67, StatusPage);  // JSON
 
-inline constexpr unsigned long kHistoryIoctl = _IOWR('V', 0x68, StatusPage);  // JSON: control/history_json.h
+inline constexpr unsigned long kHistoryIoctl = _IOWR('V', 0x68, StatusPage);  // JSON: control/request_json.h
 
-// Another size: JSON as of control/resize_json.h, ending with a 0. The answer is empty, or what is wrong with it. It goes on in the
+// Another size: JSON as of control/request_json.h, ending with a 0. The answer is empty, or what is wrong with it. It goes on in the
 // background; the report tells how far it is, also where nobody has asked for one.
 inline constexpr unsigned long kResizeIoctl = _IOWR('V', 0x70, TuneText);
 inline constexpr unsigned long kResizeStopIoctl = _IO('V', 0x71);
@@ -72,7 +72,7 @@ struct SnapshotCommand {
 static_assert(sizeof(SnapshotCommand) == 1544, "part of the ioctl's number");
 
 inline constexpr unsigned long kSnapshotIoctl = _IOWR('V', 0x73, SnapshotCommand);
-inline constexpr unsigned long kSnapshotsIoctl = _IOWR('V', 0x74, StatusPage);  // JSON: control/snapshot_json.h
+inline constexpr unsigned long kSnapshotsIoctl = _IOWR('V', 0x74, StatusPage);  // JSON: control/request_json.h
 
 
 // A question about snapshots and its answer (compare/question.h): the tool fills in what comes before `bytes`.

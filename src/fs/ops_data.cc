@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fs/allocate.h"
 #include "base/invariant.h"
 #include "fs/block_history.h"
-#include "fs/count.h"
 #include "fs/file_content.h"
+#include "fs/file_space.h"
 #include "store/seek.h"
 
 namespace varve::fs {

@@ -6,7 +6,7 @@
 
 #include "format/item.h"
 #include "store/tree/item_merge.h"
-#include "repair/item_stream.h"
+#include "repair/leaf_plan.h"
 
 namespace varve::repair {
 

@@ -12,7 +12,7 @@
 #include "format/node.h"
 #include "format/superblock.h"
 #include "repair/action.h"
-#include "repair/item_stream.h"
+#include "repair/leaf_plan.h"
 
 namespace varve::repair {
 

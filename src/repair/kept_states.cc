@@ -5,7 +5,6 @@
 
 #include "check/inode_pass.h"
 #include "io/patient_read.h"
-#include "repair/item_stream.h"
 #include "repair/map_builder.h"
 #include "repair/silence.h"
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/result.h"
 #include "check/check.h"
 #include "format/node.h"
 #include "format/superblock.h"
@@ -47,5 +48,11 @@ LeafPlan make_leaf_plan(io::BlockDevice& device, const format::Superblock& super
                         check::Progress* progress);
 // The same of `.sfile`, which nothing but live leaves can make good.
 LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& super, ActionLog& actions, check::Progress* progress);
+
+using ItemVisit = std::function<Status(const format::ItemRef&, Trust)>;
+
+// The items of a plan in key order, each key once. Stops at the first error of visit. A leaf that has become unreadable since the
+// plan was made is Errc::io.
+Status for_each_item(io::BlockDevice& device, const LeafPlan& plan, const ItemVisit& visit);
 
 }  // namespace varve::repair

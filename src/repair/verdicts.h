@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "repair/action.h"
-#include "repair/facts.h"
+#include "repair/survey.h"
 
 namespace varve::repair {
 

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "format/superblock.h"
 #include "fs/filesystem.h"
-#include "control/clean_json.h"
+#include "control/request_json.h"
 #include "control/mount_table.h"
 #include "lease/leased_device.h"
 #include "varve/mount_client.h"

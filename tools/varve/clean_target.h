@@ -19,7 +19,7 @@ class CleanTarget {
   // Begins; `paths` become inodes. Errc::invalid, not_found, busy… say what is wrong.
   virtual Status start(fs::CleanRequest request, const std::vector<std::string>& paths) = 0;
   virtual Status stop() = 0;
-  virtual Result<nlohmann::ordered_json> state() = 0;  // control/clean_json.h
+  virtual Result<nlohmann::ordered_json> state() = 0;  // control/request_json.h
   virtual Status close() { return {}; }                // what is unfinished is left as after a stop
 };
 

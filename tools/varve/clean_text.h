@@ -1,4 +1,4 @@
-// What cleaning has to say (src/control/clean_json.h), for people.
+// What cleaning has to say (src/control/request_json.h), for people.
 #pragma once
 
 #include <nlohmann/json.hpp>

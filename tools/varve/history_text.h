@@ -7,6 +7,6 @@
 namespace varve::tool {
 
 std::string history_heading();
-std::string history_line(const nlohmann::ordered_json& round);  // as of control/history_json.h, without an end of line
+std::string history_line(const nlohmann::ordered_json& round);  // as of control/request_json.h, without an end of line
 
 }  // namespace varve::tool

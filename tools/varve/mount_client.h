@@ -25,16 +25,16 @@ class MountClient {
   Result<nlohmann::ordered_json> scrub_report();
   Status scrub(const fuse::ScrubCommand& command);
   Result<nlohmann::ordered_json> clean_report();
-  Status clean(const nlohmann::ordered_json& request);  // control/clean_json.h; errors in the daemon's words
+  Status clean(const nlohmann::ordered_json& request);  // control/request_json.h; errors in the daemon's words
   Status stop_clean();
   Result<nlohmann::ordered_json> resize_report();
-  Status resize(const nlohmann::ordered_json& request);  // control/resize_json.h; errors in the daemon's words
+  Status resize(const nlohmann::ordered_json& request);  // control/request_json.h; errors in the daemon's words
   Status stop_resize();
-  Result<nlohmann::ordered_json> snapshots();                         // control/snapshot_json.h
+  Result<nlohmann::ordered_json> snapshots();                         // control/request_json.h
   Result<std::optional<Serial>> find_snapshot(const std::string& name);
   Status change_snapshot(const store::SnapshotChange& change);        // errors in the daemon's words; any thread
   Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
-  Result<nlohmann::ordered_json> history();  // control/history_json.h
+  Result<nlohmann::ordered_json> history();  // control/request_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words

@@ -8,7 +8,7 @@
 
 #include "base/json_text.h"
 #include "control/place.h"
-#include "control/resize_json.h"
+#include "control/request_json.h"
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
 #include "shared/size_value.h"
@@ -35,7 +35,7 @@ class ResizeTarget {
   virtual ~ResizeTarget() = default;
   virtual Status start(const fs::ResizeRequest& request) = 0;
   virtual Status stop() = 0;
-  virtual Result<Json> state() = 0;  // control/resize_json.h
+  virtual Result<Json> state() = 0;  // control/request_json.h
   virtual Status close() { return {}; }
 };
 

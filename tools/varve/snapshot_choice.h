@@ -19,7 +19,7 @@ struct AutomaticSnapshot {
   std::int64_t made = 0;
 };
 
-// Of `list` (control/snapshot_json.h): its name, with or without "auto-"; how long ago ("10m"); or a local time ("14:30", "14:30:15",
+// Of `list` (control/request_json.h): its name, with or without "auto-"; how long ago ("10m"); or a local time ("14:30", "14:30:15",
 // "2026-11-26 14:30"). Of a time it is the last one made by then. Errc::not_found says which there are.
 Result<AutomaticSnapshot> choose_automatic(const nlohmann::ordered_json& list, const std::string& which, std::int64_t now);
 

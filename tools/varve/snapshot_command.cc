@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "control/place.h"
-#include "control/snapshot_json.h"
+#include "control/request_json.h"
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
 #include "varve/command.h"
@@ -50,7 +50,7 @@ class SnapshotTarget {
       if (Status done = change(one); all.ok()) all = std::move(done);
     return all;
   }
-  virtual Result<Json> list() = 0;  // control/snapshot_json.h
+  virtual Result<Json> list() = 0;  // control/request_json.h
   virtual Status close() { return {}; }
 };
 

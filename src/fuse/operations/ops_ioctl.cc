@@ -7,11 +7,9 @@
 
 #include "base/json_text.h"
 #include "compare/answer.h"
-#include "control/clean_json.h"
+#include "control/request_json.h"
 #include "control/control.h"
 #include "control/kept_page.h"
-#include "control/resize_json.h"
-#include "control/snapshot_json.h"
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
 #include "fuse/protocol/privilege.h"

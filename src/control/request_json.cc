@@ -1,4 +1,6 @@
-#include "control/clean_json.h"
+#include "control/request_json.h"
+
+#include "base/types.h"
 
 namespace varve::fuse {
 
@@ -100,16 +102,67 @@ Json to_json(const fs::CleanState& state) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const cleaner::PastRound& round) {
+Json to_json(const cleaner::PastRound& round) {
   return {{"round", round.number},       {"log_clock", round.clock},     {"strategy", round.strategy},
           {"policy", round.victims},     {"placement", round.placement}, {"waited_for", round.waited_for},
           {"clean_segments", round.clean}, {"utilisation", round.utilisation}, {"emptied_segments", round.emptied},
           {"read_blocks", round.read},   {"written_blocks", round.written}};
 }
 
-nlohmann::ordered_json to_json(const std::vector<cleaner::PastRound>& rounds) {
-  auto json = nlohmann::ordered_json::array();
+Json to_json(const std::vector<cleaner::PastRound>& rounds) {
+  auto json = Json::array();
   for (const cleaner::PastRound& round : rounds) json.push_back(to_json(round));
+  return json;
+}
+
+Json to_json(const fs::ResizeRequest& request) {
+  Json json = Json::object();
+  json["bytes"] = request.bytes;
+  return json;
+}
+
+Result<fs::ResizeRequest> resize_request_from(std::string_view text) {
+  const auto json = Json::parse(text, nullptr, false);
+  const bool is_one = json.is_object() && json.contains("bytes") && json["bytes"].is_number_unsigned();
+  if (!is_one) return Error(Errc::invalid, "not a request for a size");
+  return fs::ResizeRequest{json["bytes"].get<std::uint64_t>()};
+}
+
+Json to_json(const fs::ResizeState& state) {
+  Json json{{"state", name_of(state.phase)},
+                              {"reason", state.reason},
+                              {"doing", state.doing},
+                              {"bytes", state.blocks << kBlockShift},
+                              {"device_bytes", state.device_blocks << kBlockShift},
+                              {"least_bytes", state.least_blocks << kBlockShift},
+                              {"segment_bytes", state.segment_blocks << kBlockShift}};
+  if (state.phase == fs::ResizeState::Phase::never) return json;
+  json["from_bytes"] = state.from << kBlockShift;
+  json["to_bytes"] = state.to << kBlockShift;
+  json["rounds"] = state.rounds;
+  json["moved_bytes"] = state.moved << kBlockShift;
+  json["left_bytes_at_first"] = state.left_at_first << kBlockShift;
+  json["left_bytes"] = state.left << kBlockShift;
+  json["stuck_segments"] = state.stuck;
+  json["seconds"] = state.seconds;
+  return json;
+}
+
+Json to_json(const fs::SnapshotState& state) {
+  auto list = Json::array();
+  for (const fs::SnapshotFacts& snapshot : state.snapshots)
+    list.push_back({{"name", snapshot.name},
+                    {"automatic", snapshot.automatic},
+                    {"serial", snapshot.serial},
+                    {"made", snapshot.made.seconds},
+                    {"inodes", snapshot.inodes},
+                    {"data_bytes", snapshot.data_blocks << kBlockShift},
+                    {"alone_bytes", snapshot.alone_blocks << kBlockShift}});
+  Json json = Json::object();
+  json["held_bytes"] = state.held_blocks << kBlockShift;
+  json["automatic_bytes"] = state.automatic_blocks << kBlockShift;
+  json["giving_back"] = state.giving_back;
+  json["snapshots"] = std::move(list);
   return json;
 }
 

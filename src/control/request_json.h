@@ -1,12 +1,17 @@
-// Cleaning that `varve clean` asks for, as JSON: what is to be done, and what came of it. Used by the daemon, and by the
-// tool itself for images that are not mounted.
+// What the tools ask a mount for, and what came of it, as JSON: cleaning, another size, snapshots (control.h). Used by the daemon, and by
+// the tools themselves for images that are not mounted.
 #pragma once
+
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "cleaner/history.h"
 #include "base/result.h"
+#include "cleaner/history.h"
 #include "fs/clean_job.h"
+#include "fs/resize_job.h"
+#include "fs/snapshot_list.h"
 
 namespace varve::fuse {
 
@@ -20,5 +25,12 @@ nlohmann::ordered_json to_json(const fs::CleanState& state);
 // Rounds of cleaning as `varve history` and the bench's plot read them.
 nlohmann::ordered_json to_json(const cleaner::PastRound& round);
 nlohmann::ordered_json to_json(const std::vector<cleaner::PastRound>& rounds);  // an array of them
+
+nlohmann::ordered_json to_json(const fs::ResizeRequest& request);
+nlohmann::ordered_json to_json(const fs::ResizeState& state);
+// Errc::invalid: not what to_json() makes.
+Result<fs::ResizeRequest> resize_request_from(std::string_view text);
+
+nlohmann::ordered_json to_json(const fs::SnapshotState& state);
 
 }  // namespace varve::fuse
