@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -10,12 +11,14 @@
 
 #include <fmt/format.h>
 
+#include "base/buffer.h"
 #include "base/types.h"
 #include "fs/engine.h"
 #include "log/io_context.h"
 #include "support/crash_scenario.h"
 #include "support/pattern.h"
 #include "support/settings.h"
+#include "support/waiting.h"
 
 namespace varve::test {
 namespace {
@@ -55,7 +58,7 @@ struct Live {
 bool eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 200; ++i) {
     if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // between two looks, each of which mounts an image
   }
   return condition();
 }
@@ -123,6 +126,18 @@ class Unattended : public ::testing::Test {
   }
   void TearDown() override { EXPECT_EQ(live.store().checkpoints().settled(), serial) << "a checkpoint has flushed in its place"; }
 
+  // Until the engine's threads have nothing to look after: the one thread says so, and the other, which asks it before it sleeps, has been
+  // awake since.
+  void let_threads_rest() {
+    wait_until([&] { return !live.fixture.fs().engine().maintenance().is_armed(); });
+    std::atomic<bool> done{false};
+    AlignedBuffer block(kBlockSize);
+    io::IoRequest look;
+    look.add(block.data(), block.size());
+    look.done = [&](io::IoRequest&) { done = true; };
+    live.store().io().start(look);
+    wait_until([&] { return done.load(); });
+  }
   static std::vector<std::byte> piece(std::uint64_t n) { return pattern_bytes(n + 1, 0, kMiB); }
   // Until so much waits that it is sealed: how much that is goes by the time that writes take here.
   void write() {
@@ -144,7 +159,7 @@ class Unattended : public ::testing::Test {
 
 // What is sealed because it is much waits for nobody either.
 TEST_F(Unattended, H48_what_was_sealed_for_its_size_becomes_durable) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // until the engine's threads have nothing to look after
+  let_threads_rest();
   {
     const auto reactor = io::Reactor::make();  // of a serving thread: the engine's threads have no part in what it writes
     fs::Operation operation(live.fixture.fs().engine(), {}, reactor.get());

@@ -12,6 +12,7 @@
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/sparse_device.h"
+#include "support/waiting.h"
 #include "support/world.h"
 
 namespace varve::test {
@@ -268,8 +269,7 @@ TEST(ResizeLive, H52_is_cancelled_and_tried_again_beside_writers) {
   });
   const auto wait = [&] {
     fs::ResizeState state;
-    do std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    while ((state = fixture.fs().resize_state()).phase == Phase::running);
+    wait_until([&] { return (state = fixture.fs().resize_state()).phase != Phase::running; });
     return state;
   };
   for (const std::uint64_t mib : {64, 96, 70, 128, 60, 61, 90}) {

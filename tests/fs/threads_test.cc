@@ -1,9 +1,9 @@
 // The engine's own threads on a real device: what they wait on is not what a device in memory has.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -13,6 +13,7 @@
 #include "support/fs_fixture.h"
 #include "support/mounted_test.h"
 #include "support/stalling_device.h"
+#include "support/waiting.h"
 
 namespace varve::test {
 namespace {
@@ -81,8 +82,16 @@ TEST(Superblocks, AreWrittenByOneAtATime) {
   ASSERT_TRUE(fixture.make("/first", S_IFREG | 0644).ok());
   ASSERT_TRUE(store.seal().ok());
   while (!stalled) std::this_thread::yield();
-  std::thread checkpoint([&] { EXPECT_TRUE(store.checkpoints().make({}).ok()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // where it is let in, it is done by then
+  std::atomic<pid_t> thread{0};
+  std::atomic<bool> ended{false};
+  std::thread checkpoint([&] {
+    thread = ::gettid();
+    EXPECT_TRUE(store.checkpoints().make({}).ok());
+    ended = true;
+  });
+  SleepWatch watch;
+  wait_until([&] { return ended || watch.is_asleep_for_good(thread); });
+  EXPECT_FALSE(ended || store.checkpoints().running()) << "it was let in beside the other one";
   device.hold(false);
   checkpoint.join();
   EXPECT_TRUE(fixture.make("/second", S_IFREG | 0644).ok());

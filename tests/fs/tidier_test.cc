@@ -20,6 +20,7 @@
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 #include "support/timed_device.h"
+#include "support/waiting.h"
 
 namespace varve::fs {
 namespace {
@@ -229,10 +230,10 @@ TEST_F(TidierTest, writes_nothing_once_the_filesystem_is_read_only) {
 TEST_F(TidierTest, tidies_in_the_background) {
   mount(kDisk, true, true);
   write_over(5000);
-  while (tidier().moved() < kBlocks) {
+  test::wait_until([&] {
     clock_.advance(1'000'000'000);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return tidier().moved() >= kBlocks;
+  });
   EXPECT_EQ(tidier().moved(), kBlocks);
   ASSERT_TRUE(fixture_->unmount().ok());
   fixture_->options().background = false;
@@ -252,10 +253,10 @@ TEST_F(TidierTest, lets_itself_be_unmounted) {
     after += unmounting;
     if (reads > 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is time to unmount
   };
-  while (reads < 200) {
+  test::wait_until([&] {
     clock_.advance(1'000'000'000);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return reads >= 200;
+  });
   unmounting = true;
   ASSERT_TRUE(fixture_->unmount().ok());
   EXPECT_LT(after, 200u) << "of thousands";

@@ -17,6 +17,7 @@
 #include "io/network/nbd_device.h"
 #include "io/network/nbd_trust.h"
 #include "io/network/write_journal.h"
+#include "support/waiting.h"
 
 namespace varve::io::test {
 namespace {
@@ -256,9 +257,9 @@ TEST_F(Network, PausesUnderLoad) {
     });
   std::mt19937_64 random(start ^ 1);
   for (unsigned pause = 0; pause < kPauses && failures == 0; ++pause) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));  // at any moment
     server.signal(SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));  // for any time
     server.signal(SIGCONT);
     if (pause != 2) continue;
     server.kill();
@@ -302,11 +303,11 @@ TEST_F(Network, DeathsOfAFileServerUnderLoad) {
     });
   std::mt19937_64 random(start ^ 1);
   for (int death = 0; death < 6; ++death) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 200));  // at any moment
     server.kill();
-    if (random() % 2) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 700));
+    if (random() % 2) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 700));  // for any time
     server.start();
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1000));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1000));  // at any moment of what is sent again
   }
   stop = true;
   for (std::thread& writer : writers) writer.join();
@@ -336,7 +337,7 @@ TEST_F(Network, AServerThatStaysAwayIsAFailedDevice) {
   AlignedBuffer data(kBlockSize);
   Status read;
   for (int looks = 0; looks < 100 && !(read = device->read(0, data.span())).ok(); ++looks)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // between two looks
   EXPECT_TRUE(read.ok()) << "what can be read stays readable";
   EXPECT_FALSE(write(*device, 3, 1).ok()) << "but it has failed for good";
 }
@@ -390,7 +391,7 @@ TEST_F(Network, NothingIsRepeatedBeforeTheGuardHasLooked) {
   guard.verdict = WriteGuard::Verdict::not_now;
   server.kill();
   server.start();
-  while (guard.wished == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  varve::test::wait_until([&] { return guard.wished > 0; });
   EXPECT_NE(guard.asked_after, 0U);
   IoRequest look;
   AlignedBuffer data(kBlockSize);

@@ -91,7 +91,9 @@ class User {
   void tell_by(int pipe) { pipe_ = pipe; }
 
  private:
-  void rest(std::uint64_t most_ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(random_.next() % most_ns)); }
+  void rest(std::uint64_t most_ns) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(random_.next() % most_ns));  // so that others come between
+  }
 
   const std::string path_;
   SeededRandom random_;

@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -25,6 +25,39 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 Bytes blocks_of(std::uint64_t count, char content) { return Bytes(count * kBlockSize, std::byte(content)); }
+
+// A thread of which one wants to know that it has come to wait for something.
+class Watched {
+ public:
+  ~Watched() { join(); }
+  void start(std::function<void()> work) {
+    thread_ = std::thread([this, work = std::move(work)] {
+      work();
+      tell(State::ended);
+    });
+  }
+  // Is it this that an operation of the thread is about to wait for?
+  void note(bool waits) {
+    if (waits) tell(State::waits);
+  }
+  bool comes_to_wait() {
+    state_.wait(State::runs);
+    return state_ == State::waits;
+  }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  enum class State : std::uint8_t { runs, waits, ended };
+  void tell(State state) {
+    State runs = State::runs;
+    if (state_.compare_exchange_strong(runs, state)) state_.notify_all();
+  }
+
+  std::atomic<State> state_{State::runs};
+  std::thread thread_;
+};
 
 class Charge : public ::testing::Test {
  protected:
@@ -167,11 +200,13 @@ TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
     ASSERT_TRUE(fixture_->write(dense, at, blocks_of(64, 'y')).ok());
   }
   ASSERT_FALSE(can_charge(kRoom));
+  Watched writer;
+  fixture_->watch_waits([&](const fs::Wait& wait) { writer.note(wait.recount.checkpoint.has_value()); });
   Status written;
-  std::thread writer([&] {
+  writer.start([&] {
     for (std::uint64_t at = 0; at < kNew && written.ok(); at += kMiB) written = fixture_->write(fresh, at, blocks_of(256, 'z'));
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_TRUE(writer.comes_to_wait()) << "for the count, while the checkpoint that counts is not there";
   device.hold(false);
   writer.join();
   checkpoint.join();
@@ -317,8 +352,10 @@ TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
     ASSERT_TRUE(fixture_->fs().sync(sync).fails_with(Errc::would_block));
   }
   ASSERT_TRUE(store().log().flow().is_full());
-  std::thread writer([&] { EXPECT_FALSE(fixture_->write(ino, 0, blocks_of(1, 'y')).ok()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  Watched writer;
+  fixture_->watch_waits([&](const fs::Wait& wait) { writer.note(wait.for_room); });
+  writer.start([&] { EXPECT_FALSE(fixture_->write(ino, 0, blocks_of(1, 'y')).ok()); });
+  EXPECT_TRUE(writer.comes_to_wait());
   device.hold(false);
   writer.join();  // or the test's limit of time ends it
   EXPECT_TRUE(store().faults().read_only());

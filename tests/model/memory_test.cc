@@ -1,10 +1,10 @@
 // The memory bound holds on a device that cannot keep up.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -17,6 +17,7 @@
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/stalling_device.h"
+#include "support/waiting.h"
 #include "support/world.h"
 
 namespace varve::test {
@@ -47,16 +48,18 @@ class MemoryBound : public ::testing::Test {
   std::uint64_t most_while_held(const std::function<void()>& work) {
     device.hold(true);
     std::atomic<bool> done{false};
+    std::atomic<pid_t> thread{0};
     std::thread worker([&] {
+      thread = ::gettid();
       work();
       done = true;
     });
     std::uint64_t most = 0;
-    // Until the bound is reached, and then some time for going beyond it.
-    for (int rest = 50; rest > 0; rest -= most >= kShare - 4096 || done) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    SleepWatch watch;
+    wait_until([&] {
       most = std::max(most, change_bytes());
-    }
+      return done || (watch.is_asleep_for_good(thread) && most >= kShare - 4096);
+    });
     device.hold(false);
     worker.join();
     return most;

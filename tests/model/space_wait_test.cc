@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "base/types.h"
@@ -11,6 +10,7 @@
 #include "io/mem_device.h"
 #include "support/fs_fixture.h"
 #include "support/stalling_device.h"
+#include "support/waiting.h"
 
 namespace varve::test {
 namespace {
@@ -123,20 +123,21 @@ TEST_F(SpaceWait, IsNotCountedByWakeUps) {
   take_segments(256);
   file("/third");
   device_.hold(true);
+  constexpr unsigned kWakeUps = 8;
   std::atomic<bool> ended{false};
+  std::atomic<unsigned> refused{0};  // attempts that did not get what they wanted, and wait once more
+  fixture_->watch_waits([&](const fs::Wait& wait) { refused += wait.for_space; });
   Status written;
   std::thread writer([&] {
     written = fixture_->write(file_, 0, data_);
     ended = true;
   });
-  for (int i = 0; i < 8 && !ended; ++i) {
-    for (const std::uint64_t before = waits(); waits() == before && !ended;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      store().waiters().wake();
-    }
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  wait_until([&] {
+    store().waiters().wake();
+    return refused > kWakeUps || ended;
+  });
   EXPECT_FALSE(ended) << written.error().message();
+  EXPECT_GE(waits(), kWakeUps);
   give_back();
   device_.hold(false);
   writer.join();

@@ -365,7 +365,7 @@ class IdleTime : public ::testing::Test {
   bool wait(const std::function<bool()>& seen) {
     for (int minutes = 0; minutes < 400 && !seen(); ++minutes) {
       world->clock.advance(61'000'000'000);
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread that cleans looks at the clock now and then
     }
     return seen();
   }

@@ -30,7 +30,7 @@ class Ticker {
       : thread_([this, &clock] {
           while (!stop_) {
             clock.advance(50'000'000);
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));  // ten times as fast as time
           }
         }) {}
   ~Ticker() {
@@ -248,7 +248,7 @@ TEST_F(Stress, policies_change_under_load) {
         if (dice.percent(10)) fs.stop_clean();
         if (fs.clean_state().phase == fs::CleanState::Phase::failed) return fs.clean_state().reason;
         if (fs.status().placement.empty()) return "no placement";
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // or cleaning would never begin
       }
       return "";
     }

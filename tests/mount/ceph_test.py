@@ -64,7 +64,7 @@ class CephTest(unittest.TestCase):
 
     def restart_osd(self, pause=0.0):
         command(CLUSTER, "kill-osd", self.cluster)
-        time.sleep(pause)
+        time.sleep(pause)  # the cluster does without it for so long
         command(CLUSTER, "start-osd", self.cluster)
 
 
@@ -192,7 +192,7 @@ class Death(CephTest):
     def test_one_that_does_not_answer_is_a_failed_disk(self):
         export = self.mounted(self.image(), "patience=5")
         writers = Writers(export.dir, 2)
-        time.sleep(0.5)
+        time.sleep(0.5)  # something is being written when it happens
         os.kill(self.osd(), signal.SIGSTOP)
         self.addCleanup(os.kill, self.osd(), signal.SIGCONT)
         for thread in writers.threads:
@@ -229,7 +229,7 @@ class OneWriter(CephTest):
     def test_a_take_over_under_load(self):
         one, two = self.two()
         writers = Writers(one.dir, 3)
-        time.sleep(1)
+        time.sleep(1)  # something is being written when it happens
         two.mount("take_over")
         for thread in writers.threads:
             thread.join(60)

@@ -114,7 +114,7 @@ class Crash(unittest.TestCase):
         threads = [threading.Thread(target=w, args=(self.dir, notes, i, stop), daemon=True) for i, w in enumerate(workers)]
         for thread in threads:
             thread.start()
-        time.sleep(seconds)
+        time.sleep(seconds)  # at any moment
         wait_until(lambda: notes.promises >= enough, 120, "something is promised")
         self.image.kill()
         stop.set()

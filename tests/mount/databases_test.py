@@ -256,7 +256,7 @@ class Postgres(Killed):
         load.start()
         notes.start()
         wait_until(lambda: state[0] >= promised + 5, 240, "transactions are made")
-        time.sleep(self.generator.uniform(0.5, 4))
+        time.sleep(self.generator.uniform(0.5, 4))  # at any moment
         self.image.kill()
         stop.set()
         self.kill_server()

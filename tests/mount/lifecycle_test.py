@@ -265,7 +265,7 @@ class Lifecycle(unittest.TestCase):
             return int(io["write_bytes"]), int(io["read_bytes"]), int(fields[11]) + int(fields[12])
         pid = image.daemon()
         before, stat_before = used(pid), image.path.stat().st_mtime_ns
-        time.sleep(8)
+        time.sleep(8)  # what is idle is seen only over a time
         after = used(pid)
         self.assertEqual(before[0], after[0], "an idle mount wrote")
         looks, rest = divmod(after[1] - before[1], 4 * 4096)  # the superblock and the lease, every two seconds

@@ -284,7 +284,7 @@ class MemoryGroup(Loaded):
     def test_that_is_enough(self):
         self.group(420 * MIB).add(self.image.daemon())
         self.start()
-        time.sleep(15)
+        time.sleep(15)  # what may take too much comes with time only
         self.end()
         self.assertTrue(processes_of(self.image.path), "it lives")
         self.check()

@@ -110,7 +110,7 @@ class Death(NetworkTest):
         server = self.serve("file", self.disk)
         export = self.mounted(server, "patience=5")
         writers = Writers(export.dir, 2)
-        time.sleep(0.5)
+        time.sleep(0.5)  # something is being written when it happens
         server.kill()
         for thread in writers.threads:
             thread.join(60)
@@ -128,7 +128,7 @@ class Death(NetworkTest):
         server = self.serve("memory", "512M")
         export = self.mounted(server)
         writers = Writers(export.dir, 2)
-        time.sleep(0.5)
+        time.sleep(0.5)  # something is being written when it happens
         server.kill()
         server.start()
         for thread in writers.threads:

@@ -270,7 +270,7 @@ class Posix(MountTest):
 
         def changes(flags, size):
             before = path.stat().st_atime_ns
-            time.sleep(0.02)
+            time.sleep(0.02)  # so that the time is another one
             fd = os.open(path, os.O_RDONLY | os.O_DIRECT | flags)  # no cache between it and the daemon
             os.preadv(fd, [mmap.mmap(-1, size)], 0)
             os.close(fd)
@@ -284,7 +284,7 @@ class Posix(MountTest):
         path = self.dir / "f"
         def read_again(options):
             self.image.remount(options)  # what the kernel has cached is not read here
-            time.sleep(0.01)
+            time.sleep(0.01)  # so that the time is another one
             before = path.stat().st_atime_ns
             path.read_bytes()
             return path.stat().st_atime_ns != before

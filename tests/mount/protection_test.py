@@ -51,9 +51,9 @@ class Protection(ProtectionTest):
         self.assertIn("No snapshots but automatic ones.", command(BIN / "varve", "snapshot", "list", self.dir).stdout)
         # An idle filesystem makes no more of them.
         self.step(lambda: (self.dir / "last").write_text("x"))
-        time.sleep(2)
+        time.sleep(2)  # what is due by now is made
         count = len(self.automatic())
-        time.sleep(3)
+        time.sleep(3)  # what should not come would have come
         self.assertEqual(len(self.automatic()), count)
         self.image.check_all()
 
@@ -89,7 +89,7 @@ class Protection(ProtectionTest):
         self.assertTrue(same_random(self.dir / ".snapshots/good/f", MIB, 2))
         self.assertTrue(same_random(self.dir / ".snapshots" / now / "f", MIB, 3))
         (self.dir / "more").write_text("x")
-        time.sleep(2.5)
+        time.sleep(2.5)  # what should not come would have come
         self.assertEqual(self.automatic(), [])
         self.image.check_all()
 

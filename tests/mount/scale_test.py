@@ -92,7 +92,7 @@ class Scale(unittest.TestCase):
         pid = self.image.daemon()
         time.sleep(8)  # longer than the seal timer
         before = consumed(pid)
-        time.sleep(30)
+        time.sleep(30)  # what is idle is seen only over a time
         written, read, ticks = (later - earlier for earlier, later in zip(before, consumed(pid)))
         print(f"idle for 30 s: {written} bytes written, {read} bytes read, {ticks} ticks of CPU")
         self.assertEqual(written, 0)

@@ -232,13 +232,13 @@ class Semantics(MountTest):
             os.utime(path, ns=(ns, ns))
             self.assertEqual((path.stat().st_atime_ns, path.stat().st_mtime_ns), (ns, ns))
         before = path.stat().st_ctime_ns
-        time.sleep(0.02)
+        time.sleep(0.02)  # so that the time is another one
         path.chmod(0o6751)
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o6751)
         self.assertGreater(path.stat().st_ctime_ns, before)
         (self.dir / "d").mkdir()
         parent = (self.dir / "d").stat().st_mtime_ns
-        time.sleep(0.02)
+        time.sleep(0.02)  # so that the time is another one
         (self.dir / "d/x").touch()
         self.assertGreater((self.dir / "d").stat().st_mtime_ns, parent)
         if IS_ROOT:

@@ -278,7 +278,7 @@ class Send(MountTest):
         with open(self.stream, "rb") as stream:
             receiving = subprocess.Popen([str(BIN / "varve"), "receive", str(self.other.dir)], stdin=stream,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(seconds)
+        time.sleep(seconds)  # at any moment
         self.other.kill()
         receiving.wait(60)
         self.other.mount()

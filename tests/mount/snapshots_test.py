@@ -277,7 +277,7 @@ class Beside(SnapshotTest):
         self.assertEqual(os.getcwd(), str(self.kept("first", "d1")))
         os.chdir("/")
         snapshot("rename", self.dir, "first", "other")
-        time.sleep(1.2)
+        time.sleep(1.2)  # for a second the kernel answers from what it knows
         self.assertEqual(os.listdir(self.kept()), ["other"])
         self.assertEqual(self.tree(self.kept("other")), before)
         self.image.remount()
@@ -444,7 +444,7 @@ class Beside(SnapshotTest):
             os.pread(open_file, 4096, 0)
         self.assertEqual(gone.exception.errno, errno.ESTALE)
         os.close(open_file)
-        time.sleep(1.2)
+        time.sleep(1.2)  # for a second the kernel answers from what it knows
         self.assertEqual(os.listdir(self.kept()), [])
         self.assertFalse(self.kept("s").exists())
         self.image.check_all()

@@ -2,6 +2,7 @@
 """Reads the sources and fails on what reviews should not have to find: includes against the layering of
 docs/design.md, calls that break determinism or safety, files that have grown too long, words that belong elsewhere."""
 
+import ast
 import os
 import re
 import unittest
@@ -246,6 +247,27 @@ class Tidy(unittest.TestCase):
                 text = line if path.suffix != ".py" else "".join(re.findall(r'#.*$|"""[^"]*|"[^"]* [^"]*"', line))
                 if words.search(people.sub("", text)):
                     self.note(path, number, f"who is that? {line.strip()[:100]}")
+
+    def test_sleeping_has_a_reason(self):
+        """A time that is long enough here is too short elsewhere: tests wait for what can be seen (tests/support/waiting.h)."""
+        asleep = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|::sleep)\(")
+        for path in files("tests"):
+            if path.suffix in CODE and name(path) != "tests/support/waiting.h":
+                for number, line in enumerate(path.read_text().splitlines(), 1):
+                    if asleep.search(without_comments(line)) and "//" not in line:
+                        self.note(path, number, "sleeps: wait_until() something, or say why in the same line")
+            elif path.suffix == ".py":
+                self.look_for_fixed_sleeps(path)
+
+    def look_for_fixed_sleeps(self, path):
+        text = path.read_text()
+        lines = text.splitlines()
+        tree = ast.parse(text)
+        in_loops = {inside for loop in ast.walk(tree) if isinstance(loop, (ast.While, ast.For)) for inside in ast.walk(loop)}
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "time.sleep" and call not in in_loops \
+                    and "#" not in lines[call.lineno - 1]:
+                self.note(path, call.lineno, "sleeps: wait for something, or say why in the same line")
 
     def test_no_large_or_binary_files(self):
         for path in files("src", "tools", "tests", "bench", "docs", "cmake", "packaging"):

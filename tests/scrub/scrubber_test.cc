@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "fs/engine.h"
 #include "image_tools.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
+#include "support/waiting.h"
 #include "support/world.h"
 
 namespace varve::scrub {
@@ -47,17 +45,14 @@ class ScrubberTest : public ::testing::Test {
   }
   State state() { return fixture->fs().status().scrub; }
   State wait_while(Phase phase) {
-    State now = state();
-    while (now.phase == phase) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      now = state();
-    }
+    State now;
+    test::wait_until([&] { return (now = state()).phase != phase; });
     return now;
   }
   // Runs at a crawl until it has read something, then stops.
   State begin_and_stop() {
     EXPECT_TRUE(start({.bytes_per_second = 4 << 20, .from_the_beginning = false}).ok());
-    while (state().blocks == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    test::wait_until([&] { return state().blocks > 0; });
     fixture->fs().stop_scrub();
     return wait_while(Phase::running);
   }
@@ -111,8 +106,7 @@ TEST_F(ScrubberTest, GoesOnAfterARemount) {
 TEST_F(ScrubberTest, ACrashCostsOnlyAPartOfTheWay) {
   const State stopped = begin_and_stop();
   ASSERT_TRUE(fixture->checkpoint().ok());
-  while (test::superblock_of(device).scrub.blocks != stopped.blocks)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  test::wait_until([&] { return test::superblock_of(device).scrub.blocks == stopped.blocks; });
   fixture->crash();
   mount();
   EXPECT_EQ(state().phase, Phase::stopped);
@@ -157,7 +151,7 @@ TEST_F(ScrubberTest, ADeviceThatIsGoneEndsIt) {
   test::FaultDevice faults(device);
   mount(&faults);
   ASSERT_TRUE(start({.bytes_per_second = 4 << 20, .from_the_beginning = false}).ok());
-  while (state().blocks == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  test::wait_until([&] { return state().blocks > 0; });
   faults.add({.action = test::Fault::Action::vanish, .kind = {}});
   ASSERT_TRUE(start({.bytes_per_second = 0, .from_the_beginning = false}).ok());
   const State end = wait_while(Phase::running);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -54,12 +55,19 @@ class FsFixture {
   void show(Serial snapshot) { shown_ = snapshot; }  // by all calls from now on; none: the newest state
   io::BlockDevice& device() { return device_; }
 
+  // Tells of each call() that is about to wait, and for what: by its own thread. Set while there are no others.
+  void watch_waits(std::function<void(const fs::Wait& wait)> tell) { tell_ = std::move(tell); }
+
   // call([&](fs::Operation& op) { return fs().getattr(op, ino); })
   template <class Function>
   auto call(Function&& function) {
     fs::Operation operation(filesystem_->engine(), fs::Caller{});
     operation.show(shown_);
-    return fs::block_on(operation, [&] { return function(operation); });
+    return fs::block_on(operation, [&] {
+      auto result = function(operation);
+      if (tell_ && result.fails_with(Errc::would_block)) tell_(operation.wait());
+      return result;
+    });
   }
 
   Result<fs::Attr> getattr(Ino ino);
@@ -93,6 +101,7 @@ class FsFixture {
   fs::Options options_;
   std::unique_ptr<fs::Filesystem> filesystem_;
   Serial shown_;
+  std::function<void(const fs::Wait&)> tell_;
 };
 
 }  // namespace varve::test
