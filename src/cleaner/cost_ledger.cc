@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
+
 namespace varve::cleaner {
 
 namespace {
@@ -100,6 +102,7 @@ bool CostLedger::look(const Reading& now) {
 }
 
 void CostLedger::add_users(const Reading& now) {
+  INVARIANT(now.users >= since_.users && now.in_holes >= since_.in_holes && now.writing_ns >= since_.writing_ns);
   const auto blocks = static_cast<double>(now.users - since_.users), ns = static_cast<double>(now.writing_ns - since_.writing_ns);
   const auto holes = std::min(static_cast<double>(now.in_holes - since_.in_holes), blocks);
   since_ = now;

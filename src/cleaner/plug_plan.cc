@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/invariant.h"
+
 namespace varve::cleaner {
 
 namespace {
@@ -43,6 +45,7 @@ class Fit {
   // Of a hole of `size` blocks the rest stays one.
   void place(PlugPlan& plan, BlockAddr from, std::uint32_t blocks, BySize::iterator hole) {
     const std::uint32_t size = hole->first;
+    INVARIANT(blocks > 0 && blocks <= size);
     const BlockAddr to = take(holes_, hole);
     plan.moves.push_back({from, to, blocks});
     add_hole({to + blocks, size - blocks});
@@ -151,6 +154,12 @@ std::uint64_t sum_of(std::span<const format::Run> holes) {
   return sum;
 }
 
+std::uint64_t blocks_of(std::span<const PlugMove> moves) {
+  std::uint64_t sum = 0;
+  for (const PlugMove& move : moves) sum += move.blocks;
+  return sum;
+}
+
 }  // namespace
 
 PlugPlan plan_plugs(std::span<const Piece> pieces, std::size_t sources, std::span<const format::Run> holes,
@@ -166,6 +175,7 @@ PlugPlan plan_plugs(std::span<const Piece> pieces, std::size_t sources, std::spa
       if (piece.source < sources) fit.add(piece);
     PlugPlan plan;
     if (!fit.run(plan)) continue;
+    INVARIANT(blocks_of(plan.moves) == wanted);  // all of them, each once
     plan.emptied.resize(sources);
     std::iota(plan.emptied.begin(), plan.emptied.end(), 0);
     return plan;

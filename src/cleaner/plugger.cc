@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/invariant.h"
 #include "store/holes.h"
 
 namespace varve::cleaner {
@@ -106,7 +107,10 @@ Status Plugger::carry_out(const Intent& intent, std::span<const SegmentFacts> so
     if (!written.empty() && stop && stop()) return {};
     std::vector<Plug> plugs;
     for (const LiveBlock& block : intent.live[number]) {
-      const PlugMove& move = std::prev(moves.upper_bound(block.address))->second;
+      const auto behind = moves.upper_bound(block.address);
+      MEMORY_INVARIANT(behind != moves.begin());
+      const PlugMove& move = std::prev(behind)->second;
+      MEMORY_INVARIANT(block.address - move.from < move.blocks);  // or it would be written over what lives
       plugs.push_back({block, move.to + (block.address - move.from)});
       written.insert(geometry.segment_of(plugs.back().to));
     }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "base/invariant.h"
 #include "store/places.h"
 
 namespace varve::compare {
@@ -14,7 +17,10 @@ Result<std::vector<BlockAddr>> places_of(const TreeSide& side, const format::Ext
   if (extent.unwritten) return places;
   for (std::uint64_t i = 0; i < extent.length; ++i) places.push_back(extent.address + i);
   const auto moved = TRY(store::moved_since(side.source, side.view.snapshot_tree(), extent.address, extent.length, side.view.kept));
-  for (const auto& [named, place] : moved) places[named - extent.address] = place;
+  for (const auto& [named, place] : moved) {
+    MEMORY_INVARIANT(named - extent.address < places.size());
+    places[named - extent.address] = place;
+  }
   return places;
 }
 
@@ -46,6 +52,7 @@ Result<ExtentReader::Piece> ExtentReader::piece(std::uint64_t at, std::uint64_t 
   if (current_->first > at) return Piece{BlockState::hole, current_->first - at, nullptr};
   const std::uint64_t length = std::min(current_->first + current_->length, end) - at;
   if (current_->unwritten) return Piece{BlockState::unwritten, length, nullptr};
+  MEMORY_INVARIANT(at - current_->first + length <= current_->places.size());
   return Piece{BlockState::data, length, current_->places.data() + (at - current_->first)};
 }
 
@@ -72,6 +79,7 @@ Result<std::uint64_t> sweep(const TreeSide& before, const TreeSide& after, Ino i
     const auto was = TRY(former.piece(at, to)), is = TRY(present.piece(at, to));
     bool same = false;
     const std::uint64_t length = alike(was, is, std::min(was.length, is.length), same);
+    if (!INVARIANT(length > 0 && length <= to - at)) return Error(Errc::corrupt, fmt::format("inode {}: a comparison does not go on", ino));
     const bool goes_on = found && !same && found->was == was.state && found->is == is.state;
     if (goes_on) found->length += length;
     else if (!give()) return at;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "compare/joint_read.h"
 #include "store/layers.h"
 
@@ -74,6 +75,7 @@ class FileScan {
       TRY(describe_all(a));
       return read_all(a);
     }));
+    INVARIANT(!files_.empty() && files_.size() <= question_.inodes.size());  // or the next question would be the same
     Answer& answer = progress_.answer;
     for (const KeptFile& file : files_) append(file, answer.bytes);
     answer.ended = true;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/invariant.h"
 #include "fs/file_content.h"
 #include "store/layers.h"
 
@@ -61,6 +62,7 @@ class JointRead {
         TRY(want({&inodes_.back(), run.first + i, mapped[i], out}));
       }
     }
+    INVARIANT(rest.empty());  // or a part of the answer would be zeros that nobody has read
     return {};
   }
 
@@ -77,6 +79,7 @@ class JointRead {
 
   Status fetch(std::size_t begin, std::size_t end) {
     const auto bytes = TRY(a_.fetch(wanted_[begin].mapped.address, static_cast<std::uint32_t>(end - begin)));
+    MEMORY_INVARIANT(bytes.size() == (end - begin) * kBlockSize);
     for (std::size_t i = begin; i < end; ++i) {
       const Wanted& one = wanted_[i];
       const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/invariant.h"
 #include "check/inode_pass.h"
 #include "check/kept_trees.h"
 #include "repair/silence.h"
@@ -227,6 +228,7 @@ void MapBuilder::fill_owners(check::Claims& claims, TreeCounts& counts, BlockAdd
 
 void MapBuilder::fill_segment(std::uint64_t segment, const check::Claims& claims) {
   const auto bytes = free_.editor->record(segment);
+  MEMORY_INVARIANT(bytes.size() == free_.root.shape.record_bytes);  // its leaf was touched, so it is in memory
   const auto old = format::decode_segment_record(bytes);
   const auto& claimed = claims.segment(segment);
   format::SegmentRecord record = old.ok() ? *old : format::SegmentRecord{};

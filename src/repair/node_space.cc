@@ -46,6 +46,7 @@ Result<BlockAddr> NodeSpace::allocate() {
   if (next_ != end_) {
     const BlockAddr given = next_;
     ++next_;
+    INVARIANT(!taken_[given.v]);  // none is handed out twice, nor one that is needed
     taken_[given.v] = true;
     return given;
   }
@@ -64,6 +65,7 @@ Result<BlockAddr> NodeSpace::allocate() {
 }
 
 Status NodeSpace::write(BlockAddr address, std::span<const std::byte> block, std::uint32_t, format::TreeId, std::uint8_t) {
+  INVARIANT(block.size() == kBlockSize && address.v < taken_.size() && taken_[address.v]);  // allocate() has given it
   if (piece_blocks_ == kPieceBlocks || (piece_blocks_ > 0 && address != piece_start_ + piece_blocks_)) TRY(write_piece());
   if (piece_blocks_ == 0) piece_start_ = address;
   std::memcpy(piece_.data() + piece_blocks_ * kBlockSize, block.data(), kBlockSize);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/invariant.h"
 #include "format/chunk.h"
 #include "format/superblock.h"
 #include "io/block_device.h"
@@ -17,7 +18,9 @@ class NodeSpace : public store::NodeSink {
   // `super`: with the serial of the checkpoint that is being made.
   NodeSpace(io::BlockDevice& device, const format::Superblock& super);
 
+  // Before the first allocate(): what was handed out by then may be what is needed.
   void protect(BlockAddr address) {
+    INVARIANT(!counted_);
     if (address.v < taken_.size()) taken_[address.v] = true;
   }
   void protect(const format::Run& run) {

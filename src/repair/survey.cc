@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
+#include "base/invariant.h"
 #include "io/patient_read.h"
 
 namespace varve::repair {
@@ -55,6 +56,7 @@ void FactCollector::inode(CleanInode inode) {
                             (inode.type() != DT_DIR || inode.attributes.entries == inode.entries.size());
   out_.counts_right &= counts_right;
   if (!inode.exists) return;
+  INVARIANT(out_.facts.inodes.empty() || out_.facts.inodes.back().ino < inode.ino);  // Facts::find() relies on it
   out_.facts.inodes.push_back({inode.ino, inode.attributes.parent, inode.attributes.nlink, inode.type()});
   for (const CleanEntry& entry : inode.entries) {
     out_.facts.names.push_back({inode.ino, entry.cookie, entry.ino, entry.type});

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/errc.h"
+#include "base/invariant.h"
 #include "send/host_file.h"
 
 namespace varve::send {
@@ -76,6 +77,7 @@ Result<Restorer::Here> Restorer::here(const std::string& directory) {
 }
 
 Result<Restored> Restorer::restore(const std::string& path) {
+  INVARIANT(path.starts_with('/'));
   changes_ = TRY(compare::Difference::find(ask_, now_, snapshot_)).inodes();
   const Entry entry = TRY(walk_to(path));
   if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
@@ -167,7 +169,7 @@ Status Restorer::enter(const std::string& path, const Entry& entry, const Entry*
   note(now ? "replaced" : "created", path + "/");
   if (options_.only_says) return {};
   if (now) TRY(remove(path, false));
-  const Spot spot = spot_of(root_.get(), path);
+  const Spot spot = spot_to_change(path);
   if (unlocking(spot.directory.get(), ".", [&] { return ::mkdirat(spot.directory.get(), spot.name.c_str(), 0700); }) == 0) return {};
   return failed(fmt::format("making the directory of inode {}", entry.ino), path);
 }
@@ -240,7 +242,7 @@ Status Restorer::fill_beside(const std::string& path, const std::string& beside,
 }
 
 Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept) {
-  const Spot spot = spot_of(root_.get(), path);
+  const Spot spot = spot_to_change(path);
   const int directory = spot.directory.get();
   const mode_t type = kept.attributes.mode & S_IFMT;
   (void)::unlinkat(directory, spot.name.c_str(), 0);  // left by an interruption
@@ -249,6 +251,12 @@ Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept
     return ::mknodat(directory, spot.name.c_str(), type | 0600, kept.attributes.rdev);
   });
   return done == 0 ? Status() : Status(failed(fmt::format("making inode {}", ino), path));
+}
+
+// Only looking changes nothing, whatever comes to light.
+Spot Restorer::spot_to_change(const std::string& path) const {
+  INVARIANT(!options_.only_says);
+  return spot_of(root_.get(), path);
 }
 
 bool Restorer::look_at(const std::string& path, struct stat& status) const {
@@ -262,7 +270,7 @@ bool Restorer::is_one_file(const std::string& one, const std::string& other) con
 }
 
 Status Restorer::link(const std::string& from, const std::string& path, bool replaces) {
-  const Spot source = spot_of(root_.get(), from), spot = spot_of(root_.get(), path);
+  const Spot source = spot_to_change(from), spot = spot_to_change(path);
   const std::string beside = ".varve-restore-link";
   const auto make = [&] { return ::linkat(source.directory.get(), source.name.c_str(), spot.directory.get(), beside.c_str(), 0); };
   (void)::unlinkat(spot.directory.get(), beside.c_str(), 0);
@@ -277,7 +285,7 @@ Status Restorer::link(const std::string& from, const std::string& path, bool rep
 }
 
 Status Restorer::give_name(const std::string& path, const std::string& beside, bool replaces) {
-  const Spot spot = spot_of(root_.get(), path);
+  const Spot spot = spot_to_change(path);
   const std::string from = beside.substr(beside.rfind('/') + 1);
   const int done = unlocking(spot.directory.get(), spot.name, [&] {
     return ::renameat2(spot.directory.get(), from.c_str(), spot.directory.get(), spot.name.c_str(), replaces ? 0 : RENAME_NOREPLACE);
@@ -286,7 +294,7 @@ Status Restorer::give_name(const std::string& path, const std::string& beside, b
 }
 
 Status Restorer::finish(const std::string& path, const KeptInode& kept) {
-  const Spot spot = spot_of(root_.get(), path);
+  const Spot spot = spot_to_change(path);
   const bool has_flags = S_ISREG(kept.attributes.mode) || S_ISDIR(kept.attributes.mode);
   const Descriptor file(open_below(spot.directory.get(), spot.name, has_flags ? O_RDONLY | O_NONBLOCK : O_PATH));
   if (!file) return failed("opening", path);
@@ -296,9 +304,10 @@ Status Restorer::finish(const std::string& path, const KeptInode& kept) {
 
 // With all that is in it.
 Status Restorer::remove(const std::string& path, bool is_directory) {
+  INVARIANT(path.starts_with('/') && path.size() > 1);  // never the root
   if (is_directory)
     for (const auto& [name, entry] : TRY(here(path))) TRY(remove(below(path, name), entry.type == DT_DIR));
-  const Spot spot = spot_of(root_.get(), path);
+  const Spot spot = spot_to_change(path);
   const auto take = [&] { return ::unlinkat(spot.directory.get(), spot.name.c_str(), is_directory ? AT_REMOVEDIR : 0); };
   return unlocking(spot.directory.get(), spot.name, take) == 0 || errno == ENOENT ? Status() : Status(failed("removing", path));
 }

@@ -18,6 +18,7 @@
 #include "compare/entries.h"
 #include "compare/kept_inode.h"
 #include "compare/question.h"
+#include "send/host_file.h"
 #include "send/sent.h"
 
 namespace varve::send {
@@ -65,6 +66,7 @@ class Restorer {
                           std::vector<compare::BlockRun>& others);
   Result<std::vector<compare::BlockRun>> other_blocks(const std::string& path, Ino ino, std::uint64_t size,
                                                       const std::vector<compare::BlockRun>& runs);
+  Spot spot_to_change(const std::string& path) const;
   bool look_at(const std::string& path, struct stat& status) const;
   bool is_one_file(const std::string& one, const std::string& other) const;
   Result<bool> is_there_already(const std::string& path, Ino ino);

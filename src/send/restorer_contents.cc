@@ -120,7 +120,7 @@ Status Restorer::change_in_place(const std::string& path, const InodeChange& sin
 
 // In its place: what both have stays where it is.
 Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<BlockRun>& runs) {
-  const Spot spot = spot_of(root_.get(), path);
+  const Spot spot = spot_to_change(path);
   const auto open = [&] { return open_below(spot.directory.get(), spot.name, O_RDWR | O_NONBLOCK); };
   Descriptor file(unlocking(spot.directory.get(), spot.name, open));
   if (!file) return failed("opening", path);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/duration.h"
+#include "base/invariant.h"
 #include "store/store.h"
 
 namespace varve::store {
@@ -82,8 +83,9 @@ std::uint64_t Protection::now_ns() const { return store_.options().clock->monoto
 // --- when ---------------------------------------------------------------------------------------------------------------------------
 
 bool Protection::is_time() const {
-  const std::uint64_t last = last_ns_;
-  return !last || now_ns() - last >= every_ns_;
+  const std::uint64_t last = last_ns_, now = now_ns();
+  INVARIANT(last <= now);
+  return !last || now - last >= every_ns_;
 }
 
 bool Protection::holds_too_much() const {
@@ -121,7 +123,9 @@ bool Protection::is_pending() {
 std::uint64_t Protection::to_free(Need need, bool makes_one) const {
   if (need == Need::all) return ~0ULL;
   const std::uint64_t loose = store_.charge().pending_loose_blocks();
-  const std::uint64_t most = most_loose_blocks(store_.charge().free_blocks()) - (makes_one ? room_for_one() : 0);
+  const std::uint64_t bound = most_loose_blocks(store_.charge().free_blocks()), for_one = makes_one ? room_for_one() : 0;
+  INVARIANT(for_one <= bound);  // the gate is closed since that was asked
+  const std::uint64_t most = bound - for_one;
   const std::uint64_t beyond = loose - std::min(loose, most);
   return need == Need::half ? std::max(beyond, loose / 2 + 1) : beyond;
 }
@@ -143,6 +147,8 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
     freed += list.loose_blocks(item);
     given_up_ += !is_old;
   }
+  INVARIANT(gone.size() <= store_.snapshots().automatic());
+  INVARIANT(need != Need::all || gone.size() == store_.snapshots().automatic());
   return gone;
 }
 
@@ -153,6 +159,7 @@ Protection::Decision Protection::decide(const SnapshotList& list, bool last) {
   decision.makes_one = is_wanted && need == Need::none && room_for_one() > 0;
   // Where there is no room, or somebody waits for it, not again at once.
   if (is_wanted || need != Need::none) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
+  INVARIANT(!decision.makes_one || need == Need::none);  // it would ask for the room that others wait for
   if (store_.snapshots().automatic()) decision.leaving = leaving(list, need, decision.makes_one);
   return decision;
 }

@@ -37,6 +37,7 @@ void SnapshotMerge::Sink::release(BlockAddr address, Serial birth) {
 // --- what the live tree lets go ---------------------------------------------------------------------------------------------------
 
 Status SnapshotMerge::gone(const Extent& extent, BlockAddr moved_to) {
+  INVARIANT(!moved_to || extent.length == 1);  // the cleaner moves blocks one by one
   const Birth birth = parts_.snapshots.birth_of(extent.clock);
   if (!holder_ || !holder_->holds(birth)) return parts_.ledger.release(extent);
   if (!moved_to && !moves_.empty()) return gone_with_copies(extent, birth);
@@ -64,6 +65,7 @@ Status SnapshotMerge::gone_with_copies(const Extent& extent, const Birth& birth)
     const bool is_copied = next != moves_.end() && next->first == part.address && next->second.shared;
     const bool is_far = next == moves_.end() || next->first >= extent.address + extent.length;
     part.length = is_copied ? 1 : is_far ? extent.length - done : std::max<std::uint64_t>(next->first - part.address, 1);
+    INVARIANT(part.length > 0 && part.length <= extent.length - done);  // each block is kept once
     if (is_copied) TRY(arrive(next->second));
     TRY(keep(part, is_copied ? next->second.to : part.address, birth));
   }
@@ -106,6 +108,7 @@ Status SnapshotMerge::arrive(const HeldMove& move) {
 
 // All that old trees call it leads to the new place at once: a reader never follows more than one step.
 Status SnapshotMerge::rename(BlockAddr from, BlockAddr to, const Birth& birth) {
+  INVARIANT(to && to != from);
   format::Bytes place;
   format::encode_place({to, birth}, place);
   auto call = [&](const OldName& name) {
@@ -127,7 +130,9 @@ Status SnapshotMerge::rename(BlockAddr from, BlockAddr to, const Birth& birth) {
 // --- lists of dead blocks -----------------------------------------------------------------------------------------------------------
 
 Status SnapshotMerge::add_dead(Serial holder, Serial death, const DeadRun& run) {
-  SnapshotItem& item = *list_.find(holder);
+  SnapshotItem* const found = list_.find(holder);
+  MEMORY_INVARIANT(found && !found->deleting);  // or what is being given back would grow
+  SnapshotItem& item = *found;
   item.dead += run.length;
   const SnapshotItem* before = list_.newest(holder);
   if (!before || !before->holds(run.birth)) item.alone += run.length;
@@ -159,6 +164,7 @@ void SnapshotMerge::put_piece(Serial holder, Growing& list) {
 }
 
 void SnapshotMerge::close_piece(Serial holder, Growing& list) {
+  MEMORY_INVARIANT(list_.find(holder));  // no list outlives its snapshot
   put_piece(holder, list);
   if (!list.piece.empty()) edits_.put(format::dead_key(holder, list_.find(holder)->next_piece++), list.piece.finish(list.death));
 }
