@@ -21,8 +21,6 @@ class MemoryReserve {
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  bool is_spent() const { return memory_.load() == nullptr; }
-
  private:
   static void on_lack();
   void give_back();

@@ -81,9 +81,7 @@ Status MemDevice::save(const std::string& path) const {
 }
 
 std::unique_ptr<MemDevice> MemDevice::snapshot() const {
-  auto copy = std::make_unique<MemDevice>(store(), name_);
-  copy->read_only_ = read_only_;
-  return copy;
+  return std::make_unique<MemDevice>(store(), name_);
 }
 
 MemStore MemDevice::store() const {
@@ -118,7 +116,7 @@ Status MemDevice::set_length(std::uint64_t bytes) {
 
 int MemDevice::execute(IoRequest& request) {
   const Lock lock(mutex_);
-  if (const int error = check_request(request, geometry_, read_only_)) return error;
+  if (const int error = check_request(request, geometry_, false)) return error;
   std::uint64_t offset = request.offset;
   switch (request.kind) {
     case IoKind::read:

@@ -33,12 +33,10 @@ class MemDevice : public BlockDevice {
 
   const Geometry& geometry() const override { return geometry_; }
   const std::string& name() const override { return name_; }
-  bool read_only() const override { return read_only_; }
+  bool read_only() const override { return false; }
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
   Status set_length(std::uint64_t bytes) override;
-
-  void set_read_only(bool read_only) { read_only_ = read_only; }  // before the device is shared
 
   // Straight access to any bytes inside the device, for tests and tools that patch images.
   void peek(std::uint64_t offset, std::span<std::byte> out) const;
@@ -47,7 +45,6 @@ class MemDevice : public BlockDevice {
  private:
   Geometry geometry_;
   std::string name_;
-  bool read_only_ = false;
   mutable Mutex mutex_;
   MemStore store_ GUARDED_BY(mutex_);
 };

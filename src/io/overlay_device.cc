@@ -62,11 +62,6 @@ int OverlayDevice::execute(IoRequest& request) {
   return 0;
 }
 
-std::uint64_t OverlayDevice::changed_blocks() const {
-  const Lock lock(mutex_);
-  return changed_.size();
-}
-
 bool OverlayDevice::covers(const IoRequest& request) const {
   const Lock lock(mutex_);
   bool all = true;

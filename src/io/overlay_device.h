@@ -26,8 +26,6 @@ class OverlayDevice : public BlockDevice {
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
 
-  std::uint64_t changed_blocks() const;
-
  private:
   void submit_read(Reactor& reactor, IoRequest& request);
   // These look at whole requests, under the lock.

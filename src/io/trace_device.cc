@@ -1,20 +1,8 @@
 #include "io/trace_device.h"
 
 #include <algorithm>
-#include <bit>
-#include <numeric>
 
 namespace varve::io {
-
-std::uint64_t IoCounts::quantile_ns(double share) const {
-  const double wanted = share * static_cast<double>(std::accumulate(latency.begin(), latency.end(), std::uint64_t{0}));
-  std::uint64_t seen = 0;
-  for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    seen += latency[bucket];
-    if (seen > 0 && static_cast<double>(seen) >= wanted) return std::uint64_t{2} << bucket;
-  }
-  return 0;
-}
 
 bool TraceWriter::operator()(const TraceEvent& event) {
   static constexpr char kOps[] = {'R', 'W', 'F', 'D'};  // by IoKind
@@ -86,11 +74,9 @@ void TraceDevice::finished(const IoRequest& request, std::uint64_t since_ns) {
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
     counter.fetch_add(amount, std::memory_order_relaxed);
   };
-  const std::size_t bucket = std::bit_width(std::max<std::uint64_t>(took_ns, 1)) - 1;
   add(cell.bytes, request.error ? 0 : request.length);
   add(cell.errors, request.error ? 1 : 0);
   add(cell.total_ns, took_ns);
-  add(cell.latency[std::min(bucket, IoCounts::kBuckets - 1)], 1);
 }
 
 TraceCounts TraceDevice::counts() const {
@@ -103,16 +89,12 @@ TraceCounts TraceDevice::counts() const {
     out.errors = cell.errors;
     out.durable = cell.durable;
     out.total_ns = cell.total_ns;
-    for (std::size_t i = 0; i < IoCounts::kBuckets; ++i) out.latency[i] = cell.latency[i];
   }
   return counts;
 }
 
 void TraceDevice::reset() {
-  for (Cell& cell : cells_) {
-    cell.requests = cell.bytes = cell.errors = cell.durable = cell.total_ns = 0;
-    for (auto& bucket : cell.latency) bucket = 0;
-  }
+  for (Cell& cell : cells_) cell.requests = cell.bytes = cell.errors = cell.durable = cell.total_ns = 0;
 }
 
 }  // namespace varve::io

@@ -17,18 +17,11 @@ namespace varve::io {
 
 // Counters of one kind of request: requests and durable ones when they are submitted, the rest when they have completed.
 struct IoCounts {
-  // Bucket i counts latencies of [2^i, 2^(i+1)) ns; the first also takes less, the last more.
-  static constexpr std::size_t kBuckets = 40;
-
   std::uint64_t requests = 0;
   std::uint64_t bytes = 0;
   std::uint64_t errors = 0;
   std::uint64_t durable = 0;  // writes
   std::uint64_t total_ns = 0;
-  std::array<std::uint64_t, kBuckets> latency{};
-
-  // An upper bound of the latency that the given share (0 to 1) of the requests did not exceed; 0 without requests.
-  std::uint64_t quantile_ns(double share) const;
 };
 
 struct TraceCounts {
@@ -91,7 +84,6 @@ class TraceDevice : public BlockDevice {
  private:
   struct Cell {
     std::atomic<std::uint64_t> requests, bytes, errors, durable, total_ns;
-    std::array<std::atomic<std::uint64_t>, IoCounts::kBuckets> latency;
   };
 
   void submitted(const IoRequest& request, std::uint64_t now_ns);

@@ -67,11 +67,6 @@ double WriteCost::handling() const {
   return comparable(handling_) ? handling_.ns / sequential_.ns : kUsualHandling;
 }
 
-bool WriteCost::is_measured() const {
-  const Lock lock(mutex_);
-  return comparable(scattered_);
-}
-
 bool WriteCost::knows_in_row() const {
   const Lock lock(mutex_);
   return sequential_.known();

@@ -41,7 +41,6 @@ class WriteCost {
   double handling() const;
   // Time for a segment's worth of blocks written few at a time, over that in a row; at least 1.
   double factor() const;
-  bool is_measured() const;
   bool knows_in_row() const;
   bool knows_scattered() const;
   // So many blocks, few at a time, are written in about that time; 0: not known.

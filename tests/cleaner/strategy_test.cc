@@ -288,7 +288,7 @@ TEST(WriteCost, compares_many_requests_here_and_there_with_blocks_in_a_row) {
     cost.observe(100, 120, 120 * 50'000);
     cost.observe(1, 64, 640'000);
   }
-  EXPECT_TRUE(cost.is_measured());
+  EXPECT_TRUE(cost.knows_scattered() && cost.knows_in_row());
   EXPECT_NEAR(cost.factor(), 5.0, 0.01);
 }
 
@@ -309,7 +309,7 @@ TEST(WriteCost, learns_nothing_from_requests_of_middle_size_or_few_of_them) {
     cost.observe(100, 1000, 900'000);
     cost.observe(1, 64, 640'000);
   }
-  EXPECT_FALSE(cost.is_measured());
+  EXPECT_FALSE(cost.knows_scattered());
 }
 
 TEST(WriteCost, is_known_soon_where_writes_are_dear) {
@@ -319,7 +319,7 @@ TEST(WriteCost, is_known_soon_where_writes_are_dear) {
   EXPECT_FALSE(cost.knows_in_row());
   EXPECT_EQ(cost.scattered_within(2'800'000'000), 10U);
   cost.observe(1, 64, 64 * 2'000'000ULL);
-  EXPECT_TRUE(cost.is_measured());
+  EXPECT_TRUE(cost.knows_scattered() && cost.knows_in_row());
   EXPECT_NEAR(cost.factor(), 140, 1);
 }
 
@@ -330,12 +330,12 @@ TEST(WriteCost, is_kept_for_the_next_mount) {
     cost.observe(1, 64, 64 * 10'000);
   }
   next.restore(cost.in_row(), cost.scattered());
-  EXPECT_TRUE(next.is_measured());
+  EXPECT_TRUE(next.knows_scattered() && next.knows_in_row());
   EXPECT_NEAR(next.factor(), 90, 1);
   for (int i = 0; i < 40; ++i) next.observe(100, 100, 100 * 20'000);
   EXPECT_LT(next.factor(), 20) << "what is measured counts more";
   nothing.restore(0, 0);
-  EXPECT_FALSE(nothing.is_measured());
+  EXPECT_FALSE(nothing.knows_scattered() || nothing.knows_in_row());
 }
 
 TEST(WriteCost, forgets_what_scattered_writes_cost_when_there_are_none_for_long) {

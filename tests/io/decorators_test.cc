@@ -65,11 +65,9 @@ TEST(TraceDevice, CountsAndTimes) {
   EXPECT_EQ(counts[IoKind::flush].requests, 1U);
   EXPECT_EQ(counts[IoKind::discard].bytes, 4 * kBlockSize);
   EXPECT_GT(counts[IoKind::write].total_ns, 0U);
-  EXPECT_GE(counts[IoKind::write].quantile_ns(0.99), 4096U);
-  EXPECT_LE(counts[IoKind::write].quantile_ns(0.99), 16384U);
   device.reset();
   EXPECT_EQ(device.counts()[IoKind::write].requests, 0U);
-  EXPECT_EQ(device.counts()[IoKind::write].quantile_ns(0.5), 0U);
+  EXPECT_EQ(device.counts()[IoKind::write].total_ns, 0U);
 }
 
 TEST(TraceDevice, WritesTheProjectFormat) {
@@ -112,15 +110,17 @@ TEST(TraceDevice, CallbacksMaySubmitTheSameRequestAgain) {
 }
 
 TEST(OverlayDevice, KeepsTheBaseUntouched) {
-  MemDevice base(kBytes);
+  struct ReadOnly : MemDevice {
+    using MemDevice::MemDevice;
+    bool read_only() const override { return true; }
+  };
+  ReadOnly base(kBytes);
   ASSERT_TRUE(put(base, 10, 1, 8).ok());
-  base.set_read_only(true);
   OverlayDevice device(base);
   EXPECT_FALSE(device.read_only());
   ASSERT_TRUE(put(device, 12, 2, 2).ok());
   ASSERT_TRUE(device.discard(16 * kBlockSize, kBlockSize).ok());
   ASSERT_TRUE(device.flush().ok());
-  EXPECT_EQ(device.changed_blocks(), 3U);
 
   AlignedBuffer data(10 * kBlockSize);
   ASSERT_TRUE(device.read(9 * kBlockSize, data.span()).ok());
@@ -141,7 +141,6 @@ TEST(OverlayDevice, RefusesWhatTheContractForbids) {
   OverlayDevice device(base);
   EXPECT_FALSE(device.discard(kBytes, kBlockSize).ok());
   EXPECT_FALSE(device.discard(1, kBlockSize).ok());
-  EXPECT_EQ(device.changed_blocks(), 0U);
 }
 
 TEST(OverlayDevice, WrittenBlocksHideBadOnes) {

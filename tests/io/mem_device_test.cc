@@ -104,14 +104,6 @@ TEST(MemDevice, CompletesInOrder) {
   EXPECT_TRUE(block_has(device, 3, 20));
 }
 
-TEST(MemDevice, ReadOnly) {
-  MemDevice device(kBytes);
-  device.set_read_only(true);
-  std::vector<std::byte> data(kBlockSize);
-  EXPECT_TRUE(device.write(0, data).fails_with(Errc::read_only));
-  EXPECT_TRUE(device.snapshot()->read_only());
-}
-
 TEST(MemDevice, SnapshotsWhileOthersWrite) {
   MemDevice device(kBytes);
   std::vector<std::thread> threads;

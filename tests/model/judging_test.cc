@@ -139,7 +139,7 @@ void judge(bool says_it_rotates, TimedDevice::Model model, Judged& judged) {
     const std::uint64_t took = clock.monotonic_ns() - before;
     if (!began && fixture.fs().status().segments_cleaned) began = before;
     if (!began) continue;
-    if (!known && cost.is_measured()) known = clock.monotonic_ns();
+    if (!known && cost.knows_scattered() && cost.knows_in_row()) known = clock.monotonic_ns();
     waited += took;
     longest = std::max(longest, took);
     ++writes;

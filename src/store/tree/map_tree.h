@@ -49,7 +49,6 @@ class MapEditor {
   Status assign(NodeSink& sink, const std::function<void(BlockAddr, std::uint8_t level)>& given);
   // Bytes of a record whose leaf was touched; changeable until write(). Empty: its leaf is not in memory.
   std::span<std::byte> record(std::uint64_t index);
-  std::uint64_t dirty_nodes() const { return dirty_.size(); }
   // Every dirty node with its new address.
   void for_each_address(const std::function<void(BlockAddr, std::uint8_t level)>& visit) const {
     for (const auto& [position, node] : dirty_) visit(node.address, position.first);
