@@ -91,8 +91,8 @@ std::string state_of(const Json& status) {
     return asked ? "mounted read-only" : "READ-ONLY after an error: " + status.value("read_only_reason", std::string("see its log"));
   const Json& last = part(status, "last_error");
   const bool names_it = errors.count > 0 && !errors.are_over() && last.is_object();
-  return fmt::format("mounted for {}{}{}{}", duration_text(number_in(status, "uptime_seconds")), errors.count ? "; " : ", ", text_of(errors),
-                     names_it ? ": " + last.value("error", std::string()) : "");
+  return fmt::format("mounted for {}{}{}{}", duration_text(number_in(status, "uptime_seconds")), errors.count ? "; " : ", ",
+                     text_of(errors), names_it ? ": " + last.value("error", std::string()) : "");
 }
 
 // What users can still write is what df says.
