@@ -28,6 +28,7 @@ enum class Safety : std::uint8_t {
   X(814, items_lost, lossy, "a part of the inode file is lost")                           \
   X(817, inode_older, lossy, "an older copy stands for it, so that it may be as it was before") \
   X(818, newest_leaves_taken, lossy, "the inode file was put together from the newest parts found, which fit all counts") \
+  X(819, attributes_older, lossy, "its data is what it was, but size, times, owner and mode come from an older copy") \
   X(815, reverse_map_corrected, safe, "owners of blocks were recorded anew")              \
   X(816, free_map_corrected, safe, "the map of live blocks was corrected")                \
   X(821, item_removed, lossy, "an item without sense was removed")                        \

@@ -27,6 +27,7 @@ class Corrector : public InodeConsumer {
 
  private:
   void flush_extent();
+  void tell_age(const CleanInode& inode);
   void correct_entries(CleanInode& inode);
   void add_entries(CleanInode& inode);
   void correct_attributes(CleanInode& inode);
@@ -85,11 +86,19 @@ void Corrector::inode(CleanInode inode) {
     inode.owned = 0;
   }
   if (inode.exists) {
+    if (inode.is_old) tell_age(inode);
     correct_entries(inode);
     correct_attributes(inode);
   }
   compare(inode.exists ? items_of(inode) : Items{});
   old_.clear();
+}
+
+// Nothing but a directory and a file's data changes while it exists, except for attributes.
+void Corrector::tell_age(const CleanInode& inode) {
+  const auto file = survey_.old_files.find(inode.ino);
+  const bool same = inode.type() != DT_DIR && (file == survey_.old_files.end() || file->second.is_same());
+  actions_.add(same ? ActionCode::attributes_older : ActionCode::inode_older, inode.ino);
 }
 
 void Corrector::correct_entries(CleanInode& inode) {

@@ -71,7 +71,7 @@ void InodeCleaner::add(const format::ItemRef& item, Trust trust) {
     begin(item.key.ino);
   }
   consumer_.item(item);
-  is_old_ |= trust == Trust::old_copy;
+  inode_.is_old |= trust == Trust::old_copy;
   if (item.key.ino.v >= format::kInoLimit) return remove(item, "an inode number that is never handed out");
   switch (item.key.kind) {
     case ItemKind::extent: return add_extent(item, trust);
@@ -92,7 +92,7 @@ void InodeCleaner::finish() {
 void InodeCleaner::begin(Ino ino) {
   inode_ = {};
   inode_.ino = ino;
-  has_attributes_ = has_index_ = bad_xattrs_ = is_old_ = false;
+  has_attributes_ = has_index_ = bad_xattrs_ = false;
   extent_end_ = next_xattr_ = next_symlink_ = 0;
 }
 
@@ -272,7 +272,6 @@ void InodeCleaner::end() {
   if (inode_.exists) {
     judge_entries();
     judge_attributes();
-    if (is_old_) actions_.add(ActionCode::inode_older, inode_.ino);
   } else {
     actions_.add(ActionCode::inode_removed, inode_.ino);
   }

@@ -26,6 +26,7 @@ struct CleanEntry {
 struct CleanInode {
   Ino ino;
   bool exists = false;  // false: nothing is left of it
+  bool is_old = false;  // an item of it comes from an old copy
   format::Attributes attributes;
   std::vector<CleanEntry> entries;  // ascending cookies, names differ
   format::Bytes xattrs, symlink;    // blobs
@@ -77,7 +78,7 @@ class InodeCleaner {
   ActionLog& actions_;
   InodeConsumer& consumer_;
   CleanInode inode_;
-  bool has_attributes_ = false, has_index_ = false, bad_xattrs_ = false, is_old_ = false;
+  bool has_attributes_ = false, has_index_ = false, bad_xattrs_ = false;
   std::uint64_t extent_end_ = 0, next_xattr_ = 0, next_symlink_ = 0;
 };
 

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "base/invariant.h"
 #include "io/patient_read.h"
+#include "repair/live_owners.h"
 
 namespace varve::repair {
 
@@ -28,6 +30,14 @@ class BlockSums {
   AlignedBuffer buffer_;
 };
 
+// Of a block of a file in its place, for a sum in any order (the finaliser of SplitMix64).
+std::uint64_t mark_of(BlockAddr address, std::uint64_t block) {
+  std::uint64_t x = address.v * 0x9E3779B97F4A7C15ULL + block;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBULL;
+  return x ^ x >> 31;
+}
+
 class FactCollector : public InodeConsumer {
  public:
   FactCollector(io::BlockDevice& device, Survey& out) : sums_(device), out_(out) {}
@@ -39,10 +49,12 @@ class FactCollector : public InodeConsumer {
  private:
   BlockSums sums_;
   Survey& out_;
+  std::uint64_t data_ = 0;  // of the inode that is passing
 };
 
 void FactCollector::extent(Ino ino, std::uint64_t first, const format::Extent& extent, Trust trust) {
   out_.file_blocks += extent.length;
+  for (std::uint64_t i = 0; !extent.unwritten && i < extent.length; ++i) data_ += mark_of(extent.address + i, first + i);
   for (std::uint64_t i = 0; !extent.unwritten && i < extent.length; ++i) {
     const BlockAddr address = extent.address + i;
     if (trust == Trust::old_copy && !sums_.matches(address, extent.crcs[i])) out_.lost.emplace(ino, first + i);
@@ -55,6 +67,8 @@ void FactCollector::inode(CleanInode inode) {
   const bool counts_right = inode.exists && inode.attributes.blocks == inode.owned &&
                             (inode.type() != DT_DIR || inode.attributes.entries == inode.entries.size());
   out_.counts_right &= counts_right;
+  const std::uint64_t data = std::exchange(data_, 0);
+  if (inode.exists && inode.is_old && inode.type() == DT_REG) out_.old_files[inode.ino].here = data;
   if (!inode.exists) return;
   INVARIANT(out_.facts.inodes.empty() || out_.facts.inodes.back().ino < inode.ino);  // Facts::find() relies on it
   out_.facts.inodes.push_back({inode.ino, inode.attributes.parent, inode.attributes.nlink, inode.type()});
@@ -127,6 +141,16 @@ const InodeFact* Facts::find(Ino ino) const {
   return found != inodes.end() && found->ino == ino ? &*found : nullptr;
 }
 
+// What `.mfile` has of files that may be older. What snapshots hold of them counts too: then they seem so.
+void add_map_sums(io::BlockDevice& device, const format::Superblock& super, std::map<Ino, DataSum>& files) {
+  if (files.empty()) return;
+  const bool complete = for_each_owner(device, super, [&](BlockAddr address, const format::ReverseEntry& entry) {
+    if (entry.owner != format::Owner::file_block) return;
+    if (const auto file = files.find(entry.ino); file != files.end()) file->second.in_map += mark_of(address, entry.block);
+  });
+  for (auto& [ino, sum] : files) sum.map_known = complete;
+}
+
 Result<Survey> survey(io::BlockDevice& device, const format::Superblock& super, const LeafPlan& plan) {
   Survey result;
   Facts& facts = result.facts;
@@ -145,6 +169,7 @@ Result<Survey> survey(io::BlockDevice& device, const format::Superblock& super, 
     TRY(run(device, super, plan, result.lost, disputes));
     settle(device, disputes, nodes, result.lost);
   }
+  add_map_sums(device, super, result.old_files);
   return result;
 }
 

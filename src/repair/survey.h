@@ -1,6 +1,7 @@
 // The passes over the inode file that change nothing: which inodes there are, where their names lead, which blocks they claim.
 #pragma once
 
+#include <map>
 #include <unordered_set>
 #include <vector>
 
@@ -35,10 +36,18 @@ struct Facts {
   const InodeFact* find(Ino ino) const;
 };
 
+// The written blocks of a file of which a part comes from an old copy, as a sum over all of them: here, and in `.mfile`.
+struct DataSum {
+  std::uint64_t here = 0, in_map = 0;
+  bool map_known = false;
+  bool is_same() const { return map_known && here == in_map; }
+};
+
 struct Survey {
   Facts facts;
   LostBlocks lost;  // of files that lose a block to another claim, or whose block holds something else
   std::uint64_t file_blocks = 0;  // of all extents
+  std::map<Ino, DataSum> old_files;
   bool counts_right = true;       // what each inode says of its blocks and entries is so
 };
 

@@ -14,7 +14,7 @@ constexpr std::size_t kMostNames = 10;  // in a line; the lines of the actions h
 
 // By what is said of them: files by their numbers, names that are gone by themselves.
 struct Consequences {
-  std::set<Ino> older, lacking, moved;
+  std::set<Ino> older, attributes, lacking, moved;
   std::set<std::string> gone;
 };
 
@@ -27,6 +27,9 @@ class Summary {
   std::string text() const {
     std::string text =
         line("{} may be older than it was", "{} may be older than they were", names_of(sums_.older), {ActionCode::inode_older});
+    text += line("{} keeps its data, but may have an older size, mode or owner, and older times",
+                 "{} keep their data, but may have an older size, mode or owner, and older times", names_of(sums_.attributes),
+                 {ActionCode::attributes_older});
     text += line("{} lacks something", "{} lack something", names_of(sums_.lacking), {ActionCode::blocks_lost, ActionCode::item_removed});
     text += line("{} had lost its name", "{} had lost their names", names_of(sums_.moved), {ActionCode::reconnected});
     text += names_line(sums_.gone);
@@ -43,6 +46,7 @@ class Summary {
   void sort_in(const Action& action) {
     switch (action.code) {
       case ActionCode::inode_older: sums_.older.insert(action.ino); return;
+      case ActionCode::attributes_older: sums_.attributes.insert(action.ino); return;
       case ActionCode::items_lost:
         for (const Ino ino : {action.ino, action.last_ino})
           if (has_name(ino)) sums_.lacking.insert(ino);

@@ -36,7 +36,8 @@ Result<Salvaged> salvage(const SalvageArguments& arguments) {
 
 void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostream& out) {
   for (const repair::Action& action : s.repair.actions.kept()) {
-    const bool is_told = action.code == repair::ActionCode::inode_older;  // by a line about all of them
+    using repair::ActionCode;  // these two are told by a line about all such inodes
+    const bool is_told = action.code == ActionCode::inode_older || action.code == ActionCode::attributes_older;
     if (repair::safety_of(action.code) == repair::Safety::lossy && !is_told) out << to_line(action) << "\n";
   }
   if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
