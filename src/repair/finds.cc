@@ -58,8 +58,9 @@ void report_lost(const KeyRange& lost, const format::Superblock& super, ActionLo
   const KeyRange range = noticeable(lost, super);
   if (range.empty()) return;
   const Ino last = last_of(range);
-  if (last == range.lower.ino) return actions.add(ActionCode::items_lost, last, words_of(range));
-  const bool begun = range.lower != start_of(range.lower.ino);
+  const bool begun = range.lower != start_of(range.lower.ino), whole = !begun && range.upper == start_of(last + 1);
+  if (last == range.lower.ino)
+    return actions.add(ActionCode::items_lost, last, whole ? "the file or directory of this number, if there was one" : words_of(range));
   actions.add(ActionCode::items_lost, range.lower.ino,
               fmt::format("{}all files that had these numbers, if any", begun ? "a part of the first, and " : ""), last);
 }

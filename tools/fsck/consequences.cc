@@ -21,6 +21,8 @@ struct Consequences {
 class Summary {
  public:
   explicit Summary(const Findings& f) : f_(f), parts_lost_(f.outcome.actions.count(ActionCode::items_lost) > 0) {
+    for (const Action& action : f.outcome.actions.kept())
+      if (action.code == ActionCode::entry_removed) has_lost_names_.insert(action.ino);
     for (const Action& action : f.outcome.actions.kept()) sort_in(action);
   }
 
@@ -54,7 +56,7 @@ class Summary {
       // A count that is wrong tells what is missing only where something is.
       case ActionCode::block_count_corrected:
       case ActionCode::entry_count_corrected:
-        if (parts_lost_) sums_.lacking.insert(action.ino);
+        if (parts_lost_ && !has_lost_names_.contains(action.ino)) sums_.lacking.insert(action.ino);
         return;
       case ActionCode::item_removed:
       case ActionCode::attributes_made_up:
@@ -110,6 +112,7 @@ class Summary {
 
   const Findings& f_;
   const bool parts_lost_;
+  std::set<Ino> has_lost_names_;  // directories: the names are told by themselves
   Consequences sums_;
 };
 
