@@ -90,6 +90,7 @@ class Restorer {
   const Tell tell_;
   std::map<Ino, compare::InodeChange> changes_;  // from now to the snapshot
   std::map<Ino, std::string> linked_;            // files with several names: one that they have, the others are to be links
+  std::set<ino_t> taken_;                        // files with several names that stand for one of the snapshot
   Restored restored_;
 };
 

@@ -78,18 +78,21 @@ Result<std::vector<BlockRun>> Restorer::other_blocks(const std::string& path, In
   return others;
 }
 
-// By another inode: restored before an interruption, or a copy of somebody's.
+// By another inode: restored before an interruption, or a copy of somebody's. It may have fewer names than then: those outside of the tree
+// are of the file that has gone. But with more names, or where it stands for two files of the snapshot, one would be written through the
+// other.
 Result<bool> Restorer::is_there_already(const std::string& path, Ino ino) {
   struct stat status {};
   if (!look_at(path, status)) return false;
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
   const format::Attributes& then = kept.attributes;
   const bool may_be = status.st_mode == then.mode && status.st_uid == then.uid && status.st_gid == then.gid &&
-                      status.st_nlink == then.nlink && status.st_rdev == then.rdev &&
+                      status.st_nlink <= then.nlink && status.st_rdev == then.rdev &&
                       static_cast<std::uint64_t>(status.st_size) == then.size && status.st_mtim.tv_sec == then.mtime.seconds &&
                       static_cast<std::uint32_t>(status.st_mtim.tv_nsec) == then.mtime.nanoseconds &&
                       static_cast<std::uint64_t>(status.st_blocks) * 512 >> kBlockShift == then.blocks;
-  if (!may_be || !TRY(has_content(path, ino, kept))) return false;
+  if (!may_be || taken_.contains(status.st_ino) || !TRY(has_content(path, ino, kept))) return false;
+  if (status.st_nlink > 1) taken_.insert(status.st_ino);
   if (!options_.only_says) TRY(finish(path, kept));  // what cannot be seen here: attributes of others
   if (then.nlink > 1) linked_.emplace(ino, path);
   return true;

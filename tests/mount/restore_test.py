@@ -219,6 +219,28 @@ class Restore(MountTest):
         os.sync()
         wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > before * 4096 - 4 * MIB, 20, "its room has come back")
 
+    def test_a_name_outside_of_the_tree_is_no_reason_to_do_it_again(self):
+        tree = self.dir / "d"
+        tree.mkdir()
+        for name in "fg":
+            (tree / name).write_text("same")
+            os.utime(tree / name, ns=(1, 2))
+            os.link(tree / name, self.dir / f"out{name}")
+        varve("snapshot", "create", self.dir, "one")
+        (tree / "f").unlink()
+        self.assertIn("created   /d/f\n", self.restore(tree).stdout)
+        self.assertNotIn("/d/f\n", self.restore(tree).stdout)
+        # But two files that were two must not be one, though each has as many names as then.
+        for name in "fg":
+            (tree / name).unlink()
+        (tree / "f").write_text("same")
+        os.link(tree / "f", tree / "g")
+        os.utime(tree / "f", ns=(1, 2))
+        self.restore(tree)
+        self.assertNotEqual((tree / "f").stat().st_ino, (tree / "g").stat().st_ino)
+        self.assertEqual((tree / "f").read_text() + (tree / "g").read_text(), "samesame")
+        self.assertNotRegex(self.restore(tree).stdout, "/d/[fg]\n")
+
     def test_what_is_asked_for_must_be_there(self):
         (self.dir / "f").touch()
         varve("snapshot", "create", self.dir, "one")
