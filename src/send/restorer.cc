@@ -78,7 +78,6 @@ Result<Restorer::Here> Restorer::here(const std::string& directory) {
 
 Result<Restored> Restorer::restore(const std::string& path) {
   INVARIANT(path.starts_with('/'));
-  changes_ = TRY(compare::Difference::find(ask_, now_, snapshot_)).inodes();
   const Entry entry = TRY(walk_to(path));
   if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
   if (path == "/") {

@@ -39,9 +39,11 @@ class Restorer {
   // What is done to which path: "created", "modified", "replaced", "linked", "removed", "metadata".
   using Tell = std::function<void(const char* what, const std::string& path)>;
 
-  // `root`: the mounted filesystem; `now`: a snapshot of what it has at this moment.
-  Restorer(const compare::Ask& ask, Serial now, Serial snapshot, Descriptor root, RestoreOptions options, Tell tell)
-      : ask_(ask), now_(now), snapshot_(snapshot), root_(std::move(root)), options_(options), tell_(std::move(tell)) {}
+  // `root`: the mounted filesystem; `difference`: from what it has at this moment to the snapshot. Nobody needs to keep that moment: what
+  // is written over would only hold the room that is wanted.
+  Restorer(const compare::Ask& ask, const compare::Difference& difference, Serial snapshot, Descriptor root, RestoreOptions options,
+           Tell tell)
+      : ask_(ask), changes_(difference.inodes()), snapshot_(snapshot), root_(std::move(root)), options_(options), tell_(std::move(tell)) {}
 
   // "/letters/one", from the root of the filesystem on. Errc::not_found: the snapshot does not have it.
   Result<Restored> restore(const std::string& path);
@@ -84,13 +86,13 @@ class Restorer {
   Error failed(const std::string& action, const std::string& path) const;
 
   const compare::Ask& ask_;
-  const Serial now_, snapshot_;
+  const std::map<Ino, compare::InodeChange>& changes_;  // from now to the snapshot
+  const Serial snapshot_;
   const Descriptor root_;
   const RestoreOptions options_;
   const Tell tell_;
-  std::map<Ino, compare::InodeChange> changes_;  // from now to the snapshot
-  std::map<Ino, std::string> linked_;            // files with several names: one that they have, the others are to be links
-  std::set<ino_t> taken_;                        // files with several names that stand for one of the snapshot
+  std::map<Ino, std::string> linked_;  // files with several names: one that they have, the others are to be links
+  std::set<ino_t> taken_;              // files with several names that stand for one of the snapshot
   Restored restored_;
 };
 

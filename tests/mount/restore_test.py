@@ -15,7 +15,7 @@ def set_flags(path, flags):
     os.close(file)
 
 
-class Restore(MountTest):
+class RestoreTest(MountTest):
     size = "256M"
 
     def setUp(self):
@@ -42,6 +42,27 @@ class Restore(MountTest):
                            first.setdefault(about.st_ino, name) if not path.is_dir() else None)
         return found
 
+    def names(self):
+        return kept_names(self.dir)
+
+
+class LittleRoom(RestoreTest):
+    size = "64M"
+
+    def test_what_is_written_over_holds_no_room(self):
+        path = self.dir / "r"
+        fill_random(path, 20 * MIB, 1)
+        varve("snapshot", "create", self.dir, "one")
+        for name in ("one", "one"):
+            with open(path, "r+b") as file:
+                file.write(os.urandom(20 * MIB))
+                os.fsync(file.fileno())
+            self.restore(path, name=name)
+            self.assertTrue(same_random(path, 20 * MIB, 1))
+        self.assertEqual(self.names(), ["one"])
+
+
+class Restore(RestoreTest):
     def fill(self):
         tree = self.dir / "t"
         (tree / "d/e").mkdir(parents=True)
@@ -149,9 +170,6 @@ class Restore(MountTest):
         varve("restore", self.dir, "--from", "one", "--delete")
         self.assertEqual(self.tree(tree), one)
         set_flags(tree / "d/f7", 0)
-
-    def names(self):
-        return kept_names(self.dir)
 
     def test_a_second_run_completes_an_interrupted_one(self):
         tree = self.fill()

@@ -11,11 +11,13 @@
 #include <string>
 
 #include "base/errc.h"
+#include "compare/difference.h"
 #include "control/place.h"
 #include "send/restorer.h"
 #include "shared/counted.h"
 #include "varve/dump.h"
 #include "varve/interruptible.h"
+#include "varve/mount_client.h"
 #include "varve/snapshot_source.h"
 #include "varve/status_text.h"
 
@@ -51,23 +53,38 @@ Result<std::string> mount_of(const std::string& place) {
   }
 }
 
+// From what is there at this moment. The snapshot of it goes when it is known: it would hold each block that is written over.
+Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot) {
+  return compare::Difference::find(ask, TRY(source.now()), snapshot);
+}
+
+// The file that did not fit has been removed, but its room counts as used until the next checkpoint.
+void take_back(const std::string& mount) {
+  if (auto client = MountClient::open(mount); client.ok()) (void)client->checkpoint();
+}
+
 Status restore(const RestoreArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
   const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
   std::string path = place.substr(mount == "/" ? 0 : mount.size());
   if (path.empty()) path = "/";
   const auto source = TRY(SnapshotSource::open(mount, true));
-  const Serial snapshot = TRY(source->serial_of(arguments.name)), now = TRY(source->now());
+  const Serial snapshot = TRY(source->serial_of(arguments.name));
   const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: the same command completes what has begun");
     return source->ask()(question);
   };
+  const auto difference = difference_to(*source, ask, snapshot);
+  const Status forgotten = source->forget_now();
+  if (!difference.ok()) return difference.error();
+  TRY(forgotten);
   Descriptor root(::open(mount.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", mount, errno_text()));
   const auto tell = [&io](const char* what, const std::string& where) { io.out << fmt::format("{:<9} {}\n", what, ascii_text(where)); };
-  send::Restorer restorer(ask, now, snapshot, std::move(root), {arguments.removes, arguments.only_says}, tell);
+  send::Restorer restorer(ask, *difference, snapshot, std::move(root), {arguments.removes, arguments.only_says}, tell);
   const auto restored = restorer.restore(path);
   io.out << std::flush;
+  if (restored.fails_with(Errc::no_space)) take_back(mount);
   const Status closed = source->close();
   if (!restored.ok()) return restored.error();
   io.out << (arguments.only_says ? fmt::format("{} to make\n", counted(restored->changes, "change"))

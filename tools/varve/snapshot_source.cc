@@ -69,7 +69,9 @@ class MountedSource final : public SnapshotSource {
     return serial_of(now_);
   }
 
-  Status close() override {
+  Status close() override { return forget_now(); }
+
+  Status forget_now() override {
     if (now_.empty()) return {};
     const Status gone = change(store::SnapshotChange::Kind::remove);
     now_.clear();
@@ -123,6 +125,8 @@ class ImageSource final : public SnapshotSource {
     TRY(fs::block_on(operation, [&] { return filesystem_->change_snapshot(operation, {store::SnapshotChange::Kind::create, name, {}}); }));
     return serial_of(name);
   }
+
+  Status forget_now() override { return {}; }
 
   Status close() override { return filesystem_->unmount(); }  // nothing of it reaches the device
 
