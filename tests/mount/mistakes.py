@@ -128,6 +128,8 @@ LIST = [
     Mistake(MOUNT, "varve mount IMG DIR -o plugin=/nowhere.so", "/nowhere.so"),
     Mistake(MOUNT, "varve mount IMG DIR -o log=/nowhere/varve.log", "/nowhere"),
     Mistake(MOUNT, "varve mount IMG DIR -o norecovery", "norecovery"),
+    Mistake(MOUNT, "varve mount LIVE DIR -o snapshot=../..", "there is no snapshot '../..': see varve snapshot list"),
+    Mistake(MOUNT, "varve mount IMG DIR -o snapshot=a,rw", "snapshot=a: a snapshot is shown read-only: leave out rw"),
     Mistake(UMOUNT, "varve umount DIR", "not a mount point", "Nothing is mounted there; `findmnt -t fuse.varve,fuseblk.varve` lists what is."),
     Mistake(UMOUNT, "varve umount IMG", "not a mount point, and not mounted"),
     Mistake(UMOUNT, "varve umount NEW", "no such file, directory or device"),

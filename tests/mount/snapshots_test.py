@@ -61,7 +61,8 @@ class MountedBeside(SnapshotTest):
         super().tearDown()
 
     def show(self, name, expect=0):
-        done = command(BIN / "varve", "mount", self.image.path, self.place, "-o", f"snapshot={name},ro", check=False)
+        options = f"snapshot={name}" if name.endswith(",rw") else f"snapshot={name},ro"
+        done = command(BIN / "varve", "mount", self.image.path, self.place, "-o", options, check=False)
         self.assertEqual(done.returncode, expect, done.stderr)
         return done.stderr
 
@@ -93,7 +94,10 @@ class MountedBeside(SnapshotTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
     def test_what_stands_in_the_way_is_said(self):
-        self.assertIn("there is no snapshot 'none'", self.show("none", expect=1))
+        for name in ("none", ".", "..", "../..", "first/d1", "../d1"):
+            self.assertIn(f"there is no snapshot '{name}'", self.show(name, expect=1))
+            self.assertFalse(os.path.ismount(self.place))
+        self.assertIn("a snapshot is shown read-only: leave out rw", self.show("first,rw", expect=1))
         self.image.remount("snapshots_dir=none")
         self.assertIn("shows no snapshots", self.show("first", expect=1))
 

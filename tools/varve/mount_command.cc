@@ -30,9 +30,12 @@ Status mount(const MountArguments& arguments) {
   daemon.options.allow_other = ::geteuid() == 0;
   for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
   daemon.options.take_over |= arguments.take_over;
-  if (const std::string& snapshot = daemon.options.fs.snapshot; !snapshot.empty())
+  if (const std::string& snapshot = daemon.options.fs.snapshot; !snapshot.empty()) {
+    if (!daemon.options.fs.read_only)  // mount(8) gives rw unasked, but before it
+      return Error(Errc::invalid, fmt::format("{}: snapshot={}: a snapshot is shown read-only: leave out rw", source, snapshot));
     if (const auto running = fuse::find_place(source); running.ok() && running->is_mounted())
       return mount_snapshot(*running, snapshot, arguments.directory);
+  }
   return fuse::run_daemon(daemon);
 }
 

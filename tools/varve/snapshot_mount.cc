@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
@@ -19,6 +18,14 @@ namespace {
 Result<std::string> folder_of(const std::string& directory) {
   const auto status = TRY(mount_status(directory));
   return status["mount"].value("snapshots_dir", "");
+}
+
+// Not by looking for a file: ".." would be one, and a directory in a snapshot.
+Status check_is_one(const fuse::Place& running, const std::string& snapshot) {
+  MountClient client = TRY(MountClient::open(running.directory));
+  if (TRY(client.find_snapshot(snapshot))) return {};
+  return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list {}", running.source, snapshot,
+                                            running.directory));
 }
 
 // What the running mount forbids stays forbidden.
@@ -55,11 +62,8 @@ Status mount_snapshot(const fuse::Place& running, const std::string& snapshot, c
   if (folder.empty())
     return Error(Errc::unsupported, fmt::format("{}: this mount shows no snapshots (snapshots_dir=none, or it shows one alone): unmount it "
                                                 "first", running.directory));
+  TRY(check_is_one(running, snapshot));
   const std::string path = fmt::format("{}/{}/{}", running.directory, folder, snapshot);
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0)
-    return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list {}", running.source, snapshot,
-                                              running.directory));
   return bind_read_only(path, TRY(fuse::prepare_mount_point(directory)));
 }
 
