@@ -60,11 +60,12 @@ inline constexpr unsigned long kResizeIoctl = _IOWR('V', 0x70, TuneText);
 inline constexpr unsigned long kResizeStopIoctl = _IO('V', 0x71);
 inline constexpr unsigned long kResizeReportIoctl = _IOWR('V', 0x72, StatusPage);  // JSON
 
-// A snapshot is made, gets another name, or goes. Names end with a 0. The answer is empty when that is settled, or what is wrong with it.
+// A snapshot is made, gets another name, or goes. Names end with a 0. The answer is empty when that is settled, or what is wrong with it,
+// with `error` as errno has it.
 struct SnapshotCommand {
   enum : std::uint32_t { kCreate = 1, kRename = 2, kRemove = 3 };
   std::uint32_t command = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t error = 0;  // of the answer; daemons from before say 0
   char name[256] = {};
   char new_name[256] = {};  // of kRename
   char answer[1024] = {};

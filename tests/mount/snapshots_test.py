@@ -541,11 +541,17 @@ class Differences(SnapshotTest):
             self.assertEqual(done.returncode, 1)
             self.assertIn("there is no snapshot 'none'", done.stderr)
         self.assertEqual(self.names(), ["first"])
-        self.image.remount("ro")
-        done = command(BIN / "varve", "diff", self.dir, "first", check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("read-only", done.stderr)
-        self.assertEqual(self.diff("first", "first"), {})
+        (self.dir / "later").touch()
+        for options in ("ro", "snapshot=first"):
+            self.image.remount(options)
+            self.assertEqual(self.diff("first", "first"), {})
+            if options == "ro":  # as of an image that is not mounted
+                self.assertEqual(self.diff("first"), {"/later": [("created", None)]})
+                continue
+            done = command(BIN / "varve", "diff", self.dir, "first", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("read-only", done.stderr)
+            self.assertNotIn("It takes a snapshot", done.stderr)
         self.assertEqual(command(BIN / "varve", "diff", "/proc", "first", check=False).returncode, 1)
 
     def test_while_all_is_moved(self):

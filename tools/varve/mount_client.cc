@@ -117,8 +117,9 @@ Status MountClient::change_snapshot(const store::SnapshotChange& change) {
   change.new_name.copy(command.new_name, change.new_name.size());
   if (::ioctl(fd_, fuse::kSnapshotIoctl, &command) != 0) return error("snapshot");
   command.answer[sizeof command.answer - 1] = 0;
-  if (command.answer[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, command.answer));
-  return {};
+  if (!command.answer[0]) return {};
+  const Errc code = command.error ? errc_from_errno(static_cast<int>(command.error)) : Errc::invalid;
+  return Error(code, fmt::format("{}: {}", directory_, command.answer));
 }
 
 Result<compare::Answer> MountClient::ask(const compare::Question& question) {

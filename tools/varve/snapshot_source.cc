@@ -61,9 +61,7 @@ class MountedSource final : public SnapshotSource {
     now_ = name_of_now();
     if (const Status made = change(store::SnapshotChange::Kind::create); !made.ok()) {
       now_.clear();
-      return Error(made.error().code(),
-                   fmt::format("{}\n  It takes a snapshot of this moment. Where there is no room for one, delete files or snapshots first, "
-                               "or compare two snapshots, or an image that is not mounted.", made.error().message()));
+      return explained(made.error());
     }
     successor_ = std::make_unique<Successor>([this] { (void)change(store::SnapshotChange::Kind::remove); });
     return serial_of(now_);
@@ -80,6 +78,11 @@ class MountedSource final : public SnapshotSource {
   }
 
  private:
+  static Error explained(const Error& why) {
+    if (!why.is(Errc::no_space)) return why;
+    return {why.code(), fmt::format("{}\n  It takes a snapshot of this moment. Delete files or snapshots first, or compare two snapshots, "
+                                    "or an image that is not mounted.", why.message())};
+  }
   Status change(store::SnapshotChange::Kind kind) { return client_.change_snapshot({kind, now_, {}}); }
 
   MountClient client_;
@@ -137,6 +140,18 @@ class ImageSource final : public SnapshotSource {
   compare::Ask ask_;
 };
 
+// A mount that writes nothing makes no snapshots. Unless it shows the past it shows what the image has, which can be read beside it.
+bool shows_the_image(const nlohmann::ordered_json& mount) {
+  const std::string options = "," + mount.value("options", "") + ",";
+  return mount.value("read_only", false) && options.find(",snapshot=") == options.npos && options.find(",norecovery,") == options.npos;
+}
+
+Result<std::unique_ptr<SnapshotSource>> open_image(const std::string& path, bool wants_now) {
+  auto image = std::make_unique<ImageSource>();
+  TRY(image->open(path, wants_now));
+  return std::unique_ptr<SnapshotSource>(std::move(image));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SnapshotSource>> SnapshotSource::open(const std::string& path, bool wants_now) {
@@ -145,11 +160,10 @@ Result<std::unique_ptr<SnapshotSource>> SnapshotSource::open(const std::string& 
   if (place.is_mounted()) {
     MountClient client = TRY(MountClient::open(place.directory));
     TRY(client.snapshots());  // other filesystems may know the ioctl
+    if (wants_now && shows_the_image(TRY(client.status())["mount"])) return open_image(place.source, wants_now);
     return std::unique_ptr<SnapshotSource>(std::make_unique<MountedSource>(std::move(client), path));
   }
-  auto image = std::make_unique<ImageSource>();
-  TRY(image->open(place.source, wants_now));
-  return std::unique_ptr<SnapshotSource>(std::move(image));
+  return open_image(place.source, wants_now);
 }
 
 }  // namespace varve::tool

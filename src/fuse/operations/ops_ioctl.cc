@@ -218,6 +218,7 @@ Status change_snapshot(Request& r) {
                  [&r, asked](const Status& done) {
                    SnapshotCommand answer = asked;
                    const std::string message = done.ok() ? "" : done.error().message();
+                   answer.error = done.ok() ? 0 : static_cast<std::uint32_t>(errno_of(done.error().code()));
                    std::memset(answer.answer, 0, sizeof answer.answer);
                    std::memcpy(answer.answer, message.data(), std::min(message.size(), sizeof answer.answer - 1));
                    reply_ioctl_struct(r, answer);
