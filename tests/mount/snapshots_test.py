@@ -534,6 +534,23 @@ class Differences(SnapshotTest):
         self.assertEqual(len(text.splitlines()), len(names))
         self.assertIn("created   /with\\x0anewline\n", text)
 
+    def test_names_that_are_no_text(self):
+        snapshot("create", self.dir, "first")
+        names = [b"\xff\xfe", b"\xfe\xff", b"a\xff", "\ufffd".encode()]
+        for name in names:
+            (Path(os.fsdecode(os.fsencode(self.dir) + b"/" + name))).touch()
+        snapshot("create", self.dir, "second")
+        os.rename(os.fsencode(self.dir) + b"/a\xff", os.fsencode(self.dir) + b"/text")
+
+        def told(*words):
+            return json.loads(command(BIN / "varve", "diff", "--json", self.dir, *words).stdout)["changes"]
+
+        def bytes_of(one, key="path"):
+            return bytes.fromhex(one[key + "_hex"]) if key + "_hex" in one else one[key].encode()
+        self.assertEqual({bytes_of(one) for one in told("first", "second")}, {b"/" + name for name in names})
+        self.assertEqual([(bytes_of(one), bytes_of(one, "from")) for one in told("second")], [(b"/text", b"/a\xff")])
+        self.assertNotIn("path_hex", told("second")[0])
+
     def test_what_is_wrong_is_said(self):
         snapshot("create", self.dir, "first")
         for words in (["none"], ["first", "none"], ["none", "first"]):

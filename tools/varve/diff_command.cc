@@ -1,10 +1,12 @@
 // `varve diff` and `varve snapshot diff`: what has changed between two snapshots, or since one.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,9 +42,18 @@ const char* type_of(std::uint32_t mode) {
   }
 }
 
+// JSON has no bytes that are no text: those of such a path stand beside it.
+void put_path(Json& json, const std::string& name, const std::string& path) {
+  json[name] = path;
+  const bool is_text = Json::parse(json_text(path)) == path;
+  const std::span bytes(reinterpret_cast<const unsigned char*>(path.data()), path.size());
+  if (!is_text) json[name + "_hex"] = fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
 Json json_of(const Change& change) {
-  Json json{{"change", name_of(change.kind)}, {"path", change.path}};
-  if (!change.former.empty()) json["from"] = change.former;
+  Json json{{"change", name_of(change.kind)}};
+  put_path(json, "path", change.path);
+  if (!change.former.empty()) put_path(json, "from", change.former);
   json["inode"] = change.ino.v;
   if (change.mode) json["type"] = type_of(change.mode);
   if (!change.what.empty()) json["what"] = change.what;
