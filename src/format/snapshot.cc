@@ -49,6 +49,9 @@ Status check_possible_name(std::string_view name) {
 Status check_snapshot_name(std::string_view name) {
   TRY(check_possible_name(name));
   // Tools name snapshots in JSON, which has no other text.
+  if (name.starts_with(kAutomaticPrefix))
+    return Error(Errc::invalid, fmt::format("'{}': names that begin with '{}' are of snapshots that are made by themselves: give another",
+                                            name, kAutomaticPrefix));
   if (!is_printable(name)) return Error(Errc::invalid, "the name of a snapshot is UTF-8 without control characters");
   return {};
 }

@@ -48,7 +48,7 @@ struct SnapshotItem {
 };
 inline constexpr std::string_view kAutomaticPrefix = "auto-";
 std::string automatic_name(const Timestamp& made);  // auto-2026-11-26T02:30:00Z
-// Errc::invalid: empty, longer than 255 bytes, with '/', ',' or what is no printable UTF-8, "." or "..".
+// For one that is asked for. Errc::invalid: empty, over 255 bytes, with '/', ',' or what is no printable UTF-8, ".", "..", "auto-…".
 Status check_snapshot_name(std::string_view name);
 Key snapshot_key(Serial serial);
 void encode_snapshot(const SnapshotItem& snapshot, Bytes& out);

@@ -194,6 +194,7 @@ LIST = [
     Mistake(ASK, "varve snapshot create", "path is missing"),
     Mistake(ASK, "varve snapshot create AT a/b", "neither '/' nor ',' nor control characters"),
     Mistake(ASK, "varve snapshot create AT ..", "'..' is no name for a snapshot"),
+    Mistake(ASK, "varve snapshot create AT auto-mine", "'auto-mine': names that begin with 'auto-' are of snapshots that are made by themselves"),
     Mistake(ASK, "varve snapshot delete AT none", "there is no snapshot 'none'"),
     Mistake(ASK, "varve snapshot delete AT", "names is missing"),
     Mistake(ASK, "varve snapshot keep AT", "which is missing"),

@@ -128,6 +128,26 @@ class Snapshots(SnapshotTest):
         self.assertIn("UTF-8", snapshot("create", self.image.path, os.fsdecode(b"b\xffd"), expect=1).stderr)
         self.assertEqual(self.names(self.image.path), ["gr\u00fc\u00df"])
 
+    def test_names_that_are_refused(self):
+        snapshot("create", self.dir, "first")
+        for place in (self.dir, self.image.path):
+            self.assertIn("the name of the snapshot is empty: leave it out", snapshot("create", place, "", expect=1).stderr)
+            self.assertIn("1 to 255 bytes", snapshot("rename", place, "first", "", expect=1).stderr)
+            for words in (["create", place], ["rename", place, "first"]):
+                said = snapshot(*words, "auto-mine", expect=1).stderr
+                self.assertIn("'auto-mine': names that begin with 'auto-' are of snapshots that are made by themselves", said)
+            self.assertEqual(self.names(place), ["first"])
+            if place == self.dir:
+                self.image.umount()
+
+    def test_many_without_a_name_in_one_second(self):
+        names = [snapshot("create", self.dir).stdout.strip() for _ in range(8)]
+        self.assertEqual(self.names(), names)
+        self.assertTrue(any(re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d-2", name) for name in names), names)
+        self.image.umount()
+        names += [snapshot("create", self.image.path).stdout.strip() for _ in range(3)]
+        self.assertEqual(self.names(self.image.path), names)
+
     def test_is_what_was_there_when_it_was_made(self):
         self.fill(1)
         first = self.tree()

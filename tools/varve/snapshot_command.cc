@@ -37,7 +37,10 @@ struct SnapshotArguments {
   std::string path, name, new_name;
   std::vector<std::string> names;
   bool json = false, automatic = false;
+  bool is_named = false;  // also with nothing, as by a variable of a script that has no value
 };
+
+constexpr unsigned kMostInASecond = 1000;
 
 class SnapshotTarget {
  public:
@@ -157,11 +160,26 @@ Status change(const std::string& path, const std::vector<Change>& changes) {
   return closed;
 }
 
-Status create(SnapshotArguments arguments, IoLayer& io) {
-  const bool is_named = !arguments.name.empty();
-  if (!is_named) arguments.name = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
-  TRY(change(arguments.path, {{Change::Kind::create, arguments.name, {}}}));
-  if (!is_named) io.out << arguments.name << std::endl;
+// The time, and for the second one of it a number.
+Result<std::string> create_unnamed(const std::string& path) {
+  const std::string time = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
+  for (unsigned number = 1;; ++number) {
+    std::string name = number == 1 ? time : fmt::format("{}-{}", time, number);
+    const Status made = change(path, {{Change::Kind::create, name, {}}});
+    if (made.ok()) return name;
+    if (!made.fails_with(Errc::exists) || number == kMostInASecond) return made.error();
+  }
+}
+
+Status check_is_no_slip(bool is_named, const std::string& name) {
+  if (!is_named || !name.empty()) return {};
+  return Error(Errc::invalid, "the name of the snapshot is empty: leave it out, and it gets the time, or give one");
+}
+
+Status create(const SnapshotArguments& arguments, IoLayer& io) {
+  TRY(check_is_no_slip(arguments.is_named, arguments.name));
+  if (arguments.is_named) return change(arguments.path, {{Change::Kind::create, arguments.name, {}}});
+  io.out << TRY(create_unnamed(arguments.path)) << std::endl;
   return {};
 }
 
@@ -177,6 +195,7 @@ Status remove(const SnapshotArguments& arguments) {
 
 // One that somebody wants to stay: it gets a name, and is automatic no more.
 Status keep(SnapshotArguments arguments, IoLayer& io) {
+  TRY(check_is_no_slip(arguments.is_named, arguments.new_name));
   Json state;
   {
     const auto target = TRY(target_of(arguments.path, Use::looks));
@@ -184,10 +203,9 @@ Status keep(SnapshotArguments arguments, IoLayer& io) {
     TRY(target->close());
   }
   const AutomaticSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
-  const bool is_named = !arguments.new_name.empty();
-  if (!is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
+  if (!arguments.is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
   TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}));
-  if (is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
+  if (arguments.is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
   else io.out << arguments.new_name << std::endl;
   return {};
 }
@@ -268,8 +286,11 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
     return one;
   };
   CLI::App* making = add("create", "Keep the state of this moment, with all that has been written");
-  making->add_option("name", arguments->name, "Without: the time");
-  making->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return create(*arguments, io); }; });
+  const CLI::Option* const given = making->add_option("name", arguments->name, "Without: the time");
+  making->callback([arguments, given, &chosen] {
+    arguments->is_named = given->count() > 0;
+    chosen = [arguments](IoLayer& io) { return create(*arguments, io); };
+  });
 
   CLI::App* listing = add("list", "Which there are, oldest first, and what each holds alone");
   listing->add_flag("--json", arguments->json, "For programs: all of them");
@@ -283,8 +304,11 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
 
   CLI::App* keeping = add("keep", "Make an automatic one stay");
   keeping->add_option("which", arguments->name, "Its name, how long ago (10m), or a time (14:30): the last one by then")->required();
-  keeping->add_option("name", arguments->new_name, "Without: its time");
-  keeping->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return keep(*arguments, io); }; });
+  const CLI::Option* const kept_name = keeping->add_option("name", arguments->new_name, "Without: its time");
+  keeping->callback([arguments, kept_name, &chosen] {
+    arguments->is_named = kept_name->count() > 0;
+    chosen = [arguments](IoLayer& io) { return keep(*arguments, io); };
+  });
 
   CLI::App* naming = add("rename", "Give one another name");
   naming->add_option("name", arguments->name)->required();
