@@ -338,7 +338,8 @@ class Send(MountTest):
             self.assertEqual(varve("receive", "--last", self.other.dir).stdout, "one\n")
             self.assertIn("was received before", self.receive().stdout)
             self.assertEqual(self.names(self.other.dir), ["one"])
-            self.assertEqual(os.getxattr(self.other.dir, mark), kept)
+            made = os.getxattr(self.other.dir, mark)
+            self.assertEqual(made.split(b"/")[::2], kept.split(b"/")[::2])  # in between stands the serial of what was made
         self.assertEqual(self.tree(self.other.dir), one)
         for number, has_snapshot in enumerate((False, True)):  # or the next step
             crash(has_snapshot)
@@ -358,7 +359,38 @@ class Send(MountTest):
         self.assertIn("not what was received any more", self.receive(None, 1).stderr)
         os.removexattr(self.other.dir, "user.other")
         varve("snapshot", "delete", self.other.dir, "three")
-        self.assertIn("there is no snapshot 'three'", self.receive(None, 1).stderr)
+        self.assertIn("the snapshot 'three' that was received here last has been deleted, and no step can follow it: send a whole snapshot "
+                      "into a new directory", self.receive(None, 1).stderr)
+        self.assertIn("'three' that was received here last has been deleted", varve("receive", "--last", self.other.dir, expect=1).stderr)
+        self.send("four")
+        self.assertIn("'three' that was received here last has been deleted", self.receive(None, 1).stderr)
+
+    def test_the_last_one_is_known_under_any_name(self):
+        self.fill()
+        self.snapshot("one")
+        self.send("one")
+        self.receive(None, 0, "--name", "here")
+        self.assertEqual(varve("receive", "--last", self.other.dir).stdout, "one\n", "as send --from needs it")
+        varve("snapshot", "rename", self.other.dir, "here", "another")
+        varve("snapshot", "create", self.other.dir, "here")  # is not it
+        (self.dir / "more").write_text("more")
+        self.snapshot("two")
+        self.send("two", "one")
+        (self.other.dir / "d/f2").write_bytes(b"by somebody")
+        self.assertIn('--from "another"', self.receive(None, 1).stderr)
+        varve("restore", "--delete", self.other.dir, "--from", "another")
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+        # A mark from before tells the name alone.
+        mark = os.getxattr(self.other.dir, "trusted.varve.received").decode()
+        os.setxattr(self.other.dir, "trusted.varve.received", mark.split("/")[0].encode())
+        self.assertEqual(varve("receive", "--last", self.other.dir).stdout, "two\n")
+        (self.dir / "more").write_text("more still")
+        self.snapshot("three")
+        self.send("three", "two")
+        self.assertIn("'auto-x': names that begin with 'auto-'", self.receive(None, 1, "--name", "auto-x").stderr)
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
 
     def backup(self, now, expect=0):
         """One night with the script of docs/snapshots.md."""

@@ -95,7 +95,7 @@ void declare_receive(CLI::App& app, Action& chosen) {
   command->add_option("directory", arguments->path, "In a mounted filesystem: empty, or with what was received before")->required();
   command->add_option("--name", arguments->name, "Of the snapshot that is made; without: as the sender calls it");
   command->add_flag("--resume-token", arguments->wants_token, "Only say where a receive was interrupted, for varve send --resume");
-  command->add_flag("--last", arguments->wants_last, "Only say which snapshot was received last, for varve send --from")
+  command->add_flag("--last", arguments->wants_last, "Only say what varve send --from needs: the sender's name of what was received last")
       ->excludes("--resume-token");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return receive(*arguments, io); }; });
 }

@@ -1,7 +1,7 @@
 // Where `varve receive` receives: a directory of a mounted Varve filesystem, and the snapshot that is made there in the end.
 //
 // Its mark (send/mark.h) says "keeping", the sender's snapshot and a name before that snapshot is made, and the same without
-// that word after. So a crash in between is found by the next receive.
+// that word after, with the serial of what was made. So a crash in between is found by the next receive.
 #pragma once
 
 #include <optional>
@@ -27,14 +27,15 @@ class ReceiveTarget {
   // All of it is there.
   Status keep(const send::Begin& begin);
 
-  // The name of the snapshot that a directory has received last. Errc::not_found.
+  // The snapshot that a directory has received last, as the sender calls it. Errc::not_found: there is none, or it has been deleted here.
   static Result<std::string> last_of(const std::string& directory);
 
  private:
   Status make_snapshot(const std::string& name);
+  Status note_made(const send::State& sent, const std::string& name);
   Status check_name();
   Status check_base(const send::State& base);
-  Status check_empty() const;
+  Status check_empty();
   Status check_unchanged(const std::string& name) const;
 
   MountClient client_;
