@@ -345,9 +345,6 @@ class Beside(SnapshotTest):
         (self.image.folder / "untarred").mkdir()
         subprocess.run(["tar", "-C", self.image.folder / "untarred", "-xpf", "-"], input=tar, check=True)
         self.assertEqual(self.tree(self.image.folder / "untarred"), before)
-        if shutil.which("rsync"):
-            command("rsync", "-aHAX", f"{self.kept('s')}/", self.image.folder / "synced")
-            self.assertEqual(self.tree(self.image.folder / "synced"), before)
         self.assertEqual(command(self.kept("s", "d1/tool")).stdout, "works\n")
         self.assertEqual(command("find", self.kept("s"), "-name", "f1", "-type", "f").stdout.strip(), str(self.kept("s", "d1/f1")))
         command("git", "-c", "safe.directory=*", "-C", self.kept("s", "repository"), "fsck", "--strict")
@@ -355,6 +352,28 @@ class Beside(SnapshotTest):
             self.assertEqual(mapped[:], (out / "d1/f1").read_bytes())
         command("cp", "-a", self.kept("s", "d1"), self.dir / "d1")  # the undo
         self.assertEqual(self.tree(), before)
+
+    @unittest.skipUnless(shutil.which("rsync"), "rsync is not installed")
+    def test_rsync(self):
+        """A backup by the recipe of docs/snapshots.md, and the next one."""
+        copy = self.image.folder / "synced"
+        copy.mkdir()
+        for turn in (1, 2):
+            self.fill(turn)
+            snapshot("create", self.dir, "nightly")
+            before = self.tree()
+            os.unlink(self.dir / f"d{turn}/f3")
+            # By itself it takes times of one second for the same.
+            done = command("rsync", "-aHAX", "--delete", "--modify-window=-1", "--stats", f"{self.kept('nightly')}/", f"{copy}/")
+            copied = self.tree(copy)
+            self.assertEqual([name for name in before if copied.get(name) != before[name]], [])
+            self.assertEqual(set(copied), set(before))
+            self.assertEqual(os.getxattr(copy / f"d{turn}/f2", "user.of"), str(turn).encode())
+            snapshot("delete", self.dir, "nightly")
+            time.sleep(1.2)  # the kernel knows for a second what a name was
+        # Those of the first night were taken for what they are, though another snapshot shows them.
+        self.assertIn("Number of regular files transferred: 20\n", done.stdout)
+        self.assertFalse((copy / "d1/f3").exists())
 
     @unittest.skipUnless(os.geteuid() == 0, "only root gives files capabilities")
     def test_capabilities_are_those_of_then(self):
