@@ -24,6 +24,13 @@ namespace {
 
 std::string below(const std::string& directory, const std::string& name) { return (directory == "/" ? "" : directory) + "/" + name; }
 
+// A file that is not yet what it is to be is told by its sticky bit, which says nothing of files, and which nobody else gives them.
+constexpr mode_t kUnfinished = S_ISVTX | 0600;
+
+Error in_the_way(const std::string& path) {
+  return {Errc::exists, fmt::format("{}: a file has this name, which is needed for a moment: move it away, or remove it", path)};
+}
+
 Finish finish_of(const std::string& path, const KeptInode& kept) {
   const format::Attributes& is = kept.attributes;
   return {path, is.mode, is.uid, is.gid, is.flags, is.atime, is.mtime, kept.xattrs};
@@ -89,21 +96,37 @@ Result<Restored> Restorer::restore(const std::string& path) {
   return restored_;
 }
 
-// What the snapshot has there. A directory on the way that has gone comes back, with nothing else that it had.
-Result<Restorer::Entry> Restorer::walk_to(const std::string& path) {
-  Entry entry{"", kRootIno, DT_DIR};
-  std::string parent;
-  for (std::size_t at = 1; path != "/" && at <= path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    if (at > 1 && entry.type == DT_DIR) TRY(bring_back(parent, entry));
-    const auto entries = entry.type == DT_DIR ? TRY(entries_of(entry.ino)) : std::vector<Entry>();
-    const auto next = std::ranges::find(entries, path.substr(at, end - at), &Entry::name);
+// What the snapshot has on the way there, below the root; the last one is what was asked for. Errc::not_found.
+Result<std::vector<Restorer::Entry>> Restorer::way_to(const std::string& path) {
+  std::vector<Entry> way;
+  Entry at{"", kRootIno, DT_DIR};
+  for (std::size_t begin = 1; path != "/" && begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const auto entries = at.type == DT_DIR ? TRY(entries_of(at.ino)) : std::vector<Entry>();
+    const auto next = std::ranges::find(entries, path.substr(begin, end - begin), &Entry::name);
     if (next == entries.end()) return Error(Errc::not_found, fmt::format("{}: the snapshot does not have it", path.substr(0, end)));
-    entry = *next;
-    parent = path.substr(0, end);
-    at = end + 1;
+    at = *next;
+    way.push_back(at);
+    begin = end + 1;
   }
-  return entry;
+  return way;
+}
+
+Result<bool> Restorer::has(const std::string& path) {
+  const auto way = way_to(path);
+  if (way.fails_with(Errc::not_found)) return false;
+  return way.ok() ? Result<bool>(true) : Result<bool>(way.error());
+}
+
+// A directory on the way that has gone comes back, with nothing else that it had.
+Result<Restorer::Entry> Restorer::walk_to(const std::string& path) {
+  const std::vector<Entry> way = TRY(way_to(path));
+  std::string at = "/";
+  for (std::size_t i = 0; i + 1 < way.size(); ++i) {
+    at = below(at, way[i].name);
+    TRY(bring_back(at, way[i]));
+  }
+  return way.empty() ? Entry{"", kRootIno, DT_DIR} : way.back();
 }
 
 Status Restorer::bring_back(const std::string& path, const Entry& directory) {
@@ -244,12 +267,26 @@ Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept
   const Spot spot = spot_to_change(path);
   const int directory = spot.directory.get();
   const mode_t type = kept.attributes.mode & S_IFMT;
-  (void)::unlinkat(directory, spot.name.c_str(), 0);  // left by an interruption
-  const int done = unlocking(directory, ".", [&] {
+  const auto make = [&] {
     if (type == S_IFLNK) return ::symlinkat(kept.target.c_str(), directory, spot.name.c_str());
-    return ::mknodat(directory, spot.name.c_str(), type | 0600, kept.attributes.rdev);
-  });
-  return done == 0 ? Status() : Status(failed(fmt::format("making inode {}", ino), path));
+    return ::mknodat(directory, spot.name.c_str(), type | kUnfinished, kept.attributes.rdev);
+  };
+  int done = unlocking(directory, ".", make);
+  if (done != 0 && errno == EEXIST) {
+    if (!TRY(was_left(path, ino, kept))) return in_the_way(path);
+    (void)::unlinkat(directory, spot.name.c_str(), 0);
+    done = make();
+  }
+  if (done == 0) return {};
+  return failed(fmt::format("making inode {}", ino), path);
+}
+
+// By a restore that was interrupted: not finished, or just what the snapshot has, so that nothing is lost.
+Result<bool> Restorer::was_left(const std::string& path, Ino ino, const KeptInode& kept) {
+  struct stat status {};
+  if (!look_at(path, status) || status.st_nlink != 1 || ((status.st_mode ^ kept.attributes.mode) & S_IFMT) != 0) return false;
+  if (!S_ISLNK(status.st_mode) && (status.st_mode & S_ISVTX)) return true;
+  return static_cast<std::uint64_t>(status.st_size) == kept.attributes.size && TRY(has_content(path, ino, kept));
 }
 
 // Only looking changes nothing, whatever comes to light.
@@ -272,10 +309,11 @@ Status Restorer::link(const std::string& from, const std::string& path, bool rep
   const Spot source = spot_to_change(from), spot = spot_to_change(path);
   const std::string beside = ".varve-restore-link";
   const auto make = [&] { return ::linkat(source.directory.get(), source.name.c_str(), spot.directory.get(), beside.c_str(), 0); };
-  (void)::unlinkat(spot.directory.get(), beside.c_str(), 0);
+  if (is_one_file(from, below(parent_of(path), beside))) (void)::unlinkat(spot.directory.get(), beside.c_str(), 0);  // by an interruption
   int done = unlocking(spot.directory.get(), ".", make);
   const bool was_locked = done != 0 && errno == EPERM && unlock(source.directory.get(), source.name);
   if (was_locked) done = make();
+  if (done != 0 && errno == EEXIST) return in_the_way(below(parent_of(path), beside));
   if (done != 0) return failed("linking", path);
   TRY(give_name(path, below(parent_of(path), beside), replaces));
   struct stat status {};

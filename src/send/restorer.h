@@ -48,11 +48,15 @@ class Restorer {
   // "/letters/one", from the root of the filesystem on. Errc::not_found: the snapshot does not have it.
   Result<Restored> restore(const std::string& path);
 
+  // Nothing is changed by asking.
+  Result<bool> has(const std::string& path);
+
  private:
   using Entry = compare::Entries::Entry;
   using Here = std::map<std::string, Entry>;  // what a directory has now
 
   static bool changes_itself(const compare::InodeChange& change);  // is there more to do than to its names?
+  Result<std::vector<Entry>> way_to(const std::string& path);
   Result<Entry> walk_to(const std::string& path);
   Status bring_back(const std::string& path, const Entry& directory);
   Result<std::vector<Entry>> entries_of(Ino directory);
@@ -76,6 +80,7 @@ class Restorer {
   Status make_beside(const std::string& path, Ino ino, bool replaces);
   Status fill_beside(const std::string& path, const std::string& beside, Ino ino, const compare::KeptInode& kept, bool replaces);
   Status make_at(const std::string& path, Ino ino, const compare::KeptInode& kept);
+  Result<bool> was_left(const std::string& path, Ino ino, const compare::KeptInode& kept);
   Status link(const std::string& from, const std::string& path, bool replaces);
   Status write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<compare::BlockRun>& runs);
   Status write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to);

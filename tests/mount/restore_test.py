@@ -259,6 +259,49 @@ class Restore(RestoreTest):
         self.assertEqual((tree / "f").read_text() + (tree / "g").read_text(), "samesame")
         self.assertNotRegex(self.restore(tree).stdout, "/d/[fg]\n")
 
+    def test_somebodys_file_with_the_name_that_is_needed(self):
+        path = self.dir / "f"
+        path.write_text("one")
+        beside = self.dir / f".varve-restore-{path.stat().st_ino}"
+        os.link(path, self.dir / "g")
+        varve("snapshot", "create", self.dir, "one")
+        path.unlink()
+        (self.dir / "g").unlink()
+        beside.write_text("mine")
+        said = self.restore(path, expect=1).stderr
+        self.assertIn(f"/{beside.name}: a file has this name, which is needed for a moment: move it away, or remove it", said)
+        self.assertEqual(beside.read_text(), "mine")
+        os.chmod(beside, 0o1600)  # as an interrupted restore leaves it
+        self.restore(path)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["f"])
+        other = self.dir / ".varve-restore-link"
+        other.write_text("mine")
+        self.assertIn(f"/{other.name}: a file has this name", self.restore(self.dir, expect=1).stderr)
+        self.assertEqual(other.read_text(), "mine")
+        other.unlink()
+        os.link(path, other)
+        self.restore(self.dir)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["f", "g"])
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o644)
+
+    def test_a_link_where_a_directory_was(self):
+        (self.dir / "d/sub").mkdir(parents=True)
+        (self.dir / "d/sub/f").write_text("one")
+        (self.dir / "real").mkdir()
+        (self.dir / "real/g").write_text("one")
+        os.symlink("real", self.dir / "link")
+        varve("snapshot", "create", self.dir, "one")
+        (self.dir / "real/g").write_text("two")
+        self.restore(self.dir / "link/g")  # as it was then
+        self.assertEqual((self.dir / "real/g").read_text(), "one")
+        os.rename(self.dir / "d", self.dir / "e")
+        os.symlink("e", self.dir / "d")
+        self.assertIn("/d/none: the snapshot does not have it", self.restore(self.dir / "d/none", expect=1).stderr)
+        self.assertTrue((self.dir / "d").is_symlink())
+        self.assertIn("replaced  /d/\n", self.restore(self.dir / "d/sub/f").stdout)
+        self.assertFalse((self.dir / "d").is_symlink())
+        self.assertEqual((self.dir / "d/sub/f").read_text(), "one")
+
     def test_what_is_asked_for_must_be_there(self):
         (self.dir / "f").touch()
         varve("snapshot", "create", self.dir, "one")

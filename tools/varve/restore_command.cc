@@ -63,6 +63,31 @@ void take_back(const std::string& mount) {
   if (auto client = MountClient::open(mount); client.ok()) (void)client->checkpoint();
 }
 
+// The same without links inside the filesystem: where one stands now, the snapshot may have had a directory. Empty: no other path.
+std::string path_without_links(const std::string& path, const std::string& mount) {
+  std::error_code failure;
+  const files::path wanted = files::absolute(path, failure).lexically_normal();
+  files::path above;
+  for (auto part = wanted.begin(); part != wanted.end(); ++part) {
+    above /= *part;
+    const std::string here = files::canonical(above, failure).string();
+    if (failure || (here != mount && !here.starts_with(mount == "/" ? mount : mount + "/"))) continue;
+    files::path rest = here.substr(mount == "/" ? 0 : mount.size()) + "/";
+    while (++part != wanted.end()) rest /= *part;
+    std::string found = rest.lexically_normal().string();
+    while (found.size() > 1 && found.back() == '/') found.pop_back();
+    return found;
+  }
+  return "";
+}
+
+// Which of both the snapshot has; of none it is said of the path that was given.
+Result<std::string> path_then(send::Restorer& restorer, const std::string& direct, const std::string& followed) {
+  if (direct.empty() || direct == followed || TRY(restorer.has(direct))) return direct.empty() ? followed : direct;
+  const bool is_behind_links = TRY(restorer.has(followed));
+  return is_behind_links ? followed : direct;
+}
+
 Status restore(const RestoreArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
   const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
@@ -82,6 +107,7 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", mount, errno_text()));
   const auto tell = [&io](const char* what, const std::string& where) { io.out << fmt::format("{:<9} {}\n", what, ascii_text(where)); };
   send::Restorer restorer(ask, *difference, snapshot, std::move(root), {arguments.removes, arguments.only_says}, tell);
+  path = TRY(path_then(restorer, path_without_links(arguments.path, mount), path));
   const auto restored = restorer.restore(path);
   io.out << std::flush;
   if (restored.fails_with(Errc::no_space)) take_back(mount);
