@@ -302,6 +302,29 @@ class Restore(RestoreTest):
         self.assertFalse((self.dir / "d").is_symlink())
         self.assertEqual((self.dir / "d/sub/f").read_text(), "one")
 
+    def test_damage_is_named(self):
+        """Of the snapshot alone, in a file, for restore and for send."""
+        (self.dir / "d").mkdir()
+        data = os.urandom(256 * KIB)
+        for name in ("d/f", "d/g"):
+            (self.dir / name).write_bytes(data if name == "d/f" else data[::-1])
+        varve("snapshot", "create", self.dir, "one")
+        for name in ("d/f", "d/g"):
+            (self.dir / name).write_text("two")
+        self.image.umount()
+        image = bytearray(self.image.path.read_bytes())
+        at = image.index(data[40960:45056])
+        self.assertEqual(image.find(data[40960:45056], at + 1), -1)
+        with open(self.image.path, "r+b") as file:
+            file.seek(at + 77)
+            file.write(bytes([image[at + 77] ^ 1]))
+        self.image.mount()
+        self.assertIn("replaced", self.restore(self.dir / "d/g", "-n").stdout.replace("modified", "replaced"))
+        for words in (["restore", self.dir / "d", "--from", "one"], ["send", self.dir, "one"]):
+            said = command(BIN / "varve", *words, check=False).stderr
+            self.assertRegex(said, r"The snapshot 'one' is damaged: /d/f cannot be read\. `varve scrub /\S*` finds all")
+        varve("snapshot", "delete", self.dir, "one")
+
     def test_what_is_asked_for_must_be_there(self):
         (self.dir / "f").touch()
         varve("snapshot", "create", self.dir, "one")

@@ -17,6 +17,7 @@
 #include "shared/counted.h"
 #include "varve/dump.h"
 #include "varve/interruptible.h"
+#include "varve/kept_damage.h"
 #include "varve/mount_client.h"
 #include "varve/snapshot_source.h"
 #include "varve/status_text.h"
@@ -95,10 +96,11 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   if (path.empty()) path = "/";
   const auto source = TRY(SnapshotSource::open(mount, true));
   const Serial snapshot = TRY(source->serial_of(arguments.name));
-  const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
+  const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: the same command completes what has begun");
     return source->ask()(question);
   };
+  const compare::Ask ask = telling_of_damage(asking, mount, arguments.name);
   const auto difference = difference_to(*source, ask, snapshot);
   const Status forgotten = source->forget_now();
   if (!difference.ok()) return difference.error();

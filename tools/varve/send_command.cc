@@ -11,6 +11,7 @@
 #include "send/whole_sender.h"
 #include "varve/command.h"
 #include "varve/interruptible.h"
+#include "varve/kept_damage.h"
 #include "varve/snapshot_source.h"
 
 namespace varve::tool {
@@ -65,10 +66,11 @@ Status send_stream(const SendArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   const auto source = TRY(SnapshotSource::open(arguments.path, false));
   const send::Begin begin = TRY(begin_of(*source, arguments));
-  const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
+  const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: what has been sent is no whole stream");
     return source->ask()(question);
   };
+  const compare::Ask ask = telling_of_damage(asking, arguments.path, begin.snapshot.name);
   const auto sent = send_all(ask, begin, [&io](std::span<const std::byte> bytes) -> Status {
     io.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return io.out ? Status() : Status(Error(Errc::io, "the stream cannot be written"));
