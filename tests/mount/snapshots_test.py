@@ -87,8 +87,7 @@ class MountedBeside(SnapshotTest):
         self.assertIn("not a mount point", command(BIN / "varve", "umount", self.place / "d1", check=False).stderr)
         of_this = rf"(?m)^varve_snapshots\{{.*{re.escape(str(self.image.path))}.*$"
         self.assertEqual(len(re.findall(of_this, command(BIN / "varve", "metrics", "--all").stdout)), 1)
-        done = command(BIN / "varve", "umount", self.place)
-        self.assertIn(f"still mounted at {self.dir}", done.stderr)
+        self.assertEqual(command(BIN / "varve", "umount", self.place).stderr, "")
         self.assertTrue(os.path.ismount(self.dir))
         snapshot("delete", self.dir, "first")
 

@@ -40,6 +40,7 @@ struct Daemon {
   bool read_only = false;  // asked for at the mount: the image is left as it was
   std::string failure;     // why it has become read-only since
   std::string log;         // where its messages are
+  std::string snapshots_dir;  // where it shows snapshots
   int pid = 0;
   int pidfd = -1;
 
@@ -67,6 +68,7 @@ Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
   const auto status = TRY(client.status());
   daemon.source = status["mount"].value("source", "");
   daemon.log = status["mount"].value("log", "");
+  daemon.snapshots_dir = status["mount"].value("snapshots_dir", "");
   daemon.read_only = status["mount"].value("read_only", mounted.read_only);  // a daemon from before an update does not say so
   if (!daemon.read_only && status.value("read_only", false)) daemon.failure = status.value("read_only_reason", "");
   daemon.find(status["mount"].value("pid", 0));
@@ -161,6 +163,11 @@ Status check_owner(const fuse::MountEntry& mounted) {
                                                 *mounted.user == 0 ? name : "root and " + name));
 }
 
+// One alone, beside the filesystem, which nobody takes for unmounted then.
+bool shows_snapshot(const fuse::MountEntry& mounted, const Daemon& daemon) {
+  return !daemon.snapshots_dir.empty() && mounted.root.starts_with("/" + daemon.snapshots_dir + "/");
+}
+
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   std::string directory = fuse::resolve_mount_point(argument);
   auto mounted = directory.empty() ? std::nullopt : fuse::find_mount(directory);
@@ -183,6 +190,7 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
     TRY(fuse::detach(directory, fuse::Detach::when_unused));
     const auto other = has_others ? fuse::find_other_mount(*mounted) : std::nullopt;
     if (!other) return check_clean(daemon, io.err);
+    if (shows_snapshot(*mounted, daemon)) return {};
     io.err << fmt::format("varve: {}: unmounted; the filesystem is still mounted at {}\n", directory, other->directory);
     return {};
   }
