@@ -64,7 +64,7 @@ class Protection(ProtectionTest):
         self.step(lambda: fill_random(self.dir / "f", MIB, 2))
         self.step(lambda: fill_random(self.dir / "f", MIB, 3))
         text = snapshot("list", self.dir).stdout
-        self.assertRegex(text, r"No snapshots\.\nAutomatic ones: \d+, from ")
+        self.assertRegex(text, r"No snapshots but automatic ones\.\nAutomatic ones: \d+, from ")
         self.assertIn("auto-", snapshot("list", "--auto", self.dir).stdout)
         self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout, r"(?m)^Protects the last 10m, every 1s: \d+ automatic snapshots, with")
         self.assertIn("varve_automatic_snapshots{", command(BIN / "varve", "metrics", self.dir).stdout)
