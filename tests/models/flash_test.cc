@@ -201,16 +201,16 @@ TEST(AFlashDevice, TakesTheEnergyOfWhatItProgramsErasesAndReads) {
                            .program_watts = 2};
   const BlockMapping mapping{.unit_pages = 1024, .open_units = 1, .program_pages = 1};
   FlashDevice device({}, timing, std::make_unique<BlockFtl>(kPages, mapping));
-  constexpr std::uint64_t kMiB = 1u << 20;
-  device.serve({Op::read, 0, kMiB}, 0);
-  EXPECT_NEAR(device.work().joules(), 0.5 * kMiB / 100e6, 1e-9);
+  constexpr std::uint64_t kLength = 1u << 20;
+  device.serve({Op::read, 0, kLength}, 0);
+  EXPECT_NEAR(device.work().joules(), 0.5 * kLength / 100e6, 1e-9);
   device.forget_work();
-  device.serve({Op::write, 0, kMiB}, device.free_at_ns());
-  EXPECT_NEAR(device.work().joules(), 2 * (kMiB / 50e6), 1e-9);
+  device.serve({Op::write, 0, kLength}, device.free_at_ns());
+  EXPECT_NEAR(device.work().joules(), 2 * (kLength / 50e6), 1e-9);
   device.forget_work();
-  device.serve({Op::write, 64 * kMiB, 4096}, device.free_at_ns());  // the rest of the first unit is copied, and one is erased
-  EXPECT_EQ(device.work().copied, 3 * kMiB);
-  EXPECT_NEAR(device.work().joules(), 2 * (4096 / 50e6 + 3 * kMiB / 25e6 + 2e-3), 1e-9);
+  device.serve({Op::write, 64 * kLength, 4096}, device.free_at_ns());  // the rest of the first unit is copied, and one is erased
+  EXPECT_EQ(device.work().copied, 3 * kLength);
+  EXPECT_NEAR(device.work().joules(), 2 * (4096 / 50e6 + 3 * kLength / 25e6 + 2e-3), 1e-9);
 }
 
 // A block that is written in a row again and again: its erases go round over it and the spare ones.

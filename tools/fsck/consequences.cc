@@ -1,5 +1,6 @@
 #include "fsck/consequences.h"
 
+#include "base/utf8.h"
 #include "fsck/names.h"
 #include "shared/counted.h"
 

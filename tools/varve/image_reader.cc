@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "control/place.h"
 #include "format/map_record.h"
 #include "store/superblocks.h"
