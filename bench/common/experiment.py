@@ -155,6 +155,7 @@ SUMS = ("seconds", "busy_seconds", "modelled_joules", "seeks", "bytes_programmed
 def of_phases(replayed, wanted):
     """Sums over the phases whose names are in `wanted` (a name, or several)."""
     names = {wanted} if isinstance(wanted, str) else set(wanted)
+    erasable = 0  # how often blocks can be erased, all together
     out = dict.fromkeys(SUMS, 0)
     out.update({f"{op}_{what}": 0 for op in ("read", "write", "flush", "discard") for what in ("requests", "bytes")}, states={})
     for phase in replayed["phases"]:
@@ -167,6 +168,9 @@ def of_phases(replayed, wanted):
                 out[f"{op}_{what}"] += phase[op][what]
         for state, spent in phase.get("states", {}).items():
             out["states"][state] = out["states"].get(state, 0) + spent["modelled_joules"]
+        if phase.get("lifetime_bytes"):
+            erasable = phase["lifetime_bytes"] * phase["erases"] / phase["write"]["bytes"]
+    out["lifetime_bytes"] = out["write_bytes"] * erasable / out["erases"] if erasable and out["erases"] else None
     return out
 
 
