@@ -49,11 +49,12 @@ std::optional<MountEntry> find_mount_of_same(const std::string& path, const stru
   if (auto mounted = find_mount_of(path)) return mounted;
   for (MountEntry& entry : varve_mounts()) {
     struct stat source {};
-    if (::stat(entry.source.c_str(), &source) != 0 || (source.st_mode & S_IFMT) != (file.st_mode & S_IFMT)) continue;
+    if (::stat(entry.source.c_str(), &source) != 0) continue;
+    if (S_ISREG(file.st_mode) && S_ISBLK(source.st_mode) && is_below(file, path, source, entry.source)) return std::move(entry);
+    if ((source.st_mode & S_IFMT) != (file.st_mode & S_IFMT)) continue;
     const bool same = S_ISBLK(file.st_mode) ? source.st_rdev == file.st_rdev
                                             : source.st_dev == file.st_dev && source.st_ino == file.st_ino;
     if (same) return std::move(entry);
-    if (S_ISREG(file.st_mode) && S_ISBLK(source.st_mode) && is_below(file, path, source, entry.source)) return std::move(entry);
   }
   return {};
 }

@@ -98,6 +98,13 @@ TEST(Command, JsonOfAnyLabelAndPath) {
   }
 }
 
+TEST(Command, TextOfAnyLabelIsNoCommandToATerminal) {
+  const SmallImage image("odd", 4096);
+  EXPECT_EQ(ran({"label", image.path.c_str()}).out, "\\xff\n");
+  EXPECT_THAT(ran({"probe", image.path.c_str()}).out, HasSubstr("LABEL=\"\\xff\""));
+  EXPECT_THAT(ran({"status", "-s", image.path.c_str()}).out, HasSubstr("\"\\xff\""));
+}
+
 TEST(Command, WhatNoStatusTellsBecomesAMessage) {
   std::ostringstream err;
   EXPECT_EQ(guarded("varve", 7, [] { return 3; }, err), 3);
