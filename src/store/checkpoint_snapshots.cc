@@ -17,7 +17,7 @@ Status Checkpoint::take_snapshot_change(const SnapshotChange& change) {
       begin_snapshot(change.name, false);
       return {};
     case SnapshotChange::Kind::rename:
-      TRY(format::check_snapshot_name(change.new_name));
+      if (change.new_name != change.name) TRY(format::check_snapshot_name(change.new_name));  // an automatic one may stay under its own
       if (!item) return Error(Errc::not_found, fmt::format("there is no snapshot '{}'", change.name));
       if (change.new_name == change.name && !item->automatic) return {};
       if (const SnapshotItem* other = plan_->list.find(change.new_name);

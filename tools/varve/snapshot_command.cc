@@ -138,7 +138,7 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     const bool makes = change.kind == Change::Kind::create, renames = change.kind == Change::Kind::rename;
     const std::string& fresh = renames ? change.new_name : change.name;
-    if (makes || renames) TRY(format::check_snapshot_name(fresh));
+    if (makes || (renames && fresh != change.name)) TRY(format::check_snapshot_name(fresh));
     if (!makes && names.erase(change.name) == 0)
       return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", path, change.name));
     if ((makes || renames) && !names.insert(fresh).second)
