@@ -119,7 +119,7 @@ class Places:
         for name, (stack, place, _) in list(self.places.items()):
             try:
                 stack.close()
-                self.events[name] = place.events
+                self.events[name] = list(place.events)  # few: a minute of each phase
             except stand.FAILURES as why:
                 self.experiment.leave_out(f"{name}: {why}")
 

@@ -19,7 +19,8 @@ sys.path.insert(0, str(ROOT / "bench/trace"))
 
 import kernel  # noqa: E402
 
-SMALL = ("--set", "energy:scale=0.02", "--set", "energy:samples=small", "--set", "energy:buffers=0", "--set", "energy:filesystems=ext4")
+SMALL = ("--set", "energy:scale=0.02", "--set", "energy:samples=small", "--set", "energy:buffers=0", "--set", "energy:filesystems=ext4", "--set",
+         "energy:used=ext4", "--set", "energy:use-seconds=5")
 
 
 STUBBORN = """
