@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import os
@@ -35,11 +36,17 @@ def version_of(*command):
 def machine(varve_bin):
     cpus = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     memory = int(Path("/proc/meminfo").read_text().split()[1]) / (1 << 20)
+    return {"kernel": platform.release(), "cpu": cpus[0] if cpus else platform.machine(), "cpus": len(cpus), "memory_gib": round(memory, 1),
+            "load": os.getloadavg()[0], "python": platform.python_version(), "versions": versions(varve_bin)}
+
+
+@functools.cache
+def versions(varve_bin):
+    """Asked once, though results are kept after each part."""
     programs = {"varve": (Path(varve_bin) / "varve", "--version"), "e2fsprogs": ("mke2fs", "-V"), "xfsprogs": ("mkfs.xfs", "-V"),
                 "btrfs-progs": ("btrfs", "--version"), "fio": ("fio", "--version"), "sqlite": ("sqlite3", "--version"), "git": ("git", "--version")}
-    versions = {name: version_of(*map(str, command)) for name, command in programs.items()}
-    return {"kernel": platform.release(), "cpu": cpus[0] if cpus else platform.machine(), "cpus": len(cpus), "memory_gib": round(memory, 1),
-            "load": os.getloadavg()[0], "python": platform.python_version(), "versions": {k: v for k, v in versions.items() if v}}
+    found = {name: version_of(*map(str, command)) for name, command in programs.items()}
+    return {name: version for name, version in found.items() if version}
 
 
 class Experiment:

@@ -141,7 +141,7 @@ class SegmentTable {
     std::uint64_t clean_below(std::uint64_t limit) const;
     std::uint64_t in_use_from(std::uint64_t limit) const;
     std::uint64_t in_use() const;  // of all: those that are not clean, nor leaving
-    // With the gate closed. Those that go are all leaving; those that come are clean.
+    // Those that go are all leaving; those that come are clean.
     void resize(std::uint64_t count) REQUIRES(the_gate);
 
    private:

@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("VARVE_BIN", ROOT / "build/release/bin"))
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "bench/trace"))
 
-import kernel  # noqa: E402
+import recording  # noqa: E402
+from recording import kernel  # noqa: E402
 
 SHORT = {
     "energy/energy": ["--scale", "0.05", "--samples", "small,worn", "--buffers", "0,16", "--filesystems", "ext4,varve,none", "--used", "ext4,varve",
@@ -87,12 +87,4 @@ class Smoke(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    try:
-        kernel.make_available()
-    except kernel.NoTracing as why:
-        print(f"skipped: {why}")
-        sys.exit(77)
-    if not Path("/dev/fuse").exists() or not Path("/dev/loop-control").exists():
-        print("skipped: no /dev/fuse or no loop devices")
-        sys.exit(77)
-    unittest.main()
+    recording.main()

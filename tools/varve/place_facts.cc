@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/types.h"
 #include "daemon/log_output.h"
 #include "io/network_name.h"
@@ -16,12 +17,10 @@ using Json = nlohmann::ordered_json;
 
 // In bytes; 0: it cannot be told.
 std::uint64_t length_of(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return 0;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  const bool is_storage = ::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
-  const off_t end = is_storage ? ::lseek(fd, 0, SEEK_END) : 0;
-  ::close(fd);
+  const bool is_storage = file && ::fstat(file.get(), &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+  const off_t end = is_storage ? ::lseek(file.get(), 0, SEEK_END) : 0;
   return end > 0 ? static_cast<std::uint64_t>(end) : 0;
 }
 
