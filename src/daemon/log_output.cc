@@ -61,7 +61,7 @@ std::string former_log(const std::string& directory) {
   const std::string folder = state_folder(), file = fmt::format("{}/{}", folder, log_name(directory));
   const bool has_file = !folder.empty() && ::access(file.c_str(), F_OK) == 0;
   const std::string usual = has_journal() ? journal_of(directory) : has_system_log() ? kSystemLog : has_file ? file : "";
-  return usual.empty() ? "where the mount option log= said" : usual + ", unless the mount option log= said another place";
+  return (usual.empty() ? "it has written none" : usual) + ", unless the mount option log= said another place";
 }
 
 Status open_log(const MountOptions& options, bool foreground, const std::string& source, const std::string& directory) {
