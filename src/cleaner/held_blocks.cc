@@ -20,13 +20,16 @@ Status Mover::sort_out_held(std::vector<LiveBlock>& blocks) {
     store::MappedBlock mapped;
     TRY(store::resolve_in_tree(block.ino, view, source_, block.block, {&mapped, 1}));
     const bool lives = mapped.kind == store::MappedBlock::Kind::device && mapped.address == block.address;
-    const format::Birth birth = store_.snapshots().birth_of(block.clock);
-    const bool is_kept = store_.snapshots().current().newest() && store_.snapshots().current().newest()->holds(birth);
     if (!lives) block.held = true;
-    else if (is_kept && is_replaced(block)) block.held = block.shared = true;
   }
   std::ranges::sort(blocks, {}, &LiveBlock::address);
   return {};
+}
+
+// Would a snapshot have it if its file did not?
+bool Mover::is_kept(const LiveBlock& block) const {
+  const store::SnapshotItem* const newest = store_.snapshots().current().newest();
+  return newest && newest->holds(store_.snapshots().birth_of(block.clock));
 }
 
 // A node of the newest tree is evacuated by the checkpoint, and one that a snapshot has is copied as it is; one of both is both. It is

@@ -58,8 +58,10 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       ++nodes_beside_;
   }
   if (view.tables.root) TRY(sort_out_held(live));
-  std::erase_if(live, [&](const LiveBlock& block) {
-    return !block.held && is_replaced(block);
+  std::erase_if(live, [&](LiveBlock& block) {
+    if (block.held || !is_replaced(block)) return false;
+    if (is_kept(block)) block = as_shared(block);
+    return !block.held;
   });
   if (!held_nodes.empty()) {
     live.insert(live.end(), held_nodes.begin(), held_nodes.end());
@@ -306,13 +308,17 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
       if (store_.staging().unsealed().reserve_records(kMoveRecordBytes)) {
         const store::InodePtr inode = store_.inodes().get(block.ino);
         WriteLock lock(inode->mutex);
-        if (!inode->gone() && still_there(store::layers_of(*inode, store_.trees().view()), block))
+        if (!inode->gone() && still_there(store::layers_of(*inode, store_.trees().view()), block)) {
           store_.staging().move(*inode, block.block, block.address, to, block.crc, block.clock, block.estimate);
-        return {};
+          return {};
+        }
+        if (!is_kept(block)) return {};
+        break;
       }
     }
     if (auto sealed = store_.seal(); !sealed.ok()) return sealed.error();
   }
+  return apply_held(as_shared(block), to);  // replaced since it was looked at; a snapshot still has it
 }
 
 }  // namespace varve::cleaner

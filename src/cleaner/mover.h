@@ -30,6 +30,12 @@ struct LiveBlock {
   Serial birth{};          // of a node
 };
 
+// The same block, of which a snapshot has the newest trees' copy: an operation has replaced it, and no checkpoint has merged that.
+inline LiveBlock as_shared(LiveBlock block) {
+  block.held = block.shared = true;
+  return block;
+}
+
 // Or do these say that it has been replaced, removed or moved since?
 bool still_there(const store::Layers& layers, const LiveBlock& block);
 
@@ -82,6 +88,7 @@ class Mover {
   };
   // Of blocks by the reverse map: those that live, and those that snapshots hold.
   Status sort_out_held(std::vector<LiveBlock>& blocks);
+  bool is_kept(const LiveBlock& block) const;
   Status look_at_node(BlockAddr address, std::uint8_t level, std::vector<LiveBlock>& held);
   Status move_batch(std::span<const LiveBlock> blocks, const std::function<bool()>& stop);
   Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, io::SparseRead& read,

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cleaner/mover.h"
 #include "fs/engine.h"
 #include "model/aging.h"
 #include "model/strategy_names.h"
@@ -219,6 +220,33 @@ void unlink_all(World& world, const std::string& prefix, std::uint64_t count) {
     ASSERT_TRUE(gone.ok()) << i << ": " << gone.error().message();
   }
   ASSERT_TRUE(world.fixture.checkpoint().ok());
+}
+
+// The cleaner has looked at what lives in a segment; then its file is written to, and only the snapshot has it from then on.
+TEST(Snapshots, are_moved_when_their_file_is_overwritten_meanwhile) {
+  for (const std::string change : {"write /f 0 4000000 2", "unlink /f", "truncate /f 5000"}) {
+    World world(small_world());
+    ASSERT_TRUE(good(world.start()));
+    auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+    run("create /f 0644; write /f 0 4000000 1; checkpoint; keep one");
+    store::Store& store = world.fixture.store();
+    cleaner::Mover mover(store);
+    std::vector<cleaner::LiveBlock> live;
+    SegmentId segment{0};
+    for (; live.size() < store.segments().geometry().blocks / 2; segment = SegmentId{segment.v + 1}) {
+      ASSERT_LT(segment.v, store.segments().geometry().count);
+      const auto found = mover.live_blocks(segment);
+      ASSERT_TRUE(found.ok());
+      live = *found;
+    }
+    segment = SegmentId{segment.v - 1};
+    run(change);
+    ASSERT_TRUE(mover.move(live).ok());
+    ASSERT_TRUE(store.checkpoints().make({.evacuate = {segment}}).ok());
+    EXPECT_EQ(store.segments().info(segment).tree_live, 0U) << change;
+    ASSERT_TRUE(good(look(world))) << change;
+    EXPECT_TRUE(good(gone_without_a_trace(world))) << change;
+  }
 }
 
 // One is made and another gets its name, with the same checkpoint.
