@@ -27,7 +27,6 @@ CASES = {"APM off": ("hdd-laptop", disks.SIZE, (*OPEN, "--awake")),
          "hdd-desktop": ("hdd-desktop", disks.SIZE, OPEN),
          "microdrive": ("microdrive", disks.SIZE, OPEN)}
 STANDBY = "standby after 5 s"
-LEASE = (0, 16384)  # offset and length of what a mount of Varve reads every two seconds
 
 
 class Background:
@@ -76,13 +75,6 @@ def from_first_phase(events):
     first = events.index(formats.Mark(PHASES[0].name))
     begin = events[first + 1].t_ns
     return [e if isinstance(e, formats.Mark) else e._replace(t_ns=max(e.t_ns - begin, 0)) for e in events[first:]]
-
-
-def variants(name, events):
-    """A disk with a cache for reads may answer the looks at Varve's lease by itself: once with them, once without."""
-    yield name, events
-    if name == "varve":
-        yield "varve:no look at the lease", [e for e in events if isinstance(e, formats.Mark) or e.op != "R" or (e.offset, e.length) != LEASE]
 
 
 class Places:
@@ -145,7 +137,7 @@ def run(experiment):
     options = experiment.options
     results = {kind.name: {case: {} for case in CASES} for kind in PHASES}
     traced = trace(experiment, options.used.split(","), options.use_seconds)
-    for name, events in [one for name, events in traced.items() for one in variants(name, from_first_phase(events))]:
+    for name, events in [(name, from_first_phase(events)) for name, events in traced.items()]:
         try:
             got = disks.costs(options.varve_bin, events, CASES)
         except stand.FAILURES as why:

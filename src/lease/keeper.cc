@@ -51,7 +51,12 @@ void Keeper::stop() {
 }
 
 void Keeper::run() {
-  while (wait_for_turn()) look();
+  bool was_used = false;
+  while (wait_for_turn()) {
+    const bool is_used = used_.exchange(false, std::memory_order_relaxed);
+    if (!rests_ || (is_used && was_used)) look();
+    was_used = is_used;
+  }
 }
 
 bool Keeper::wait_for_turn() {

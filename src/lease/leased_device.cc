@@ -35,6 +35,9 @@ bool is_superblock(const io::IoRequest& request) {
   return request.offset == 0 || (request.length <= format::kMaxSlotBlocks * kBlockSize && magic == format::kSuperMagic);
 }
 
+// Nothing else can write to it while it is open, and between two looks a disk could stop.
+bool may_rest(const io::Geometry& geometry) { return geometry.rotational && !geometry.may_be_shared; }
+
 Times with_delivery(Times times, const io::BlockDevice& device) {
   times.delivery_ns = device.delivery_ns();
   return times;
@@ -43,7 +46,8 @@ Times with_delivery(Times times, const io::BlockDevice& device) {
 }  // namespace
 
 LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
-    : below_(std::move(below)), use_(std::move(use)), times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_) {
+    : below_(std::move(below)), use_(std::move(use)), times_(with_delivery(times, *below_)), area_(*below_),
+      keeper_(area_, times_, may_rest(below_->geometry())) {
   below_->ask(this);
 }
 
@@ -148,6 +152,7 @@ Status LeasedDevice::release() {
 }
 
 bool LeasedDevice::admits(const io::IoRequest& request) {
+  keeper_.note_use();
   if (!changes(request) || !area_.has_room()) return true;
   if (!claimed_) {
     if (const Status claimed = claim(); !claimed.ok()) {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/buffer.h"
@@ -20,6 +21,31 @@
 
 namespace varve::lease {
 namespace {
+
+// A disk that counts how often it is read, from any thread.
+class CountingDisk : public io::BlockDevice {
+ public:
+  CountingDisk(io::BlockDevice& below, std::atomic<std::uint64_t>& reads, bool rotational) : below_(below), reads_(reads),
+                                                                                             geometry_(below.geometry()) {
+    geometry_.rotational = rotational;
+  }
+  const io::Geometry& geometry() const override { return geometry_; }
+  const std::string& name() const override { return below_.name(); }
+  bool read_only() const override { return false; }
+  void submit(io::Reactor& reactor, io::IoRequest& request) override {
+    reads_ += request.kind == io::IoKind::read;
+    below_.submit(reactor, request);
+  }
+  int execute(io::IoRequest& request) override {
+    reads_ += request.kind == io::IoKind::read;
+    return below_.execute(request);
+  }
+
+ private:
+  io::BlockDevice& below_;
+  std::atomic<std::uint64_t>& reads_;
+  io::Geometry geometry_;
+};
 
 // What a device says of the loss of its lease.
 class Loss {
@@ -153,6 +179,28 @@ TEST_F(LeasedDeviceTest, NothingIsWrittenAfterAPauseWithoutALook) {
   const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
   take_over();
   EXPECT_FALSE(write(**device, 100).ok());
+}
+
+// It could not stop otherwise. Another device is looked at meanwhile, so that time passes.
+TEST_F(LeasedDeviceTest, ADiskThatNobodyUsesIsLeftAlone) {
+  const auto other = memory_.snapshot();
+  std::atomic<std::uint64_t> reads{0}, reads_of_other{0};
+  const Times times{.look_ns = 1 * kMillisecond};
+  const auto disk = LeasedDevice::hold(std::make_unique<CountingDisk>(memory_, reads, true), {"test", "here"}, times);
+  const auto flash = LeasedDevice::hold(std::make_unique<CountingDisk>(*other, reads_of_other, false), {"test", "there"}, times);
+  const auto let_time_pass = [&] {
+    const std::uint64_t until = reads_of_other + 20;
+    while (reads_of_other < until) std::this_thread::yield();
+  };
+  let_time_pass();
+  const std::uint64_t before = reads;
+  let_time_pass();
+  EXPECT_EQ(reads, before);
+  AlignedBuffer block(kBlockSize);
+  for (std::uint64_t asked = 0; reads <= before + asked; ++asked) ASSERT_TRUE((*disk)->read(0, block.span()).ok());  // it is in use again
+  let_time_pass();
+  take_over();
+  EXPECT_FALSE((*disk)->write(0, block.span()).ok());
 }
 
 TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {

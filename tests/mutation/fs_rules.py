@@ -30,8 +30,8 @@ RULES = [
     Rule("H34", "a move is applied whatever has become of the block",
          [Edit(MOVER, "        if (!inode->gone() && still_there(",
                "        if (OFF || (!inode->gone() && still_there("),
-          Edit(MOVER, "still_there(store::layers_of(*inode, store_.trees().view()), block))\n          store_.staging().move",
-               "still_there(store::layers_of(*inode, store_.trees().view()), block)))\n          store_.staging().move")]),
+          Edit(MOVER, "still_there(store::layers_of(*inode, store_.trees().view()), block)) {\n          store_.staging().move",
+               "still_there(store::layers_of(*inode, store_.trees().view()), block))) {\n          store_.staging().move")]),
     Rule("H35", "the cleaner makes checksums of its own",
          [Edit(MOVER, "    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {",
                "    if (OFF) const_cast<LiveBlock&>(blocks[i]).crc = crc32c({bytes, kBlockSize});\n"
