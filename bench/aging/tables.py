@@ -1,0 +1,135 @@
+"""What is shown of aged filesystems: tables, what was published beside them, and the plot."""
+
+from experiment import log2_histogram, rank_stability
+from image import ALIKE, MODELS
+
+
+def show_reads(experiment, part, found):
+    rows, more = [], []
+    for name, (got, images) in found.items():
+        for what in got["unaged"]:
+            (last, fresh), = got["unaged"][what]["grep"].items()
+            aged = {kind: got[kind][what]["grep"] for kind in ("full", "empty")}
+            if what in MODELS:
+                rows += [[name, what, kind, f"{images[kind].fullness:.0%}", by[0], by[last], fresh, by[last] / fresh]
+                         for kind, by in aged.items()]
+            more.append((what, name, aged["full"][last] / fresh, aged["empty"][last] / fresh))
+    experiment.table(f"{part}: recursive grep, cold, seconds a GiB (modelled)",
+                     ["filesystem", "device", "image", "full at first", "new", "at the end", "unaged copy", "aged by unaged"], rows)
+    other = []
+    for what, like in ALIKE.items():
+        names = [name for device, name, *_ in more if device == what]
+        by = {device: {name: figures for where, name, *figures in more if where == device} for device in (what, like)}
+        other += [[name, f"{what}, {like}", *(by[device][name][i] for i in (0, 1) for device in (what, like))] for name in names]
+        order, tau = rank_stability({device: {name: figures[0] for name, figures in of.items()} for device, of in by.items()})
+        if len(names) > 1:
+            other.append(["rank of full", f"{what}, {like}", f"Kendall's tau {tau:.2f}", "the same" if order else "not the same", "", ""])
+    experiment.table(f"{part}: aged by unaged, on two devices of a kind (modelled)",
+                     ["filesystem", "devices", "full, first", "full, second", "empty, first", "empty, second"], other)
+
+
+def thirds(by):
+    values = [seconds for _, seconds in sorted(by.items())]
+    third = max(len(values) // 3, 1)
+    return (sum(values[:third]) / third, sum(values[-third:]) / third) if values else (None, None)
+
+
+def show_writes(experiment, found):
+    rows = []
+    for name, (got, _) in found.items():
+        for what in MODELS:
+            for kind in ("full", "empty"):
+                if what not in got[kind]:
+                    continue
+                early, late = thirds(got[kind][what]["write"])
+                rows.append([name, what, kind, len(got[kind][what]["write"]), early, late, late / early if early else None])
+    experiment.table("FSFB: device seconds of a round (modelled)", ["filesystem", "device", "image", "rounds", "first third", "last third",
+                                                                    "last by first"], rows)
+
+
+def shares_of(lengths):
+    """{exponent: percent of the free bytes} of pieces by the power of two below their length; 4 KiB at least, and 64 MiB at most."""
+    total, out = sum(lengths) or 1, {}
+    for exponent, (_, held) in log2_histogram(lengths).items():
+        place = min(max(exponent, 12), 26)
+        out[place] = out.get(place, 0) + 100 * held / total
+    return out
+
+
+def name_of(exponent):
+    return f"{1 << exponent - 10} KiB" if exponent < 20 else f"{1 << exponent - 20} MiB"
+
+
+def show_free_space(experiment, part, found):
+    """Returns {name: {round: shares}}."""
+    by = {name: {number: shares_of(lengths) for number, lengths in images["full"].free.items() if lengths is not None}
+          for name, (_, images) in found.items()}
+    pieces = {(name, number): len(lengths) for name, (_, images) in found.items() for number, lengths in images["full"].free.items()
+              if lengths is not None}
+    classes = sorted({exponent for of in by.values() for shares in of.values() for exponent in shares})
+    rows = [[name, number, pieces[name, number], *(shares.get(exponent, 0) for exponent in classes)]
+            for name, of in by.items() for number, shares in of.items()]
+    experiment.table(f"{part}: free space by the length of its pieces, % of the bytes (full image)",
+                     ["filesystem", "round" if part == "FSFB" else "pulls", "pieces", *map(name_of, classes)], rows,
+                     "By dumpe2fs, xfs_db, btrfs inspect-internal and varve map. A class goes to twice its length, the last has all above.")
+    return by
+
+
+def published(experiment, fsfb, git):
+    """What is published as a number, beside the same here."""
+    def part(found, name, kind, what):
+        return found.get(name, ({},))[0].get(kind, {}).get(what)
+
+    def more(found, name, what, kind, other):
+        one, two = part(found, name, kind, what), part(found, name, other, what)
+        if not one or not two:
+            return None
+        last = max(two["grep"])
+        return 100 * (one["grep"][last] / two["grep"][last] - 1)
+
+    def slower(name, what, kind):
+        got = part(fsfb, name, kind, what)
+        early, late = thirds(got["write"]) if got else (None, None)
+        return 100 * (late / early - 1) if early else None
+
+    rows = []
+    for name, disk, ssd in (("ext4", "+40", "+25"), ("btrfs", "+25", "+100"), ("xfs", "0", "a little less than 0")):
+        rows += [["2", f"FSFB, full, disk: a round at the end by one at the begin, {name}", disk, slower(name, "disk", "full")],
+                 ["2", f"FSFB, full, SSD: the same, {name}", ssd, slower(name, "SSD", "full")],
+                 ["2", f"FSFB, empty, disk: the same, {name}", "0", slower(name, "disk", "empty")],
+                 ["1", f"FSFB, SSD: grep, empty by unaged, {name}", "+25 to +50", more(fsfb, name, "SSD", "empty", "unaged")],
+                 ["1", f"FSFB, SSD: grep, full by empty, {name}", "0", more(fsfb, name, "SSD", "full", "empty")]]
+    rows += [["3", "git, disk: grep, full by empty, ext4", "+20", more(git, "ext4", "disk", "full", "empty")],
+             ["3", "git, disk: grep, empty by unaged, ext4", "+1200", more(git, "ext4", "disk", "empty", "unaged")]]
+    experiment.table("Published, and here: by how many percent it takes longer (modelled)", ["figure", "what", "published, %", "here, %"],
+                     sorted(rows, key=lambda row: row[0]))
+
+
+def draw(data):
+    def plot(file):
+        import matplotlib.pyplot as plt
+        figure, axes = plt.subplots(3, len(MODELS), figsize=(12, 11))
+        names = list(dict.fromkeys(name for part in ("fsfb", "git") for name in data[part]))
+        for row, (part, unit) in enumerate((("fsfb", "round"), ("git", "pulls"))):
+            for axis, what in zip(axes[row], MODELS):
+                for name, got in data[part].items():
+                    color = f"C{names.index(name) % 10}"
+                    for kind, style in (("full", "-"), ("empty", "--"), ("unaged", "x")):
+                        if by := got[kind].get(what, {}).get("grep"):
+                            axis.plot(list(by), list(by.values()), style, color=color, label=None if style == "x" else f"{name}, {kind}")
+                axis.set_title(f"{part}: seconds a GiB of a cold grep, {what} (modelled); x: unaged copy", fontsize=8)
+                axis.set_xlabel(unit)
+                axis.set_ylim(bottom=0)
+                axis.legend(fontsize=4)
+            axis = axes[2][row]
+            for name, by in data[f"{part}_free"].items():
+                if by:
+                    shares = by[max(by)]
+                    color = f"C{names.index(name) % 10}"
+                    axis.plot(range(12, 27), [shares.get(exponent, 0) for exponent in range(12, 27)], label=name, color=color)
+            axis.set_xticks(range(12, 27, 2), [name_of(exponent) for exponent in range(12, 27, 2)], fontsize=6)
+            axis.set_title(f"{part}: free space at the end by the length of its pieces, % (full image)", fontsize=8)
+            axis.legend(fontsize=5)
+        figure.tight_layout()
+        figure.savefig(file, dpi=80)
+    return plot
