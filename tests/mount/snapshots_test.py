@@ -280,6 +280,32 @@ class Beside(SnapshotTest):
     def kept(self, *parts):
         return self.dir.joinpath(".snapshots", *parts)
 
+    def asked(self, path, request, room):
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return fcntl.ioctl(file, request, bytes(room))
+        finally:
+            os.close(file)
+
+    def test_flags_are_those_of_then(self):
+        get_flags, get_version, get_xflags, set_flags, no_dump = 0x80086601, 0x80087601, 0x801C581F, 0x40086602, 0x40
+        file, folder = self.dir / "f", self.dir / "d"
+        file.touch()
+        folder.mkdir()
+        command("chattr", "+d", file, folder)
+        snapshot("create", self.dir, "first")
+        command("chattr", "-d", file)
+        for path in (self.kept("first", "f"), self.kept("first", "d")):
+            self.assertEqual(struct.unpack("l", self.asked(path, get_flags, 8))[0], no_dump)
+            self.assertTrue(struct.unpack("I24x", self.asked(path, get_xflags, 28))[0] & 0x80)
+        self.assertEqual(self.asked(file, get_flags, 8), bytes(8))
+        self.assertEqual(self.asked(self.kept("first", "f"), get_version, 8), self.asked(file, get_version, 8))
+        self.assertIn("d", command("lsattr", self.kept("first", "f")).stdout.split()[0])
+        self.assertEqual(command("lsattr", "-R", self.kept()).stderr, "")
+        self.assertEqual(command("lsattr", "-d", self.kept()).stderr, "")
+        with self.assertRaises(OSError):
+            self.asked(self.kept("first", "f"), set_flags, 8)
+
     def test_is_what_was_there(self):
         self.fill(1)
         before = self.tree()

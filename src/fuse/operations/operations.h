@@ -1,7 +1,10 @@
 // The handlers of all operations (opcodes.h), by file. Each decodes its request and starts serving it.
 #pragma once
 
+#include <optional>
+
 #include "base/result.h"
+#include "base/types.h"
 
 namespace varve::fuse {
 
@@ -56,5 +59,6 @@ Status unexpected_reply(Request& r);  // ignored
 
 // ops_ioctl.cc
 Status ioctl(Request& r);
+Status ioctl_kept(Request& r, std::optional<Ino> ino);  // in a snapshot, which the request shows; none: the folder of all
 
 }  // namespace varve::fuse

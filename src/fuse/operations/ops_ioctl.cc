@@ -84,26 +84,31 @@ Status set_flags(Request& r, std::uint32_t flags) {
   return {};
 }
 
-Status get_flags(Request& r, std::uint32_t room) {
-  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-          [&r, room](const fs::Attr& attr) { reply_number(r, attr.flags, room); });
-  return {};
+void reply_xflags(Request& r, const fs::Attr& attr) {
+  fsxattr out{};
+  for (const FlagName& name : kFlags)
+    if (attr.flags & name.flag) out.fsx_xflags |= name.xflag;
+  reply_ioctl_struct(r, out);
 }
 
-Status get_generation(Request& r, std::uint32_t room) {
-  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-          [&r, room](const fs::Attr& attr) { reply_number(r, attr.generation, room); });
-  return {};
+// What can be asked of any inode, also of one in a snapshot.
+void reply_attribute(Request& r, std::uint32_t command, std::uint32_t room, const fs::Attr& attr) {
+  switch (command) {
+    case FS_IOC_GETFLAGS:
+      return reply_number(r, attr.flags, room);
+    case FS_IOC_GETVERSION:
+    case FS_IOC32_GETVERSION:
+      return reply_number(r, attr.generation, room);
+    case FS_IOC_FSGETXATTR:
+      return reply_xflags(r, attr);
+    default:
+      return r.reply_errno(ENOTTY);
+  }
 }
 
-Status get_xflags(Request& r) {
-  r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-          [&r](const fs::Attr& attr) {
-            fsxattr out{};
-            for (const FlagName& name : kFlags)
-              if (attr.flags & name.flag) out.fsx_xflags |= name.xflag;
-            reply_ioctl_struct(r, out);
-          });
+Status tell_attribute(Request& r, Ino ino, std::uint32_t command, std::uint32_t room) {
+  r.serve([&r, ino] { return r.fs().getattr(r.operation(), ino); },
+          [&r, command, room](const fs::Attr& attr) { reply_attribute(r, command, room, attr); });
   return {};
 }
 
@@ -294,18 +299,23 @@ std::uint32_t as_of_64_bits(const fuse_ioctl_in& in) {
 
 }  // namespace
 
+// Flags are told as they were then, and not set: the kernel has refused that, as the inode or its mount is read-only, or hears ENOTTY.
+Status ioctl_kept(Request& r, std::optional<Ino> ino) {
+  const auto in = TRY(r.body().take<fuse_ioctl_in>());
+  if (ino) return tell_attribute(r, *ino, as_of_64_bits(in), in.out_size);
+  return reply_attribute(r, as_of_64_bits(in), in.out_size, {}), Status();
+}
+
 Status ioctl(Request& r) {
   const auto in = TRY(r.body().take<fuse_ioctl_in>());
   switch (as_of_64_bits(in)) {
     case FS_IOC_GETFLAGS:
-      return get_flags(r, in.out_size);
-    case FS_IOC_SETFLAGS:
-      return set_flags(r, TRY(r.body().take<std::uint32_t>()));
     case FS_IOC_GETVERSION:
     case FS_IOC32_GETVERSION:
-      return get_generation(r, in.out_size);
     case FS_IOC_FSGETXATTR:
-      return get_xflags(r);
+      return tell_attribute(r, r.node(), as_of_64_bits(in), in.out_size);
+    case FS_IOC_SETFLAGS:
+      return set_flags(r, TRY(r.body().take<std::uint32_t>()));
     case FS_IOC_FSSETXATTR:
       return set_xflags(r);
     case FS_IOC_GETFSLABEL:

@@ -51,7 +51,7 @@ Status refuse(Request&) { return Errc::read_only; }
 
 // Copied by reading and writing instead.
 Status refuse_to_copy(Request& r) { return r.reply_errno(EXDEV), Status(); }
-Status no_such_ioctl(Request& r) { return r.reply_errno(ENOTTY), Status(); }
+Status ask_kept(Request& r) { return ioctl_kept(r, node_of(r).is_folder() ? std::nullopt : std::optional(enter(r))); }
 
 Status done(Request& r) { return r.reply(), Status(); }
 
@@ -241,7 +241,7 @@ constexpr Row kRows[] = {
     {FUSE_READ, read_kept},              {FUSE_WRITE, write_kept},             {FUSE_READDIR, readdir_kept},
     {FUSE_READDIRPLUS, readdirplus_kept}, {FUSE_GETXATTR, getxattr_kept},      {FUSE_LISTXATTR, listxattr_kept},
     {FUSE_LSEEK, lseek_kept},            {FUSE_FSYNC, done},                   {FUSE_FSYNCDIR, done},
-    {FUSE_IOCTL, no_such_ioctl},         {FUSE_COPY_FILE_RANGE, refuse_to_copy}, {kOpCopyFileRange64, refuse_to_copy},
+    {FUSE_IOCTL, ask_kept},              {FUSE_COPY_FILE_RANGE, refuse_to_copy}, {kOpCopyFileRange64, refuse_to_copy},
 };
 // They say nothing of what is in a snapshot.
 constexpr std::uint32_t kAsEver[] = {FUSE_OPENDIR,   FUSE_RELEASEDIR, FUSE_RELEASE, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_STATFS,
