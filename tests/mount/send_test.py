@@ -460,6 +460,27 @@ class Send(MountTest):
         self.receive()
         self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
 
+    def test_one_at_a_time(self):
+        self.fill()
+        self.snapshot("one")
+        self.send("one")
+        with subprocess.Popen([BIN / "varve", "receive", self.other.dir], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+            directory = os.open(self.other.dir, os.O_RDONLY)
+
+            def is_locked():
+                try:
+                    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return True
+                fcntl.flock(directory, fcntl.LOCK_UN)
+                return False
+            wait_until(is_locked, 20, "it waits for its stream")
+            os.close(directory)
+            self.assertIn("another varve receive is at work there", self.receive(None, 1).stderr)
+            first.communicate(self.stream.read_bytes(), timeout=120)
+        self.assertEqual(first.returncode, 0)
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+
     def test_what_is_locked_stays_locked(self):
         """A file in an immutable directory changes, and both are locked again."""
         (self.dir / "d").mkdir()

@@ -1,5 +1,7 @@
 // `varve receive`: from a stream to files, and to a snapshot of them.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -9,6 +11,7 @@
 #include <ostream>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/errc.h"
 #include "control/place.h"
 #include "send/receiver.h"
@@ -63,6 +66,15 @@ Status read_to_end(send::StreamReader& stream) {
   return {};
 }
 
+// Two at once would mix what they make, and take each other's mark for their own.
+Result<Descriptor> lock_alone(const std::string& directory) {
+  Descriptor here(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (here && ::flock(here.get(), LOCK_EX | LOCK_NB) == 0) return here;
+  if (here && errno == EWOULDBLOCK)
+    return Error(Errc::in_use, fmt::format("{}: another varve receive is at work there: wait until it has ended", directory));
+  return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
+}
+
 Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   if (arguments.wants_token) return print_token(arguments, io);
   if (arguments.wants_last) return print_last(arguments, io);
@@ -70,6 +82,7 @@ Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   const std::string directory = std::filesystem::canonical(arguments.path, failure);
   if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", arguments.path, failure.message()));
   const std::string mount = TRY(fuse::find_mounted(directory));
+  const Descriptor lock = TRY(lock_alone(directory));
   send::StreamReader stream(reading(io.in));
   const send::Begin begin = TRY(stream.begin());
   ReceiveTarget target(TRY(MountClient::open(mount)), directory, mount, arguments.name.empty() ? begin.snapshot.name : arguments.name);
