@@ -30,10 +30,19 @@ Result<store::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
   return store::as_of(a.view(), *kept);
 }
 
+// It reads as a snapshot would that was made with it: places of moved blocks are asked for from its checkpoint on.
+store::TreeView newest_view(fs::Attempt& a) {
+  a.inside();
+  store::TreeView view = a.view();
+  if (!view.kept) view.kept = view.serial;
+  return view;
+}
+
 // Places are those of this moment, so that both views agree.
 Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
-  const store::TreeView before = TRY(view_of(a, question.before)), after = TRY(view_of(a, question.after));
+  const store::TreeView before = question.before == kNewest ? newest_view(a) : TRY(view_of(a, question.before));
+  const store::TreeView after = TRY(view_of(a, question.after));
   fs::OperationSource former(a.store(), a.wait(), &before), present(a.store(), a.wait(), &after);
   return ChangeScan({former, before}, {present, after}, progress).run();
 }

@@ -30,6 +30,9 @@ struct Question {
 };
 inline constexpr std::size_t kMostAsked = 256;
 
+// As `before` of `changes`: what the newest checkpoint has. Each attempt at an answer has its own, as nobody holds it.
+inline constexpr Serial kNewest{~0ULL};
+
 struct Answer {
   format::Key next = format::kMinKey;  // where the next question goes on
   bool ended = false;                  // there is nothing behind `bytes`

@@ -80,7 +80,7 @@ std::string check_inode(const WalkedInode* was, const WalkedInode* is, const Ino
 std::string check_difference(World& world, Serial before, Serial after) {
   const auto found = Difference::find(compare::asking(world.fixture.fs()), before, after);
   if (!found.ok()) return found.error().message();
-  const auto was = walk(world.fixture, before), is = walk(world.fixture, after);
+  const auto was = walk(world.fixture, before == compare::kNewest ? Serial() : before), is = walk(world.fixture, after);
   if (!was.ok() || !is.ok()) return (was.ok() ? is : was).error().message();
   std::set<Ino> inodes;
   for (const auto* state : {&*was, &*is})
@@ -97,8 +97,11 @@ std::string check_difference(World& world, Serial before, Serial after) {
 }
 
 std::string check_all_pairs(World& world) {
+  if (const Status done = world.fixture.checkpoint(); !done.ok()) return done.error().message();
   const auto serials = kept_serials(world);
-  for (const Serial before : serials)
+  std::vector<Serial> befores = serials;
+  befores.push_back(compare::kNewest);
+  for (const Serial before : befores)
     for (const Serial after : serials)
       if (std::string wrong = check_difference(world, before, after); !wrong.empty()) return wrong;
   return {};

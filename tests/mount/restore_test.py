@@ -237,6 +237,37 @@ class Restore(RestoreTest):
         os.sync()
         wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > before * 4096 - 4 * MIB, 20, "its room has come back")
 
+    def test_a_full_filesystem_is_compared_as_it_is(self):
+        """There is no room for a snapshot of the moment before."""
+        (self.dir / "t").mkdir()
+        for i in range(20):
+            fill_random(self.dir / f"t/f{i}", 100 * KIB, i, sync=False)
+        varve("snapshot", "create", self.dir, "one")
+        one = self.tree(self.dir / "t")
+        (self.dir / "t/f3").unlink()
+        with open(self.dir / "t/f5", "r+b") as file:
+            file.write(b"written over")
+        os.truncate(self.dir / "t/f6", 10)
+        (self.dir / "t/f7").rename(self.dir / "t/other")
+        (self.dir / "t/f8").chmod(0o600)
+        with_room = varve("restore", "-n", "--delete", self.dir / "t", "--from", "one")
+        self.assertEqual(len(with_room.stdout.splitlines()), 7, with_room.stdout)
+        self.assertEqual(with_room.stderr, "")
+        with self.assertRaises(OSError), open(self.dir / "filler", "wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(MIB))
+        self.assertIn("no space", varve("snapshot", "create", self.dir, "now", expect=1).stderr.lower())
+        command(BIN / "varve", "clean", self.dir)
+        would = varve("restore", "-n", "--delete", self.dir / "t", "--from", "one")
+        self.assertIn("no space to keep the state of this moment", would.stderr)
+        self.assertEqual(would.stdout, with_room.stdout)
+        # The blocks that were written over, and the file, need new room.
+        refused = varve("restore", "--delete", self.dir / "t", "--from", "one", expect=1).stderr
+        self.assertIn(f"varve snapshot list {self.dir}), and give the same command again", refused)
+        os.truncate(self.dir / "filler", 0)
+        varve("restore", "--delete", self.dir / "t", "--from", "one")
+        self.assertEqual(self.tree(self.dir / "t"), one)
+
     def test_a_name_outside_of_the_tree_is_no_reason_to_do_it_again(self):
         tree = self.dir / "d"
         tree.mkdir()

@@ -55,13 +55,18 @@ Result<std::string> mount_of(const std::string& place) {
 }
 
 // From what is there at this moment. The snapshot of it goes when it is known: it would hold each block that is written over.
-Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot) {
-  return compare::Difference::find(ask, TRY(source.now()), snapshot);
+Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot, std::ostream& err) {
+  const auto now = source.now();
+  if (!now.fails_with(Errc::no_space)) return compare::Difference::find(ask, TRY(now), snapshot);
+  err << "varve: no space to keep the state of this moment: what others change meanwhile may be missed\n";
+  return compare::Difference::find(ask, TRY(source.newest()), snapshot);
 }
 
 // The file that did not fit has been removed, but its room counts as used until the next checkpoint.
-void take_back(const std::string& mount) {
+Error does_not_fit(const std::string& mount, const Error& why) {
   if (auto client = MountClient::open(mount); client.ok()) (void)client->checkpoint();
+  return {why.code(), fmt::format("{}\n  What is listed before that is done. Remove files, or a snapshot that holds much (varve snapshot "
+                                  "list {}), and give the same command again: it goes on from here.", why.message(), mount)};
 }
 
 // The same without links inside the filesystem: where one stands now, the snapshot may have had a directory. Empty: no other path.
@@ -101,7 +106,7 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
     return source->ask()(question);
   };
   const compare::Ask ask = telling_of_damage(asking, mount, arguments.name);
-  const auto difference = difference_to(*source, ask, snapshot);
+  const auto difference = difference_to(*source, ask, snapshot, io.err);
   const Status forgotten = source->forget_now();
   if (!difference.ok()) return difference.error();
   TRY(forgotten);
@@ -112,9 +117,8 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   path = TRY(path_then(restorer, path_without_links(arguments.path, mount), path));
   const auto restored = restorer.restore(path);
   io.out << std::flush;
-  if (restored.fails_with(Errc::no_space)) take_back(mount);
   const Status closed = source->close();
-  if (!restored.ok()) return restored.error();
+  if (!restored.ok()) return restored.fails_with(Errc::no_space) ? does_not_fit(mount, restored.error()) : restored.error();
   io.out << (arguments.only_says ? fmt::format("{} to make\n", counted(restored->changes, "change"))
                                  : fmt::format("{}, {} written\n", counted(restored->changes, "change"), size_text(restored->data_bytes)))
          << std::flush;

@@ -67,6 +67,11 @@ class MountedSource final : public SnapshotSource {
     return serial_of(now_);
   }
 
+  Result<Serial> newest() override {
+    TRY(client_.checkpoint());
+    return compare::kNewest;
+  }
+
   Status close() override { return forget_now(); }
 
   Status forget_now() override {
@@ -127,6 +132,12 @@ class ImageSource final : public SnapshotSource {
     fs::Operation operation(filesystem_->engine(), {});
     TRY(fs::block_on(operation, [&] { return filesystem_->change_snapshot(operation, {store::SnapshotChange::Kind::create, name, {}}); }));
     return serial_of(name);
+  }
+
+  Result<Serial> newest() override {
+    fs::Operation operation(filesystem_->engine(), {});
+    TRY(fs::block_on(operation, [&] { return filesystem_->checkpoint(operation); }));
+    return compare::kNewest;
   }
 
   Status forget_now() override { return {}; }

@@ -20,6 +20,9 @@ class SnapshotSource {
   virtual Result<bool> has(Serial serial) = 0;
   // The state of this moment, kept until close(). Of an image that is only read it is kept in memory, with what a recovery changes.
   virtual Result<Serial> now() = 0;
+  // The state of this moment without keeping it (compare::kNewest), for where there is no room to keep it. What others change while
+  // it is asked about may be in an answer or not.
+  virtual Result<Serial> newest() = 0;
   // What it held is room again. Questions about it are answered no more, others are.
   virtual Status forget_now() = 0;
   virtual Status close() = 0;
