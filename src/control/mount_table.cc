@@ -63,12 +63,18 @@ std::string canonical(const std::string& path) {
 }
 
 template <class Condition>
-std::optional<MountEntry> find_last(Condition&& condition) {
+std::vector<MountEntry> find_all(Condition&& condition) {
   std::ifstream table("/proc/self/mountinfo");
-  std::optional<MountEntry> found;
+  std::vector<MountEntry> found;
   for (std::string line; std::getline(table, line);)
-    if (auto entry = parse(line); entry && condition(*entry)) found = std::move(entry);
+    if (auto entry = parse(line); entry && condition(*entry)) found.push_back(*std::move(entry));
   return found;
+}
+
+template <class Condition>
+std::optional<MountEntry> find_last(Condition&& condition) {
+  auto found = find_all(condition);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.back()));
 }
 
 }  // namespace
@@ -89,22 +95,15 @@ bool is_dead(const std::string& directory) {
 }
 
 std::vector<MountEntry> varve_mounts() {
-  std::vector<MountEntry> found;
-  (void)find_last([&](const MountEntry& entry) {
-    if (entry.is_varve() && entry.is_whole()) found.push_back(entry);
-    return false;
-  });
-  return found;
+  return find_all([](const MountEntry& entry) { return entry.is_varve() && entry.is_whole(); });
 }
 
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted) {
   return find_last([&](const MountEntry& entry) { return entry.device == mounted.device && entry.id != mounted.id; });
 }
 
-std::optional<MountEntry> find_mount_below(const MountEntry& mounted, const std::string& root) {
-  return find_last([&](const MountEntry& entry) {
-    return entry.device == mounted.device && (entry.root == root || entry.root.starts_with(root + "/"));
-  });
+std::vector<MountEntry> mounts_of(const std::string& device) {
+  return find_all([&](const MountEntry& entry) { return entry.device == device; });
 }
 
 std::string resolve_mount_point(const std::string& directory) {

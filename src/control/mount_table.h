@@ -37,8 +37,8 @@ bool is_dead(const std::string& directory);
 // Where else, in this mount namespace, the filesystem of a mount is: bind mounts are mounts, too.
 std::optional<MountEntry> find_other_mount(const MountEntry& mounted);
 
-// Where what stands below `root` in the filesystem of a mount is mounted by itself.
-std::optional<MountEntry> find_mount_below(const MountEntry& mounted, const std::string& root);
+// All mounts of a filesystem ("major:minor") in this mount namespace, the oldest first.
+std::vector<MountEntry> mounts_of(const std::string& device);
 
 // `directory` as an absolute path without symbolic links in it; its last part is not looked at, so that this works for
 // a dead mount point. Empty when the rest does not exist.

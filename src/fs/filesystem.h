@@ -29,6 +29,7 @@
 #include "fs/status.h"
 #include "io/block_device.h"
 #include "log/payload.h"
+#include "store/protection.h"
 #include "store/snapshots.h"
 
 namespace varve::fs {
@@ -173,6 +174,8 @@ class Filesystem {
   // no_space; invalid: no name for a snapshot.
   Status change_snapshot(Operation&, const store::SnapshotChange& change);
   SnapshotState snapshots() const;
+  // Which of them somebody uses (store/protection.h); `users` is called no more when this has returned.
+  void hold_snapshots(store::Protection::Users users);
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);

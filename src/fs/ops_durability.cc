@@ -49,6 +49,10 @@ Status Filesystem::change_snapshot(Operation& operation, const store::SnapshotCh
   return Errc::would_block;
 }
 
+void Filesystem::hold_snapshots(store::Protection::Users users) {
+  engine_->store().checkpoints().protection().hold_for(std::move(users));
+}
+
 SnapshotState Filesystem::snapshots() const {
   store::Store& store = engine_->store();
   SnapshotState state;

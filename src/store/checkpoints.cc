@@ -28,10 +28,13 @@ Status Checkpoints::make(const CheckpointRequest& request) {
 
 Status Checkpoints::make_one(const CheckpointRequest& request) {
   Checkpoint checkpoint(store_, request);
+  protection_.look_who_uses_them();
   TRY(checkpoint.freeze());
   // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
   TRY(write_epoch_if_due());
-  return checkpoint.complete();
+  TRY(checkpoint.complete());
+  protection_.tell_who_lost_them();
+  return {};
 }
 
 Serial Checkpoints::next() const {

@@ -1,8 +1,10 @@
 #include "store/protection.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "base/duration.h"
 #include "base/invariant.h"
@@ -60,6 +62,7 @@ void Protection::set(const ProtectionSettings& settings) {
   every_ns_ = settings.interval_s() * 1'000'000'000;
   is_on_ = settings.is_on();
   is_off_ = settings.mode == ProtectionSettings::Mode::off;
+  used_stay_ = 0;
 }
 
 void Protection::begin() {
@@ -79,6 +82,26 @@ void Protection::ask_for_room(Need need) {
 }
 
 std::uint64_t Protection::now_ns() const { return store_.options().clock->monotonic_ns(); }
+
+// --- users of snapshots ---------------------------------------------------------------------------------------------------------
+
+void Protection::hold_for(Users users) {
+  const Lock lock(users_mutex_);
+  users_ = std::move(users);
+}
+
+void Protection::look_who_uses_them() {
+  used_.clear();
+  if (!store_.snapshots().automatic()) return;
+  const Lock lock(users_mutex_);
+  if (users_) used_ = users_();
+}
+
+// Not at the freeze, while everybody waits.
+void Protection::tell_who_lost_them() {
+  for (const std::string& name : std::exchange(lost_, {}))
+    spdlog::warn("the automatic snapshot '{}' was mounted, and is given up: others need its room", name);
+}
 
 // --- when ---------------------------------------------------------------------------------------------------------------------------
 
@@ -106,7 +129,8 @@ bool Protection::anything_new() const {
 bool Protection::is_due() {
   const bool has_any = store_.snapshots().automatic() > 0, is_on = is_on_.load(std::memory_order_relaxed);
   if (!has_any && !is_on) return false;
-  if (has_any && (is_off_.load(std::memory_order_relaxed) || need_ != Need::none)) return true;
+  const bool any_may_go = store_.snapshots().automatic() > used_stay_.load(std::memory_order_relaxed);
+  if (has_any && ((is_off_.load(std::memory_order_relaxed) && any_may_go) || need_ != Need::none)) return true;
   const bool may_make_one = is_on && is_time();
   const log::Gate::Pass pass(store_.gate());
   return (has_any && holds_too_much()) || (may_make_one && anything_new() && room_for_one() > 0);
@@ -130,22 +154,36 @@ std::uint64_t Protection::to_free(Need need, bool makes_one) const {
   return need == Need::half ? std::max(beyond, loose / 2 + 1) : beyond;
 }
 
-// What the oldest of them lists is held by no other one: each gives back what it lists.
+// The automatic ones, those in use behind the others.
+std::vector<const SnapshotItem*> Protection::in_turn(const SnapshotList& list) const {
+  std::vector<const SnapshotItem*> turn;
+  for (const SnapshotItem& item : list.items())
+    if (item.automatic && !item.deleting) turn.push_back(&item);
+  std::ranges::stable_partition(turn, [this](const SnapshotItem* item) { return !is_in_use(item->serial); });
+  return turn;
+}
+
+// What the oldest of them lists is held by no other one: each gives back what it lists. One in use may be older, and have that as well:
+// then it is asked again, and as long as it takes.
 std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, bool makes_one) {
   std::vector<Serial> gone;
   const ProtectionSettings settings = this->settings();
   const Timestamp now = store_.options().clock->now();
   const std::uint64_t to_free = this->to_free(need, makes_one);
   std::uint64_t freed = 0;
+  used_stay_ = 0;
   const std::span items(list.items());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const SnapshotItem& item = items[i];
-    if (!item.automatic || item.deleting) continue;
-    const bool is_old = is_left_behind(items.subspan(i), now, settings);
-    if (!is_old && freed >= to_free) continue;
-    gone.push_back(item.serial);
-    freed += list.loose_blocks(item);
-    given_up_ += !is_old;
+  for (const SnapshotItem* const item : in_turn(list)) {
+    const bool is_old = is_left_behind(items.subspan(static_cast<std::size_t>(item - items.data())), now, settings);
+    const bool is_used = is_in_use(item->serial);
+    if ((!is_old || is_used) && freed >= to_free) {
+      used_stay_ += is_old;
+      continue;
+    }
+    gone.push_back(item->serial);
+    freed += list.loose_blocks(*item);
+    given_up_ += !is_old || is_used;
+    if (is_used) lost_.push_back(item->name);
   }
   INVARIANT(gone.size() <= store_.snapshots().automatic());
   INVARIANT(need != Need::all || gone.size() == store_.snapshots().automatic());

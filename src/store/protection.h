@@ -2,9 +2,12 @@
 // something is written, and gives up those that are too old, or that hold room which users are about to miss.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -62,6 +65,14 @@ class Protection {
   bool is_pending() EXCLUDES(the_gate);
   // How many went because of the room that they held, in this mount.
   std::uint64_t given_up() const { return given_up_.load(std::memory_order_relaxed); }
+  // `users` says which snapshots are in use: those do not go for their age, and for their room as the last. It is called by the thread that
+  // makes a checkpoint, and no more when this has returned.
+  using Users = std::function<std::vector<Serial>()>;
+  void hold_for(Users users);
+
+  // --- the thread that makes a checkpoint, before its freeze and after it ---
+  void look_who_uses_them();
+  void tell_who_lost_them();
 
   // --- a checkpoint, at its freeze ---
   struct Decision {
@@ -76,6 +87,8 @@ class Protection {
   std::uint64_t room_for_one() const REQUIRES_SHARED(the_gate);  // blocks; 0: there is none
   std::uint64_t to_free(Need need, bool makes_one) const REQUIRES_SHARED(the_gate);
   std::vector<Serial> leaving(const SnapshotList& list, Need need, bool makes_one) REQUIRES_SHARED(the_gate);
+  std::vector<const SnapshotItem*> in_turn(const SnapshotList& list) const;
+  bool is_in_use(Serial serial) const { return std::ranges::find(used_, serial) != used_.end(); }
   bool anything_new() const REQUIRES_SHARED(the_gate);
   bool is_time() const;
   std::uint64_t now_ns() const;
@@ -87,6 +100,11 @@ class Protection {
   std::atomic<Need> need_{Need::none};
   std::atomic<std::uint64_t> every_ns_{0}, last_ns_{0};  // 0: none yet
   std::atomic<std::uint64_t> given_up_{0};
+  Mutex users_mutex_;
+  Users users_ GUARDED_BY(users_mutex_);
+  std::vector<Serial> used_;               // the thread that makes a checkpoint
+  std::vector<std::string> lost_;          // the same: names of those that were in use
+  std::atomic<std::size_t> used_stay_{0};  // automatic ones that were to go, and are in use
 };
 
 }  // namespace varve::store

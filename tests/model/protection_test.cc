@@ -186,6 +186,33 @@ TEST(Protection, what_a_mount_without_it_finds_goes_when_it_is_an_hour_old) {
   EXPECT_TRUE(good(world.look()));
 }
 
+TEST(Protection, one_that_is_used_does_not_go_for_its_age) {
+  ProtectedWorld world;
+  world.run("create /f 0644; write /f 0 300000 1; pass 10000; work; write /f 0 300000 2; pass 10000; work");
+  const Serial used{world.fixture.fs().snapshots().snapshots.at(1).serial};
+  const std::vector<std::string> name{world.automatic().at(1)};
+  world.fixture.fs().hold_snapshots([used] { return std::vector<Serial>{used}; });
+  const auto write_on = [&] {
+    for (int i = 0; i < 20; ++i) world.run(fmt::format("write /f {} 8192 {}; pass 9000; work", i * 8192, i));
+  };
+  write_on();
+  EXPECT_EQ(world.automatic().front(), name.front()) << "the older one has gone";
+  EXPECT_GT(world.automatic().size(), 5U);
+  EXPECT_LT(world.automatic().size(), 10U);
+  ASSERT_TRUE(good(world.look()));
+  ASSERT_TRUE(world.fixture.mount().ok());
+  world.fixture.fs().hold_snapshots([used] { return std::vector<Serial>{used}; });
+  ASSERT_TRUE(world.fixture.fs().tune("protect", "off").ok());
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  EXPECT_EQ(world.automatic(), name);
+  EXPECT_FALSE(world.fixture.store().checkpoints().protection().is_due()) << "checkpoint after checkpoint would be made in vain";
+  EXPECT_EQ(world.fixture.fs().status().snapshots.given_up, 0U);
+  world.fixture.fs().hold_snapshots({});
+  world.run("write /f 0 4096 1; checkpoint");
+  EXPECT_TRUE(world.automatic().empty());
+  EXPECT_TRUE(good(world.look()));
+}
+
 // They come from a future that has been taken back: they must not stay for years.
 TEST(Protection, a_clock_that_is_set_back_leaves_none_behind) {
   ProtectedWorld world;
@@ -254,6 +281,26 @@ TEST(Protection, nobody_is_refused_for_what_they_hold) {
     EXPECT_TRUE(good(check_image(world.device)));
     ASSERT_TRUE(world.fixture.mount().ok());
   }
+}
+
+TEST(Protection, nobody_is_refused_for_those_that_are_used) {
+  ProtectedWorld without(protected_world({Mode::leave, 0, 1}));
+  const Filled plain = fill(without);
+  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
+  world.fixture.fs().hold_snapshots([&store = world.fixture.store()] {
+    std::vector<Serial> all;
+    for (const auto& item : store.snapshots().list())
+      if (item.serial.v % 2) all.push_back(item.serial);
+    return all;
+  });
+  const Filled filled = fill(world);
+  EXPECT_GE(filled.files + 1, plain.files);
+  EXPECT_GE(filled.overwrites + 3, plain.overwrites);
+  EXPECT_GT(world.fixture.fs().status().snapshots.given_up, 0U);
+  EXPECT_TRUE(good(foresight(world.fixture)));
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  EXPECT_TRUE(good(check_image(world.device)));
+  ASSERT_TRUE(world.fixture.mount().ok());
 }
 
 // Not all of what they hold alone is known then: before anything is refused it is given up.

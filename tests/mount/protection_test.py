@@ -3,6 +3,8 @@
 
 from snapshot_tools import *
 
+import errno
+
 
 class ProtectionTest(MountTest):
     size = "256M"
@@ -146,6 +148,66 @@ class Protection(ProtectionTest):
         after = os.statvfs(self.dir).f_bavail * 4096
         self.assertGreater(after, free - size * MIB - 4 * MIB, "what they hold counts as free")
         self.image.check_all()
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+class Mounted(ProtectionTest):
+    """One of them is mounted by itself, beside the filesystem."""
+    protecting = "protect=2s,protect_every=1s"
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.image.folder / "log"
+        self.image.remount(f"{self.protecting},log={self.log}")
+        self.place = self.image.folder / "past"
+        self.place.mkdir()
+        self.step(lambda: fill_random(self.dir / "f", 4 * MIB, 1))
+        self.name = self.automatic()[-1]["name"]
+        varve("mount", self.image.path, self.place, "-o", f"snapshot={self.name}")
+
+    def tearDown(self):
+        subprocess.run(["umount", "-l", self.place], stderr=subprocess.DEVNULL)
+        super().tearDown()
+
+    def wait_until_they_go(self, *others):
+        """Something is written until all those that are there have gone, and these."""
+        old = {one["name"] for one in self.automatic()} - {self.name} | set(others)
+
+        def are_gone():
+            (self.dir / "g").write_text(str(time.monotonic()))
+            return not old & set(self.names())
+        wait_until(are_gone, 30, "those that are too old go")
+
+    def test_it_does_not_go_for_its_age(self):
+        self.wait_until_they_go()
+        self.wait_until_they_go()
+        self.assertIn(self.name, self.names())
+        self.assertTrue(same_random(self.place / "f", 4 * MIB, 1))
+        self.assertIn("mounted at", snapshot("list", "--auto", self.dir).stdout)
+        self.assertIn("is mounted at", snapshot("delete", self.dir, self.name, expect=1).stderr)
+        command("umount", self.place)
+        self.wait_until_they_go(self.name)
+
+    def test_it_stays_when_the_others_are_given_up(self):
+        self.step(lambda: (self.dir / "f").write_text("later"))
+        varve("tune", self.dir, "protect=off")
+        wait_until(lambda: self.names() == [self.name], 20, "the others go")
+        self.assertTrue(same_random(self.place / "f", 4 * MIB, 1))
+        command("umount", self.place)
+        (self.dir / "more").write_text("x")
+        varve("checkpoint", self.dir)
+        wait_until(lambda: not self.names(), 20, "it goes, too")
+
+    def test_its_room_is_not_refused_to_anybody(self):
+        (self.dir / "f").unlink()
+        free = os.statvfs(self.dir).f_bavail * 4096
+        for turn in range(2):
+            fill_random(self.dir / "g", free * 95 // 100, turn)
+        self.assertNotIn(self.name, self.names())
+        with self.assertRaises(OSError) as gone:
+            os.listdir(self.place)
+        self.assertEqual(gone.exception.errno, errno.ESTALE)
+        self.assertIn(f"'{self.name}' was mounted, and is given up", self.log.read_text())
 
 
 main()

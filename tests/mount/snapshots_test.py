@@ -76,7 +76,7 @@ class MountedBeside(SnapshotTest):
         with self.assertRaises(OSError) as refused:
             (self.place / "new").touch()
         self.assertEqual(refused.exception.errno, errno.EROFS)
-        self.assertIn("is mounted at", snapshot("delete", self.dir, "first", expect=1).stderr)
+        self.refuses_to_delete("first", self.place)
         self.assertEqual(self.names(), ["first"])
         # The image's name still leads to the whole filesystem, and its unmounting is not mistaken for that of the snapshot.
         self.assertIn("1 snapshot,", command(BIN / "varve", "status", "-s", self.image.path).stdout)
@@ -89,6 +89,51 @@ class MountedBeside(SnapshotTest):
         self.assertEqual(len(re.findall(of_this, command(BIN / "varve", "metrics", "--all").stdout)), 1)
         self.assertEqual(command(BIN / "varve", "umount", self.place).stderr, "")
         self.assertTrue(os.path.ismount(self.dir))
+        snapshot("delete", self.dir, "first")
+
+    def mounted_at(self, name):
+        return next(one for one in listed(self.dir)["snapshots"] if one["name"] == name).get("mounted_at", [])
+
+    def refuses_to_delete(self, name, place):
+        said = snapshot("delete", self.dir, name, expect=1).stderr
+        self.assertIn(f"snapshot '{name}' is mounted at {place}: unmount it first", said)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_it_is_held_under_any_name(self):
+        self.show("first")
+        snapshot("rename", self.dir, "first", "second")
+        self.assertFalse((self.dir / ".snapshots/first").exists())  # now the kernel knows that the name has gone
+        self.refuses_to_delete("second", self.place)
+        shutil.rmtree(self.dir / "d1")
+        snapshot("create", self.dir, "first")  # another one
+        self.assertEqual((self.mounted_at("first"), self.mounted_at("second")), ([], [str(self.place)]))
+        self.assertRegex(snapshot("list", self.dir).stdout, rf"(?m) second  \(mounted at {re.escape(str(self.place))}\)$")
+        snapshot("delete", self.dir, "first")
+        self.refuses_to_delete("second", self.place)
+        self.assertEqual(self.tree(self.place), self.before)
+        command("umount", self.place)
+        self.assertEqual(self.mounted_at("second"), [])
+        snapshot("delete", self.dir, "second")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_what_others_have_mounted_is_held_as_well(self):
+        command("mount", "--bind", self.dir / ".snapshots/first/d1", self.place)
+        snapshot("rename", self.dir, "first", "second")
+        self.refuses_to_delete("second", self.place)
+        copy = self.image.folder / "copy"
+        copy.mkdir()
+        command("mount", "--bind", self.place, copy)
+        try:
+            command("umount", self.place)
+            self.refuses_to_delete("second", copy)
+        finally:
+            command("umount", copy)
+        snapshot("delete", self.dir, "second")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_a_mount_that_the_daemon_does_not_see_is_told(self):
+        alone = command("unshare", "-m", "--propagation", "private", BIN / "varve", "mount", self.image.path, self.place, "-o", "snapshot=first")
+        self.assertIn("another mount namespace, so that the snapshot can be deleted", alone.stderr)
         snapshot("delete", self.dir, "first")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")

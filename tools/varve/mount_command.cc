@@ -24,7 +24,7 @@ std::string options_footer() {
   return text + "Those of mount(8) as well: sync, async, dirsync, nosuid, nodev, noexec and their opposites.\n";
 }
 
-Status mount(const MountArguments& arguments) {
+Status mount(const MountArguments& arguments, IoLayer& io) {
   const std::string source = TRY(fuse::resolve_tag(arguments.source));
   fuse::DaemonArguments daemon{source, arguments.directory, {}, arguments.foreground, {}};
   daemon.options.allow_other = ::geteuid() == 0;
@@ -34,7 +34,7 @@ Status mount(const MountArguments& arguments) {
     if (!daemon.options.fs.read_only)  // mount(8) gives rw unasked, but before it
       return Error(Errc::invalid, fmt::format("{}: snapshot={}: a snapshot is shown read-only: leave out rw", source, snapshot));
     if (const auto running = fuse::find_place(source); running.ok() && running->is_mounted())
-      return mount_snapshot(*running, snapshot, arguments.directory);
+      return mount_snapshot(*running, snapshot, arguments.directory, io.err);
   }
   return fuse::run_daemon(daemon);
 }
@@ -51,7 +51,7 @@ void declare_mount(CLI::App& app, Action& chosen) {
   command->add_flag("-f,--foreground", arguments->foreground, "Stay in the foreground");
   command->add_flag("--take-over", arguments->take_over, "Also from a machine that has it mounted, which then writes nothing any more");
   command->footer(options_footer());
-  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return mount(*arguments); }; });
+  command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return mount(*arguments, io); }; });
 }
 
 }  // namespace varve::tool

@@ -23,7 +23,6 @@
 #include "varve/mount_client.h"
 #include "varve/restore_command.h"
 #include "varve/snapshot_choice.h"
-#include "varve/snapshot_mount.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -150,9 +149,6 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
 Status change(const std::string& path, const std::vector<Change>& changes) {
   const fuse::Place place = TRY(fuse::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
-  if (place.is_mounted())
-    for (const Change& one : changes)
-      if (one.kind == Change::Kind::remove) TRY(check_not_mounted(place.directory, one.name));
   const auto target = TRY(target_of(path, Use::changes));
   Status done = target->change_all(changes);
   const Status closed = target->close();
@@ -224,6 +220,14 @@ std::string automatic_text(const Json& state) {
                      local_time(first), local_time(last), size_text(state.value("automatic_bytes", std::uint64_t{0})));
 }
 
+// Where it is mounted by itself, if it is.
+std::string mounted_text(const Json& one, std::string_view before, std::string_view after) {
+  std::string places;
+  for (const Json& place : one.value("mounted_at", Json::array()))
+    places += (places.empty() ? "" : ", ") + (place.is_string() ? place.get<std::string>() : "");
+  return places.empty() ? "" : fmt::format("{}{}{}", before, places, after);
+}
+
 // Those that were asked for, or the others.
 std::string list_text(const Json& state, bool automatic) {
   Json list = Json::array();
@@ -234,9 +238,10 @@ std::string list_text(const Json& state, bool automatic) {
   if (list.empty()) text = automatic ? "No automatic snapshots.\n" : has_others ? "No snapshots but automatic ones.\n" : "No snapshots.\n";
   else text = fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", "made", "inodes", "data", "alone", "name");
   for (const Json& one : list)
-    text += fmt::format("{:<20} {:>10} {:>12} {:>12}  {}\n", local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"),
+    text += fmt::format("{:<20} {:>10} {:>12} {:>12}  {}{}\n", local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"),
                         one.value("inodes", std::uint64_t{0}), size_text(one.value("data_bytes", std::uint64_t{0})),
-                        size_text(one.value("alone_bytes", std::uint64_t{0})), one.value("name", ""));
+                        size_text(one.value("alone_bytes", std::uint64_t{0})), one.value("name", ""),
+                        mounted_text(one, "  (mounted at ", ")"));
   if (!automatic) text += automatic_text(state);
   const auto held = state.value("held_bytes", std::uint64_t{0});
   if (held) text += fmt::format("Together they hold {} that nothing else needs.\n", size_text(held));
@@ -257,7 +262,8 @@ std::string show_text(const Json& one) {
   const auto number = [&one](const char* name) { return one.value(name, std::uint64_t{0}); };
   return fmt::format("{:<10} {}\n{:<10} {}\n{:<10} {}\n{:<10} {}\n{:<10} {}\n{:<10} {}\n", "Name", one.value("name", ""), "Made",
                      local_time(one.value("made", std::int64_t{0}), "%Y-%m-%d %H:%M:%S"), "Checkpoint", number("serial"), "Inodes",
-                     number("inodes"), "Data", size_text(number("data_bytes")), "Alone", size_text(number("alone_bytes")));
+                     number("inodes"), "Data", size_text(number("data_bytes")), "Alone", size_text(number("alone_bytes"))) +
+         mounted_text(one, fmt::format("{:<10} ", "Mounted"), "\n");
 }
 
 Status show(const SnapshotArguments& arguments, IoLayer& io) {

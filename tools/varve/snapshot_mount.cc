@@ -4,9 +4,10 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <ostream>
 
-#include "control/mount_table.h"
 #include "daemon/mount_point.h"
 #include "varve/mount_client.h"
 
@@ -21,11 +22,28 @@ Result<std::string> folder_of(const std::string& directory) {
 }
 
 // Not by looking for a file: ".." would be one, and a directory in a snapshot.
-Status check_is_one(const fuse::Place& running, const std::string& snapshot) {
+Result<Serial> find_one(const fuse::Place& running, const std::string& snapshot) {
   MountClient client = TRY(MountClient::open(running.directory));
-  if (TRY(client.find_snapshot(snapshot))) return {};
+  if (const auto found = TRY(client.find_snapshot(snapshot))) return *found;
   return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list {}", running.source, snapshot,
                                             running.directory));
+}
+
+// It may have gone before the daemon saw that it is mounted.
+Status check_is_held(const fuse::Place& running, Serial snapshot, const std::string& point, std::ostream& err) {
+  MountClient client = TRY(MountClient::open(running.directory));
+  const auto state = TRY(client.snapshots());
+  for (const auto& one : state["snapshots"]) {
+    if (one.value("serial", std::uint64_t{0}) != snapshot.v) continue;
+    const auto places = one.value("mounted_at", nlohmann::ordered_json::array());
+    if (std::find(places.begin(), places.end(), point) == places.end())
+      err << fmt::format("varve: {}: the daemon runs in another mount namespace, so that the snapshot can be deleted while it is mounted "
+                         "here\n", point);
+    else if (one.value("automatic", false))
+      err << fmt::format("varve: {}: an automatic snapshot: it stays while it is mounted, but goes if its room is needed\n", point);
+    return {};
+  }
+  return Error(Errc::not_found, fmt::format("{}: the snapshot was deleted meanwhile", running.source));
 }
 
 // What the running mount forbids stays forbidden.
@@ -56,24 +74,19 @@ Status bind_read_only(const std::string& path, const std::string& point) {
 
 }  // namespace
 
-Status mount_snapshot(const fuse::Place& running, const std::string& snapshot, const std::string& directory) {
+Status mount_snapshot(const fuse::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err) {
   if (running.is_dead) return fuse::daemon_gone(running);
   const std::string folder = TRY(folder_of(running.directory));
   if (folder.empty())
     return Error(Errc::unsupported, fmt::format("{}: this mount shows no snapshots (snapshots_dir=none, or it shows one alone): unmount it "
                                                 "first", running.directory));
-  TRY(check_is_one(running, snapshot));
+  const Serial serial = TRY(find_one(running, snapshot));
   const std::string path = fmt::format("{}/{}/{}", running.directory, folder, snapshot);
-  return bind_read_only(path, TRY(fuse::prepare_mount_point(directory)));
-}
-
-Status check_not_mounted(const std::string& directory, const std::string& snapshot) {
-  const auto mounted = fuse::find_mount(directory);
-  const std::string root = fmt::format("/{}/{}", TRY(folder_of(directory)), snapshot);
-  const auto shown = mounted ? fuse::find_mount_below(*mounted, root) : std::nullopt;
-  if (!shown) return {};
-  return Error(Errc::in_use, fmt::format("{}: the snapshot '{}' is mounted at {}: unmount it there first", directory, snapshot,
-                                         shown->directory));
+  const std::string point = TRY(fuse::prepare_mount_point(directory));
+  TRY(bind_read_only(path, point));
+  const Status held = check_is_held(running, serial, point, err);
+  if (!held.ok()) (void)fuse::detach(point, fuse::Detach::now);
+  return held;
 }
 
 }  // namespace varve::tool

@@ -215,20 +215,44 @@ Result<store::SnapshotChange> change_from(const SnapshotCommand& asked) {
   }
 }
 
+// Errc::in_use: its readers would lose it. Looks at mounts before each change of a name (snapshot_mounts.h).
+Status check_unused(Request& r, const store::SnapshotChange& change) {
+  const auto mounts = r.session().snapshot_mounts().look();
+  if (change.kind != store::SnapshotChange::Kind::remove || mounts.empty()) return {};
+  const auto snapshots = r.fs().snapshots().snapshots;
+  const auto named = std::ranges::find(snapshots, change.name, &fs::SnapshotFacts::name);
+  for (const auto& mounted : mounts)
+    if (named != snapshots.end() && mounted.snapshot.v == named->serial)
+      return Error(Errc::in_use, fmt::format("snapshot '{}' is mounted at {}: unmount it first", change.name, mounted.directory));
+  return {};
+}
+
+void reply_change(Request& r, SnapshotCommand answer, const Status& done) {
+  const std::string message = done.ok() ? "" : done.error().message();
+  answer.error = done.ok() ? 0 : static_cast<std::uint32_t>(errno_of(done.error().code()));
+  std::memset(answer.answer, 0, sizeof answer.answer);
+  std::memcpy(answer.answer, message.data(), std::min(message.size(), sizeof answer.answer - 1));
+  reply_ioctl_struct(r, answer);
+}
+
 Status change_snapshot(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
   const auto asked = TRY(r.body().take<SnapshotCommand>());
   const auto change = TRY(change_from(asked));
+  if (const Status unused = check_unused(r, change); !unused.ok()) return reply_change(r, asked, unused), Status();
   r.serve_result([&r, change] { return r.fs().change_snapshot(r.operation(), change); },
-                 [&r, asked](const Status& done) {
-                   SnapshotCommand answer = asked;
-                   const std::string message = done.ok() ? "" : done.error().message();
-                   answer.error = done.ok() ? 0 : static_cast<std::uint32_t>(errno_of(done.error().code()));
-                   std::memset(answer.answer, 0, sizeof answer.answer);
-                   std::memcpy(answer.answer, message.data(), std::min(message.size(), sizeof answer.answer - 1));
-                   reply_ioctl_struct(r, answer);
-                 });
+                 [&r, asked](const Status& done) { reply_change(r, asked, done); });
   return {};
+}
+
+// With the directories where one is mounted by itself.
+std::string snapshots_json(Request& r) {
+  const auto mounts = r.session().snapshot_mounts().look();
+  nlohmann::ordered_json json = to_json(r.fs().snapshots());
+  for (auto& one : json["snapshots"])
+    for (const auto& mounted : mounts)
+      if (one["serial"] == mounted.snapshot.v) one["mounted_at"].push_back(mounted.directory);
+  return json_text(json);
 }
 
 // Nothing is remembered of it: the tool asks on from where the answer has ended.
@@ -341,7 +365,7 @@ Status ioctl(Request& r) {
     case kSnapshotIoctl:
       return change_snapshot(r);
     case kSnapshotsIoctl:
-      return document(r, [&r] { return json_text(to_json(r.fs().snapshots())); });
+      return document(r, [&r] { return snapshots_json(r); });
     case kKeptIoctl:
       return kept(r);
     case kHistoryIoctl:

@@ -15,7 +15,8 @@ namespace varve::fuse {
 Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
                  std::function<void(int error)> ended)
     : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport),
-      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), space_watch_(fs, transport, lost_writes_) {}
+      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), space_watch_(fs, transport, lost_writes_),
+      snapshot_mounts_(fs, settings_.mount_point, settings_.snapshots_dir) {}
 
 RequestCounters& Session::add_counters() {
   const Lock lock(mutex_);

@@ -19,6 +19,7 @@
 #include "fuse/protocol/negotiation.h"
 #include "fuse/operations/lost_writes.h"
 #include "fuse/operations/read_ahead.h"
+#include "fuse/operations/snapshot_mounts.h"
 #include "fuse/operations/space_watch.h"
 #include "fuse/transport/transport.h"
 
@@ -70,6 +71,7 @@ class Session {
   ReadAhead& read_ahead() { return read_ahead_; }
   LostWrites& lost_writes() { return lost_writes_; }
   SpaceWatch& space_watch() { return space_watch_; }
+  SnapshotMounts& snapshot_mounts() { return snapshot_mounts_; }
   RequestCounters& add_counters();
 
   // INIT: agrees with the kernel, once. What it returns stays valid. When the kernel has the answer, or the error:
@@ -113,6 +115,7 @@ class Session {
   ReadAhead read_ahead_;
   LostWrites lost_writes_;
   SpaceWatch space_watch_;
+  SnapshotMounts snapshot_mounts_;
 
   Mutex mutex_;
   Condition changed_;
