@@ -131,6 +131,17 @@ class MountedBeside(SnapshotTest):
         snapshot("delete", self.dir, "second")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_what_a_dead_daemon_has_left_holds_nothing(self):
+        self.show("first")
+        self.image.kill()
+        self.image.umount()
+        self.image.mount()
+        self.assertTrue(os.path.ismount(self.dir))
+        self.assertIsNotNone(mount_line(self.place))
+        self.assertEqual(self.mounted_at("first"), [])
+        snapshot("delete", self.dir, "first")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
     def test_a_mount_that_the_daemon_does_not_see_is_told(self):
         alone = command("unshare", "-m", "--propagation", "private", BIN / "varve", "mount", self.image.path, self.place, "-o", "snapshot=first")
         self.assertIn("another mount namespace, so that the snapshot can be deleted", alone.stderr)
