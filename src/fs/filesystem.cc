@@ -121,9 +121,16 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   engine->store().checkpoints().protection().set(options.protection);
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
-  if (!options.read_only) TRY(filesystem->engine_->reaper().reap_orphans());
+  if (!filesystem->read_only()) TRY(filesystem->reap_orphans());
   filesystem->begin_protection();
   return filesystem;
+}
+
+// Its checkpoints may be the first to meet damage in the tables of snapshots.
+Status Filesystem::reap_orphans() {
+  const Status reaped = engine_->reaper().reap_orphans();
+  const bool is_shown = read_only() && !engine_->store().snapshots().damage().empty();
+  return is_shown ? Status() : reaped;
 }
 
 Status Filesystem::unmount() {
@@ -202,6 +209,7 @@ FilesystemStatus Filesystem::status() {
     fill_log(status, store);
   }
   status.snapshots.count = store.snapshots().count();
+  status.snapshots.damage = store.snapshots().damage();
   status.snapshots.giving_back = store.snapshots().deletion_is_left();
   status.snapshots.automatic = store.snapshots().automatic();
   status.snapshots.given_up = store.checkpoints().protection().given_up();

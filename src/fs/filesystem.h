@@ -197,6 +197,7 @@ class Filesystem {
   Status rename(std::string_view setting, std::string_view value);
   Status protect(std::string_view setting, std::string_view value);
   void begin_protection();
+  Status reap_orphans();
   explicit Filesystem(std::unique_ptr<Engine> engine);
   std::unique_ptr<Engine> engine_;
 };

@@ -45,6 +45,7 @@ struct SnapshotCounts {
   std::uint64_t automatic = 0;    // of `count`
   std::uint64_t loose_blocks = 0; // of `held_blocks`: that goes when the room is needed; at least
   std::uint64_t given_up = 0;     // automatic ones, for their room, in this mount
+  std::string damage;             // of their tables, and what to do; empty: none was met
 };
 
 struct FilesystemStatus {

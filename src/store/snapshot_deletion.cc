@@ -30,16 +30,16 @@ Status SnapshotMerge::give_back(DeletionStep step) {
 
 Status SnapshotMerge::empty_list(SnapshotItem& deleted, DeletionStep& step) {
   const Serial serial = deleted.serial;
-  Cursor cursor(parts_.source, tables_);
+  Cursor cursor(source_, tables_);
   for (TRY(cursor.seek(format::dead_key(serial, 0))); cursor.valid() && format::is_dead_key_of(cursor.key(), serial); TRY(cursor.next())) {
     if (step.pieces == 0 || step.names == 0) return {};
     --step.pieces;
-    const format::DeadPiece piece = TRY(format::decode_dead(cursor.value()));
+    const format::DeadPiece piece = TRY(source_.told(format::decode_dead(cursor.value())));
     format::DeadPieceBuilder rest(format::kMostDeadPieceBytes);
     for (DeadRun run : piece.runs) {
       const std::uint64_t done = step.names ? TRY(give_back(piece.death, run, step)) : 0;
       if (deleted.dead < done)
-        return Error(Errc::corrupt, fmt::format("snapshot {}: its list of dead blocks is longer than it says", serial));
+        return contradiction(fmt::format("snapshot {}: its list of dead blocks is longer than it says", serial));
       list_.note_unlisted(deleted, run.birth, done);
       deleted.dead -= done;
       deleted.alone = std::min(deleted.alone, deleted.dead);
@@ -53,7 +53,7 @@ Status SnapshotMerge::empty_list(SnapshotItem& deleted, DeletionStep& step) {
     edits_.put(cursor.key(), rest.finish(piece.death));
     return {};
   }
-  if (deleted.dead) return Error(Errc::corrupt, fmt::format("snapshot {}: its list of dead blocks is shorter than it says", serial));
+  if (deleted.dead) return contradiction(fmt::format("snapshot {}: its list of dead blocks is shorter than it says", serial));
   edits_.erase(format::snapshot_key(serial));
   changed_.erase(serial);
   list_.erase(serial);
@@ -69,7 +69,7 @@ Result<std::uint64_t> SnapshotMerge::give_back(Serial death, const DeadRun& run,
     return run.length;
   }
   std::map<BlockAddr, BlockAddr> moved;
-  if (counts_.places) moved = TRY(moved_since(parts_.source, tables_, run.address, run.length, death));
+  if (counts_.places) moved = TRY(moved_since(source_, tables_, run.address, run.length, death));
   std::uint64_t done = 0;
   while (done < run.length && step.names > 0) {
     const BlockAddr named = run.address + done;
@@ -86,7 +86,7 @@ Result<std::uint64_t> SnapshotMerge::give_back(Serial death, const DeadRun& run,
 Status SnapshotMerge::release(const DeadRun& run, BlockAddr place, std::uint64_t blocks, DeletionStep& step) {
   const bool is_node = run.birth.of_node;
   if (counts_.held_blocks < blocks || (!is_node && counts_.held_data < blocks))
-    return Error(Errc::corrupt, "more blocks are given back than snapshots hold; run fsck.varve");
+    return contradiction("more blocks are given back than snapshots hold");
   counts_.held_blocks -= blocks;
   if (counts_.places) TRY(forget_names(place, blocks, step));
   if (is_node) return parts_.ledger.release(place);
@@ -100,15 +100,15 @@ Status SnapshotMerge::release(const DeadRun& run, BlockAddr place, std::uint64_t
 }
 
 Status SnapshotMerge::forget_names(BlockAddr place, std::uint64_t blocks, DeletionStep& step) {
-  Cursor cursor(parts_.source, tables_);
+  Cursor cursor(source_, tables_);
   for (TRY(cursor.seek(format::name_key(place, {}))); cursor.valid() && cursor.key().ino.v < (place + blocks).v; TRY(cursor.next())) {
     if (cursor.key().kind != ItemKind::name) continue;
     const BlockAddr stands{cursor.key().ino.v};
-    const format::Key way = format::place_key(TRY(format::decode_name(cursor.value())), Serial{cursor.key().offset});
+    const format::Key way = format::place_key(TRY(source_.told(format::decode_name(cursor.value()))), Serial{cursor.key().offset});
     edits_.erase(cursor.key());
     step.names -= std::min<std::uint64_t>(step.names, 1);
-    const auto found = TRY(find_item(parts_.source, tables_, way));
-    if (!found || TRY(format::decode_place(found->value)).place != stands) continue;
+    const auto found = TRY(find_item(source_, tables_, way));
+    if (!found || TRY(source_.told(format::decode_place(found->value))).place != stands) continue;
     edits_.erase(way);
     counts_.places -= std::min<std::uint64_t>(counts_.places, 1);
   }
@@ -118,7 +118,7 @@ Status SnapshotMerge::forget_names(BlockAddr place, std::uint64_t blocks, Deleti
 // No snapshot is left: what still tells of moved blocks is of no use.
 Status SnapshotMerge::purge(DeletionStep step) {
   if (counts_.held_blocks) spdlog::error("{} blocks are kept for snapshots that are not there; run fsck.varve", counts_.held_blocks);
-  Cursor cursor(parts_.source, tables_);
+  Cursor cursor(source_, tables_);
   for (TRY(cursor.seek(format::kMinKey)); cursor.valid() && step.names > 0; TRY(cursor.next())) {
     edits_.erase(cursor.key());
     if (cursor.key().kind == ItemKind::place) counts_.places -= std::min<std::uint64_t>(counts_.places, 1);

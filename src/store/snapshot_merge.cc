@@ -118,7 +118,7 @@ Status SnapshotMerge::rename(BlockAddr from, BlockAddr to, const Birth& birth) {
     edits_.put(format::name_key(to, name.left), std::move(named));
   };
   if (counts_.places)
-    for (const OldName& name : TRY(names_of(parts_.source, tables_, from))) {
+    for (const OldName& name : TRY(names_of(source_, tables_, from))) {
       edits_.erase(format::name_key(from, name.left));
       call(name);
     }
@@ -179,7 +179,7 @@ Status SnapshotMerge::close_lists() {
 
 Status SnapshotMerge::merge_tables(const MergeOptions& options) {
   edits_.rewind();
-  tables_ = TRY(merge_items(parts_.source, tables_, edits_, tables_sink_, options));
+  tables_ = TRY(merge_items(source_, tables_, edits_, tables_sink_, options));
   edits_.clear();
   return {};
 }

@@ -65,6 +65,24 @@ class SnapshotMerge {
     SnapshotMerge& merge_;
     const bool of_tables_;
   };
+  // The tables: what cannot be read of them is noted as their damage.
+  class Tables : public NodeSource {
+   public:
+    explicit Tables(const Parts& parts) : parts_(parts) {}
+    Result<NodePtr> get(const NodeWant& want) override { return told(parts_.source.get(want)); }
+    Result<NodePtr> get_child(const Siblings& siblings, std::uint8_t level) override {
+      return told(parts_.source.get_child(siblings, level));
+    }
+    void prefetch(std::span<const NodeWant> wants) override { parts_.source.prefetch(wants); }
+    template <class T>
+    Result<T> told(Result<T> read) const {
+      if (read.ok() || !is_of_one_node(read.error())) return read;
+      return parts_.snapshots.note_damage(read.error());
+    }
+
+   private:
+    const Parts& parts_;
+  };
   // A list of dead blocks that grows.
   struct Growing {
     Serial death;
@@ -84,6 +102,7 @@ class SnapshotMerge {
   Status spill();
   Status merge_tables(const MergeOptions& options);
 
+  Error contradiction(std::string what) { return parts_.snapshots.note_damage(Error(Errc::corrupt, std::move(what))); }
   Status give_back(DeletionStep step);
   Status empty_list(SnapshotItem& deleted, DeletionStep& step);
   Result<std::uint64_t> give_back(Serial death, const format::DeadRun& run, DeletionStep& step);
@@ -92,6 +111,7 @@ class SnapshotMerge {
   Status purge(DeletionStep step);
 
   const Parts parts_;
+  Tables source_{parts_};
   Sink sink_{*this, false}, tables_sink_{*this, true};
   SnapshotList list_;
   const SnapshotItem* holder_;  // of what dies now

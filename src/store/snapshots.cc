@@ -137,21 +137,6 @@ void SnapshotList::make_permanent(SnapshotItem& item) {
 
 // --- what is known ----------------------------------------------------------------------------------------------------------------
 
-Status Snapshots::load(NodeSource& source, const TreeRoot& tables) {
-  std::vector<SnapshotItem> items;
-  if (tables.ref) {
-    Cursor cursor(source, tables);
-    for (TRY(cursor.seek(format::snapshot_key({}))); cursor.valid(); TRY(cursor.next())) {
-      if (cursor.key().ino.v != 0 || cursor.key().kind != format::ItemKind::snapshot) break;
-      items.push_back(TRY(format::decode_snapshot(cursor.key(), cursor.value())));
-    }
-  }
-  const bool purging = tables.ref && items.empty();
-  const std::optional<Timestamp> newest = items.empty() ? std::nullopt : std::optional(items.back().made);
-  replace(SnapshotList(std::move(items)), purging, newest);
-  return {};
-}
-
 std::vector<SnapshotItem> Snapshots::list() const {
   const Lock lock(mutex_);
   std::vector<SnapshotItem> kept;

@@ -86,7 +86,7 @@ class Snapshots {
  public:
   explicit Snapshots(const LogClock& clock) : clock_(clock) {}
 
-  // At mount: what the tables of the newest checkpoint say.
+  // At mount: what the tables of the newest checkpoint say, as far as they can be read. What cannot is noted as damage.
   Status load(NodeSource& source, const TreeRoot& tables);
 
   // --- any thread ---
@@ -102,6 +102,10 @@ class Snapshots {
   bool may_hold_for_good(std::uint32_t clock) const { return any_permanent() && holds_at(newest_permanent_clock_, clock); }
   bool any_permanent() const { return newest_permanent_clock_.load(std::memory_order_relaxed) > 0; }
   std::size_t automatic() const { return automatic_.load(std::memory_order_relaxed); }  // how many, without those being deleted
+  // What could not be read of the tables, and what to do; empty: nothing was missed. The first damage stays. A checkpoint must not be
+  // made on tables that cannot be read: they say which blocks are held.
+  std::string damage() const;
+  Error note_damage(const Error& why);  // returns what users are told
   // Has the newest of them this tree of files? Then it is the state of now, but for what is in no tree yet.
   bool newest_has(const format::NodeRef& inode_file) const;
 
@@ -144,6 +148,7 @@ class Snapshots {
   std::map<Ticket, Status> answers_ GUARDED_BY(mutex_);
   Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
   Timestamp changed_ GUARDED_BY(mutex_);
+  std::string damage_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> newest_clock_{0};            // 0: no snapshot
   std::atomic<std::uint64_t> newest_permanent_clock_{0};  // 0: none that was asked for
   std::atomic<std::size_t> automatic_{0};

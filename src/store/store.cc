@@ -86,7 +86,17 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   std::unique_ptr<Store> store(new Store(device, options, found.best));
   TRY(store->load_segments());
   TRY(store->load_snapshots());
-  TRY(store->start(found.equal));
+  const bool is_blind = !store->snapshots().damage().empty();
+  const Status started = is_blind && !options.read_only ? Status(Errc::corrupt) : store->start(found.equal);
+  if (started.ok()) return store;
+  // Then what the log holds stays in the log, and is shown from there.
+  const std::string damage = store->snapshots().damage();
+  if (damage.empty() || options.read_only) return started.error();
+  store.reset();
+  StoreOptions shown = options;
+  shown.read_only = true;
+  store = TRY(open(device, shown));
+  store->faults().go_read_only(Error(Errc::read_only, damage));
   return store;
 }
 
@@ -127,9 +137,15 @@ Status Store::load_snapshots() {
   BlockingSource source(trees_.cache(), device());
   TRY(snapshots().load(source, trees_.own_view().snapshot_tree()));
   trees_.note_snapshots();
+  const std::string damage = snapshots().damage();
+  if (!damage.empty() && options_.read_only)
+    spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage, snapshots().count(), super().snapshots.snapshots);
   if (options_.snapshot.empty()) return {};
   const auto shown = snapshots().find(options_.snapshot);
-  if (!shown) return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", device().name(), options_.snapshot));
+  if (!shown)
+    return Error(damage.empty() ? Errc::not_found : Errc::corrupt,
+                 fmt::format("{}: there is no snapshot '{}'{}{}", device().name(), options_.snapshot,
+                             damage.empty() ? "" : ", or it cannot be found: ", damage));
   trees_.show(*shown);
   return {};
 }

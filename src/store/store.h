@@ -28,6 +28,7 @@ class Sealer;
 
 class Store {
  public:
+  // Where the tables of snapshots are damaged so that no checkpoint could be made, it is read-only from the start and says why.
   static Result<std::unique_ptr<Store>> open(io::BlockDevice& device, const StoreOptions& options);
   ~Store();
 

@@ -101,13 +101,13 @@ std::unique_ptr<io::MemDevice> populated_image(bool unclean, unsigned files) {
   return unclean ? at->second.unclean->snapshot() : at->second.clean.image->snapshot();
 }
 
-Seen look_at(io::BlockDevice& device, const std::string& snapshot) {
+Seen look_at(io::BlockDevice& device, const std::string& snapshot, bool read_only) {
   ManualClock clock;
   clock.set_elapsed(9'000'000'000'000);
   SeededRandom random(4711);
   fs::Options options = test_options(clock, random);
   options.snapshot = snapshot;
-  options.read_only = !snapshot.empty();
+  options.read_only = read_only || !snapshot.empty();
   FsFixture fixture(device, options);
   Seen seen;
   if (const Status mounted = fixture.mount(); !mounted.ok()) {

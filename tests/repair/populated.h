@@ -34,8 +34,8 @@ struct Seen {
   std::map<std::string, Ino> paths;
   std::string error;
 };
-// `snapshot`: shows that instead of what is in use.
-Seen look_at(io::BlockDevice& device, const std::string& snapshot = {});
+// `snapshot`: shows that instead of what is in use, read-only.
+Seen look_at(io::BlockDevice& device, const std::string& snapshot = {}, bool read_only = false);
 std::vector<std::string> snapshot_names(io::BlockDevice& device);
 
 // Every block that holds a superblock, a node of any checkpoint or a chunk's header.

@@ -291,6 +291,8 @@ std::vector<Finding> check_mount(const fuse::Place& place) {
   if (status->value("read_only", false) && !mount.value("read_only", false))
     found.push_back({Grade::broken, "mount", "read-only after an error: " + status->value("read_only_reason", ""),
                      "umount it, look at the disk, fsck.varve -n"});
+  const std::string damage = status->value("snapshots", nlohmann::ordered_json::object()).value("damage", "");
+  if (!damage.empty()) found.push_back({Grade::broken, "snapshots", damage, "umount it, fsck.varve -n"});
   judge_options(mount.value("options", ""), found);
   if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});

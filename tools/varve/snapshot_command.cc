@@ -53,6 +53,7 @@ class SnapshotTarget {
     return all;
   }
   virtual Result<Json> list() = 0;  // control/request_json.h
+  virtual std::string damage() = 0;  // of what tells of them; empty: none
   virtual Status close() { return {}; }
 };
 
@@ -76,6 +77,10 @@ class MountedTarget final : public SnapshotTarget {
     return failed == done.end() ? Status() : *failed;
   }
   Result<Json> list() override { return client_.snapshots(); }
+  std::string damage() override {
+    const auto status = client_.status();
+    return status.ok() ? status->value("snapshots", Json::object()).value("damage", "") : "";
+  }
 
  private:
   MountClient client_;
@@ -100,6 +105,7 @@ class ImageTarget final : public SnapshotTarget {
     return Error(done.error().code(), fmt::format("{}: {}", device_->name(), done.error().message()));
   }
   Result<Json> list() override { return fuse::to_json(filesystem_->snapshots()); }
+  std::string damage() override { return filesystem_->status().snapshots.damage; }
   Status close() override {
     TRY(filesystem_->unmount());
     return device_->release();
@@ -246,12 +252,14 @@ std::string list_text(const Json& state, bool automatic) {
   const auto held = state.value("held_bytes", std::uint64_t{0});
   if (held) text += fmt::format("Together they hold {} that nothing else needs.\n", size_text(held));
   if (state.value("giving_back", false)) text += "What deleted ones held is being given back.\n";
+  if (state.contains("damage")) text += fmt::format("Perhaps these are not all: {}.\n", state.value("damage", ""));
   return text;
 }
 
 Status list(const SnapshotArguments& arguments, IoLayer& io) {
   const auto target = TRY(target_of(arguments.path, Use::looks));
-  const auto state = target->list();
+  auto state = target->list();
+  if (const std::string damage = target->damage(); state.ok() && !damage.empty()) (*state)["damage"] = damage;
   const Status closed = target->close();
   if (!state.ok()) return state.error();
   io.out << (arguments.json ? json_text(*state, 2) + "\n" : list_text(*state, arguments.automatic)) << std::flush;

@@ -114,6 +114,12 @@ std::string growth_text(const Json& status) {
                      part(status, "mount").value("mount_point", status.value("device", "")), size_text(unused));
 }
 
+// Of what tells of snapshots. Empty: none, or it is said to be the reason for more.
+std::string damage_text(const Json& status) {
+  const std::string damage = part(status, "snapshots").value("damage", "");
+  return damage == status.value("read_only_reason", "") ? "" : damage;
+}
+
 // Those that stay. Empty: nothing to tell.
 std::string kept_text(const Json& snapshots, const Json& protection) {
   const std::uint64_t automatic = std::min(number_in(snapshots, "count"), number_in(protection, "snapshots"));
@@ -141,6 +147,7 @@ std::string head_text(const Json& status) {
   Section section("Varve filesystem", status);
   section.words("Device", "device").words("Label", "label").words("UUID", "uuid").words("State", "state");
   section.words("I/O", "backend").yes_no("Read-only", "read_only").words("Because", "read_only_reason");
+  if (const std::string damage = damage_text(status); !damage.empty()) section.line("Damage", damage);
   if (status.contains("uptime_seconds")) section.line("Mounted for", duration_text(section.number("uptime_seconds")));
   return section.text().substr(1);
 }
@@ -340,7 +347,8 @@ std::string status_summary(const Json& status) {
   const Json &cleaner = part(status, "cleaner"), &protection = part(status, "protection");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + printable(label) + "\"")) + line("Mounted", at) +
          line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Room", growth_text(status)) +
-         line("Kept", kept_text(part(status, "snapshots"), protection)) + line("Protects", protection_text(protection)) +
+         line("Damage", damage_text(status)) + line("Kept", kept_text(part(status, "snapshots"), protection)) +
+         line("Protects", protection_text(protection)) +
          line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }

@@ -1,0 +1,162 @@
+// A mount where the tables of snapshots are damaged: it comes about, shows what is in use, and loses nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "check/checking.h"
+#include "fs/engine.h"
+#include "repair/fsck_image.h"
+#include "repair/kept_image.h"
+#include "repair/node_surgery.h"
+#include "support/pattern.h"
+
+namespace varve::repair::test {
+namespace {
+
+using testing::HasSubstr;
+using varve::test::FsFixture;
+using varve::test::make_image;
+using varve::test::ManualClock;
+using varve::test::pattern_bytes;
+using Change = store::SnapshotChange;
+
+std::vector<BlockAddr> table_nodes(io::MemDevice& device, bool leaves_only = false) {
+  std::vector<BlockAddr> nodes;
+  for (const auto& [at, owned] : owners_of(device))
+    if (is_node(owned, format::TreeId::snapshots) && (!leaves_only || owned.owner.level == 0)) nodes.push_back(at);
+  return nodes;
+}
+
+// The leaf where the items of snapshots stand, which a mount reads.
+BlockAddr leaf_of_items(io::MemDevice& device) {
+  for (const BlockAddr at : table_nodes(device, true)) {
+    std::array<std::byte, kBlockSize> block;
+    device.peek(at.v * kBlockSize, block);
+    if (format::decode_node_header(block)->first.kind == format::ItemKind::snapshot) return at;
+  }
+  ADD_FAILURE() << "there is none";
+  return {};
+}
+
+class Mounted {
+ public:
+  explicit Mounted(io::BlockDevice& device, bool read_only = false) : random_(9), fixture_(device, options(read_only)) {
+    clock_.set_elapsed(9'000'000'000'000);
+    const Status mounted = fixture_.mount();
+    EXPECT_TRUE(mounted.ok()) << mounted.error().message();
+  }
+  FsFixture* operator->() { return &fixture_; }
+  store::Faults& faults() { return fixture_.store().faults(); }
+
+ private:
+  fs::Options options(bool read_only) {
+    fs::Options options = varve::test::test_options(clock_, random_);
+    options.read_only = read_only;
+    return options;
+  }
+  ManualClock clock_;
+  SeededRandom random_;
+  FsFixture fixture_;
+};
+
+Status acknowledged(Mounted& mounted, const std::string& path, std::uint64_t seed) {
+  TRY(mounted->make(path, 0100644));
+  const Ino ino = TRY(mounted->resolve(path));
+  TRY(mounted->write(ino, 0, pattern_bytes(seed, 0, 30'000)));
+  return mounted->call([&](fs::Operation& op) { return mounted->fs().fsync(op, ino); });
+}
+
+std::vector<std::byte> content(Mounted& mounted, const std::string& path) {
+  const auto ino = mounted->resolve(path);
+  if (!ino.ok()) return {};
+  auto bytes = mounted->read(*ino, 0, 30'000);
+  return bytes.ok() ? std::move(bytes).value() : std::vector<std::byte>{};
+}
+
+// Lets go of what snapshots hold, in files that all of them have.
+void overwrite_much(Mounted& mounted) {
+  for (unsigned i = 0; i < 30; ++i)
+    if (const auto ino = mounted->resolve(fmt::format("/d2/f{}", i)); ino.ok())
+      (void)mounted->write(*ino, 0, pattern_bytes(900 + i, 0, 5 * kBlockSize)).ok();
+}
+
+TEST(DamagedTables, EachMountShowsWhatIsInUse) {
+  for (const bool unclean : {false, true}) {
+    const auto image = populated_with_snapshots(unclean);
+    const Seen expected = look_at(*image->snapshot());
+    for (const BlockAddr at : table_nodes(*image)) {
+      const auto copy = image->snapshot();
+      flip_bit(*copy, at, 9999);
+      for (const bool read_only : {true, false}) {
+        const Seen now = look_at(*copy->snapshot(), {}, read_only);
+        EXPECT_EQ(now.error, "") << at.v;
+        EXPECT_EQ(now.paths, expected.paths);
+        EXPECT_EQ(lost_of(expected, now), 0U);
+      }
+    }
+  }
+}
+
+TEST(DamagedTables, WhoCannotReadThemWritesNothingAndSaysWhy) {
+  for (const bool unclean : {false, true}) {
+    const auto image = populated_with_snapshots(unclean);
+    flip_bit(*image, leaf_of_items(*image), 9999);
+    const auto before = image->snapshot();
+    {
+      Mounted mounted(*image);
+      EXPECT_TRUE(mounted.faults().read_only());
+      EXPECT_THAT(mounted.faults().reason(), HasSubstr("tables of snapshots"));
+      EXPECT_THAT(mounted.faults().reason(), HasSubstr("fsck.varve -y"));
+      EXPECT_EQ(mounted->fs().status().read_only_reason, mounted.faults().reason());
+      EXPECT_EQ(acknowledged(mounted, "/new", 5).error().code(), Errc::read_only);
+      EXPECT_EQ(mounted->snapshot({Change::Kind::create, "three", {}}).error().code(), Errc::read_only);
+      EXPECT_FALSE(mounted->unmount().ok());
+    }
+    Mounted shown(*image, true);
+    EXPECT_THAT(shown->fs().status().snapshots.damage, HasSubstr("block"));
+    EXPECT_TRUE(shown->unmount().ok());
+    EXPECT_EQ(first_difference(*image, *before), std::nullopt);
+  }
+}
+
+// Only the rest of the tables is damaged, which a mount does not read: it goes on until a checkpoint needs it.
+TEST(DamagedTables, WhatWasAcknowledgedOutlivesTheCheckpointThatFails) {
+  for (const bool unclean : {false, true}) {
+    const auto image = populated_with_snapshots(unclean);
+    std::uint64_t written = 0, failed = 0;
+    for (const BlockAddr at : table_nodes(*image, true)) {
+      const auto copy = image->snapshot();
+      flip_bit(*copy, at, 9999);
+      bool is_there = false;
+      {
+        Mounted mounted(*copy);
+        is_there = acknowledged(mounted, "/acked", 5).ok();
+        written += is_there;
+        overwrite_much(mounted);
+        const Status settled = mounted->checkpoint();
+        const Status removed = mounted->snapshot({Change::Kind::remove, "one", {}});
+        const Status given = mounted->settle_deletions();
+        if (!settled.ok() || !removed.ok() || !given.ok()) {
+          ++failed;
+          EXPECT_TRUE(mounted.faults().read_only());
+          EXPECT_THAT(mounted.faults().reason(), HasSubstr("tables of snapshots"));
+        }
+        mounted->crash();
+      }
+      Mounted again(*copy);
+      EXPECT_EQ(content(again, "/acked") == pattern_bytes(5, 0, 30'000), is_there) << at.v;
+      again->crash();
+      const Outcome done = repaired(*copy);
+      EXPECT_EQ(errors_but_damage(done.after), 0U) << check::test::lines(done.after) << actions_of(done);
+      Mounted after(*copy);
+      EXPECT_EQ(content(after, "/acked") == pattern_bytes(5, 0, 30'000), is_there) << at.v;
+      EXPECT_FALSE(after.faults().read_only());
+    }
+    EXPECT_GT(written, 0U);
+    EXPECT_GT(failed, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace varve::repair::test
