@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/ranges.h>
+
 namespace varve::check {
 
 using format::DeadRun;
@@ -72,6 +74,12 @@ class KeptExtents : public ItemVisitor {
   const WalkedTree& tree_;
 };
 
+std::string listing(std::span<const std::string> names) {
+  constexpr std::size_t kMost = 20;
+  const auto shown = names.first(std::min(names.size(), kMost));
+  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kMost ? fmt::format(" and {} more", names.size() - kMost) : "");
+}
+
 }  // namespace
 
 Status SnapshotTables::take(const format::ItemRef& item, std::uint64_t device_blocks) {
@@ -120,7 +128,27 @@ void KeptTrees::read_tables(Claims& claims) {
   context_.part = "tables of snapshots: ";
   TreeWalk(context_, claims, reader, {super.root, super.level, format::TreeId::snapshots}).run();
   context_.part.clear();
-  if (!tables_.complete) context_.incomplete = true;
+  if (tables_.complete) return;
+  context_.incomplete = true;
+  report_missing();
+}
+
+// What of them the damage concerns, as far as the rest tells.
+void KeptTrees::report_missing() {
+  const format::SnapshotTables& super = context_.super().snapshots;
+  std::map<Serial, std::uint64_t> listed;
+  for (const SnapshotTables::Piece& piece : tables_.dead)
+    for (const DeadRun& run : piece.piece.runs) listed[piece.holder] += run.length;
+  std::vector<std::string> names, missing;
+  for (const SnapshotItem& item : tables_.items)
+    if (listed[item.serial] < item.dead) names.push_back(item.name);
+  const std::uint64_t items = super.snapshots - std::min<std::uint64_t>(super.snapshots, tables_.items.size());
+  const std::uint64_t places = super.places - std::min<std::uint64_t>(super.places, tables_.places.size());
+  if (items) missing.push_back(fmt::format("{} of {} snapshots, with their names", items, super.snapshots));
+  if (!names.empty()) missing.push_back(fmt::format("which blocks are held for {}", listing(names)));
+  if (places) missing.push_back(fmt::format("where {} blocks of snapshots stand", places));
+  if (missing.empty()) missing.emplace_back("nothing that cannot be told from the rest");
+  context_.add(Code::snapshot_tables_torn, {}, fmt::format("missing: {}", fmt::join(missing, "; ")));
 }
 
 void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVerifier* verifier) {

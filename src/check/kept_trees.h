@@ -45,6 +45,7 @@ class KeptTrees {
 
  private:
   void read_tables(Claims& claims);
+  void report_missing();
   void claim_tree_of(const format::SnapshotItem& item, Claims& claims, DataVerifier* verifier);
   void claim_listed(Claims& claims);
   void check_lists();

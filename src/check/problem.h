@@ -80,7 +80,8 @@ enum class Severity : std::uint8_t {
   X(703, listed_not_held, error, "a list of dead blocks has one that is not dead, or not of its snapshot") \
   X(704, place_wrong, error, "the place of a moved block and its name do not fit together")             \
   X(705, snapshot_damaged, error, "a part of a snapshot's tree is damaged")                             \
-  X(706, snapshot_lost, error, "a snapshot's tree has no root any more")
+  X(706, snapshot_lost, error, "a snapshot's tree has no root any more")                                \
+  X(707, snapshot_tables_torn, error, "a part of the tables of snapshots cannot be read")
 
 enum class Code : std::uint16_t {
 #define X(number, name, severity, text) name = number,

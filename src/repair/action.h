@@ -53,7 +53,8 @@ enum class Safety : std::uint8_t {
   X(861, snapshot_given_up, lossy, "a snapshot of which the root is lost was given up")    \
   X(862, snapshot_tables_corrected, safe, "the tables of snapshots were corrected")        \
   X(863, snapshot_tables_rebuilt, safe, "the tables of snapshots were rebuilt")            \
-  X(864, snapshot_items_lost, lossy, "a part of the tables of snapshots is lost")
+  X(864, snapshot_items_lost, lossy, "a part of the tables of snapshots is lost")           \
+  X(865, snapshot_found, lossy, "an older copy told of a snapshot, and all that it needs is there")
 
 enum class ActionCode : std::uint16_t {
 #define X(number, name, safety, text) name = number,

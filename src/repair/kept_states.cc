@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "check/inode_pass.h"
 #include "io/patient_read.h"
 #include "repair/map_builder.h"
@@ -44,9 +46,10 @@ Status KeptStates::read() {
     }
     return Status();
   }));
+  complete_places();
+  if (!plan_.lost.empty()) find_lost();
   for (const auto& [holder, piece, key] : tables_.dead)
     if (SnapshotItem* item = item_of(holder)) item->next_piece = std::max(item->next_piece, format::piece_number(key) + 1);
-  complete_places();
   give_up_lost_ones();
   for (const auto& [holder, piece, key] : tables_.dead)
     for (const DeadRun& run : piece.runs)
@@ -59,6 +62,39 @@ Status KeptStates::take(const format::ItemRef& item) {
   TRY(tables_.take(item, old_.device_blocks));
   found_.emplace(item.key, Bytes(item.value.begin(), item.value.end()));
   return {};
+}
+
+// Lists of dead blocks are told from the trees, but not which snapshots there are.
+void KeptStates::find_lost() {
+  const auto left = [](std::uint64_t whole, std::size_t part) { return whole - std::min<std::uint64_t>(whole, part); };
+  const std::uint64_t missing = left(old_.snapshots.snapshots, tables_.items.size());
+  places_lost_ = tables_.places.size() < old_.snapshots.places;
+  if (!missing && !places_lost_) return;
+  LostTables lost(device_, old_, tables_, progress_);
+  lost.find(plan_.lost, missing);
+  for (const auto& [way, place] : lost.places()) {
+    Bytes value;
+    format::encode_place({place, {.ancient = true}}, value);
+    put(way, std::move(value));
+  }
+  complete_places();
+  for (const std::string& name : lost.found()) actions_.add(ActionCode::snapshot_found, {}, name);
+  report_lost(lost, left(missing, lost.found().size() + lost.deleted()));
+}
+
+void KeptStates::report_lost(const LostTables& found, std::uint64_t missing) {
+  if (missing) {
+    constexpr std::size_t kMost = 20;
+    const std::span names(found.not_found());
+    const auto shown = names.first(std::min(names.size(), kMost));
+    const std::string more = names.size() > kMost ? fmt::format(" and {} more", names.size() - kMost) : "";
+    const std::string told =
+        names.empty() ? "not even the names are left" : fmt::format("older copies name {}{}", fmt::join(shown, ", "), more);
+    actions_.add(ActionCode::snapshot_items_lost, {},
+                 fmt::format("{} of {} snapshots are given up; {}", missing, old_.snapshots.snapshots, told));
+  }
+  if (const std::uint64_t blocks = found.blocks_not_found())
+    actions_.add(ActionCode::snapshot_items_lost, {}, fmt::format("{} blocks of snapshots are not found", blocks));
 }
 
 SnapshotItem* KeptStates::item_of(Serial serial) {
@@ -264,11 +300,12 @@ void KeptStates::bring_in_line(const format::Superblock& super) {
   check::Claims claims(super);
   claims.keep_tags();
   claim_others(silence.context, claims);
-  // What lives is not dead, and what is listed once need not be listed again.
+  // What lives is not dead, and what is listed once need not be listed again. Lists that may lead elsewhere are made anew.
   std::vector<bool> listed(super.device_blocks);
   filter_lists([&](Serial holder, Serial death, const DeadRun& run, BlockAddr place) {
     const SnapshotItem* item = item_of(holder);
-    if (!item || death <= item->serial || !item->holds(run.birth) || !claims.is_inside(place) || claims.is_claimed(place)) return false;
+    if (places_lost_ || !item || death <= item->serial || !item->holds(run.birth)) return false;
+    if (!claims.is_inside(place) || claims.is_claimed(place)) return false;
     if (listed[place.v]) return false;
     listed[place.v] = true;
     return true;

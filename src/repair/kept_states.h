@@ -1,6 +1,7 @@
 // What snapshots keep, as a repair finds it and as it is to be. Their trees stay as they are, damaged or not. The tables in `.sfile`
 // are read as far as they can be, and brought in line with the trees: lists of dead blocks can be told from them, and places of moved
-// blocks from their names. A snapshot whose tree has no root any more is given up: it becomes one that is being deleted.
+// blocks from their names. Of what a lost part of the tables said, LostTables finds what it can.
+// A snapshot whose tree has no root any more is given up: it becomes one that is being deleted.
 // Memory: as a check takes, and the tables.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "repair/action.h"
 #include "repair/edits.h"
 #include "repair/leaf_plan.h"
+#include "repair/lost_tables.h"
 #include "repair/node_space.h"
 
 namespace varve::repair {
@@ -38,6 +40,8 @@ class KeptStates {
   };
 
   Status take(const format::ItemRef& item);
+  void find_lost();
+  void report_lost(const LostTables& found, std::uint64_t missing);
   void give_up_lost_ones();
   void give_up(format::SnapshotItem& item, const std::string& why);
   void complete_places();
@@ -64,6 +68,7 @@ class KeptStates {
   std::map<format::Key, format::Bytes> found_;  // items as they were read
   Edits edits_;
   std::vector<bool> listed_;                // by place
+  bool places_lost_ = false;                // lists of dead blocks may lead elsewhere
 };
 
 }  // namespace varve::repair

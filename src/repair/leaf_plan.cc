@@ -143,10 +143,7 @@ LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& sup
     }
   const bool all_found = live.complete && found.size() == live.leaves.size();
   const bool leaf_is_lost = std::ranges::any_of(gaps, [](const TreeGap& gap) { return gap.level == 0; });
-  if (!all_found || leaf_is_lost) {
-    plan.lost = open.left();
-    actions.add(ActionCode::snapshot_items_lost, {}, fmt::format("{} of their leaves are found", plan.leaves.size()));
-  }
+  if (!all_found || leaf_is_lost) plan.lost = open.left();
   std::ranges::sort(plan.leaves, {}, [](const LeafPiece& piece) { return piece.range.lower; });
   return plan;
 }

@@ -259,6 +259,7 @@ const char* remedy_of(Code code) {
     case Code::listed_not_held: return "the list is corrected";
     case Code::place_wrong: return "the one is told from the other";
     case Code::snapshot_damaged: return "none: what is whole can be read; deleting the snapshot takes the damage away";
+    case Code::snapshot_tables_torn: return "what the rest of them, the trees and older copies tell is made anew";
     case Code::snapshot_lost: return "the snapshot is given up, and its space comes back";
   }
   return "none";

@@ -108,11 +108,12 @@ TEST(RepairCases, WhatTheLogSaysIsKept) {
   EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().getxattr(op, directory, "user.new"); }).ok());
 }
 
-// Three are found with devices that fail (device_test.cc), and six where there are snapshots (kept_test.cc).
+// Three are found with devices that fail (device_test.cc), and seven where there are snapshots (kept_test.cc).
 TEST(RepairCases, ThereIsOneForEachCode) {
   std::set<check::Code> covered{check::Code::superblock_unreadable, check::Code::node_unreadable, check::Code::data_unreadable,
                                 check::Code::snapshot_item_damaged, check::Code::held_not_listed, check::Code::listed_not_held,
-                                check::Code::place_wrong, check::Code::snapshot_damaged, check::Code::snapshot_lost};
+                                check::Code::place_wrong, check::Code::snapshot_damaged, check::Code::snapshot_lost,
+                                check::Code::snapshot_tables_torn};
   for (const DamageCase& damage : damage_cases()) covered.insert(damage.code);
 #define X(number, name, severity, text) EXPECT_TRUE(covered.contains(check::Code::name)) << #name;
   VARVE_PROBLEMS(X)

@@ -158,5 +158,126 @@ TEST(DamagedTables, WhatWasAcknowledgedOutlivesTheCheckpointThatFails) {
   }
 }
 
+// --- what a repair makes of it ---------------------------------------------------------------------------------------------------------
+
+// Lists and places are told from the rest: no snapshot is lost, and nothing is given up.
+TEST(DamagedTables, ALeafWithoutTheItemsCostsNothing) {
+  const auto image = populated_with_snapshots(false);
+  const States before = states_of(*image);
+  std::uint64_t tried = 0, with_names = 0;
+  for (const BlockAddr at : table_nodes(*image, true)) {
+    if (at == leaf_of_items(*image)) continue;
+    ++tried;
+    const auto copy = image->snapshot();
+    flip_bit(*copy, at, 9999);
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(done.before.problems.count(check::Code::snapshot_tables_torn), 1U) << check::test::lines(done.before);
+    with_names += check::test::lines(done.before).find("which blocks are held for ") != std::string::npos;
+    EXPECT_TRUE(done.actions.is_safe()) << actions_of(done);
+    EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+    const States now = states_of(*copy);
+    ASSERT_EQ(now.snapshots.size(), 2U);
+    for (const auto& [name, seen] : now.snapshots) EXPECT_EQ(lost_of(before.snapshots.at(name), seen), 0U) << name;
+    EXPECT_EQ(lost_of(before.in_use, now.in_use), 0U);
+    expect_whole_without_snapshots(*copy);
+    if (testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(tried, 2U);
+  EXPECT_GT(with_names, 0U);
+}
+
+// A few snapshots: all that tells of them stands in one block.
+class SmallTables : public testing::Test {
+ protected:
+  SmallTables() : image(16U << 20) {
+    EXPECT_TRUE(make_image(image, {.segment_blocks = 64}).ok());
+    Mounted mounted(image);
+    write(mounted, 0, 12, 1);
+    keep(mounted, "a");
+    write(mounted, 0, 4, 2);
+    keep(mounted, "gone");
+    write(mounted, 2, 6, 3);
+    EXPECT_TRUE(mounted->snapshot({Change::Kind::remove, "gone", {}}).ok());
+    EXPECT_TRUE(mounted->settle_deletions().ok());
+    write(mounted, 2, 6, 4);
+    keep(mounted, "b");
+    write(mounted, 5, 9, 5);
+    EXPECT_TRUE(mounted->checkpoint().ok());
+    EXPECT_TRUE(mounted->unmount().ok());
+  }
+  static void keep(Mounted& mounted, const std::string& name) {
+    EXPECT_TRUE(mounted->snapshot({Change::Kind::create, name, {}}).ok());
+  }
+  static void write(Mounted& mounted, unsigned first, unsigned end, std::uint64_t state) {
+    for (unsigned i = first; i < end; ++i) {
+      const std::string path = fmt::format("/f{}", i);
+      if (!mounted->resolve(path).ok()) {
+        EXPECT_TRUE(mounted->make(path, 0100644).ok());
+      }
+      EXPECT_TRUE(mounted->write(*mounted->resolve(path), 0, pattern_bytes(100 * state + i, 0, 5 * kBlockSize)).ok());
+    }
+  }
+  void move_much() {
+    Mounted mounted(image);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      EXPECT_TRUE(mounted->move(i).ok());
+      EXPECT_TRUE(mounted->checkpoint().ok());
+    }
+    EXPECT_GT(mounted->store().trees().own_view().tables.places, 0U);
+    EXPECT_TRUE(mounted->unmount().ok());
+  }
+  void expect_same(const States& before, std::size_t snapshots) {
+    const States now = states_of(image);
+    EXPECT_EQ(now.in_use.paths, before.in_use.paths);
+    EXPECT_EQ(lost_of(before.in_use, now.in_use), 0U);
+    EXPECT_EQ(now.snapshots.size(), snapshots);
+    for (const auto& [name, seen] : now.snapshots) EXPECT_EQ(lost_of(before.snapshots.at(name), seen), 0U) << name;
+  }
+  // The leaves that checkpoints from this one on have written.
+  void wipe_tables_since(Serial serial) {
+    std::array<std::byte, kBlockSize> block;
+    for (BlockAddr at{0}; at.v < image.geometry().blocks(); ++at) {
+      image.peek(at.v * kBlockSize, block);
+      const auto header = format::decode_node_header(block);
+      if (header.ok() && header->tree == format::TreeId::snapshots && header->serial >= serial) wipe(image, at);
+    }
+  }
+
+  io::MemDevice image;
+};
+
+TEST_F(SmallTables, SnapshotsComeBackFromAnOlderCopyWhereAllOfThemIsThere) {
+  for (const bool moved : {false, true}) {
+    if (moved) move_much();
+    const States before = states_of(image);
+    ASSERT_EQ(before.snapshots.size(), 2U);
+    for (const BlockAddr at : table_nodes(image)) wipe(image, at);
+    EXPECT_EQ(repair(*image.snapshot(), fsck::recover, {.only_safe = true}).error().code(), Errc::needs_fsck);
+    const Outcome done = repaired(image);
+    EXPECT_THAT(check::test::lines(done.before), HasSubstr("2 of 2 snapshots"));
+    EXPECT_EQ(done.actions.count(ActionCode::snapshot_found), 2U) << actions_of(done);
+    EXPECT_EQ(done.actions.count(ActionCode::snapshot_items_lost), 0U) << actions_of(done);
+    EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+    expect_same(before, 2);
+  }
+  expect_whole_without_snapshots(image);
+}
+
+TEST_F(SmallTables, OneWhoseBlocksHaveBeenGivenAwayDoesNotComeBack) {
+  const States before = states_of(image);
+  const auto items = [&] {
+    Mounted mounted(image, true);
+    return mounted->fs().snapshots().snapshots;
+  }();
+  ASSERT_EQ(items.size(), 2U);
+  wipe_tables_since(Serial{items[1].serial});  // of b: nobody knows it any more
+  const Outcome done = repaired(image);
+  EXPECT_EQ(done.actions.count(ActionCode::snapshot_found), 1U) << actions_of(done);
+  EXPECT_THAT(actions_of(done), HasSubstr("1 of 2 snapshots are given up; older copies name gone"));
+  EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+  expect_same(before, 1);
+  expect_whole_without_snapshots(image);
+}
+
 }  // namespace
 }  // namespace varve::repair::test
