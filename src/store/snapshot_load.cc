@@ -68,7 +68,7 @@ Status Snapshots::load(NodeSource& source, const TreeRoot& tables) {
   if (tables.ref) TRY(reader.read(get_root(source, tables)));
   if (!reader.damage().ok()) (void)note_damage(reader.damage().error());
   std::vector<SnapshotItem> items = reader.take();
-  const bool purging = tables.ref && items.empty();
+  const bool purging = tables.ref && items.empty() && reader.damage().ok();
   const std::optional<Timestamp> newest = items.empty() ? std::nullopt : std::optional(items.back().made);
   replace(SnapshotList(std::move(items)), purging, newest);
   return {};

@@ -142,10 +142,9 @@ Status Store::load_snapshots() {
     spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage, snapshots().count(), super().snapshots.snapshots);
   if (options_.snapshot.empty()) return {};
   const auto shown = snapshots().find(options_.snapshot);
-  if (!shown)
-    return Error(damage.empty() ? Errc::not_found : Errc::corrupt,
-                 fmt::format("{}: there is no snapshot '{}'{}{}", device().name(), options_.snapshot,
-                             damage.empty() ? "" : ", or it cannot be found: ", damage));
+  if (!shown && !damage.empty())
+    return Error(Errc::corrupt, fmt::format("the list of snapshots is damaged, and '{}' is not in what can be read", options_.snapshot));
+  if (!shown) return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", device().name(), options_.snapshot));
   trees_.show(*shown);
   return {};
 }
