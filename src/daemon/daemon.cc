@@ -27,6 +27,7 @@
 #include "daemon/memory_plan.h"
 #include "daemon/mount_point.h"
 #include "control/mount_table.h"
+#include "control/onlooker.h"
 #include "daemon/server.h"
 #include "fuse/operations/session.h"
 #include "io/network_name.h"
@@ -100,6 +101,18 @@ Result<std::unique_ptr<fs::Filesystem>> open_filesystem(io::BlockDevice& device,
                                           "do", device.name(), mounted.error().message()));
 }
 
+// Without a lease of its own a mount must not stand beside one that writes, on whatever machine.
+Status look_for_writer(io::BlockDevice& device) {
+  Onlooker onlooker(device);
+  const Presence presence = onlooker.watch();
+  if (presence == Presence::lives)
+    return Error(Errc::in_use, fmt::format("{} is in use by {}: stop that first", device.name(), onlooker.holder()));
+  if (presence == Presence::unknown)
+    spdlog::warn("{}: {}, has not given it back. If it is still in use there, this mount will show errors as soon as something is "
+                 "written", device.name(), onlooker.holder());
+  return {};
+}
+
 Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
   const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
@@ -118,6 +131,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   lease::Use use{"varve mount", "at " + directory, options.take_over};
   auto device = TRY(open_when_free(source, open));
   mount->device = TRY(lease::LeasedDevice::hold(std::move(device), std::move(use)));
+  if (options.fs.read_only) TRY(look_for_writer(*mount->device));
   fs::Options fs_options = options.fs;
   fs_options.count_references = true;
   using Mode = store::ProtectionSettings::Mode;

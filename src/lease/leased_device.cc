@@ -46,8 +46,8 @@ Times with_delivery(Times times, const io::BlockDevice& device) {
 }  // namespace
 
 LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
-    : below_(std::move(below)), use_(std::move(use)), times_(with_delivery(times, *below_)), area_(*below_),
-      keeper_(area_, times_, may_rest(below_->geometry())) {
+    : below_(std::move(below)), server_(dynamic_cast<io::Served*>(below_.get())), use_(std::move(use)),
+      times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_, may_rest(below_->geometry())) {
   below_->ask(this);
 }
 
@@ -102,6 +102,7 @@ Status LeasedDevice::begin() {
   first_block_ = found->first_block;
   if (!read_only()) return found->lease || found->has_superblock ? claim() : Status();
   if (!found->lease) return {};
+  if (may_write_unseen(*found->lease, self())) other_holder_ = describe(found->lease->process, found->lease->taken);
   if (life_of(*found->lease, self()) != Life::alive) return {};
   return Error(Errc::in_use, fmt::format("{} is in use by {}: stop that first", name(),
                                          describe(found->lease->process, found->lease->taken)));

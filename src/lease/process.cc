@@ -97,6 +97,14 @@ Life life_of(const format::Lease& lease, const Self& self) {
   return lease.object == self.object ? Life::alive : Life::unknown;
 }
 
+bool may_write_unseen(const format::Lease& lease, const Self& self) {
+  if (life_of(lease, self) != Life::unknown) return false;
+  // The lock of a block device is that of its node, and containers have nodes of their own.
+  const bool is_in_container = is_known(self.process.boot) && lease.process.boot == self.process.boot &&
+                               lease.process.pid_namespace != self.process.pid_namespace;
+  return self.may_be_shared || (is_in_container && lease.object == self.object && lease.object.inode == 0);
+}
+
 std::string describe(const format::Process& process, const Timestamp& since) {
   std::time_t seconds = since.seconds;
   std::tm parts{};

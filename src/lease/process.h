@@ -32,6 +32,10 @@ enum class Life {
 // Of another holder. A copy of an image that was mounted names a process that lives, but holds another object: unknown.
 Life life_of(const format::Lease& lease, const Self& self);
 
+// Whether a holder may write although a program that only reads could open the device, and lock it against others of this kernel. Where
+// that lock reaches everybody, the lease is that of a copy, or of a program that has ended.
+bool may_write_unseen(const format::Lease& lease, const Self& self);
+
 // "process 12 (varve mount, /mnt/data) on rose, since 2026-01-02 03:04:05 UTC"
 std::string describe(const format::Process& process, const Timestamp& since);
 

@@ -82,6 +82,9 @@ class EveryTool(CephTest):
         self.assertIn(f"process {status['mount']['pid']}", refused.stdout + refused.stderr)
         self.assertIn("in use by the Ceph client at 127.0.0.1", refused.stdout + refused.stderr)
         self.assertNotEqual(command(BIN / "mkfs.varve", "-f", export.path, check=False).returncode, 0)
+        other_name = export.path + ":rbd_readahead_max_bytes=0"  # by which the table of mounts does not find it
+        self.assertIn("in use by process", command(BIN / "varve", "status", other_name).stdout)
+        self.assertIn("is using it", command(BIN / "fsck.varve", "-n", other_name, check=False).stderr)
         command(BIN / "varve", "map", export.path)
         export.umount()
         export.fsck("--data")
@@ -131,6 +134,8 @@ class EveryTool(CephTest):
         self.assertFalse((shown.dir / "after").exists())
         shown.umount()
         shown.fsck("--data")
+        self.assertNotIn("process", command(BIN / "varve", "status", shown.path).stdout, "what its lease says is no longer so")
+        self.assertNotIn("warning", command(BIN / "fsck.varve", "-n", shown.path).stderr)
         self.assertTrue(same_random(export.dir / "after", 4 * MIB, seed=5))
         export.check_all()
 

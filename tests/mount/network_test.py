@@ -2,6 +2,8 @@
 """Mounts over NBD: real servers (nbdkit, qemu-nbd) that are killed, stay away, or serve another machine; a take-over between two
 network namespaces with a database on the mount."""
 
+import re
+
 from network_tools import *
 
 
@@ -44,10 +46,12 @@ class EveryTool(NetworkTest):
         self.assertEqual(refused.returncode, 8, refused.stdout + refused.stderr)
         self.assertIn(f"process {status['mount']['pid']}", refused.stdout + refused.stderr)
         command(BIN / "varve", "map", server.uri)
+        self.assertIn('TYPE="varve"', command(BIN / "varve", "probe", server.uri).stdout)
         export.umount()
         export.fsck("--data")
         command(BIN / "varve", "dump", "superblock", server.uri)
         command(BIN / "varve", "status", server.uri)
+        self.assertIn(f"ID_FS_UUID={status['uuid']}\n", command(BIN / "varve", "probe", "--export", server.uri).stdout)
         command(BIN / "varve", "salvage", server.uri, self.folder / "out")
         self.assertTrue(same_random(self.folder / "out" / "file", 8 * MIB, seed=1))
         export.mount("ro")
@@ -122,6 +126,23 @@ class Death(NetworkTest):
         export.umount(check=False)
         export.mount()
         writers.check(self, export.dir)
+        export.check_all()
+
+    def test_what_is_said_while_it_is_waited_for(self):
+        server = self.serve("file", self.disk)
+        export = self.mounted(server)
+        say = lambda *words: command(BIN / "varve", *words, export.dir).stdout
+        metric = lambda name: re.search(rf"(?m)^varve_device_{name}{{.*}} (\d+)$", say("metrics"))[1]
+        self.assertNotIn("not connected", say("status"))
+        self.assertEqual((metric("connected"), metric("reconnects_total")), ("1", "0"))
+        server.kill()
+        wait_until(lambda: not export.status()["connection"]["connected"], 20, "the outage is noticed")
+        self.assertRegex(say("status", "-s"), r"(?m)^Device +nbd.*: not connected for \d+ s; waits up to 30 s, then read-only$")
+        self.assertEqual(metric("connected"), "0")
+        server.start()
+        wait_until(lambda: export.status()["connection"]["connected"], 20, "it is connected again")
+        self.assertNotIn("not connected", say("status"))
+        self.assertEqual((metric("connected"), metric("reconnects_total")), ("1", "1"))
         export.check_all()
 
     def test_one_that_comes_back_empty_is_not_written_to(self):
@@ -242,6 +263,61 @@ class Tls(NetworkTest):
         self.serve_tcp()
         (self.folder / "ca-cert.pem").touch()
         self.refused(f"nbds://localhost:{self.port}/?tls-certificates={self.folder}", "the server has no encryption")
+
+
+class Elsewhere(NetworkTest):
+    """A filesystem that another machine has mounted, as those see it that only read."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() or not shutil.which("unshare"):
+            self.skipTest("only root can make namespaces")
+        self.rose = Machine("rose")
+        self.addCleanup(self.rose.end)
+        self.server = self.serve("file", self.disk)
+        self.export = Export(self.server.uri, self.folder)
+        self.export.mkfs()
+        self.rose.run(f"{BIN}/varve mount -o log={self.folder}/log {self.server.uri} {self.export.dir}")
+
+    def look(self, program, *words, check=True):
+        done = command(BIN / program, *words, check=check)
+        return done.stdout + done.stderr
+
+    def test_that_writes(self):
+        uri = self.server.uri
+        self.rose.run(f"while date > {self.export.dir}/file && sync {self.export.dir}/file; do sleep 0.1; done > /dev/null 2>&1 &")
+        self.assertRegex(self.look("varve", "status", uri), r"State +in use by process \d+ \(varve mount, at .*\) on rose, since")
+        said = json.loads(self.look("varve", "status", "--json", uri))["elsewhere"]
+        self.assertTrue(said["lives"])
+        self.assertIn("on rose", said["holder"])
+        self.assertRegex(self.look("fsck.varve", "-n", "-f", uri, check=False), r"warning: .* on rose, since .*, is using it")
+        refused = command(BIN / "varve", "mount", "-o", "ro", uri, self.export.dir, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertRegex(refused.stderr, r"is in use by process \d+ .* on rose, since .*: stop that first")
+        said = self.look("varve", "salvage", uri, self.folder / "out", check=False)
+        self.assertRegex(said, r"warning: .* on rose, since .*, is using it")
+        self.assertRegex(self.look("mkfs.varve", "-n", "-f", uri), r"mkfs would be refused if process \d+ .* on rose, since .*, still")
+
+    def test_that_does_nothing_or_has_ended(self):
+        """Which of both cannot be told by reading."""
+        uri = self.server.uri
+        for has_ended in (False, True):
+            if has_ended:
+                self.rose.run(f"kill -9 $(pidof varve); umount -l {self.export.dir}")
+            self.assertRegex(self.look("varve", "status", uri), r"State +not mounted here.*on rose, since .*: it may still be in use there")
+            self.assertIsNone(json.loads(self.look("varve", "status", "--json", uri))["elsewhere"]["lives"])
+            self.assertRegex(self.look("fsck.varve", "-n", uri), r"warning: .* on rose, since .*, has not given it back")
+            self.assertRegex(self.look("varve", "salvage", uri, self.folder / "out"), r"on rose, since .*has not given it back")
+            shutil.rmtree(self.folder / "out")
+            self.export.mount("ro")
+            self.export.umount()
+
+    def test_that_has_given_it_back(self):
+        self.rose.run(f"{BIN}/varve umount {self.export.dir}")
+        self.assertRegex(self.look("varve", "status", self.server.uri), r"(?m)State +not mounted, clean")
+        self.assertNotIn("elsewhere", json.loads(self.look("varve", "status", "--json", self.server.uri)))
+        for program, *words in (("fsck.varve", "-n"), ("mkfs.varve", "-n", "-f")):
+            self.assertNotIn("rose", self.look(program, *words, self.server.uri))
 
 
 class Failover(NetworkTest):

@@ -53,6 +53,31 @@ class Export(Image):
         wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
 
 
+class Machine:
+    """A shell on what Varve takes for another machine: with processes, mounts and a name of its own."""
+
+    def __init__(self, name):
+        apart = ["unshare", "-m", "-p", "-f", "-u", "--mount-proc", "--kill-child", "--propagation", "private"]
+        self.shell = subprocess.Popen([*apart, "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.run(f"hostname {name}")
+
+    def run(self, script):
+        self.shell.stdin.write(f"{script}\necho it ended with $?\n")
+        self.shell.stdin.flush()
+        said = ""
+        for line in self.shell.stdout:
+            if line.startswith("it ended with "):
+                return said
+            said += line
+        raise AssertionError(f"the machine has ended: {said}")
+
+    def end(self):
+        self.shell.kill()
+        self.shell.wait()
+        self.shell.stdin.close()
+        self.shell.stdout.close()
+
+
 class Writers:
     """Appends numbered records to some files and syncs each; knows what was promised."""
 

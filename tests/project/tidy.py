@@ -32,7 +32,7 @@ ROOMS = {
     "repair": ["check", "store", "log", "format", "io", "base"],
     "fuse/protocol": ["format", "base"],
     "fuse/transport": ["fuse/protocol", "log", "format", "io", "base"],
-    "control": ["compare", "fs", "cleaner", "scrub", "store", "log", "format", "io", "base"],
+    "control": ["compare", "fs", "lease", "cleaner", "scrub", "store", "log", "format", "io", "base"],
     "fuse/operations": ["control", "fuse/transport", "fuse/protocol", "compare", "fs", "cleaner", "scrub", "store", "log", "format", "io", "base"],
     "daemon": ["fuse/operations", "control", "fuse/transport", "fuse/protocol", "fs", "lease", "cleaner", "scrub", "store", "log", "format",
                "io", "base"],

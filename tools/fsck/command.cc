@@ -8,6 +8,7 @@
 #include "fsck/names.h"
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
+#include "control/onlooker.h"
 #include "control/place.h"
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
@@ -127,16 +128,22 @@ Result<Run> repair_in_place(const Arguments& a, const World& world, const repair
   return run;
 }
 
+// Reads only, and takes no lease: another machine may write meanwhile.
+Result<Run> look(const Arguments& a, const World& world, const repair::RepairOptions& options, check::Progress* progress) {
+  const auto device = TRY(lease::LeasedDevice::open(a.path, {.access = io::Access::read_only}, {"fsck.varve", ""}));
+  fuse::Onlooker onlooker(*device);
+  auto run = try_out(*device, world, options, progress);
+  if (const std::string warning = warning_of(onlooker, onlooker.watch()); !warning.empty())
+    world.err << fmt::format("fsck.varve: warning: {}: {}\n", a.path, warning);
+  return run;
+}
+
 Result<Run> check_path(const Arguments& a, const World& world) {
   const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
   repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
                                 .skip_when_clean = a.preen && !a.force, .check_memory = a.memory};
   if (a.yes) return repair_in_place(a, world, options, progress.get());
-  Run run;
-  {
-    const auto device = TRY(lease::LeasedDevice::open(a.path, {.access = io::Access::read_only}, {"fsck.varve", ""}));
-    run = TRY(try_out(*device, world, options, progress.get()));
-  }
+  Run run = TRY(look(a, world, options, progress.get()));
   const bool harmless = run.outcome.actions.is_safe() && errors_that_matter(run.outcome.after, true) == 0;
   if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
   options.only_safe = true;  // the device may answer otherwise than it did in the trial

@@ -146,6 +146,8 @@ Result<Made> plan(const Arguments& a, Target& target, World& world) {
 Result<Report> make(const Arguments& a, World& world) {
   TRY(check_size(a));
   Target target = TRY(Target::open({a.path, a.size, a.dry_run}));
+  if (!target.holder().empty())
+    world.err << fmt::format("mkfs.varve: warning: mkfs would be refused if {}, still has {}\n", target.holder(), a.path);
   if (!a.force) TRY(refuse_known_content(target.device()));
   TRY(target.grow());
   const Made made = TRY(plan(a, target, world));

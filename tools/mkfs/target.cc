@@ -63,7 +63,9 @@ Status Target::open_device() {
   io::OpenOptions options;
   options.access = dry_run_ ? io::Access::read_only : io::Access::read_write;
   device_.reset();
-  device_ = TRY(lease::LeasedDevice::open(path_, options, {"mkfs.varve", ""}));
+  auto device = TRY(lease::LeasedDevice::open(path_, options, {"mkfs.varve", ""}));
+  holder_ = device->other_holder();
+  device_ = std::move(device);
   geometry_ = device_->geometry();
   return {};
 }

@@ -28,6 +28,8 @@ class Target {
   Status grow();
 
   io::BlockDevice& device() { return *device_; }
+  // Of a dry run: who may use it on another machine; empty: nobody.
+  const std::string& holder() const { return holder_; }
   const io::Geometry& geometry() const { return geometry_; }
   void keep() { undo_ = Undo::nothing; }
 
@@ -42,6 +44,7 @@ class Target {
   bool dry_run_;
   std::unique_ptr<io::BlockDevice> device_;
   io::Geometry geometry_;
+  std::string holder_;
   Undo undo_ = Undo::nothing;
   std::uint64_t old_size_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "varve/place_facts.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,14 @@ std::uint64_t unused_bytes(const fuse::Place& place, std::uint64_t device_blocks
   if (device_blocks == 0 || io::is_network_name(place.source)) return 0;
   const std::uint64_t blocks = length_of(place.source) >> kBlockShift;
   return blocks >= device_blocks + segment_blocks ? (blocks - device_blocks) << kBlockShift : 0;
+}
+
+void add_presence(Json& status, fuse::Presence presence, const std::string& holder) {
+  if (presence == fuse::Presence::nobody) return;
+  const bool lives = presence == fuse::Presence::lives;
+  status["elsewhere"] = {{"holder", holder}, {"lives", lives ? Json(true) : Json(nullptr)}};
+  if (lives) status["state"] = "in use by " + holder;
+  else status["state"] = fmt::format("not mounted here; {}, has not given it back: it may still be in use there", holder);
 }
 
 void add_place_facts(Json& status, const fuse::Place& place) {

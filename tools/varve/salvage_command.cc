@@ -24,13 +24,15 @@ struct SalvageArguments {
 struct Salvaged {
   repair::Outcome repair;
   std::string failure;  // of the repair
+  std::string warning;  // of another machine that may write
   SalvageReport copy;
 };
 
 Result<Salvaged> salvage(const SalvageArguments& arguments) {
   const auto source = TRY(SalvageSource::open(arguments.source, arguments.snapshot));
-  Salvaged result{source->repaired(), source->failure(), {}};
+  Salvaged result{source->repaired(), source->failure(), {}, {}};
   result.copy = TRY(salvage_copy(source->filesystem(), arguments.target));
+  result.warning = source->warning();
   return result;
 }
 
@@ -86,6 +88,7 @@ void declare_salvage(CLI::App& app, Action& chosen) {
   command->callback([arguments, &chosen] {
     chosen = [arguments](IoLayer& io) -> Status {
       const Salvaged salvaged = TRY(salvage(*arguments));
+      if (!salvaged.warning.empty()) io.err << fmt::format("varve: warning: {}: {}\n", arguments->source, salvaged.warning);
       if (arguments->json) print_json(salvaged, io.out);
       else print_text(salvaged, *arguments, io.out);
       return {};

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "control/onlooker.h"
 #include "fs/filesystem.h"
 #include "io/overlay_device.h"
 #include "repair/padded_device.h"
@@ -19,6 +20,8 @@ class SalvageSource {
   const repair::Outcome& repaired() const { return outcome_; }
   const std::string& failure() const { return failure_; }  // why it was not repaired; or ""
   fs::Filesystem& filesystem() { return *filesystem_; }     // read-only
+  // See fuse::warning_of(): of all that has been read until now.
+  std::string warning() { return warning_of(onlooker_, onlooker_.watch()); }
 
  private:
   // What lies on a device: its missing end, then changes.
@@ -28,12 +31,13 @@ class SalvageSource {
     Layer(io::BlockDevice& below, std::uint64_t blocks) : padded(below, blocks), changed(padded) {}
   };
 
-  explicit SalvageSource(std::unique_ptr<io::BlockDevice> device) : device_(std::move(device)) {}
+  explicit SalvageSource(std::unique_ptr<io::BlockDevice> device) : device_(std::move(device)), onlooker_(*device_) {}
   Status repair();
   Status repair_with_more_room();
   Status mount(const std::string& snapshot);
 
   std::unique_ptr<io::BlockDevice> device_;
+  fuse::Onlooker onlooker_;
   std::unique_ptr<Layer> whole_;
   std::unique_ptr<Layer> enlarged_;  // above it, if there is no room for a repair
   repair::Outcome outcome_;

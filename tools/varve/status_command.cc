@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/json_text.h"
+#include "control/onlooker.h"
 #include "control/place.h"
 #include "varve/command.h"
 #include "varve/image_reader.h"
@@ -27,7 +28,10 @@ Result<nlohmann::ordered_json> status_of(const fuse::Place& place) {
   if (place.is_mounted() && !place.is_dead) return mount_status(place.directory);
   auto image = ImageReader::open(place.source);
   if (!image.ok()) return place.is_dead ? fuse::daemon_gone(place) : image.error();
-  return superblock_status(image->super(), place.source);
+  auto status = superblock_status(image->super(), place.source);
+  fuse::Onlooker onlooker(image->device());
+  add_presence(status, onlooker.watch(), onlooker.holder());
+  return status;
 }
 
 Status show(const StatusArguments& arguments, IoLayer& io) {

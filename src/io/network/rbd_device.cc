@@ -56,7 +56,8 @@ RbdDevice::RbdDevice(std::string name, Access access, unsigned patience_s, std::
   geometry_.supports_discard = true;
   geometry_.discard_unit = kDiscardUnit;
   geometry_.direct = true;
-  geometry_.may_be_shared = true;
+  const auto parsed = parse_rbd_name(name_);
+  geometry_.may_be_shared = !parsed.ok() || parsed->snapshot.empty();  // a snapshot stays as it is
   geometry_.backend = "rbd";
 }
 
@@ -69,6 +70,11 @@ Result<bool> RbdDevice::shut_out(ShutOut others) {
   const WithoutSignals masked;
   TRY(image_->lock(others));
   return true;
+}
+
+bool RbdDevice::is_locked_by_another() {
+  const WithoutSignals masked;
+  return read_only_ && image_->has_writer();
 }
 
 Status RbdDevice::look_again() {

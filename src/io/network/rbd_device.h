@@ -16,11 +16,12 @@
 #include "base/mutex.h"
 #include "io/block_device.h"
 #include "io/network/rbd_image.h"
+#include "io/served.h"
 
 namespace varve::io {
 
 // Thread-safe. All requests must have ended before its destruction.
-class RbdDevice : public BlockDevice {
+class RbdDevice : public BlockDevice, public Served {
  public:
   static Result<std::unique_ptr<RbdDevice>> open(const std::string& name, Access access, unsigned patience_s);
 
@@ -30,6 +31,7 @@ class RbdDevice : public BlockDevice {
   void submit(Reactor& reactor, IoRequest& request) override;
   std::string refusal() const override;
   Result<bool> shut_out(ShutOut others) override;
+  bool is_locked_by_another() override;
   Status look_again() override;
 
  private:

@@ -147,6 +147,15 @@ std::optional<std::string> RbdImage::owner() const {
   return first;
 }
 
+// librbd does not tell a reader which client has the lock. But a client that may write watches the image, and readers do not.
+bool RbdImage::has_writer() const {
+  std::vector<rbd_image_watcher_t> found(64);
+  std::size_t count = found.size();
+  if (library_.rbd.watchers_list(image_, found.data(), &count) < 0) return false;
+  library_.rbd.watchers_list_cleanup(found.data(), count);
+  return count > 0;
+}
+
 Error RbdImage::in_use_by(const std::string& owner) const {
   return {Errc::in_use, fmt::format("{} is in use by the Ceph client at {}", name_, owner)};
 }

@@ -27,6 +27,8 @@ class RbdImage {
 
   // Takes the exclusive lock, and gives it to no client that asks. What the former owner has sent and sends is refused by the cluster.
   Status lock(ShutOut others);
+  // Of an image that was opened to be read: whether a client that lives has it open to write.
+  bool has_writer() const;
   // A request was given up without an answer: at the end the cluster is told to refuse what still comes, and is not waited for long.
   void gave_up() { gave_up_ = true; }
 
