@@ -76,9 +76,14 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   }
 }
 
-nlohmann::ordered_json lease_json(const lease::LeaseFacts& facts) {
-  return {{"held", facts.is_held}, {"others_may_reach_it", facts.may_be_shared}, {"holder", facts.holder},
-          {"lost_because", facts.why_lost}, {"last_look_ms", facts.look_age_ms}};
+nlohmann::ordered_json facts_of(const lease::LeasedDevice& device) {
+  const lease::LeaseFacts lease = device.facts();
+  nlohmann::ordered_json json{{"lease", {{"held", lease.is_held}, {"others_may_reach_it", lease.may_be_shared}, {"holder", lease.holder},
+                                         {"lost_because", lease.why_lost}, {"last_look_ms", lease.look_age_ms}}}};
+  if (const auto connection = device.connection())
+    json["connection"] = {{"connected", connection->is_there}, {"away_ms", connection->away_ms},
+                          {"patience_ms", connection->patience_ms}, {"reconnects", connection->renewals}};
+  return json;
 }
 
 // Since 6.18 the kernel passes sync(2) and syncfs(2) on to a mount by root of a block device (docs/posix.md, "sync").
@@ -152,7 +157,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   settings.log = arguments.log;
   settings.options = options.given;
   settings.durable = options.durable;
-  settings.lease = [device = mount->device.get()] { return lease_json(device->facts()); };
+  settings.device_facts = [device = mount->device.get()] { return facts_of(*device); };
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.snapshots_dir = options.fs.snapshot.empty() ? options.snapshots_dir : "";
   const bool has_snapshots = !settings.snapshots_dir.empty() && !mount->fs->snapshots().snapshots.empty();

@@ -66,6 +66,9 @@ constexpr Metric kMetrics[] = {
     {"varve_device_read_bytes", Kind::counter, "traffic", "device_bytes_read", 1, "Read from the device in all."},
     {"varve_device_writes", Kind::counter, "traffic", "device_writes", 1, "Write requests to the device."},
     {"varve_device_reads", Kind::counter, "traffic", "device_reads", 1, "Read requests to the device."},
+    {"varve_device_connected", Kind::gauge, "connection", "connected", 1,
+     "0: the device is a server's that cannot be reached now. Nothing for others."},
+    {"varve_device_reconnects", Kind::counter, "connection", "reconnects", 1, "Connections that were lost and came back."},
     {"varve_write_cost_ratio", Kind::gauge, "traffic", "write_cost", 1,
      "Blocks written for each block of users since the mount."},
     {"varve_segments_cleaned", Kind::counter, "cleaner", "segments_cleaned", 1, "Segments emptied since the mount."},
@@ -144,8 +147,8 @@ void add_numbers(Exposition& text, const std::vector<Json>& statuses) {
     text.begin(metric.name, metric.kind, metric.help);
     for (const Json& status : statuses) {
       const Json section = status.value(metric.section, Json::object());
-      if (const auto found = section.find(metric.key); found != section.end() && found->is_number())
-        text.sample(labels_of(status), found->get<double>() * metric.unit);
+      if (const auto found = section.find(metric.key); found != section.end() && (found->is_number() || found->is_boolean()))
+        text.sample(labels_of(status), (found->is_boolean() ? found->get<bool>() : found->get<double>()) * metric.unit);
     }
   }
 }

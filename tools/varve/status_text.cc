@@ -159,6 +159,11 @@ std::string lease_text(const Json& lease) {
   return section.text();
 }
 
+std::string connection_section(const Json& connection) {
+  Section section("Connection to the device", connection);
+  return section.yes_no("Connected", "connected").count("Connected anew", "reconnects").text();
+}
+
 // Used segments by how full they are: a bar for each 5 %.
 std::string utilisation_text(const Json& space) {
   if (!space.contains("utilisation")) return "";
@@ -339,6 +344,14 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
+std::string outage_text(const Json& status) {
+  const Json& connection = part(status, "connection");
+  if (connection.value("connected", true)) return "";
+  const std::uint64_t away = number_in(connection, "away_ms"), patience = number_in(connection, "patience_ms");
+  return fmt::format("{}: not connected for {} s{}", printable(status.value("device", "")), away / 1000,
+                     status.value("read_only", false) ? "" : fmt::format("; waits up to {} s, then read-only", patience / 1000));
+}
+
 std::string status_summary(const Json& status) {
   const std::string label = status.value("label", ""), at = part(status, "mount").value("mount_point", "");
   const auto line = [](const char* name, const std::string& value) {
@@ -346,15 +359,16 @@ std::string status_summary(const Json& status) {
   };
   const Json &cleaner = part(status, "cleaner"), &protection = part(status, "protection");
   return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + printable(label) + "\"")) + line("Mounted", at) +
-         line("State", state_of(status)) + line("Size", room_of(part(status, "space"))) + line("Room", growth_text(status)) +
-         line("Damage", damage_text(status)) + line("Kept", kept_text(part(status, "snapshots"), protection)) +
-         line("Protects", protection_text(protection)) +
+         line("State", state_of(status)) + line("Device", outage_text(status)) + line("Size", room_of(part(status, "space"))) +
+         line("Room", growth_text(status)) + line("Damage", damage_text(status)) +
+         line("Kept", kept_text(part(status, "snapshots"), protection)) + line("Protects", protection_text(protection)) +
          line("Cleaner", cleaner.value("state", "")) +
          line("Log", part(status, "mount").value("log", ""));
 }
 
 std::string status_text(const Json& status) {
-  return head_text(status) + lease_text(part(status, "lease")) + space_text(part(status, "space")) + log_text(part(status, "log")) +
+  return head_text(status) + lease_text(part(status, "lease")) + connection_section(part(status, "connection")) +
+         space_text(part(status, "space")) + log_text(part(status, "log")) +
          profile_text(part(status, "device_profile")) + traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
          waits_text(part(status, "waits")) + scrub_section(part(status, "scrub")) +
          memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +

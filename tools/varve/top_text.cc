@@ -58,6 +58,7 @@ class View {
                                    words(now_, "mount", "mount_point"), up / 3600, up / 60 % 60, up % 60,
                                    now_.value("backend", ""));
     if (now_.value("read_only", false)) text += fmt::format("READ-ONLY: {}\n", now_.value("read_only_reason", ""));
+    if (const std::string outage = outage_text(now_); !outage.empty()) text += outage + "\n";
     return text;
   }
 

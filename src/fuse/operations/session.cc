@@ -110,7 +110,7 @@ nlohmann::ordered_json Session::latency_json(std::uint32_t opcode) {
 
 std::string Session::status_json() {
   auto json = to_json(fs_.status());
-  if (settings_.lease) json["lease"] = settings_.lease();
+  if (settings_.device_facts) json.update(settings_.device_facts());
   auto& mount = json["mount"];
   mount["source"] = settings_.source;
   mount["mount_point"] = settings_.mount_point;

@@ -52,7 +52,7 @@ struct SessionSettings {
   DurableChanges durable{};
   std::string snapshots_dir{};  // the folder of snapshots, in the root; empty: there is none
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
-  std::function<nlohmann::ordered_json()> lease{};  // what the status says of it; any thread
+  std::function<nlohmann::ordered_json()> device_facts{};  // parts of the status: lease, connection; any thread
 };
 
 // Thread-safe.

@@ -8,17 +8,19 @@
 #include <atomic>
 #include <boost/intrusive/slist.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "base/mutex.h"
 #include "io/block_device.h"
 #include "io/network/nbd_link.h"
+#include "io/served.h"
 
 namespace varve::io {
 
 // Thread-safe. All requests must have ended before its destruction.
-class NbdDevice : public BlockDevice {
+class NbdDevice : public BlockDevice, public Served {
  public:
   // Connects. Errc::read_only when the export may not be written; Errc::unsupported when nothing written there could be made safe.
   static Result<std::unique_ptr<NbdDevice>> open(const NbdSettings& settings, Access access);
@@ -29,6 +31,7 @@ class NbdDevice : public BlockDevice {
   bool read_only() const override { return read_only_; }
   void submit(Reactor& reactor, IoRequest& request) override;
   std::string refusal() const override { return link_.failure(); }
+  std::optional<Connection> connection() const override { return link_.connection(); }
   void ask(WriteGuard* guard) override { link_.ask(guard); }
   std::uint64_t delivery_ns() const override { return kDeliveryNs; }
 

@@ -231,7 +231,8 @@ void NbdLink::repeat_writes(std::uint64_t now) {
   if (repeated_ < entries.size() || std::ranges::any_of(entries, &WriteJournal::Entry::on_wire)) return;
   if (failure().empty()) spdlog::warn("{}: connected again after {} ms", settings_.uri, (now - outage_.since_ns) / 1'000'000);
   stage_ = Stage::serving;
-  outage_.since_ns = 0;
+  set_away(0);
+  ++renewals_;
 }
 
 bool NbdLink::can_repeat(const WriteJournal::Entry& entry) const {

@@ -20,6 +20,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -31,6 +32,7 @@
 #include "io/block_device.h"
 #include "io/network/nbd_connection.h"
 #include "io/network/write_journal.h"
+#include "io/served.h"
 
 namespace varve::io {
 
@@ -41,7 +43,7 @@ struct NbdSettings {
   unsigned connections = 4;  // where the server allows more than one
 };
 
-// Belongs to one thread, but for ask(), failure() and reconnections(). Requests have begun elsewhere; it finishes them.
+// Belongs to one thread, but for ask(), failure() and connection(). Requests have begun elsewhere; it finishes them.
 class NbdLink {
  public:
   NbdLink(NbdSettings settings, const NbdExport& facts, std::unique_ptr<NbdConnection> first);
@@ -59,6 +61,7 @@ class NbdLink {
   // Any thread.
   void ask(WriteGuard* guard);
   std::string failure() const;
+  Connection connection() const;
 
  private:
   enum class Stage : std::uint8_t { down, connecting, settling, repeating, serving };
@@ -117,6 +120,7 @@ class NbdLink {
   void lose(const std::string& why, std::uint64_t now);
   void take_back(Sent& sent);
   void fail(const std::string& why);
+  void set_away(std::uint64_t since_ns);
   void connect(std::uint64_t now);
   void advance(std::uint64_t now);
   std::string why_different() const;
@@ -147,6 +151,8 @@ class NbdLink {
   mutable Mutex mutex_;
   WriteGuard* guard_ GUARDED_BY(mutex_) = nullptr;
   std::string failure_ GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> away_since_ns_{0};  // copies of the outage, for connection()
+  std::atomic<std::uint64_t> renewals_{0};
 };
 
 }  // namespace varve::io

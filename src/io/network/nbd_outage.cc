@@ -42,7 +42,7 @@ void NbdLink::look_after_connections(std::uint64_t now) {
 void NbdLink::lose(const std::string& why, std::uint64_t now) {
   outage_.why = why;
   if (!outage_.since_ns) {
-    outage_.since_ns = now;
+    set_away(now);
     outage_.next_ns = now + kFirstAttempt;
     spdlog::warn("{}: the connection is lost: {}", settings_.uri, why);
   }
@@ -84,10 +84,21 @@ void NbdLink::fail(const std::string& why) {
   journal_.clear();
   own_flush_ = false;
   stage_ = Stage::down;
-  outage_.since_ns = now_ns();
+  set_away(now_ns());
   outage_.next_ns = outage_.since_ns + kNextAttempt;
   for (const Job& job : jobs_) finish(job, EIO);
   jobs_.clear();
+}
+
+void NbdLink::set_away(std::uint64_t since_ns) {
+  outage_.since_ns = since_ns;
+  away_since_ns_ = since_ns;
+}
+
+Connection NbdLink::connection() const {
+  const std::uint64_t since = away_since_ns_, now = now_ns();
+  return {.is_there = since == 0, .away_ms = since && now > since ? (now - since) / kMillisecond : 0,
+          .patience_ms = settings_.patience_ns / kMillisecond, .renewals = renewals_};
 }
 
 void NbdLink::connect(std::uint64_t now) {
