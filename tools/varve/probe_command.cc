@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "control/place.h"
 #include "format/superblock.h"
+#include "io/network_name.h"
 #include "store/superblocks.h"
 #include "varve/command.h"
 
@@ -24,8 +25,26 @@ struct ProbeArguments {
   bool exported = false, json = false;
 };
 
+Result<std::unique_ptr<io::BlockDevice>> open_to_look(const std::string& path) {
+  return io::open_device(path, {.access = io::Access::read_only, .exclusive = false});
+}
+
+Result<format::Superblock> decode_first(const std::string& path, std::span<const std::byte> block) {
+  auto super = format::decode_superblock(block);
+  if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", path, super.error().message()));
+  return super;
+}
+
+Result<format::Superblock> read_first_of_server(const std::string& path) {
+  const auto device = TRY(open_to_look(path));
+  AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
+  if (device->geometry().blocks() > 0) TRY(device->read(0, block.span()));
+  return decode_first(path, block.span());
+}
+
 // Neither locks nor leases: a probe looks at 4 KiB, also of a mounted device.
 Result<format::Superblock> read_first(const std::string& path) {
+  if (io::is_network_name(path)) return read_first_of_server(path);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Error(errc_from_errno(errno), fmt::format("{}: {}", path, errno_text()));
   struct stat status {};
@@ -35,14 +54,12 @@ Result<format::Superblock> read_first(const std::string& path) {
   ::close(fd);
   if (S_ISDIR(status.st_mode)) return Errc::is_directory;
   if (bytes < 0) return Error(Errc::io, fmt::format("{}: {}", path, errno_text()));
-  auto super = format::decode_superblock(block.span());
-  if (!super.ok()) return Error(super.error().code(), fmt::format("{}: {}", path, super.error().message()));
-  return super;
+  return decode_first(path, block.span());
 }
 
 // Block 0 has no superblock: the last block may tell what this is, unless block 0 shows that something else is there now.
 Result<format::Superblock> read_last(const std::string& path) {
-  const auto device = TRY(io::open_device(path, {.access = io::Access::read_only, .exclusive = false}));
+  const auto device = TRY(open_to_look(path));
   return store::read_identity(*device);
 }
 
@@ -128,7 +145,7 @@ void declare_probe(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<ProbeArguments>();
   CLI::App* command =
       app.add_subcommand("probe", "Is there a Varve filesystem? Its UUID and label, as blkid prints them");
-  command->add_option("path", arguments->path, "Block device or image file, or where it is mounted")->required();
+  command->add_option("path", arguments->path, "Block device, image file or a disk of a server, or where it is mounted")->required();
   command->add_flag("--export", arguments->exported, "As udev imports it: ID_FS_TYPE=varve, ID_FS_UUID=...");
   command->add_flag("--json", arguments->json, "For programs")->excludes("--export");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return probe(*arguments, io); }; });
