@@ -9,6 +9,7 @@
 #include "format/chunk.h"
 #include "fsck/command.h"
 #include "fsck/recovery.h"
+#include "store/superblocks.h"
 
 namespace varve::check::test {
 namespace {
@@ -52,6 +53,34 @@ TEST_F(FsckCommand, CleanIsZero) {
   EXPECT_THAT(out_.str(), testing::HasSubstr("not checked further"));
   EXPECT_EQ(fsck({"-a", "-f"}), 0);
   EXPECT_THAT(out_.str(), testing::HasSubstr("no errors"));
+}
+
+// As a clean scrub does; but only a check that has read everything, and may write.
+TEST_F(FsckCommand, AllDataReadEndsTheErrorsOfBefore) {
+  using Options = std::vector<std::string>;
+  ImageBuilder builder;
+  fill(builder);
+  const auto device = builder.build();
+  format::Superblock super = store::read_superblocks(*device)->best;
+  super.lifetime.errors = 2;
+  super.last_error.code = 1;
+  super.last_error.when.seconds = 1000;
+  ASSERT_TRUE(store::write_superblocks(*device, super, [&] { return device->flush(); }, super.device_blocks).ok());
+  const auto mark = [this] { return store::read_superblocks(**io::MemDevice::load(image()))->best.scrub; };
+  for (const Options& with : {Options{"-y", "--data"}, Options{"-p", "-f", "--data"}}) {
+    ASSERT_TRUE(device->save(image()).ok());
+    for (const Options& without : {Options{"-n", "--data"}, Options{"-y"}, Options{"-p", "--data"}, Options{"-p", "-f"}}) {
+      EXPECT_EQ(fsck(without), 0) << err_.str();
+      EXPECT_EQ(mark(), format::ScrubMark{});
+    }
+    EXPECT_EQ(fsck(with), 0) << err_.str();
+    EXPECT_THAT(out_.str(), testing::HasSubstr("the errors of before are over"));
+    EXPECT_GT(mark().started, 1000);
+    EXPECT_GE(mark().finished, mark().started);
+    EXPECT_EQ(mark().errors, 0U);
+    EXPECT_EQ(fsck(with), 0) << err_.str();
+    EXPECT_THAT(out_.str(), testing::Not(testing::HasSubstr("are over")));
+  }
 }
 
 TEST_F(FsckCommand, MemoryThatIsTooLittleIsToldBefore) {

@@ -101,6 +101,22 @@ class Scrub(MountTest):
             if self.image.is_mounted():
                 self.image.umount()
 
+    def test_a_check_of_all_data_ends_them_as_well(self):
+        command(BIN / "varve", "checkpoint", self.dir)
+        self.spoil(self.place_of(3, 100) + 1234)
+        self.report("--rate", "0", expect=1)
+        (self.dir / "d" / "f3").unlink()
+        self.image.umount()
+        time.sleep(1.1)  # the times are in seconds
+        command(BIN / "fsck.varve", "-n", "--data", self.image.path)
+        self.assertRegex(self.doctor(), r"unsafe errors")
+        command(BIN / "fsck.varve", "-y", "--data", self.image.path)
+        self.damaged = False
+        for _ in range(2):  # mounted and not
+            self.assertRegex(self.doctor(), r"ok errors [1-9][0-9]* errors? since it was made, the last 20.*found nothing any more")
+            if not self.image.is_mounted():
+                self.image.mount()
+
     def test_an_unmounted_image_tells_its_errors(self):
         command(BIN / "varve", "checkpoint", self.dir)
         self.spoil(self.place_of(3, 100) + 1234)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/clock.h"
+#include "fsck/acknowledgement.h"
 #include "fsck/consequences.h"
 #include "fsck/names.h"
 #include "fsck/progress.h"
@@ -82,6 +84,7 @@ struct Run {
   repair::Outcome outcome;
   std::map<Ino, std::string> names;
   bool in_place = false;
+  bool ended_errors = false;  // see acknowledge()
 };
 
 std::map<Ino, std::string> names_in(io::BlockDevice& device, const repair::Outcome& outcome) {
@@ -108,24 +111,32 @@ Result<Run> try_out(io::BlockDevice& device, const World& world, const repair::R
   return run;
 }
 
+Result<Run> repair_on(io::BlockDevice& device, const World& world, const repair::RepairOptions& options, check::Progress* progress) {
+  const std::int64_t began = Clock::system().now().seconds;
+  Run run;
+  run.in_place = true;
+  run.outcome = TRY(repair::repair(device, world.recover, options, progress));
+  run.names = names_in(device, run.outcome);
+  if (options.verify_data && ends_errors(run.outcome.after)) run.ended_errors = TRY(acknowledge(device, run.outcome.after, began));
+  return run;
+}
+
 Result<Run> repair_in_place(const Arguments& a, const World& world, const repair::RepairOptions& options,
                             check::Progress* progress) {
   const auto device = TRY(lease::LeasedDevice::open(a.path, {}, {"fsck.varve", ""}));
-  Run run;
-  run.in_place = true;
-  if (a.undo.empty()) {
-    run.outcome = TRY(repair::repair(*device, world.recover, options, progress));
-    run.names = names_in(*device, run.outcome);
-    return run;
-  }
+  if (a.undo.empty()) return repair_on(*device, world, options, progress);
   const auto undo = TRY(repair::UndoDevice::create(*device, a.undo));
-  auto done = repair::repair(*undo, world.recover, options, progress);
+  auto done = repair_on(*undo, world, options, progress);
   if (const Status finished = undo->finish(); !finished.ok())
     world.err << fmt::format("fsck.varve: {}: its end cannot be written, --undo-apply will need -f: {}\n", a.undo,
                              finished.error().message());
-  run.outcome = TRY(std::move(done));
-  run.names = names_in(*device, run.outcome);
-  return run;
+  return done;
+}
+
+// What a check has found that had no need to change anything.
+Result<bool> acknowledge_in_place(const Arguments& a, const check::Report& report, std::int64_t began) {
+  const auto device = TRY(lease::LeasedDevice::open(a.path, {}, {"fsck.varve", ""}));
+  return acknowledge(*device, report, began);
 }
 
 // Reads only, and takes no lease: another machine may write meanwhile.
@@ -143,7 +154,10 @@ Result<Run> check_path(const Arguments& a, const World& world) {
   repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
                                 .skip_when_clean = a.preen && !a.force, .check_memory = a.memory};
   if (a.yes) return repair_in_place(a, world, options, progress.get());
+  const std::int64_t began = Clock::system().now().seconds;
   Run run = TRY(look(a, world, options, progress.get()));
+  if (a.preen && a.verify_data && ends_errors(run.outcome.before))
+    run.ended_errors = TRY(acknowledge_in_place(a, run.outcome.before, began));
   const bool harmless = run.outcome.actions.is_safe() && errors_that_matter(run.outcome.after, true) == 0;
   if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
   options.only_safe = true;  // the device may answer otherwise than it did in the trial
@@ -194,7 +208,8 @@ int run(int argc, const char* const* argv, const World& world) {
     world.err << "fsck.varve: " << done.error().message() << "\n";
     return kOperationalError;
   }
-  const Findings findings{arguments.path, arguments.verify_data, arguments.preen, done->in_place, done->outcome, done->names};
+  const Findings findings{arguments.path,      arguments.verify_data, arguments.preen, done->in_place,
+                          done->ended_errors, done->outcome,         done->names};
   world.out << (arguments.json ? to_json(findings) : to_text(findings));
   return exit_code(*done, arguments.preen);
 }

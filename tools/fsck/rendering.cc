@@ -176,6 +176,7 @@ std::string to_text(const Findings& f) {
   if (!shown.quick)
     for (const Number& number : numbers_of(shown.statistics))
       if (number.value > 0) text += fmt::format("{:>12} {}\n", number.value, number.label);
+  if (f.ended_errors) text += "All data was read, and nothing is damaged: the errors of before are over.\n";
   return text + verdict_lines(f) + consequence_lines(f);
 }
 
@@ -195,6 +196,7 @@ std::string to_json(const Findings& f) {
   json["warnings"] = before.warnings();
   json["in_place"] = f.in_place;
   json["errors_left"] = f.outcome.errors_left();
+  json["former_errors_are_over"] = f.ended_errors;
   for (const Number& number : numbers_of(before.statistics)) json["statistics"][number.key] = number.value;
   json["problems"] = nlohmann::ordered_json::array();
   for (const check::Problem& problem : before.problems.kept()) json["problems"].push_back(problem_json(f, problem));

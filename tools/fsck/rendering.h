@@ -13,6 +13,7 @@ struct Findings {
   bool data_verified = false;
   bool preening = false;
   bool in_place = false;  // else the actions are what a repair would do
+  bool ended_errors = false;  // former ones are over: all has been read
   const repair::Outcome& outcome;
   const std::map<Ino, std::string>& names;  // of the inodes in it, as far as they are known
 };

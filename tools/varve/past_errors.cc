@@ -21,7 +21,7 @@ std::string text_of(const PastErrors& errors) {
   if (errors.count == 0) return "no errors";
   std::string text = counted(errors.count, "error") + " since it was made";
   if (errors.last > 0) text += ", the last " + local_time_text(errors.last);
-  return errors.are_over() ? text + "; the scrub of " + local_time_text(errors.verified) + " found nothing any more" : text;
+  return errors.are_over() ? text + "; a look at everything of " + local_time_text(errors.verified) + " found nothing any more" : text;
 }
 
 }  // namespace varve::tool

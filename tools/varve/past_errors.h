@@ -9,7 +9,7 @@ namespace varve::tool {
 struct PastErrors {
   std::uint64_t count = 0;
   std::int64_t last = 0;      // seconds since 1970
-  std::int64_t verified = 0;  // when the last scrub began, if it came to its end and found nothing; else 0
+  std::int64_t verified = 0;  // when the last scrub, or check of all data, began, if it came to its end and found nothing; else 0
 
   // Everything has been read since the last one, and nothing is wrong any more.
   bool are_over() const { return count > 0 && verified > last; }

@@ -1,0 +1,32 @@
+#include "fsck/acknowledgement.h"
+
+#include "base/clock.h"
+#include "fs/engine.h"
+#include "fs/filesystem.h"
+#include "store/superblock_keeper.h"
+#include "store/superblocks.h"
+
+namespace varve::fsck {
+
+bool ends_errors(const check::Report& report) {
+  const format::Superblock& super = report.super;
+  const bool found_nothing = !report.quick && !report.needs_recovery && report.errors() == 0 && report.warnings() == 0;
+  if (!found_nothing || !super.clean || super.lifetime.errors == 0) return false;
+  const bool are_over = super.scrub.finished > 0 && super.scrub.errors == 0 && super.scrub.started > super.last_error.when.seconds;
+  return !are_over && format::check_features(super, format::Intent::write).ok();
+}
+
+// With a checkpoint of the engine, since the image that stands with the trees must say the same as the superblock.
+Result<bool> acknowledge(io::BlockDevice& device, const check::Report& report, std::int64_t started) {
+  const format::Superblock found = TRY(store::read_superblocks(device)).best;
+  if (!found.clean || found.serial != report.super.serial || found.identity != report.super.identity) return false;
+  fs::Options options;
+  options.background = options.cleaner = false;
+  const auto filesystem = TRY(fs::Filesystem::mount(device, options));
+  filesystem->engine().store().superblocks().set_scrub_mark(
+      {.started = started, .finished = Clock::system().now().seconds, .blocks = found.live_blocks});
+  TRY(filesystem->unmount());
+  return true;
+}
+
+}  // namespace varve::fsck
