@@ -23,8 +23,11 @@ Result<bool> acknowledge(io::BlockDevice& device, const check::Report& report, s
   fs::Options options;
   options.background = options.cleaner = false;
   const auto filesystem = TRY(fs::Filesystem::mount(device, options));
-  filesystem->engine().store().superblocks().set_scrub_mark(
-      {.started = started, .finished = Clock::system().now().seconds, .blocks = found.live_blocks});
+  format::ScrubMark mark;
+  mark.started = started;
+  mark.finished = Clock::system().now().seconds;
+  mark.blocks = found.live_blocks;
+  filesystem->engine().store().superblocks().set_scrub_mark(mark);
   TRY(filesystem->unmount());
   return true;
 }
