@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::uint64_t kLook = 5'000'000;              // ns between looks at the waiting time
 constexpr std::uint64_t kTolerated = 200'000;           // ns a wait for a CPU may take on average
-constexpr std::uint64_t kShortPenalty = 100'000'000;    // ns as a normal thread; doubled each time up to
-constexpr std::uint64_t kLongPenalty = 4'000'000'000;
+constexpr std::uint64_t kShortPenalty = 100'000'000;    // ns as a normal thread; four times as long each time up to
+constexpr std::uint64_t kLongPenalty = 30'000'000'000;  // as an idle one it may wait for half a second before it looks
 
 bool set_policy(int policy) {
   const sched_param none{};
@@ -88,14 +88,14 @@ void CpuPlacement::change(bool idle) {
     ::pthread_setaffinity_np(::pthread_self(), sizeof allowed_, &allowed_);
 }
 
-void CpuPlacement::woken(bool holding) {
+void CpuPlacement::woken(bool was_waited_for) {
   if (!enabled_) return;
   const std::uint64_t now = Clock::system().monotonic_ns();
   if (now < next_look_ns_) return;
   next_look_ns_ = now + kLook;
   const Waiting before = std::exchange(last_look_, waiting());
   if (!idle_) return change(true);
-  if (!holding) return;  // nobody waits for this thread: another one takes what comes
+  if (!was_waited_for) return;  // another one has taken what came
   // A short wait is as it should be: the caller goes on for a moment after it has sent its request.
   const std::uint64_t times = last_look_.times - before.times;
   if (last_look_.ns - before.ns <= kTolerated * std::max<std::uint64_t>(times, 1)) {
@@ -103,7 +103,7 @@ void CpuPlacement::woken(bool holding) {
     return;
   }
   change(false);
-  penalty_ns_ = std::clamp(2 * penalty_ns_, kShortPenalty, kLongPenalty);
+  penalty_ns_ = std::clamp(4 * penalty_ns_, kShortPenalty, kLongPenalty);
   next_look_ns_ = now + penalty_ns_;
 }
 

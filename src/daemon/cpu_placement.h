@@ -25,8 +25,8 @@ class CpuPlacement {
   CpuPlacement(const CpuPlacement&) = delete;
   CpuPlacement& operator=(const CpuPlacement&) = delete;
 
-  // Called whenever the thread has woken up.
-  void woken(bool holding);
+  // Called whenever the thread has woken up. Has somebody waited for it: for requests it had, or one that it has received now?
+  void woken(bool was_waited_for);
   bool is_idle() const { return idle_; }
 
  private:

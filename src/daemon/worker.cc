@@ -57,8 +57,9 @@ void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
     if (stopping_) port_->pause();
     reactor.may_spin(placement.is_idle());
     const bool holding = active_ > 0 || reactor.in_flight() > 0;
+    const std::uint64_t before = received_;
     wait(reactor);
-    placement.woken(holding);
+    placement.woken(holding || received_ != before);
     recycle_finished();
   }
   pool_->forget_call();
@@ -73,6 +74,7 @@ void Worker::receive(Message& message) {
   Request& request = free_request();
   request.begin(message);
   ++active_;
+  ++received_;
   dispatch(request);
   recycle_finished();
   limit_intake();

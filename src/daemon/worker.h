@@ -54,6 +54,7 @@ class Worker : private MessageSink {
   std::vector<Request*> free_;
   std::vector<Request*> finished_;
   std::size_t active_ = 0;  // begun and not recycled
+  std::uint64_t received_ = 0;  // messages, so far
 
   std::thread thread_;
 };

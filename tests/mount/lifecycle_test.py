@@ -252,6 +252,32 @@ class Lifecycle(unittest.TestCase):
             self.assertEqual(os.sched_getscheduler(int(task.name)), os.SCHED_IDLE)
             self.assertEqual(ctypes.CDLL(None).syscall(call, 1, int(task.name)) >> 13, 2, "not best effort")
 
+    def test_idle_threads_do_not_starve_beside_others(self):
+        """Programs that take all CPUs come before idle threads: whoever waits for one would wait with it."""
+        image = self.made()
+        image.mount("idle_threads=auto")
+        tasks = [int(entry.name) for entry in Path(f"/proc/{image.daemon()}/task").iterdir() if (entry / "comm").read_text() == "varve-serve\n"]
+        if os.SCHED_IDLE not in map(os.sched_getscheduler, tasks):
+            self.skipTest("threads may not become idle ones here and leave that again")
+        fd = os.open(self.dir / "f", os.O_CREAT | os.O_WRONLY)
+        self.addCleanup(os.close, fd)
+
+        def write_until(policy):
+            while policy not in map(os.sched_getscheduler, tasks):
+                os.pwrite(fd, bytes(4096), 0)
+                os.fdatasync(fd)
+        hogs = []
+        for cpu in sorted(os.sched_getaffinity(0)):
+            hog = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            self.addCleanup(hog.wait)
+            self.addCleanup(hog.kill)
+            os.sched_setaffinity(hog.pid, {cpu})
+            hogs.append(hog)
+        write_until(os.SCHED_OTHER)
+        for hog in hogs:
+            hog.kill()
+        write_until(os.SCHED_IDLE)
+
     def test_an_idle_mount_is_silent(self):
         image = self.made()
         image.mount()
