@@ -253,7 +253,7 @@ class Lifecycle(unittest.TestCase):
             self.assertEqual(ctypes.CDLL(None).syscall(call, 1, int(task.name)) >> 13, 2, "not best effort")
 
     def test_idle_threads_do_not_starve_beside_others(self):
-        """Programs that take all CPUs come before idle threads: whoever waits for one would wait with it."""
+        """Programs that take all CPUs come before idle threads, and what waits for these would wait, too."""
         image = self.made()
         image.mount("idle_threads=auto")
         tasks = [int(entry.name) for entry in Path(f"/proc/{image.daemon()}/task").iterdir() if (entry / "comm").read_text() == "varve-serve\n"]
