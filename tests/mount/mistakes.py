@@ -252,10 +252,18 @@ back, as other filesystems keep back their tables.
 **Another user sees nothing, or "Permission denied", in my mount.** A user's mount is for that user alone. `-o allow_other` opens it, which
 needs a line `user_allow_other` in `/etc/fuse.conf`.
 
+**The mount is read-only because "the tables of snapshots are damaged".** The filesystem in use is whole, and nothing was written. Unmount it.
+`fsck.varve -n` says what of the snapshots is lost, and `fsck.varve -y` makes the image writable again.
+
 **The mount has become read-only.** A write or flush failed, or another program has taken the image. `varve status -s` says which. Unmount it,
 look at the disk (`dmesg`, `smartctl`), then `fsck.varve -n`.
 
 **The host's disk was full.** The image could not grow. Make room there, unmount, mount again. `varve trim` gives back what is free inside.
+
+**"has not given it back: it may still be in use there".** Another machine had the filesystem mounted. It still has, or it has ended without
+unmounting; by reading nobody can tell. `varve mount` asks it, and waits up to twelve seconds for an answer. See [network.md](network.md#one-writer).
+
+**"not connected for 12 s".** The server of the device is away. Programs wait for as long as the line says. Start it again, or look at the network.
 
 **"target is busy".** Something is open or current there: `fuser -vm DIRECTORY` shows what. `varve umount -l` detaches it now, and ends the
 daemon when nobody uses it any more.

@@ -237,6 +237,12 @@ class Restore(RestoreTest):
         os.sync()
         wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > before * 4096 - 4 * MIB, 20, "its room has come back")
 
+    def fill_up(self):
+        for unit in (MIB, 4096):
+            with self.assertRaises(OSError), open(self.dir / "filler", "ab", buffering=0) as filler:
+                while True:
+                    filler.write(bytes(unit))
+
     def test_a_full_filesystem_is_compared_as_it_is(self):
         """There is no room for a snapshot of the moment before."""
         (self.dir / "t").mkdir()
@@ -253,11 +259,10 @@ class Restore(RestoreTest):
         with_room = varve("restore", "-n", "--delete", self.dir / "t", "--from", "one")
         self.assertEqual(len(with_room.stdout.splitlines()), 7, with_room.stdout)
         self.assertEqual(with_room.stderr, "")
-        with self.assertRaises(OSError), open(self.dir / "filler", "wb", buffering=0) as filler:
-            while True:
-                filler.write(bytes(MIB))
+        self.fill_up()
         self.assertIn("no space", varve("snapshot", "create", self.dir, "now", expect=1).stderr.lower())
         command(BIN / "varve", "clean", self.dir)
+        self.fill_up()
         would = varve("restore", "-n", "--delete", self.dir / "t", "--from", "one")
         self.assertIn("no space to keep the state of this moment", would.stderr)
         self.assertEqual(would.stdout, with_room.stdout)
