@@ -247,10 +247,10 @@ class Restore(RestoreTest):
         """There is no room for a snapshot of the moment before."""
         (self.dir / "t").mkdir()
         for i in range(20):
-            fill_random(self.dir / f"t/f{i}", 100 * KIB, i, sync=False)
+            fill_random(self.dir / f"t/f{i}", 16 * MIB if i == 3 else 100 * KIB, i, sync=False)
         varve("snapshot", "create", self.dir, "one")
         one = self.tree(self.dir / "t")
-        (self.dir / "t/f3").unlink()
+        (self.dir / "t/f3").unlink()  # more than cleaning could still find room for
         with open(self.dir / "t/f5", "r+b") as file:
             file.write(b"written over")
         os.truncate(self.dir / "t/f6", 10)
