@@ -152,6 +152,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
 
   const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};
   mount->point = TRY(MountPoint::attach(request, options));
+  if (mount->point->has_claimed()) mount->device->note_claimed();
   mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());
   SessionSettings settings{options.wishes, options.fs.clock, directory, source};
   settings.log = arguments.log;

@@ -200,6 +200,11 @@ void MountPoint::close() {
 
 int MountPoint::fd() const { return ::fuse_session_fd(session_); }
 
+bool MountPoint::has_claimed() const {
+  const auto mounted = find_mount(directory_);
+  return mounted && device_ && mounted->device == *device_ && mounted->is_fuseblk();
+}
+
 bool MountPoint::is_there() const {
   if (!device_) return false;
   if (device_->empty()) return is_dead(directory_);  // what is alive may be anybody's

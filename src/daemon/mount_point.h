@@ -40,6 +40,8 @@ class MountPoint {
   MountPoint& operator=(const MountPoint&) = delete;
 
   int fd() const;
+  // `fuseblk`: the kernel has claimed the device, and lets nobody else mount it or claim it, under whatever name.
+  bool has_claimed() const;
   const std::string& directory() const { return directory_; }
   // Not gone, and under nothing else, as this process sees its directory. To be believed while it is connected.
   bool is_there() const;

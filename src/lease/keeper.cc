@@ -54,7 +54,7 @@ void Keeper::run() {
   bool was_used = false;
   while (wait_for_turn()) {
     const bool is_used = used_.exchange(false, std::memory_order_relaxed);
-    if (!rests_ || (is_used && was_used)) look();
+    if (!rests_.load(std::memory_order_relaxed) || (is_used && was_used)) look();
     was_used = is_used;
   }
 }

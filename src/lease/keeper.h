@@ -21,9 +21,7 @@ std::uint64_t boot_time_ns();
 // Thread-safe, but for start(), release() and on_lost(), which are called by one thread.
 class Keeper {
  public:
-  // `rests`: the device is this machine's alone, and a look would wake it. Then the thread looks only while note_use() is called between
-  // one turn and the next, again and again. A write that comes after a rest looks first, as after any pause.
-  Keeper(Area area, const Times& times, bool rests) : area_(area), times_(times), rests_(rests) {}
+  Keeper(Area area, const Times& times) : area_(area), times_(times) {}
   ~Keeper() { stop(); }
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -39,6 +37,9 @@ class Keeper {
   // The same for what was admitted earlier and is about to be sent, of what was found out after a moment. Waits for nothing.
   io::WriteGuard::Verdict may_send(std::uint64_t looked_after_ns) const;
   void look_soon();
+  // Nobody else can write to the device, and a look would wake it. From now on the thread looks only while note_use() is called between one
+  // turn and the next, again and again. A write that comes after a rest looks first, as after any pause.
+  void let_rest() { rests_.store(true, std::memory_order_relaxed); }
   void note_use() { used_.store(true, std::memory_order_relaxed); }  // the device has been asked for something
   // See Tenure.
   void expect_first_block(std::uint32_t crc);
@@ -61,8 +62,7 @@ class Keeper {
 
   Area area_;
   const Times times_;
-  const bool rests_;
-  std::atomic<bool> used_{false};
+  std::atomic<bool> rests_{false}, used_{false};
   Mutex tell_mutex_;    // held while on_lost_ is called; taken before the others
   mutable Mutex tenure_mutex_;  // held during a look; taken before mutex_
   std::optional<Tenure> tenure_ GUARDED_BY(tenure_mutex_);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include "format/superblock.h"
 #include "io/exclusive_use.h"
 #include "io/reactor.h"
+#include "io/stacking.h"
 
 namespace varve::lease {
 
@@ -35,9 +38,6 @@ bool is_superblock(const io::IoRequest& request) {
   return request.offset == 0 || (request.length <= format::kMaxSlotBlocks * kBlockSize && magic == format::kSuperMagic);
 }
 
-// Nothing else can write to it while it is open, and between two looks a disk could stop.
-bool may_rest(const io::Geometry& geometry) { return geometry.rotational && !geometry.may_be_shared; }
-
 Times with_delivery(Times times, const io::BlockDevice& device) {
   times.delivery_ns = device.delivery_ns();
   return times;
@@ -47,7 +47,7 @@ Times with_delivery(Times times, const io::BlockDevice& device) {
 
 LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
     : below_(std::move(below)), server_(dynamic_cast<io::Served*>(below_.get())), use_(std::move(use)),
-      times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_, may_rest(below_->geometry())) {
+      times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_) {
   below_->ask(this);
 }
 
@@ -69,6 +69,14 @@ std::string LeasedDevice::refusal() const {
 // Before there is a lease, its user has decided what to do (mkfs).
 io::WriteGuard::Verdict LeasedDevice::may_send(std::uint64_t looked_after_ns) {
   return claimed_ ? keeper_.may_send(looked_after_ns) : Verdict::yes;
+}
+
+// A loop device claims nothing: another one may stand on the same file.
+void LeasedDevice::note_claimed() {
+  struct stat status {};
+  if (!geometry().rotational || geometry().may_be_shared || ::stat(name().c_str(), &status) != 0) return;
+  const io::Stack stack = io::stack_of(status, name());
+  if (stack.complete && std::ranges::all_of(stack.layers, &io::Layer::is_block_device)) keeper_.let_rest();
 }
 
 void LeasedDevice::look_soon() { keeper_.look_soon(); }

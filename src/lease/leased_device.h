@@ -54,6 +54,9 @@ class LeasedDevice : public io::BlockDevice, public io::Served, private io::Writ
   void submit(io::Reactor& reactor, io::IoRequest& request) override;
   std::string refusal() const override;
   std::uint64_t delivery_ns() const override { return below_->delivery_ns(); }
+  // The kernel has claimed the block device for a mount, against every other use of it. A disk that stands on no file may stop then:
+  // it is not looked at while nobody uses it.
+  void note_claimed();
   LeaseFacts facts() const;  // any thread
   // Of a device opened for reading: who may write to it, see may_write_unseen(); empty: nobody.
   const std::string& other_holder() const { return other_holder_; }

@@ -22,14 +22,11 @@
 namespace varve::lease {
 namespace {
 
-// A disk that counts how often it is read, from any thread.
-class CountingDisk : public io::BlockDevice {
+// Counts how often it is read, from any thread.
+class CountingDevice : public io::BlockDevice {
  public:
-  CountingDisk(io::BlockDevice& below, std::atomic<std::uint64_t>& reads, bool rotational) : below_(below), reads_(reads),
-                                                                                             geometry_(below.geometry()) {
-    geometry_.rotational = rotational;
-  }
-  const io::Geometry& geometry() const override { return geometry_; }
+  CountingDevice(io::BlockDevice& below, std::atomic<std::uint64_t>& reads) : below_(below), reads_(reads) {}
+  const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return false; }
   void submit(io::Reactor& reactor, io::IoRequest& request) override {
@@ -44,7 +41,6 @@ class CountingDisk : public io::BlockDevice {
  private:
   io::BlockDevice& below_;
   std::atomic<std::uint64_t>& reads_;
-  io::Geometry geometry_;
 };
 
 // What a device says of the loss of its lease.
@@ -185,22 +181,27 @@ TEST_F(LeasedDeviceTest, NothingIsWrittenAfterAPauseWithoutALook) {
 TEST_F(LeasedDeviceTest, ADiskThatNobodyUsesIsLeftAlone) {
   const auto other = memory_.snapshot();
   std::atomic<std::uint64_t> reads{0}, reads_of_other{0};
+  CountingDevice disk(memory_, reads);
   const Times times{.look_ns = 1 * kMillisecond};
-  const auto disk = LeasedDevice::hold(std::make_unique<CountingDisk>(memory_, reads, true), {"test", "here"}, times);
-  const auto flash = LeasedDevice::hold(std::make_unique<CountingDisk>(*other, reads_of_other, false), {"test", "there"}, times);
+  const auto flash = LeasedDevice::hold(std::make_unique<CountingDevice>(*other, reads_of_other), {"test", "there"}, times);
   const auto let_time_pass = [&] {
     const std::uint64_t until = reads_of_other + 20;
     while (reads_of_other < until) std::this_thread::yield();
   };
+  Keeper keeper{Area(disk), times};
+  Claim claim(Area(disk), Self{.process = this_process("test", "here")}, times, Clock::system(), Random::system());
+  for (auto step = claim.step(boot_time_ns); *step; step = claim.step(boot_time_ns)) ASSERT_TRUE(step.ok());
+  ASSERT_TRUE(keeper.start(claim, boot_time_ns()).ok());
+  const std::uint64_t held = reads;
+  while (reads == held) std::this_thread::yield();
+  keeper.let_rest();
   let_time_pass();
   const std::uint64_t before = reads;
   let_time_pass();
   EXPECT_EQ(reads, before);
-  AlignedBuffer block(kBlockSize);
-  for (std::uint64_t asked = 0; reads <= before + asked; ++asked) ASSERT_TRUE((*disk)->read(0, block.span()).ok());  // it is in use again
-  let_time_pass();
+  while (reads == before) keeper.note_use();  // it is in use again
   take_over();
-  EXPECT_FALSE((*disk)->write(0, block.span()).ok());
+  EXPECT_FALSE(keeper.may_write(true));
 }
 
 TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
