@@ -189,7 +189,9 @@ TEST_F(LeasedDeviceTest, ADiskThatNobodyUsesIsLeftAlone) {
     while (reads_of_other < until) std::this_thread::yield();
   };
   Keeper keeper{Area(disk), times};
-  Claim claim(Area(disk), Self{.process = this_process("test", "here")}, times, Clock::system(), Random::system());
+  Self self;
+  self.process = this_process("test", "here");
+  Claim claim(Area(disk), self, times, Clock::system(), Random::system());
   for (auto step = claim.step(boot_time_ns); *step; step = claim.step(boot_time_ns)) ASSERT_TRUE(step.ok());
   ASSERT_TRUE(keeper.start(claim, boot_time_ns()).ok());
   const std::uint64_t held = reads;
