@@ -1,7 +1,7 @@
 #include "repair/lost_tables.h"
 
 #include <algorithm>
-#include <ranges>
+#include <functional>
 
 #include "format/item.h"
 #include "io/patient_read.h"
@@ -89,8 +89,8 @@ void LostTables::locate() {
   for (const auto& [serial, candidate] : candidates_) all.emplace(serial, candidate.item);
   for (const SnapshotItem& item : tables_.items) all.emplace(item.serial, item);
   collects_ = true;
-  for (const SnapshotItem& item : std::views::reverse(all) | std::views::values)
-    if (!item.deleting) (void)walk(item);
+  for (auto item = all.rbegin(); item != all.rend(); ++item)
+    if (!item->second.deleting) (void)walk(item->second);
   collects_ = false;
   walked_.clear();
   if (wanted_.empty()) return;
@@ -111,7 +111,7 @@ void LostTables::note_place(BlockAddr named, Serial seen, BlockAddr place) {
 
 void LostTables::confirm(std::uint64_t most) {
   std::vector<Candidate> candidates;
-  for (auto& candidate : candidates_ | std::views::values) candidates.push_back(std::move(candidate));
+  for (auto& [serial, candidate] : candidates_) candidates.push_back(std::move(candidate));
   std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::copied);
   blocks_not_found_ = 0;
   for (const SnapshotItem& item : tables_.items)

@@ -159,7 +159,7 @@ std::vector<const SnapshotItem*> Protection::in_turn(const SnapshotList& list) c
   std::vector<const SnapshotItem*> turn;
   for (const SnapshotItem& item : list.items())
     if (item.automatic && !item.deleting) turn.push_back(&item);
-  std::ranges::stable_partition(turn, [this](const SnapshotItem* item) { return !is_in_use(item->serial); });
+  std::stable_partition(turn.begin(), turn.end(), [this](const SnapshotItem* item) { return !is_in_use(item->serial); });
   return turn;
 }
 
