@@ -126,6 +126,13 @@ class Install(unittest.TestCase):
                 if name.split("/")[0] in ("bin", "sbin"):
                     self.assertTrue(os.access(path, os.X_OK), f"{name} cannot be run")
                     self.assertNotIn(b".debug_info", path.read_bytes(), f"{name} is not stripped")
+            self.check_headers(Path(destination) / "usr")
+
+    def check_headers(self, top):
+        """A policy is built elsewhere, with no other headers than these."""
+        example, = top.glob("share/doc/varve*/examples/patient.cc")
+        done = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{top}/include/varve", example], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_man_pages_name_every_option(self):
         pages = {page: (ROOT / "docs/man" / page).read_text().replace("\\-", "-") for page in [*TOOLS.values(), "mount.varve.8"]}
