@@ -58,10 +58,9 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       ++nodes_beside_;
   }
   if (view.tables.root) TRY(sort_out_held(live));
-  std::erase_if(live, [&](LiveBlock& block) {
-    if (block.held || !is_replaced(block)) return false;
-    if (is_kept(block)) block = as_shared(block);
-    return !block.held;
+  // Not what a snapshot would still have: apply() looks which of them have it by then.
+  std::erase_if(live, [&](const LiveBlock& block) {
+    return !block.held && !is_kept(block) && is_replaced(block);
   });
   if (!held_nodes.empty()) {
     live.insert(live.end(), held_nodes.begin(), held_nodes.end());
@@ -318,7 +317,9 @@ Status Mover::apply(const LiveBlock& block, BlockAddr to) {
     }
     if (auto sealed = store_.seal(); !sealed.ok()) return sealed.error();
   }
-  return apply_held(as_shared(block), to);  // replaced since it was looked at; a snapshot still has it
+  LiveBlock shared = block;  // its file has lost it, and a snapshot still has it
+  shared.held = shared.shared = true;
+  return apply_held(shared, to);
 }
 
 }  // namespace varve::cleaner

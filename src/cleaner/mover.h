@@ -30,12 +30,6 @@ struct LiveBlock {
   Serial birth{};          // of a node
 };
 
-// The same block, of which a snapshot has the newest trees' copy: an operation has replaced it, and no checkpoint has merged that.
-inline LiveBlock as_shared(LiveBlock block) {
-  block.held = block.shared = true;
-  return block;
-}
-
 // Or do these say that it has been replaced, removed or moved since?
 bool still_there(const store::Layers& layers, const LiveBlock& block);
 
