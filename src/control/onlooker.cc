@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "io/served.h"
 #include "lease/area.h"
 #include "lease/process.h"
 #include "log/recovery.h"
@@ -17,11 +16,6 @@ namespace varve::fuse {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{250};
-
-bool is_locked(io::BlockDevice& device) {
-  auto* const server = dynamic_cast<io::Served*>(&device);
-  return server && server->is_locked_by_another();
-}
 
 lease::Self self_on(const io::BlockDevice& device) {
   return {lease::this_process("", ""), lease::object_of(device.name()), device.geometry().may_be_shared};
@@ -37,7 +31,7 @@ Onlooker::Onlooker(io::BlockDevice& device) : device_(device) {
   const lease::Self self = self_on(device);
   const bool is_alive = lease::life_of(*found->lease, self) == lease::Life::alive;
   if (!is_alive && !lease::may_write_unseen(*found->lease, self)) return;
-  presence_ = is_alive || is_locked(device) ? Presence::lives : Presence::unknown;
+  presence_ = is_alive || device.is_locked_by_another() ? Presence::lives : Presence::unknown;
   holder_ = lease::describe(found->lease->process, found->lease->taken);
   lease_ = std::move(found->lease);
   answer_ = found->answer;

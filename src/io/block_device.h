@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -67,6 +68,14 @@ enum class ShutOut : std::uint8_t {
   all,             // also one that lives
 };
 
+// Of a device that is a server's.
+struct Connection {
+  bool is_there = true;
+  std::uint64_t away_ms = 0;      // for so long it is not
+  std::uint64_t patience_ms = 0;  // after which the device has failed
+  std::uint64_t renewals = 0;     // since it was opened
+};
+
 // Thread-safe. Must outlive the requests submitted to it.
 class BlockDevice {
  public:
@@ -90,6 +99,10 @@ class BlockDevice {
   // sends, or has sent, arrives any more. False: there is no such lock. Errc::in_use: one that lives has it. May take as long as the
   // storage needs to find that its owner is gone.
   virtual Result<bool> shut_out(ShutOut) { return false; }
+  // Whether another client that lives has that lock. False also where that cannot be found out. Any thread.
+  virtual bool is_locked_by_another() { return false; }
+  // Nothing: it has none of its own, as a local one or Ceph's. Any thread.
+  virtual std::optional<Connection> connection() const { return {}; }
 
   // What it stands on may have grown since it was opened: geometry() says how long it is now. Any thread. The answer is the same as
   // before where that cannot be found out.

@@ -40,7 +40,9 @@ class Keeper {
   // Nobody else can write to the device, and a look would wake it. From now on the thread looks only while note_use() is called between one
   // turn and the next, again and again. A write that comes after a rest looks first, as after any pause.
   void let_rest() { rests_.store(true, std::memory_order_relaxed); }
-  void note_use() { used_.store(true, std::memory_order_relaxed); }  // the device has been asked for something
+  void note_use() {  // the device has been asked for something
+    if (rests_.load(std::memory_order_relaxed)) used_.store(true, std::memory_order_relaxed);
+  }
   // See Tenure.
   void expect_first_block(std::uint32_t crc);
   format::Lease lease() const;  // waits for a look that goes on

@@ -46,8 +46,7 @@ Times with_delivery(Times times, const io::BlockDevice& device) {
 }  // namespace
 
 LeasedDevice::LeasedDevice(std::unique_ptr<io::BlockDevice> below, Use use, const Times& times)
-    : below_(std::move(below)), server_(dynamic_cast<io::Served*>(below_.get())), use_(std::move(use)),
-      times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_) {
+    : below_(std::move(below)), use_(std::move(use)), times_(with_delivery(times, *below_)), area_(*below_), keeper_(area_, times_) {
   below_->ask(this);
 }
 

@@ -13,7 +13,6 @@
 
 #include "base/mutex.h"
 #include "io/block_device.h"
-#include "io/served.h"
 #include "lease/keeper.h"
 
 namespace varve::lease {
@@ -33,7 +32,7 @@ struct LeaseFacts {
   std::uint64_t look_age_ms = 0;  // of the last look that counts
 };
 
-class LeasedDevice : public io::BlockDevice, public io::Served, private io::WriteGuard {
+class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
  public:
   // Errc::in_use, with the holder's name, when another program that lives holds the lease; a device opened for reading only
   // looks. May wait until a holder that has gone without a word can be believed to be gone (Times::promise_ns).
@@ -60,8 +59,8 @@ class LeasedDevice : public io::BlockDevice, public io::Served, private io::Writ
   LeaseFacts facts() const;  // any thread
   // Of a device opened for reading: who may write to it, see may_write_unseen(); empty: nobody.
   const std::string& other_holder() const { return other_holder_; }
-  std::optional<io::Connection> connection() const override { return server_ ? server_->connection() : std::nullopt; }
-  bool is_locked_by_another() override { return server_ && server_->is_locked_by_another(); }
+  std::optional<io::Connection> connection() const override { return below_->connection(); }
+  bool is_locked_by_another() override { return below_->is_locked_by_another(); }
   int execute(io::IoRequest& request) override;
   Status look_again() override { return below_->look_again(); }
   Status set_length(std::uint64_t bytes) override;
@@ -79,7 +78,6 @@ class LeasedDevice : public io::BlockDevice, public io::Served, private io::Writ
   int write_around(io::IoRequest& request);
 
   const std::unique_ptr<io::BlockDevice> below_;
-  io::Served* const server_;  // the same, or null
   const Use use_;
   const Times times_;
   Area area_;

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "io/mem_device.h"
-#include "io/served.h"
 #include "io/trace_device.h"
 #include "lease/area.h"
 #include "lease/process.h"
@@ -18,7 +17,7 @@ namespace {
 using std::chrono_literals::operator""ms;
 
 // What the reader has opened: storage that others may reach, with a lock of its own or without.
-class Shared : public io::TraceDevice, public io::Served {
+class Shared : public io::TraceDevice {
  public:
   explicit Shared(io::BlockDevice& below) : TraceDevice(below), geometry_(below.geometry()) { geometry_.may_be_shared = true; }
   const io::Geometry& geometry() const override { return geometry_; }

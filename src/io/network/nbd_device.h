@@ -15,12 +15,11 @@
 #include "base/mutex.h"
 #include "io/block_device.h"
 #include "io/network/nbd_link.h"
-#include "io/served.h"
 
 namespace varve::io {
 
 // Thread-safe. All requests must have ended before its destruction.
-class NbdDevice : public BlockDevice, public Served {
+class NbdDevice : public BlockDevice {
  public:
   // Connects. Errc::read_only when the export may not be written; Errc::unsupported when nothing written there could be made safe.
   static Result<std::unique_ptr<NbdDevice>> open(const NbdSettings& settings, Access access);

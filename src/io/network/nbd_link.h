@@ -32,7 +32,6 @@
 #include "io/block_device.h"
 #include "io/network/nbd_connection.h"
 #include "io/network/write_journal.h"
-#include "io/served.h"
 
 namespace varve::io {
 

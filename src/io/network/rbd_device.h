@@ -16,12 +16,11 @@
 #include "base/mutex.h"
 #include "io/block_device.h"
 #include "io/network/rbd_image.h"
-#include "io/served.h"
 
 namespace varve::io {
 
 // Thread-safe. All requests must have ended before its destruction.
-class RbdDevice : public BlockDevice, public Served {
+class RbdDevice : public BlockDevice {
  public:
   static Result<std::unique_ptr<RbdDevice>> open(const std::string& name, Access access, unsigned patience_s);
 
