@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "base/listing.h"
+
 namespace varve::check {
 
 using format::DeadRun;
@@ -12,6 +14,8 @@ using format::ItemKind;
 using format::SnapshotItem;
 
 namespace {
+
+constexpr std::size_t kMostNames = 20;  // in a message
 
 class TableReader : public ItemVisitor {
  public:
@@ -73,12 +77,6 @@ class KeptExtents : public ItemVisitor {
   DataVerifier* verifier_;
   const WalkedTree& tree_;
 };
-
-std::string listing(std::span<const std::string> names) {
-  constexpr std::size_t kMost = 20;
-  const auto shown = names.first(std::min(names.size(), kMost));
-  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kMost ? fmt::format(" and {} more", names.size() - kMost) : "");
-}
 
 }  // namespace
 
@@ -145,7 +143,7 @@ void KeptTrees::report_missing() {
   const std::uint64_t items = super.snapshots - std::min<std::uint64_t>(super.snapshots, tables_.items.size());
   const std::uint64_t places = super.places - std::min<std::uint64_t>(super.places, tables_.places.size());
   if (items) missing.push_back(fmt::format("{} of {} snapshots, with their names", items, super.snapshots));
-  if (!names.empty()) missing.push_back(fmt::format("which blocks are held for {}", listing(names)));
+  if (!names.empty()) missing.push_back(fmt::format("which blocks are held for {}", listing(names, kMostNames)));
   if (places) missing.push_back(fmt::format("where {} blocks of snapshots stand", places));
   if (missing.empty()) missing.emplace_back("nothing that cannot be told from the rest");
   context_.add(Code::snapshot_tables_torn, {}, fmt::format("missing: {}", fmt::join(missing, "; ")));

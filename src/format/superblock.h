@@ -108,6 +108,9 @@ struct ScrubMark {
   std::uint64_t blocks = 0;  // verified so far
   std::uint64_t errors = 0;  // found so far
 
+  // When everything began to be read, if that came to its end and found nothing; else 0. Errors before that are over.
+  std::int64_t verified() const { return finished > 0 && errors == 0 ? started : 0; }
+
   bool operator==(const ScrubMark&) const = default;
 };
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/ranges.h>
-
+#include "base/listing.h"
 #include "check/inode_pass.h"
 #include "io/patient_read.h"
 #include "repair/map_builder.h"
@@ -84,12 +83,9 @@ void KeptStates::find_lost() {
 
 void KeptStates::report_lost(const LostTables& found, std::uint64_t missing) {
   if (missing) {
-    constexpr std::size_t kMost = 20;
-    const std::span names(found.not_found());
-    const auto shown = names.first(std::min(names.size(), kMost));
-    const std::string more = names.size() > kMost ? fmt::format(" and {} more", names.size() - kMost) : "";
-    const std::string told =
-        names.empty() ? "not even the names are left" : fmt::format("older copies name {}{}", fmt::join(shown, ", "), more);
+    constexpr std::size_t kMostNames = 20;
+    const auto& names = found.not_found();
+    const std::string told = names.empty() ? "not even the names are left" : "older copies name " + listing(names, kMostNames);
     actions_.add(ActionCode::snapshot_items_lost, {},
                  fmt::format("{} of {} snapshots are given up; {}", missing, old_.snapshots.snapshots, told));
   }

@@ -12,8 +12,7 @@ bool ends_errors(const check::Report& report) {
   const format::Superblock& super = report.super;
   const bool found_nothing = !report.quick && !report.needs_recovery && report.errors() == 0 && report.warnings() == 0;
   if (!found_nothing || !super.clean || super.lifetime.errors == 0) return false;
-  const bool are_over = super.scrub.finished > 0 && super.scrub.errors == 0 && super.scrub.started > super.last_error.when.seconds;
-  return !are_over && format::check_features(super, format::Intent::write).ok();
+  return super.scrub.verified() <= super.last_error.when.seconds && format::check_features(super, format::Intent::write).ok();
 }
 
 // With a checkpoint of the engine, since the image that stands with the trees must say the same as the superblock.

@@ -1,5 +1,6 @@
 #include "fsck/consequences.h"
 
+#include "base/listing.h"
 #include "base/utf8.h"
 #include "fsck/names.h"
 #include "shared/counted.h"
@@ -87,28 +88,18 @@ class Summary {
     return names;
   }
 
-  static std::string list_of(const std::set<std::string>& names) {
-    std::string list;
-    std::size_t shown = 0;
-    for (const std::string& name : names) {
-      if (shown == kMostNames) break;
-      list += (shown++ ? ", " : "") + name;
-    }
-    return names.size() > shown ? fmt::format("{} and {} more", list, names.size() - shown) : list;
-  }
-
   // `codes`: of which there may be more than are kept.
   std::string line(const char* one, const char* many, const std::set<std::string>& names, std::initializer_list<ActionCode> codes) const {
     if (names.empty()) return "";
     bool more = false;
     for (const ActionCode code : codes) more |= f_.outcome.actions.count(code) > repair::ActionLog::kMostPerCode;
     const std::string number = (more ? "more than " : "") + counted(names.size(), "file or directory", "files or directories");
-    return fmt::format("  {}: {}\n", fmt::format(fmt::runtime(names.size() == 1 ? one : many), number), list_of(names));
+    return fmt::format("  {}: {}\n", fmt::format(fmt::runtime(names.size() == 1 ? one : many), number), listing(names, kMostNames));
   }
 
   static std::string names_line(const std::set<std::string>& names) {
     if (names.empty()) return "";
-    return fmt::format("  {} gone: {}\n", counted(names.size(), "name is", "names are"), list_of(names));
+    return fmt::format("  {} gone: {}\n", counted(names.size(), "name is", "names are"), listing(names, kMostNames));
   }
 
   const Findings& f_;

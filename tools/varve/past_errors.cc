@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "format/superblock.h"
 #include "shared/counted.h"
 #include "varve/status_text.h"
 
@@ -12,8 +13,11 @@ PastErrors past_errors(const nlohmann::ordered_json& status) {
   const auto scrub = part("scrub"), last = part("last_error");
   PastErrors errors{part("lifetime").value("errors", std::uint64_t{0}), 0, 0};
   if (last.is_object()) errors.last = last.value("seconds", std::int64_t{0});
-  const bool is_clean = scrub.value("finished", std::int64_t{0}) > 0 && scrub.value("errors", std::uint64_t{0}) == 0;
-  if (is_clean) errors.verified = scrub.value("started", std::int64_t{0});
+  format::ScrubMark mark;
+  mark.started = scrub.value("started", std::int64_t{0});
+  mark.finished = scrub.value("finished", std::int64_t{0});
+  mark.errors = scrub.value("errors", std::uint64_t{0});
+  errors.verified = mark.verified();
   return errors;
 }
 
