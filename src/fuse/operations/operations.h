@@ -57,6 +57,11 @@ Status nothing_to_do(Request& r);     // success
 Status not_implemented(Request& r);   // ENOSYS
 Status unexpected_reply(Request& r);  // ignored
 
+// ops_snapshots.cc: of ioctl
+Status change_snapshot(Request& r);
+Status snapshots(Request& r);
+Status kept_page(Request& r);
+
 // ops_ioctl.cc
 Status ioctl(Request& r);
 Status ioctl_kept(Request& r, std::optional<Ino> ino);  // in a snapshot, which the request shows; none: the folder of all

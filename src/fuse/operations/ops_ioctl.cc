@@ -6,10 +6,9 @@
 #include <cstring>
 
 #include "base/json_text.h"
-#include "compare/answer.h"
 #include "control/request_json.h"
 #include "control/control.h"
-#include "control/kept_page.h"
+#include "fuse/operations/ioctl_reply.h"
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"
 #include "fuse/protocol/privilege.h"
@@ -35,13 +34,6 @@ std::uint32_t known_flags() {
   std::uint32_t all = 0;
   for (const FlagName& name : kFlags) all |= name.flag;
   return all;
-}
-
-void reply_ioctl(Request& r, std::span<const std::byte> data) { r.reply_struct(fuse_ioctl_out{}, data); }
-
-template <class T>
-void reply_ioctl_struct(Request& r, const T& value) {
-  reply_ioctl(r, std::as_bytes(std::span(&value, 1)));
 }
 
 // In `room` bytes: the kernel asks with int or long.
@@ -203,85 +195,6 @@ Status stop_resize(Request& r) {
   return {};
 }
 
-Result<store::SnapshotChange> change_from(const SnapshotCommand& asked) {
-  using Kind = store::SnapshotChange::Kind;
-  const auto text = [](const char (&chars)[256]) { return std::string(chars, ::strnlen(chars, sizeof chars)); };
-  store::SnapshotChange change{Kind::create, text(asked.name), text(asked.new_name)};
-  switch (asked.command) {
-    case SnapshotCommand::kCreate: return change;
-    case SnapshotCommand::kRename: return change.kind = Kind::rename, change;
-    case SnapshotCommand::kRemove: return change.kind = Kind::remove, change;
-    default: return Errc::invalid;
-  }
-}
-
-// Errc::in_use: its readers would lose it. Looks at mounts before each change of a name (snapshot_mounts.h).
-Status check_unused(Request& r, const store::SnapshotChange& change) {
-  const auto mounts = r.session().snapshot_mounts().look();
-  if (change.kind != store::SnapshotChange::Kind::remove || mounts.empty()) return {};
-  const auto snapshots = r.fs().snapshots().snapshots;
-  const auto named = std::ranges::find(snapshots, change.name, &fs::SnapshotFacts::name);
-  for (const auto& mounted : mounts)
-    if (named != snapshots.end() && mounted.snapshot.v == named->serial)
-      return Error(Errc::in_use, fmt::format("snapshot '{}' is mounted at {}: unmount it first", change.name, mounted.directory));
-  return {};
-}
-
-void reply_change(Request& r, SnapshotCommand answer, const Status& done) {
-  const std::string message = done.ok() ? "" : done.error().message();
-  answer.error = done.ok() ? 0 : static_cast<std::uint32_t>(errno_of(done.error().code()));
-  std::memset(answer.answer, 0, sizeof answer.answer);
-  std::memcpy(answer.answer, message.data(), std::min(message.size(), sizeof answer.answer - 1));
-  reply_ioctl_struct(r, answer);
-}
-
-Status change_snapshot(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<SnapshotCommand>());
-  const auto change = TRY(change_from(asked));
-  if (const Status unused = check_unused(r, change); !unused.ok()) return reply_change(r, asked, unused), Status();
-  r.serve_result([&r, change] { return r.fs().change_snapshot(r.operation(), change); },
-                 [&r, asked](const Status& done) { reply_change(r, asked, done); });
-  return {};
-}
-
-// With the directories where one is mounted by itself.
-std::string snapshots_json(Request& r) {
-  const auto mounts = r.session().snapshot_mounts().look();
-  nlohmann::ordered_json json = to_json(r.fs().snapshots());
-  for (auto& one : json["snapshots"])
-    for (const auto& mounted : mounts)
-      if (one["serial"] == mounted.snapshot.v) one["mounted_at"].push_back(mounted.directory);
-  return json_text(json);
-}
-
-// Nothing is remembered of it: the tool asks on from where the answer has ended.
-Status kept(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  KeptPage asked;
-  const auto bytes = TRY(r.body().take_bytes(sizeof asked));
-  std::memcpy(&asked, bytes.data(), bytes.size());
-  const auto question = TRY(question_from(asked));
-  const auto progress = std::make_shared<compare::Progress>();
-  r.serve([&r, question, progress] { return compare::answer(r.fs(), r.operation(), question, *progress); },
-          [&r](const compare::Answer& answer) { reply_ioctl_struct(r, to_page(answer)); });
-  return {};
-}
-
-// A piece of a document that make() gives as a whole.
-template <class Make>
-Status document(Request& r, Make&& make) {
-  struct Ask {
-    std::uint64_t snapshot;
-    std::uint32_t offset;
-  };
-  const auto ask = TRY(r.body().take<Ask>());
-  auto& snapshots = r.session().snapshots();
-  const StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(make());
-  reply_ioctl_struct(r, page);
-  return {};
-}
-
 Status scrub(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
   const auto ask = TRY(r.body().take<ScrubCommand>());
@@ -365,9 +278,9 @@ Status ioctl(Request& r) {
     case kSnapshotIoctl:
       return change_snapshot(r);
     case kSnapshotsIoctl:
-      return document(r, [&r] { return snapshots_json(r); });
+      return snapshots(r);
     case kKeptIoctl:
-      return kept(r);
+      return kept_page(r);
     case kHistoryIoctl:
       return document(r, [&r] { return json_text(to_json(r.fs().history())); });
     case kCleanReportIoctl:
