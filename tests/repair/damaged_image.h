@@ -57,13 +57,15 @@ std::function<Device()> without_node(format::TreeId tree, unsigned level, std::s
 void put_chunk(io::MemDevice& device, const format::Superblock& super, BlockAddr place, std::uint64_t lsn, std::uint32_t previous,
                std::uint64_t durable, bool spoilt, const format::Bytes& records = {});
 // The filesystem was not unmounted, and its log says this.
-std::function<Device()> with_log(std::function<void(const Small&, check::test::Items&)> change, std::function<format::Record(const Small&)> record);
+std::function<Device()> with_log(std::function<void(const Small&, check::test::Items&)> change,
+                                 std::function<format::Record(const Small&)> record);
 format::Record new_directory_xattr(const Small& s);
 Ino dir_of(const Small& s);
 Ino file_of(const Small& s);
 Ino link_of(const Small& s);
 Ino sub_of(const Small& s);
 Ino root_of(const Small&);
-void add_entry(check::test::Items& items, const format::Superblock& super, Ino directory, std::uint64_t cookie, const format::Dirent& entry);
+void add_entry(check::test::Items& items, const format::Superblock& super, Ino directory, std::uint64_t cookie,
+               const format::Dirent& entry);
 
 }  // namespace varve::repair::test
