@@ -6,7 +6,7 @@
 #include "base/json_text.h"
 #include "compare/answer.h"
 #include "control/kept_page.h"
-#include "control/status_json.h"
+#include "control/request_json.h"
 #include "fuse/operations/ioctl_reply.h"
 #include "fuse/operations/operations.h"
 
