@@ -77,6 +77,8 @@ int main(int argc, char** argv) {
   app.add_option("--turns", setup.turns, "overwrites, as a share of the device")->capture_default_str();
   app.add_option("--scale", setup.scale, "times as much work with files")->capture_default_str();
   app.add_option("--budget", setup.budget_seconds, "seconds of the device after which a part ends");
+  app.add_option("--speed", setup.speed, "times as fast as the real device: 1 to feel it; 0: as fast as it computes")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--remount-after", setup.remount_after, "overwrites after which it is mounted anew, once in each part");
   app.add_option("--segment", setup.segment_blocks, "blocks; 0: as mkfs.varve chooses");
   app.add_option("--streams", setup.streams, "as the mount option; 0: not known");

@@ -21,6 +21,7 @@ struct EngineSetup {
   double turns = 1.2;        // overwrites, as a share of the device's blocks
   double budget_seconds = 1e9;  // of the device, for each part
   std::uint64_t remount_after = 0;  // overwrites; 0: never
+  double speed = 0;          // times as fast as the real device; 0: as fast as it computes
   bool synced = false;       // fdatasync after each
   bool discard = false;
   std::uint32_t segment_blocks = 0;  // 0: as mkfs chooses

@@ -14,6 +14,7 @@ Stage::Stage(const EngineSetup& setup)
     : setup_(setup), random_(setup.seed), memory_(setup.size), model_(make_model(setup.model, setup.size)) {
   if (!model_) throw std::runtime_error("no such device: " + setup.model);
   device_ = std::make_unique<ModelDevice>(memory_, *model_, clock_, setup.discard);
+  clock_.run_at(setup.speed);
 }
 
 void Stage::make() {

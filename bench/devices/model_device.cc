@@ -1,5 +1,7 @@
 #include "model_device.h"
 
+#include <thread>
+
 namespace varve::bench {
 
 namespace {
@@ -20,6 +22,18 @@ Timestamp DeviceClock::now() {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const std::uint64_t ns = monotonic_ns();
   return {static_cast<std::int64_t>(1'700'000'000 + ns / kSecond), static_cast<std::uint32_t>(ns % kSecond)};
+}
+
+void DeviceClock::advance(std::uint64_t ns) {
+  const std::uint64_t elapsed = elapsed_ += ns;
+  if (speed_ <= 0) return;
+  const std::chrono::duration<double, std::nano> due(static_cast<double>(elapsed) / speed_);
+  std::this_thread::sleep_until(began_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
+}
+
+void DeviceClock::run_at(double speed) {
+  speed_ = speed;
+  began_ = std::chrono::steady_clock::now();
 }
 
 ModelDevice::ModelDevice(io::BlockDevice& below, DeviceModel& model, DeviceClock& clock, bool discards)
