@@ -79,9 +79,12 @@ bool Maintenance::seal_is_due() {
   return fs::seal_is_due(view);
 }
 
+// While users write into holes, nothing need be cleaned ahead of them: each round has a checkpoint that writes most tree nodes again.
 bool Maintenance::space_is_low() {
-  const auto& segments = store().segments();
-  return options().cleaner && segments.clean() <= store().space().low_water() + cleaner().ahead();
+  if (!options().cleaner) return false;
+  const std::uint64_t clean = store().segments().clean();
+  if (store().hole_feeder().feeds()) return clean <= store().space().low_water_beside_holes();
+  return clean <= store().space().low_water() + cleaner().ahead();
 }
 
 bool Maintenance::checkpoint_is_due() {
@@ -90,7 +93,7 @@ bool Maintenance::checkpoint_is_due() {
   if (store().changes().count_records() >= options().checkpoint_records) return true;
   if (store().changes().count_bytes() >= options().memory_bytes / 6 || store().space().relief_is_due()) return true;
   const auto& segments = store().segments();
-  const std::uint64_t free_blocks = (segments.clean() + 1) * segments.geometry().blocks;
+  const std::uint64_t free_blocks = std::max((segments.clean() + 1) * segments.geometry().blocks, store().hole_feeder().room());
   return store().checkpoints().log_blocks_since() > std::max<std::uint64_t>(free_blocks / 2, 2048);
 }
 

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint64_t kForRecovery = 1;
 // A seal may finish the chain's run; the run after that is announced in advance.
 constexpr std::uint64_t kForChain = 1;
+// A checkpoint for the sake of relief comes so many segments before an operation must wait for it.
+constexpr std::uint64_t kInAdvance = 2;
 
 std::uint64_t without(std::uint64_t all, std::uint64_t part) { return all - std::min(all, part); }
 
@@ -73,9 +75,11 @@ std::uint64_t low_water(const SpaceView& view) {
   return std::max(view.users_reserve, kept_when_idle(view) + kForFreeing + kForCleaner);
 }
 
+std::uint64_t low_water_beside_holes(const SpaceView& view) { return kept_when_idle(view) + kForFreeing + kForCleaner + kInAdvance; }
+
 bool relief_is_due(const SpaceView& view) {
   const std::uint64_t kept = kept_segments(view, {});
-  return kept > kept_when_idle(view) + 2 && view.clean <= kept + kForFreeing + kForCleaner + 2;
+  return kept > kept_when_idle(view) + 2 && view.clean <= kept + kForFreeing + kForCleaner + kInAdvance;
 }
 
 bool admits(const SpaceView& view, bool frees) {

@@ -36,6 +36,9 @@ std::uint64_t kept_segments(const SpaceView& view, const Demand& more);
 std::uint64_t kept_when_idle(const SpaceView& view);
 // With fewer clean segments than this, users wait.
 std::uint64_t low_water(const SpaceView& view);
+// The same while what they write goes into holes: that takes no clean segments, so more need not be there than a checkpoint and the
+// cleaner want, with as many to spare as make relief_is_due() of use.
+std::uint64_t low_water_beside_holes(const SpaceView& view);
 // Would a checkpoint let operations in that soon must wait for one?
 bool relief_is_due(const SpaceView& view);
 

@@ -77,9 +77,19 @@ std::uint64_t HoleFeeder::most_segments() const {
   return std::clamp<std::uint64_t>(store_.segments().geometry().count / 8, 2, 256);
 }
 
+bool HoleFeeder::feeds() const {
+  return on_ && store_.segments().clean() <= below_ && found_nothing_in_ != store_.checkpoints().settled().v;
+}
+
+std::uint64_t HoleFeeder::room() const {
+  if (!feeds()) return 0;
+  const std::uint64_t in_use = store_.segments().end().in_use() * store_.segments().geometry().blocks;
+  const Gate::Pass pass(store_.gate());
+  return in_use - std::min(in_use, store_.trees().view().live_blocks);
+}
+
 bool HoleFeeder::is_hungry() const {
-  if (!on_ || store_.faults().read_only() || store_.segments().clean() > below_) return false;
-  if (found_nothing_in_ == store_.checkpoints().settled().v) return false;
+  if (!feeds() || store_.faults().read_only()) return false;
   const Gate::Pass pass(store_.gate());
   const log::HolePool& holes = store_.log().heads().holes();
   return holes.blocks() < wanted_blocks() / 2 && holes.untouched() < most_segments() / 2 + 1;

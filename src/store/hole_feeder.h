@@ -43,6 +43,10 @@ class HoleFeeder {
 
   std::uint32_t most_piece() const { return most_piece_.load(std::memory_order_relaxed); }
 
+  // Do users' blocks go into holes, and are there more of them than stand ready, as far as is known?
+  bool feeds() const;
+  // So many blocks there were in holes when the last checkpoint had settled, small ones included; none where it does not feed.
+  std::uint64_t room() const EXCLUDES(the_gate);
   // Are there so few holes ready that feed() should be called?
   bool is_hungry() const EXCLUDES(the_gate);
   // Opens segments until enough holes are ready for the heads. Returns whether there are more than before. When it finds

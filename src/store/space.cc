@@ -66,6 +66,11 @@ std::uint64_t Space::low_water() const {
   return store::low_water(view());
 }
 
+std::uint64_t Space::low_water_beside_holes() const {
+  const Gate::Pass pass(parts_.gate);
+  return store::low_water_beside_holes(view());
+}
+
 bool Space::relief_is_due() const {
   const Gate::Pass pass(parts_.gate);
   return store::relief_is_due(view());

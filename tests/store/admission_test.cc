@@ -142,6 +142,18 @@ TEST(Relief, IsDueOnlyWhenAnotherOperationWouldSoonWait) {
   EXPECT_FALSE(relief_is_due(view));
 }
 
+// As few as that are left only where a checkpoint alone still brings relief, and no operation waits yet.
+TEST(LowWater, IsLowerWhileUsersWriteIntoHoles) {
+  SpaceView view = quiet();
+  ASSERT_LE(low_water_beside_holes(view), low_water(view));
+  view.clean = low_water_beside_holes(view) + 1;
+  view.hole_blocks = view.waiting.payload = 100;
+  EXPECT_TRUE(admits(view, false));
+  view.waiting.places = 5000;
+  view.waiting.item_bytes = 500'000;
+  EXPECT_TRUE(relief_is_due(view));
+}
+
 // More demand never needs less room: the bounds may be added up.
 TEST(Bounds, GrowWithEveryPartOfADemand) {
   const SpaceView view = quiet();
