@@ -19,7 +19,11 @@ constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 }  // namespace
 
 Maintenance::Maintenance(Engine& engine)
-    : engine_(engine), sync_times_(engine.started_ns()), last_operation_ns_(engine.started_ns()), tidied_at_(store().log_clock().now()) {}
+    : engine_(engine),
+      heap_(options().memory_limit_bytes),
+      sync_times_(engine.started_ns()),
+      last_operation_ns_(engine.started_ns()),
+      tidied_at_(store().log_clock().now()) {}
 
 store::Store& Maintenance::store() { return engine_.store(); }
 cleaner::Cleaner& Maintenance::cleaner() { return engine_.cleaner(); }
@@ -99,6 +103,8 @@ bool Maintenance::checkpoint_is_due() {
 
 bool Maintenance::work(bool space_wanted) {
   if (store().faults().read_only()) return false;
+  store().space().note_memory_taken(engine_.references().bytes());  // as many names as the kernel knows
+  heap_.look();  // checkpoints leave much behind
   bool worked = false;
   if (store().checkpoints().epoch_due()) {
     (void)store().checkpoints().write_epoch();

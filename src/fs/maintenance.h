@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "base/heap_trim.h"
 #include "base/mutex.h"
 #include "fs/options.h"
 #include "fs/seal_timing.h"
@@ -66,6 +67,7 @@ class Maintenance {
   bool clean_round(bool waited_for, store::CheckpointRequest& request);
 
   Engine& engine_;
+  HeapTrim heap_;
   SyncTimes sync_times_;
   std::thread thread_;
   Mutex mutex_;

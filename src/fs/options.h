@@ -29,7 +29,7 @@ struct Options {
   Atime atime = Atime::relative;
   store::ProtectionSettings protection;  // snapshots that come and go by themselves
   std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
-  std::size_t memory_limit_bytes = 0;     // of the whole process, to be shown; 0: the same
+  std::size_t memory_limit_bytes = 0;     // of the whole process (base/heap_trim.h); 0: the same, and nothing is given back
   std::uint64_t seal_delay_ms = 30'000;     // an acknowledged operation is on its way to the device after this
   std::uint64_t checkpoint_records = 1'000'000;
   Clock* clock = &Clock::system();

@@ -98,11 +98,16 @@ void Space::withdraw(const Demand& demand) {
   minus(admitted_freed_, demand.freed);
 }
 
-bool Space::changes_fill_memory() const { return parts_.changes.bytes() >= parts_.memory_bytes / 8 * 3; }
+std::uint64_t Space::memory_of_changes() const {
+  const std::uint64_t share = parts_.memory_bytes / 8 * 3;
+  return share - std::min(share / 2, memory_taken_.load(std::memory_order_relaxed));
+}
+
+bool Space::changes_fill_memory() const { return parts_.changes.bytes() >= memory_of_changes(); }
 
 std::uint64_t Space::memory_beside_changes() const {
   const Gate::Pass pass(parts_.gate);
-  const std::uint64_t all = parts_.memory_bytes / 8 * 3;
+  const std::uint64_t all = memory_of_changes();
   return all - std::min<std::uint64_t>(all, parts_.changes.bytes());
 }
 

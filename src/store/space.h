@@ -38,6 +38,8 @@ class Space {
   enum class Room : std::uint8_t { granted, chunk_full, no_segment };
   Room admit(const Demand& demand) REQUIRES_SHARED(the_gate);
   void withdraw(const Demand& demand) REQUIRES_SHARED(the_gate);
+  // Bytes of memory that others take and nothing here can bound: changes leave them of theirs, up to a half. Any thread.
+  void note_memory_taken(std::uint64_t bytes) { memory_taken_.store(bytes, std::memory_order_relaxed); }
   // Changes have all the memory that the bound leaves them: a checkpoint cannot keep up with what operations stage.
   bool changes_fill_memory() const REQUIRES_SHARED(the_gate);
   // Bytes that they leave of it, which payload may use until it is sealed.
@@ -95,11 +97,13 @@ class Space {
  private:
   SpaceView view() const REQUIRES_SHARED(the_gate);
   unsigned most_open_now() const;
+  std::uint64_t memory_of_changes() const;
   std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
   void scatter(const format::Run& run) REQUIRES(the_gate);
 
   const SpaceParts parts_;
   std::atomic<std::uint64_t> admitted_places_{0}, admitted_item_bytes_{0}, admitted_payload_{0}, admitted_freed_{0};  // not yet staged
+  std::atomic<std::uint64_t> memory_taken_{0};
   std::atomic<std::uint64_t> emptied_{0};             // segments, by cleaning, since the last checkpoint
   std::atomic<std::uint64_t> planned_evacuation_{0};  // nodes
   std::atomic<std::uint64_t> usual_nodes_{0};         // blocks that the last checkpoint wrote

@@ -138,7 +138,9 @@ class Scale(unittest.TestCase):
             self.assertEqual((top / f"file{i:07d}").stat().st_size, 0)
         self.assertFalse((top / f"file{count:07d}").exists())
         self.change_while_listing(top, other, count)
-        print(f"daemon: {resident(self.image.daemon())[1] >> 20} MiB at most with {count} names")
+        _, peak = resident(self.image.daemon())
+        print(f"daemon: {peak >> 20} MiB at most with {count} names")
+        self.assertLess(peak, 256 * MIB, "beyond the limit")
         self.image.remount()
         self.assertEqual(len(os.listdir(top)) + len(os.listdir(other)), count)
         for directory in (top, other):
