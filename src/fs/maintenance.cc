@@ -83,11 +83,11 @@ bool Maintenance::seal_is_due() {
   return fs::seal_is_due(view);
 }
 
-// While users write into holes, nothing need be cleaned ahead of them: each round has a checkpoint that writes most tree nodes again.
+// While users write into holes instead, nothing need be cleaned ahead of them: each round has a checkpoint, which writes most nodes again.
 bool Maintenance::space_is_low() {
   if (!options().cleaner) return false;
   const std::uint64_t clean = store().segments().clean();
-  if (store().hole_feeder().feeds()) return clean <= store().space().low_water_beside_holes();
+  if (store().hole_feeder().spares_cleaning()) return clean <= store().space().low_water_beside_holes();
   return clean <= store().space().low_water() + cleaner().ahead();
 }
 

@@ -28,6 +28,7 @@ void HoleFeeder::end(const void* owner) {
 void HoleFeeder::apply() {
   below_ = rules_.empty() ? 0 : rules_.back().second.below;
   most_piece_ = rules_.empty() ? HoleFeederRules{}.most_piece : rules_.back().second.most_piece;
+  spares_cleaning_ = !rules_.empty() && rules_.back().second.spares_cleaning;
   on_ = !rules_.empty();
   found_nothing_in_ = kNever;
 }
@@ -82,7 +83,7 @@ bool HoleFeeder::feeds() const {
 }
 
 std::uint64_t HoleFeeder::room() const {
-  if (!feeds()) return 0;
+  if (!spares_cleaning()) return 0;
   const std::uint64_t in_use = store_.segments().end().in_use() * store_.segments().geometry().blocks;
   const Gate::Pass pass(store_.gate());
   return in_use - std::min(in_use, store_.trees().view().live_blocks);

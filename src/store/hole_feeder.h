@@ -30,6 +30,8 @@ struct HoleFeederRules {
   // Pieces of a file that are longer than this stay in one piece: they go to heads, as long as there would be room for
   // them without holes.
   std::uint32_t most_piece = ~0U;
+  // Instead of cleaning: as long as there are holes, no segments are cleaned ahead of users.
+  bool spares_cleaning = false;
 };
 
 class HoleFeeder {
@@ -45,7 +47,8 @@ class HoleFeeder {
 
   // Do users' blocks go into holes, and are there more of them than stand ready, as far as is known?
   bool feeds() const;
-  // So many blocks there were in holes when the last checkpoint had settled, small ones included; none where it does not feed.
+  bool spares_cleaning() const { return spares_cleaning_.load(std::memory_order_relaxed) && feeds(); }
+  // So many blocks there were in holes when the last checkpoint had settled, small ones included; none where cleaning is not spared.
   std::uint64_t room() const EXCLUDES(the_gate);
   // Are there so few holes ready that feed() should be called?
   bool is_hungry() const EXCLUDES(the_gate);
@@ -78,7 +81,7 @@ class HoleFeeder {
   Store& store_;
   mutable Mutex mutex_;
   std::vector<std::pair<const void*, HoleFeederRules>> rules_ GUARDED_BY(mutex_);
-  std::atomic<bool> on_{false};
+  std::atomic<bool> on_{false}, spares_cleaning_{false};
   std::atomic<std::uint64_t> below_{0};
   std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain

@@ -197,6 +197,7 @@ class Adaptive final : public Strategy {
     rules.least_run = 1;
     rules.below = store.space().low_water() + 2 * segments_ahead(store);  // cleaning makes half of these
     rules.most_piece = kMostPiece;
+    rules.spares_cleaning = true;
     const Lock lock(mutex_);
     if (wanted == threads_ || (wanted && ended_)) return;
     threads_ = wanted;
