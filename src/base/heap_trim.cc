@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/leading_numbers.h"
 
 namespace varve {
 
@@ -14,14 +15,9 @@ HeapTrim::HeapTrim(std::size_t bound) : bound_(bound) {
 }
 
 std::size_t HeapTrim::resident_bytes() const {
-  char text[96];  // "<pages of address space> <pages resident> …"
-  const ssize_t got = statm_ ? ::pread(statm_.get(), text, sizeof text, 0) : -1;
-  if (got <= 0) return 0;
-  const char* const end = &text[got];
-  const char* const space = std::find(static_cast<const char*>(text), end, ' ');
-  std::size_t pages = 0;
-  if (space != end) std::from_chars(space + 1, end, pages);
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::uint64_t pages[2];  // of address space, resident
+  read_leading_numbers(statm_.get(), pages);
+  return pages[1] * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 bool HeapTrim::look() {

@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/io_priority.h"
+#include "base/leading_numbers.h"
 
 namespace varve::fuse {
 
@@ -64,18 +63,14 @@ unsigned cpu_count() {
 CpuPlacement::CpuPlacement(IdleThreads wish, unsigned index) : index_(index) {
   if (wish == IdleThreads::off) return;
   if (wish == IdleThreads::automatic) {
-    schedstat_ = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    if (schedstat_ < 0 || !may_leave_idle()) return;
+    schedstat_ = Descriptor(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+    if (!schedstat_ || !may_leave_idle()) return;
   }
   keep_io_priority();
   enabled_ = wish == IdleThreads::automatic;
   if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) enabled_ = false;
   change(true);
   last_look_ = waiting();
-}
-
-CpuPlacement::~CpuPlacement() {
-  if (schedstat_ >= 0) ::close(schedstat_);
 }
 
 // An idle thread serves the callers of its own CPU; a normal one goes where there is room.
@@ -108,16 +103,9 @@ void CpuPlacement::woken(bool was_waited_for) {
 }
 
 CpuPlacement::Waiting CpuPlacement::waiting() const {
-  char text[96];  // "<ns run> <ns waited> <times>"
-  const ssize_t got = schedstat_ < 0 ? -1 : ::pread(schedstat_, text, sizeof text, 0);
-  if (got <= 0) return {};
-  const char* const end = &text[got];
-  const char* at = std::find(static_cast<const char*>(text), end, ' ');
-  Waiting so_far;
-  if (at == end) return {};
-  at = std::from_chars(at + 1, end, so_far.ns).ptr;
-  if (at != end) std::from_chars(at + 1, end, so_far.times);
-  return so_far;
+  std::uint64_t numbers[3];  // ns run, ns waited, times
+  read_leading_numbers(schedstat_.get(), numbers);
+  return {numbers[1], numbers[2]};
 }
 
 }  // namespace varve::fuse

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace varve::fuse {
 
 enum class IdleThreads : std::uint8_t { automatic, on, off };
@@ -21,7 +23,6 @@ class CpuPlacement {
  public:
   // As an idle thread it is pinned to the `index`-th of the CPUs it may use.
   CpuPlacement(IdleThreads wish, unsigned index);
-  ~CpuPlacement();
   CpuPlacement(const CpuPlacement&) = delete;
   CpuPlacement& operator=(const CpuPlacement&) = delete;
 
@@ -41,7 +42,7 @@ class CpuPlacement {
   cpu_set_t allowed_{};
   bool enabled_ = false;  // changes between both
   bool idle_ = false;
-  int schedstat_ = -1;
+  Descriptor schedstat_;
   std::uint64_t next_look_ns_ = 0;
   Waiting last_look_;
   std::uint64_t penalty_ns_ = 0;
