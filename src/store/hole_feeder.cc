@@ -26,9 +26,10 @@ void HoleFeeder::end(const void* owner) {
 }
 
 void HoleFeeder::apply() {
-  below_ = rules_.empty() ? 0 : rules_.back().second.below;
-  most_piece_ = rules_.empty() ? HoleFeederRules{}.most_piece : rules_.back().second.most_piece;
-  spares_cleaning_ = !rules_.empty() && rules_.back().second.spares_cleaning;
+  const HoleFeederRules rules = rules_.empty() ? HoleFeederRules{.below = 0} : rules_.back().second;
+  below_ = rules.below;
+  most_piece_ = rules.most_piece;
+  spares_cleaning_ = rules.spares_cleaning;
   on_ = !rules_.empty();
   found_nothing_in_ = kNever;
 }

@@ -45,8 +45,7 @@ class HoleFeeder {
 
   std::uint32_t most_piece() const { return most_piece_.load(std::memory_order_relaxed); }
 
-  // Do users' blocks go into holes, and are there more of them than stand ready, as far as is known?
-  bool feeds() const;
+  // Do users' blocks go into holes, and instead of cleaning?
   bool spares_cleaning() const { return spares_cleaning_.load(std::memory_order_relaxed) && feeds(); }
   // So many blocks there were in holes when the last checkpoint had settled, small ones included; none where cleaning is not spared.
   std::uint64_t room() const EXCLUDES(the_gate);
@@ -66,6 +65,7 @@ class HoleFeeder {
   bool give_up_stale() EXCLUDES(the_gate);
 
  private:
+  bool feeds() const;  // and there are more holes than stand ready, as far as is known
   std::uint64_t stale_blocks() const;
   std::uint64_t wanted_blocks() const;
   std::uint64_t most_segments() const;
