@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "format/chunk.h"
 
@@ -10,12 +11,33 @@ namespace varve::repair::test {
 using check::test::Items;
 using namespace format;
 
-std::function<Device()> with_items(std::function<void(const Small&, Items&)> change) {
-  return [change] {
+namespace {
+
+// A small tree, made when its builder has been prepared.
+template <class Prepare>
+std::function<Device()> prepared(Prepare prepare) {
+  return [prepare] {
     Small small;
-    small.builder.change_items = [&](Items& items) { change(small, items); };
+    prepare(small);
     return small.build();
   };
+}
+
+// A tree that is changed when it is finished.
+template <class Tree>
+std::function<Device()> changed(std::function<void(const Tree&, io::MemDevice&)> change) {
+  return [change] {
+    Tree tree;
+    Device device = tree.build();
+    change(tree, *device);
+    return device;
+  };
+}
+
+}  // namespace
+
+std::function<Device()> with_items(std::function<void(const Small&, Items&)> change) {
+  return prepared([change](Small& small) { small.builder.change_items = [&small, change](Items& items) { change(small, items); }; });
 }
 
 std::function<Device()> with_attributes(std::function<Ino(const Small&)> which, std::function<void(Attributes&)> change) {
@@ -51,49 +73,24 @@ std::function<Device()> with_extent(std::function<void(const Small&, Extent&)> c
 }
 
 std::function<Device()> with_image(std::function<void(Superblock&)> change) {
-  return [change] {
-    Small small;
-    small.builder.change_image = change;
-    return small.build();
-  };
+  return prepared([change](Small& small) { small.builder.change_image = change; });
 }
 
 std::function<Device()> with_super(std::function<void(Superblock&)> change) {
-  return [change] {
-    Small small;
-    small.builder.change_super = change;
-    return small.build();
-  };
+  return prepared([change](Small& small) { small.builder.change_super = change; });
 }
 
 std::function<Device()> with_segment(std::function<void(std::vector<std::byte>&)> change) {
-  return [change] {
-    Small small;
+  return prepared([change](Small& small) {
     small.builder.change_segment = [change](std::uint64_t segment, std::vector<std::byte>& bytes) {
       if (segment == 8) change(bytes);
     };
-    return small.build();
-  };
+  });
 }
 
-// An image of the big tree, changed when it is finished.
-std::function<Device()> with_big(std::function<void(const Big&, io::MemDevice&)> change) {
-  return [change] {
-    Big big;
-    Device device = big.build();
-    change(big, *device);
-    return device;
-  };
-}
+std::function<Device()> with_big(std::function<void(const Big&, io::MemDevice&)> change) { return changed(std::move(change)); }
 
-std::function<Device()> with_small(std::function<void(const Small&, io::MemDevice&)> change) {
-  return [change] {
-    Small small;
-    Device device = small.build();
-    change(small, *device);
-    return device;
-  };
-}
+std::function<Device()> with_small(std::function<void(const Small&, io::MemDevice&)> change) { return changed(std::move(change)); }
 
 std::function<Device()> with_node(TreeId tree, unsigned level, std::size_t which, std::function<void(std::span<std::byte>)> change) {
   return with_big([=](const Big& big, io::MemDevice& device) {

@@ -44,7 +44,7 @@ std::function<Device()> with_extent(std::function<void(const Small&, format::Ext
 std::function<Device()> with_image(std::function<void(format::Superblock&)> change);
 std::function<Device()> with_super(std::function<void(format::Superblock&)> change);
 std::function<Device()> with_segment(std::function<void(std::vector<std::byte>&)> change);
-// An image of the big tree, changed when it is finished.
+// Changed when it is finished.
 std::function<Device()> with_big(std::function<void(const Big&, io::MemDevice&)> change);
 std::function<Device()> with_small(std::function<void(const Small&, io::MemDevice&)> change);
 std::function<Device()> with_node(format::TreeId tree, unsigned level, std::size_t which, std::function<void(std::span<std::byte>)> change);
