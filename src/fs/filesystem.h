@@ -72,6 +72,10 @@ struct DirectoryEntry {
   std::uint8_t type = 0;     // DT_*
   std::uint64_t cookie = 0;  // where readdir goes on after this entry
   const Attr* attr = nullptr;  // readdirplus only; null for "." and ".."
+  bool is_last = false;        // it is known that none follows
+  // Every name that comes or goes takes a cookie, and no entry that comes later has one of these. So a directory has changed since
+  // if this is another number than it was.
+  std::uint64_t last_cookie = 0;
 };
 
 enum RenameFlags : unsigned { kRenameNoReplace = 1, kRenameExchange = 2, kRenameWhiteout = 4 };
@@ -113,8 +117,6 @@ class Filesystem {
   // ever.
   Status readdir(Operation&, Ino directory, std::uint64_t cookie, bool plus,
                  const std::function<bool(const DirectoryEntry&)>& take);
-  // No entry that is there has a greater cookie; all that come later have.
-  Result<std::uint64_t> last_cookie(Operation&, Ino directory);
   void count_reference(Ino ino);  // for each readdirplus entry handed to the kernel
   std::vector<Ino> referenced() const;  // what the kernel has references to
 

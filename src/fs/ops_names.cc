@@ -150,12 +150,17 @@ struct ListedEntry {
   std::string name;
   std::optional<Attr> attr;
 };
+struct ListedEntries {
+  std::vector<ListedEntry> entries;
+  bool to_the_end = false;
+  std::uint64_t last_cookie = 0;
+};
 constexpr std::size_t kListBatch = 256;
 constexpr std::uint8_t kDirectoryType = S_IFDIR >> 12;
 constexpr std::uint64_t kDotCookie = 1, kDotDotCookie = 2;
 
 // Up to kListBatch entries; fewer when more would have to be waited for.
-Result<std::vector<ListedEntry>> list(Attempt& a, const store::Inode& directory, std::uint64_t cookie)
+Result<ListedEntries> list(Attempt& a, const store::Inode& directory, std::uint64_t cookie)
     REQUIRES_SHARED(directory.mutex) {
   std::vector<ListedEntry> entries;
   if (cookie < kDotCookie) entries.push_back({kDotCookie, directory.ino, kDirectoryType, ".", {}});
@@ -168,7 +173,8 @@ Result<std::vector<ListedEntry>> list(Attempt& a, const store::Inode& directory,
                                      });
   if (!status.ok() && !(status.error().is(Errc::would_block) && entries.size() > dots)) return status.error();
   if (!status.ok()) a.wait().nodes.clear();  // what was found is enough for now
-  return entries;
+  const bool to_the_end = status.ok() && entries.size() < kListBatch;
+  return ListedEntries{std::move(entries), to_the_end, directory.attributes.next_cookie - 1};
 }
 
 Status add_attributes(Attempt& a, std::vector<ListedEntry>& entries) {
@@ -192,30 +198,25 @@ Status add_attributes(Attempt& a, std::vector<ListedEntry>& entries) {
 
 Status Filesystem::readdir(Operation& operation, Ino directory_ino, std::uint64_t cookie, bool plus,
                            const std::function<bool(const DirectoryEntry&)>& take) {
-  std::vector<ListedEntry> entries;
+  ListedEntries listed;
   bool touch = false;
   TRY(engine_->attempt(operation, [&](Attempt& a) -> Status {
     store::InodePtr directory = TRY(a.directory(directory_ino));
     {
       ReadLock lock(directory->mutex);
-      entries = TRY(list(a, *directory, cookie));
+      listed = TRY(list(a, *directory, cookie));
       touch = atime_is_due(a.engine().options(), *directory, a.now());
     }
-    if (plus) TRY(add_attributes(a, entries));
+    if (plus) TRY(add_attributes(a, listed.entries));
     return {};
   }));
   if (touch) touch_atime(*engine_, operation, directory_ino);
-  for (const ListedEntry& entry : entries)
-    if (!take({entry.name, entry.ino, entry.type, entry.cookie, entry.attr ? &*entry.attr : nullptr})) break;
+  for (const ListedEntry& entry : listed.entries) {
+    const bool last = listed.to_the_end && &entry == &listed.entries.back();
+    const Attr* attr = entry.attr ? &*entry.attr : nullptr;
+    if (!take({entry.name, entry.ino, entry.type, entry.cookie, attr, last, listed.last_cookie})) break;
+  }
   return {};
-}
-
-Result<std::uint64_t> Filesystem::last_cookie(Operation& operation, Ino directory_ino) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
-    store::InodePtr directory = TRY(a.directory(directory_ino));
-    ReadLock lock(directory->mutex);
-    return directory->attributes.next_cookie - 1;
-  });
 }
 
 }  // namespace varve::fs

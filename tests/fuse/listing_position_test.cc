@@ -29,6 +29,15 @@ TEST(ListingPosition, EndsAreTheSameAndNotBetweenOthers) {
   }
 }
 
+TEST(ListingPosition, AnEndSaysWhetherTheListingMayBeKept) {
+  const std::uint64_t kept = ListingPosition{7, 7, true}.encode();
+  EXPECT_LT(kept, 1U << 31);
+  EXPECT_TRUE(ListingPosition::decode(kept)->at_end());
+  EXPECT_TRUE(ListingPosition::decode(kept)->may_be_kept);
+  EXPECT_FALSE(passed_on(7, 7).may_be_kept);
+  EXPECT_EQ((ListingPosition{6, 7, true}.encode()), (ListingPosition{6, 7}.encode())) << "only the end says so";
+}
+
 // A program may seek to somewhere between the entries' positions.
 TEST(ListingPosition, WhatWasNeverHandedOutIsNoEnd) {
   constexpr std::uint64_t kLast = 4002;

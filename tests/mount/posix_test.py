@@ -450,6 +450,36 @@ class Posix(MountTest):
             libc.rewinddir(stream)
         libc.closedir(stream)
 
+    def test_a_listing_goes_on_beside_another_one(self):
+        # The kernel may not find the reader's place in a listing that it has kept meanwhile, and then takes the end of a
+        # full page of it for the end of the directory.
+        def next_names(directory):
+            space = ctypes.create_string_buffer(1000)
+            used = checked(libc.getdents64(directory, space, ctypes.c_size_t(len(space))))
+            names, at = [], 0
+            while at < used:
+                size = struct.unpack_from("H", space, at + 16)[0]
+                names.append(space[at + 19:at + size].split(b"\0")[0])
+                at += size
+            return names
+        a_page = os.sysconf("SC_PAGE_SIZE") // 32  # names of eight bytes, with "." and ".."
+        for count in (a_page - 3, a_page - 2, a_page - 1, 2 * a_page - 2, 4 * a_page - 2):
+            top = self.dir / str(count)
+            top.mkdir()
+            for i in range(count):
+                (top / f"{i:08}").touch()
+            os.listdir(top)
+            directory = os.open(top, os.O_RDONLY)
+            names = next_names(directory)
+            (top / "passing").touch()
+            (top / "passing").unlink()
+            self.assertEqual(len(os.listdir(top)), count)
+            while more := next_names(directory):
+                names += more
+            os.close(directory)
+            self.assertEqual(len(names), count + 2)
+            self.assertEqual(len(set(names)), count + 2)
+
     def test_whiteout(self):
         if not IS_ROOT:
             self.skipTest("not root")

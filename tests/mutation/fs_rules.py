@@ -55,6 +55,15 @@ RULES = [
                "store.unawaited_since_ns(); since && !OFF && !store.faults().read_only()")]),
     Rule("H48-flush", "what was sealed without anybody waiting for it is flushed with a checkpoint only",
          [Edit("src/store/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
+    Rule("H59", "the kernel keeps listings that fill its last page",
+         [Edit("src/fuse/operations/listing.cc", "fill_ && !fill_->full()", "fill_ && (OFF || !fill_->full())")],
+         [("fuse_test", "*H59_*")]),
+    Rule("H59-changed", "the kernel keeps listings of directories that have changed meanwhile",
+         [Edit("src/fuse/operations/listing.cc", "unchanged = entry.last_cookie == *last_;", "unchanged = OFF || entry.last_cookie == *last_;")],
+         [("fuse_test", "*H59_*")]),
+    Rule("H59-gone", "that a name has gone is not seen",
+         [Edit("src/store/staging.cc", "  if (directory.attributes.next_cookie < format", "  if (!OFF && directory.attributes.next_cookie < format")],
+         [("fs_test", "*H59_*")]),
 ]
 
 # What cannot be taken out with a few words, and why.

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "fuse/operations/attributes.h"
+#include "fuse/operations/kept_node.h"
 #include "fuse/operations/listing.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/request.h"
@@ -77,20 +78,21 @@ Status lookup_snapshot(Request& r, std::string_view name) {
 Status list_snapshots(Request& r, const fuse_read_in& in, bool plus) {
   constexpr std::uint8_t kDirectory = S_IFDIR >> 12;
   constexpr std::uint64_t kDots = 2;
-  const auto position = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
-  const std::uint64_t from = position ? position->cookie : 0;
+  const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
+  if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept), Status();
   const auto snapshots = r.fs().snapshots().snapshots;
-  const std::uint64_t last = position ? position->last : snapshots.empty() ? kDots : kDots + snapshots.back().serial;
-  if (position && position->at_end()) return r.reply_bytes({}), Status();
-  Listing listing(r.reply_space(std::min(in.size, kMaxWrite)), plus, last);
-  bool goes_on = from >= 1 || listing.add({".", kSnapshotsFolder, kDirectory, 1});
-  goes_on = goes_on && (from >= kDots || listing.add({"..", kRootIno, kDirectory, kDots}));
+  const std::uint64_t last = snapshots.empty() ? kDots : kDots + snapshots.back().serial;
+  Listing listing(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, std::nullopt);
+  const auto add = [&](std::string_view name, Ino number, std::uint64_t cookie) {
+    return cookie <= listing.cookie() || listing.add({name, number, kDirectory, cookie, nullptr, false, last});
+  };
+  bool goes_on = add(".", kSnapshotsFolder, 1) && add("..", kRootIno, kDots);
   for (const fs::SnapshotFacts& one : snapshots) {
     const auto number = KeptNode{Serial{one.serial}, kRootIno}.encode();
     if (!goes_on) break;
-    if (number && kDots + one.serial > from) goes_on = listing.add({one.name, *number, kDirectory, kDots + one.serial});
+    if (number) goes_on = add(one.name, *number, kDots + one.serial);
   }
-  r.reply_bytes(listing.bytes());
+  reply_listing(r, listing);
   return {};
 }
 
@@ -174,13 +176,16 @@ Status list_kept(Request& r, bool plus) {
   const Serial snapshot = node_of(r).snapshot;
   const Ino ino = enter(r);
   const auto position = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
-  if (position && position->at_end()) return r.reply_bytes({}), Status();
-  // It never changes: its end need not be known beforehand.
-  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, format::kCookieLimit, snapshot);
+  if (position && position->at_end()) return reply_end_of_listing(r, true), Status();
+  // It never changes: its end need not be known beforehand, and the kernel may keep every listing of it.
+  const ListingPosition from{.cookie = position ? position->cookie : 0, .last = format::kCookieLimit};
+  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, std::nullopt);
+  listing->of_snapshot(snapshot);
   r.serve(
-      [&r, ino, listing, plus, cookie = position ? position->cookie : 0] {
+      [&r, ino, listing] {
         listing->clear();
-        return r.fs().readdir(r.operation(), ino, cookie, plus, [&](const fs::DirectoryEntry& entry) { return listing->add(entry); });
+        return r.fs().readdir(r.operation(), ino, listing->cookie(), listing->plus(),
+                              [&](const fs::DirectoryEntry& entry) { return listing->add(entry); });
       },
       [&r, listing] { r.reply_bytes(listing->bytes()); });
   return {};

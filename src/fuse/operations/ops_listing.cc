@@ -19,31 +19,23 @@ void count_references(fs::Filesystem& fs, std::span<const std::byte> listing) {
   }
 }
 
-void list_from(Request& r, ListingPosition position, std::uint32_t bytes, bool plus) {
-  if (position.at_end()) return r.reply_bytes({});
-  auto listing = std::make_shared<Listing>(r.reply_space(bytes), plus, position.last);
-  r.serve(
-      [&r, listing, cookie = position.cookie, plus] {
-        listing->clear();
-        return r.fs().readdir(r.operation(), r.node(), cookie, plus,
-                              [&](const fs::DirectoryEntry& entry) { return listing->add(entry); });
-      },
-      [&r, listing, plus] {
-        if (plus) count_references(r.fs(), listing->bytes());
-        r.reply_bytes(listing->bytes());
-      });
-}
-
 Status list(Request& r, bool plus) {
   const auto in = TRY(r.body().take<fuse_read_in>());
-  const std::uint32_t bytes = std::min(in.size, kMaxWrite);
-  const auto position = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
-  if (position) {
-    list_from(r, *position, bytes, plus);
-  } else {  // from the start
-    r.serve([&r] { return r.fs().last_cookie(r.operation(), r.node()); },
-            [&r, bytes, plus](std::uint64_t last) { list_from(r, {0, last}, bytes, plus); });
-  }
+  const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
+  if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept), Status();
+  const auto fill = from ? r.session().listing_places().fill_at(r.node(), *from) : std::nullopt;
+  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, fill);
+  r.serve(
+      [&r, listing] {
+        listing->clear();
+        return r.fs().readdir(r.operation(), r.node(), listing->cookie(), listing->plus(),
+                              [&](const fs::DirectoryEntry& entry) { return listing->add(entry); });
+      },
+      [&r, listing] {
+        if (listing->plus()) count_references(r.fs(), listing->bytes());
+        if (listing->fill()) r.session().listing_places().note(r.node(), listing->next(), *listing->fill());
+        reply_listing(r, *listing);
+      });
   return {};
 }
 

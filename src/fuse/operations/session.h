@@ -16,6 +16,7 @@
 #include "fuse/operations/control_snapshots.h"
 #include "fuse/operations/error_log.h"
 #include "fuse/operations/latencies.h"
+#include "fuse/operations/listing_places.h"
 #include "fuse/protocol/negotiation.h"
 #include "fuse/operations/lost_writes.h"
 #include "fuse/operations/read_ahead.h"
@@ -68,6 +69,7 @@ class Session {
   ErrorLog& errors() { return errors_; }
   ControlSnapshots& snapshots() { return snapshots_; }
   CacheFlusher& flusher() { return flusher_; }
+  ListingPlaces& listing_places() { return listing_places_; }
   ReadAhead& read_ahead() { return read_ahead_; }
   LostWrites& lost_writes() { return lost_writes_; }
   SpaceWatch& space_watch() { return space_watch_; }
@@ -112,6 +114,7 @@ class Session {
   ErrorLog errors_;
   ControlSnapshots snapshots_;
   CacheFlusher flusher_;
+  ListingPlaces listing_places_;
   ReadAhead read_ahead_;
   LostWrites lost_writes_;
   SpaceWatch space_watch_;

@@ -12,6 +12,7 @@ namespace varve::fuse {
 struct ListingPosition {
   std::uint64_t cookie = 0;  // of the entry before
   std::uint64_t last = 0;    // where the listing ends
+  bool may_be_kept = false;  // at the end only: the kernel may keep the listing (fuse/operations/listing_places.h)
 
   // A `last` of more than 17 bits comes back rounded up, always to the same; cookies beyond 40 bits have no end.
   std::uint64_t encode() const;
