@@ -12,22 +12,16 @@ import struct
 import threading
 
 from harness import *
+from system_calls import *
 
-libc = ctypes.CDLL(None, use_errno=True)
 libc.telldir.restype = ctypes.c_long
 libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETFSLABEL = 0x80086601, 0x40086602, 0x81009431
 FS_IOC_FIEMAP, FITRIM = 0xC020660B, 0xC0185879
 IMMUTABLE, APPEND, NOATIME = 0x10, 0x20, 0x80
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
-AT_FDCWD, AT_EMPTY_PATH, RENAME_WHITEOUT = -100, 0x1000, 4
+AT_EMPTY_PATH, RENAME_WHITEOUT = 0x1000, 4
 STATX_BTIME = 0x800
-
-
-def checked(result):
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
 
 
 def set_flags(path, flags):
@@ -189,34 +183,23 @@ class Posix(MountTest):
     def test_handles(self):
         if not IS_ROOT:
             self.skipTest("not root")
-        def handle_of(path):
-            handle = ctypes.create_string_buffer(struct.pack("Ii", 128, 0), 136)
-            mount_id = ctypes.c_int()
-            checked(libc.name_to_handle_at(AT_FDCWD, os.fsencode(path), handle, ctypes.byref(mount_id), 0))
-            return handle
-        def open_handle(handle):
-            fd = os.open(self.dir, os.O_RDONLY)
-            try:
-                return checked(libc.open_by_handle_at(fd, handle, os.O_RDONLY))
-            finally:
-                os.close(fd)
         (self.dir / "d/e").mkdir(parents=True)
         (self.dir / "d/e/f").write_text("content")
         (self.dir / "gone").write_text("gone")
         handles = [handle_of(self.dir / p) for p in ("d/e/f", "d/e", "gone")]
         for _ in range(2):
-            fd = open_handle(handles[0])
+            fd = open_handle(self.dir, handles[0])
             self.assertEqual(os.read(fd, 100), b"content")
             os.close(fd)
-            fd = open_handle(handles[1])
+            fd = open_handle(self.dir, handles[1])
             self.assertEqual(os.listdir(fd), ["f"])
             os.close(fd)
             self.image.remount()
         os.unlink(self.dir / "gone")
-        self.fails(errno.ESTALE, open_handle, handles[2])
+        self.fails(errno.ESTALE, open_handle, self.dir, handles[2])
         wrong = bytearray(handles[0].raw)
         wrong[16] ^= 1  # the generation
-        self.fails(errno.ESTALE, open_handle, ctypes.create_string_buffer(bytes(wrong)))
+        self.fails(errno.ESTALE, open_handle, self.dir, ctypes.create_string_buffer(bytes(wrong)))
 
     def test_label_generation_and_birth(self):
         self.image.umount()

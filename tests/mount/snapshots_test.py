@@ -2,6 +2,7 @@
 """varve snapshot: made, listed, renamed, deleted and read, of a mounted filesystem and of an image; after a crash, and with less room."""
 
 from snapshot_tools import *
+from system_calls import *
 
 import errno
 import mmap
@@ -408,6 +409,27 @@ class Beside(SnapshotTest):
             self.assertLessEqual(len(paths), 2, paths)
             if len(paths) == 2:
                 self.assertEqual({os.path.basename(path) for path in paths}, {"f0", "linked"})
+
+    @unittest.skipUnless(IS_ROOT, "only root opens handles")
+    def test_handles_outlive_a_remount(self):
+        self.fill(1)
+        snapshot("create", self.dir, "a")
+        paths = [self.kept("a", "d1/f1"), self.kept("a", "d1"), self.kept("a"), self.kept()]
+        handles = [handle_of(path) for path in paths]
+        expected = [path.read_bytes() if path.is_file() else sorted(os.listdir(path)) for path in paths]
+        for _ in range(2):
+            for handle, content in zip(handles, expected):
+                fd = open_handle(self.dir, handle)
+                found = os.read(fd, MIB) if isinstance(content, bytes) else sorted(os.listdir(fd))
+                os.close(fd)
+                self.assertEqual(found, content)
+            self.assertEqual(os.listdir(self.dir), ["d1"], "the folder stays hidden")
+            self.image.remount()
+        snapshot("delete", self.dir, "a")
+        for handle in handles[:3]:
+            with self.assertRaises(OSError) as caught:
+                open_handle(self.dir, handle)
+            self.assertEqual(caught.exception.errno, errno.ESTALE)
 
     def test_programs_that_copy(self):
         self.fill(1)

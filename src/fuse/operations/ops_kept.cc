@@ -61,6 +61,7 @@ Status done(Request& r) { return r.reply(), Status(); }
 Status lookup_snapshot(Request& r, std::string_view name) {
   if (name == ".") return r.reply_struct(to_entry(folder_attr(r), kSnapshotsFolder)), Status();
   if (name == "..") {
+    r.session().listings().folder.sought_by(r.header().pid);
     r.serve([&r] { return r.fs().getattr(r.operation(), kRootIno); },
             [&r](const fs::Attr& attr) { r.fs().count_reference(kRootIno), r.reply_struct(to_entry(attr, attr.ino)); });
     return {};
@@ -261,9 +262,16 @@ Handler kept_handler(std::uint32_t opcode) {
   return std::ranges::find(kAsEver, opcode) != std::end(kAsEver) ? opcode_handler(opcode) : refuse;
 }
 
+bool hides_snapshots_folder(Request& request) {
+  return request.node() == kRootIno && !request.session().settings().snapshots_dir.empty();
+}
+
 bool is_snapshots_folder(Request& request, std::string_view name) {
-  const std::string& folder = request.session().settings().snapshots_dir;
-  return request.node() == kRootIno && name == folder && !folder.empty();
+  return hides_snapshots_folder(request) && name == request.session().settings().snapshots_dir;
+}
+
+fs::DirectoryEntry snapshots_folder_entry(Request& request, std::uint64_t last_cookie) {
+  return {request.session().settings().snapshots_dir, kSnapshotsFolder, S_IFDIR >> 12, 0, nullptr, false, last_cookie};
 }
 
 void reply_snapshots_folder(Request& request) {

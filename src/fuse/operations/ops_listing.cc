@@ -3,6 +3,7 @@
 
 #include "fuse/operations/listing.h"
 #include "fuse/operations/operations.h"
+#include "fuse/operations/ops_kept.h"
 #include "fuse/operations/request.h"
 
 namespace varve::fuse {
@@ -22,18 +23,23 @@ void count_references(fs::Filesystem& fs, std::span<const std::byte> listing) {
 Status list(Request& r, bool plus) {
   const auto in = TRY(r.body().take<fuse_read_in>());
   const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
-  if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept), Status();
-  const auto fill = from ? r.session().listing_places().fill_at(r.node(), *from) : std::nullopt;
+  const bool hides = hides_snapshots_folder(r);
+  // Where something is hidden, each listing has to be asked for.
+  if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept && !hides), Status();
+  const auto fill = from ? r.session().listings().places.fill_at(r.node(), *from) : std::nullopt;
   const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, fill);
+  const bool reveals = hides && !from && r.session().listings().folder.is_shown_to(r.header().pid);
   r.serve(
-      [&r, listing] {
+      [&r, listing, reveals] {
         listing->clear();
-        return r.fs().readdir(r.operation(), r.node(), listing->cookie(), listing->plus(),
-                              [&](const fs::DirectoryEntry& entry) { return listing->add(entry); });
+        return r.fs().readdir(r.operation(), r.node(), listing->cookie(), listing->plus(), [&](const fs::DirectoryEntry& entry) {
+          if (reveals && listing->bytes().empty()) listing->add(snapshots_folder_entry(r, entry.last_cookie));
+          return listing->add(entry);
+        });
       },
       [&r, listing] {
         if (listing->plus()) count_references(r.fs(), listing->bytes());
-        if (listing->fill()) r.session().listing_places().note(r.node(), listing->next(), *listing->fill());
+        if (listing->fill()) r.session().listings().places.note(r.node(), listing->next(), *listing->fill());
         reply_listing(r, *listing);
       });
   return {};

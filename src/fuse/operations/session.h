@@ -15,6 +15,7 @@
 #include "fuse/operations/cache_flusher.h"
 #include "fuse/operations/control_snapshots.h"
 #include "fuse/operations/error_log.h"
+#include "fuse/operations/hidden_folder.h"
 #include "fuse/operations/latencies.h"
 #include "fuse/operations/listing_places.h"
 #include "fuse/protocol/negotiation.h"
@@ -43,6 +44,12 @@ struct DurableChanges {
   bool include(Change change) const { return everything || (names && change == Change::name); }
 };
 
+// What one listing has to know of others.
+struct Listings {
+  ListingPlaces places;
+  HiddenFolder folder;
+};
+
 struct SessionSettings {
   Wishes wishes;
   Clock* clock = &Clock::system();
@@ -69,7 +76,7 @@ class Session {
   ErrorLog& errors() { return errors_; }
   ControlSnapshots& snapshots() { return snapshots_; }
   CacheFlusher& flusher() { return flusher_; }
-  ListingPlaces& listing_places() { return listing_places_; }
+  Listings& listings() { return listings_; }
   ReadAhead& read_ahead() { return read_ahead_; }
   LostWrites& lost_writes() { return lost_writes_; }
   SpaceWatch& space_watch() { return space_watch_; }
@@ -114,7 +121,7 @@ class Session {
   ErrorLog errors_;
   ControlSnapshots snapshots_;
   CacheFlusher flusher_;
-  ListingPlaces listing_places_;
+  Listings listings_;
   ReadAhead read_ahead_;
   LostWrites lost_writes_;
   SpaceWatch space_watch_;
