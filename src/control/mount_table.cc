@@ -5,29 +5,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace varve::fuse {
 
 namespace {
-
-// Undoes the \ooo escapes of /proc/self/mountinfo.
-std::string unescape(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out.push_back(static_cast<char>(std::strtoul(text.substr(i + 1, 3).c_str(), nullptr, 8)));
-      i += 3;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
 
 // Of a FUSE filesystem, whose options say user_id=1000.
 std::optional<unsigned> user_of(const std::string& options) {
@@ -35,23 +20,6 @@ std::optional<unsigned> user_of(const std::string& options) {
   const auto at = ("," + options).find(kKey);
   if (at == std::string::npos) return {};
   return static_cast<unsigned>(std::strtoul(options.c_str() + at + kKey.size() - 1, nullptr, 10));
-}
-
-// "36 35 98:0 /root /directory options optional… - type source superoptions"
-std::optional<MountEntry> parse(const std::string& line) {
-  std::istringstream words(line);
-  std::string word, options;
-  MountEntry entry;
-  words >> entry.id >> word >> entry.device >> entry.root >> entry.directory;
-  while (words >> word && word != "-") {
-  }
-  if (!(words >> entry.type >> entry.source >> options)) return {};
-  entry.read_only = options == "ro" || options.starts_with("ro,");
-  entry.user = user_of(options);
-  entry.root = unescape(entry.root);
-  entry.directory = unescape(entry.directory);
-  entry.source = unescape(entry.source);
-  return entry;
 }
 
 std::string canonical(const std::string& path) {
@@ -64,10 +32,13 @@ std::string canonical(const std::string& path) {
 
 template <class Condition>
 std::vector<MountEntry> find_all(Condition&& condition) {
-  std::ifstream table("/proc/self/mountinfo");
   std::vector<MountEntry> found;
-  for (std::string line; std::getline(table, line);)
-    if (auto entry = parse(line); entry && condition(*entry)) found.push_back(*std::move(entry));
+  for (Mount& mount : mounts()) {
+    const bool read_only = mount.options == "ro" || mount.options.starts_with("ro,");
+    const auto user = user_of(mount.options);
+    MountEntry entry{std::move(mount), read_only, user};
+    if (condition(entry)) found.push_back(std::move(entry));
+  }
   return found;
 }
 

@@ -5,15 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/mounts.h"
+
 namespace varve::fuse {
 
-struct MountEntry {
-  std::string id;  // of the mount itself
-  std::string root;  // what of the filesystem is shown: "/" is all of it, anything else a bind mount
-  std::string directory;
-  std::string type;    // "fuse.varve", "fuseblk.varve", "ext4"…
-  std::string source;  // device or image
-  std::string device;  // "major:minor"
+struct MountEntry : Mount {
   bool read_only = false;
   std::optional<unsigned> user;  // that has mounted it, of a FUSE filesystem
 

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "base/errc.h"
+#include "base/mounts.h"
 
 #ifndef STATX_DIOALIGN
 #define VARVE_NO_DIOALIGN
@@ -107,20 +107,6 @@ Geometry image_geometry(int fd, const struct stat& status, bool writable) {
   return geometry;
 }
 
-// Undoes the octal escapes of /proc/self/mountinfo.
-std::string unescaped(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out.push_back(static_cast<char>(std::stoi(text.substr(i + 1, 3), nullptr, 8)));
-      i += 3;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
-
 bool same_file(const std::string& path, const struct stat& status) {
   struct stat other {};
   if (path.empty() || path[0] != '/' || ::stat(path.c_str(), &other) != 0) return false;
@@ -130,25 +116,15 @@ bool same_file(const std::string& path, const struct stat& status) {
 
 std::string mount_point_of(const struct stat& status) {
   const std::string number = fmt::format("{}:{}", major(status.st_rdev), minor(status.st_rdev));
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    // id parent major:minor root mount-point options [tags…] - type source super-options
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point, word, type, source;
-    fields >> id >> parent >> device >> root >> point;
-    while (fields >> word && word != "-") {
-    }
-    fields >> type >> source;
-    if (type.empty()) continue;
-    if ((S_ISBLK(status.st_mode) && device == number) || same_file(unescaped(source), status)) return unescaped(point);
-  }
+  for (const Mount& mount : mounts())
+    if ((S_ISBLK(status.st_mode) && mount.device == number) || same_file(mount.source, status)) return mount.directory;
   return {};
 }
 
 bool is_swap(const struct stat& status) {
   std::ifstream swaps("/proc/swaps");
   for (std::string line; std::getline(swaps, line);)
-    if (same_file(unescaped(line.substr(0, line.find_first_of(" \t"))), status)) return true;
+    if (same_file(unescape_octal(line.substr(0, line.find_first_of(" \t"))), status)) return true;
   return false;
 }
 

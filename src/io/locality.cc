@@ -9,9 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <string>
 #include <string_view>
+
+#include "base/mounts.h"
 
 namespace varve::io {
 
@@ -27,17 +28,9 @@ constexpr std::array<std::string_view, 10> kSharedPlaces = {"/session", "/rport-
                                                             "/nvme-subsystem", "/block/nbd", "/block/drbd", "/devices/rbd", "/vmbus"};
 
 std::string type_of_mount(std::uint64_t id) {
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::uint64_t number = 0;
-    std::string word, type;
-    if (!(fields >> number) || number != id) continue;
-    while (fields >> word && word != "-") {
-    }
-    fields >> type;
-    return type;
-  }
+  const std::string wanted = std::to_string(id);
+  for (const Mount& mount : mounts())
+    if (mount.id == wanted) return mount.type;
   return "";
 }
 
