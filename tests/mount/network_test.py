@@ -132,6 +132,8 @@ class Death(NetworkTest):
         server = self.serve("file", self.disk)
         export = self.mounted(server)
         say = lambda *words: command(BIN / "varve", *words, export.dir).stdout
+        doctor = lambda: "\n".join(f"{one['grade']} {one['subject']}: {one['text']}" for one in
+                                  json.loads(command(BIN / "varve", "doctor", "--json", export.dir, check=False).stdout))
         metric = lambda name: re.search(rf"(?m)^varve_device_{name}{{.*}} (\d+)$", say("metrics"))[1]
         self.assertNotIn("not connected", say("status"))
         self.assertEqual((metric("connected"), metric("reconnects_total")), ("1", "0"))
@@ -139,10 +141,12 @@ class Death(NetworkTest):
         wait_until(lambda: not export.status()["connection"]["connected"], 20, "the outage is noticed")
         self.assertRegex(say("status", "-s"), r"(?m)^Device +nbd.*: not connected for \d+ s; waits up to 30 s, then read-only$")
         self.assertEqual(metric("connected"), "0")
+        self.assertRegex(doctor(), r"(?m)^broken connection: nbd.*: not connected for \d+ s; waits up to 30 s")
         server.start()
         wait_until(lambda: export.status()["connection"]["connected"], 20, "it is connected again")
         self.assertNotIn("not connected", say("status"))
         self.assertEqual((metric("connected"), metric("reconnects_total")), ("1", "1"))
+        self.assertRegex(doctor(), r"(?m)^note connection: lost and made anew 1 time since the mount")
         export.check_all()
 
     def test_one_that_comes_back_empty_is_not_written_to(self):

@@ -19,6 +19,7 @@
 #include "io/network_name.h"
 #include "io/reactor.h"
 #include "io/stacking.h"
+#include "shared/counted.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
 #include "varve/past_errors.h"
@@ -240,6 +241,15 @@ void check_errors(const fuse::Place& place, const format::Superblock& super, std
   found.push_back({errors.are_over() ? Grade::good : Grade::unsafe, "errors", text_of(errors), errors.are_over() ? "" : advice});
 }
 
+void check_connection(const nlohmann::ordered_json& status, std::vector<Finding>& found) {
+  if (const std::string outage = outage_text(status); !outage.empty())
+    found.push_back({Grade::broken, "connection", outage, "look whether the server runs and is reached; nothing that was synced is lost"});
+  const auto connection = status.value("connection", nlohmann::ordered_json::object());
+  if (const auto renewed = connection.value("reconnects", std::uint64_t{0}))
+    found.push_back({Grade::note, "connection", fmt::format("lost and made anew {} since the mount", counted(renewed, "time")),
+                     "look at the server and the way there; patience=SECONDS says how long to wait for it"});
+}
+
 }  // namespace
 
 std::vector<Finding> check_system() {
@@ -293,6 +303,7 @@ std::vector<Finding> check_mount(const fuse::Place& place) {
                      "umount it, look at the disk, fsck.varve -n"});
   const std::string damage = status->value("snapshots", nlohmann::ordered_json::object()).value("damage", "");
   if (!damage.empty()) found.push_back({Grade::broken, "snapshots", damage, "umount it, fsck.varve -n"});
+  check_connection(*status, found);
   judge_options(mount.value("options", ""), found);
   if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
