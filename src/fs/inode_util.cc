@@ -122,10 +122,13 @@ Status may_alter(const store::Inode& inode) {
   return {};
 }
 
+// What one operation takes of a directory: a rename that exchanges two names removes and adds both.
+constexpr std::uint64_t kMostCookies = 4;
+
 Status may_extend(const store::Inode& directory) {
   if (directory.attributes.flags & FS_IMMUTABLE_FL) return Errc::not_permitted;
   // Nobody gets there but with an image made for it.
-  if (directory.attributes.next_cookie >= format::kCookieLimit) return Errc::no_space;
+  if (directory.attributes.next_cookie + kMostCookies > format::kCookieLimit) return Errc::no_space;
   return {};
 }
 

@@ -206,7 +206,8 @@ std::uint64_t Staging::add_entry(Inode& directory, std::string_view name, Ino in
 void Staging::remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept {
   InodeDelta& delta = stage(directory);
   --directory.attributes.entries;
-  // Takes one, too: the next cookie then says whether names have come or gone (fs::DirectoryEntry::last_cookie).
+  // Takes one, too: the next cookie then says whether names have come or gone (fs::DirectoryEntry::last_cookie). Where
+  // there are no more, names can still go.
   if (directory.attributes.next_cookie < format::kCookieLimit) ++directory.attributes.next_cookie;
   delta.directory_delta().remove(cookie, name, false);
   changes_.active().count(2, kEntryBytes + name.size());

@@ -196,7 +196,7 @@ TEST(Hostile, a_directory_with_impossible_cookies_is_corrupt) {
 }
 
 TEST(Hostile, a_directory_that_is_out_of_cookies_takes_no_more_entries) {
-  Cookies image(format::kCookieLimit - 1);
+  Cookies image(format::kCookieLimit - 4);
   Mounted mounted(image.builder);
   ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
   FsFixture& fixture = mounted.fixture;
@@ -215,6 +215,28 @@ TEST(Hostile, a_directory_that_is_out_of_cookies_takes_no_more_entries) {
   ASSERT_TRUE(fixture.unmount().ok());
   ASSERT_TRUE(fixture.mount().ok());
   EXPECT_EQ(fixture.list(image.dir)->size(), 2U);
+}
+
+TEST(Hostile, no_rename_takes_more_cookies_than_there_are) {
+  for (std::uint64_t left = 0; left <= 8; ++left) {
+    for (const unsigned flags : {0U, unsigned{kRenameExchange}, unsigned{kRenameWhiteout}}) {
+      Cookies image(format::kCookieLimit - left);
+      const Ino other = image.builder.add_file(image.dir, "other", 1), one = image.builder.add_file(image.dir, "one", 1);
+      image.builder.change_items = [&](Items& items) {
+        change_attributes(items, image.dir, [&](format::Attributes& a) { a.next_cookie = format::kCookieLimit - left; });
+      };
+      Mounted mounted(image.builder);
+      ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+      FsFixture& fixture = mounted.fixture;
+      static_cast<void>(fixture.call([&](Operation& op) { return fixture.fs().rename(op, image.dir, "one", image.dir, "other", flags); }));
+      ASSERT_TRUE(mounted.checkpoint().ok());
+      ASSERT_TRUE(fixture.unmount().ok());
+      ASSERT_TRUE(fixture.mount().ok());
+      EXPECT_TRUE(fixture.list(image.dir).ok()) << left << " left, flags " << flags;
+      EXPECT_TRUE(fixture.call([&](Operation& op) { return fixture.fs().unlink(op, image.dir, "other"); }).ok());
+      static_cast<void>(other), static_cast<void>(one);
+    }
+  }
 }
 
 // The highest key of all, which no limit is above.

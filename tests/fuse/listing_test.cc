@@ -28,19 +28,40 @@ struct Directory {
   }
 };
 
-// In replies of `bytes`; whether the kernel may keep it. `meanwhile` is what is listed from the second reply on.
+// One program that lists it in replies of `bytes`.
+class Reader {
+ public:
+  Reader(ListingPlaces& places, std::size_t bytes) : places_(places), space_(bytes) {}
+
+  // One reply more; false: that was the end.
+  bool read(const Directory& directory) {
+    Listing listing(space_, false, from_, from_ ? places_.at(kDirectory, *from_) : std::nullopt);
+    directory.list(listing);
+    listing.clear();  // as where it has to be tried again
+    directory.list(listing);
+    if (listing.place() && !listing.ends()) places_.note(kDirectory, *listing.place(), listing.begins(), listing.stops());
+    if (listing.bytes().empty()) return false;
+    from_ = ListingPosition::decode(listing.next().encode());
+    if (step_back_ && listing.stops().size() > 1 && !from_->at_end())  // the last one did not fit into its buffer
+      from_ = ListingPosition::decode(listing.stops()[listing.stops().size() - 2].position.encode());
+    return !from_->at_end();
+  }
+  void step_back() { step_back_ = true; }
+  bool may_be_kept() const { return from_->at_end() && from_->may_be_kept; }
+
+ private:
+  ListingPlaces& places_;
+  std::vector<std::byte> space_;
+  std::optional<ListingPosition> from_;
+  bool step_back_ = false;
+};
+
+// `meanwhile` is what is listed from the second reply on.
 bool may_be_kept(const Directory& directory, std::size_t bytes, const Directory& meanwhile) {
   ListingPlaces places;
-  std::vector<std::byte> space(bytes);
-  std::optional<ListingPosition> from;
-  while (!from || !from->at_end()) {
-    Listing listing(space, false, from, from ? places.fill_at(kDirectory, *from) : std::nullopt);
-    (from ? meanwhile : directory).list(listing);
-    if (listing.bytes().empty()) return false;
-    if (listing.fill()) places.note(kDirectory, listing.next(), *listing.fill());
-    from = ListingPosition::decode(listing.next().encode());
-  }
-  return from->may_be_kept;
+  Reader reader(places, bytes);
+  for (bool more = reader.read(directory); more;) more = reader.read(meanwhile);
+  return reader.may_be_kept();
 }
 
 bool may_be_kept(std::uint64_t names, std::size_t bytes) {
@@ -69,16 +90,43 @@ TEST(Listing, entries_do_not_cross_into_the_next_page) {
   EXPECT_TRUE(fill.full());
 }
 
-TEST(Listing, H59_of_a_directory_that_changes_meanwhile_is_not_kept) {
+// The kernel has what it was given, and throws it away when the directory is opened the next time.
+TEST(Listing, of_a_directory_that_changes_is_kept_as_it_was_given) {
+  const std::uint64_t a_page = kPage / kEntryBytes;
+  EXPECT_TRUE(may_be_kept({300, 300}, kPage, {300, 302}));
+  EXPECT_FALSE(may_be_kept({2 * a_page, 2 * a_page}, kPage, {2 * a_page, 2 * a_page + 2}));
+}
+
+// Then it is not known of which of them the kernel has what.
+TEST(Listing, H59_of_two_readers_at_a_time_is_kept_only_if_nothing_changes) {
   const Directory before{300, 300}, one_gone{299, 301};
-  EXPECT_TRUE(may_be_kept(before, kPage, before));
-  EXPECT_FALSE(may_be_kept(before, kPage, one_gone));
-  EXPECT_FALSE(may_be_kept(before, kPage, {300, 302})) << "one came and went";
+  for (const bool changes : {false, true}) {
+    ListingPlaces places;
+    Reader first(places, kPage), second(places, kPage);
+    EXPECT_TRUE(first.read(before));
+    for (bool more = second.read(before); more;) more = second.read(changes ? one_gone : before);
+    EXPECT_EQ(second.may_be_kept(), !changes);
+  }
+}
+
+TEST(Listing, is_known_where_a_small_buffer_ends) {
+  const Directory directory{1000, 1000};
+  ListingPlaces places;
+  Reader reader(places, kPage / 4);
+  reader.step_back();
+  while (reader.read(directory)) {
+  }
+  EXPECT_TRUE(reader.may_be_kept());
+}
+
+TEST(Listing, of_a_directory_that_has_changed_often_is_kept) {
+  const Directory directory{1000, (1ULL << 18) + 1};  // its positions are rounded
+  EXPECT_TRUE(may_be_kept(directory, kPage, directory));
 }
 
 TEST(Listing, from_somewhere_in_the_middle_is_not_kept) {
   std::vector<std::byte> space(100 * kPage);
-  Listing listing(space, false, ListingPosition{17, 300}, ListingPlaces().fill_at(kDirectory, {17, 300}));
+  Listing listing(space, false, ListingPosition{17, 300}, ListingPlaces().at(kDirectory, {17, 300}));
   Directory{300, 300}.list(listing);
   EXPECT_TRUE(listing.next().at_end());
   EXPECT_FALSE(listing.next().may_be_kept);
@@ -96,11 +144,21 @@ TEST(ListingPlaces, are_those_of_one_listing_in_one_directory) {
   ListingPlaces places;
   PageFill fill;
   fill.add(kPage);
-  places.note(kDirectory, {17, 300}, fill);
-  EXPECT_TRUE(places.fill_at(kDirectory, {17, 300})->full());
-  EXPECT_FALSE(places.fill_at(kDirectory, {18, 300}).has_value());
-  EXPECT_FALSE(places.fill_at(kDirectory, {17, 301}).has_value());
-  EXPECT_FALSE(places.fill_at(Ino{kDirectory.v + 64}, {17, 300}).has_value());
+  places.note(kDirectory, {.last = 300}, true, {{{16, 300}, {}}, {{17, 300}, fill}});
+  EXPECT_TRUE(places.at(kDirectory, {17, 300})->fill.full());
+  EXPECT_FALSE(places.at(kDirectory, {16, 300})->fill.full());
+  EXPECT_TRUE(places.at(kDirectory, {17, 300})->alone);
+  EXPECT_FALSE(places.at(kDirectory, {18, 300}).has_value());
+  EXPECT_FALSE(places.at(kDirectory, {17, 301}).has_value());
+  EXPECT_FALSE(places.at(Ino{kDirectory.v + 1}, {17, 300}).has_value());
+}
+
+TEST(ListingPlaces, of_many_directories_the_oldest_make_room) {
+  ListingPlaces places;
+  for (std::uint64_t i = 1; i <= 100; ++i) places.note(Ino{i}, {.last = 300}, true, {{{17, 300}, {}}});
+  EXPECT_FALSE(places.at(Ino{1}, {17, 300}).has_value());
+  EXPECT_TRUE(places.at(Ino{50}, {17, 300}).has_value());
+  EXPECT_TRUE(places.at(Ino{100}, {17, 300}).has_value());
 }
 
 }  // namespace

@@ -54,6 +54,22 @@ class Requests(MountTest):
         self.assertNotIn("flush", found)
         self.assertNotIn("release", found)
 
+    def test_nothing_for_a_listing_that_the_kernel_keeps(self):
+        top = self.work / "many"
+        top.mkdir()
+        for count in range(3000):
+            (top / f"{count:07}").touch()
+        for _ in range(3):
+            os.listdir(top)
+            found = self.during(lambda: os.listdir(top))
+            self.assertNotIn("readdir", found)
+            self.assertNotIn("readdirplus", found)
+            with os.scandir(top) as listing:  # names come and go meanwhile
+                next(listing)
+                (top / "0000000").unlink()
+                self.assertIn(len(list(listing)), (2998, 2999))
+            (top / "0000000").touch()
+
     def test_nothing_for_what_is_cached(self):
         top = self.work / "d"
         top.mkdir()

@@ -11,21 +11,26 @@ namespace varve::fuse {
 
 void Listing::clear() {
   used_ = 0;
-  fill_ = from_ ? fill_there_ : PageFill();
+  place_ = place_there_;
+  stops_.clear();
   last_.reset();
   if (from_) last_ = from_->last;
 }
 
 bool Listing::add(const fs::DirectoryEntry& entry) {
-  if (!last_) last_ = entry.last_cookie;
+  if (!last_) {  // it begins
+    last_ = entry.last_cookie;
+    place_ = ListingPlace{.last = entry.last_cookie};
+  }
   if (entry.cookie > *last_) return false;
   const std::size_t head = plus_ ? FUSE_NAME_OFFSET_DIRENTPLUS : FUSE_NAME_OFFSET;
   const std::size_t bytes = FUSE_REC_ALIGN(head + entry.name.size());
   if (bytes > space_.size() - used_) return false;
   std::byte* at = space_.data() + used_;
   used_ += bytes;
-  if (fill_) fill_->add(FUSE_REC_ALIGN(FUSE_NAME_OFFSET + entry.name.size()));
+  if (place_) place_->fill.add(FUSE_REC_ALIGN(FUSE_NAME_OFFSET + entry.name.size()));
   next_ = position_after(entry);
+  if (place_) stops_.push_back({next_, place_->fill});
   std::memset(at + bytes - sizeof(std::uint64_t), 0, sizeof(std::uint64_t));
   const std::optional<Ino> number = snapshot_ ? KeptNode{snapshot_, entry.ino}.encode() : entry.ino;
   if (plus_) {
@@ -45,10 +50,10 @@ bool Listing::add(const fs::DirectoryEntry& entry) {
 }
 
 ListingPosition Listing::position_after(const fs::DirectoryEntry& entry) const {
-  const bool unchanged = entry.last_cookie == *last_;
+  const bool known = place_ && (place_->alone || place_->last == entry.last_cookie);
   return {.cookie = entry.is_last ? *last_ : entry.cookie,
           .last = *last_,
-          .may_be_kept = entry.is_last && unchanged && fill_ && !fill_->full()};
+          .may_be_kept = entry.is_last && known && !place_->fill.full()};
 }
 
 void reply_end_of_listing(Request& r, bool may_be_kept) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "fs/filesystem.h"
 #include "fuse/operations/listing_places.h"
@@ -16,9 +17,9 @@ class Request;
 
 class Listing {
  public:
-  // `from`: none: from the start. `fill`: of the kernel's page there, if it is known.
-  Listing(std::span<std::byte> space, bool plus, std::optional<ListingPosition> from, std::optional<PageFill> fill)
-      : space_(space), plus_(plus), from_(from), fill_there_(fill) {
+  // `from`: none: from the start. `place`: what is known of the listing there; none: nothing.
+  Listing(std::span<std::byte> space, bool plus, std::optional<ListingPosition> from, std::optional<ListingPlace> place)
+      : space_(space), plus_(plus), from_(from), place_there_(place) {
     clear();
   }
   // Whose entries they are; else the newest state's.
@@ -29,11 +30,15 @@ class Listing {
   void clear();
 
   bool plus() const { return plus_; }
+  bool begins() const { return !from_; }
   std::uint64_t cookie() const { return from_ ? from_->cookie : 0; }
   std::span<const std::byte> bytes() const { return space_.first(used_); }
-  // Where the next request goes on, and how full the kernel's page is there.
+
+  // Where a reader may go on, the last one being where this reply ends. Empty: nothing is known, or nothing is in it.
+  const std::vector<ListingPlaces::Stop>& stops() const { return stops_; }
+  const std::optional<ListingPlace>& place() const { return place_; }
+  bool ends() const { return used_ == 0 || next_.at_end(); }
   ListingPosition next() const { return next_; }
-  std::optional<PageFill> fill() const { return fill_; }
 
  private:
   ListingPosition position_after(const fs::DirectoryEntry& entry) const;
@@ -41,12 +46,13 @@ class Listing {
   std::span<std::byte> space_;
   bool plus_;
   std::optional<ListingPosition> from_;
-  std::optional<PageFill> fill_there_;
+  std::optional<ListingPlace> place_there_;
   Serial snapshot_;
 
   std::size_t used_ = 0;
   std::optional<std::uint64_t> last_;  // cookie
-  std::optional<PageFill> fill_;
+  std::optional<ListingPlace> place_;
+  std::vector<ListingPlaces::Stop> stops_;
   ListingPosition next_;
 };
 

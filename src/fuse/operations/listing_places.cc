@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace varve::fuse {
 
 namespace {
@@ -9,6 +12,10 @@ namespace {
 std::size_t page_bytes() {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return bytes;
+}
+
+bool have_same_positions(std::uint64_t last, std::uint64_t other) {
+  return ListingPosition{.last = last}.encode() == ListingPosition{.last = other}.encode();
 }
 
 }  // namespace
@@ -19,16 +26,27 @@ void PageFill::add(std::size_t entry_bytes) {
 
 bool PageFill::full() const { return used_ == page_bytes(); }
 
-void ListingPlaces::note(Ino directory, ListingPosition position, PageFill fill) {
+void ListingPlaces::note(Ino directory, ListingPlace place, bool begins, std::vector<Stop> stops) {
   const Lock lock(mutex_);
-  places_[directory.v % kPlaces] = {directory, position, fill};
+  auto listed = std::ranges::find(listed_, directory, &Listed::directory);
+  if (listed == listed_.end()) {
+    listed = std::ranges::min_element(listed_, {}, &Listed::noted);
+    if (begins) place.alone = true;
+  } else if (begins) {
+    place.alone = !have_same_positions(listed->place.last, place.last);
+  }
+  *listed = {directory, ++notes_, place, std::move(stops)};
 }
 
-std::optional<PageFill> ListingPlaces::fill_at(Ino directory, ListingPosition position) const {
+std::optional<ListingPlace> ListingPlaces::at(Ino directory, ListingPosition position) const {
   const Lock lock(mutex_);
-  const Place& place = places_[directory.v % kPlaces];
-  if (place.directory != directory || place.position.encode() != position.encode()) return std::nullopt;
-  return place.fill;
+  const auto listed = std::ranges::find(listed_, directory, &Listed::directory);
+  if (listed == listed_.end()) return std::nullopt;
+  const auto stop = std::ranges::find(listed->stops, position.encode(), [](const Stop& s) { return s.position.encode(); });
+  if (stop == listed->stops.end()) return std::nullopt;
+  ListingPlace place = listed->place;
+  place.fill = stop->fill;
+  return place;
 }
 
 }  // namespace varve::fuse

@@ -35,7 +35,7 @@ fs::Attr folder_attr(Request& r) {
   attr.ino = kSnapshotsFolder;
   attr.mode = S_IFDIR | 0555;
   attr.nlink = 2;
-  // The kernel keeps a listing for as long as this stays the same.
+  // Programs that keep what they have seen look at this.
   attr.atime = attr.mtime = attr.ctime = attr.btime = r.fs().snapshots().changed;
   return attr;
 }

@@ -20,14 +20,20 @@ void count_references(fs::Filesystem& fs, std::span<const std::byte> listing) {
   }
 }
 
+// For the request that goes on there.
+void note_place(Request& r, const Listing& listing) {
+  if (!listing.place() || listing.ends()) return;
+  r.session().listings().places.note(r.node(), *listing.place(), listing.begins(), listing.stops());
+}
+
 Status list(Request& r, bool plus) {
   const auto in = TRY(r.body().take<fuse_read_in>());
   const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
   const bool hides = hides_snapshots_folder(r);
   // Where something is hidden, each listing has to be asked for.
   if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept && !hides), Status();
-  const auto fill = from ? r.session().listings().places.fill_at(r.node(), *from) : std::nullopt;
-  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, fill);
+  const auto place = from ? r.session().listings().places.at(r.node(), *from) : std::nullopt;
+  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, place);
   const bool reveals = hides && !from && r.session().listings().folder.is_shown_to(r.header().pid);
   r.serve(
       [&r, listing, reveals] {
@@ -39,7 +45,7 @@ Status list(Request& r, bool plus) {
       },
       [&r, listing] {
         if (listing->plus()) count_references(r.fs(), listing->bytes());
-        if (listing->fill()) r.session().listings().places.note(r.node(), listing->next(), *listing->fill());
+        note_place(r, *listing);
         reply_listing(r, *listing);
       });
   return {};
