@@ -139,7 +139,7 @@ struct SnapshotTables {
   bool operator==(const SnapshotTables&) const = default;
 };
 
-// 1152 bytes at fixed offsets (superblock.cc, docs/format.md), then zeros to the end of the block. Reserved bytes are
+// 1152 bytes at fixed offsets (superblock_layout.h, docs/format.md), then zeros to the end of the block. Reserved bytes are
 // written as zeros and ignored when read: only a feature bit gives them a meaning.
 struct Superblock {
   // identity and geometry, fixed at mkfs

@@ -6,33 +6,19 @@
 
 namespace varve::format {
 
-inline void put_ref(Writer& out, const NodeRef& ref) {
-  out.put(ref.address.v);
-  out.put(ref.blocks);
-  out.put(ref.crc);
-  out.put(std::uint32_t{0});
-}
-inline NodeRef get_ref(Reader& in) {
-  NodeRef ref;
-  ref.address = BlockAddr{in.u64()};
-  ref.blocks = in.u64();
-  ref.crc = in.u32();
-  in.u32();
-  return ref;
-}
+void put_geometry(Writer& out, const Superblock& s);
+void put_checkpoint(Writer& out, const Superblock& s);
+void put_counts(Writer& out, const Superblock& s);
+void put_area(Writer& out, const SuperblockArea& area);
+void put_profile(Writer& out, const DeviceProfile& device);
+void put_tables(Writer& out, const SnapshotTables& tables);
 
-inline void put_tables(Writer& out, const SnapshotTables& t) {
-  put_ref(out, t.root);
-  out.put(std::uint64_t{t.level});  // one byte, and zeros
-  for (const std::uint64_t count : {t.snapshots, t.held_blocks, t.held_data, t.shared_nodes, t.places}) out.put(count);
-}
-inline SnapshotTables get_tables(Reader& in) {
-  SnapshotTables t;
-  t.root = get_ref(in);
-  t.level = in.u8();
-  in.skip_to(in.position() + 7);
-  for (std::uint64_t* count : {&t.snapshots, &t.held_blocks, &t.held_data, &t.shared_nodes, &t.places}) *count = in.u64();
-  return t;
-}
+// What the features do not say is there, is not read.
+void get_geometry(Reader& in, Superblock& s);
+void get_checkpoint(Reader& in, Superblock& s);
+void get_counts(Reader& in, Superblock& s);
+void get_area(Reader& in, Superblock& s);
+void get_profile(Reader& in, Superblock& s);
+void get_tables(Reader& in, Superblock& s);
 
 }  // namespace varve::format

@@ -20,3 +20,39 @@ def listed(place):
 
 def kept_names(place):
     return [one["name"] for one in listed(place)["snapshots"]]
+
+
+class SnapshotTest(MountTest):
+    size = "256M"
+
+    def names(self, place=None):
+        return kept_names(place or self.dir)
+
+    def settle(self):
+        wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")
+
+    def tree(self, root=None):
+        """Everything that tar and rsync would look at, but access times."""
+        found, root = {}, root or self.dir
+        for path in sorted(root.rglob("*")):
+            about = path.lstat()
+            content = path.read_bytes() if path.is_file() else b""
+            size = None if path.is_dir() else about.st_size
+            found[str(path.relative_to(root))] = (about.st_mode, about.st_nlink, size, about.st_mtime_ns, content)
+        return found
+
+    def look_at(self, name):
+        self.image.mount(f"snapshot={name}")
+        try:
+            return self.tree()
+        finally:
+            self.image.umount()
+
+    def fill(self, seed):
+        folder = self.dir / f"d{seed}"
+        folder.mkdir()
+        for i in range(20):
+            fill_random(folder / f"f{i}", 100 * KIB + i, seed * 100 + i, sync=False)
+        os.link(folder / "f0", folder / "linked")
+        os.symlink("f1", folder / "symbolic")
+        os.setxattr(folder / "f2", "user.of", str(seed).encode())
