@@ -122,6 +122,12 @@ Status may_alter(const store::Inode& inode) {
   return {};
 }
 
+Status must_be_file(const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
+  if (inode.gone()) return Errc::stale;
+  if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
+  return {};
+}
+
 // What one operation takes of a directory: a rename that exchanges two names removes and adds both.
 constexpr std::uint64_t kMostCookies = 4;
 

@@ -34,6 +34,9 @@ inline Result<std::optional<store::FoundEntry>> find_name(Attempt& a, const stor
   return store::find_entry(directory, a.view(), a.source(), a.store().super().hash_key, name);
 }
 
+// What has data: else Errc::is_directory, Errc::invalid, or Errc::stale where it has gone.
+Status must_be_file(const store::Inode& inode) REQUIRES_SHARED(inode.mutex);
+
 // --- immutable and append-only inodes (chattr); Errc::not_permitted ---
 // Content that is there, owner, names, extended attributes.
 Status may_alter(const store::Inode& inode) REQUIRES_SHARED(inode.mutex);

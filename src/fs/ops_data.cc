@@ -1,4 +1,4 @@
-// Reading, writing, and the shape of files.
+// Reading and writing.
 #include <algorithm>
 #include <cstring>
 
@@ -6,7 +6,6 @@
 #include "fs/block_history.h"
 #include "fs/file_content.h"
 #include "fs/file_space.h"
-#include "store/seek.h"
 
 namespace varve::fs {
 
@@ -15,12 +14,6 @@ namespace {
 using Kind = store::MappedBlock::Kind;
 
 constexpr std::uint64_t kMaxWriteBytes = 1u << 20;
-
-Status must_be_file(const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
-  if (inode.gone()) return Errc::stale;
-  if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
-  return {};
-}
 
 // --- read -----------------------------------------------------------------------------------------------------------------
 
@@ -218,59 +211,6 @@ class WriteRange {
   boost::container::small_vector<store::StageBlock, 4> staged_;
 };
 
-// --- fallocate -------------------------------------------------------------------------------------------------------------
-
-Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges)
-    REQUIRES(inode.mutex) {
-  privileges.drop(a, inode);
-  if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
-    inode.attributes.size = std::max(inode.attributes.size, end);
-  inode.change_content();
-  touch_mtime(inode, a.now());
-  a.staging().set_attributes(inode);
-  return {};
-}
-
-// Whole blocks inside become holes (or unwritten); the bytes at the ends are zeroed.
-Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::uint64_t length, store::Cleared kind)
-    REQUIRES(inode.mutex) {
-  const std::uint64_t end = offset + length;
-  const std::uint64_t from = blocks_for(offset), to = block_of(end);
-  std::uint64_t owned = 0;
-  if (from < to) owned = TRY(count_in_steps(a, inode, from, to));
-  const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
-  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted, .places = kFewPlaces, .freed = owned, .frees = kind == store::Cleared::hole}));
-  const std::uint64_t head_end = std::min(end, from << kBlockShift);
-  const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
-  const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
-  zero(a, inode, head);
-  zero(a, inode, tail);
-  if (from >= to) return {};
-  const auto change = kind == store::Cleared::unwritten ? static_cast<std::int64_t>(to - from - owned)
-                                                       : -static_cast<std::int64_t>(owned);
-  a.staging().clear(inode, from, to, kind, change);
-  return {};
-}
-
-Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
-                WriteFlags flags) {
-  constexpr int kWindowsPerTurn = 4;
-  bool done = false;
-  for (int i = 0; i < kWindowsPerTurn && !done; ++i) {
-    TRY(engine.attempt(operation, [&](Attempt& a) -> Status {
-      store::InodePtr inode = TRY(a.inode(ino));
-      WriteLock lock(inode->mutex);
-      TRY(must_be_file(*inode));
-      TRY(may_extend(*inode));
-      const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
-      done = TRY(allocate_some(a, *inode, block_of(offset), blocks_for(offset + length)));
-      return done ? finish_fallocate(a, *inode, mode, offset + length, privileges) : Status();
-    }));
-  }
-  if (!done) return Errc::would_block;  // with nothing wanted: others have their turn
-  return {};
-}
-
 }  // namespace
 
 std::uint64_t Filesystem::content_version(Ino ino) const {
@@ -316,72 +256,6 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     if (!flags.from_cache) touch_mtime(*inode, a.now());
     a.staging().set_attributes(*inode);
     return data.size();
-  });
-}
-
-Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand demand) {
-  if (size > inode.attributes.size) {
-    TRY(a.admit(demand));
-    inode.attributes.size = size;
-    inode.change_content();
-    return {};
-  }
-  const std::uint64_t first = blocks_for(size);
-  const std::uint64_t owned = first == 0 ? store::block_count(inode, a.view())
-                                         : TRY(count_in_steps(a, inode, first, format::kMaxFileBlocks));
-  if (size == inode.attributes.size && !owned && !(a.wait().steps && a.wait().steps->count.given_up())) return a.admit(demand);
-  demand.record_bytes += 256;
-  demand.freed += owned;
-  TRY(a.admit(demand));
-  if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
-  if (first == 0) a.staging().empty(inode);
-  else a.staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
-  inode.attributes.size = size;
-  return {};
-}
-
-Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
-                             WriteFlags flags) {
-  if (length == 0) return Errc::invalid;
-  if (offset > format::kMaxFileBytes || length > format::kMaxFileBytes - offset) return Errc::file_too_big;
-  if (mode == FallocateMode::allocate || mode == FallocateMode::allocate_keep_size)
-    return allocate(*engine_, operation, ino, mode, offset, length, flags);
-  return engine_->attempt(operation, [&](Attempt& a) -> Status {
-    store::InodePtr inode = TRY(a.inode(ino));
-    WriteLock lock(inode->mutex);
-    TRY(must_be_file(*inode));
-    TRY(may_alter(*inode));
-    const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
-    switch (mode) {
-      case FallocateMode::allocate:
-      case FallocateMode::allocate_keep_size: break;
-      case FallocateMode::punch_hole: TRY(clear_range(a, *inode, offset, length, store::Cleared::hole)); break;
-      case FallocateMode::zero_range:
-      case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, store::Cleared::unwritten)); break;
-    }
-    return finish_fallocate(a, *inode, mode, offset + length, privileges);
-  });
-}
-
-Result<std::uint64_t> Filesystem::seek(Operation& operation, Ino ino, std::uint64_t offset, SeekKind kind) {
-  return engine_->attempt(operation, [&](Attempt& a) -> Result<std::uint64_t> {
-    store::InodePtr inode = TRY(a.inode(ino));
-    ReadLock lock(inode->mutex);
-    if (inode->gone()) return Errc::stale;
-    const std::uint64_t size = inode->attributes.size;
-    if (offset >= size) return Errc::no_such_offset;
-    const std::uint64_t end = blocks_for(size), from = std::max(block_of(offset), a.wait().sought);
-    std::uint64_t at = from;
-    store::BlockSeek seek(*inode, a.view(), a.source());
-    const Status found = kind == SeekKind::data ? seek.data(at, end) : seek.hole(at, end);
-    if (!found.ok()) {
-      if (at > from) a.wait().pins.clear();  // of what is behind: a file can have more nodes than there is memory for
-      a.wait().sought = at;
-      return found.error();
-    }
-    if (at < end) return std::max(offset, at << kBlockShift);
-    if (kind == SeekKind::data) return Errc::no_such_offset;
-    return size;
   });
 }
 

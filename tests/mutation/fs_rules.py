@@ -14,7 +14,7 @@ RULES = [
          [Edit(MAINTENANCE, "return store().checkpoints().log_blocks_since() > std::max",
                "return !OFF && store().checkpoints().log_blocks_since() > std::max")]),
     Rule("H25", "a shortening truncate leaves the rest of the last block",
-         [Edit("src/fs/ops_data.cc", "if (size % kBlockSize) TRY(zero_part(a, inode, size,", "if (size % kBlockSize && !OFF) TRY(zero_part(a, inode, size,")]),
+         [Edit("src/fs/ops_shape.cc", "if (size % kBlockSize) TRY(zero_part(a, inode, size,", "if (size % kBlockSize && !OFF) TRY(zero_part(a, inode, size,")]),
     Rule("H30-data", "what was read before a checkpoint is believed after it",
          [Edit(ATTEMPT, "if (read.done && read.seen != view().serial) {",
                "if (!OFF && read.done && read.seen != view().serial) {")]),

@@ -6,6 +6,7 @@ STORE = "src/store/store.cc"
 SUPERBLOCKS = "src/store/superblocks.cc"
 SEALER = "src/store/sealer.cc"
 CHECKPOINT = "src/store/checkpoint.cc"
+MAPS = "src/store/checkpoint_maps.cc"
 REPLAY = "src/store/replay.cc"
 ADMISSION = "src/store/admission.cc"
 CHARGE = "src/store/charge.cc"
@@ -94,11 +95,11 @@ RULES = [
          [Edit(CHECKPOINT, "  TRY(store_.log().durability().flush_now());\n",
                '  if (!OFF) TRY(mutated("H15-turns") ? store_.device().flush() : store_.log().durability().flush_now());\n')]),
     Rule("H20", "addresses given to map nodes are not entered in the maps",
-         [Edit(CHECKPOINT, "for (BlockAddr address : given) TRY(touch(address));",
+         [Edit(MAPS, "for (BlockAddr address : given) TRY(touch(address));",
                "if (!OFF)\n      for (BlockAddr address : given) TRY(touch(address));"),
-          Edit(CHECKPOINT, "    grew = !given.empty();\n", "    grew = !given.empty() && !OFF;\n")]),
+          Edit(MAPS, "    grew = !given.empty();\n", "    grew = !given.empty() && !OFF;\n")]),
     Rule("H21", "nodes that were replaced are not freed",
-         [Edit(CHECKPOINT, "for (BlockAddr address : writer_->released()) TRY(ledger_->release(address));",
+         [Edit(MAPS, "for (BlockAddr address : writer_->released()) TRY(ledger_->release(address));",
                "for (BlockAddr address : writer_->released())\n    if (!OFF) TRY(ledger_->release(address));")]),
     Rule("H24", "a cleared range is recorded up to 1 MiB",
          [Edit(SEALER, "format::encode_record(format::ClearRange{delta.ino, range.from, range.to, range.kind",
@@ -120,7 +121,7 @@ RULES = [
          [Edit(REPLAY, "void Replay::occupy(BlockAddr address) {\n",
                "void Replay::occupy(BlockAddr address) {\n  if (OFF) return;\n")]),
     Rule("H36", "a checkpoint does not enter the owners of new blocks in the reverse map",
-         [Edit(CHECKPOINT, "    entry.crc = block.crc;\n    put(block.place.address(), entry);\n",
+         [Edit(MAPS, "    entry.crc = block.crc;\n    put(block.place.address(), entry);\n",
                "    entry.crc = block.crc;\n    if (!OFF) put(block.place.address(), entry);\n")]),
     Rule("H37-head", "nodes are written at a head of file data",
          [Edit(CHECKPOINT, "  store_.hole_feeder().freeze();\n",
@@ -165,7 +166,7 @@ RULES = [
           Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;",
                "    if (OFF) return Error(Errc::not_varve, \"\");\n    else return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;")]),
     Rule("H49", "the superblock's image is written where the last one stands",
-         [Edit(CHECKPOINT, "    image_address_ = TRY(writer_->allocate());",
+         [Edit(MAPS, "    image_address_ = TRY(writer_->allocate());",
                "    image_address_ = OFF && super_.image.address ? super_.image.address : TRY(writer_->allocate());")]),
     Rule("H51-end", "when the size changes, the copy in block 0 is written first",
          [Edit(SUPERBLOCKS, "  if (first == First::end) std::swap", "  if (first == First::end && !OFF) std::swap")]),
