@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -15,11 +16,23 @@ namespace varve::tool {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+std::atomic<unsigned> waiting = 0;  // threads
+
+}  // namespace
+
+bool StatusAsker::waits() { return waiting.load() != 0; }
+
 class StatusAsker::Question {
  public:
   static std::shared_ptr<Question> begin(const std::string& place) {
     auto question = std::make_shared<Question>();
-    std::thread([question, place] { question->set(look(place)); }).detach();  // waits in the kernel for as long as the daemon is stopped
+    waiting.fetch_add(1);
+    std::thread([question, place] {  // waits in the kernel for as long as the daemon is stopped
+      question->set(look(place));
+      waiting.fetch_sub(1);
+    }).detach();
     return question;
   }
 

@@ -23,6 +23,10 @@ class StatusAsker {
   // the next time, so that no more than one thread waits for each mount.
   std::vector<Result<nlohmann::ordered_json>> ask(const std::vector<std::string>& places);
 
+  // Threads of this program that still wait in the kernel. Then it ends by _Exit(): they must not meet what exit() destroys, and
+  // a leak checker would wait for them.
+  static bool waits();
+
  private:
   class Question;
   const std::chrono::milliseconds patience_;
