@@ -40,20 +40,21 @@ class Reader {
     listing.clear();  // as where it has to be tried again
     directory.list(listing);
     if (listing.place() && !listing.ends()) places_.note(kDirectory, *listing.place(), listing.begins(), listing.stops());
-    if (listing.bytes().empty()) return false;
+    if (listing.bytes().empty()) return may_be_kept_ = listing.may_be_kept(), false;
     from_ = ListingPosition::decode(listing.next().encode());
     if (step_back_ && listing.stops().size() > 1 && !from_->at_end())  // the last one did not fit into its buffer
       from_ = ListingPosition::decode(listing.stops()[listing.stops().size() - 2].position.encode());
+    may_be_kept_ = from_->at_end() && from_->may_be_kept;
     return !from_->at_end();
   }
   void step_back() { step_back_ = true; }
-  bool may_be_kept() const { return from_->at_end() && from_->may_be_kept; }
+  bool may_be_kept() const { return may_be_kept_; }
 
  private:
   ListingPlaces& places_;
   std::vector<std::byte> space_;
   std::optional<ListingPosition> from_;
-  bool step_back_ = false;
+  bool step_back_ = false, may_be_kept_ = false;
 };
 
 // `meanwhile` is what is listed from the second reply on.
@@ -107,6 +108,14 @@ TEST(Listing, H59_of_two_readers_at_a_time_is_kept_only_if_nothing_changes) {
     for (bool more = second.read(before); more;) more = second.read(changes ? one_gone : before);
     EXPECT_EQ(second.may_be_kept(), !changes);
   }
+}
+
+TEST(Listing, that_ends_before_new_names_is_kept) {
+  ListingPlaces places;
+  Reader reader(places, kPage);
+  bool more = reader.read({300, 300});
+  while (more) more = reader.read({320, 320});
+  EXPECT_TRUE(reader.may_be_kept());
 }
 
 TEST(Listing, is_known_where_a_small_buffer_ends) {

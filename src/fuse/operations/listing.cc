@@ -50,10 +50,9 @@ bool Listing::add(const fs::DirectoryEntry& entry) {
 }
 
 ListingPosition Listing::position_after(const fs::DirectoryEntry& entry) const {
+  const bool ends = entry.is_last || entry.cookie == *last_;
   const bool known = place_ && (place_->alone || place_->last == entry.last_cookie);
-  return {.cookie = entry.is_last ? *last_ : entry.cookie,
-          .last = *last_,
-          .may_be_kept = entry.is_last && known && !place_->fill.full()};
+  return {.cookie = ends ? *last_ : entry.cookie, .last = *last_, .may_be_kept = ends && known && !place_->fill.full()};
 }
 
 void reply_end_of_listing(Request& r, bool may_be_kept) {
@@ -63,7 +62,7 @@ void reply_end_of_listing(Request& r, bool may_be_kept) {
 }
 
 void reply_listing(Request& r, const Listing& listing) {
-  if (listing.bytes().empty()) reply_end_of_listing(r, false);
+  if (listing.bytes().empty()) reply_end_of_listing(r, listing.may_be_kept());
   else r.reply_bytes(listing.bytes());
 }
 

@@ -39,6 +39,8 @@ class Listing {
   const std::optional<ListingPlace>& place() const { return place_; }
   bool ends() const { return used_ == 0 || next_.at_end(); }
   ListingPosition next() const { return next_; }
+  // Where nothing is in it.
+  bool may_be_kept() const { return place_ && place_->alone && !place_->fill.full(); }
 
  private:
   ListingPosition position_after(const fs::DirectoryEntry& entry) const;
