@@ -52,8 +52,7 @@ void Maintenance::kick() {
 }
 
 void Maintenance::request_checkpoint(bool space) {
-  if (space) space_wanted_ = true;
-  checkpoint_wanted_ = true;
+  (space ? space_wanted_ : checkpoint_wanted_) = true;
   kick();
 }
 
@@ -113,7 +112,9 @@ bool Maintenance::work(bool space_wanted) {
   worked |= engine_.reaper().reap_waiting();
   worked |= feed_holes();
 
-  const bool waited_for = space_wanted_.exchange(false) || space_wanted;
+  // What was refused during the last round has been let in since, or asks again: that round is not followed by another for it.
+  const bool asked = space_wanted_.exchange(false), noted = space_noted_.exchange(false);
+  const bool waited_for = noted || (asked && store().waiters().any()) || space_wanted;
   const bool low = waited_for || look_for_space();
   if (!low && !checkpoint_is_due() && !store().snapshots().deletion_is_left()) return worked;
   clean_and_checkpoint(low, waited_for);
@@ -164,7 +165,7 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   // The cleaner lags behind, and no checkpoint releases enough by itself: automatic snapshots make room before anybody waits.
   if (low && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead() / 2)
     protection.ask_for_room(store::Protection::Need::half);
-  const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due() || store().snapshots().deletion_is_left();
+  const bool wanted = checkpoint_wanted_.exchange(false) || waited_for || checkpoint_is_due() || store().snapshots().deletion_is_left();
   store::CheckpointRequest request;
   const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);

@@ -36,8 +36,8 @@ class Maintenance {
   // `space`: an operation waits for clean segments, so cleaning is worth another try. Any thread.
   void request_checkpoint(bool space = false);
   // The same by its own thread, for the next work().
-  void note_space_wanted() { space_wanted_ = checkpoint_wanted_ = true; }
-  bool room_is_waited_for() const { return space_wanted_; }
+  void note_space_wanted() { space_noted_ = checkpoint_wanted_ = true; }
+  bool room_is_waited_for() { return space_noted_ || (space_wanted_ && store().waiters().any()); }
   // After each successful operation. Costs one relaxed load while the threads are awake anyway.
   void after_operation(io::Reactor* reactor) EXCLUDES(log::the_gate);
   // Somebody waits until all that was acknowledged is durable.
@@ -73,7 +73,8 @@ class Maintenance {
   Mutex mutex_;
   Condition changed_;
   bool stopping_ GUARDED_BY(mutex_) = false, poked_ GUARDED_BY(mutex_) = false;
-  std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, space_wanted_{false}, holes_asked_{false};
+  std::atomic<bool> armed_{false}, checkpoint_wanted_{false}, holes_asked_{false};
+  std::atomic<bool> space_wanted_{false}, space_noted_{false};  // by operations that wait; by its own thread
   std::atomic<std::uint64_t> last_operation_ns_;
   std::uint64_t seen_operations_ = 0;
   std::uint64_t tidied_at_;         // log clock when there was nothing left to do in idle time

@@ -24,6 +24,11 @@ void Waiters::wake() {
   for (auto& ready : waiting) ready();
 }
 
+bool Waiters::any() const {
+  const Lock lock(mutex_);
+  return !waiting_.empty();
+}
+
 void Waiters::end() {
   {
     const Lock lock(mutex_);

@@ -13,10 +13,11 @@ class Waiters {
   // Calls `ready` at the next wake(); at once after end().
   void add(std::function<void()> ready);
   void wake();
+  bool any() const;
   void end();  // no checkpoint comes any more
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);
   bool ended_ GUARDED_BY(mutex_) = false;
 };
