@@ -1,4 +1,4 @@
-// What background work is done for whom.
+// When background work is done because somebody asks for it, and when not.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
