@@ -113,8 +113,9 @@ bool Maintenance::work(bool space_wanted) {
   worked |= feed_holes();
 
   // What was refused during the last round has been let in since, or asks again: that round is not followed by another for it.
-  const bool asked = space_wanted_.exchange(false), noted = space_noted_.exchange(false);
-  const bool waited_for = noted || (asked && store().waiters().any()) || space_wanted;
+  const bool operations_wait = space_wanted_.exchange(false) && store().waiters().any(), noted = space_noted_.exchange(false);
+  if (operations_wait) checkpoint_wanted_ = true;
+  const bool waited_for = operations_wait || noted || space_wanted;
   const bool low = waited_for || look_for_space();
   if (!low && !checkpoint_is_due() && !store().snapshots().deletion_is_left()) return worked;
   clean_and_checkpoint(low, waited_for);
@@ -165,7 +166,7 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   // The cleaner lags behind, and no checkpoint releases enough by itself: automatic snapshots make room before anybody waits.
   if (low && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead() / 2)
     protection.ask_for_room(store::Protection::Need::half);
-  const bool wanted = checkpoint_wanted_.exchange(false) || waited_for || checkpoint_is_due() || store().snapshots().deletion_is_left();
+  const bool wanted = checkpoint_wanted_.exchange(false) || checkpoint_is_due() || store().snapshots().deletion_is_left();
   store::CheckpointRequest request;
   const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);

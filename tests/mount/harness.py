@@ -4,8 +4,9 @@
 Environment: VARVE_BIN (folder of the tools), VARVE_TEST_DIR (where images go; default /var/tmp),
 VARVE_MOUNT_OPTIONS (added to every mount), VARVE_TEST_SEED."""
 
-import fcntl
 import atexit
+import contextlib
+import fcntl
 import json
 import os
 import random
@@ -198,7 +199,8 @@ class Image:
 
     def clean_up(self):
         for pid in processes_of(self.path):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(pid, signal.SIGKILL)
         while mount_line(self.dir):
             unmount = ["umount", "-l"] if IS_ROOT else ["fusermount3", "-u", "-z"]
             if subprocess.run([*unmount, self.dir], capture_output=True).returncode:
