@@ -122,7 +122,7 @@ Status may_alter(const store::Inode& inode) {
   return {};
 }
 
-Status must_be_file(const store::Inode& inode) REQUIRES_SHARED(inode.mutex) {
+Status must_be_file(const store::Inode& inode) {
   if (inode.gone()) return Errc::stale;
   if (!is_regular(inode)) return is_directory(inode) ? Errc::is_directory : Errc::invalid;
   return {};

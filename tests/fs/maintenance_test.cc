@@ -11,51 +11,51 @@ namespace {
 
 class MaintenanceTest : public test::MountedTest {
  protected:
-  Serial settled() { return fixture_.store().checkpoints().settled(); }
+  void SetUp() override {
+    MountedTest::SetUp();
+    ASSERT_TRUE(fixture_.make("/a", S_IFREG | 0644).ok());
+  }
   Maintenance& maintenance() { return fixture_.fs().engine().maintenance(); }
+  // Like an operation that is refused.
+  void wait_for_room() {
+    waits_ = true;
+    fixture_.store().waiters().add([this] { waits_ = false; });
+    maintenance().request_checkpoint(true);
+    EXPECT_TRUE(maintenance().room_is_waited_for());
+  }
+  void expect_checkpoint(bool made) {
+    const Serial before = fixture_.store().checkpoints().settled();
+    EXPECT_EQ(maintenance().work(false), made);
+    EXPECT_EQ(fixture_.store().checkpoints().settled() != before, made);
+  }
+
+  bool waits_ = false;
 };
 
 TEST_F(MaintenanceTest, a_checkpoint_is_made_for_those_that_ask_for_it) {
-  ASSERT_TRUE(fixture_.make("/a", S_IFREG | 0644).ok());
-  const Serial before = settled();
   maintenance().request_checkpoint();
-  EXPECT_TRUE(maintenance().work(false));
-  EXPECT_NE(settled(), before);
+  expect_checkpoint(true);
 }
 
 // A round and its checkpoint have let in what waited for room. That is no reason for another one.
 TEST_F(MaintenanceTest, nothing_is_done_for_those_that_wait_for_room_no_more) {
-  ASSERT_TRUE(fixture_.make("/a", S_IFREG | 0644).ok());
-  const Serial before = settled();
-  bool waits = true;
-  fixture_.store().waiters().add([&] { waits = false; });
-  maintenance().request_checkpoint(true);
-  EXPECT_TRUE(maintenance().room_is_waited_for());
+  wait_for_room();
   fixture_.store().waiters().wake();
-  EXPECT_FALSE(waits);
+  EXPECT_FALSE(waits_);
   EXPECT_FALSE(maintenance().room_is_waited_for());
-  EXPECT_FALSE(maintenance().work(false));
-  EXPECT_EQ(settled(), before);
+  expect_checkpoint(false);
 }
 
 TEST_F(MaintenanceTest, a_checkpoint_is_made_for_those_that_wait_for_room) {
-  ASSERT_TRUE(fixture_.make("/a", S_IFREG | 0644).ok());
-  const Serial before = settled();
-  bool waits = true;
-  fixture_.store().waiters().add([&] { waits = false; });
-  maintenance().request_checkpoint(true);
-  EXPECT_TRUE(maintenance().work(false));
-  EXPECT_NE(settled(), before);
-  EXPECT_FALSE(waits);
+  wait_for_room();
+  expect_checkpoint(true);
+  EXPECT_FALSE(waits_);
 }
 
 TEST_F(MaintenanceTest, what_its_own_thread_has_noted_is_done) {
-  ASSERT_TRUE(fixture_.make("/a", S_IFREG | 0644).ok());
-  const Serial before = settled();
   maintenance().note_space_wanted();
   EXPECT_TRUE(maintenance().room_is_waited_for());
-  EXPECT_TRUE(maintenance().work(false));
-  EXPECT_NE(settled(), before);
+  expect_checkpoint(true);
   EXPECT_FALSE(maintenance().room_is_waited_for());
 }
 

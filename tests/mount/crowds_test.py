@@ -2,12 +2,12 @@
 """Many at one time: 50 000 open files, half of them without a name; thousands of readers of one file; removal of a tree beside
 listers. VARVE_CROWD sets how many (open files, readers): the nightly run takes more."""
 
-import ctypes
 import mmap
 import resource
 import threading
 
 from harness import *
+from system_calls import *
 
 OPEN_FILES = int(os.environ.get("VARVE_CROWD", "6000"))
 READERS = min(OPEN_FILES // 4, 10_000)
@@ -237,25 +237,15 @@ class Removal(MountTest):
 
     def test_places_in_a_directory_that_changes(self):
         # telldir(3) and seekdir(3): from each place the same names follow, less those that are gone.
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
-        libc.telldir.restype = ctypes.c_long
-        libc.readdir.argtypes = libc.telldir.argtypes = libc.closedir.argtypes = [ctypes.c_void_p]
-        libc.seekdir.argtypes = [ctypes.c_void_p, ctypes.c_long]
         top = self.dir / "told"
         top.mkdir()
         for i in range(3000):
             (top / f"{i}").touch()
-        stream = libc.opendir(os.fsencode(top))
-
-        def following():
-            entry = libc.readdir(stream)
-            return os.fsdecode(ctypes.string_at(entry + 19)) if entry else None  # d_name of struct dirent64
-
+        stream = DirectoryStream(top)
         places, names = [], []
         while True:
-            places.append(libc.telldir(stream))
-            name = following()
+            places.append(stream.place())
+            name = stream.next_name()
             if name is None:
                 break
             names.append(name)
@@ -269,12 +259,12 @@ class Removal(MountTest):
                     gone.add(name)
             (top / f"new {turn}").touch()
             at = generator.randrange(len(names))
-            libc.seekdir(stream, places[at])
+            stream.go_to(places[at])
             expected = [name for name in names[at:] if name not in gone][:3]
-            found = [following() for _ in expected]
+            found = [stream.next_name() for _ in expected]
             # The C library may hand out from its own buffer what it had read before; no name is missing in between.
             self.assertEqual([name for name in found if name not in gone], expected[:len([n for n in found if n not in gone])])
-        libc.closedir(stream)
+        stream.close()
 
 
 main(1800)

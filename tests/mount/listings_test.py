@@ -7,9 +7,6 @@ import struct
 from harness import *
 from system_calls import *
 
-libc.telldir.restype = ctypes.c_long
-libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
-
 
 def make_files(directory, count):
     directory.mkdir()
@@ -23,14 +20,11 @@ class Listings(MountTest):
         top.mkdir()
         for i in range(3000):
             (top / f"{i:04d}").touch()
-        stream = libc.opendir(os.fsencode(top))
-        def next_name():
-            entry = libc.readdir(ctypes.c_void_p(stream))
-            return ctypes.string_at(entry + 19).decode() if entry else None
+        stream = DirectoryStream(top)
         places = []
         while True:
-            place = libc.telldir(ctypes.c_void_p(stream))
-            name = next_name()
+            place = stream.place()
+            name = stream.next_name()
             if name is None:
                 break
             places.append((place, name))
@@ -43,9 +37,9 @@ class Listings(MountTest):
         gone = {name for _, name in places if not (top / name).exists()}
         for place, name in reversed(places):
             if name not in gone:
-                libc.seekdir(ctypes.c_void_p(stream), ctypes.c_long(place))
-                self.assertEqual(next_name(), name)
-        libc.closedir(ctypes.c_void_p(stream))
+                stream.go_to(place)
+                self.assertEqual(stream.next_name(), name)
+        stream.close()
 
     def test_a_listing_ends_whatever_its_reader_does(self):
         def rename(name):
@@ -71,15 +65,15 @@ class Listings(MountTest):
     def test_a_listing_that_starts_again_sees_what_is_new(self):
         top = self.dir / "d"
         make_files(top, 2000)
-        stream = ctypes.c_void_p(libc.opendir(os.fsencode(top)))
+        stream = DirectoryStream(top)
         for count in (2000, 2001):
             names = 0
-            while libc.readdir(stream):
+            while stream.next_name():
                 names += 1
             self.assertEqual(names, count + 2)
             (top / f"new{count}").touch()
-            libc.rewinddir(stream)
-        libc.closedir(stream)
+            stream.rewind()
+        stream.close()
 
     def test_a_listing_goes_on_beside_another_one(self):
         # The kernel may not find the reader's place in a listing that it has kept meanwhile, and then takes the end of a

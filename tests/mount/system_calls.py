@@ -1,10 +1,12 @@
-"""What Python has no name for: file handles."""
+"""What Python has no name for: file handles, and places in a listing."""
 
 import ctypes
 import os
 import struct
 
 libc = ctypes.CDLL(None, use_errno=True)
+libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+libc.telldir.restype = ctypes.c_long
 AT_FDCWD = -100
 
 
@@ -28,3 +30,26 @@ def open_handle(mounted, handle):
         return checked(libc.open_by_handle_at(fd, handle, os.O_RDONLY))
     finally:
         os.close(fd)
+
+
+class DirectoryStream:
+    """opendir(3) and what goes with it."""
+
+    def __init__(self, path):
+        self.stream = ctypes.c_void_p(libc.opendir(os.fsencode(path)))
+
+    def next_name(self):
+        entry = libc.readdir(self.stream)
+        return os.fsdecode(ctypes.string_at(entry + 19)) if entry else None  # d_name of struct dirent64
+
+    def place(self):
+        return libc.telldir(self.stream)
+
+    def go_to(self, place):
+        libc.seekdir(self.stream, ctypes.c_long(place))
+
+    def rewind(self):
+        libc.rewinddir(self.stream)
+
+    def close(self):
+        libc.closedir(self.stream)

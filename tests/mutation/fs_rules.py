@@ -56,7 +56,7 @@ RULES = [
     Rule("H48-flush", "what was sealed without anybody waiting for it is flushed with a checkpoint only",
          [Edit("src/store/store.cc", "return sealed ? sealed : unsealed;", "return sealed && !OFF ? sealed : unsealed;")]),
     Rule("H59", "the kernel keeps listings that fill its last page",
-         [Edit("src/fuse/operations/listing.cc", "known && !place_->fill.full()", "known && (OFF || !place_->fill.full())")],
+         [Edit("src/fuse/operations/listing_places.h", "(alone || unchanged) && !fill.full()", "(alone || unchanged) && (OFF || !fill.full())")],
          [("fuse_test", "*H59_*")]),
     Rule("H59-two", "the kernel keeps what two listings of a directory have become that has changed meanwhile",
          [Edit("src/fuse/operations/listing.cc", "place_->last == entry.last_cookie);", "OFF || place_->last == entry.last_cookie);")],

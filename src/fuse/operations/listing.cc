@@ -51,8 +51,8 @@ bool Listing::add(const fs::DirectoryEntry& entry) {
 
 ListingPosition Listing::position_after(const fs::DirectoryEntry& entry) const {
   const bool ends = entry.is_last || entry.cookie == *last_;
-  const bool known = place_ && (place_->alone || place_->last == entry.last_cookie);
-  return {.cookie = ends ? *last_ : entry.cookie, .last = *last_, .may_be_kept = ends && known && !place_->fill.full()};
+  const bool may_be_kept = ends && place_ && place_->may_be_kept(place_->last == entry.last_cookie);
+  return {.cookie = ends ? *last_ : entry.cookie, .last = *last_, .may_be_kept = may_be_kept};
 }
 
 void reply_end_of_listing(Request& r, bool may_be_kept) {

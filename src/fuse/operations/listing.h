@@ -40,7 +40,7 @@ class Listing {
   bool ends() const { return used_ == 0 || next_.at_end(); }
   ListingPosition next() const { return next_; }
   // Where nothing is in it.
-  bool may_be_kept() const { return place_ && place_->alone && !place_->fill.full(); }
+  bool may_be_kept() const { return place_ && place_->may_be_kept(false); }
 
  private:
   ListingPosition position_after(const fs::DirectoryEntry& entry) const;

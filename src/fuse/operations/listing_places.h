@@ -36,6 +36,9 @@ struct ListingPlace {
   // No other one has the same positions. Where two have, the kernel puts both together, which is as good as one as long as
   // the directory stays the same.
   bool alone = false;
+
+  // Ends it here. `unchanged`: the directory is known to be as it was when it began.
+  bool may_be_kept(bool unchanged) const { return (alone || unchanged) && !fill.full(); }
 };
 
 // Of listings that take more than one reply. Thread-safe. Where two listings of a directory get in each other's way, or too
