@@ -149,6 +149,14 @@ class Filesystem:
             return None
         return int(Path("/sys/block", Path(self.loop).name, "stat").read_text().split()[6]) * 512
 
+    def daemon_pid(self):
+        return self.daemon.pid if self.daemon else None
+
+    def peak_memory(self):
+        """In bytes, since this mount began; None if there is no daemon."""
+        pid = self.daemon_pid()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024 if pid else None
+
     def start_daemon(self, *command):
         log = open(self.folder / "log", "a")
         self.daemon = subprocess.Popen([str(c) for c in command], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -271,6 +279,9 @@ class Varve(Filesystem):
 
     def unmount(self):
         run(self.bin / "varve", "umount", self.mount_point)
+
+    def daemon_pid(self):
+        return self.status()["mount"]["pid"]
 
     def status(self):
         return json.loads(run(self.bin / "varve", "status", "--json", self.mount_point))

@@ -49,6 +49,8 @@ ROWS = {
     "noop_hogs": Row("no-op request, a CPU hog per core", "us", 1, False, {"passthrough_ll": 1.5}),
     "fsync_p99": Row("4 KiB write + fsync, p99", "ms", 2, False),
     "fsync_p99_stream": Row("4 KiB write + fsync, p99, another process streams", "ms", 2, False),
+    "memory_files": Row("peak memory of the daemon, small files made", "MiB", 0, False),
+    "memory_random": Row("peak memory of the daemon, random 4 KiB writes", "MiB", 0, False),
 }
 
 
@@ -77,6 +79,11 @@ class Bench:
     def worker(self, what, path, amount):
         numbers = run(self.inputs.worker, what, path, amount, timeout=600).split()
         return [float(n) for n in numbers]
+
+    def memory(self, row):
+        """Of this mount's daemon until now; nothing for a filesystem of the kernel's."""
+        peak = self.fs.peak_memory()
+        return {} if peak is None else {row: peak / MIB}
 
     def fill(self, name, size):
         block = os.urandom(MIB)
@@ -137,7 +144,7 @@ def random_io(b):
     b.sync()
     job = fio(b, path, "randwrite", "--ioengine=psync", "--end_fsync=1", f"--io_size={b.scaled(512, 128)}M")
     result["randwrite_buffered"] = job["iops"]
-    return result
+    return result | b.memory("memory_random")
 
 
 def fs_mark(b, directory, sync, count):
@@ -153,6 +160,7 @@ def small_files(b):
     count = b.scaled(10000, 3000)
     result = {"fsmark": fs_mark(b, b.dir / "plain", False, count)}
     b.sync()
+    result |= b.memory("memory_files")
     b.fs.cold()
     seen, took = b.worker("walk", b.dir / "plain", 1)
     result["stat_cold"] = seen / took
@@ -273,8 +281,9 @@ def fsync_latency(b):
 GROUPS = {
     sync_dd: (["sync4k", "sync1m"], []),
     sequential: (["seqwrite", "seqread"], []),
-    random_io: (["randwrite_sync", "randwrite_qd32", "randwrite_buffered", "randread_cold", "randread_qd32"], ["fio"]),
-    small_files: (["fsmark", "fsmark_sync", "stat_cold", "stat_warm", "rm"], ["fs_mark"]),
+    random_io: (["randwrite_sync", "randwrite_qd32", "randwrite_buffered", "randread_cold", "randread_qd32",
+                 "memory_random"], ["fio"]),
+    small_files: (["fsmark", "fsmark_sync", "stat_cold", "stat_warm", "rm", "memory_files"], ["fs_mark"]),
     tree: (["untar", "grep"], ["tar", "grep"]),
     postmark: (["postmark"], ["postmark"]),
     dbench: (["dbench"], ["dbench"]),
