@@ -14,6 +14,7 @@
 
 #include "base/errc.h"
 #include "base/mounts.h"
+#include "io/rotational.h"
 
 #ifndef STATX_DIOALIGN
 #define VARVE_NO_DIOALIGN
@@ -139,8 +140,8 @@ Result<Geometry> geometry_of(int fd, const struct stat& status, const std::strin
                  fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path,
                              geometry.size_bytes.get(), kBlockSize));
   geometry.size_bytes = geometry.size_bytes / kBlockSize * kBlockSize;
-  geometry.rotational =
-      queue_attribute(is_block_device ? status.st_rdev : status.st_dev, "rotational").value_or(0) != 0;
+  const dev_t device = is_block_device ? status.st_rdev : status.st_dev;
+  geometry.rotational = is_rotational(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)));
   return geometry;
 }
 
