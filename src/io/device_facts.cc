@@ -14,6 +14,7 @@
 
 #include "base/errc.h"
 #include "base/mounts.h"
+#include "io/block_folder.h"
 #include "io/rotational.h"
 
 #ifndef STATX_DIOALIGN
@@ -24,31 +25,13 @@ namespace varve::io {
 
 namespace {
 
-// One number of /sys/dev/block/MAJOR:MINOR/queue; a partition finds it in its disk's directory.
 std::optional<std::uint64_t> queue_attribute(dev_t device, const char* attribute) {
-  const std::string base = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
-  for (const char* directory : {"queue", "../queue"}) {
-    std::ifstream file(fmt::format("{}/{}/{}", base, directory, attribute));
-    std::uint64_t value = 0;
-    if (file >> value) return value;
-  }
-  return std::nullopt;
-}
-
-// One number of the device's own directory there, or of its disk's.
-std::uint64_t device_attribute(dev_t device, const char* attribute) {
-  const std::string base = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
-  for (const char* directory : {"", "/.."}) {
-    std::ifstream file(fmt::format("{}{}/{}", base, directory, attribute));
-    std::uint64_t value = 0;
-    if (file >> value) return value;
-  }
-  return 0;
+  return block_attribute(block_folder(device), fmt::format("queue/{}", attribute));
 }
 
 // Where a partition begins on its disk, in bytes.
 std::uint64_t start_of(dev_t device) {
-  std::ifstream file(fmt::format("/sys/dev/block/{}:{}/start", major(device), minor(device)));
+  std::ifstream file(block_folder(device) / "start");
   std::uint64_t sectors = 0;
   return file >> sectors ? sectors * 512 : 0;
 }
@@ -56,7 +39,7 @@ std::uint64_t start_of(dev_t device) {
 // Cards and eMMC tell it; shingled disks tell their zones.
 std::uint64_t erase_unit_of(dev_t device) {
   constexpr std::uint64_t kSector = 512;
-  if (const std::uint64_t bytes = device_attribute(device, "device/preferred_erase_size")) return bytes;
+  if (const auto bytes = block_attribute(block_folder(device), "device/preferred_erase_size").value_or(0)) return bytes;
   return queue_attribute(device, "chunk_sectors").value_or(0) * kSector;
 }
 
@@ -140,8 +123,7 @@ Result<Geometry> geometry_of(int fd, const struct stat& status, const std::strin
                  fmt::format("{}: has {} bytes, less than a block ({}): no Varve filesystem is or fits here", path,
                              geometry.size_bytes.get(), kBlockSize));
   geometry.size_bytes = geometry.size_bytes / kBlockSize * kBlockSize;
-  const dev_t device = is_block_device ? status.st_rdev : status.st_dev;
-  geometry.rotational = is_rotational(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)));
+  geometry.rotational = is_rotational(block_folder(is_block_device ? status.st_rdev : status.st_dev));
   return geometry;
 }
 

@@ -1,7 +1,6 @@
 #include "io/locality.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -13,6 +12,7 @@
 #include <string_view>
 
 #include "base/mounts.h"
+#include "io/block_folder.h"
 
 namespace varve::io {
 
@@ -53,8 +53,7 @@ bool is_local_file(const Layer& file) {
 
 bool is_local_device(const Layer& device) {
   std::error_code error;
-  const auto folder = std::filesystem::canonical(
-      fmt::format("/sys/dev/block/{}:{}", major(device.device), minor(device.device)), error);
+  const auto folder = std::filesystem::canonical(block_folder(device.device), error);
   if (error) return false;
   const std::string place = folder.string() + "/";
   return std::ranges::none_of(kSharedPlaces, [&](std::string_view part) { return place.find(part) != std::string::npos; });

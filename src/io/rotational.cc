@@ -1,28 +1,16 @@
 #include "io/rotational.h"
 
-#include <fstream>
 #include <string>
 #include <system_error>
+
+#include "io/block_folder.h"
 
 namespace varve::io {
 
 namespace files = std::filesystem;
 
-namespace {
-
-bool says_so(const files::path& directory) {
-  for (const char* queue : {"queue", "../queue"}) {  // a partition finds it in its disk's directory
-    std::ifstream file(directory / queue / "rotational");
-    int value = 0;
-    if (file >> value) return value != 0;
-  }
-  return false;
-}
-
-}  // namespace
-
 bool is_rotational(const files::path& directory) {
-  if (!says_so(directory)) return false;
+  if (!block_attribute(directory, "queue/rotational").value_or(0)) return false;
   std::error_code error;
   const files::path real = files::canonical(directory, error);
   if (error) return true;

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <optional>
 
+#include "io/block_folder.h"
+
 namespace varve::io {
 
 namespace {
@@ -44,11 +46,9 @@ std::optional<dev_t> device_number(const files::path& file) {
   return makedev(major_number, minor_number);
 }
 
-files::path folder_of(dev_t device) { return fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)); }
-
 std::string node_of(dev_t device) {
   std::error_code error;
-  const files::path folder = files::canonical(folder_of(device), error);
+  const files::path folder = files::canonical(block_folder(device), error);
   return error ? fmt::format("device {}:{}", major(device), minor(device)) : "/dev/" + folder.filename().string();
 }
 
@@ -97,14 +97,14 @@ std::optional<Layer> named_backing(const files::path& loop, const std::string& p
 Below below_loop(dev_t device, const std::string& path) {
   Below below;
   if (auto asked = asked_backing(device)) below = *asked;
-  else if (const auto named = named_backing(folder_of(device) / "loop", path)) below.layers.push_back(*named);
+  else if (const auto named = named_backing(block_folder(device) / "loop", path)) below.layers.push_back(*named);
   else below.complete = false;
   for (Layer& layer : below.layers) layer.name = path;
   return below;
 }
 
 Below below_partition(dev_t device) {
-  const files::path folder = folder_of(device);
+  const files::path folder = block_folder(device);
   const auto disk = device_number(folder / "../dev");
   if (!disk) return {{}, false};
   Layer layer;
@@ -119,7 +119,7 @@ Below below_partition(dev_t device) {
 Below below_mapped(dev_t device) {
   Below below;
   std::error_code error;
-  for (files::directory_iterator at(folder_of(device) / "slaves", error), end; !error && at != end; at.increment(error)) {
+  for (files::directory_iterator at(block_folder(device) / "slaves", error), end; !error && at != end; at.increment(error)) {
     const auto slave = device_number(at->path() / "dev");
     if (slave) below.layers.push_back({*slave, 0, 0, ~std::uint64_t{0}, node_of(*slave)});
     else below.complete = false;
@@ -129,7 +129,7 @@ Below below_mapped(dev_t device) {
 
 Below below(const Layer& layer) {
   if (!layer.is_block_device()) return {};
-  const files::path folder = folder_of(layer.device);
+  const files::path folder = block_folder(layer.device);
   std::error_code error;
   if (!files::exists(folder, error)) return {{}, false};
   if (const std::string path = line_of(folder / "loop/backing_file"); !path.empty()) return below_loop(layer.device, path);
