@@ -15,8 +15,9 @@ bool is_rotational(const files::path& directory) {
   const files::path real = files::canonical(directory, error);
   if (error) return true;
   if (real.string().find("/virtio") != std::string::npos) return false;
+  const files::path disk = files::exists(real / "partition", error) ? real.parent_path() : real;
   bool any = false;
-  for (files::directory_iterator at(real / "slaves", error), end; !error && at != end; at.increment(error)) {
+  for (files::directory_iterator at(disk / "slaves", error), end; !error && at != end; at.increment(error)) {
     if (is_rotational(at->path())) return true;
     any = true;
   }

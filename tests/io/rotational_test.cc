@@ -64,6 +64,10 @@ TEST_F(RotationalTest, AMappedDeviceHasItFromThoseBelow) {
   put_over(over_both, over_virtual);
   EXPECT_FALSE(is_rotational(over_virtual));
   EXPECT_FALSE(is_rotational(over_both));
+  const fs::path partition = fs::canonical(over_virtual) / "dm-0p1";
+  fs::create_directories(partition);
+  std::ofstream(partition / "partition") << "1\n";
+  EXPECT_FALSE(is_rotational(link_to(partition)));
   put_over(over_both, disk);
   EXPECT_TRUE(is_rotational(over_both));
   EXPECT_TRUE(is_rotational(device("virtual/block/loop0", 1)));

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,8 +15,10 @@
 #include <fstream>
 #include <optional>
 
+#include "io/block_folder.h"
 #include "io/network_name.h"
 #include "io/reactor.h"
+#include "io/rotational.h"
 #include "io/stacking.h"
 #include "shared/counted.h"
 #include "varve/image_reader.h"
@@ -133,23 +134,24 @@ Finding helpers() {
           "use varve umount, or install Varve with --prefix /usr"};
 }
 
-std::optional<files::path> queue_of(dev_t device) {
-  const files::path block = fmt::format("/sys/dev/block/{}:{}", ::major(device), ::minor(device));
+// A partition has that of its disk.
+std::optional<files::path> queue_of(const files::path& folder) {
   std::error_code error;
-  for (const files::path& place : {block / "queue", files::canonical(block, error).parent_path() / "queue"})
+  for (const files::path& place : {folder / "queue", folder / "../queue"})
     if (files::exists(place, error)) return place;
   return {};
 }
 
 void check_queue(dev_t device, std::vector<Finding>& found) {
-  const auto queue = queue_of(device);
+  const files::path folder = io::block_folder(device);
+  const auto queue = queue_of(folder);
   if (!queue) {
     found.push_back(
         {Grade::note, "disk", "the system says nothing about what is below (network, or a stacked filesystem)", ""});
     return;
   }
-  if (first_line(*queue / "rotational") == "1")
-    found.push_back({Grade::note, "disk", "rotational (or it says so): reading scattered files seeks",
+  if (io::is_rotational(folder))
+    found.push_back({Grade::note, "disk", "rotational: reading scattered files seeks",
                      "varve clean -s defragmenting, now and then"});
   else
     found.push_back({Grade::good, "disk", "not rotational", ""});
