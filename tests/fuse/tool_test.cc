@@ -68,7 +68,11 @@ class SmallImage {
   SmallImage(const char* name, std::uint64_t blocks) : path(::testing::TempDir() + name) {
     SeededRandom random(1);
     auto made = format::make_filesystem({.device_blocks = blocks, .label = "", .uuid = {}, .now = {}}, random);
-    if (made.ok()) made->super.label = "\xff";  // as older versions allowed it
+    if (made.ok()) {
+      made->super.label = "\xff";  // as older versions allowed it
+      made->super.features.compat |= format::kCompatDeviceProfile;
+      made->super.device = {512, 7, format::Source::given, format::Source::measured};
+    }
     std::ofstream(path).close();
     std::filesystem::resize_file(path, 16 << 20);
     EXPECT_TRUE(made.ok() && mkfs::write_filesystem(**io::open_device(path, {}), *made, {}).ok());
@@ -85,6 +89,13 @@ TEST(Command, DumpFindsBothSuperblocksOfAFilesystemSmallerThanItsImage) {
   const Ran result = ran({"dump", "superblock", "--json", image.path.c_str()});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, Not(HasSubstr("damaged")));
+}
+
+TEST(Command, StatusOfAnImageTellsWhatIsKnownOfItsDevice) {
+  const SmallImage image("known", 4096);
+  const Ran result = ran({"status", image.path.c_str()});
+  EXPECT_THAT(result.out, HasSubstr("2.0 MiB (given)"));
+  EXPECT_THAT(result.out, HasSubstr("7 (measured)"));
 }
 
 TEST(Command, JsonOfAnyLabelAndPath) {

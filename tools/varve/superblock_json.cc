@@ -118,6 +118,7 @@ Json superblock_status(const format::Superblock& s, const std::string& path) {
             {"segment_blocks", s.segment_blocks},
             {"segments", {{"total", s.segments}}}}},
           {"log", {{"lsn", s.lsn.v}, {"serial", s.serial.v}, {"lifetime_write_cost", write_cost(s.lifetime)}}},
+          {"device_profile", fuse::to_json(s.device)},
           {"scrub", scrub_json(s.scrub)},
           {"lifetime", fuse::to_json(s.lifetime)},
           {"first_error", fuse::to_json(s.first_error)},
