@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/block_pool.h"
 #include "base/leading_numbers.h"
 
 namespace varve {
@@ -27,6 +28,7 @@ bool HeapTrim::look() {
 #ifdef __GLIBC__
   ::malloc_trim(0);
 #endif
+  (void)BlockPool::of_process().trim();
   kept_ = resident_bytes();
   return true;
 }

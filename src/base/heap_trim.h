@@ -1,5 +1,6 @@
-// Gives back to the kernel what the heap has freed and keeps. Each thread that allocates has an arena of its own, and what one arena
-// has free no other one uses: a process with a bound would outgrow it with most of its heap unused. Belongs to one thread.
+// Gives back to the kernel what the heap and the pool of blocks (block_pool.h) have freed and keep. Each thread that allocates has an
+// arena of its own, and what one arena has free no other one uses: a process with a bound would outgrow it with most of its heap unused.
+// Belongs to one thread.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
+#include "base/block_pool.h"
 #include "base/buffer.h"
 #include "base/invariant.h"
 #include "base/mutex.h"
@@ -18,7 +19,10 @@ namespace varve::log {
 // Keeps the memory of one or more blocks, until none of them is wanted.
 class PayloadBuffer : public boost::intrusive_ref_counter<PayloadBuffer, boost::thread_safe_counter> {
  public:
+  explicit PayloadBuffer(std::uint32_t more_blocks) : beside(more_blocks) {}
   virtual ~PayloadBuffer() = default;
+
+  const std::uint32_t beside;  // blocks of memory that it takes beside its own: to be aligned, or for the head of its message
 
   // Of the list in which its blocks wait for a chunk, and changed with the lock of that.
   struct {
@@ -30,11 +34,15 @@ using PayloadBufferPtr = boost::intrusive_ptr<PayloadBuffer>;
 
 class OwnPayloadBuffer : public PayloadBuffer {
  public:
-  explicit OwnPayloadBuffer(std::size_t blocks) : memory_(blocks * kBlockSize) {}
-  std::byte* block(std::size_t index) { return memory_.data() + index * kBlockSize; }
+  explicit OwnPayloadBuffer(std::size_t blocks) : PayloadBuffer(blocks == 1 ? 0 : 1) {
+    if (blocks == 1) single_ = BlockPool::of_process().take();
+    else several_ = AlignedBuffer(blocks * kBlockSize);
+  }
+  std::byte* block(std::size_t index) { return (single_.data() ? single_.data() : several_.data()) + index * kBlockSize; }
 
  private:
-  AlignedBuffer memory_;
+  BlockPool::Block single_;
+  AlignedBuffer several_;
 };
 
 // One block of payload. Its bytes never change between the CRC and the completion of its write (H47).

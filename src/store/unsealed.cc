@@ -28,7 +28,7 @@ void Unsealed::add(InodeDelta& delta, std::uint64_t now_ns) {
 
 void Unsealed::count(const PendingBlock& block) {
   auto& listed = block.buffer->listed;
-  const std::uint64_t bytes = listed.held ? kBlockSize : 2 * kBlockSize;
+  const std::uint64_t bytes = (listed.held ? 1 : 1 + std::uint64_t{block.buffer->beside}) << kBlockShift;
   const bool stream = block.block >= kYoungBlocks;
   ++listed.waiting;
   ++listed.held;
@@ -45,7 +45,7 @@ void Unsealed::drop_payload(PendingBlock& block) {
   INVARIANT(listed.waiting > 0);
   payload_bytes_.fetch_sub(kBlockSize, std::memory_order_relaxed);
   if (--listed.waiting == 0) {
-    held_bytes_.fetch_sub((std::uint64_t{listed.held} + 1) << kBlockShift, std::memory_order_relaxed);
+    held_bytes_.fetch_sub((std::uint64_t{listed.held} + block.buffer->beside) << kBlockShift, std::memory_order_relaxed);
     stream_bytes_.fetch_sub(std::uint64_t{listed.stream} << kBlockShift, std::memory_order_relaxed);
     listed = {};
   }

@@ -40,9 +40,9 @@ class Unsealed {
 
   // Of what is wanted.
   std::uint64_t payload_bytes() const { return payload_bytes_.load(std::memory_order_relaxed); }
-  // Memory that it keeps: a buffer goes when nothing of it is wanted any more, and costs a block more where the heap aligns it.
+  // Memory that it keeps: a buffer goes when nothing of it is wanted any more, and may cost a block more (PayloadBuffer::beside).
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
-  // Of it, without that block, what stands behind the first MiB of its file. It comes in long rows and hardly ever dies young, so
+  // Of its blocks, what stands behind the first MiB of its file. It comes in long rows and hardly ever dies young, so
   // there is nothing to be won by waiting. And it is kept in messages, which others wait for.
   std::uint64_t stream_bytes() const { return stream_bytes_.load(std::memory_order_relaxed); }
   static constexpr std::uint64_t kYoungBlocks = 256;  // of a file, at its begin

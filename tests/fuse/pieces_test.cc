@@ -22,7 +22,7 @@ constexpr auto kPatience = std::chrono::seconds(20);
 // A payload that the filesystem goes on using; `alive` counts those that it has.
 class KeptPayload : public log::PayloadBuffer {
  public:
-  KeptPayload(AlignedBuffer bytes, std::atomic<int>& alive) : bytes_(std::move(bytes)), alive_(alive) { ++alive_; }
+  KeptPayload(AlignedBuffer bytes, std::atomic<int>& alive) : PayloadBuffer(1), bytes_(std::move(bytes)), alive_(alive) { ++alive_; }
   ~KeptPayload() override { --alive_; }
 
  private:

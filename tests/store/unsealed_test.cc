@@ -52,6 +52,7 @@ TEST(Unsealed, WhatIsDroppedCostsNothing) {
     PendingBlock& added = *block;
     unsealed.add_payload(std::vector<Staged>{{std::move(block)}});
     EXPECT_EQ(unsealed.payload_bytes(), kBlockSize);
+    EXPECT_EQ(unsealed.held_bytes(), kBlockSize);
     EXPECT_EQ(unsealed.stream_bytes(), i % 2 ? kBlockSize : 0);
     unsealed.drop_payload(added);
     EXPECT_EQ(unsealed.payload_bytes(), 0U);
