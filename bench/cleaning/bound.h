@@ -1,8 +1,8 @@
 // What write amplification can be at best when per-block rates are known and each class of equal rates cleans in FIFO
-// order: class i gets space a_i per live block, minimising the sum of n_i·r_i/(1-v_i) with the sum of n_i·a_i = N/u and
-// a(v) = -ln v/(1-v). Stationarity: (1-v)/v + ln v = r_i/L; L is found by bisection. For one class and finite segments
-// of b blocks greedy is a little better: (H_b - H_x)/(b - x) = 1/(u·b), WA = b/(b - x); the same factor is applied to
-// mixtures, where it is an approximation (about 1 %). docs/cleaning.md has the derivation.
+// order. Class i gets space a_i per live block, so that the sum of n_i·r_i/(1-v_i) is smallest with the sum of
+// n_i·a_i = N/u and a(v) = -ln v/(1-v). Stationarity: (1-v)/v + ln v = r_i/L; L is found by bisection. For one class and finite
+// segments of b blocks greedy is a little better: (H_b - H_x)/(b - x) = 1/(u·b), WA = b/(b - x). The same factor is
+// applied to mixtures, where it is an approximation (about 1 %). docs/cleaning.md has the derivation.
 #pragma once
 
 #include <cstdint>

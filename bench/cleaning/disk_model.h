@@ -1,8 +1,9 @@
 // What a small disk would take for a sequence of requests, as a model: nothing here was measured on one.
 //
-// A Microdrive (IBM 3K4: seeks of 2 ms to the next track and 19 ms over all, 12 ms on average; 3600 rpm; 4.3 MB/s on the
-// inner tracks) with seek time t1 + (tF - t1)·(d/D)^p, half a turn for each request that does not begin where the last
-// ended, no caches. Power while it works is taken as constant, 1.1 W: energy is proportional to time and ranks alike.
+// A Microdrive (IBM 3K4): seeks of 2 ms to the next track and 19 ms over all, 12 ms on average; 3600 rpm; 4.3 MB/s on
+// the inner tracks. Its seek time is t1 + (tF - t1)·(d/D)^p. Each request that does not begin where the last ended takes
+// half a turn. There are no caches. Power while it works is taken as constant, 1.1 W: energy is proportional to time and
+// ranks alike.
 #pragma once
 
 #include <algorithm>

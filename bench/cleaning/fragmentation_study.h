@@ -1,5 +1,5 @@
 // Cleaning of P. Janda's fragmentation samples ("Free-space management in ScherlFS"): the whole log and a tenth of what can
-// be reclaimed, by each strategy, with the reading of all files before and after; and the block-to-inode map that the
+// be reclaimed, by each strategy, with the reading of all files before and after. Also the block-to-inode map that the
 // filesystem keeps, against making one by scanning all inodes. Time and energy by a model of a small disk (disk_model.h).
 #pragma once
 

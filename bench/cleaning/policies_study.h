@@ -1,5 +1,6 @@
-// Cleaning policies on small writes, as in C. Wang and J. Xu, "Evaluating LFS Segment Cleaning Policies in NILFS2" (2025):
-// segments of 8 MiB on a volume of 512 MiB, writes of 32 KiB to 128 MiB, uniform or 90 % of them to the upper 12.5 %.
+// Cleaning policies on small writes, as in C. Wang and J. Xu, "Evaluating LFS Segment Cleaning Policies in NILFS2" (2025).
+// Segments are of 8 MiB on a volume of 512 MiB. Writes of 32 KiB go to 128 MiB, uniform or 90 % of them to the upper
+// 12.5 %.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -20,7 +20,7 @@ class Workload {
 };
 
 // "uniform", "zipf-0.8", "hotcold-10-90" (10 % of the blocks get 90 % of the writes), "drift" (Zipf 1.0 whose ranks rotate
-// by 1 % of N every N/4 writes), "phase" (Zipf 1.0; after half of `writes` another permutation), "sequential",
+// by 1 % of N every N/4 writes). Also "phase" (Zipf 1.0; after half of `writes` another permutation), "sequential",
 // "tpcc" (tpcc.h).
 // Null: no such name.
 std::unique_ptr<Workload> make_workload(std::string_view name, std::uint64_t blocks, std::uint64_t writes,

@@ -36,7 +36,7 @@ def fill(top, used, total, data):
 
 
 class Load:
-    """prepare() makes what write(amount) changes, and that returns about how many bytes a program has written in place, or would have; the
+    """prepare() makes what write(amount) changes, and that returns about how many bytes a program has written in place, or would have. The
     files are closed at the end, also of a device that has become full."""
     end = float("inf")  # time.monotonic(): the work may not take longer
 

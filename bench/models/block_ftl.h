@@ -1,7 +1,7 @@
 // Block mapping, as in cheap cards and sticks: an allocation unit is written from its beginning to its end, a few are open at a time.
 //
-// After A. Bergmann, "Optimizing Linux with cheap flash drives" (LWN 428584) and the Linaro flash card survey: a write that goes on in
-// an open unit costs what it writes; any other one closes the unit that was used longest ago, for which the rest of it is copied.
+// After A. Bergmann, "Optimizing Linux with cheap flash drives" (LWN 428584) and the Linaro flash card survey. A write that goes on in
+// an open unit costs what it writes. Any other one closes the unit that was used longest ago, for which the rest of it is copied.
 #pragma once
 
 #include <list>

@@ -11,7 +11,7 @@ namespace {
 
 using namespace varve::cleaner;
 
-// Greedy, but a segment that has just been filled is left alone for `wait` blocks of log clock: much of it may die yet.
+// Greedy, but a segment that has just been filled is left alone for `wait` blocks of log clock. Much of it may die yet.
 class Patient final : public SegmentEvaluation {
  public:
   explicit Patient(double wait) : wait_(wait) {}

@@ -1,8 +1,9 @@
 // What must always hold, checked in every build.
 //
 // INVARIANT(condition): when it does not hold, everything that watches (a mounted filesystem does) is told what and where, and goes
-// read-only: what is on the device stays as it is, what was read so far can still be read. The program goes on behind it, so the
-// code must do nothing worse with the wrong value than what a read-only filesystem may do. If nothing watches, the program aborts.
+// read-only. What is on the device stays as it is, and what was read so far can still be read. The program goes on behind it, so
+// the code must do nothing worse with the wrong value than what a read-only filesystem may do. If nothing watches, the program
+// aborts.
 // MEMORY_INVARIANT(condition): the same for what shows that memory cannot be believed any more (a list that is broken, an index
 // beyond its table). The program aborts: to go on would be worse.
 #pragma once

@@ -88,8 +88,8 @@ class Condition {
   std::condition_variable condition_;
 };
 
-// A std::shared_mutex that is tried for a few microseconds before the caller is put to sleep: what it guards here is held
-// for that long, while sleeping and being woken takes several times as long and a system call of each side.
+// A std::shared_mutex that is tried for a few microseconds before the caller is put to sleep. What it guards here is held
+// for that long. Sleeping and being woken takes several times as long, and a system call of each side.
 class CAPABILITY("mutex") SpinningMutex {
  public:
   void lock() ACQUIRE() {

@@ -1,5 +1,6 @@
-// Blocks that cannot be moved, because they cannot be read or are damaged, and the segments that they pin: remembered for as
-// long as it is mounted, so that each is reported once and nothing is emptied in vain again and again.
+// Blocks that cannot be moved, because they cannot be read or are damaged, and the segments that they pin. They are
+// remembered for as long as the filesystem is mounted, so that each is reported once and nothing is emptied in vain again
+// and again.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What making room costs the device by whole rounds: reading, moving and the checkpoint after it, and what users' own writes cost
-// between rounds. So what one kind of cleaning does to the writes of others is in its account: a write into a hole that throws a head's
-// allocation unit out of a card's few open ones, or that a disk's cache takes now and carries out later.
+// between rounds. So what one kind of cleaning does to the writes of others is in its account. Such is a write into a hole that throws
+// a head's allocation unit out of a card's few open ones, or that a disk's cache takes now and carries out later.
 //
 // Used by the thread that runs checkpoints. Pure but for what it is told.
 #pragma once

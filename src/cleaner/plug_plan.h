@@ -32,8 +32,8 @@ struct PlugPlan {
   std::size_t split = 0;             // pieces that had to be parted
 };
 
-// Perfect matches first, from the largest to the smallest; then combinations of pieces that fill a hole exactly; then each
-// piece into the smallest hole that takes it; what is larger than every hole is split, into parts of `least_part` blocks
+// Perfect matches first, from the largest to the smallest. Then combinations of pieces that fill a hole exactly. Then each
+// piece into the smallest hole that takes it. What is larger than every hole is split, into parts of `least_part` blocks
 // or more. A source is emptied or left alone: sources that are not worth plugging halfway are dropped from the last on (the
 // caller puts the best first). Holes must not overlap, nor lie in a source. No hole is used twice.
 PlugPlan plan_plugs(std::span<const Piece> pieces, std::size_t sources, std::span<const format::Run> holes,

@@ -38,8 +38,8 @@ struct Task {
   std::uint64_t users_meanwhile = 0;  // blocks that users are expected to write until the round is settled
   bool told = false;         // somebody asked for cleaning (`varve clean`): time and power are theirs to judge
   bool files_named = false;  // and said which files
-  // Nobody asked for it: of files only what would take twice as long to read as it need is moved, where a seek takes as long as the
-  // transfer of so many blocks (0: whatever is in more pieces than it need be), and never so much that cleaning would begin.
+  // Nobody asked for it: of files only what would take twice as long to read as it need is moved, and never so much that cleaning
+  // would begin. A seek takes as long as the transfer of `seek_blocks` (0: whatever is in more pieces than it need be is moved).
   bool tidies = false;
   std::uint64_t seek_blocks = 0;
   FileSource* files = nullptr;        // for strategies that go by files; null: none are known

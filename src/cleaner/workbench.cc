@@ -177,7 +177,7 @@ bool Workbench::may_tidy(std::uint64_t blocks) {
   return may_spend(blocks) && store_.segments().clean() >= store_.space().low_water() + 2 * segments_ahead(store_) + opened;
 }
 
-// A round gives nothing back before it is settled, and until then users need room, too: while none of them has to wait it
+// A round gives nothing back before it is settled, and until then users need room, too. While none of them has to wait it
 // takes no more than leaves them twice what they took during the last one. A third at least, or it would gain nothing.
 std::uint64_t Workbench::most_segments() const {
   const std::uint64_t users = 2 * task_.users_meanwhile / store_.segments().geometry().blocks + 2;

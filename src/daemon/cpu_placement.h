@@ -1,6 +1,6 @@
-// Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle: a caller that a reply wakes
+// Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle. So a caller that a reply wakes
 // stays on its CPU instead of being moved to a halted one, which makes a round trip several times cheaper. The price is
-// that such a thread starves when others want all CPUs; so it watches how long it had to wait for a CPU, and runs as a
+// that such a thread starves when others want all CPUs. So it watches how long it had to wait for a CPU, and runs as a
 // normal thread for a while when that was long.
 #pragma once
 

@@ -8,7 +8,7 @@ namespace varve::fuse {
 
 class MountPoint;
 
-// Detaches on a thread of its own: the kernel ends a call that gives up the last use of a mounted block device only when
+// Detaches on a thread of its own. The kernel ends a call that gives up the last use of a mounted block device only when
 // DESTROY has been answered, and that is up to the code that ends the mount. The serving threads go on meanwhile, since
 // unmounting makes the kernel write back what it caches.
 class Departure {

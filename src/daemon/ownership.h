@@ -1,5 +1,5 @@
-// Which files a daemon may trust: code that it loads, and files that it writes to, must belong to its user or to root, and nobody else
-// may be able to change them or put others in their place.
+// Which files a daemon may trust. Code that it loads, and files that it writes to, must belong to its user or to root. Nobody else may
+// be able to change them or put others in their place.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 //
 // For an absolute directory the umount(8) of util-linux asks statfs(2) for the type, which says no more than "fuse", and looks for
 // a helper of that name. Only for a mount that has a line in util-linux's own table (utab, in /run/mount) it looks at the kernel's
-// table, and runs the helper that the line names; that one waits for the daemon.
+// table, and runs the helper that the line names. That one waits for the daemon.
 #pragma once
 
 #include <string>

@@ -6,8 +6,8 @@
 
 namespace varve::format {
 
-// How long ago something was, in units of stored clocks: those have 32 bits and begin anew at 0 when the log clock is
-// 2^32 units on, so this is right for what is younger than that. What was written a moment after `now` is of no age.
+// How long ago something was, in units of stored clocks. Those have 32 bits and begin anew at 0 when the log clock is
+// 2^32 units on. So this is right for what is younger than that. What was written a moment after `now` is of no age.
 std::uint32_t age_of(std::uint64_t now, std::uint32_t stored);
 
 std::uint8_t encode_interval(double units);   // at least 1 unit; saturates at 2^31.75

@@ -69,7 +69,7 @@ Result<NodeHeader> decode_node_header(std::span<const std::byte> block);
 Result<NodeHeader> check_node(std::span<const std::byte> block, const NodeExpectation& expected);
 
 // --- Items: leaves of trees of items --------------------------------------------------------------------------------
-// Payload: per item: tag u8 (bit 0: same ino as before, bit 1: same kind), [ino varint delta], [kind u8],
+// Payload of each item: tag u8 (bit 0: same ino as before, bit 1: same kind), [ino varint delta], [kind u8]. Then
 // offset varint (delta to the previous item's when ino and kind are the same), value length varint, value bytes.
 // The first item of a node is coded in full (tag 0).
 

@@ -64,7 +64,7 @@ Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t
   if (std::ranges::any_of(result.old, is_unknown)) {
     const std::uint64_t owned = store::block_count(inode, a.view());
     if (!a.store().charge().fits({.new_blocks = count + kRoomForOthers})) {
-      // What might be refused for want of room has a right to the truth, and so have operations that were promised some: what
+      // What might be refused for want of room has a right to the truth, and so have operations that were promised some. What
       // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
       TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else {

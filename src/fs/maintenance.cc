@@ -13,7 +13,7 @@ namespace varve::fs {
 namespace {
 constexpr std::uint64_t kIdleNs = 60'000'000'000ULL;
 
-// Between two looks at whether a checkpoint or cleaning is due, while there is anything that is not in the trees: what is
+// Between two looks at whether a checkpoint or cleaning is due, while there is anything that is not in the trees. What is
 // waited for is told at once, so that looking now and then is enough.
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 }  // namespace

@@ -1,7 +1,7 @@
 // The one door to storage: a device of 4 KiB blocks, to which requests are submitted for a reactor to complete.
 //
 // Durability contract: nothing is durable before a flush, submitted after the completion of the write, has completed
-// without error; only a write marked `durable` is so by itself when it completes, and says nothing about others.
+// without error. Only a write marked `durable` is so by itself when it completes, and says nothing about others.
 // Unflushed writes may reach the medium in any order, in part (torn at 512 bytes), or not at all.
 // A flush that failed says nothing about the writes before it and must never be retried as if it could succeed.
 // Reads of a range with a write in flight give undefined bytes. Discards are not ordered against anything in flight.

@@ -17,8 +17,8 @@ std::string find_foreign_content(BlockDevice& device);
 // unless all are the same, as where something was erased.
 std::string find_any_content(BlockDevice& device);
 
-// For a caller that finds no superblock in block 0 that can be used: find_any_content(), but for a damaged one that still begins as
-// Varve's marks in block 0 only, since those of other blocks may be what a file of Varve's holds.
+// For a caller that finds no superblock in block 0 that can be used: find_any_content(), with one exception. For a damaged one that
+// still begins as Varve's it looks for marks in block 0 only, since those of other blocks may be what a file of Varve's holds.
 std::string find_newcomer(BlockDevice& device, bool has_magic);
 
 }  // namespace varve::io

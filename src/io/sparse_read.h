@@ -1,4 +1,4 @@
-// Reads blocks that stand here and there with few requests: what is close together comes in one, along with what is dead
+// Reads blocks that stand here and there with few requests. What is close together comes in one, along with what is dead
 // in between, because a request costs as much as the transfer of many blocks.
 #pragma once
 

@@ -1,6 +1,6 @@
 // A device that is written only while its lease is held: the seat belt of everything in Varve that changes an image.
 //
-// Readers pass. The lease is taken at once where a superblock or a lease shows that the device is Varve's, else before the first write: a
+// Readers pass. The lease is taken at once where a superblock or a lease shows that the device is Varve's, else before the first write. A
 // device of another filesystem is not touched before its user has decided to. From the moment at which the lease is lost every
 // write and discard fails with EBUSY, or EIO where the device has failed. Blocks of the lease survive whatever is written over them
 // through execute() (mkfs).

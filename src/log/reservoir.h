@@ -1,5 +1,5 @@
 // A uniform sample of the blocks that were written to a segment, with the log clock of each write (algorithm R,
-// Vitter, 1985): memory and time to update are bounded by its size, reading how old the segment's content is on average is
+// Vitter, 1985). Memory and time to update are bounded by its size. Reading how old the segment's content is on average is
 // O(1).
 #pragma once
 

@@ -2,8 +2,8 @@
 // operations are let in (store/store.h).
 //
 // A block may be written again only if it is not live in the settled checkpoint, not live now, and was not handed out
-// since that checkpoint froze (docs/design.md 8; H8, H26, H28, H29, H32). A segment all of whose blocks are such is clean. Of
-// others the holes may be written; but which blocks were handed out is known by segment only, so all must be old.
+// since that checkpoint froze. A segment all of whose blocks are such is clean (docs/design.md 8; H8, H26, H28, H29, H32).
+// Of others the holes may be written; but which blocks were handed out is known by segment only, so all must be old.
 #pragma once
 
 #include <atomic>

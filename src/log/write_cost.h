@@ -1,5 +1,5 @@
-// What writing costs on this device, measured on the cleaner's own writes as it makes them: many requests of few blocks here
-// and there, several on their way at once, against many blocks in a row. It decides between filling holes and copying
+// What writing costs on this device, measured on the cleaner's own writes as it makes them. Many requests of few blocks here
+// and there, several on their way at once, stand against many blocks in a row. It decides between filling holes and copying
 // (Matthews et al. 1997).
 #pragma once
 

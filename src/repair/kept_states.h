@@ -1,5 +1,5 @@
 // What snapshots keep, as a repair finds it and as it is to be. Their trees stay as they are, damaged or not. The tables in `.sfile`
-// are read as far as they can be, and brought in line with the trees: lists of dead blocks can be told from them, and places of moved
+// are read as far as they can be, and brought in line with the trees. Lists of dead blocks can be told from these, and places of moved
 // blocks from their names. Of what a lost part of the tables said, LostTables finds what it can.
 // A snapshot whose tree has no root any more is given up: it becomes one that is being deleted.
 // Memory: as a check takes, and the tables.

@@ -1,5 +1,5 @@
-// Which leaves make up the inode file: those that the tree leads to, and for the parts where it does not, what a scan of
-// the device finds: first leaves that still are live, then older copies, newest first.
+// Which leaves make up the inode file. They are those that the tree leads to. For the parts where it does not, they are
+// what a scan of the device finds: first leaves that still are live, then older copies, newest first.
 #pragma once
 
 #include <functional>

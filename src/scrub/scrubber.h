@@ -1,5 +1,5 @@
-// The scrub of a mounted filesystem: a walk on a thread of its own, at a bounded rate and idle I/O priority, that is
-// started, stopped and asked, and that goes on after a remount where it was.
+// The scrub of a mounted filesystem: a walk on a thread of its own, at a bounded rate and idle I/O priority. It is
+// started, stopped and asked, and goes on after a remount where it was.
 #pragma once
 
 #include <functional>

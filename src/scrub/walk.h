@@ -2,8 +2,8 @@
 // blocks of files, and what only snapshots hold (kept_blocks.h). In small steps, on a filesystem that is being used.
 //
 // Nothing is locked while it reads. A checkpoint's blocks are written once and not used for anything else before the
-// next checkpoint has taken its place (docs/design.md 8); so what does not match counts only if the checkpoint is still
-// the newest afterwards, otherwise the step is repeated on the new one. What is written after the walk has passed its
+// next checkpoint has taken its place (docs/design.md 8). So what does not match counts only if the checkpoint is still
+// the newest afterwards. Otherwise the step is repeated on the new one. What is written after the walk has passed its
 // place is not read; neither is what no checkpoint holds yet. What a deleted snapshot leaves to an older one may pass by the walk, too.
 //
 // A mount that shows a snapshot has that one's tree read instead of the newest.

@@ -36,7 +36,7 @@ std::uint64_t kept_segments(const SpaceView& view, const Demand& more);
 std::uint64_t kept_when_idle(const SpaceView& view);
 // With fewer clean segments than this, users wait.
 std::uint64_t low_water(const SpaceView& view);
-// The same while what they write goes into holes: that takes no clean segments, so more need not be there than a checkpoint and the
+// The same while what they write goes into holes. That takes no clean segments, so more need not be there than a checkpoint and the
 // cleaner want, with as many to spare as make relief_is_due() of use.
 std::uint64_t low_water_beside_holes(const SpaceView& view);
 // Would a checkpoint let operations in that soon must wait for one?
@@ -55,11 +55,12 @@ bool admits_deletion(const SpaceView& view, const DeletionStep& step);
 // Clean segments beyond those that users, deletes, the cleaner, a running checkpoint and the next one count on.
 std::uint64_t spare_segments(const SpaceView& view);
 
-// Of a filesystem with so many segments: what users leave clean, at least; how many groups beside group 0 may have heads at one
-// time (what is open cannot be filled otherwise, nor cleaned); and what is nobody's to fill.
+// Of a filesystem with so many segments: what users leave clean, at least.
 std::uint64_t users_reserve(std::uint64_t segments);
+// How many groups beside group 0 may have heads at one time (what is open cannot be filled otherwise, nor cleaned).
 // Where the device keeps no more than so many `streams` cheap (0: not known), the chain, tree nodes and group 0 come first.
 unsigned most_open_groups(std::uint64_t segments, unsigned streams = 0);
+// What is nobody's to fill.
 std::uint64_t reserved_segments(std::uint64_t segments);
 
 }  // namespace varve::store

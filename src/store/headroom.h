@@ -1,7 +1,7 @@
 // What a checkpoint may take before it gives anything back (H39).
 //
-// All nodes that change are written before one old node is free, so the segments for them must be there when it begins:
-// an operation is let in only if what it adds can still be merged. The bounds here are from above. Pure functions.
+// All nodes that change are written before one old node is free, so the segments for them must be there when it begins.
+// An operation is let in only if what it adds can still be merged. The bounds here are from above. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What a checkpoint changes in the free-region map, entered block by block.
 //
-// Blocks that lose their owner are entered as soon as the merge finds them: a file that is removed may have any number of extents,
+// Blocks that lose their owner are entered as soon as the merge finds them. A file that is removed may have any number of extents,
 // and what is kept here grows only with the segments they are in.
 #pragma once
 

@@ -57,8 +57,8 @@ class Space {
   void cancel_evacuation(std::uint64_t nodes);
 
   // --- where payload goes: inside the gate; what changes something, with it closed ---
-  // Where blocks of a group are to be written: at its own head, or at the nearest open one where it has none and may not have one.
-  // What is let in is sure to find room at the head of group 0 only.
+  // Where blocks of a group are to be written. That is at its own head, or at the nearest open one where it has none and may not
+  // have one. What is let in is sure to find room at the head of group 0 only.
   unsigned head_for(unsigned group) const REQUIRES_SHARED(the_gate);
   unsigned most_open_groups() const;  // any thread
   format::DeviceProfile device_profile() const;  // as far as it is known by now; any thread

@@ -21,7 +21,7 @@ std::uint64_t places_of_block(const BlockMap& blocks, std::uint64_t block) {
 }
 
 // By how much the charge falls for sure when all `owned` blocks (block_count) are given back. Those that the delta being merged
-// may have counted twice are not among them: where it has, the exact count that takes its place leaves them out, too; where it
+// may have counted twice are not among them. Where it has, the exact count that takes its place leaves them out, too. Where it
 // has not, they are charged until the next checkpoint.
 std::uint64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64_t owned) REQUIRES_SHARED(inode.mutex) {
   const InodeDelta* merging = inode.frozen;

@@ -13,8 +13,8 @@ struct Superblocks {
   bool equal = false;  // all copies are there and say the same, and nothing beside them is torn
 };
 
-// Reads all copies. Errc::not_varve: neither block 0 nor the last block has the magic, or something else stands in block 0;
-// Errc::needs_fsck: no valid superblock is left, or one that is newer than those that are may be missing; Errc::invalid: the
+// Reads all copies. Errc::not_varve: neither block 0 nor the last block has the magic, or something else stands in block 0.
+// Errc::needs_fsck: no valid superblock is left, or one that is newer than those that are may be missing. Errc::invalid: the
 // device is smaller than the filesystem. The message names device, copy and what to do.
 Result<Superblocks> read_superblocks(io::BlockDevice& device);
 

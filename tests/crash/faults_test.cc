@@ -164,7 +164,7 @@ TEST(Faults, a_failed_discard_is_no_failure) {
   }
 }
 
-// Writes that the device lost or put elsewhere, and said nothing, for each n: nobody can promise what was in them, but
+// Writes that the device lost or put elsewhere, and said nothing, for each n. Nobody can promise what was in them, but
 // what is shown is a state that once was, or an error, or a refusal to mount.
 TEST(Faults, lost_and_misdirected_writes_are_never_believed) {
   CrashSetup setup;

@@ -1,4 +1,4 @@
-// Scenarios of the design review in which something happens in the middle of something else: a block changes while it is
+// Scenarios of the design review in which something happens in the middle of something else. A block changes while it is
 // moved, the power goes between two superblocks, or while a file without a name is held.
 #include <gtest/gtest.h>
 

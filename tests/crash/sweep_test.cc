@@ -262,7 +262,7 @@ TEST(Random, with_the_engines_threads) {
   sweep_seeds(setup, profile, 0.1, 30);
 }
 
-// Holes of used segments are written, by heads and by the cleaner, while power fails: what is written there must be free in
+// Holes of used segments are written, by heads and by the cleaner, while power fails. What is written there must be free in
 // both superblocks' trees and named by no chunk that a recovery reads (H26, H28, H29).
 void take_turns_at_holes(CrashSetup& setup, std::uint64_t turn) {
   static constexpr std::string_view kStrategies[] = {"threaded:small=split", "hole-plugging", "threaded:small=compact",

@@ -1,5 +1,5 @@
-// Snapshots under the model: whatever is written, cleaned and mounted again, each of them shows what was there when it was made; and
-// when the last has gone, so has all that was kept for them.
+// Snapshots under the model: whatever is written, cleaned and mounted again, each of them shows what was there when it was made.
+// When the last has gone, so has all that was kept for them.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

@@ -79,7 +79,7 @@ TEST(BlockMapped, WhatWasDiscardedIsNotCopied) {
   EXPECT_EQ(ftl.write(2048, 1).copied, 0U);
 }
 
-// With the victims in the order of their age the valid share u' of a victim solves u = (u' − 1)/ln u' (Menon, 1995); the fewest
+// With the victims in the order of their age the valid share u' of a victim solves u = (u' − 1)/ln u' (Menon, 1995). The fewest
 // valid pages are better than that, and never worse than what the spare blocks allow.
 TEST(PageMapped, UniformWritesCostWhatTheoryAllows) {
   constexpr double kSpare = 0.25;

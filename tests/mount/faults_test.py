@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What is below the filesystem misbehaves: the host has no room left for the image, the image shrinks, the device goes away or
-answers with errors. An fsync that has returned is never broken, one that cannot be kept fails, now and ever after; what is
-there stays readable as far as it can be read; status says why nothing is written any more."""
+answers with errors. An fsync that has returned is never broken. One that cannot be kept fails, now and ever after. What is
+there stays readable as far as it can be read. Status says why nothing is written any more."""
 
 import errno
 

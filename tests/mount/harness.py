@@ -133,7 +133,7 @@ def wait_until(condition, seconds, what):
 
 def sqlite_promise(database, committed):
     """What must be there of so many transactions; before the database is opened again. After removing its journal SQLite
-    syncs the folder, but takes one that cannot be opened (the daemon has died in between) for synced: it calls the
+    syncs the folder, but takes one that cannot be opened (the daemon has died in between) for synced. It calls the
     newest transaction committed although the journal may still be there, which rolls it back."""
     return committed - (1 if Path(f"{database}-journal").exists() else 0)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A daemon that is told to end while its mount is used from where its own path does not lead, or while that path leads to
-something else: what has been written is there afterwards, and nothing else is unmounted."""
+something else. What has been written is there afterwards, and nothing else is unmounted."""
 
 import resource
 

@@ -1,5 +1,5 @@
-"""xfstests on Varve without a change to it: a local.config, and `mount`, `umount` and `df` in front of the system's, since
-it takes every FUSE filesystem for one without devices, and for mounted by the system."""
+"""xfstests on Varve without a change to it: a local.config, and `mount`, `umount` and `df` in front of the system's.
+It needs them because it takes every FUSE filesystem for one without devices, and for mounted by the system."""
 
 import os
 import re

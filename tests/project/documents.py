@@ -16,6 +16,7 @@ from tidy import CODE, ROOMS, ROOT, files, name
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(p for p in files("docs", "src", "tools", "tests", "bench", "examples", "packaging") if p.suffix == ".md")])
 MOST_WORDS, MEDIAN_WORDS = 35, 18
+SENTENCE_ENDS = r"(?<=[.!?])[)*\"]*\s+"  # neither a colon nor a semicolon does, but before a list
 
 
 def anchors(path):
@@ -33,22 +34,30 @@ def sentences(path):
     text = re.sub(r"`[^`]*`", "code", text)
     text = re.sub(r"^\s*([-*]|\d+\.) ", "\n\n", text, flags=re.M)
     for paragraph in re.split(r"\n\s*\n", text):
-        for sentence in re.split(r"(?<=[.!?:])[)*\"]*\s+", " ".join(paragraph.split())):
+        for sentence in re.split(SENTENCE_ENDS, " ".join(paragraph.split())):
             words = re.findall(r"[^\W_][\w'-]*", sentence)
             if words:
                 yield len(words), sentence
 
 
-def comments(path):
+def comments(path, mark="//"):
     """Comments of whole lines, those of neighbouring lines as one; without indented examples."""
     block = []
     for line in [*path.read_text().splitlines(), ""]:
-        comment = re.match(r"\s*// ?(?!---|  |$)(.*)$", line)
+        comment = re.match(rf"\s*{mark} ?(?!---|  |$)(.*)$", line)
         if comment:
             block.append(comment[1])
         elif block:
             yield " ".join(block)
             block = []
+
+
+def shell_comments(path):
+    return comments(path, "#(?!!)")
+
+
+def is_shell(path):
+    return re.match(rb"#!.*\b(ba|da|z)?sh\b", path.read_bytes()[:80])
 
 
 def python_comments(path):
@@ -93,7 +102,7 @@ def man_paragraphs(path):
 def short_text(text):
     """Sentences of it, with their words; lists of the fields of a record are none."""
     text = re.sub(r"`[^`]*`", "code", text)
-    for sentence in re.split(r"(?<=[.!?:;])[)*\"]*\s+", " ".join(text.split())):
+    for sentence in re.split(SENTENCE_ENDS, " ".join(text.split())):
         words = re.findall(r"[^\W_][\w'-]*", sentence)
         if words and not re.search(r"\bu32\b.*\bu32\b|\bu64\b.*\bu64\b", sentence):
             yield len(words), sentence
@@ -137,6 +146,8 @@ class Documents(unittest.TestCase):
                  ("man pages", sorted((ROOT / "docs/man").iterdir()), man_paragraphs)]
         for what, paths, paragraphs in parts:
             self.expect_short(what, [(p, found) for p in paths for text in paragraphs(p) for found in short_text(text)])
+        shell = [p for p in [*ROOT.glob("*"), *files("tests", "bench", "examples", "packaging", ".ci")] if p.is_file() and is_shell(p)]
+        self.expect_short("comments of shell scripts", [(p, found) for p in shell for text in shell_comments(p) for found in short_text(text)], 50)
         for path in files("examples"):
             if path.suffix in CODE:
                 self.expect_short(name(path), [(path, found) for text in comments(path) for found in short_text(text)], 1)

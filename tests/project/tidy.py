@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads the sources and fails on what reviews should not have to find: includes against the layering of
-docs/design.md, calls that break determinism or safety, files that have grown too long, words that belong elsewhere."""
+"""Reads the sources and fails on what reviews should not have to find. Such are includes against the layering of
+docs/design.md, calls that break determinism or safety, files that have grown too long, and words that belong elsewhere."""
 
 import ast
 import os

@@ -15,7 +15,7 @@ Script ace_setup();
 std::vector<Step> ace_alphabet();
 
 // Each sequence of `length` operations (1 or 2) that succeeds, once plain and once with an fsync after every operation
-// but the last; all end in an fsync of a file, of a directory, or in a sync, in turn.
+// but the last. All end in an fsync of a file, of a directory, or in a sync, in turn.
 std::vector<Script> ace_sequences(unsigned length);
 
 }  // namespace varve::test

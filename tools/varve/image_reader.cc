@@ -27,7 +27,7 @@ Error unusable(io::BlockDevice& device, const Error& why) {
   if (const auto known = store::read_identity(device); known.ok()) {
     const std::string label = known->label.empty() ? "" : ", label " + printable(known->label);
     return Error(Errc::needs_fsck,
-                 fmt::format("{0}: a Varve filesystem (UUID {1}{2}) of which no superblock says any more what it holds: fsck.varve -n {0} "
+                 fmt::format("{0}: a Varve filesystem (UUID {1}{2}) of which no superblock says any more what it holds. fsck.varve -n {0} "
                              "looks for a copy and says what it would bring back, fsck.varve -y {0} does it",
                              device.name(), format::uuid_text(known->uuid), label));
   }

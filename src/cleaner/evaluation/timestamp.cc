@@ -1,4 +1,4 @@
-// The oldest by its last change first, as NILFS2 does; order=youngest is what the code of one published study does
+// The oldest by its last change first, as NILFS2 does. order=youngest is what the code of one published study does
 // instead of what its text says (both are kept so that they can be compared).
 #include "cleaner/evaluation/builtin.h"
 

@@ -1,7 +1,7 @@
-// A chain of age groups after MiDAS (Oh et al., 2024): what users write goes to group 1, each time it is moved one group
-// on; blocks that keep dying before they are ever moved go to the hot group 0. Where MiDAS keeps two bits per block, the
-// block's estimate says whether it kept dying young: it is hot when estimate and last interval are both below the mean
-// life of group 1's segments.
+// A chain of age groups after MiDAS (Oh et al., 2024). What users write goes to group 1, and each time it is moved one
+// group on. Blocks that keep dying before they are ever moved go to the hot group 0. Where MiDAS keeps two bits per
+// block, the block's estimate says whether it kept dying young: it is hot when estimate and last interval are both below
+// the mean life of group 1's segments.
 #include <algorithm>
 #include <atomic>
 

@@ -1,7 +1,7 @@
 // How soon blocks die, learned from those that did: the rate of rewrites for every pair of (estimated interval, age), both
 // in octaves. Deaths are counted in full; how many blocks were there to die is known from a sample that is followed from
-// write to write. So the rate of what has outlived its estimate is not guessed but measured: with a steady workload it is
-// about that of its age, after a hot set has moved on it is that of the coldest.
+// write to write. So the rate of what has outlived its estimate is not guessed but measured. With a steady workload it is
+// about that of its age. After a hot set has moved on it is that of the coldest.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SepBIT (Wang et al., 2022): what a user writes over soon after it was written will die soon again, what a cleaner moves
-// dies the later the older it is. l is the mean life of the last 16 segments of group 0 that were collected:
-// users' blocks: group 0 if the version they replace lived less than l, else 1; moved out of group 0: 2; other moved
-// blocks by age: 3 below 4l, 4 below 16l, 5 above.
+// dies the later the older it is. l is the mean life of the last 16 segments of group 0 that were collected. Users'
+// blocks go to group 0 if the version they replace lived less than l, else to 1. What is moved out of group 0 goes to 2.
+// Other moved blocks go by age: below 4l to 3, below 16l to 4, above to 5.
 #include <array>
 #include <atomic>
 

@@ -7,9 +7,9 @@
 
 namespace varve::cleaner {
 
-// Which blocks of a segment (by their index, ascending) to move away, given which are live: those between neighbouring
-// holes of less than `least` blocks, where together with these they make one of `least` or more and are fewer than the
-// free blocks gained by it.
+// Which blocks of a segment (by their index, ascending) to move away, given which are live. They stand between
+// neighbouring holes of less than `least` blocks, and together with these make one of `least` or more. They are fewer than
+// the free blocks gained by it.
 std::vector<std::uint32_t> bridges_between(const std::vector<bool>& live, std::uint32_t least);
 
 }  // namespace varve::cleaner

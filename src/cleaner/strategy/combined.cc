@@ -1,6 +1,6 @@
 // Combined (ScherlFS, after Sprite's threading between segments and copying inside them): segments are cleaned, and the log
-// goes on in holes only while clean segments run short. Each kind of victim is cleaned in the way that is cheaper for it:
-// those up to the live share at which filling holes begins to pay are copied, fuller ones are plugged into holes of others.
+// goes on in holes only while clean segments run short. Each kind of victim is cleaned in the way that is cheaper for it.
+// Those up to the live share at which filling holes begins to pay are copied. Fuller ones are plugged into holes of others.
 #include "cleaner/registry.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/decision.h"

@@ -3,7 +3,7 @@
 // what stands behind the place where all would fit is moved into clean segments before it, the highest first. Segments
 // keep their groups. While this is at work the log takes the lowest clean segments for everything, checkpoints included.
 //
-// It ends: a round of the first kind leaves less garbage, one of the second moves blocks to lower segments only; what users
+// It ends: a round of the first kind leaves less garbage, one of the second moves blocks to lower segments only. What users
 // write meanwhile is done in the same way, and what only checkpoints turn over is given up (CleanJob's patience).
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Hole-plugging: the emptiest segments (by the policy) are emptied into holes of the fullest (Matthews et al. 1997; best fit
 // as in ScherlFS). It turns scattered free blocks into clean segments where copying has no room to begin with, or would
-// write many blocks to free one: a segment of live share u costs u, and not u/(1-u), segments of writes.
+// write many blocks to free one. A segment of live share u costs u, and not u/(1-u), segments of writes.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 //
 // The kernel keeps a listing that it has seen to its end, and gives it to those that list the directory later. A reader
 // that has begun before the directory changed may not find its place in a listing that was kept after that. Then the
-// kernel asks the daemon, but for one case: where the entries fill the last page of the cache, it takes the end of that
+// kernel asks the daemon, but for one case. Where the entries fill the last page of the cache, it takes the end of that
 // page for the end of the directory (Linux 4.20 to 6.18), and the reader misses names. So such a listing may not be kept,
 // nor one of which it is not known. The kernel keeps no listing of that directory then until it forgets the inode: that
 // costs time, and nothing else.

@@ -1,5 +1,5 @@
-// What the kernel had accepted from write(2) into its cache and the filesystem then refused for want of room: of which files
-// which ranges are missing, and which threads that write to them have not been told yet.
+// What the kernel had accepted from write(2) into its cache and the filesystem then refused for want of room. It is known
+// which ranges of which files are missing, and which threads that write to them have not been told yet.
 #pragma once
 
 #include <atomic>

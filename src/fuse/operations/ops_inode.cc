@@ -36,8 +36,8 @@ Result<std::string_view> take_xattr_name(Request& r) {
 }
 
 // Before the first write(2) to a file that it has fresh attributes of, the kernel asks whether there is a capability,
-// and removes it. It knows nothing of immutable files and no OPEN names the writer; so of them it hears that there is
-// one, and since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
+// and removes it. It knows nothing of immutable files, and no OPEN names the writer. So of them it hears that there is
+// one. Since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
 Status ask_for_capability(Request& r) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
           [&r](const fs::Attr& attr) {
@@ -77,7 +77,7 @@ Status open(Request& r) {
 }
 
 // Before each write(2) through its cache to a file that it has no fresh attributes of, the kernel asks for them on behalf of
-// the open file, and then for a capability (ask_for_capability); before a read that reaches the end it does only the first. So
+// the open file, and then for a capability (ask_for_capability). Before a read that reaches the end it does only the first. So
 // a thread that has done both writes, and if something has been refused since, its next write(2) can be made to fail.
 Status getattr(Request& r) {
   if (r.session().lost_writes().any()) {

@@ -15,8 +15,8 @@ struct Feature {
 };
 
 // Always wanted. Not here, and why: ATOMIC_O_TRUNC (with OPEN mostly unanswered, O_TRUNC would get lost), AUTO_INVAL_DATA (a
-// GETATTR before each cached read), HANDLE_KILLPRIV (superseded by V2), locks (local ones are the kernel's), splice
-// (the bytes pass through checksums anyway).
+// GETATTR before each cached read), HANDLE_KILLPRIV (superseded by V2). Neither are locks (local ones are the kernel's) and
+// splice (the bytes pass through checksums anyway).
 constexpr Feature kFeatures[] = {
     {FUSE_ASYNC_READ, "async_read"},
     {FUSE_EXPORT_SUPPORT, "export_support"},

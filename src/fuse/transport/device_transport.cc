@@ -40,7 +40,7 @@ bool means_end(int error) {
 // The kernel wakes every thread that watches the device, and one of them gets the message. For the others that is a
 // wake-up of a CPU for nothing, which costs the caller more than its request does. So a thread that gets few of the
 // messages looks away for a moment: one caller is served by one thread, the one on its CPU. A caller there sends its next
-// message as soon as it has been answered, before this thread goes on; where messages come one by one, the caller is on
+// message as soon as it has been answered, before this thread goes on. Where messages come one by one, the caller is on
 // another CPU, and its thread should look again.
 class DevicePort : public Port {
  public:

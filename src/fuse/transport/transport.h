@@ -54,7 +54,8 @@ class Transport {
 };
 
 // Tells the kernel to forget the attributes of an inode and, if `offset` is not negative, what it caches of its content
-// from there on (bytes): then this returns when what was dirty there has been written back. Returns 0 or an errno.
+// from there on (bytes). With such an `offset` it returns when what was dirty there has been written back. Returns 0 or
+// an errno.
 int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset);
 
 // Tells the kernel to forget those of these inodes that nobody has open, with all that it caches of them; waits for writing

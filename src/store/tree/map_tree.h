@@ -32,8 +32,8 @@ Status scan_map(NodeSource& source, const MapRoot& root,
                 const std::function<Status(std::uint64_t, std::span<const std::byte>)>& visit);
 
 // The next version of a map, built in memory: touch leaves, give addresses, change records, write. Belongs to one
-// thread. Giving an address to a node makes other records dirty (the owner of that block, the segment that it is in): the
-// caller alternates touch() and assign() until nothing new comes, then changes records, then writes.
+// thread. Giving an address to a node makes other records dirty (the owner of that block, the segment that it is in). So
+// the caller alternates touch() and assign() until nothing new comes, then changes records, then writes.
 class MapEditor {
  public:
   MapEditor(NodeSource& source, const MapRoot& root);

@@ -1,4 +1,4 @@
-// Goes ahead of a merge and fetches, in large batches, the nodes that it will need: the tree is read level by level for
+// Goes ahead of a merge and fetches, in large batches, the nodes that it will need. The tree is read level by level for
 // a stretch of keys, so that scattered edits in an uncached tree still keep a deep queue busy.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Two trees of items side by side, of which only that is read which they do not have in common: nodes are written once, so a subtree
+// Two trees of items side by side, of which only that is read which they do not have in common. Nodes are written once, so a subtree
 // that stands at the same place in both is the same.
 #pragma once
 
