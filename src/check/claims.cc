@@ -44,7 +44,9 @@ Claims::Claims(const format::Superblock& super)
       end_(super.first_segment + super.segments * super.segment_blocks), bits_(end_.v / 64 + 1), segments_(super.segments),
       hash_sums_(format::reverse_map_shape(super.device_blocks).leaves()) {}
 
-Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
+Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) { return claim_for(By::newest, address, owner); }
+
+Claim Claims::claim_for(By by, BlockAddr address, const format::ReverseEntry& owner) {
   if (!is_inside(address)) return Claim::outside;
   if (recorder_) recorder_(address, owner);
   if (is_claimed(address)) {
@@ -54,12 +56,12 @@ Claim Claims::claim(BlockAddr address, const format::ReverseEntry& owner) {
   const std::uint64_t hash = entry_hash(address, owner);
   hash_sums_[address.v / kPerLeaf] += hash;
   if (!tags_.empty()) tags_[address.v] = static_cast<std::uint16_t>(hash);
-  enter(address, owner.owner == format::Owner::file_block, owner.clock, owner.estimate);
+  enter(by, address, owner.owner == format::Owner::file_block, owner.clock, owner.estimate);
   return Claim::good;
 }
 
 Claim Claims::claim_shared(BlockAddr address, const format::ReverseEntry& owner) {
-  if (!is_inside(address) || !is_claimed(address)) return claim(address, owner);
+  if (!is_inside(address) || !is_claimed(address)) return claim_for(By::snapshot, address, owner);
   const bool is_same = tags_[address.v] == static_cast<std::uint16_t>(entry_hash(address, owner));
   return is_same && !is_nameless(address) ? Claim::shared : Claim::twice;
 }
@@ -68,11 +70,11 @@ Claim Claims::claim_listed(BlockAddr address, bool of_node, std::uint32_t clock,
   if (!is_inside(address)) return Claim::outside;
   if (is_claimed(address)) return Claim::shared;
   nameless_.insert(address.v);
-  enter(address, !of_node, clock, estimate);
+  enter(By::snapshot, address, !of_node, clock, estimate);
   return Claim::good;
 }
 
-void Claims::enter(BlockAddr address, bool of_file, std::uint32_t clock, std::uint8_t estimate) {
+void Claims::enter(By by, BlockAddr address, bool of_file, std::uint32_t clock, std::uint8_t estimate) {
   bits_[address.v / 64] |= 1ULL << (address.v % 64);
   Segment& segment = segments_[(address - first_) / segment_blocks_];
   ++segment.live;
@@ -82,6 +84,7 @@ void Claims::enter(BlockAddr address, bool of_file, std::uint32_t clock, std::ui
   segment.clock_sum += clock;
   segment.youngest = std::max(segment.youngest, clock);
   segment.rate_sum += format::rate_of(estimate);
+  if (by == By::snapshot) segment.held_rate += format::rate_of(estimate);
 }
 
 Claim Claims::claim_node(BlockAddr address, format::TreeId tree, unsigned level, bool may_be_shared) {

@@ -25,6 +25,7 @@ class Claims {
   struct Segment {
     std::uint64_t clock_sum = 0;
     std::uint64_t rate_sum = 0;
+    std::uint64_t held_rate = 0;  // part of it: of blocks that only snapshots have, which need not be counted
     std::uint32_t live = 0;
     std::uint32_t youngest = 0;
   };
@@ -53,7 +54,9 @@ class Claims {
   void set_recorder(Recorder recorder) { recorder_ = std::move(recorder); }  // hears every claim
 
  private:
-  void enter(BlockAddr address, bool of_file, std::uint32_t clock, std::uint8_t estimate);
+  enum class By : std::uint8_t { newest, snapshot };
+  Claim claim_for(By by, BlockAddr address, const format::ReverseEntry& owner);
+  void enter(By by, BlockAddr address, bool of_file, std::uint32_t clock, std::uint8_t estimate);
   std::uint32_t segment_blocks_;
   BlockAddr first_, end_;
   std::vector<std::uint64_t> bits_;

@@ -253,10 +253,17 @@ bool Workbench::is_worth_it(const Victims& victims) const {
 
 // --- moving ---------------------------------------------------------------------------------------------------------------
 
+// What only snapshots have that were asked for is cold, however often users wrote it before: as cold as what has not been written since
+// the device was filled once. What automatic ones have dies soon.
 std::uint8_t Workbench::group_of(const LiveBlock& block, const SegmentFacts& from) const {
   const std::uint64_t unit = store_.super().clock_unit;
-  return place(placement_, MovedBlock{format::age_of(store_.log_clock().now() / unit, block.clock) * unit,
-                                      format::decode_interval(block.estimate) * static_cast<double>(unit), from.group});
+  MovedBlock moved{format::age_of(store_.log_clock().now() / unit, block.clock) * unit,
+                   format::decode_interval(block.estimate) * static_cast<double>(unit), from.group};
+  if (block.held && !block.shared && store_.snapshots().may_hold_for_good(block.clock)) {
+    moved.age = std::max(moved.age, store_.segments().geometry().count * store_.segments().geometry().blocks);
+    moved.estimate = 0;
+  }
+  return place(placement_, moved);
 }
 
 void Workbench::empty(const Victims& victims, Round& round, const GroupOf& group) {

@@ -173,7 +173,7 @@ void KeptStates::filter_lists(Keep keep) {
       for (std::uint64_t i = 0; i < run.length; ++i) {
         const bool is_kept = keep(holder, piece.death, run, tables_.place_of(run.address + i, piece.death));
         if (is_kept && goes_on) ++kept.back().length;
-        else if (is_kept) kept.push_back({run.address + i, 1, run.birth, run.clock, run.estimate});
+        else if (is_kept) kept.push_back({run.address + i, 1, run.birth, run.clock, 0});
         goes_on = is_kept;
       }
     }
@@ -205,7 +205,6 @@ DeadRun KeptStates::run_of(const Held& held, Serial death, const format::Superbl
     else run.birth.ancient = true;  // nobody knows: it is kept as long as any
   } else {
     run.clock = held.owner.clock;
-    run.estimate = held.owner.estimate;
     run.birth.when = held.owner.clock;
     run.birth.ancient = super.clock / super.clock_unit > ~0U;
   }
@@ -233,7 +232,7 @@ void KeptStates::add_to_lists(std::vector<Held> held, const format::Superblock& 
     piece.piece.death = death;
     DeadRun* last = piece.piece.runs.empty() ? nullptr : &piece.piece.runs.back();
     const bool goes_on = last && !run.birth.of_node && last->address + last->length == run.address && last->birth == run.birth &&
-                         last->clock == run.clock && last->estimate == run.estimate;
+                         last->clock == run.clock;
     if (goes_on) ++last->length;
     else piece.piece.runs.push_back(run);
   }

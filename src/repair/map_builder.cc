@@ -235,7 +235,7 @@ void MapBuilder::fill_segment(std::uint64_t segment, const check::Claims& claims
   if (!old.ok() || (record.live == 0 && record.group == 0)) record.group = claimed.clock_sum == 0 ? format::kGroupNodes : 0;
   if (space_.has_filled(segment)) record.group = format::kGroupNodes;
   if (record.youngest < claimed.youngest || record.youngest > super_.clock / super_.clock_unit) record.youngest = claimed.youngest;
-  record.rate_sum = claimed.rate_sum;
+  record.rate_sum = claimed.rate_sum - claimed.held_rate;
   record.live = claimed.live;
   record.clock_sum = claimed.clock_sum;
   if (claimed.live == 0) record = {.flags = record.flags};

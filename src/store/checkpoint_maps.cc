@@ -129,7 +129,7 @@ Status Checkpoint::fill_free_map() {
   TRY(for_each_new_block([&](Ino, const BlockEntry& block) { return ledger_->claim(block); }));
   for (const NodeWriter::Written& node : writer_->written()) TRY(ledger_->claim(node.address));
   if (plan_)
-    for (const HeldMove& move : plan_->merge->arrived()) TRY(ledger_->claim(move.to, move.owner));
+    for (const HeldMove& move : plan_->merge->arrived()) TRY(ledger_->claim_held(move.to, move.owner));
   Status status;
   auto claim = [&](BlockAddr address, std::uint8_t) {
     if (status.ok()) status = ledger_->claim(address);

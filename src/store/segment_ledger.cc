@@ -39,18 +39,39 @@ Result<SegmentLedger::Page*> SegmentLedger::change(BlockAddr address, bool live)
   return page;
 }
 
-Status SegmentLedger::release(const format::Extent& extent) {
-  for (std::uint64_t done = 0; done < extent.length;) {  // it may go on in the next segment
+// The blocks of each segment that it goes through.
+template <class Change>
+Status SegmentLedger::for_each_page(const format::Extent& extent, Change change) {
+  for (std::uint64_t done = 0; done < extent.length;) {
     const BlockAddr start = extent.address + done;
     const std::uint64_t blocks = std::min<std::uint64_t>(extent.length - done, geometry_.blocks - geometry_.index_of(start));
-    Page& page = *TRY(page_of(geometry_.segment_of(start)));
-    for (std::uint64_t i = 0; i < blocks; ++i) TRY(flip(page, start + i, false));
-    page.record.clock_sum -= blocks * extent.clock;
-    // It may never have been counted.
-    page.record.rate_sum -= std::min(page.record.rate_sum, blocks * format::rate_of(extent.estimate));
+    TRY(change(*TRY(page_of(geometry_.segment_of(start))), start, blocks));
     done += blocks;
   }
   return {};
+}
+
+namespace {
+// They may never have been counted.
+void forget_rate(format::SegmentRecord& record, std::uint64_t blocks, std::uint8_t estimate) {
+  record.rate_sum -= std::min(record.rate_sum, blocks * format::rate_of(estimate));
+}
+}  // namespace
+
+Status SegmentLedger::release(const format::Extent& extent) {
+  return for_each_page(extent, [&](Page& page, BlockAddr start, std::uint64_t blocks) -> Status {
+    for (std::uint64_t i = 0; i < blocks; ++i) TRY(flip(page, start + i, false));
+    page.record.clock_sum -= blocks * extent.clock;
+    forget_rate(page.record, blocks, extent.estimate);
+    return {};
+  });
+}
+
+Status SegmentLedger::hold(const format::Extent& extent) {
+  return for_each_page(extent, [&](Page& page, BlockAddr, std::uint64_t blocks) -> Status {
+    forget_rate(page.record, blocks, extent.estimate);
+    return {};
+  });
 }
 
 Status SegmentLedger::release(BlockAddr node) {
@@ -71,11 +92,10 @@ Status SegmentLedger::claim(const BlockEntry& block) {
   return {};
 }
 
-Status SegmentLedger::claim(BlockAddr address, const format::ReverseEntry& owner) {
+Status SegmentLedger::claim_held(BlockAddr address, const format::ReverseEntry& owner) {
   if (owner.owner != format::Owner::file_block) return claim(address);
   BlockEntry block;
   block.place = BlockPlace::at(address);
-  block.place.set_estimate(owner.estimate);
   block.clock = owner.clock;
   return claim(block);
 }

@@ -33,9 +33,11 @@ class SegmentLedger {
   // Nothing is released after something was claimed. Errc::corrupt: the map had it so already.
   Status release(const format::Extent& extent);  // blocks of a file, inside the segments; touches them
   Status release(BlockAddr node);
+  // From now on only snapshots have these, and for long: users do not rewrite them any more, so their estimate counts no longer.
+  Status hold(const format::Extent& extent);
   Status claim(BlockAddr node);
   Status claim(const BlockEntry& block);
-  Status claim(BlockAddr address, const format::ReverseEntry& owner);
+  Status claim_held(BlockAddr address, const format::ReverseEntry& owner);  // their estimate does not count either
 
   std::int64_t live_change() const { return live_change_; }
 
@@ -52,6 +54,8 @@ class SegmentLedger {
     std::vector<std::byte> before;  // the same as they were, if dead blocks are wanted
   };
   Result<Page*> page_of(SegmentId id);
+  template <class Change>
+  Status for_each_page(const format::Extent& extent, Change change);
   Status flip(Page& page, BlockAddr address, bool live);
   Result<Page*> change(BlockAddr address, bool live);
   void note_dead(SegmentId id, const Page& page, std::uint64_t frozen);

@@ -48,10 +48,16 @@ Status SnapshotMerge::gone(const Extent& extent, BlockAddr moved_to) {
   return keep(extent, extent.address, birth);
 }
 
+// What one has that was asked for is cold from now on. Its estimate counts no more, and so is not taken off again when it is given back.
 Status SnapshotMerge::keep(const Extent& extent, BlockAddr stands, const Birth& birth) {
   counts_.held_blocks += extent.length;
   counts_.held_data += extent.length;
-  return add_dead(holder_->serial, parts_.serial, {stands, extent.length, birth, extent.clock, extent.estimate});
+  DeadRun run{stands, extent.length, birth, extent.clock, 0};
+  const SnapshotItem* const permanent = list_.newest_permanent();
+  const bool is_copied = stands != extent.address;
+  if (!is_copied && permanent && permanent->holds(birth)) TRY(parts_.ledger.hold(extent));
+  else if (!is_copied) run.estimate = extent.estimate;
+  return add_dead(holder_->serial, parts_.serial, run);
 }
 
 // The cleaner has copied some of them, which are in no file any more since.

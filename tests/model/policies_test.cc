@@ -9,6 +9,7 @@
 
 #include "cleaner/mover.h"
 #include "cleaner/victim_rule.h"
+#include "cleaner/workbench.h"
 #include "format/estimate.h"
 #include "fs/engine.h"
 #include "model/aging.h"
@@ -33,7 +34,8 @@ std::string compare_rates(World& world) {
     const auto live = mover.live_blocks(SegmentId{i});
     if (!live.ok()) return live.error().message();
     std::uint64_t sum = 0;
-    for (const cleaner::LiveBlock& block : *live) sum += format::rate_of(block.estimate);
+    for (const cleaner::LiveBlock& block : *live)
+      if (!block.held) sum += format::rate_of(block.estimate);
     if (const auto kept = store.segments().info(SegmentId{i}).rate_sum; kept != sum)
       return fmt::format("segment {}: sum of rates {} instead of {}", i, kept, sum);
     all += sum;
@@ -69,6 +71,66 @@ INSTANTIATE_TEST_SUITE_P(Victims, EveryPolicy,
                                            "segregation/none", "hybrid/sfs:quantiser=equi-width", "reservoir/split",
                                            "d-choices/none"),
                          test_name);
+
+// Tells what it was asked last.
+class AskedPlacement final : public cleaner::Placement {
+ public:
+  std::string_view name() const override { return "asked"; }
+  unsigned groups() const override { return 1; }
+  std::uint8_t place(const cleaner::WrittenBlock&) const override { return 0; }
+  std::uint8_t place(const cleaner::MovedBlock& block) const override { return last = block, 0; }
+  mutable cleaner::MovedBlock last;
+};
+
+// However hot a block was: once only a snapshot has it nobody rewrites it any more. Their segments' sums of rates say so, and so does
+// what a placement hears of them, also after they were moved.
+TEST(HeldBlocks, are_cold) {
+  World world(world_of("cost-hotness", "sfs"));
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /f 0644; write /f 0 4000000 1");
+  for (int i = 2; i < 6; ++i) run(fmt::format("write /f 0 2000000 {}; checkpoint", i));
+  run("keep one; write /f 0 1000000 6; checkpoint");
+  store::Store& store = world.fixture.store();
+  auto rule = cleaner::VictimRule::make("cost-hotness");
+  ASSERT_TRUE(rule.ok());
+  const auto look = [&] {
+    EXPECT_TRUE(good(compare_rates(world)));
+    const std::uint64_t capacity = store.segments().geometry().count * store.segments().geometry().blocks;
+    AskedPlacement placement;
+    cleaner::BadBlocks bad;
+    const cleaner::Task task;
+    cleaner::Workbench bench(store, **rule, placement, bad, task, [](const std::string&) {});
+    std::uint64_t held = 0, hot = 0;
+    for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
+      const auto live = bench.mover().live_blocks(SegmentId{i});
+      ASSERT_TRUE(live.ok());
+      for (const cleaner::LiveBlock& block : *live) {
+        (void)bench.group_of(block, {});
+        EXPECT_EQ(placement.last.estimate == 0, block.held || !block.estimate);
+        EXPECT_EQ(placement.last.age >= capacity, block.held);
+        held += block.held && block.estimate > 0;
+        hot += !block.held && block.estimate > 0;
+      }
+    }
+    EXPECT_GT(held, 200U);
+    EXPECT_GT(hot, 200U);
+  };
+  look();
+  for (std::uint64_t i = 0; i < store.segments().geometry().count; ++i) {
+    cleaner::Mover mover(store);
+    const auto live = mover.live_blocks(SegmentId{i});
+    ASSERT_TRUE(live.ok());
+    if (std::ranges::none_of(*live, &cleaner::LiveBlock::held)) continue;
+    ASSERT_TRUE(mover.move(*live).ok());
+    break;
+  }
+  look();
+  run("drop one");
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  EXPECT_TRUE(good(compare_rates(world)));
+  EXPECT_TRUE(good(world.finish()));
+}
 
 TEST(Samples, are_taken_for_the_policy_that_wants_them) {
   World world(world_of("reservoir", "split"));
