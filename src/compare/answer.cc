@@ -21,15 +21,6 @@ bool is_about_files(const Question& question) {
   return question.kind == Question::Kind::files || question.kind == Question::Kind::contents;
 }
 
-// Without a snapshot: nothing at all.
-Result<store::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
-  a.inside();
-  if (!snapshot) return store::TreeView();
-  const auto kept = a.store().snapshots().find(snapshot);
-  if (!kept) return Error(Errc::stale, fmt::format("the snapshot of checkpoint {} has gone", snapshot));
-  return store::as_of(a.view(), *kept);
-}
-
 // It reads as a snapshot would that was made with it: places of moved blocks are asked for from its checkpoint on.
 store::TreeView newest_view(fs::Attempt& a) {
   a.inside();
@@ -38,10 +29,20 @@ store::TreeView newest_view(fs::Attempt& a) {
   return view;
 }
 
+// Without a snapshot: nothing at all.
+Result<store::TreeView> view_of(fs::Attempt& a, Serial snapshot) {
+  a.inside();
+  if (!snapshot) return store::TreeView();
+  if (snapshot == kNewest) return newest_view(a);
+  const auto kept = a.store().snapshots().find(snapshot);
+  if (!kept) return Error(Errc::stale, fmt::format("the snapshot of checkpoint {} has gone", snapshot));
+  return store::as_of(a.view(), *kept);
+}
+
 // Places are those of this moment, so that both views agree.
 Status scan_changes(fs::Attempt& a, const Question& question, Progress& progress) {
   a.inside();
-  const store::TreeView before = question.before == kNewest ? newest_view(a) : TRY(view_of(a, question.before));
+  const store::TreeView before = TRY(view_of(a, question.before));
   const store::TreeView after = TRY(view_of(a, question.after));
   fs::OperationSource former(a.store(), a.wait(), &before), present(a.store(), a.wait(), &after);
   return ChangeScan({former, before}, {present, after}, progress).run();

@@ -30,7 +30,7 @@ struct Question {
 };
 inline constexpr std::size_t kMostAsked = 256;
 
-// As `before` of `changes`: what the newest checkpoint has. Each attempt at an answer has its own, as nobody holds it.
+// What the newest checkpoint has, for all but `data`, `files` and `contents`. Each attempt at an answer has its own, as nobody holds it.
 inline constexpr Serial kNewest{~0ULL};
 
 struct Answer {

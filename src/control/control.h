@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace varve::fuse {
+namespace varve::control {
 
 // A piece of a document (of the status, or of what a scrub has to say). The first call has snapshot 0 and offset 0: the
 // daemon makes the document, names it and gives its first piece; further calls ask for the rest by name and offset.
@@ -90,4 +90,4 @@ static_assert(sizeof(KeptPage) == 48 + (15u << 10), "part of the ioctl's number"
 
 inline constexpr unsigned long kKeptIoctl = _IOWR('V', 0x75, KeptPage);
 
-}  // namespace varve::fuse
+}  // namespace varve::control

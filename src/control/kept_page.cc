@@ -4,7 +4,7 @@
 
 #include "base/invariant.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 static_assert(compare::kMostAnswerBytes <= sizeof(KeptPage::text));
 
@@ -62,4 +62,4 @@ Result<compare::Answer> answer_from(const KeptPage& page) {
   return compare::Answer{*next, page.ended != 0, {text.begin(), text.end()}};
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::control

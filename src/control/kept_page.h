@@ -4,7 +4,7 @@
 #include "compare/question.h"
 #include "control/control.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 // What a tool sends, and what is to be made of it. Errc::invalid: there is no such question.
 KeptPage to_page(const compare::Question& question);
@@ -14,4 +14,4 @@ Result<compare::Question> question_from(const KeptPage& page);
 KeptPage to_page(const compare::Answer& answer);
 Result<compare::Answer> answer_from(const KeptPage& page);
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace varve::fuse {
+namespace varve::control {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::string resolve_mount_point(const std::string& directory) {
   return (std::filesystem::path(parent) / path.filename()).string();
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::control

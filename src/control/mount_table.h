@@ -7,7 +7,7 @@
 
 #include "base/mounts.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 struct MountEntry : Mount {
   bool read_only = false;
@@ -40,4 +40,4 @@ std::vector<MountEntry> mounts_of(const std::string& device);
 // a dead mount point. Empty when the rest does not exist.
 std::string resolve_mount_point(const std::string& directory);
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -11,7 +11,7 @@
 #include "log/recovery.h"
 #include "store/superblocks.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::string warning_of(const Onlooker& onlooker, Presence presence) {
   return "";
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::control

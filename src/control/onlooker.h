@@ -14,7 +14,7 @@
 #include "format/superblock.h"
 #include "io/block_device.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 // How long to watch: a mount that is used writes more often, and a status is not to be waited for.
 inline constexpr std::chrono::milliseconds kGlance{2000};
@@ -53,4 +53,4 @@ class Onlooker {
 // What to warn of after a tool has read from the device; empty: nobody can have changed anything meanwhile.
 std::string warning_of(const Onlooker& onlooker, Presence presence);
 
-}  // namespace varve::fuse
+}  // namespace varve::control

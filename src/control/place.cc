@@ -22,7 +22,7 @@
 #include "io/stacking.h"
 #include "store/superblocks.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 namespace {
 
@@ -226,4 +226,4 @@ Result<std::string> find_mounted(const std::string& name) {
       fmt::format("{0}: not mounted, and only a mounted filesystem can do this: varve mount {0} DIRECTORY", name));
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::control

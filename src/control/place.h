@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 struct Place {
   std::string source;     // device or image, absolute
@@ -36,4 +36,4 @@ Error daemon_gone(const Place& place);
 // be read. Other words come back as they are. Errc::not_found, and Errc::invalid where a label is not unique.
 Result<std::string> resolve_tag(const std::string& name);
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -2,7 +2,7 @@
 
 #include "base/types.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 namespace {
 
@@ -159,6 +159,7 @@ Json to_json(const fs::SnapshotState& state) {
                     {"data_bytes", snapshot.data_blocks << kBlockShift},
                     {"alone_bytes", snapshot.alone_blocks << kBlockShift}});
   Json json = Json::object();
+  json["data_bytes"] = state.data_blocks << kBlockShift;
   json["held_bytes"] = state.held_blocks << kBlockShift;
   json["automatic_bytes"] = state.automatic_blocks << kBlockShift;
   json["giving_back"] = state.giving_back;
@@ -166,4 +167,4 @@ Json to_json(const fs::SnapshotState& state) {
   return json;
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -13,7 +13,7 @@
 #include "fs/resize_job.h"
 #include "fs/snapshot_list.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 nlohmann::ordered_json to_json(const fs::CleanRequest& request);
 // Errc::invalid: not what to_json() makes.
@@ -33,4 +33,4 @@ Result<fs::ResizeRequest> resize_request_from(std::string_view text);
 
 nlohmann::ordered_json to_json(const fs::SnapshotState& state);
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -3,7 +3,7 @@
 #include "base/errc.h"
 #include "format/map_record.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 namespace {
 
@@ -212,4 +212,4 @@ Json to_json(const fs::FilesystemStatus& s) {
           {"last_error", to_json(s.last_error)}};
 }
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -5,7 +5,7 @@
 
 #include "fs/status.h"
 
-namespace varve::fuse {
+namespace varve::control {
 
 nlohmann::ordered_json to_json(const fs::FilesystemStatus& status);
 nlohmann::ordered_json to_json(const format::LifetimeCounters& counters);
@@ -13,4 +13,4 @@ nlohmann::ordered_json to_json(const format::DeviceProfile& device);
 nlohmann::ordered_json to_json(const format::ErrorEvent& event);  // null when there was none
 nlohmann::ordered_json to_json(const scrub::State& state);        // with all findings
 
-}  // namespace varve::fuse
+}  // namespace varve::control

@@ -71,7 +71,7 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   constexpr int kLooks = 250;
   for (int looks = 0;; ++looks) {
     auto device = io::open_device(source, options);
-    if (looks == kLooks || !device.fails_with(Errc::in_use) || find_mount_of(source)) return device;
+    if (looks == kLooks || !device.fails_with(Errc::in_use) || control::find_mount_of(source)) return device;
     std::this_thread::sleep_for(kBetweenLooks);
   }
 }
@@ -108,11 +108,11 @@ Result<std::unique_ptr<fs::Filesystem>> open_filesystem(io::BlockDevice& device,
 
 // Without a lease of its own a mount must not stand beside one that writes, on whatever machine.
 Status look_for_writer(io::BlockDevice& device) {
-  Onlooker onlooker(device);
-  const Presence presence = onlooker.watch();
-  if (presence == Presence::lives)
+  control::Onlooker onlooker(device);
+  const control::Presence presence = onlooker.watch();
+  if (presence == control::Presence::lives)
     return Error(Errc::in_use, fmt::format("{} is in use by {}: stop that first", device.name(), onlooker.holder()));
-  if (presence == Presence::unknown)
+  if (presence == control::Presence::unknown)
     spdlog::warn("{}: {}, has not given it back. If it is still in use there, this mount will show errors as soon as something is "
                  "written", device.name(), onlooker.holder());
   return {};
@@ -161,6 +161,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   settings.device_facts = [device = mount->device.get()] { return facts_of(*device); };
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.snapshots_dir = options.fs.snapshot.empty() ? options.snapshots_dir : "";
+  settings.shows_snapshots_dir = options.show_snapshots;
   const bool has_snapshots = !settings.snapshots_dir.empty() && !mount->fs->snapshots().snapshots.empty();
   settings.wishes.ask_opens = mount->fs->may_have_protected_files() || has_snapshots;
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),

@@ -96,6 +96,8 @@ constexpr Option kOptions[] = {
        o.snapshots_dir = v == "none" ? "" : v;
        return {};
      }},
+    {"show_snapshots", kFlag, "listings of the root have that folder, too",
+     [](MountOptions& o, Value) { return o.show_snapshots = true, Status(); }},
     {"protect", kValue, "keep the states of so much time as snapshots that go by themselves, as 1h; off gives up those there are (off)",
      [](MountOptions& o, Value v) -> Status {
        return o.fs.protection = TRY(store::with_window(o.fs.protection, v)), Status();

@@ -28,6 +28,7 @@ struct MountOptions {
   bool log_was_asked_for = false;         // else it is made with the first message
   std::string trace_file;                 // of the device's requests; empty: none
   std::string snapshots_dir = ".snapshots";  // the folder of snapshots in the root; empty: none
+  bool show_snapshots = false;               // that folder is in listings
   std::string given;                      // all of them, as they were written; for the status
   std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
   bool nosymfollow = false;               // for mount_setattr(2), since the library does not know it

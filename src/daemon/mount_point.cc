@@ -45,7 +45,7 @@ Error mount_error(const std::string& directory) {
   const bool by_helper = ::geteuid() != 0;
   std::string why = library_messages;
   if (why.empty()) why = by_helper ? "fusermount3 refused, and says why above" : "the kernel refused";
-  if (const auto there = find_mount(directory); there && there->type.starts_with("fuse"))
+  if (const auto there = control::find_mount(directory); there && there->type.starts_with("fuse"))
     why += fmt::format("; {} is mounted there already: unmount it first, or take another directory", there->source);
   else if (by_helper && ::access(directory.c_str(), W_OK) != 0)
     why += "; you may only mount on a directory that you may write to";
@@ -79,7 +79,7 @@ std::string mount_options(const MountRequest& request, const MountOptions& optio
 }
 
 Status clear_stale(const std::string& directory) {
-  const auto mounted = find_mount(directory);
+  const auto mounted = control::find_mount(directory);
   if (!mounted || !mounted->is_varve())
     return Error(Errc::in_use, fmt::format("{}: a dead mount of {} is in the way: unmount it first", directory,
                                            mounted ? mounted->type : "unknown type"));
@@ -139,11 +139,11 @@ Status forbid_symbolic_links(const std::string& directory) {
 }  // namespace
 
 Result<std::string> prepare_mount_point(const std::string& directory) {
-  const std::string path = resolve_mount_point(directory);
+  const std::string path = control::resolve_mount_point(directory);
   struct stat status {};
   const auto look = [&] {
     if (path.empty()) return ENOENT;
-    return is_dead(path) ? ENOTCONN : ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+    return control::is_dead(path) ? ENOTCONN : ::stat(path.c_str(), &status) == 0 ? 0 : errno;
   };
   int error = look();
   if (error == ENOTCONN) {
@@ -157,7 +157,7 @@ Result<std::string> prepare_mount_point(const std::string& directory) {
   if (!S_ISDIR(status.st_mode))
     return Error(Errc::not_directory, fmt::format("mount point {}: not a directory", directory));
   // A second one would hide the first, of which nothing would be heard any more.
-  if (const auto there = find_mount(path); there && there->is_varve() && there->is_whole())
+  if (const auto there = control::find_mount(path); there && there->is_varve() && there->is_whole())
     return Error(Errc::in_use, fmt::format("mount point {}: {} is mounted there: unmount it first, or take another directory", directory,
                                            there->source));
   return path;
@@ -179,7 +179,7 @@ Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& reque
   if (!session) return mount_error(request.directory);
   std::unique_ptr<MountPoint> mounted(new MountPoint(session, request.directory));
   if (::fuse_session_mount(session, request.directory.c_str()) != 0) return mount_error(request.directory);
-  const auto found = find_mount(request.directory);
+  const auto found = control::find_mount(request.directory);
   mounted->device_ = found ? found->device : "";
   if (options.nosymfollow) TRY(forbid_symbolic_links(request.directory));
   enter_umount_helper(request.source, request.directory);
@@ -195,20 +195,20 @@ void MountPoint::close() {
   ::fuse_session_destroy(session_);
   session_ = nullptr;
   detach_dead();
-  if (device_ && !find_mount(directory_)) drop_umount_helper(directory_);  // what has been mounted there since has its own
+  if (device_ && !control::find_mount(directory_)) drop_umount_helper(directory_);  // what has been mounted there since has its own
 }
 
 int MountPoint::fd() const { return ::fuse_session_fd(session_); }
 
 bool MountPoint::has_claimed() const {
-  const auto mounted = find_mount(directory_);
+  const auto mounted = control::find_mount(directory_);
   return mounted && device_ && mounted->device == *device_ && mounted->is_fuseblk();
 }
 
 bool MountPoint::is_there() const {
   if (!device_) return false;
-  if (device_->empty()) return is_dead(directory_);  // what is alive may be anybody's
-  const auto top = find_mount(directory_);
+  if (device_->empty()) return control::is_dead(directory_);  // what is alive may be anybody's
+  const auto top = control::find_mount(directory_);
   return top && top->device == *device_;
 }
 
@@ -219,7 +219,7 @@ bool MountPoint::is_connected() const {
 }
 
 std::optional<CacheLimit> MountPoint::tune() const {
-  const auto mounted = find_mount(directory_);
+  const auto mounted = control::find_mount(directory_);
   if (::geteuid() != 0 || !mounted) return {};
   const std::string bdi = fmt::format("/sys/class/bdi/{}{}/", mounted->device, mounted->is_fuseblk() ? "-fuseblk" : "");
   write_setting(bdi + "read_ahead_kb", "1024");
@@ -234,7 +234,7 @@ Status MountPoint::detach(Detach how) const {
 // When the connection has ended the device number is free, and may be that of what has been mounted there since; but that is
 // alive. In this order: what is found while the connection stands is ours, and may not answer any more.
 void MountPoint::detach_dead() const {
-  if (is_there() && (is_connected() || is_dead(directory_))) (void)fuse::detach(directory_, Detach::now);
+  if (is_there() && (is_connected() || control::is_dead(directory_))) (void)fuse::detach(directory_, Detach::now);
 }
 
 Status clear_dead(const std::string& directory) {

@@ -20,6 +20,7 @@ constexpr std::uint8_t kDeleting = 1;
 // In the number of the next piece, since a reader from before keeps that as it is, and takes the snapshot for one that was asked for.
 constexpr std::uint64_t kAutomatic = 1ULL << 62;
 constexpr std::uint8_t kOfNode = 1, kAncient = 2;
+constexpr std::string_view kPassing = "now (varve ";
 
 void append_difference(Bytes& out, std::uint64_t difference) {  // modulo 2^64
   append_signed(out, static_cast<std::int64_t>(difference));
@@ -67,6 +68,18 @@ std::string automatic_name(const Timestamp& made) {
   if (!::gmtime_r(&time, &parts) || !std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
     return fmt::format("{}{}", kAutomaticPrefix, made.seconds);
   return fmt::format("{}{}", kAutomaticPrefix, text);
+}
+
+// By a number of its own, too: process numbers come again, and containers have the same.
+std::string passing_name(std::uint32_t process, std::uint32_t random) { return fmt::format("{}{}-{:08x})", kPassing, process, random); }
+
+bool is_passing_name(std::string_view name) {
+  constexpr std::string_view kDecimal = "0123456789", kHexadecimal = "0123456789abcdef";
+  if (!name.starts_with(kPassing)) return false;
+  name.remove_prefix(kPassing.size());
+  const std::size_t digits = std::min(name.find_first_not_of(kDecimal), name.size());
+  name.remove_prefix(digits);
+  return digits > 0 && name.size() == 10 && name.front() == '-' && name.find_first_not_of(kHexadecimal, 1) == 9 && name.back() == ')';
 }
 
 void encode_snapshot(const SnapshotItem& s, Bytes& out) {

@@ -48,6 +48,9 @@ struct SnapshotItem {
 };
 inline constexpr std::string_view kAutomaticPrefix = "auto-";
 std::string automatic_name(const Timestamp& made);  // auto-2026-11-26T02:30:00Z
+// Of one that a tool makes for as long as it runs: "now (varve PID-RANDOM)". The next mount deletes what a crash has left of them.
+std::string passing_name(std::uint32_t process, std::uint32_t random);
+bool is_passing_name(std::string_view name);
 // For one that is asked for. Errc::invalid: empty, over 255 bytes, with '/', ',' or what is no printable UTF-8, ".", "..", "auto-…".
 Status check_snapshot_name(std::string_view name);
 Key snapshot_key(Serial serial);
@@ -61,7 +64,7 @@ struct DeadRun {
   std::uint64_t length = 1;  // of a node: 1
   Birth birth;
   std::uint32_t clock = 0;   // of file blocks, as in their extent
-  std::uint8_t estimate = 0;
+  std::uint8_t estimate = 0;  // 0: the sum of rates of their segment does not count them (any more)
 
   bool operator==(const DeadRun&) const = default;
 };

@@ -122,6 +122,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
   if (!filesystem->read_only()) TRY(filesystem->reap_orphans());
+  filesystem->drop_passing_snapshots();
   filesystem->begin_protection();
   return filesystem;
 }
@@ -297,6 +298,15 @@ Status Filesystem::protect(std::string_view name, std::string_view value) {
   protection.set(settings);
   begin_protection();
   return {};
+}
+
+// The tools that made them ended with the mount before.
+void Filesystem::drop_passing_snapshots() {
+  if (read_only()) return;
+  store::Snapshots& snapshots = engine_->store().snapshots();
+  for (const store::SnapshotItem& one : snapshots.list())
+    if (format::is_passing_name(one.name)) snapshots.order({store::SnapshotChange::Kind::remove, one.name, {}});
+  if (engine_->options().background && snapshots.anything_asked()) engine_->maintenance().kick();
 }
 
 // The state of now is the first that can be gone back to; or those left behind go.

@@ -199,6 +199,7 @@ class Filesystem {
   Status rename(std::string_view setting, std::string_view value);
   Status protect(std::string_view setting, std::string_view value);
   void begin_protection();
+  void drop_passing_snapshots();
   Status reap_orphans();
   explicit Filesystem(std::unique_ptr<Engine> engine);
   std::unique_ptr<Engine> engine_;

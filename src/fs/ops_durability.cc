@@ -62,6 +62,7 @@ SnapshotState Filesystem::snapshots() const {
   state.changed = store.snapshots().changed();
   const log::Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;
+  state.data_blocks = store.trees().view().data_blocks;
   state.automatic_blocks = store.trees().view().automatic.blocks;
   return state;
 }

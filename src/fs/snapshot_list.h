@@ -24,6 +24,7 @@ struct SnapshotState {
   std::uint64_t held_blocks = 0;         // that live only because of all of them together
   std::uint64_t automatic_blocks = 0;    // of these, what goes when the room is needed; at least
   bool giving_back = false;              // what deleted ones held
+  std::uint64_t data_blocks = 0;         // of the files of the newest state
   Timestamp changed;                     // when one was made, named or deleted, as far as this mount knows
 };
 

@@ -200,6 +200,11 @@ Snapshots::Ticket Snapshots::ask(SnapshotChange change) {
   return last_ticket_;
 }
 
+void Snapshots::order(SnapshotChange change) {
+  const Lock lock(mutex_);
+  asked_.push_back({0, std::move(change)});
+}
+
 bool Snapshots::anything_asked() const {
   const Lock lock(mutex_);
   return !asked_.empty();
@@ -225,7 +230,7 @@ std::vector<Snapshots::Asked> Snapshots::take_asked() {
 
 void Snapshots::tell(Ticket ticket, Status status) {
   const Lock lock(mutex_);
-  answers_.emplace(ticket, std::move(status));
+  if (ticket) answers_.emplace(ticket, std::move(status));
 }
 
 void Snapshots::note_move(const HeldMove& move) {

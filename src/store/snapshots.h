@@ -112,6 +112,7 @@ class Snapshots {
   // The next checkpoint carries it out; `Errc::exists`, `not_found`, `no_space`. Waiters (store.h) are woken afterwards.
   using Ticket = std::uint64_t;
   Ticket ask(SnapshotChange change);
+  void order(SnapshotChange change);  // the same, and nobody waits for an answer
   bool anything_asked() const;
   std::optional<Status> answer(Ticket ticket);  // forgets it; none: it is not there yet
   std::uint64_t moves() const { return move_count_.load(std::memory_order_relaxed); }  // noted for the next checkpoint

@@ -170,11 +170,11 @@ TEST_F(ServerTest, ExtendedAttributesTellTheirSize) {
 
 TEST_F(ServerTest, StatusComesInPieces) {
   fuse_ioctl_in in{};
-  in.cmd = static_cast<std::uint32_t>(kStatusIoctl);
-  in.in_size = in.out_size = sizeof(StatusPage);
-  const Reply reply = call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(StatusPage{}));
+  in.cmd = static_cast<std::uint32_t>(control::kStatusIoctl);
+  in.in_size = in.out_size = sizeof(control::StatusPage);
+  const Reply reply = call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(control::StatusPage{}));
   ASSERT_EQ(reply.error, 0);
-  const auto page = reply.as<StatusPage>(sizeof(fuse_ioctl_out));
+  const auto page = reply.as<control::StatusPage>(sizeof(fuse_ioctl_out));
   ASSERT_LE(page.total, sizeof page.text);
   const auto json = nlohmann::json::parse(std::string(page.text, page.total));
   EXPECT_EQ(json["mount"]["requests"]["init"], 1);
@@ -190,25 +190,25 @@ TEST(JsonText, PathsMayHoldAnyBytes) {
 
 TEST_F(ServerTest, AScrubIsStartedStoppedAndReported) {
   if (::getuid() == 0 && !has_capability(static_cast<std::uint32_t>(::getpid()), CAP_SYS_ADMIN)) GTEST_SKIP() << "no CAP_SYS_ADMIN";
-  const auto command = [&](const ScrubCommand& what) {
+  const auto command = [&](const control::ScrubCommand& what) {
     fuse_ioctl_in in{};
-    in.cmd = static_cast<std::uint32_t>(kScrubIoctl);
+    in.cmd = static_cast<std::uint32_t>(control::kScrubIoctl);
     in.in_size = sizeof what;
     return call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(what)).error;
   };
   const auto state = [&] {
     fuse_ioctl_in in{};
-    in.cmd = static_cast<std::uint32_t>(kScrubReportIoctl);
-    in.in_size = in.out_size = sizeof(StatusPage);
-    const auto page = call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(StatusPage{})).as<StatusPage>(sizeof(fuse_ioctl_out));
+    in.cmd = static_cast<std::uint32_t>(control::kScrubReportIoctl);
+    in.in_size = in.out_size = sizeof(control::StatusPage);
+    const auto page = call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(control::StatusPage{})).as<control::StatusPage>(sizeof(fuse_ioctl_out));
     return nlohmann::json::parse(std::string(page.text, page.total));
   };
   EXPECT_EQ(state()["state"], "never");
-  EXPECT_EQ(command({.command = ScrubCommand::kStop}), 0);
+  EXPECT_EQ(command({.command = control::ScrubCommand::kStop}), 0);
   EXPECT_EQ(state()["state"], "never");
   EXPECT_EQ(command({.command = 7}), EINVAL);
-  EXPECT_EQ(command({.command = ScrubCommand::kStart, .flags = 2}), EINVAL);
-  ASSERT_EQ(command({.command = ScrubCommand::kStart, .flags = 0, .bytes_per_second = 0}), 0);
+  EXPECT_EQ(command({.command = control::ScrubCommand::kStart, .flags = 2}), EINVAL);
+  ASSERT_EQ(command({.command = control::ScrubCommand::kStart, .flags = 0, .bytes_per_second = 0}), 0);
   while (state()["state"] == "running") std::this_thread::yield();
   const auto end = state();
   EXPECT_EQ(end["state"], "finished");

@@ -31,10 +31,10 @@ void forbid_threads() {
   const fuse_lseek_in seek{0, 0, SEEK_HOLE, 0};
   if (mount.kernel().call(FUSE_LSEEK, file.nodeid, bytes_of(seek)).error != ENXIO) std::_Exit(4);  // of an empty file
   fuse_ioctl_in in{};
-  in.cmd = static_cast<std::uint32_t>(kScrubIoctl);
-  in.in_size = in.out_size = sizeof(ScrubCommand);
-  ScrubCommand scrub{};
-  scrub.command = ScrubCommand::kStart;
+  in.cmd = static_cast<std::uint32_t>(control::kScrubIoctl);
+  in.in_size = in.out_size = sizeof(control::ScrubCommand);
+  control::ScrubCommand scrub{};
+  scrub.command = control::ScrubCommand::kStart;
   if (mount.kernel().call(FUSE_IOCTL, 1, bytes_of(in) + bytes_of(scrub)).error != ENOMEM) std::_Exit(5);
   std::_Exit(mount.kernel().call(FUSE_STATFS, 1).error ? 6 : 0);
 }

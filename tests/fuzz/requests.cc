@@ -51,7 +51,7 @@ void requests(Input input) {
     Bytes message(body.begin(), body.end());
     if (opcode == FUSE_IOCTL && !message.empty()) {
       static constexpr unsigned long kNumbers[] = {
-          fuse::kStatusIoctl, fuse::kCheckpointIoctl, fuse::kScrubIoctl, fuse::kScrubReportIoctl, FITRIM,
+          control::kStatusIoctl, control::kCheckpointIoctl, control::kScrubIoctl, control::kScrubReportIoctl, FITRIM,
           FS_IOC_SETFLAGS,    FS_IOC_FSSETXATTR};
       fuse_ioctl_in in{};
       in.cmd = static_cast<std::uint32_t>(kNumbers[std::to_integer<unsigned>(message[0]) % std::size(kNumbers)]);
@@ -99,7 +99,7 @@ Seeds request_seeds() {
   setattr.valid = FATTR_SIZE | FATTR_MODE;
   add(FUSE_SETATTR, 2, bytes_of(setattr));
   for (std::uint8_t number = 0; number < 7; ++number)
-    add(FUSE_IOCTL, 1, Bytes{std::byte{number}} + bytes_of(fuse::ScrubCommand{1, 0, 0}));
+    add(FUSE_IOCTL, 1, Bytes{std::byte{number}} + bytes_of(control::ScrubCommand{1, 0, 0}));
   add(FUSE_SYMLINK, 1, fuse::name_bytes("link") + fuse::name_bytes("target"));
   seeds.push_back(all);
   return seeds;

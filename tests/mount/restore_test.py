@@ -266,6 +266,9 @@ class Restore(RestoreTest):
         would = varve("restore", "-n", "--delete", self.dir / "t", "--from", "one")
         self.assertIn("no space to keep the state of this moment", would.stderr)
         self.assertEqual(would.stdout, with_room.stdout)
+        changes = varve("diff", self.dir, "one")
+        self.assertIn("no space to keep the state of this moment", changes.stderr)
+        self.assertEqual(len([line for line in changes.stdout.splitlines() if " /t/" in line]), 5, changes.stdout)
         # The blocks that were written over, and the file, need new room.
         refused = varve("restore", "--delete", self.dir / "t", "--from", "one", expect=1).stderr
         self.assertIn(f"varve snapshot list {self.dir}), and give the same command again", refused)

@@ -72,6 +72,24 @@ class Beside(SnapshotTest):
         self.image.remount("snapshots_dir=none")
         self.assertFalse(self.kept().exists())
 
+    def test_is_shown_where_that_is_asked_for(self):
+        for i in range(300):
+            (self.dir / f"file{i}").touch()
+        snapshot("create", self.dir, "first")
+        files = sorted(os.listdir(self.dir))
+        self.image.remount("show_snapshots")
+        for _ in range(2):
+            self.assertEqual(sorted(os.listdir(self.dir)), [".snapshots", *files])
+        self.assertIn(".snapshots", command("ls", "-la", self.dir).stdout)
+        self.assertEqual(os.listdir(self.kept("first")), os.listdir(self.kept("first")))
+        self.assertNotIn(".snapshots", os.listdir(self.kept("first")))
+        self.assertEqual(os.listdir(self.kept()), ["first"])
+        self.assertEqual(len(command("find", self.dir, "-name", "file7").stdout.splitlines()), 2)
+        self.image.remount("show_snapshots,snapshots_dir=file5")
+        self.assertEqual(sorted(os.listdir(self.dir)), files)
+        self.image.remount("show_snapshots,snapshots_dir=none")
+        self.assertEqual(sorted(os.listdir(self.dir)), files)
+
     def test_inode_numbers_are_its_own(self):
         self.fill(1)
         snapshot("create", self.dir, "a")

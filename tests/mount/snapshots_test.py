@@ -83,6 +83,39 @@ class Snapshots(SnapshotTest):
         command("tar", "-C", self.dir, "-cf", copy, ".")
         self.assertGreater(copy.stat().st_size, 20 * 100 * KIB)
 
+    def test_what_open_files_have_written_belongs_to_it(self):
+        """The kernel still holds it back: in pieces, so that it takes many requests, and in a mapping. The process that has the files open starts
+        none, as each that ends closes them, and then the kernel writes them back."""
+        blocks, rounds, size = 300, 4, 8 * KIB
+        script = f"""if True:
+            import mmap, os, sys
+            files = [open(f"open{{i}}", "w+b") for i in range(8)]
+            with open("mapped", "w+b") as file:
+                file.truncate({MIB})
+                memory = mmap.mmap(file.fileno(), {MIB})
+            for made in sys.stdin:
+                for file in files:
+                    for at in range({blocks}):
+                        os.pwrite(file.fileno(), bytes([int(made)]) * 4096, at * {size})
+                memory[:] = bytes([int(made)]) * {MIB}
+                print("written", flush=True)
+                sys.stdin.readline()
+                os.pwrite(files[0].fileno(), b"later", 0)
+            """
+        with subprocess.Popen([sys.executable, "-c", script], cwd=self.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+            for made in range(rounds):
+                print(made + 1, file=writer.stdin, flush=True)
+                self.assertEqual(writer.stdout.readline(), "written\n")
+                snapshot("create", self.dir, f"open{made}")
+                print("go on", file=writer.stdin, flush=True)
+            writer.stdin.close()
+        for made in range(rounds):
+            kept, said = self.dir / f".snapshots/open{made}", bytes([made + 1])
+            for i in range(8):
+                data = (kept / f"open{i}").read_bytes()
+                self.assertEqual([at for at in range(blocks) if data[at * size:][:4096] != said * 4096], [], f"open{i} in the snapshot {made}")
+            self.assertTrue((kept / "mapped").read_bytes() == said * MIB, f"mapped in the snapshot {made}")
+
     def test_names_change_and_go_and_the_room_comes_back(self):
         fill_random(self.dir / "f", 40 * MIB, 1)
         os.sync()
@@ -99,7 +132,7 @@ class Snapshots(SnapshotTest):
         self.assertLess(os.statvfs(self.dir).f_bavail * 4096, free * 4096 - 35 * MIB)
         snapshot("delete", self.dir, "eins zwei", said)
         self.settle()
-        self.assertEqual(listed(self.dir), {"held_bytes": 0, "automatic_bytes": 0, "giving_back": False, "snapshots": []})
+        self.assertEqual(listed(self.dir), {"data_bytes": 40 * MIB, "held_bytes": 0, "automatic_bytes": 0, "giving_back": False, "snapshots": []})
         self.assertIn("No snapshots.", snapshot("list", self.dir).stdout)
         self.assertGreater(os.statvfs(self.dir).f_bavail * 4096, free * 4096 - MIB)
         self.assertTrue(same_random(self.dir / "f", 40 * MIB, 2))
@@ -115,6 +148,16 @@ class Snapshots(SnapshotTest):
         self.image.kill()
         self.image.mount()
         self.assertEqual(kept_names(self.dir), names[80:])
+
+    def test_what_tools_made_for_themselves_goes_with_a_crash(self):
+        mine = ["now", "now (varve 17)", "now (varve 17-0123abcd) ", "now (varve -0123abcd)", "now (varve 17-0123abcg)"]
+        for name in ["now (varve 17-0123abcd)", *mine, "now (varve 4194304-ffffffff)"]:
+            snapshot("create", self.dir, name)
+        self.image.kill()
+        self.image.mount()
+        wait_until(lambda: kept_names(self.dir) == mine, 20, "they are deleted")
+        self.settle()
+        self.image.check_all()
 
     def test_of_an_image_and_after_a_crash(self):
         fill_random(self.dir / "f", MIB, 1)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Reads the classes of src/ and fails on those that know too much: more than 30 public functions besides constructors, more than 20
-members, a friend that is not allowed. Structs that only hold data may be as long as what they describe."""
+members, a friend that is not allowed. Structs that only hold data may be as long as what they describe. Devices stay small, what was taken
+apart stays so, and the project has what others look for."""
 
 import re
 import unittest
@@ -10,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_FUNCTIONS = 30
 MOST_MEMBERS = 20
 LEAST_INVARIANTS = 250
+MOST_DEVICE_LINES, MOST_ROOM_LINES = 400, 40
+GONE = r"\b(?:IoQueue|ServingScope|make_queue|merge_failed|lookup_handle|Resumption|CreationRoom|FirstException)\b"
 
 # Facades that only forward: what a mount can do is as many things as POSIX has.
 FACADES = {"fs/filesystem.h": {"Filesystem"}}
@@ -155,6 +158,29 @@ class Architecture(unittest.TestCase):
                     if (name, found.name, friend) not in FRIENDS:
                         self.findings.append(f"{name}: {found.name} has the friend {friend}: make it a nested class, or give it functions")
         self.assertEqual(FRIENDS - seen, set(), "there are none such any more")
+
+    def test_a_device_is_a_small_client_of_the_reactor(self):
+        """With its header: that it waits, tries again and is found by its name stands in files of its own."""
+        for device in ("file_device", "network/nbd_device", "network/rbd_device", "mem_device"):
+            lines = sum(len((ROOT / f"src/io/{device}{suffix}").read_text().splitlines()) for suffix in (".h", ".cc"))
+            if lines >= MOST_DEVICE_LINES:
+                self.findings.append(f"src/io/{device}: {lines} lines: take apart what is not requests and answers")
+
+    def test_what_has_gone_stays_away(self):
+        """Names of what was taken apart: IoQueue was reactor and device at once, ServingScope a thread's hidden state."""
+        for path in [path for folder in ("src", "tools") for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cc")]:
+            for name in re.findall(GONE, bare(path.read_text())):
+                self.findings.append(f"{path.relative_to(ROOT)}: {name} has gone on purpose (docs/design.md)")
+
+    def test_a_project_has_what_others_look_for(self):
+        for file, most in (("README.md", 120), ("LICENSE", None), ("CONTRIBUTING.md", None), ("CHANGELOG.md", None), ("SECURITY.md", None)):
+            lines = len((ROOT / file).read_text().splitlines())
+            self.assertGreater(lines, 10, file)
+            if most and lines >= most:
+                self.findings.append(f"{file}: {lines} lines, {most} are too many")
+        for readme in [*(ROOT / "src").rglob("README.md")]:
+            if len(readme.read_text().splitlines()) >= MOST_ROOM_LINES:
+                self.findings.append(f"{readme.relative_to(ROOT)}: what a room is for takes fewer than {MOST_ROOM_LINES} lines")
 
 
 if __name__ == "__main__":

@@ -55,56 +55,56 @@ class OnlookerTest : public testing::Test {
 
 TEST_F(OnlookerTest, WithoutALeaseThereIsNobody) {
   EXPECT_TRUE(area_.clear_lease().ok());
-  Onlooker onlooker(here_);
-  EXPECT_EQ(onlooker.watch(0ms), Presence::nobody);
-  EXPECT_EQ(warning_of(onlooker, Presence::nobody), "");
+  control::Onlooker onlooker(here_);
+  EXPECT_EQ(onlooker.watch(0ms), control::Presence::nobody);
+  EXPECT_EQ(control::warning_of(onlooker, control::Presence::nobody), "");
 }
 
 TEST_F(OnlookerTest, AnIdleHolderMayHaveEnded) {
   write_there("/before");
-  Onlooker onlooker(here_);
-  EXPECT_EQ(onlooker.watch(600ms), Presence::unknown);
+  control::Onlooker onlooker(here_);
+  EXPECT_EQ(onlooker.watch(600ms), control::Presence::unknown);
   EXPECT_NE(onlooker.holder().find("rose"), std::string::npos);
 }
 
 TEST_F(OnlookerTest, AHolderThatWritesToTheLogLives) {
   write_there("/before");
-  Onlooker onlooker(here_);
+  control::Onlooker onlooker(here_);
   write_there("/meanwhile");
-  EXPECT_EQ(onlooker.watch(0ms), Presence::lives);
+  EXPECT_EQ(onlooker.watch(0ms), control::Presence::lives);
 }
 
 TEST_F(OnlookerTest, AHolderThatMakesACheckpointLives) {
   write_there("/before");
-  Onlooker onlooker(here_);
+  control::Onlooker onlooker(here_);
   EXPECT_TRUE(there_.checkpoint().ok());
-  EXPECT_EQ(onlooker.watch(0ms), Presence::lives);
+  EXPECT_EQ(onlooker.watch(0ms), control::Presence::lives);
 }
 
 TEST_F(OnlookerTest, AHolderThatAnswersAnotherOneLives) {
-  Onlooker onlooker(here_);
+  control::Onlooker onlooker(here_);
   EXPECT_TRUE(area_.write(format::Answer{3, lease_.holder}).ok());
-  EXPECT_EQ(onlooker.watch(0ms), Presence::lives);
+  EXPECT_EQ(onlooker.watch(0ms), control::Presence::lives);
 }
 
 TEST_F(OnlookerTest, TheStoragesOwnLockTellsMore) {
   here_.is_locked = true;
-  EXPECT_EQ(Onlooker(here_).watch(0ms), Presence::lives);
+  EXPECT_EQ(control::Onlooker(here_).watch(0ms), control::Presence::lives);
 }
 
 TEST_F(OnlookerTest, ACopyIsNobodys) {
-  Onlooker onlooker(memory_);  // which nobody else can reach
-  EXPECT_EQ(onlooker.watch(0ms), Presence::nobody);
+  control::Onlooker onlooker(memory_);  // which nobody else can reach
+  EXPECT_EQ(onlooker.watch(0ms), control::Presence::nobody);
 }
 
 TEST_F(OnlookerTest, ADiskOfThisMachineMayBeUsedInAContainer) {
   lease_.process = lease::this_process("varve mount", "");
   ++lease_.process.pid_namespace;
   EXPECT_TRUE(area_.write(lease_).ok());
-  EXPECT_EQ(Onlooker(memory_).watch(0ms), Presence::unknown);
+  EXPECT_EQ(control::Onlooker(memory_).watch(0ms), control::Presence::unknown);
   lease_.object = {1, 2};  // an image file: its lock would have been met
   EXPECT_TRUE(area_.write(lease_).ok());
-  EXPECT_EQ(Onlooker(memory_).watch(0ms), Presence::nobody);
+  EXPECT_EQ(control::Onlooker(memory_).watch(0ms), control::Presence::nobody);
 }
 
 }  // namespace

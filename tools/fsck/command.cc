@@ -142,7 +142,7 @@ Result<bool> acknowledge_in_place(const Arguments& a, const check::Report& repor
 // Reads only, and takes no lease: another machine may write meanwhile.
 Result<Run> look(const Arguments& a, const World& world, const repair::RepairOptions& options, check::Progress* progress) {
   const auto device = TRY(lease::LeasedDevice::open(a.path, {.access = io::Access::read_only}, {"fsck.varve", ""}));
-  fuse::Onlooker onlooker(*device);
+  control::Onlooker onlooker(*device);
   auto run = try_out(*device, world, options, progress);
   if (const std::string warning = warning_of(onlooker, onlooker.watch()); !warning.empty())
     world.err << fmt::format("fsck.varve: warning: {}: {}\n", a.path, warning);
@@ -196,7 +196,7 @@ int run(int argc, const char* const* argv, const World& world) {
   } catch (const CLI::ParseError& error) {
     return finish_parsing(app, error, kUsageError, world.out, world.err);
   }
-  auto source = fuse::find_unmounted(arguments.path);
+  auto source = control::find_unmounted(arguments.path);
   if (!source.ok()) {
     world.err << "fsck.varve: " << source.error().message() << "\n";
     return kOperationalError;

@@ -44,8 +44,8 @@ Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer&
 }
 
 Result<std::unique_ptr<CleanTarget>> target_of(const CleanArguments& arguments) {
-  const fuse::Place place = TRY(fuse::find_place(arguments.places.back()));
-  if (place.is_dead) return fuse::daemon_gone(place);
+  const control::Place place = TRY(control::find_place(arguments.places.back()));
+  if (place.is_dead) return control::daemon_gone(place);
   if (place.is_mounted()) return mounted_target(place.directory);
   return image_target(place.source, arguments.request.dry_run);
 }

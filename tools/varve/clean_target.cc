@@ -40,7 +40,7 @@ class Mounted final : public CleanTarget {
         return Error(Errc::invalid, fmt::format("{}: neither a file nor a directory", path));
       request.roots.push_back(Ino{file.st_ino});
     }
-    return client.clean(fuse::to_json(request));
+    return client.clean(control::to_json(request));
   }
   Status stop() override {
     MountClient client = TRY(MountClient::open(directory_));
@@ -79,7 +79,7 @@ class Image final : public CleanTarget {
     filesystem_->stop_clean();
     return {};
   }
-  Result<Json> state() override { return fuse::to_json(filesystem_->clean_state()); }
+  Result<Json> state() override { return control::to_json(filesystem_->clean_state()); }
   Status close() override { return filesystem_->unmount(); }
 
  private:
@@ -117,7 +117,7 @@ std::optional<std::string> mount_that_holds(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::canonical(path, error);
   if (error || is_image(whole)) return std::nullopt;
   for (std::filesystem::path at = whole;; at = at.parent_path()) {
-    if (const auto mount = fuse::find_mount(at)) return mount->is_varve() && at != whole ? std::optional<std::string>(at) : std::nullopt;
+    if (const auto mount = control::find_mount(at)) return mount->is_varve() && at != whole ? std::optional<std::string>(at) : std::nullopt;
     if (at == at.root_path()) return std::nullopt;
   }
 }

@@ -74,9 +74,9 @@ std::string line_of(const Change& change) {
   return line + (what.empty() ? "" : fmt::format("  ({})", what)) + "\n";
 }
 
-Result<std::vector<Change>> changes_in(SnapshotSource& source, const DiffArguments& arguments) {
+Result<std::vector<Change>> changes_in(SnapshotSource& source, const DiffArguments& arguments, std::ostream& err) {
   const Serial before = TRY(source.serial_of(arguments.before));
-  const Serial after = arguments.after.empty() ? TRY(source.now()) : TRY(source.serial_of(arguments.after));
+  const Serial after = arguments.after.empty() ? TRY(now_or_newest(source, err)) : TRY(source.serial_of(arguments.after));
   const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted");
     return source.ask()(question);
@@ -99,7 +99,7 @@ void print(const std::vector<Change>& changes, const DiffArguments& arguments, I
 Status diff(const DiffArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
   const auto source = TRY(SnapshotSource::open(arguments.path, arguments.after.empty()));
-  const auto changes = changes_in(*source, arguments);
+  const auto changes = changes_in(*source, arguments, io.err);
   const Status closed = source->close();
   if (!changes.ok()) return changes.error();
   print(*changes, arguments, io);

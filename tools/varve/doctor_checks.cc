@@ -232,7 +232,7 @@ void judge_options(const std::string& options, std::vector<Finding>& found) {
 }
 
 // A mount knows more than what its last checkpoint says.
-void check_errors(const fuse::Place& place, const format::Superblock& super, std::vector<Finding>& found) {
+void check_errors(const control::Place& place, const format::Superblock& super, std::vector<Finding>& found) {
   auto status = superblock_status(super, place.source);
   if (place.is_mounted() && !place.is_dead)
     if (auto told = mount_status(place.directory); told.ok()) status = std::move(told).value();
@@ -259,13 +259,13 @@ std::vector<Finding> check_system() {
 }
 
 // A server's disk has nothing here to look at. What it is like beyond the first blocks a mount shows.
-std::vector<Finding> check_remote(const fuse::Place& place) {
+std::vector<Finding> check_remote(const control::Place& place) {
   if (!place.is_mounted())
     if (const auto image = ImageReader::open(place.source); !image.ok()) return {{Grade::broken, "image", image.error().message(), ""}};
   return {{Grade::good, "image", place.source + " is reached over the network", ""}};
 }
 
-std::vector<Finding> check_storage(const fuse::Place& place) {
+std::vector<Finding> check_storage(const control::Place& place) {
   if (io::is_network_name(place.source)) return check_remote(place);
   std::vector<Finding> found;
   struct stat status {};
@@ -293,9 +293,9 @@ std::vector<Finding> check_storage(const fuse::Place& place) {
   return found;
 }
 
-std::vector<Finding> check_mount(const fuse::Place& place) {
+std::vector<Finding> check_mount(const control::Place& place) {
   if (!place.is_mounted()) return {};
-  if (place.is_dead) return {{Grade::broken, "mount", fuse::daemon_gone(place).message(), ""}};
+  if (place.is_dead) return {{Grade::broken, "mount", control::daemon_gone(place).message(), ""}};
   const auto status = mount_status(place.directory);
   if (!status.ok()) return {{Grade::note, "mount", status.error().message(), ""}};
   std::vector<Finding> found;

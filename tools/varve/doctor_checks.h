@@ -17,7 +17,7 @@ struct Finding {
 
 std::vector<Finding> check_system();
 // Of the image or device and, where it is mounted, of the mount.
-std::vector<Finding> check_storage(const fuse::Place& place);
-std::vector<Finding> check_mount(const fuse::Place& place);
+std::vector<Finding> check_storage(const control::Place& place);
+std::vector<Finding> check_mount(const control::Place& place);
 
 }  // namespace varve::tool

@@ -39,7 +39,7 @@ std::string wrapped(const std::string& text, const std::string& margin) {
 Status examine(const DoctorArguments& arguments, IoLayer& io) {
   std::vector<Finding> findings = check_system();
   if (!arguments.path.empty()) {
-    const fuse::Place place = TRY(fuse::find_place(arguments.path));
+    const control::Place place = TRY(control::find_place(arguments.path));
     for (const auto& more : {check_storage(place), check_mount(place)})
       findings.insert(findings.end(), more.begin(), more.end());
   }

@@ -41,7 +41,7 @@ Status print_new(const HistoryArguments& arguments, std::uint64_t& last, IoLayer
 }
 
 Status history(HistoryArguments arguments, IoLayer& io) {
-  arguments.directory = TRY(fuse::find_mounted(arguments.directory));
+  arguments.directory = TRY(control::find_mounted(arguments.directory));
   std::uint64_t last = 0;
   if (!arguments.json) io.out << history_heading();
   do {

@@ -39,7 +39,7 @@ Error unusable(io::BlockDevice& device, const Error& why) {
 }  // namespace
 
 Result<std::unique_ptr<io::BlockDevice>> ImageReader::open_device(const std::string& path) {
-  return io::open_device(TRY(fuse::find_unmounted(path)), {.access = io::Access::read_only});
+  return io::open_device(TRY(control::find_unmounted(path)), {.access = io::Access::read_only});
 }
 
 Result<format::Superblock> ImageReader::read_superblock(io::BlockDevice& device, Copy copy) {

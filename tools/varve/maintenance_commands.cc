@@ -32,7 +32,7 @@ CLI::App* declare(CLI::App& app, Action& chosen, const char* name, const char* h
   command->add_flag("--json", words->json, "For programs");
   command->callback([=, &chosen] {
     chosen = [=](IoLayer& io) -> Status {
-      const std::string mounted = TRY(fuse::find_mounted(words->directory));
+      const std::string mounted = TRY(control::find_mounted(words->directory));
       MountClient client = TRY(MountClient::open(mounted));
       return action(client, *words, io);
     };

@@ -60,8 +60,8 @@ Result<Place> place_of_mount(const std::string& directory) {
 }
 
 Result<Place> place_of(const std::string& path) {
-  const fuse::Place found = TRY(fuse::find_place(path));
-  if (found.is_dead) return fuse::daemon_gone(found);
+  const control::Place found = TRY(control::find_place(path));
+  if (found.is_dead) return control::daemon_gone(found);
   return found.is_mounted() ? place_of_mount(found.directory) : Result<Place>(Place{found.source, ""});
 }
 

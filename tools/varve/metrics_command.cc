@@ -38,7 +38,7 @@ bool is_for_others(const Error& error) { return error.is(Errc::access) || error.
 Found look(const MetricsArguments& arguments, StatusAsker& asker) {
   std::vector<std::string> places = arguments.places, devices(places.size());
   if (arguments.all) {
-    for (const fuse::MountEntry& entry : fuse::varve_mounts()) {
+    for (const control::MountEntry& entry : control::varve_mounts()) {
       places.push_back(entry.directory);
       devices.push_back(entry.source);
     }

@@ -20,9 +20,9 @@ namespace {
 
 std::uint32_t command_of(store::SnapshotChange::Kind kind) {
   switch (kind) {
-    case store::SnapshotChange::Kind::create: return fuse::SnapshotCommand::kCreate;
-    case store::SnapshotChange::Kind::rename: return fuse::SnapshotCommand::kRename;
-    case store::SnapshotChange::Kind::remove: return fuse::SnapshotCommand::kRemove;
+    case store::SnapshotChange::Kind::create: return control::SnapshotCommand::kCreate;
+    case store::SnapshotChange::Kind::rename: return control::SnapshotCommand::kRename;
+    case store::SnapshotChange::Kind::remove: return control::SnapshotCommand::kRemove;
   }
   return 0;
 }
@@ -53,53 +53,53 @@ Error MountClient::error(const char* action) const {
   return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, errno_text()));
 }
 
-Result<nlohmann::ordered_json> MountClient::status() { return document(fuse::kStatusIoctl, "status"); }
+Result<nlohmann::ordered_json> MountClient::status() { return document(control::kStatusIoctl, "status"); }
 
-Result<nlohmann::ordered_json> MountClient::scrub_report() { return document(fuse::kScrubReportIoctl, "scrub"); }
+Result<nlohmann::ordered_json> MountClient::scrub_report() { return document(control::kScrubReportIoctl, "scrub"); }
 
-Status MountClient::scrub(const fuse::ScrubCommand& command) {
-  fuse::ScrubCommand copy = command;
-  if (::ioctl(fd_, fuse::kScrubIoctl, &copy) != 0) return error("scrub");
+Status MountClient::scrub(const control::ScrubCommand& command) {
+  control::ScrubCommand copy = command;
+  if (::ioctl(fd_, control::kScrubIoctl, &copy) != 0) return error("scrub");
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::clean_report() { return document(fuse::kCleanReportIoctl, "clean"); }
+Result<nlohmann::ordered_json> MountClient::clean_report() { return document(control::kCleanReportIoctl, "clean"); }
 
 Status MountClient::clean(const nlohmann::ordered_json& request) {
-  fuse::CleanText text;
+  control::CleanText text;
   const std::string words = json_text(request);
   if (words.size() >= sizeof text.text) return Error(Errc::invalid, "too many files at once: name their directories");
   words.copy(text.text, words.size());
-  if (::ioctl(fd_, fuse::kCleanIoctl, &text) != 0) return error("clean");
+  if (::ioctl(fd_, control::kCleanIoctl, &text) != 0) return error("clean");
   text.text[sizeof text.text - 1] = 0;
   if (text.text[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, text.text));
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::history() { return document(fuse::kHistoryIoctl, "history"); }
+Result<nlohmann::ordered_json> MountClient::history() { return document(control::kHistoryIoctl, "history"); }
 
 Status MountClient::stop_clean() {
-  if (::ioctl(fd_, fuse::kCleanStopIoctl) != 0) return error("clean");
+  if (::ioctl(fd_, control::kCleanStopIoctl) != 0) return error("clean");
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::resize_report() { return document(fuse::kResizeReportIoctl, "resize"); }
+Result<nlohmann::ordered_json> MountClient::resize_report() { return document(control::kResizeReportIoctl, "resize"); }
 
 Status MountClient::resize(const nlohmann::ordered_json& request) {
-  fuse::TuneText text;
+  control::TuneText text;
   json_text(request).copy(text.text, sizeof text.text - 1);
-  if (::ioctl(fd_, fuse::kResizeIoctl, &text) != 0) return error("resize");
+  if (::ioctl(fd_, control::kResizeIoctl, &text) != 0) return error("resize");
   text.text[sizeof text.text - 1] = 0;
   if (text.text[0]) return Error(Errc::invalid, fmt::format("{}: {}", directory_, text.text));
   return {};
 }
 
 Status MountClient::stop_resize() {
-  if (::ioctl(fd_, fuse::kResizeStopIoctl) != 0) return error("resize");
+  if (::ioctl(fd_, control::kResizeStopIoctl) != 0) return error("resize");
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::snapshots() { return document(fuse::kSnapshotsIoctl, "snapshot"); }
+Result<nlohmann::ordered_json> MountClient::snapshots() { return document(control::kSnapshotsIoctl, "snapshot"); }
 
 Result<std::optional<Serial>> MountClient::find_snapshot(const std::string& name) {
   const auto state = TRY(snapshots());
@@ -109,13 +109,13 @@ Result<std::optional<Serial>> MountClient::find_snapshot(const std::string& name
 }
 
 Status MountClient::change_snapshot(const store::SnapshotChange& change) {
-  fuse::SnapshotCommand command;
+  control::SnapshotCommand command;
   if (change.name.size() >= sizeof command.name || change.new_name.size() >= sizeof command.new_name)
     return format::check_snapshot_name(change.name.size() > change.new_name.size() ? change.name : change.new_name);
   command.command = command_of(change.kind);
   change.name.copy(command.name, change.name.size());
   change.new_name.copy(command.new_name, change.new_name.size());
-  if (::ioctl(fd_, fuse::kSnapshotIoctl, &command) != 0) return error("snapshot");
+  if (::ioctl(fd_, control::kSnapshotIoctl, &command) != 0) return error("snapshot");
   command.answer[sizeof command.answer - 1] = 0;
   if (!command.answer[0]) return {};
   const Errc code = command.error ? errc_from_errno(static_cast<int>(command.error)) : Errc::invalid;
@@ -123,8 +123,8 @@ Status MountClient::change_snapshot(const store::SnapshotChange& change) {
 }
 
 Result<compare::Answer> MountClient::ask(const compare::Question& question) {
-  fuse::KeptPage page = fuse::to_page(question);
-  if (::ioctl(fd_, fuse::kKeptIoctl, &page) == 0) return fuse::answer_from(page);
+  control::KeptPage page = control::to_page(question);
+  if (::ioctl(fd_, control::kKeptIoctl, &page) == 0) return control::answer_from(page);
   if (errno == ENOTTY)
     return Error(Errc::unsupported, fmt::format("{}: the program that has mounted it is older than this one", directory_));
   if (errno == ESTALE) return Error(Errc::stale, fmt::format("{}: a snapshot was deleted meanwhile", directory_));
@@ -132,7 +132,7 @@ Result<compare::Answer> MountClient::ask(const compare::Question& question) {
 }
 
 Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
-  fuse::StatusPage page;
+  control::StatusPage page;
   std::string text;
   do {
     page.offset = static_cast<std::uint32_t>(text.size());
@@ -147,16 +147,16 @@ Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const
 }
 
 Status MountClient::checkpoint() {
-  if (::ioctl(fd_, fuse::kCheckpointIoctl) != 0) return error("checkpoint");
+  if (::ioctl(fd_, control::kCheckpointIoctl) != 0) return error("checkpoint");
   return {};
 }
 
 Status MountClient::tune(const std::string& setting) {
-  fuse::TuneText text;
+  control::TuneText text;
   if (setting.find('=') == setting.npos || setting.size() >= sizeof text.text)
     return Error(Errc::invalid, fmt::format("'{:.100}': must be setting=value, as policy=greedy", setting));
   setting.copy(text.text, setting.size());
-  if (::ioctl(fd_, fuse::kTuneIoctl, &text) != 0) return error("tune");
+  if (::ioctl(fd_, control::kTuneIoctl, &text) != 0) return error("tune");
   text.text[sizeof text.text - 1] = 0;
   if (text.text[0]) return Error(Errc::invalid, text.text);
   return {};

@@ -23,7 +23,7 @@ class MountClient {
 
   Result<nlohmann::ordered_json> status();
   Result<nlohmann::ordered_json> scrub_report();
-  Status scrub(const fuse::ScrubCommand& command);
+  Status scrub(const control::ScrubCommand& command);
   Result<nlohmann::ordered_json> clean_report();
   Status clean(const nlohmann::ordered_json& request);  // control/request_json.h; errors in the daemon's words
   Status stop_clean();

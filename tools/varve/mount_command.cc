@@ -25,7 +25,7 @@ std::string options_footer() {
 }
 
 Status mount(const MountArguments& arguments, IoLayer& io) {
-  const std::string source = TRY(fuse::resolve_tag(arguments.source));
+  const std::string source = TRY(control::resolve_tag(arguments.source));
   fuse::DaemonArguments daemon{source, arguments.directory, {}, arguments.foreground, {}};
   daemon.options.allow_other = ::geteuid() == 0;
   for (const std::string& options : arguments.options) TRY(fuse::parse_options(options, daemon.options));
@@ -33,7 +33,7 @@ Status mount(const MountArguments& arguments, IoLayer& io) {
   if (const std::string& snapshot = daemon.options.fs.snapshot; !snapshot.empty()) {
     if (!daemon.options.fs.read_only)  // mount(8) gives rw unasked, but before it
       return Error(Errc::invalid, fmt::format("{}: snapshot={}: a snapshot is shown read-only: leave out rw", source, snapshot));
-    if (const auto running = fuse::find_place(source); running.ok() && running->is_mounted())
+    if (const auto running = control::find_place(source); running.ok() && running->is_mounted())
       return mount_snapshot(*running, snapshot, arguments.directory, io.err);
   }
   return fuse::run_daemon(daemon);

@@ -91,8 +91,8 @@ Status change_image(const std::string& path, const Name& name, const std::string
 }
 
 Status run_name(const Name& name, const std::string& path, const std::optional<std::string>& value, IoLayer& io) {
-  const fuse::Place place = TRY(fuse::find_place(path));
-  if (value && place.is_dead) return fuse::daemon_gone(place);
+  const control::Place place = TRY(control::find_place(path));
+  if (value && place.is_dead) return control::daemon_gone(place);
   if (value)
     return place.is_mounted() ? change_mounted(place.directory, name, *value)
                               : change_image(place.source, name, *value);

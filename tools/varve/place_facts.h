@@ -11,12 +11,12 @@ namespace varve::tool {
 
 // So many bytes of the device or image behind the filesystem are of no use, of which `varve resize` could make segments. 0: none, or
 // that cannot be known from here, as of a server's disk.
-std::uint64_t unused_bytes(const fuse::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks);
+std::uint64_t unused_bytes(const control::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks);
 
 // Into the status of what is not mounted here: who may have it elsewhere.
-void add_presence(nlohmann::ordered_json& status, fuse::Presence presence, const std::string& holder);
+void add_presence(nlohmann::ordered_json& status, control::Presence presence, const std::string& holder);
 
 // Into the status (control/status_json.h, superblock_status()) of what is there.
-void add_place_facts(nlohmann::ordered_json& status, const fuse::Place& place);
+void add_place_facts(nlohmann::ordered_json& status, const control::Place& place);
 
 }  // namespace varve::tool

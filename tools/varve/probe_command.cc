@@ -103,10 +103,10 @@ std::string export_text(const format::Superblock& s) {
 }
 
 Status probe(const ProbeArguments& arguments, IoLayer& io) {
-  const std::string path = TRY(fuse::resolve_tag(arguments.path));
+  const std::string path = TRY(control::resolve_tag(arguments.path));
   auto super = read_first(path);
   if (super.fails_with(Errc::is_directory) || super.fails_with(Errc::io)) {
-    const auto place = fuse::find_place(path);
+    const auto place = control::find_place(path);
     if (place.ok() && place->source != path) super = read_first(place->source);
     else if (super.fails_with(Errc::is_directory) && !place.ok()) return place.error();
   }

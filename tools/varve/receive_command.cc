@@ -81,7 +81,7 @@ Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   std::error_code failure;
   const std::string directory = std::filesystem::canonical(arguments.path, failure);
   if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", arguments.path, failure.message()));
-  const std::string mount = TRY(fuse::find_mounted(directory));
+  const std::string mount = TRY(control::find_mounted(directory));
   const Descriptor lock = TRY(lock_alone(directory));
   send::StreamReader stream(reading(io.in));
   const send::Begin begin = TRY(stream.begin());

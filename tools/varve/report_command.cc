@@ -23,7 +23,7 @@ struct ReportArguments {
 constexpr std::size_t kCells = 128 * 48;
 constexpr int kTries = 5;  // a mount may use blocks of the checkpoint again while they are looked at
 
-Result<DeviceMap> read_map(const fuse::Place& place) {
+Result<DeviceMap> read_map(const control::Place& place) {
   Status last;
   for (int i = 0; i < kTries; ++i) {
     auto image =
@@ -44,7 +44,7 @@ std::string time_now() {
   return text;
 }
 
-Result<ReportFacts> collect(const fuse::Place& place) {
+Result<ReportFacts> collect(const control::Place& place) {
   ReportFacts facts;
   facts.made = time_now();
   if (place.is_mounted() && !place.is_dead) {
@@ -68,7 +68,7 @@ Result<ReportFacts> collect(const fuse::Place& place) {
 }
 
 Status report(const ReportArguments& arguments, IoLayer& io) {
-  const std::string page = report_html(TRY(collect(TRY(fuse::find_place(arguments.path)))));
+  const std::string page = report_html(TRY(collect(TRY(control::find_place(arguments.path)))));
   if (arguments.output.empty() || arguments.output == "-") {
     io.out << page << std::flush;
     return {};

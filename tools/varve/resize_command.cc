@@ -46,7 +46,7 @@ class MountedResize final : public ResizeTarget {
   Status start(const fs::ResizeRequest& request) override {
     MountClient client = TRY(MountClient::open(directory_));
     TRY(client.resize_report());  // other filesystems may know the ioctl
-    return client.resize(fuse::to_json(request));
+    return client.resize(control::to_json(request));
   }
   Status stop() override {
     MountClient client = TRY(MountClient::open(directory_));
@@ -83,7 +83,7 @@ class ImageResize final : public ResizeTarget {
     filesystem_->stop_resize();
     return {};
   }
-  Result<Json> state() override { return fuse::to_json(filesystem_->resize_state()); }
+  Result<Json> state() override { return control::to_json(filesystem_->resize_state()); }
   Status close() override {
     TRY(filesystem_->unmount());
     return device_->release();
@@ -95,8 +95,8 @@ class ImageResize final : public ResizeTarget {
 };
 
 Result<std::unique_ptr<ResizeTarget>> target_of(const ResizeArguments& arguments) {
-  const fuse::Place place = TRY(fuse::find_place(arguments.path));
-  if (place.is_dead) return fuse::daemon_gone(place);
+  const control::Place place = TRY(control::find_place(arguments.path));
+  if (place.is_dead) return control::daemon_gone(place);
   if (place.is_mounted()) return std::unique_ptr<ResizeTarget>(std::make_unique<MountedResize>(place.directory));
   if (arguments.cancel)
     return Error(Errc::invalid, fmt::format("{}: is not mounted: only what a mount does can be cancelled", arguments.path));

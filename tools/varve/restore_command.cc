@@ -50,16 +50,13 @@ Result<std::string> mount_of(const std::string& place) {
       if (at == at.parent_path()) return Error(Errc::not_found, fmt::format("{}: there is no such directory", place));
       continue;
     }
-    return fuse::find_mounted(at.string());
+    return control::find_mounted(at.string());
   }
 }
 
 // From what is there at this moment. The snapshot of it goes when it is known: it would hold each block that is written over.
 Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot, std::ostream& err) {
-  const auto now = source.now();
-  if (!now.fails_with(Errc::no_space)) return compare::Difference::find(ask, TRY(now), snapshot);
-  err << "varve: no space to keep the state of this moment: what others change meanwhile may be missed\n";
-  return compare::Difference::find(ask, TRY(source.newest()), snapshot);
+  return compare::Difference::find(ask, TRY(now_or_newest(source, err)), snapshot);
 }
 
 // The file that did not fit has been removed, but its room counts as used until the next checkpoint.

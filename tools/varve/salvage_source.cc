@@ -87,7 +87,7 @@ Status SalvageSource::mount(const std::string& snapshot) {
 
 Result<std::unique_ptr<SalvageSource>> SalvageSource::open(const std::string& path, const std::string& snapshot) {
   spdlog::set_level(spdlog::level::off);  // damage is what is expected here
-  auto device = TRY(io::open_device(TRY(fuse::find_unmounted(path)), {.access = io::Access::read_only}));
+  auto device = TRY(io::open_device(TRY(control::find_unmounted(path)), {.access = io::Access::read_only}));
   std::unique_ptr<SalvageSource> source(new SalvageSource(std::move(device)));
   const auto blocks = TRY(blocks_of(*source->device_));
   source->whole_ = std::make_unique<Layer>(*source->device_, blocks);

@@ -20,7 +20,7 @@ class SalvageSource {
   const repair::Outcome& repaired() const { return outcome_; }
   const std::string& failure() const { return failure_; }  // why it was not repaired; or ""
   fs::Filesystem& filesystem() { return *filesystem_; }     // read-only
-  // See fuse::warning_of(): of all that has been read until now.
+  // See control::warning_of(): of all that has been read until now.
   std::string warning() { return warning_of(onlooker_, onlooker_.watch()); }
 
  private:
@@ -37,7 +37,7 @@ class SalvageSource {
   Status mount(const std::string& snapshot);
 
   std::unique_ptr<io::BlockDevice> device_;
-  fuse::Onlooker onlooker_;
+  control::Onlooker onlooker_;
   std::unique_ptr<Layer> whole_;
   std::unique_ptr<Layer> enlarged_;  // above it, if there is no room for a repair
   repair::Outcome outcome_;

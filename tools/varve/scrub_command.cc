@@ -44,9 +44,9 @@ Result<Json> report(const ScrubArguments& arguments) {
 
 Status send(const ScrubArguments& arguments) {
   MountClient client = TRY(MountClient::open(arguments.directory));
-  fuse::ScrubCommand command;
-  command.command = arguments.stop ? fuse::ScrubCommand::kStop : fuse::ScrubCommand::kStart;
-  if (arguments.restart) command.flags = fuse::ScrubCommand::kFromTheBeginning;
+  control::ScrubCommand command;
+  command.command = arguments.stop ? control::ScrubCommand::kStop : control::ScrubCommand::kStart;
+  if (arguments.restart) command.flags = control::ScrubCommand::kFromTheBeginning;
   command.bytes_per_second = arguments.bytes_per_second;
   return client.scrub(command);
 }
@@ -96,7 +96,7 @@ void add_names(Json& report, const std::string& directory) {
 }
 
 Status scrub(ScrubArguments arguments, IoLayer& io) {
-  arguments.directory = TRY(fuse::find_mounted(arguments.directory));
+  arguments.directory = TRY(control::find_mounted(arguments.directory));
   TRY(report(arguments));  // other filesystems may know the ioctl
   if (!arguments.status) TRY(send(arguments));
   Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));

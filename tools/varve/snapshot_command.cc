@@ -104,7 +104,7 @@ class ImageTarget final : public SnapshotTarget {
     if (done.ok()) return {};
     return Error(done.error().code(), fmt::format("{}: {}", device_->name(), done.error().message()));
   }
-  Result<Json> list() override { return fuse::to_json(filesystem_->snapshots()); }
+  Result<Json> list() override { return control::to_json(filesystem_->snapshots()); }
   std::string damage() override { return filesystem_->status().snapshots.damage; }
   Status close() override {
     TRY(filesystem_->unmount());
@@ -119,8 +119,8 @@ class ImageTarget final : public SnapshotTarget {
 enum class Use : std::uint8_t { looks, changes };
 
 Result<std::unique_ptr<SnapshotTarget>> target_of(const std::string& path, Use use) {
-  const fuse::Place place = TRY(fuse::find_place(path));
-  if (place.is_dead) return fuse::daemon_gone(place);
+  const control::Place place = TRY(control::find_place(path));
+  if (place.is_dead) return control::daemon_gone(place);
   if (place.is_mounted()) {
     MountClient client = TRY(MountClient::open(place.directory));
     TRY(client.snapshots());  // other filesystems may know the ioctl
@@ -153,7 +153,7 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
 }
 
 Status change(const std::string& path, const std::vector<Change>& changes) {
-  const fuse::Place place = TRY(fuse::find_place(path));
+  const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
   const auto target = TRY(target_of(path, Use::changes));
   Status done = target->change_all(changes);
@@ -250,7 +250,8 @@ std::string list_text(const Json& state, bool automatic) {
                         mounted_text(one, "  (mounted at ", ")"));
   if (!automatic) text += automatic_text(state);
   const auto held = state.value("held_bytes", std::uint64_t{0});
-  if (held) text += fmt::format("Together they hold {} that nothing else needs.\n", size_text(held));
+  if (held) text += fmt::format("Together they hold {} that nothing else needs, beside {} of data in the filesystem in use.\n",
+                                size_text(held), size_text(state.value("data_bytes", std::uint64_t{0})));
   if (state.value("giving_back", false)) text += "What deleted ones held is being given back.\n";
   if (state.contains("damage")) text += fmt::format("Perhaps these are not all: {}.\n", state.value("damage", ""));
   return text;

@@ -22,7 +22,7 @@ Result<std::string> folder_of(const std::string& directory) {
 }
 
 // Not by looking for a file: ".." would be one, and a directory in a snapshot.
-Result<Serial> find_one(const fuse::Place& running, const std::string& snapshot) {
+Result<Serial> find_one(const control::Place& running, const std::string& snapshot) {
   MountClient client = TRY(MountClient::open(running.directory));
   if (const auto found = TRY(client.find_snapshot(snapshot))) return *found;
   return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list {}", running.source, snapshot,
@@ -30,7 +30,7 @@ Result<Serial> find_one(const fuse::Place& running, const std::string& snapshot)
 }
 
 // It may have gone before the daemon saw that it is mounted.
-Status check_is_held(const fuse::Place& running, Serial snapshot, const std::string& point, std::ostream& err) {
+Status check_is_held(const control::Place& running, Serial snapshot, const std::string& point, std::ostream& err) {
   MountClient client = TRY(MountClient::open(running.directory));
   const auto state = TRY(client.snapshots());
   for (const auto& one : state["snapshots"]) {
@@ -74,8 +74,8 @@ Status bind_read_only(const std::string& path, const std::string& point) {
 
 }  // namespace
 
-Status mount_snapshot(const fuse::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err) {
-  if (running.is_dead) return fuse::daemon_gone(running);
+Status mount_snapshot(const control::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err) {
+  if (running.is_dead) return control::daemon_gone(running);
   const std::string folder = TRY(folder_of(running.directory));
   if (folder.empty())
     return Error(Errc::unsupported, fmt::format("{}: this mount shows no snapshots (snapshots_dir=none, or it shows one alone): unmount it "

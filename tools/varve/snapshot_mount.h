@@ -12,6 +12,6 @@ namespace varve::tool {
 // Shows the snapshot read-only at `directory`, until that is unmounted; the daemon of `running` serves both, and holds the snapshot.
 // It is a bind mount, so it needs root. `err`: how far it is not held. Errc::not_found: there is no such snapshot; Errc::unsupported: the
 // running mount shows none; Errc::not_permitted.
-Status mount_snapshot(const fuse::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err);
+Status mount_snapshot(const control::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err);
 
 }  // namespace varve::tool

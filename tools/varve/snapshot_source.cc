@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <ostream>
 #include <utility>
 
 #include "compare/answer.h"
 #include "control/place.h"
+#include "format/snapshot.h"
 #include "fs/filesystem.h"
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
@@ -25,11 +27,10 @@ Error no_such_snapshot(const std::string& place, const std::string& name) {
 }
 
 // It is seen by others for as long as this tool runs: the name says where it comes from.
-// Of this process only: process numbers come again, and containers have the same.
 std::string name_of_now() {
-  unsigned any = 0;
+  std::uint32_t any = 0;
   (void)::getrandom(&any, sizeof any, 0);
-  return fmt::format("now (varve {}-{:08x})", ::getpid(), any);
+  return format::passing_name(static_cast<std::uint32_t>(::getpid()), any);
 }
 
 class MountedSource final : public SnapshotSource {
@@ -85,8 +86,7 @@ class MountedSource final : public SnapshotSource {
  private:
   static Error explained(const Error& why) {
     if (!why.is(Errc::no_space)) return why;
-    return {why.code(), fmt::format("{}\n  It takes a snapshot of this moment. Delete files or snapshots first, or compare two snapshots, "
-                                    "or an image that is not mounted.", why.message())};
+    return {why.code(), fmt::format("{}\n  It takes a snapshot of this moment. Delete files or snapshots first.", why.message())};
   }
   Status change(store::SnapshotChange::Kind kind) { return client_.change_snapshot({kind, now_, {}}); }
 
@@ -165,9 +165,16 @@ Result<std::unique_ptr<SnapshotSource>> open_image(const std::string& path, bool
 
 }  // namespace
 
+Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err) {
+  auto now = source.now();
+  if (!now.fails_with(Errc::no_space)) return now;
+  err << "varve: no space to keep the state of this moment: what others change meanwhile may be missed\n";
+  return source.newest();
+}
+
 Result<std::unique_ptr<SnapshotSource>> SnapshotSource::open(const std::string& path, bool wants_now) {
-  const fuse::Place place = TRY(fuse::find_place(path));
-  if (place.is_dead) return fuse::daemon_gone(place);
+  const control::Place place = TRY(control::find_place(path));
+  if (place.is_dead) return control::daemon_gone(place);
   if (place.is_mounted()) {
     MountClient client = TRY(MountClient::open(place.directory));
     TRY(client.snapshots());  // other filesystems may know the ioctl

@@ -1,6 +1,7 @@
 // Snapshots that a tool looks into: of a mounted filesystem, through its daemon, or of an image that nobody has mounted.
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <string>
 
@@ -27,5 +28,8 @@ class SnapshotSource {
   virtual Status forget_now() = 0;
   virtual Status close() = 0;
 };
+
+// now(), or newest() where there is no room to keep it: `err` tells that.
+Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err);
 
 }  // namespace varve::tool

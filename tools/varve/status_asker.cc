@@ -45,7 +45,7 @@ class StatusAsker::Question {
   }
 
  private:
-  static Result<Json> look(const std::string& place) { return mount_status(TRY(fuse::find_mounted(place))); }
+  static Result<Json> look(const std::string& place) { return mount_status(TRY(control::find_mounted(place))); }
 
   void set(Result<Json> answer) {
     const Lock lock(mutex_);

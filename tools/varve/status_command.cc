@@ -24,19 +24,19 @@ struct StatusArguments {
   bool brief = false;
 };
 
-Result<nlohmann::ordered_json> status_of(const fuse::Place& place) {
+Result<nlohmann::ordered_json> status_of(const control::Place& place) {
   if (place.is_mounted() && !place.is_dead) return mount_status(place.directory);
   auto image = ImageReader::open(place.source);
-  if (!image.ok()) return place.is_dead ? fuse::daemon_gone(place) : image.error();
+  if (!image.ok()) return place.is_dead ? control::daemon_gone(place) : image.error();
   auto status = superblock_status(image->super(), place.source);
-  fuse::Onlooker onlooker(image->device());
+  control::Onlooker onlooker(image->device());
   add_presence(status, onlooker.watch(), onlooker.holder());
   return status;
 }
 
 Status show(const StatusArguments& arguments, IoLayer& io) {
   for (;;) {
-    const fuse::Place place = TRY(fuse::find_place(arguments.path));
+    const control::Place place = TRY(control::find_place(arguments.path));
     auto status = TRY(status_of(place));
     add_place_facts(status, place);
     if (arguments.json)

@@ -78,7 +78,7 @@ Json superblock_json(const format::Superblock& s) {
           {"segments", s.segments},
           {"first_segment", s.first_segment.v},
           {"area", area_json(s)},
-          {"device", fuse::to_json(s.device)},
+          {"device", control::to_json(s.device)},
           {"clean", s.clean},
           {"serial", s.serial.v},
           {"lsn", s.lsn.v},
@@ -100,9 +100,9 @@ Json superblock_json(const format::Superblock& s) {
           {"reserved_blocks", s.reserved_blocks},
           {"inodes", s.inodes},
           {"snapshots", snapshots_json(s.snapshots)},
-          {"lifetime", fuse::to_json(s.lifetime)},
-          {"first_error", fuse::to_json(s.first_error)},
-          {"last_error", fuse::to_json(s.last_error)}};
+          {"lifetime", control::to_json(s.lifetime)},
+          {"first_error", control::to_json(s.first_error)},
+          {"last_error", control::to_json(s.last_error)}};
 }
 
 Json superblock_status(const format::Superblock& s, const std::string& path) {
@@ -118,11 +118,11 @@ Json superblock_status(const format::Superblock& s, const std::string& path) {
             {"segment_blocks", s.segment_blocks},
             {"segments", {{"total", s.segments}}}}},
           {"log", {{"lsn", s.lsn.v}, {"serial", s.serial.v}, {"lifetime_write_cost", write_cost(s.lifetime)}}},
-          {"device_profile", fuse::to_json(s.device)},
+          {"device_profile", control::to_json(s.device)},
           {"scrub", scrub_json(s.scrub)},
-          {"lifetime", fuse::to_json(s.lifetime)},
-          {"first_error", fuse::to_json(s.first_error)},
-          {"last_error", fuse::to_json(s.last_error)}};
+          {"lifetime", control::to_json(s.lifetime)},
+          {"first_error", control::to_json(s.first_error)},
+          {"last_error", control::to_json(s.last_error)}};
 }
 
 }  // namespace varve::tool

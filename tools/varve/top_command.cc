@@ -85,7 +85,7 @@ class Screen {
 bool on_a_terminal(IoLayer& io) { return &io.out == &std::cout && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO); }
 
 Status watch(TopArguments arguments, IoLayer& io) {
-  arguments.directory = TRY(fuse::find_mounted(arguments.directory));
+  arguments.directory = TRY(control::find_mounted(arguments.directory));
   using Time = std::chrono::steady_clock;
   nlohmann::ordered_json before;
   Time::time_point then;

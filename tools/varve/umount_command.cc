@@ -63,7 +63,7 @@ struct Daemon {
   }
 };
 
-Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
+Status ask(const control::MountEntry& mounted, Daemon& daemon) {
   MountClient client = TRY(MountClient::open(mounted.directory));
   const auto status = TRY(client.status());
   daemon.source = status["mount"].value("source", "");
@@ -77,10 +77,10 @@ Status ask(const fuse::MountEntry& mounted, Daemon& daemon) {
 
 // The kernel keeps even root out of what a user has mounted for himself alone, but lets root unmount it. And a bind mount of a file
 // has nobody to ask, as it may be one that waits when it is opened. One of a snapshot has nothing but files.
-Status ask_or_guess(const fuse::MountEntry& mounted, Daemon& daemon) {
+Status ask_or_guess(const control::MountEntry& mounted, Daemon& daemon) {
   const Status asked = ask(mounted, daemon);
   if (!mounted.is_whole() && (asked.fails_with(Errc::not_directory) || asked.fails_with(Errc::unsupported))) {
-    const auto other = fuse::find_other_mount(mounted);
+    const auto other = control::find_other_mount(mounted);
     if (other && ask(*other, daemon).ok()) return {};
   } else if (!asked.fails_with(Errc::access) || ::geteuid() != 0) {
     return asked;
@@ -119,7 +119,7 @@ Result<std::unique_ptr<io::BlockDevice>> wait_for_device(const Daemon& daemon, s
   for (int looks = 0;; ++looks) {
     auto device = io::open_device(daemon.source, {.access = io::Access::read_only});
     const bool is_too_late = looks == (daemon.pidfd >= 0 ? kLooksAfterEnd : kLooksInTheDark);
-    if (!device.fails_with(Errc::in_use) || is_too_late || fuse::find_mount_of(daemon.source)) return device;
+    if (!device.fails_with(Errc::in_use) || is_too_late || control::find_mount_of(daemon.source)) return device;
     if (looks == kPatienceMs / kLook.count()) say_what_is_waited_for(daemon, err);
     std::this_thread::sleep_for(kLook);
   }
@@ -154,7 +154,7 @@ Status check_clean(const Daemon& daemon, std::ostream& err) {
 }
 
 // fusermount3 would only say that it has no entry of it.
-Status check_owner(const fuse::MountEntry& mounted) {
+Status check_owner(const control::MountEntry& mounted) {
   const uid_t own = ::geteuid();
   if (own == 0 || !mounted.user || *mounted.user == own) return {};
   const passwd* const known = ::getpwuid(*mounted.user);
@@ -164,21 +164,21 @@ Status check_owner(const fuse::MountEntry& mounted) {
 }
 
 // One alone, beside the filesystem, which nobody takes for unmounted then.
-bool shows_snapshot(const fuse::MountEntry& mounted, const Daemon& daemon) {
+bool shows_snapshot(const control::MountEntry& mounted, const Daemon& daemon) {
   return !daemon.snapshots_dir.empty() && mounted.root.starts_with("/" + daemon.snapshots_dir + "/");
 }
 
 Status umount(const std::string& argument, bool lazy, IoLayer& io) {
-  std::string directory = fuse::resolve_mount_point(argument);
-  auto mounted = directory.empty() ? std::nullopt : fuse::find_mount(directory);
+  std::string directory = control::resolve_mount_point(argument);
+  auto mounted = directory.empty() ? std::nullopt : control::find_mount(directory);
   if (!mounted) {  // as umount(8), by the device or image; but never by a directory within
-    const auto place = fuse::find_place(argument);
+    const auto place = control::find_place(argument);
     if (!place.ok() && place.fails_with(Errc::not_found)) return place.error();
     std::error_code ignored;
     if (!place.ok() || !place->is_mounted() || std::filesystem::is_directory(directory, ignored))
       return Error(Errc::not_found, fmt::format("{}: not a mount point, and not mounted", argument));
     directory = place->directory;
-    mounted = fuse::find_mount(directory);
+    mounted = control::find_mount(directory);
   }
   if (!mounted || !mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
   TRY(check_owner(*mounted));
@@ -186,9 +186,9 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   Daemon daemon;
   const Status asked = ask_or_guess(*mounted, daemon);
   if (asked.ok()) {
-    const bool has_others = fuse::find_other_mount(*mounted).has_value();  // afterwards the device number may be another's
+    const bool has_others = control::find_other_mount(*mounted).has_value();  // afterwards the device number may be another's
     TRY(fuse::detach(directory, fuse::Detach::when_unused));
-    const auto other = has_others ? fuse::find_other_mount(*mounted) : std::nullopt;
+    const auto other = has_others ? control::find_other_mount(*mounted) : std::nullopt;
     if (!other) return check_clean(daemon, io.err);
     if (shows_snapshot(*mounted, daemon)) return {};
     io.err << fmt::format("varve: {}: unmounted; the filesystem is still mounted at {}\n", directory, other->directory);

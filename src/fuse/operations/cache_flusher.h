@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "base/mutex.h"
@@ -23,18 +24,22 @@ class CacheFlusher {  // thread-safe
   // that must not be held up.
   void flush(Ino ino, std::uint64_t offset, std::function<void()> done);
 
+  // The same of all files, without a drop of what is clean. `directory`: where the filesystem is mounted. `most`: as in
+  // Transport::settle(). Under a load of writes that does not end, some of those that came right before the call may be missing.
+  void flush_all(const std::string& directory, std::size_t most, std::function<void()> done);
+
   // Finishes what was asked for. Messages must still be served meanwhile: to be called before the serving threads stop.
   void stop();
 
  private:
   struct Job {
-    Ino ino;
-    std::uint64_t offset;
-    std::function<void()> done;
+    std::function<void()> work, done;
   };
 
+  void add(Job job);
   void run();
-  void drop_cache(const Job& job);
+  void drop_cache(Ino ino, std::uint64_t offset);
+  void write_back(const std::string& directory, std::size_t most);
 
   Transport& transport_;
   Mutex mutex_;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kKept = 16;
 
-StatusPage cut(std::uint64_t name, const std::string& text, std::uint32_t offset) {
-  StatusPage page;
+control::StatusPage cut(std::uint64_t name, const std::string& text, std::uint32_t offset) {
+  control::StatusPage page;
   page.snapshot = name;
   page.total = static_cast<std::uint32_t>(text.size());
   page.offset = std::min(offset, page.total);
@@ -20,16 +20,16 @@ StatusPage cut(std::uint64_t name, const std::string& text, std::uint32_t offset
 
 }  // namespace
 
-StatusPage ControlSnapshots::add(std::string text) {
+control::StatusPage ControlSnapshots::add(std::string text) {
   const Lock lock(mutex_);
   const std::uint64_t name = next_name_++;
-  StatusPage first = cut(name, text, 0);
+  control::StatusPage first = cut(name, text, 0);
   if (text.size() > sizeof first.text) snapshots_.push_back({name, std::move(text)});
   if (snapshots_.size() > kKept) snapshots_.pop_front();
   return first;
 }
 
-Result<StatusPage> ControlSnapshots::page(std::uint64_t snapshot, std::uint32_t offset) {
+Result<control::StatusPage> ControlSnapshots::page(std::uint64_t snapshot, std::uint32_t offset) {
   const Lock lock(mutex_);
   for (const Snapshot& kept : snapshots_)
     if (kept.name == snapshot) return cut(kept.name, kept.text, offset);

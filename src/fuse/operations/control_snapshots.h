@@ -14,8 +14,8 @@ namespace varve::fuse {
 class ControlSnapshots {  // thread-safe; keeps the last few
  public:
   // Makes a new one from `text` and returns its first piece.
-  StatusPage add(std::string text);
-  Result<StatusPage> page(std::uint64_t snapshot, std::uint32_t offset);  // Errc::no_attribute: forgotten
+  control::StatusPage add(std::string text);
+  Result<control::StatusPage> page(std::uint64_t snapshot, std::uint32_t offset);  // Errc::no_attribute: forgotten
 
  private:
   struct Snapshot {

@@ -26,7 +26,7 @@ Status document(Request& r, Make&& make) {
   };
   const auto ask = TRY(r.body().take<Ask>());
   auto& snapshots = r.session().snapshots();
-  const StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(make());
+  const control::StatusPage page = ask.snapshot ? TRY(snapshots.page(ask.snapshot, ask.offset)) : snapshots.add(make());
   reply_ioctl_struct(r, page);
   return {};
 }

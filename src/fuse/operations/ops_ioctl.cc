@@ -157,19 +157,19 @@ void answer_text(Request& r, const Status& status) {
 
 Status tune(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<TuneText>());
+  const auto asked = TRY(r.body().take<control::TuneText>());
   const std::string_view setting = text_of(asked);
   const auto equals = std::min(setting.find('='), setting.size());
   const Status done = r.fs().tune(setting.substr(0, equals), setting.substr(std::min(equals + 1, setting.size())));
-  answer_text<TuneText>(r, done);
+  answer_text<control::TuneText>(r, done);
   return {};
 }
 
 Status clean(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<CleanText>());
-  const auto request = clean_request_from(text_of(asked));
-  answer_text<CleanText>(r, request.ok() ? r.fs().start_clean(*request) : Status(request.error()));
+  const auto asked = TRY(r.body().take<control::CleanText>());
+  const auto request = control::clean_request_from(text_of(asked));
+  answer_text<control::CleanText>(r, request.ok() ? r.fs().start_clean(*request) : Status(request.error()));
   return {};
 }
 
@@ -182,9 +182,9 @@ Status stop_clean(Request& r) {
 
 Status resize(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<TuneText>());
-  const auto request = resize_request_from(text_of(asked));
-  answer_text<TuneText>(r, request.ok() ? r.fs().start_resize(*request) : Status(request.error()));
+  const auto asked = TRY(r.body().take<control::TuneText>());
+  const auto request = control::resize_request_from(text_of(asked));
+  answer_text<control::TuneText>(r, request.ok() ? r.fs().start_resize(*request) : Status(request.error()));
   return {};
 }
 
@@ -197,21 +197,21 @@ Status stop_resize(Request& r) {
 
 Status scrub(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto ask = TRY(r.body().take<ScrubCommand>());
-  if (ask.command == ScrubCommand::kStop) {
+  const auto ask = TRY(r.body().take<control::ScrubCommand>());
+  if (ask.command == control::ScrubCommand::kStop) {
     r.fs().stop_scrub();
     reply_ioctl(r, {});
     return {};
   }
-  if (ask.command != ScrubCommand::kStart || (ask.flags & ~ScrubCommand::kFromTheBeginning)) return Errc::invalid;
-  const scrub::Request request{ask.bytes_per_second, (ask.flags & ScrubCommand::kFromTheBeginning) != 0};
+  if (ask.command != control::ScrubCommand::kStart || (ask.flags & ~control::ScrubCommand::kFromTheBeginning)) return Errc::invalid;
+  const scrub::Request request{ask.bytes_per_second, (ask.flags & control::ScrubCommand::kFromTheBeginning) != 0};
   r.serve([&r, request] { return r.fs().start_scrub(r.operation(), request); }, [&r] { reply_ioctl(r, {}); });
   return {};
 }
 
 // With what finds the names of damaged files in snapshots: the folder, and the numbers that inodes have there.
 std::string scrub_report(Request& r) {
-  nlohmann::ordered_json json = to_json(r.fs().status().scrub);
+  nlohmann::ordered_json json = control::to_json(r.fs().status().scrub);
   const std::string& folder = r.session().settings().snapshots_dir;
   for (auto& finding : json["findings"]) {
     if (folder.empty() || !finding.contains("snapshot") || !finding.contains("inode")) continue;
@@ -259,35 +259,35 @@ Status ioctl(Request& r) {
       return get_label(r);
     case FITRIM:
       return trim(r);
-    case kCheckpointIoctl:
+    case control::kCheckpointIoctl:
       return checkpoint(r);
-    case kTuneIoctl:
+    case control::kTuneIoctl:
       return tune(r);
-    case kStatusIoctl:
+    case control::kStatusIoctl:
       return document(r, [&r] { return r.session().status_json(); });
-    case kCleanIoctl:
+    case control::kCleanIoctl:
       return clean(r);
-    case kCleanStopIoctl:
+    case control::kCleanStopIoctl:
       return stop_clean(r);
-    case kResizeIoctl:
+    case control::kResizeIoctl:
       return resize(r);
-    case kResizeStopIoctl:
+    case control::kResizeStopIoctl:
       return stop_resize(r);
-    case kResizeReportIoctl:
-      return document(r, [&r] { return json_text(to_json(r.fs().resize_state())); });
-    case kSnapshotIoctl:
+    case control::kResizeReportIoctl:
+      return document(r, [&r] { return json_text(control::to_json(r.fs().resize_state())); });
+    case control::kSnapshotIoctl:
       return change_snapshot(r);
-    case kSnapshotsIoctl:
+    case control::kSnapshotsIoctl:
       return snapshots(r);
-    case kKeptIoctl:
+    case control::kKeptIoctl:
       return kept_page(r);
-    case kHistoryIoctl:
-      return document(r, [&r] { return json_text(to_json(r.fs().history())); });
-    case kCleanReportIoctl:
-      return document(r, [&r] { return json_text(to_json(r.fs().clean_state())); });
-    case kScrubIoctl:
+    case control::kHistoryIoctl:
+      return document(r, [&r] { return json_text(control::to_json(r.fs().history())); });
+    case control::kCleanReportIoctl:
+      return document(r, [&r] { return json_text(control::to_json(r.fs().clean_state())); });
+    case control::kScrubIoctl:
       return scrub(r);
-    case kScrubReportIoctl:
+    case control::kScrubReportIoctl:
       return document(r, [&r] { return scrub_report(r); });
     default:
       r.reply_errno(ENOTTY);

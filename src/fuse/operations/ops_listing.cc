@@ -26,15 +26,8 @@ void note_place(Request& r, const Listing& listing) {
   r.session().listings().places.note(r.node(), *listing.place(), listing.begins(), listing.stops());
 }
 
-Status list(Request& r, bool plus) {
-  const auto in = TRY(r.body().take<fuse_read_in>());
-  const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
-  const bool hides = hides_snapshots_folder(r);
-  // Where something is hidden, each listing has to be asked for.
-  if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept && !hides), Status();
-  const auto place = from ? r.session().listings().places.at(r.node(), *from) : std::nullopt;
-  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, place);
-  const bool reveals = hides && !from && r.session().listings().folder.is_shown_to(r.header().pid);
+// `reveals`: the folder of snapshots comes first.
+void serve_listing(Request& r, const std::shared_ptr<Listing>& listing, bool reveals) {
   r.serve(
       [&r, listing, reveals] {
         listing->clear();
@@ -48,6 +41,22 @@ Status list(Request& r, bool plus) {
         note_place(r, *listing);
         reply_listing(r, *listing);
       });
+}
+
+Status list(Request& r, bool plus) {
+  const auto in = TRY(r.body().take<fuse_read_in>());
+  const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
+  const bool hides = hides_snapshots_folder(r);
+  // Where something is hidden, each listing has to be asked for.
+  if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept && !hides), Status();
+  const auto place = from ? r.session().listings().places.at(r.node(), *from) : std::nullopt;
+  const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, place);
+  const SessionSettings& settings = r.session().settings();
+  const bool reveals = hides && !from && r.session().listings().folder.is_shown_to(r.header().pid);
+  if (!hides || from || !settings.shows_snapshots_dir) return serve_listing(r, listing, reveals), Status();
+  // Unless something of that name is really there, which is in the listing anyway.
+  r.serve_result([&r, &settings] { return r.fs().lookup(r.operation(), kRootIno, settings.snapshots_dir); },
+                 [&r, listing](const Result<fs::Attr>& real) { serve_listing(r, listing, !real.ok()); });
   return {};
 }
 

@@ -14,14 +14,14 @@ namespace varve::fuse {
 
 namespace {
 
-Result<store::SnapshotChange> change_from(const SnapshotCommand& asked) {
+Result<store::SnapshotChange> change_from(const control::SnapshotCommand& asked) {
   using Kind = store::SnapshotChange::Kind;
   const auto text = [](const char (&chars)[256]) { return std::string(chars, ::strnlen(chars, sizeof chars)); };
   store::SnapshotChange change{Kind::create, text(asked.name), text(asked.new_name)};
   switch (asked.command) {
-    case SnapshotCommand::kCreate: return change;
-    case SnapshotCommand::kRename: return change.kind = Kind::rename, change;
-    case SnapshotCommand::kRemove: return change.kind = Kind::remove, change;
+    case control::SnapshotCommand::kCreate: return change;
+    case control::SnapshotCommand::kRename: return change.kind = Kind::rename, change;
+    case control::SnapshotCommand::kRemove: return change.kind = Kind::remove, change;
     default: return Errc::invalid;
   }
 }
@@ -38,7 +38,7 @@ Status check_unused(Request& r, const store::SnapshotChange& change) {
   return {};
 }
 
-void reply_change(Request& r, SnapshotCommand answer, const Status& done) {
+void reply_change(Request& r, control::SnapshotCommand answer, const Status& done) {
   const std::string message = done.ok() ? "" : done.error().message();
   answer.error = done.ok() ? 0 : static_cast<std::uint32_t>(errno_of(done.error().code()));
   std::memset(answer.answer, 0, sizeof answer.answer);
@@ -49,7 +49,7 @@ void reply_change(Request& r, SnapshotCommand answer, const Status& done) {
 // With the directories where one is mounted by itself.
 std::string snapshots_json(Request& r) {
   const auto mounts = r.session().snapshot_mounts().look();
-  nlohmann::ordered_json json = to_json(r.fs().snapshots());
+  nlohmann::ordered_json json = control::to_json(r.fs().snapshots());
   for (auto& one : json["snapshots"])
     for (const auto& mounted : mounts)
       if (one["serial"] == mounted.snapshot.v) one["mounted_at"].push_back(mounted.directory);
@@ -60,11 +60,17 @@ std::string snapshots_json(Request& r) {
 
 Status change_snapshot(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto asked = TRY(r.body().take<SnapshotCommand>());
+  const auto asked = TRY(r.body().take<control::SnapshotCommand>());
   const auto change = TRY(change_from(asked));
   if (const Status unused = check_unused(r, change); !unused.ok()) return reply_change(r, asked, unused), Status();
-  r.serve_result([&r, change] { return r.fs().change_snapshot(r.operation(), change); },
-                 [&r, asked](const Status& done) { reply_change(r, asked, done); });
+  const auto make = [&r, asked, change] {
+    r.serve_result([&r, change] { return r.fs().change_snapshot(r.operation(), change); },
+                   [&r, asked](const Status& done) { reply_change(r, asked, done); });
+  };
+  if (change.kind != store::SnapshotChange::Kind::create) return make(), Status();
+  // What was written belongs to it, also what only the kernel has so far.
+  const SessionSettings& settings = r.session().settings();
+  r.session().flusher().flush_all(settings.mount_point, settings.wishes.max_background, [&r, make] { r.post(make); });
   return {};
 }
 
@@ -75,13 +81,13 @@ Status snapshots(Request& r) {
 // Nothing is remembered of it: the tool asks on from where the answer has ended.
 Status kept_page(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
-  KeptPage asked;
+  control::KeptPage asked;
   const auto bytes = TRY(r.body().take_bytes(sizeof asked));
   std::memcpy(&asked, bytes.data(), bytes.size());
-  const auto question = TRY(question_from(asked));
+  const auto question = TRY(control::question_from(asked));
   const auto progress = std::make_shared<compare::Progress>();
   r.serve([&r, question, progress] { return compare::answer(r.fs(), r.operation(), question, *progress); },
-          [&r](const compare::Answer& answer) { reply_ioctl_struct(r, to_page(answer)); });
+          [&r](const compare::Answer& answer) { reply_ioctl_struct(r, control::to_page(answer)); });
   return {};
 }
 

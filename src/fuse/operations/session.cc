@@ -109,7 +109,7 @@ nlohmann::ordered_json Session::latency_json(std::uint32_t opcode) {
 }
 
 std::string Session::status_json() {
-  auto json = to_json(fs_.status());
+  auto json = control::to_json(fs_.status());
   if (settings_.device_facts) json.update(settings_.device_facts());
   auto& mount = json["mount"];
   mount["source"] = settings_.source;

@@ -59,6 +59,7 @@ struct SessionSettings {
   std::string options{};  // of the mount, as they were given
   DurableChanges durable{};
   std::string snapshots_dir{};  // the folder of snapshots, in the root; empty: there is none
+  bool shows_snapshots_dir = false;  // in listings of the root, too
   std::size_t read_ahead_bytes = ReadAhead::kMostBytes;
   std::function<nlohmann::ordered_json()> device_facts{};  // parts of the status: lease, connection; any thread
 };

@@ -13,7 +13,7 @@ namespace varve::fuse {
 namespace {
 
 std::string device_of(const std::string& mount_point) {
-  const auto mounted = find_mount(mount_point);
+  const auto mounted = control::find_mount(mount_point);
   return mounted && mounted->is_varve() ? mounted->device : "";
 }
 
@@ -46,7 +46,7 @@ std::string SnapshotMounts::name_in(const std::string& root) const {
 }
 
 // A mount of a mount has the name that the kernel knows, which may be an old one.
-std::optional<Serial> SnapshotMounts::snapshot_of(const MountEntry& mounted, const std::map<std::string, Serial>& names) const {
+std::optional<Serial> SnapshotMounts::snapshot_of(const control::MountEntry& mounted, const std::map<std::string, Serial>& names) const {
   if (const auto same = known_.find(mounted.id); same != known_.end()) return same->second.snapshot;
   const std::string name = name_in(mounted.root);
   if (name.empty()) return std::nullopt;
@@ -60,7 +60,7 @@ void SnapshotMounts::read() {
   std::map<std::string, Serial> names;
   for (const auto& item : fs_.engine().store().snapshots().list()) names.emplace(item.name, item.serial);
   Table found;
-  for (const MountEntry& mounted : mounts_of(device_))
+  for (const control::MountEntry& mounted : control::mounts_of(device_))
     if (const auto snapshot = snapshot_of(mounted, names)) found[mounted.id] = {*snapshot, mounted.root, mounted.directory};
   known_ = std::move(found);
 }

@@ -40,7 +40,7 @@ class SnapshotMounts {  // thread-safe
   bool has_changed() REQUIRES(mutex_);
   void read() REQUIRES(mutex_);
   std::string name_in(const std::string& root) const;
-  std::optional<Serial> snapshot_of(const MountEntry& mounted, const std::map<std::string, Serial>& names) const REQUIRES(mutex_);
+  std::optional<Serial> snapshot_of(const control::MountEntry& mounted, const std::map<std::string, Serial>& names) const REQUIRES(mutex_);
 
   fs::Filesystem& fs_;
   const std::string device_, below_;

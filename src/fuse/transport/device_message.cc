@@ -31,6 +31,7 @@ bool DeviceMessage::take(std::span<const std::byte> bytes, Lease& storage) {
   const std::size_t end = has_payload ? kWriteHeaderBytes : bytes.size();
   arguments_ = bytes.subspan(sizeof header_, end - sizeof header_);
   payload_ = bytes.subspan(end);
+  if (header_.opcode == FUSE_WRITE || header_.opcode == FUSE_READ) side_ = arrivals_.begin_data();
   return true;
 }
 
@@ -62,6 +63,8 @@ int DeviceMessage::reply(int error, std::span<const std::byte> first, std::span<
 void DeviceMessage::release() {
   storage_.reset();
   reply_room_.reset();
+  if (side_) arrivals_.end_data(*side_);
+  side_.reset();
   free_.push_back(this);
 }
 

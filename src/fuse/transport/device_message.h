@@ -5,9 +5,11 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "fuse/transport/arrivals.h"
 #include "fuse/transport/buffer_pool.h"
 #include "fuse/transport/message.h"
 
@@ -19,7 +21,8 @@ int write_answer(int fd, std::span<const iovec> parts);
 class DeviceMessage : public Message {
  public:
   // release() puts it into `free`, which has room for it.
-  DeviceMessage(int fd, const std::shared_ptr<BufferPool>& pool, std::vector<DeviceMessage*>& free) : fd_(fd), pool_(pool), free_(free) {}
+  DeviceMessage(int fd, const std::shared_ptr<BufferPool>& pool, std::vector<DeviceMessage*>& free, Arrivals& arrivals)
+      : fd_(fd), pool_(pool), free_(free), arrivals_(arrivals) {}
 
   // `bytes` stand in `storage`, which is moved away if they are too many to copy. False: they are fewer than they say.
   bool take(std::span<const std::byte> bytes, Lease& storage);
@@ -36,6 +39,8 @@ class DeviceMessage : public Message {
   const int fd_;
   const std::shared_ptr<BufferPool>& pool_;
   std::vector<DeviceMessage*>& free_;
+  Arrivals& arrivals_;
+  std::optional<unsigned> side_;  // of arrivals_, where it is counted
   Lease storage_, reply_room_;
   alignas(8) std::array<std::byte, kInlineBytes> inline_;
 };

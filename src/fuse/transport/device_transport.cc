@@ -1,6 +1,7 @@
 #include "fuse/transport/device_transport.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -44,8 +45,9 @@ bool means_end(int error) {
 // another CPU, and its thread should look again.
 class DevicePort : public Port {
  public:
-  DevicePort(int fd, io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink, Readers& readers)
-      : fd_(fd), reactor_(reactor), pool_(pool), sink_(sink), readers_(readers) {
+  DevicePort(int fd, io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink, Readers& readers,
+             Arrivals& arrivals)
+      : fd_(fd), reactor_(reactor), pool_(pool), sink_(sink), readers_(readers), arrivals_(arrivals), taking_(arrivals) {
     resume();
   }
   ~DevicePort() override {
@@ -127,16 +129,22 @@ class DevicePort : public Port {
   bool receive() {
     if (!is_ready()) return false;
     std::byte* const message = buffer_.data() + kMessageOffset;
+    taking_.begin();
     const ssize_t got = ::read(fd_, message, buffer_.size() - kMessageOffset);
     if (got > 0) {
+      const std::span<const std::byte> bytes{message, static_cast<std::size_t>(got)};
+      const bool large = is_large(bytes);
+      DeviceMessage* const taken = taken_message(bytes);
+      taking_.end();
       readers_.count_message();
-      if (is_large({message, static_cast<std::size_t>(got)})) {
+      if (large) {
         readers_.expect_large(Clock::system().monotonic_ns());
         if (readers_.any_away()) readers_.rouse();
       }
-      deliver({message, static_cast<std::size_t>(got)});
+      if (taken) sink_.receive(*taken);
       return true;
     }
+    taking_.end();
     if (got < 0 && (errno == EINTR || errno == ENOENT)) return true;  // ENOENT: given up before it was read
     if (got < 0 && errno == EAGAIN) return false;
     if (got == 0 || means_end(errno))
@@ -146,14 +154,14 @@ class DevicePort : public Port {
     return false;
   }
 
-  void deliver(std::span<const std::byte> bytes) {
+  DeviceMessage* taken_message(std::span<const std::byte> bytes) {
     DeviceMessage& message = *free_.back();
     if (!message.take(bytes, buffer_)) {
       spdlog::error("a message of {} bytes that makes no sense: ignored", bytes.size());
-      return;
+      return nullptr;
     }
     free_.pop_back();
-    sink_.receive(message);
+    return &message;
   }
 
   // Memory for a message, which would be lost if it were lacking once that is read.
@@ -170,7 +178,7 @@ class DevicePort : public Port {
 
   void add_message() {
     free_.reserve(messages_.size() + 1);  // releasing one needs no memory
-    messages_.push_back(std::make_unique<DeviceMessage>(fd_, pool_, free_));
+    messages_.push_back(std::make_unique<DeviceMessage>(fd_, pool_, free_, arrivals_));
     free_.push_back(messages_.back().get());
   }
 
@@ -207,6 +215,8 @@ class DevicePort : public Port {
   const std::shared_ptr<BufferPool>& pool_;
   MessageSink& sink_;
   Readers& readers_;
+  Arrivals& arrivals_;
+  Arrivals::Taking taking_;
   Lease buffer_;  // what the next message is read into
   std::vector<std::unique_ptr<DeviceMessage>> messages_;
   std::vector<DeviceMessage*> free_;
@@ -247,9 +257,17 @@ DeviceTransport::DeviceTransport(int fd) : fd_(fd) {
 }
 
 std::unique_ptr<Port> DeviceTransport::open(io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink) {
-  return std::make_unique<DevicePort>(fd_, reactor, pool, sink, readers_);
+  return std::make_unique<DevicePort>(fd_, reactor, pool, sink, readers_, arrivals_);
 }
 
 int DeviceTransport::send(std::span<const iovec> parts) { return write_answer(fd_, parts); }
+
+bool DeviceTransport::settle(std::size_t most, std::chrono::milliseconds limit) {
+  const auto waits = [this] {
+    pollfd device{fd_, POLLIN, 0};
+    return ::poll(&device, 1, 0) > 0 && (device.revents & POLLIN) != 0;
+  };
+  return arrivals_.settle(most, waits, limit);
+}
 
 }  // namespace varve::fuse

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "fuse/transport/arrivals.h"
 #include "fuse/transport/transport.h"
 
 namespace varve::fuse {
@@ -38,10 +39,13 @@ class DeviceTransport : public Transport {
   explicit DeviceTransport(int fd);  // makes it non-blocking; does not close it
   std::unique_ptr<Port> open(io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink) override;
   int send(std::span<const iovec> parts) override;
+  bool settle(std::size_t most, std::chrono::milliseconds limit) override;
+  std::uint64_t data_messages() const override { return arrivals_.begun(); }
 
  private:
   const int fd_;
   Readers readers_;
+  Arrivals arrivals_;
 };
 
 }  // namespace varve::fuse

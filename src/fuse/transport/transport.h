@@ -6,6 +6,7 @@
 
 #include <sys/uio.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,11 @@ class Transport {
   // What answers no message at hand: notifications, and the end of a mount. Thread-safe. `parts` begins with a fuse_out_header whose
   // `len` covers all of them. Returns 0 or an errno.
   virtual int send(std::span<const iovec> parts) = 0;
+
+  // Returns when the WRITEs that the kernel has made before the call are answered (arrivals.h). `most`: background requests that it may
+  // have on their way. False: that was not to be seen before the limit. For one thread at a time, which serves nobody.
+  virtual bool settle(std::size_t most, std::chrono::milliseconds limit) = 0;
+  virtual std::uint64_t data_messages() const = 0;  // READs and WRITEs so far
 };
 
 // Tells the kernel to forget the attributes of an inode and, if `offset` is not negative, what it caches of its content
