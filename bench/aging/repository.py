@@ -14,14 +14,14 @@ from stage import run  # noqa: E402
 QUIET = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false", "-c", "advice.detachedHead=false")
 
 
-def make(folder, commits, files, seed):
-    """Files of some 20 KiB, of which each commit changes twelve; branch cN ends with the commit N."""
+def make(folder, commits, files, changes, seed):
+    """Files of some 20 KiB, of which each commit changes so many; branch cN ends with the commit N."""
     random_ = random.Random(seed)
     names = [f"d{i % 23}/s{i % 7}/f{i}.c" for i in range(files)]
     run("git", "init", "-q", "--bare", folder)
     with subprocess.Popen(["git", "-C", folder, "fast-import", "--quiet"], stdin=subprocess.PIPE, text=True) as importer:
         for commit in range(commits):
-            changed = names if commit == 0 else random_.sample(names, 12)
+            changed = names if commit == 0 else random_.sample(names, min(changes, files))
             before = f"from refs/heads/c{commit - 1}\n" if commit else ""
             importer.stdin.write(f"commit refs/heads/c{commit}\ncommitter a <a> {1600000000 + commit} +0000\ndata 1\nc\n{before}")
             for name in changed:

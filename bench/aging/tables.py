@@ -5,27 +5,40 @@ from image import ALIKE, MODELS
 
 
 def show_reads(experiment, part, found):
-    rows, more = [], []
+    rows, at_each = [], []
     for name, (got, images) in found.items():
-        for what in got["unaged"]:
-            (last, fresh), = got["unaged"][what]["grep"].items()
-            aged = {kind: got[kind][what]["grep"] for kind in ("full", "empty")}
-            if what in MODELS:
-                rows += [[name, what, kind, f"{images[kind].fullness:.0%}", by[0], by[last], fresh, by[last] / fresh]
-                         for kind, by in aged.items()]
-            more.append((what, name, aged["full"][last] / fresh, aged["empty"][last] / fresh))
+        for what in (what for what in MODELS if what in got["unaged"]):
+            fresh = got["unaged"][what]["grep"]
+            last = max(fresh)
+            for kind in ("full", "empty"):
+                by, fullness = got[kind][what]["grep"], images[kind].fullness
+                rows.append([name, what, kind, f"{fullness[0]:.0%}", f"{fullness[last]:.0%}", by[0], by[last], fresh[last], by[last] / fresh[last]])
+            at_each += [[name, what, number, seconds, *(got[kind][what]["grep"][number] / seconds for kind in ("full", "empty"))]
+                        for number, seconds in fresh.items()]
     experiment.table(f"{part}: recursive grep, cold, seconds a GiB (modelled)",
-                     ["filesystem", "device", "image", "full at first", "new", "at the end", "unaged copy", "aged by unaged"], rows)
-    other = []
-    for what, like in ALIKE.items():
-        names = [name for device, name, *_ in more if device == what]
-        by = {device: {name: figures for where, name, *figures in more if where == device} for device in (what, like)}
-        other += [[name, f"{what}, {like}", *(by[device][name][i] for i in (0, 1) for device in (what, like))] for name in names]
+                     ["filesystem", "device", "image", "full at first", "full at the end", "new", "at the end", "unaged copy", "aged by unaged"], rows)
+    experiment.table(f"{part}: aged by an unaged copy of the same round (modelled)",
+                     ["filesystem", "device", "round" if part == "FSFB" else "pulls", "unaged, s a GiB", "full", "empty"], at_each)
+    show_devices(experiment, part, {name: got for name, (got, _) in found.items()})
+
+
+def aged_by_unaged(got, what):
+    """Full, empty; at the end."""
+    last, fresh = max(got["unaged"][what]["grep"].items())
+    return [got[kind][what]["grep"][last] / fresh for kind in ("full", "empty")]
+
+
+def show_devices(experiment, part, found):
+    rows = []
+    for what, like in ((what, like) for what, others in ALIKE.items() for like in others):
+        by = {device: {name: aged_by_unaged(got, device) for name, got in found.items() if device in got["unaged"]} for device in (what, like)}
+        rows += [[name, f"{what}, {like}", *(by[device][name][i] for i in (0, 1) for device in (what, like))] for name in by[what]]
         order, tau = rank_stability({device: {name: figures[0] for name, figures in of.items()} for device, of in by.items()})
-        if len(names) > 1:
-            other.append(["rank of full", f"{what}, {like}", f"Kendall's tau {tau:.2f}", "the same" if order else "not the same", "", ""])
+        if len(by[what]) > 1:
+            rows.append(["rank of full", f"{what}, {like}", f"Kendall's tau {tau:.2f}", "the same" if order else "not the same", "", ""])
     experiment.table(f"{part}: aged by unaged, on two devices of a kind (modelled)",
-                     ["filesystem", "devices", "full, first", "full, second", "empty, first", "empty, second"], other)
+                     ["filesystem", "devices", "full, first", "full, second", "empty, first", "empty, second"], rows,
+                     "The disk has 500 GB, of which the image is the beginning, as published. A disk of its size makes seeks as long as they can be.")
 
 
 def thirds(by):
@@ -114,10 +127,10 @@ def draw(data):
             for axis, what in zip(axes[row], MODELS):
                 for name, got in data[part].items():
                     color = f"C{names.index(name) % 10}"
-                    for kind, style in (("full", "-"), ("empty", "--"), ("unaged", "x")):
+                    for kind, style in (("full", "-"), ("empty", "--"), ("unaged", ":x")):
                         if by := got[kind].get(what, {}).get("grep"):
-                            axis.plot(list(by), list(by.values()), style, color=color, label=None if style == "x" else f"{name}, {kind}")
-                axis.set_title(f"{part}: seconds a GiB of a cold grep, {what} (modelled); x: unaged copy", fontsize=8)
+                            axis.plot(list(by), list(by.values()), style, color=color, label=None if kind == "unaged" else f"{name}, {kind}")
+                axis.set_title(f"{part}: seconds a GiB of a cold grep, {what} (modelled); x: unaged copies", fontsize=8)
                 axis.set_xlabel(unit)
                 axis.set_ylim(bottom=0)
                 axis.legend(fontsize=4)

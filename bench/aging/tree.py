@@ -39,22 +39,27 @@ class Tree:
         (self.top / name).unlink()
         self.held -= length
 
-    def begin(self, most):
-        """Until `most` bytes are held."""
+    def begin(self, goals):
+        """Until so many bytes are held, one goal after the other."""
         for number in range(self.count):
             self.folder(f"d{number}")
         number = 0
-        while self.held < most:
-            self.file(self.random.choice(self.folders), number)
-            number += 1
+        for goal in goals:
+            while self.held < goal:
+                self.file(self.random.choice(self.folders), number)
+                number += 1
 
-    def round(self, number):
-        """A twentieth of the bytes goes, and as much comes in one new folder."""
-        target = self.held
-        while self.held > target * (1 - self.share):
+    def shrink(self):
+        """A twentieth of the bytes goes. Returns how many were held before."""
+        before = self.held
+        while self.held > before * (1 - self.share):
             self.remove()
+        return before
+
+    def grow(self, number, goal):
+        """As much comes in one new folder."""
         folder, count = self.folder(f"r{number}"), 0
-        while self.held < target:
+        while self.held < goal:
             self.file(folder, count)
             count += 1
 

@@ -143,17 +143,35 @@ def markdown_of(table):
     return "\n".join(lines + (["", table["note"]] if table["note"] else [])) + "\n"
 
 
-def replay(varve_bin, events, models, size_mib, *options):
-    """{model: [figures of each phase]} of bench_replay."""
+@contextlib.contextmanager
+def trace_file(events):
+    """Its path; in memory, if that can be."""
     where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.NamedTemporaryFile("w", dir=where, prefix="varve-replay-", suffix=".trace") as file:
         formats.write(events, file)
         file.flush()
-        command = [Path(varve_bin) / "bench_replay", file.name, "--model", ",".join(models), "--size", size_mib, *options]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return {one["model"]: one for one in json.loads(done.stdout)}
+        yield file.name
+
+
+def replay(varve_bin, events, models, size_mib, *options):
+    """{model: what bench_replay says}, its phases among it."""
+    return replay_cases(varve_bin, events, {model: (model, size_mib, options) for model in models})
+
+
+def replay_cases(varve_bin, events, cases):
+    """The same by case, of {case: (model, MiB, options of bench_replay)}."""
+    together, out = {}, {}
+    for case, (model, size, options) in cases.items():
+        together.setdefault((size, options), {})[case] = model
+    with trace_file(events) as file:
+        for (size, options), models in together.items():
+            command = [Path(varve_bin) / "bench_replay", file, "--model", ",".join(dict.fromkeys(models.values())), "--size", size, *options]
+            done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(done.stderr.strip())
+            got = {one["model"]: one for one in json.loads(done.stdout)}
+            out.update({case: got[model] for case, model in models.items()})
+    return {case: out[case] for case in cases}
 
 
 SUMS = ("seconds", "busy_seconds", "modelled_joules", "seeks", "bytes_programmed", "bytes_copied", "erases", "spin_ups")

@@ -78,10 +78,10 @@ class SmallMachine:
 
 
 class Device:
-    """A process that shows the device as a file, and a loop device on that file."""
+    """A process that shows the device as a file, and a loop device on that file, or on its first `part` bytes."""
 
-    def __init__(self, program, folder, model, size, speed):
-        self.speed = speed
+    def __init__(self, program, folder, model, size, speed, part=None):
+        self.speed, self.part = speed, part
         self.folder = Path(folder) / "device"
         self.folder.mkdir()
         self.log = open(Path(folder) / "device.log", "w")
@@ -101,7 +101,8 @@ class Device:
             if self.process.poll() is not None:
                 raise RuntimeError(f"{command[0]}: {Path(self.log.name).read_text()}")
             time.sleep(0.02)
-        self.loop = run("losetup", "--find", "--show", "--direct-io=on", self.folder / "device").strip()
+        limit = ["--sizelimit", self.part] if self.part else []
+        self.loop = run("losetup", "--find", "--show", "--direct-io=on", *limit, self.folder / "device").strip()
         queue = Path("/sys/block", Path(self.loop).name, "queue")
         (queue / "rotational").write_text("1" if self.counters()["rotational"] else "0")
 

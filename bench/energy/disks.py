@@ -2,7 +2,7 @@
 
 import math
 
-from experiment import rank_stability, replay
+from experiment import rank_stability, replay_cases
 
 SIZE = 544  # MiB: of all devices; the cleaning study's is a little smaller
 BUSY = ("--think", 0, "--awake")  # programs take no time, and disks never sleep
@@ -16,15 +16,7 @@ MICRODRIVES = ("microdrive", "idle 25 %", "idle 75 %", "8 GiB disk")
 
 def costs(varve_bin, events, cases=None):
     """{case: what bench_replay says}."""
-    cases = cases or CASES
-    together = {}
-    for case, (model, size, options) in cases.items():
-        together.setdefault((size, options), {})[case] = model
-    out = {}
-    for (size, options), models in together.items():
-        got = replay(varve_bin, events, list(models.values()), size, *options)
-        out.update({case: got[model] for case, model in models.items()})
-    return {case: out[case] for case in cases}
+    return replay_cases(varve_bin, events, cases or CASES)
 
 
 def rank_row(name, values):

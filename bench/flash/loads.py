@@ -12,8 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "devices"))
+BENCH = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(BENCH / "devices"), str(BENCH / "common")]
 
+import room  # noqa: E402
 from stage import Missing, run  # noqa: E402
 from workloads import Zipf  # noqa: E402
 
@@ -23,11 +25,7 @@ BLOCK, MIB = 4096, 1 << 20
 def fill(top, used, total, data):
     """Files that are never changed, so that `used` of what df counts is taken; they lie around what changes."""
     number = 0
-    while True:
-        stat = os.statvfs(top)
-        missing = int(total * used) - (total - stat.f_bavail * stat.f_frsize)
-        if missing < MIB:
-            return
+    while (missing := room.missing(top, used, total)) >= MIB:
         with open(top / f"still{number}", "wb") as file:
             for _ in range(min(missing // MIB, 32)):
                 file.write(data)

@@ -55,8 +55,8 @@ class ModelImage(stage.Device):
     """A modelled device that takes its time, so that a filesystem which measures its device finds that one."""
     speed = 20  # times as fast as the real one: faster than that, the machine's own times hide it
 
-    def __init__(self, folder, size, model, varve_bin):
-        super().__init__(Path(varve_bin) / "bench_device", folder, model, size, ModelImage.speed)
+    def __init__(self, folder, size, model, varve_bin, whole=None):
+        super().__init__(Path(varve_bin) / "bench_device", folder, model, whole or size, ModelImage.speed, size if whole else None)
 
     def end(self):
         try:
@@ -145,12 +145,13 @@ def filesystem(name, folder, varve_bin):
 
 class Stand:
     """with Stand(...) as stand: the filesystem is made and mounted at stand.top, and everything since before mkfs is recorded.
-    Afterwards stand.events has it. A name with @MODEL at its end means a modelled device of bench_device and not an image in memory."""
+    Afterwards stand.events has it. A name with @MODEL at its end means a modelled device of bench_device and not an image in memory; with
+    `whole`, the beginning of one that has so many bytes."""
 
-    def __init__(self, name, size, varve_bin, rotational=False, folder="/var/tmp"):
+    def __init__(self, name, size, varve_bin, rotational=False, folder="/var/tmp", whole=None):
         name, _, self.model = name.partition("@")
         self.name, self.size, self.varve_bin, self.rotational, self.parent = name, size, varve_bin, rotational, folder
-        self.events = None
+        self.events, self.whole = None, whole
         self.folder = self.image = self.recorder = self.fs = None
 
     def __enter__(self):
@@ -165,7 +166,7 @@ class Stand:
     def begin(self):
         self.folder = Path(tempfile.mkdtemp(prefix="varve-stand-", dir=self.parent))
         self.fs = self.filesystem()
-        self.image = ModelImage(self.folder, self.size, self.model, self.varve_bin) if self.model else \
+        self.image = ModelImage(self.folder, self.size, self.model, self.varve_bin, self.whole) if self.model else \
             LoopImage(self.folder, self.size, self.rotational)
         self.recorder = kernel.Recorder(self.image.loop)
         self.recorder.start()

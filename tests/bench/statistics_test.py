@@ -7,14 +7,18 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "bench/common"), str(ROOT / "bench/energy"), str(ROOT / "bench/aging")]
+sys.path[:0] = [str(ROOT / "bench/common"), str(ROOT / "bench/energy"), str(ROOT / "bench/aging"), str(ROOT / "bench/trace")]
 
 import experiment  # noqa: E402
 import free_space  # noqa: E402
+import image  # noqa: E402
 import meters  # noqa: E402
+import pulls  # noqa: E402
+import tree  # noqa: E402
 
 
 class Statistics(unittest.TestCase):
@@ -66,6 +70,33 @@ class Statistics(unittest.TestCase):
         replayed = {"phases": [{"phase": name, **phase} for name in ("a", "b")]}
         self.assertEqual(experiment.of_phases(replayed, ("a", "b"))["lifetime_bytes"], 3000)
         self.assertIsNone(experiment.of_phases(replayed, "c")["lifetime_bytes"])
+
+
+class Aging(unittest.TestCase):
+    def test_unaged_copies_are_of_the_first_the_middle_and_the_last_round(self):
+        self.assertEqual(image.copied(range(0, 11, 2), False), {0, 6, 10})
+        self.assertEqual(image.copied([0], False), {0})
+        self.assertEqual(image.copied(range(0, 11, 2), True), {0, 2, 4, 6, 8, 10})
+
+    def test_pulls_go_on_until_a_copy_had_no_room(self):
+        options = SimpleNamespace(pulls=4, most_pulls=8, pulls_every=2)
+
+        def ends(dropped_at):
+            return next(n for n in range(20) if not pulls.go_on(SimpleNamespace(dropped=int(n >= dropped_at)), n, options))
+        self.assertEqual([ends(dropped_at) for dropped_at in (1, 5, 99)], [4, 6, 8])
+
+    def test_a_round_takes_as_much_as_it_gives_and_comes_again(self):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            trees = []
+            for top, goals in ((one, (1 << 20, 2 << 20)), (other, None)):
+                trees.append(tree.Tree(Path(top), SimpleNamespace(seed=1, folders=5)))
+                trees[-1].begin(goals or [most])
+                most = trees[0].held
+                before = trees[-1].shrink()
+                self.assertLessEqual(trees[-1].held, 0.95 * before)
+                trees[-1].grow(1, before)
+            self.assertEqual(trees[0].files, trees[1].files)
+            self.assertEqual({str(f.relative_to(one)) for f in Path(one).rglob("*")}, {str(f.relative_to(other)) for f in Path(other).rglob("*")})
 
 
 class Meters(unittest.TestCase):
