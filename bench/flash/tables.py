@@ -5,16 +5,28 @@ from experiment import rank_stability
 MIB = 1 << 20
 # The drives of table 1: name, and MB/s that are published: read in a row, 4 KiB read, written in a row, 4 KiB written.
 DRIVES = {"sfs-h": ("SSD-H", 216.9, 13.8, 170, 5.3), "sfs-m": ("SSD-M", 212.6, 10.6, 87, 0.6), "sfs-l": ("SSD-L", 69.1, 5.3, 38, 0.002)}
-# Figures 12 to 14, as multiples of SFS's, and what a name here stands for.
-LOG, COPY_ON_WRITE, IN_PLACE = "log without groups (LFS-CB)", "btrfs", "btrfs nodatacow"
-PEERS = {"varve:placement=none": LOG, "btrfs": COPY_ON_WRITE, "btrfs-nodatacow": IN_PLACE, "ext4": "ext4"}
-FASTER = {LOG: 1.6, COPY_ON_WRITE: 7.3, IN_PLACE: 1.5, "ext4": 1.5}
-AMPLIFIED = {"log with groups (SFS)": (1.1, 1.0), LOG: (1.1, 1.0), "ext4": (5.3, 2.8), IN_PLACE: (5.3, 2.8), COPY_ON_WRITE: (2.8, 1.2)}
-ERASED = {LOG: (1.2, 1.2), "ext4": (3.1, 1.8), IN_PLACE: (3.4, 2.0), COPY_ON_WRITE: (6.1, 3.8)}
+# What stands here for two filesystems of figures 12 to 14, and how tables call it. Both cleaned by copying.
+SFS, LFS = "like SFS", "like LFS-CB"
+STAND_INS = {SFS: "varve:strategy=copying;placement=sfs:groups=4;policy=cost-hotness",
+             LFS: "varve:strategy=copying;placement=none;policy=cost-benefit"}
+# What is published, as multiples of SFS's.
+FASTER = {LFS: 1.6, "btrfs": 7.3, "btrfs-nodatacow": 1.5, "ext4": 1.5}
+AMPLIFIED = {SFS: (1.1, 1.0), LFS: (1.1, 1.0), "ext4": (5.3, 2.8), "btrfs-nodatacow": (5.3, 2.8), "btrfs": (2.8, 1.2)}
+ERASED = {LFS: (1.2, 1.2), "ext4": (3.1, 1.8), "btrfs-nodatacow": (3.4, 2.0), "btrfs": (6.1, 3.8)}
 
 
-def rate_of(got):
-    return got["asked"] / got["seconds"] / 1e6 if got["seconds"] else None
+def shown(case, full):
+    """Its name in tables; one that is not as full as the others says so."""
+    name = case.name
+    for short, long in STAND_INS.items():
+        name = name.replace(long, short)
+    return name + (f" ({case.full:.0%} full)" if case.full < full else "")
+
+
+def rate_of(got, drive):
+    """MB/s of what programs wrote; None: it was not recorded for that drive."""
+    of = got.get(drive) if got else None
+    return of["asked"] / of["seconds"] / 1e6 if of and of["seconds"] else None
 
 
 def ratio(one, other):
@@ -29,7 +41,7 @@ def figures_of_filesystems(experiment, workload, by):
         fast, page = got["ftl-fast"], got["ftl-page"]
         rows.append([name, fast["write_bytes"] / MIB, *(ratio(one["bytes_programmed"], one["write_bytes"]) for one in (fast, page)),
                      *(ratio(got[model]["erases"], by[first][model]["erases"]) for model in ("ftl-fast", "ftl-page")),
-                     *(rate_of(got[drive]) for drive in DRIVES)])
+                     *(rate_of(got, drive) for drive in DRIVES)])
     experiment.table(f"Figures 12 to 14, {workload} (modelled)",
                      ["filesystem", "MiB sent", "WA, FAST", "WA, page", f"erases by {first}'s, FAST", f"erases by {first}'s, page",
                       *(f"MB/s, {DRIVES[drive][0]}" for drive in DRIVES)], rows,
@@ -53,38 +65,42 @@ def spread(values):
     return f"{min(values):.2g} to {max(values):.2g}" if values else None
 
 
+def base_of(name):
+    return name.partition("@")[0].partition(" (")[0]
+
+
 def published(experiment, results):
-    """Figures 12 to 14 beside what is published: the mean over the workloads that a filesystem stood, and the least and most. The log is
-    the first filesystem."""
-    log = experiment.options.filesystems.split(",")[0]
-    results = {workload: by for workload, by in results.items() if log in by}
+    """Figures 12 to 14 beside what is published, with what is like SFS and with the first filesystem in SFS's place: the mean over the
+    workloads that both stood, and the least and most."""
+    logs = {SFS: SFS, base_of(experiment.options.filesystems.split(",")[0]): None}
 
-    def row(figure, what, said, values):
-        values = [value for value in values if value is not None]
-        return [figure, what, said, sum(values) / len(values) if values else None, spread(values)]
+    def cells(name, value):
+        out = []
+        for log in logs.values():
+            values = []
+            for by in results.values():
+                base = by.get(next(iter(by)) if log is None else next((one for one in by if base_of(one) == log), None))
+                values += [value(got, base) for one, got in by.items() if base and base_of(one) == name]
+            values = [value for value in values if value is not None]
+            out += [sum(values) / len(values) if values else None, spread(values)]
+        return out
 
-    def all_of(want):
-        for by in results.values():
-            for name, got in by.items():
-                if want == name.partition("@")[0].partition(" ")[0]:
-                    yield got, by[log]
+    def amplified(model):
+        return lambda got, _: ratio(got[model]["bytes_programmed"], got[model]["write_bytes"])
 
-    rows = []
-    firsts = [by[log] for by in results.values()]
-    for model, place in (("ftl-fast", 0), ("ftl-page", 1)):
-        for what, said in AMPLIFIED.items():
-            names = [name for name, stands in PEERS.items() if stands == what]
-            found = [got for got, _ in all_of(names[0])] if names else firsts
-            rows.append(row("13", f"WA, {model}: {what}", said[place], [ratio(got[model]["bytes_programmed"], got[model]["write_bytes"])
-                                                                        for got in found]))
-    for name, what in PEERS.items():
-        rows.append(row("12", f"the log's speed by that of {what}, SSD-M", FASTER[what],
-                        [ratio(rate_of(base["sfs-m"]), rate_of(got["sfs-m"])) for got, base in all_of(name)]))
-        for model, place in (("ftl-fast", 0), ("ftl-page", 1)):
-            rows.append(row("14", f"erases by the log's, {model}: {what}", ERASED[what][place],
-                            [ratio(got[model]["erases"], base[model]["erases"]) for got, base in all_of(name)]))
-    experiment.table("Figures 12 to 14: published, and here (modelled)", ["figure", "what", "published", "here, mean", "by workload"],
-                     sorted(rows, key=lambda one: one[0]), "Published are means over workloads that are not all the same as here.")
+    def faster(got, base):
+        return ratio(rate_of(base, "sfs-m"), rate_of(got, "sfs-m"))
+
+    rows = [["12", f"speed by: {name}, SSD-M", said, *cells(name, faster)] for name, said in FASTER.items()]
+    for place, model in enumerate(("ftl-fast", "ftl-page")):
+        rows += [["13", f"WA, {model}: {name}", said[place], *cells(name, amplified(model))] for name, said in AMPLIFIED.items()]
+        rows += [["14", f"erases of {name}, {model}", said[place],
+                  *cells(name, lambda got, base, model=model: ratio(got[model]["erases"], base[model]["erases"]))] for name, said in ERASED.items()]
+    experiment.table("Figures 12 to 14: published, and here (modelled)",
+                     ["figure", "what", "published", *(text for log in logs for text in (f"here, {log}: mean", "by workload"))],
+                     sorted(rows, key=lambda one: one[0]),
+                     "Published are means over workloads that are not all the same as here. " +
+                     " ".join(f"{short[0].upper()}{short[1:]}: {long}." for short, long in STAND_INS.items()))
 
 
 def what_is_left_open(experiment, results):
@@ -108,13 +124,11 @@ def what_is_left_open(experiment, results):
 
 def utilisation(experiment, found):
     """Figure 11: how fast the log is on each drive, by how full it is."""
-    rows = []
-    for case in sorted(found, key=lambda case: case.full):
-        rows.append([case.name, f"{case.full:.0%}", *(value for drive in DRIVES for value in
-                                                      (rate_of(found[case][drive]), ratio(rate_of(found[case][drive]), DRIVES[drive][3])))])
-    experiment.table("Figure 11: zipf by utilisation (modelled)",
-                     ["filesystem", "full", *(text for name, *_ in DRIVES.values() for text in (f"MB/s, {name}", f"{name}, by in a row"))],
-                     rows, "Published: the log's speed follows that of writes in a row on all three.")
+    rows = [[workload, f"{share:.0%}", *(value for drive in DRIVES for value in (by.get(drive), ratio(by.get(drive), DRIVES[drive][3])))]
+            for workload, of in found.items() for share, by in of.items()]
+    experiment.table("Figure 11: the log by utilisation (modelled)",
+                     ["workload", "full", *(text for name, *_ in DRIVES.values() for text in (f"MB/s, {name}", f"{name}, by in a row"))],
+                     rows, "Published: the log's speed follows that of writes in a row on all three. Each drive has its own recording.")
 
 
 def other_draws(experiment, found):
@@ -127,29 +141,7 @@ def other_draws(experiment, found):
         for name in list(by)[1:]:
             rows.append([workload.replace("zipf", "") or "1.0", seed, f"{name} by {first}",
                          *(ratio(by[name][model]["erases"], by[first][model]["erases"]) for model in ("ftl-fast", "ftl-page")),
-                         *(ratio(rate_of(by[name][drive]), rate_of(by[first][drive])) for drive in DRIVES)])
+                         *(ratio(rate_of(by[name], drive), rate_of(by[first], drive)) for drive in DRIVES)])
     if rows:
         experiment.table("Zipf with other exponents and seeds (modelled)",
                          ["exponent", "seed", "what", "erases, FAST", "erases, page", *(f"speed, {name}" for name, *_ in DRIVES.values())], rows)
-
-
-def draw(curves, results):
-    def plot(file):
-        import matplotlib.pyplot as plt
-        figure, axes = plt.subplots(1, 3, figsize=(14, 4.2))
-        for name, curve in curves.items():
-            axes[0].plot(list(curve), list(curve.values()), marker="o", label=name)
-        axes[0].set_xscale("log", base=2)
-        axes[0].set_title("Random writes by request size,\nas share of writes in a row (modelled)", fontsize=9)
-        axes[0].legend(fontsize=7)
-        for axis, model in ((axes[1], "ftl-fast"), (axes[2], "ftl-page")):
-            names = list(dict.fromkeys(name for by in results.values() for name in by))
-            for i, name in enumerate(names):
-                values = [by[name][model]["bytes_programmed"] / MIB if name in by else 0 for by in results.values()]
-                axis.bar([x + i / (len(names) + 1) for x in range(len(results))], values, 1 / (len(names) + 1), label=name)
-            axis.set_xticks([x + 0.35 for x in range(len(results))], list(results), fontsize=8)
-            axis.set_title(f"MiB programmed for the same work, {model} (modelled)", fontsize=9)
-            axis.legend(fontsize=6)
-        figure.tight_layout()
-        figure.savefig(file, dpi=80)
-    return plot

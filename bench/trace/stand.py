@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,9 +55,11 @@ class LoopImage:
 class ModelImage(stage.Device):
     """A modelled device that takes its time, so that a filesystem which measures its device finds that one."""
     speed = 20  # times as fast as the real one: faster than that, the machine's own times hide it
+    SPEEDS = {"sfs-l": 200}  # a write out of turn takes two seconds there, which nothing hides
 
     def __init__(self, folder, size, model, varve_bin, whole=None):
-        super().__init__(Path(varve_bin) / "bench_device", folder, model, whole or size, ModelImage.speed, size if whole else None)
+        super().__init__(Path(varve_bin) / "bench_device", folder, model, whole or size,
+                         self.SPEEDS.get(model, self.speed), size if whole else None)
 
     def end(self):
         try:
@@ -127,12 +130,12 @@ PEERS = {
 
 
 def filesystem(name, folder, varve_bin):
-    """`name`: one of PEERS, or varve with options of its mount, as varve:strategy=copying,placement=none. Raises Missing."""
+    """`name`: one of PEERS, or varve with options of its mount, as varve:strategy=copying;placement=none. Raises Missing."""
     kind, _, options = name.partition(":")
     if kind == "varve":
         if not (Path(varve_bin) / "mkfs.varve").exists():
             raise Missing(f"{varve_bin}/mkfs.varve is not built")
-        return stage.Varve("varve", folder, False, varve_bin, options.split(",") if options else [], [])
+        return stage.Varve("varve", folder, False, varve_bin, re.split("[,;]", options) if options else [], [])
     if kind not in PEERS or options:
         raise Missing(f"{name}: known are {', '.join(PEERS)}, varve, varve:OPTIONS")
     peer, mount_type, program = PEERS[kind]
