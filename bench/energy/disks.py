@@ -11,6 +11,7 @@ CASES = {"microdrive": ("microdrive", SIZE, BUSY), "idle 25 %": ("microdrive-idl
          "idle 75 %": ("microdrive-idle75", SIZE, BUSY), "8 GiB disk": ("microdrive", 8192, BUSY), "hdd-laptop": ("hdd-laptop", SIZE, BUSY),
          "hdd-laptop, 8 GiB": ("hdd-laptop", 8192, BUSY), "hdd-laptop-7200": ("hdd-laptop-7200", SIZE, BUSY),
          "hdd-desktop": ("hdd-desktop", SIZE, BUSY)}
+SIZES = f"Disks have {SIZE} MiB, or 8 GiB where it says so; the trace uses the beginning."
 MICRODRIVES = ("microdrive", "idle 25 %", "idle 75 %", "8 GiB disk")
 
 

@@ -11,7 +11,7 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZE = 512 * MIB  # of the device
 # (name, MiB, sizes)
 PARTS = [("small", 5, (1 * KIB, 10 * KIB)), ("medium", 20, (50 * KIB, 500 * KIB)), ("large", 75, (1 * MIB, 10 * MIB))]
-UPDATES = [("small", 0.25, (1 * KIB, 5 * KIB)), ("medium", 1, (10 * KIB, 50 * KIB))]
+UPDATES = [("medium", 1, (10 * KIB, 50 * KIB)), ("small", 0.25, (1 * KIB, 5 * KIB))]  # in this order, as published
 # {sample: (parts, updates)}
 SAMPLES = {"standard": (PARTS, UPDATES), "coarse": (PARTS[1:], [])}
 CREATES = ["create small", "create medium", "create large"]
