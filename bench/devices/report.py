@@ -36,6 +36,18 @@ def ratio(part, whole):
     return part / whole if whole else "∞"
 
 
+# Models whose power has a source (docs/devices.md).
+SOURCED = ("hdd-laptop", "hdd-laptop-7200", "hdd-desktop", "ssd-page", "ssd-hybrid")
+
+
+def note_of(key, models):
+    """A joule that rests on an unsourced power is no amount."""
+    unsourced = [model for model in models if model not in SOURCED]
+    if key != "modelled_joules" or not unsourced:
+        return ""
+    return f" The power of {', '.join(unsourced)} is unsourced: whether above or below 1 may be told, and not by how much."
+
+
 TITLES = {"device_seconds": "Device time of ext4 by that of Varve: above 1 Varve is faster", "bytes_programmed": "Bytes programmed, likewise",
           "modelled_joules": "Modelled joules, likewise"}
 
