@@ -26,7 +26,7 @@ import interruption  # noqa: E402
 
 def version_of(*command):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return None
     text = (done.stdout + done.stderr).strip()
@@ -44,7 +44,9 @@ def machine(varve_bin):
 def versions(varve_bin):
     """Asked once, though results are kept after each part."""
     programs = {"varve": (Path(varve_bin) / "varve", "--version"), "e2fsprogs": ("mke2fs", "-V"), "xfsprogs": ("mkfs.xfs", "-V"),
-                "btrfs-progs": ("btrfs", "--version"), "fio": ("fio", "--version"), "sqlite": ("sqlite3", "--version"), "git": ("git", "--version")}
+                "btrfs-progs": ("btrfs", "--version"), "fio": ("fio", "--version"), "sqlite": ("sqlite3", "--version"), "git": ("git", "--version"),
+                "postgresql": ("psql", "--version"), "postmark": ("postmark",), "mtools": ("mtools", "--version"),
+                "dosfstools": ("fatlabel", "--version"), "fuse2fs": ("fuse2fs", "-V")}
     found = {name: version_of(*map(str, command)) for name, command in programs.items()}
     return {name: version for name, version in found.items() if version}
 

@@ -20,7 +20,8 @@ PUBLISHED_UPDATES = 1.25 * (1 << 20)  # bytes
 def study(options, folder, samples, *more):
     """[rows of cleaning] of bench_published; traces are in the folder."""
     command = [options.varve_bin / "bench_published", "--json", f"{folder}/results.json", "fragmentation", "--seed", options.seed, "--samples",
-               ",".join(samples), "--buffers", options.buffers, "--segments", SEGMENTS, "--strategies", ",".join(STRATEGIES), "--traces", f"{folder}/", *more]
+               ",".join(samples), "--buffers", options.buffers, "--segments", SEGMENTS, "--strategies", ",".join(STRATEGIES),
+               "--traces", f"{folder}/", *more]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"bench_published: {done.stderr.strip()}")

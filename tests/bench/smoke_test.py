@@ -17,10 +17,10 @@ import recording  # noqa: E402
 from recording import kernel  # noqa: E402
 
 SHORT = {
-    "energy/energy": ["--scale", "0.05", "--samples", "small,worn", "--buffers", "0,16", "--filesystems", "ext4,varve,none", "--used", "ext4,varve",
-                      "--use-seconds", "10"],
-    "flash/flash": ["--workloads", "zipf,tpcc,none", "--filesystems", "varve@sfs-m,varve:strategy=copying;placement=none,varve:strategy=none,ext4", "--size",
-                    "96", "--swept", "zipf", "--utilisations", "0.5", "--exponents", "0.8", "--other-seeds", ""],
+    "energy/energy": ["--scale", "0.05", "--samples", "small,worn", "--buffers", "0,16", "--filesystems", "ext4,varve,none",
+                      "--used", "ext4,varve", "--use-seconds", "10"],
+    "flash/flash": ["--workloads", "zipf,tpcc,none", "--filesystems", "varve@sfs-m,varve:strategy=copying;placement=none,varve:strategy=none,ext4",
+                    "--size", "96", "--swept", "zipf", "--utilisations", "0.5", "--exponents", "0.8", "--other-seeds", ""],
     "latency/operations": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--depths", "1,2"],
     "latency/latency": ["--distributions", "uniform", "--size", "256", "--seconds", "1"],
     "cleaning/published": ["--quick"],
@@ -80,11 +80,17 @@ class Smoke(unittest.TestCase):
         table = {"title": "T & T", "columns": ["a", "b"], "rows": [["x", 1.5]], "note": ""}
         result = {"command": "c", "seconds": 1, "left_out": ["why <not>"], "tables": [table]}
         (self.top / "energy.json").write_text(json.dumps(result))
+        machine = {"kernel": "6.66", "cpu": "C", "cpus": 3, "memory_gib": 4, "load": 0.5, "versions": {"varve": "9.9"}}
+        (self.top / "flash.json").write_text(json.dumps({**result, "machine": machine, "date": "2001-02-03"}))
         self.call(sys.executable, ROOT / "bench/report/report", "--only-write", "--output", self.top, "--experiments", "energy,flash")
         page = (self.top / "report.html").read_text()
         self.assertIn("T &amp; T", page)
         self.assertIn("why &lt;not&gt;", page)
-        self.assertIn("| x | 1.50 |", (self.top / "report.md").read_text())
+        text = (self.top / "report.md").read_text()
+        self.assertIn("| x | 1.50 |", text)
+        self.assertIn("energy: machine not known.", text)
+        self.assertIn("flash: 3 × C, 4 GiB, Linux 6.66. varve: 9.9.", text, "not what this machine has")
+        self.assertIn("1 s, 2001-02-03, load 0.5", text)
 
 
 if __name__ == "__main__":
