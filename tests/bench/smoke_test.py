@@ -21,7 +21,7 @@ SHORT = {
                       "--used", "ext4,varve", "--use-seconds", "10"],
     "flash/flash": ["--workloads", "zipf,tpcc,none", "--filesystems", "varve@sfs-m,varve:strategy=copying;placement=none,varve:strategy=none,ext4",
                     "--size", "96", "--swept", "zipf", "--utilisations", "0.5", "--exponents", "0.8", "--other-seeds", ""],
-    "latency/operations": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--depths", "1,2"],
+    "latency/operations": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--most-seconds", "1", "--depths", "1,2"],
     "latency/latency": ["--distributions", "uniform", "--size", "256", "--seconds", "1"],
     "cleaning/published": ["--quick"],
     "devices/devices": ["--models", "sd-cheap", "--workloads", "sync4k", "--filesystems", "ext4,varve", "--size", "256", "--scale", "0.02"],

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "bench/common"), str(ROOT / "bench/energy"), str(ROOT / "bench/aging"), str(ROOT / "bench/trace")]
+sys.path[:0] = [str(ROOT / "bench" / part) for part in ("common", "energy", "aging", "trace", "latency")]
 
 import experiment  # noqa: E402
 import free_space  # noqa: E402
@@ -19,6 +19,7 @@ import image  # noqa: E402
 import meters  # noqa: E402
 import pulls  # noqa: E402
 import tree  # noqa: E402
+import work  # noqa: E402
 
 
 class Statistics(unittest.TestCase):
@@ -70,6 +71,20 @@ class Statistics(unittest.TestCase):
         replayed = {"phases": [{"phase": name, **phase} for name in ("a", "b")]}
         self.assertEqual(experiment.of_phases(replayed, ("a", "b"))["lifetime_bytes"], 3000)
         self.assertIsNone(experiment.of_phases(replayed, "c")["lifetime_bytes"])
+
+
+class Latency(unittest.TestCase):
+    def turns(self, span, operations):
+        for done, _ in enumerate(span.turns(), 1):
+            for operation in operations:
+                span.keep(operation, done)
+        return len(span.took.get(operations[0], []))
+
+    def test_a_part_goes_on_until_there_are_enough_samples(self):
+        self.assertEqual(self.turns(work.Span(0, 60, 3), ["a"]), 3)
+        self.assertEqual(self.turns(work.Span(0, 60, 4), ["a", "a", "b"]), 8, "b has them later than a")
+        self.assertEqual(self.turns(work.Span(0, 0, 10), ["a"]), 0)
+        self.assertGreater(self.turns(work.Span(0.02, 60, 3), ["a"]), 3, "and not before its time")
 
 
 class Aging(unittest.TestCase):
