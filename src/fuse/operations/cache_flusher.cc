@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/errc.h"
 
@@ -17,7 +18,8 @@ namespace varve::fuse {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{10}, kManyRounds{3};
+constexpr std::chrono::seconds kPatience{10};
+constexpr std::uint64_t kManyRounds = 3'000'000'000;  // ns
 
 // Of a directory of a FUSE filesystem: below a mount that has been detached there is another one.
 Descriptor open_mount(const std::string& directory) {
@@ -77,13 +79,13 @@ void CacheFlusher::run() {
 // last one there were few.
 void CacheFlusher::write_back(const std::string& directory, std::size_t most) {
   const Descriptor mount = open_mount(directory);
-  const auto end = std::chrono::steady_clock::now() + kManyRounds;
+  const std::uint64_t end = Clock::system().monotonic_ns() + kManyRounds;
   bool settled = transport_.settle(most, kPatience);
   for (std::uint64_t before = transport_.data_messages(); settled && mount; before = transport_.data_messages()) {
     if (::syncfs(mount.get()) != 0) spdlog::debug("{}: {}", directory, errno_text());  // those hear of it that sync the file
     settled = transport_.settle(most, kPatience);
     if (transport_.data_messages() - before < most / 8) return;
-    if (std::chrono::steady_clock::now() > end) settled = false;
+    if (Clock::system().monotonic_ns() > end) settled = false;
   }
   if (!settled) spdlog::info("{}: writes go on and on: some that the kernel still holds back are not waited for", directory);
 }

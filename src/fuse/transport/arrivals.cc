@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace varve::fuse {
 
 namespace {
@@ -34,9 +36,9 @@ unsigned Arrivals::begin_data() {
   return side;
 }
 
-bool Arrivals::wait_for(const std::function<bool()>& holds, Time end) {
+bool Arrivals::wait_for(const std::function<bool()>& holds, std::uint64_t end_ns) {
   while (!holds()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
+    if (Clock::system().monotonic_ns() >= end_ns) return false;
     std::this_thread::sleep_for(kPause);
   }
   return true;
@@ -52,7 +54,7 @@ bool Arrivals::nothing_is_hidden(std::size_t most, const std::function<bool()>& 
 }
 
 bool Arrivals::settle(std::size_t most, const std::function<bool()>& waits, std::chrono::milliseconds limit) {
-  const Time end = std::chrono::steady_clock::now() + limit;
+  const std::uint64_t end = Clock::system().monotonic_ns() + static_cast<std::uint64_t>(std::chrono::nanoseconds(limit).count());
   if (!wait_for([&] { return nothing_is_hidden(most, waits); }, end)) return false;
   const unsigned side = side_.fetch_xor(1);
   // A thread that takes a message right now may know the old side only.

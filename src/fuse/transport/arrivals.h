@@ -45,13 +45,12 @@ class Arrivals {
 
  private:
   using Turns = std::vector<std::uint64_t>;
-  using Time = std::chrono::steady_clock::time_point;
 
   void add(Taking& taking);
   void remove(Taking& taking);
   Turns turns();
   bool nothing_is_hidden(std::size_t most, const std::function<bool()>& waits);
-  bool wait_for(const std::function<bool()>& holds, Time end);
+  bool wait_for(const std::function<bool()>& holds, std::uint64_t end_ns);
 
   std::atomic<unsigned> side_{0};
   std::atomic<std::uint64_t> begun_{0};
