@@ -34,7 +34,7 @@ def full(experiment, name, source):
                 copies.log.append(("read", number))
                 image.cold_read(number)
     if copies.dropped:
-        experiment.leave_out(f"git on {name}: {copies.dropped} copies had no room, and went, as published")
+        experiment.progress(f"git on {name}: {copies.dropped} copies had no room, and went, as published")
     else:
         experiment.leave_out(f"git on {name}: {number} pulls found room, so that no copy went (full in the end: {image.fullness[number]:.0%})")
     return image, copies.log

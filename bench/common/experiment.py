@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import functools
+import importlib.util
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -107,13 +109,25 @@ class Experiment:
             self.keep(data)
 
     def draw(self, plot):
-        try:
-            import matplotlib
-        except ImportError:
+        """In a process of its own, which ends without tidying up: matplotlib 3.6 may crash there, as it closes its fonts too late."""
+        if not importlib.util.find_spec("matplotlib"):
             self.leave_out("plots: matplotlib is not installed (packaging/apt-install bench)")
             return
-        matplotlib.use("Agg")
-        plot(self.options.plot)
+        sys.stdout.flush()
+        if child := os.fork():
+            if os.waitpid(child, 0)[1]:
+                raise RuntimeError("the plot could not be drawn")
+            return
+        status = 1
+        try:
+            import matplotlib
+            matplotlib.use("Agg")
+            plot(self.options.plot)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
 
 
 @contextlib.contextmanager
