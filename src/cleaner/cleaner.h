@@ -78,8 +78,8 @@ class Cleaner {
   std::string state() const;
   void set_state(std::string state);
   bool works_when_idle() const;
-  // Segments that bad blocks pin, as the last round knew them. The dead blocks in them, which can only be written as holes.
-  // Of these, those that the strategy of the mount does not write.
+  // As the last round knew them: segments that bad blocks pin, the dead blocks in them, and of these those that the strategy of the
+  // mount does not write. They can only be written as holes.
   std::uint64_t pinned_segments() const { return pinned_segments_; }
   std::uint64_t pinned_garbage() const { return pinned_garbage_; }
   std::uint64_t lost_room() const { return lost_room_; }
