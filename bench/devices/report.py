@@ -18,10 +18,16 @@ def figures(before, after, operations):
     return out
 
 
+def longest(got):
+    """Seconds of the device; none if no call was timed."""
+    return max((most for _, most in got["waits"].values()), default=None)
+
+
 def line(model, row, name, got):
+    waits = ", ".join(f"{call} {most:.2f} s (p99.9 {usual:.2f})" for call, (usual, most) in got["waits"].items())
     per = got["device_seconds"] / got["operations"] * 1000
     return (f"{model:11} {row:36} {name:14} {per:9.3f} ms/op  {got['device_seconds']:8.1f} device s"
-            f"  {got['bytes_programmed'] / got['operations'] / 1024:8.1f} KiB/op  longest {got['longest_call_seconds']:.2f} s")
+            f"  {got['bytes_programmed'] / got['operations'] / 1024:8.1f} KiB/op{waits and '  longest '}{waits}")
 
 
 def best(got, names, key):
@@ -70,7 +76,7 @@ def waiting(results):
         for row, by in rows.items():
             for name, got in by.items():
                 took, count = got["waited_seconds"], got["operations"]
-                out.append([model, row, name, count, took, 1000 * took / count, got["longest_call_seconds"] or None])  # 0: not timed
+                out.append([model, row, name, count, took, 1000 * took / count, longest(got)])
     return out
 
 

@@ -31,7 +31,7 @@ class Run:
         self.fs, self.device, self.size, self.scale, self.seed = filesystem, device, size, options.scale, options.seed
         self.budget = options.budget / self.device.speed if self.device.speed else float("inf")
         self.top = filesystem.directory
-        self.longest = 0.0  # seconds of the device that one call has taken
+        self.waits = {}  # seconds of the device that each call has taken, by its name
 
     def count(self, number):
         return max(int(number * self.scale), 10)
@@ -47,8 +47,14 @@ class Run:
     def timed(self, call, *arguments):
         begin = time.monotonic()
         result = call(*arguments)
-        self.longest = max(self.longest, (time.monotonic() - begin) * (self.device.speed or 1))
+        self.waits.setdefault(call.__name__, array("d")).append((time.monotonic() - begin) * (self.device.speed or 1))
         return result
+
+    def take_waits(self):
+        """{call: (seconds that one in a thousand exceeds, the longest)} since the last time."""
+        waits, self.waits = self.waits, {}
+        ordered = {call: sorted(seconds) for call, seconds in waits.items()}
+        return {call: (seconds[int(0.999 * len(seconds))], seconds[-1]) for call, seconds in ordered.items()}
 
     def sync(self):
         fd = os.open(self.top, os.O_RDONLY)
