@@ -42,7 +42,20 @@ Result<Ino> Paths::read(Ino directory, const std::function<bool(const Entries::E
   }
 }
 
+// What a question about names cannot find. The state of this moment goes on: a directory may have been removed or moved since it was heard
+// of. A snapshot is whole.
+bool Paths::is_gone(const Error& error) const {
+  const Errc code = error.code();
+  return snapshot_ == kNewest && (code == Errc::not_directory || code == Errc::stale || code == Errc::corrupt || code == Errc::not_found);
+}
+
 Result<Name> Paths::name_of(Ino directory) {
+  auto name = find_name(directory);
+  if (name.ok() || !is_gone(name.error())) return name;
+  return Name{kRootIno, fmt::format("inode {}", directory)};
+}
+
+Result<Name> Paths::find_name(Ino directory) {
   if (const auto known = directories_.find(directory); known != directories_.end()) return known->second;
   const Ino parent = TRY(read(directory, [](const Entries::Entry&) { return false; }));
   TRY(read(parent, [&](const Entries::Entry& entry) { return entry.ino != directory; }));
@@ -75,12 +88,13 @@ Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files, const st
     const auto behind = waiting.upper_bound(*files.begin());
     const Ino directory = waiting.extract(behind == waiting.begin() ? behind : std::prev(behind)).value();
     std::vector<Entries::Entry> hits;
-    TRY(read(directory, [&](const Entries::Entry& entry) {
+    const auto end = read(directory, [&](const Entries::Entry& entry) {
       if (entry.type == DT_DIR && seen.insert(entry.ino).second) waiting.insert(entry.ino);
       const bool counts = entry.type != DT_DIR && files.contains(entry.ino) && !apart.contains({directory, entry.name});
       if (counts && files.erase(entry.ino) > 0) hits.push_back(entry);
       return !files.empty();
-    }));
+    });
+    if (!end.ok() && !is_gone(end.error())) return end.error();
     for (const Entries::Entry& entry : hits) found.emplace(entry.ino, TRY(of({directory, entry.name})));
   }
   return found;

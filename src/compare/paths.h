@@ -22,7 +22,7 @@ class Paths {
   void know_directories(const std::map<Ino, InodeChange>& inodes, Side side);
   void know_directory(Ino directory, const Name& name) { directories_.insert_or_assign(directory, name); }
 
-  // Errc::corrupt: its parents lead to no root.
+  // Errc::corrupt: its parents lead to no root. Of what has gone from the newest state meanwhile the name is "inode N".
   Result<std::string> of(const Name& name);
   Result<std::string> of_directory(Ino directory);
   // A name of each of these files, one of several; those without a name are not in the result. Nothing leads from a file to its names. So
@@ -34,7 +34,9 @@ class Paths {
  private:
   // Each entry of a directory, until `visit` returns false. Remembers the names of directories. Returns the parent.
   Result<Ino> read(Ino directory, const std::function<bool(const Entries::Entry&)>& visit);
+  bool is_gone(const Error& error) const;
   Result<Name> name_of(Ino directory);
+  Result<Name> find_name(Ino directory);
 
   const Ask& ask_;
   const Serial snapshot_;

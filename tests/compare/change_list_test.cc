@@ -124,6 +124,28 @@ TEST(ChangeList, finds_names_near_where_files_were_made) {
   EXPECT_LT(asked, 6U) << "of 60 directories";
 }
 
+// The newest state goes on: a directory may be removed between two questions. A snapshot is whole.
+TEST(ChangeList, names_by_number_what_goes_from_the_newest_state_meanwhile) {
+  World world({});
+  ASSERT_TRUE(good(world.start()));
+  for (const char* path : {"/d", "/d/e"}) ASSERT_TRUE(world.fixture.make(path, S_IFDIR | 0755).ok());
+  ASSERT_TRUE(world.fixture.make("/d/e/f", S_IFREG | 0644).ok());
+  ASSERT_TRUE(world.fixture.snapshot({store::SnapshotChange::Kind::create, "a", {}}).ok());
+  const Ino directory = *world.fixture.resolve("/d/e"), file = *world.fixture.resolve("/d/e/f");
+  const compare::Ask ask = compare::asking(world.fixture.fs());
+  const compare::Ask late = [&](const compare::Question& question) -> Result<compare::Answer> {
+    if (question.kind == compare::Question::Kind::entries && question.from.ino == directory) return Errc::not_directory;
+    return ask(question);
+  };
+  const auto name = compare::Paths(late, compare::kNewest).of({directory, "f"});
+  ASSERT_TRUE(name.ok()) << name.error().message();
+  EXPECT_EQ(*name, fmt::format("/inode {}/f", directory));
+  const auto found = compare::Paths(late, compare::kNewest).of_files({file});
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  EXPECT_TRUE(found->empty());
+  EXPECT_TRUE(compare::Paths(late, ends(world).first).of_files({file}).fails_with(Errc::not_directory));
+}
+
 // The list leads from what was there to what is there.
 std::string check_list(World& world, Serial before, Serial after) {
   const auto list = changes_between(world, before, after);

@@ -6,13 +6,16 @@
 #include <future>
 #include <thread>
 
+#include "base/types.h"
+
 namespace varve::fuse {
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMost = 64;
-constexpr std::chrono::milliseconds kLong = 60s, kShort = 20ms;
+constexpr std::chrono::milliseconds kShort = 20ms;
+constexpr Arrivals::Limits kLong{60s, 60s}, kBrief{5ms, 5ms};
 
 bool nothing_waits() { return false; }
 
@@ -28,11 +31,11 @@ class ArrivalsTest : public ::testing::Test {
 
 TEST_F(ArrivalsTest, NothingIsUnderWay) {
   EXPECT_TRUE(arrivals_.settle(kMost, nothing_waits, kLong));
-  EXPECT_EQ(arrivals_.begun(), 0U);
+  EXPECT_EQ(arrivals_.writes().count, 0U);
 }
 
 TEST_F(ArrivalsTest, WhatIsUnderWayIsWaitedFor) {
-  const unsigned side = arrivals_.begin_data();
+  const unsigned side = arrivals_.begin_write(kBlockSize);
   auto settled = settling();
   EXPECT_TRUE(goes_on(settled));
   arrivals_.end_data(side);
@@ -40,11 +43,11 @@ TEST_F(ArrivalsTest, WhatIsUnderWayIsWaitedFor) {
 }
 
 TEST_F(ArrivalsTest, WhatComesLaterIsNot) {
-  const unsigned before = arrivals_.begin_data();
+  const unsigned before = arrivals_.begin_write(kBlockSize);
   auto settled = settling();
   unsigned after = before;
   while (after == before) {  // until it has begun
-    after = arrivals_.begin_data();
+    after = arrivals_.begin_write(kBlockSize);
     if (after == before) arrivals_.end_data(after);
   }
   arrivals_.end_data(before);
@@ -58,10 +61,10 @@ TEST_F(ArrivalsTest, WhatComesLaterIsNot) {
 // As many as that may hide others.
 TEST_F(ArrivalsTest, ManyAreFirstWaitedForWithoutCountingTheOthers) {
   std::vector<unsigned> sides;
-  for (std::size_t i = 0; i < kMost; ++i) sides.push_back(arrivals_.begin_data());
+  for (std::size_t i = 0; i < kMost; ++i) sides.push_back(arrivals_.begin_write(kBlockSize));
   auto settled = settling();
   EXPECT_TRUE(goes_on(settled));
-  const unsigned hidden = arrivals_.begin_data();  // comes only now, and was there before
+  const unsigned hidden = arrivals_.begin_write(kBlockSize);  // comes only now, and was there before
   EXPECT_EQ(hidden, sides.front());
   for (const unsigned side : sides) arrivals_.end_data(side);
   EXPECT_TRUE(goes_on(settled));
@@ -84,7 +87,7 @@ TEST_F(ArrivalsTest, AThreadThatIsTakingAMessageIsWaitedFor) {
   taking.begin();
   auto settled = settling();
   EXPECT_TRUE(goes_on(settled));
-  const unsigned side = arrivals_.begin_data();
+  const unsigned side = arrivals_.begin_write(kBlockSize);
   taking.end();
   EXPECT_TRUE(goes_on(settled));
   arrivals_.end_data(side);
@@ -92,11 +95,40 @@ TEST_F(ArrivalsTest, AThreadThatIsTakingAMessageIsWaitedFor) {
 }
 
 TEST_F(ArrivalsTest, ThereIsALimit) {
-  EXPECT_FALSE(arrivals_.settle(kMost, [] { return true; }, 5ms));
-  const unsigned side = arrivals_.begin_data();
-  EXPECT_FALSE(arrivals_.settle(kMost, nothing_waits, 5ms));
+  EXPECT_FALSE(arrivals_.settle(kMost, [] { return true; }, kBrief));
+  const unsigned side = arrivals_.begin_write(kBlockSize);
+  EXPECT_FALSE(arrivals_.settle(kMost, nothing_waits, kBrief));
   arrivals_.end_data(side);
   EXPECT_TRUE(arrivals_.settle(kMost, nothing_waits, kLong));
+}
+
+// Also by the next call.
+TEST_F(ArrivalsTest, WhatWasGivenUpIsNotForgotten) {
+  const unsigned stuck = arrivals_.begin_write(kBlockSize);
+  EXPECT_FALSE(arrivals_.settle(kMost, nothing_waits, kBrief));
+  EXPECT_FALSE(arrivals_.settle(kMost, nothing_waits, kBrief));
+  arrivals_.end_data(stuck);
+  EXPECT_TRUE(arrivals_.settle(kMost, nothing_waits, kLong));
+}
+
+// Where it cannot be told whether the kernel has more.
+TEST_F(ArrivalsTest, WhatHasComeIsWaitedForAlsoBesideManyReaders) {
+  std::vector<unsigned> reads;
+  for (std::size_t i = 0; i < kMost; ++i) reads.push_back(arrivals_.begin_read());
+  const unsigned write = arrivals_.begin_write(kBlockSize);
+  auto settled = std::async(std::launch::async, [this] { return arrivals_.settle(kMost, nothing_waits, {5ms, 60s}); });
+  EXPECT_TRUE(goes_on(settled));
+  arrivals_.end_data(write);
+  EXPECT_FALSE(settled.get());
+  for (const unsigned read : reads) arrivals_.end_data(read);
+  EXPECT_TRUE(arrivals_.settle(kMost, nothing_waits, kLong));
+}
+
+// A snapshot of the filesystem is being read, maybe from a slow device.
+TEST_F(ArrivalsTest, FewReadsAreNotWaitedFor) {
+  const unsigned read = arrivals_.begin_read();
+  EXPECT_TRUE(arrivals_.settle(kMost, nothing_waits, kLong));
+  arrivals_.end_data(read);
 }
 
 TEST_F(ArrivalsTest, BesideThreadsThatTakeWithoutAPause) {
@@ -107,7 +139,7 @@ TEST_F(ArrivalsTest, BesideThreadsThatTakeWithoutAPause) {
       Arrivals::Taking taking(arrivals_);
       while (!stop) {
         taking.begin();
-        const unsigned side = arrivals_.begin_data();
+        const unsigned side = arrivals_.begin_write(kBlockSize);
         taking.end();
         std::this_thread::yield();
         arrivals_.end_data(side);

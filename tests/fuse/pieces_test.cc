@@ -104,8 +104,8 @@ class PieceTransport : public Transport {
     return std::make_unique<PiecePort>();
   }
   int send(std::span<const iovec>) override { return 0; }
-  bool settle(std::size_t, std::chrono::milliseconds) override { return true; }
-  std::uint64_t data_messages() const override { return 0; }
+  bool settle(std::size_t, const Arrivals::Limits&) override { return true; }
+  Arrivals::Writes writes() const override { return {}; }
 
   void deliver(Message& message) {
     const End& end = end_.get();

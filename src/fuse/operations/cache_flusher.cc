@@ -5,21 +5,36 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 
-#include "base/clock.h"
 #include "base/descriptor.h"
-#include "base/errc.h"
 
 namespace varve::fuse {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
-constexpr std::uint64_t kManyRounds = 3'000'000'000;  // ns
+constexpr Arrivals::Limits kLimits{std::chrono::seconds(2), std::chrono::seconds(10)};
+constexpr std::chrono::seconds kUsualTime{3}, kMostTime{60};
+
+// What all filesystems have not written yet: as much of this one, at most.
+std::uint64_t unwritten_bytes() {
+  std::ifstream memory("/proc/meminfo");
+  std::uint64_t sum = 0;
+  for (std::string line; std::getline(memory, line);) {
+    std::uint64_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "Dirty: %" SCNu64, &kilobytes) == 1 || std::sscanf(line.c_str(), "Writeback: %" SCNu64, &kilobytes) == 1)
+      sum += kilobytes << 10;
+  }
+  return sum;
+}
 
 // Of a directory of a FUSE filesystem: below a mount that has been detached there is another one.
 Descriptor open_mount(const std::string& directory) {
@@ -29,6 +44,23 @@ Descriptor open_mount(const std::string& directory) {
   return Descriptor();
 }
 
+// syncfs() of the only file that a process of its own has. Returns an errno. The kernel waits in there for answers of ours, and no signal
+// ends that. Were it a thread of this process, it would keep /dev/fuse open when the others are killed, and the mount would hang.
+int sync_apart(int mount) {
+  const pid_t child = ::vfork();  // this thread sleeps until the child ends; it has our memory, but its own table of files
+  if (child == 0) {
+    const auto only = static_cast<unsigned>(mount);
+    if (only > 0) ::close_range(0, only - 1, 0);
+    ::close_range(only + 1, ~0U, 0);
+    ::_exit(::syncfs(mount) == 0 ? 0 : errno);
+  }
+  if (child < 0) return errno;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
 }  // namespace
 
 void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> done) {
@@ -36,7 +68,11 @@ void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> do
 }
 
 void CacheFlusher::flush_all(const std::string& directory, std::size_t most, std::function<void()> done) {
-  add({[this, directory, most] { write_back(directory, most); }, std::move(done)});
+  const auto work = [this, directory, most] {
+    if (!write_back(directory, most))
+      spdlog::warn("{}: reads and writes go on and on: of what was written last, some is not waited for that the kernel holds back", directory);
+  };
+  add({work, std::move(done)});
 }
 
 void CacheFlusher::add(Job job) {
@@ -76,18 +112,24 @@ void CacheFlusher::run() {
 }
 
 // syncfs() makes WRITEs and waits for none. It passes over a file while more than a few are on their way, so once is not enough: with the
-// last one there were few.
-void CacheFlusher::write_back(const std::string& directory, std::size_t most) {
+// last one there were few. False: that did not come to pass, though as much was written as can have waited, and more.
+bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
   const Descriptor mount = open_mount(directory);
-  const std::uint64_t end = Clock::system().monotonic_ns() + kManyRounds;
-  bool settled = transport_.settle(most, kPatience);
-  for (std::uint64_t before = transport_.data_messages(); settled && mount; before = transport_.data_messages()) {
-    if (::syncfs(mount.get()) != 0) spdlog::debug("{}: {}", directory, errno_text());  // those hear of it that sync the file
-    settled = transport_.settle(most, kPatience);
-    if (transport_.data_messages() - before < most / 8) return;
-    if (Clock::system().monotonic_ns() > end) settled = false;
+  const std::uint64_t few = std::max<std::uint64_t>(most / 8, 1), unwritten = 2 * unwritten_bytes();
+  bool settled = transport_.settle(most, kLimits);
+  if (!mount) return settled;
+  const auto began = std::chrono::steady_clock::now();
+  const std::uint64_t bytes = transport_.writes().bytes;
+  for (;;) {
+    const std::uint64_t before = transport_.writes().count;
+    // Those hear of it that sync the file.
+    if (const int error = sync_apart(mount.get())) spdlog::debug("{}: {}", directory, std::strerror(error));
+    settled = transport_.settle(most, kLimits);
+    const Arrivals::Writes now = transport_.writes();
+    if (settled && now.count - before < few) return true;
+    const auto taken = std::chrono::steady_clock::now() - began;
+    if (taken > kMostTime || (taken > kUsualTime && (!settled || now.bytes - bytes > unwritten))) return false;
   }
-  if (!settled) spdlog::info("{}: writes go on and on: some that the kernel still holds back are not waited for", directory);
 }
 
 void CacheFlusher::drop_cache(Ino ino, std::uint64_t offset) {

@@ -25,7 +25,7 @@ class CacheFlusher {  // thread-safe
   void flush(Ino ino, std::uint64_t offset, std::function<void()> done);
 
   // The same of all files, without a drop of what is clean. `directory`: where the filesystem is mounted. `most`: as in
-  // Transport::settle(). Under a load of writes that does not end, some of those that came right before the call may be missing.
+  // Transport::settle(). Under a load that does not end, some of what was written right before the call may be missing; that is logged.
   void flush_all(const std::string& directory, std::size_t most, std::function<void()> done);
 
   // Finishes what was asked for. Messages must still be served meanwhile: to be called before the serving threads stop.
@@ -39,7 +39,7 @@ class CacheFlusher {  // thread-safe
   void add(Job job);
   void run();
   void drop_cache(Ino ino, std::uint64_t offset);
-  void write_back(const std::string& directory, std::size_t most);
+  bool write_back(const std::string& directory, std::size_t most);
 
   Transport& transport_;
   Mutex mutex_;

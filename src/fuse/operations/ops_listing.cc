@@ -56,7 +56,10 @@ Status list(Request& r, bool plus) {
   if (!hides || from || !settings.shows_snapshots_dir) return serve_listing(r, listing, reveals), Status();
   // Unless something of that name is really there, which is in the listing anyway.
   r.serve_result([&r, &settings] { return r.fs().lookup(r.operation(), kRootIno, settings.snapshots_dir); },
-                 [&r, listing](const Result<fs::Attr>& real) { serve_listing(r, listing, !real.ok()); });
+                 [&r, listing](const Result<fs::Attr>& real) {
+                   if (real.ok()) r.fs().forget(real->ino, 1);  // the kernel is not told of it
+                   serve_listing(r, listing, real.fails_with(Errc::not_found));
+                 });
   return {};
 }
 

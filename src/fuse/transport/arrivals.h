@@ -32,16 +32,24 @@ class Arrivals {
     std::atomic<std::uint64_t> turn_{0};
   };
 
-  // A message that moves data has been taken, and later on it is done. Those on both sides of a call of settle() are counted apart.
-  unsigned begin_data();
-  std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
-  void end_data(unsigned side) { under_way_[side].fetch_sub(1, std::memory_order_release); }
+  // A READ or a WRITE of so many bytes has been taken. What this returns tells end_data() when it is done.
+  unsigned begin_read();
+  unsigned begin_write(std::uint64_t bytes);
+  void end_data(unsigned kind) { under_way_[kind].fetch_sub(1, std::memory_order_release); }
+
+  struct Writes {
+    std::uint64_t count = 0, bytes = 0;
+  };
+  Writes writes() const { return {writes_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed)}; }
 
   // Returns when the WRITEs that the kernel has made before the call are done. `most`: of the requests that it waits for in the
   // background, how many it has on their way at most. When this returns true a quarter of them was so at some moment. `waits`: has it
-  // a message that nobody has taken? Returns false when that was not to be seen before the limit. For a thread that serves nobody,
-  // one at a time.
-  bool settle(std::size_t most, const std::function<bool()>& waits, std::chrono::milliseconds limit);
+  // a message that nobody has taken? Returns false when that was not to be seen before the first limit, or those WRITEs that have come
+  // were not done before the second one after it. For a thread that serves nobody, one at a time.
+  struct Limits {
+    std::chrono::milliseconds hidden, done;
+  };
+  bool settle(std::size_t most, const std::function<bool()>& waits, const Limits& limits);
 
  private:
   using Turns = std::vector<std::uint64_t>;
@@ -50,11 +58,12 @@ class Arrivals {
   void remove(Taking& taking);
   Turns turns();
   bool nothing_is_hidden(std::size_t most, const std::function<bool()>& waits);
-  bool wait_for(const std::function<bool()>& holds, std::uint64_t end_ns);
+  bool is_done(unsigned kind) const { return under_way_[kind].load(std::memory_order_acquire) == 0; }
 
-  std::atomic<unsigned> side_{0};
-  std::atomic<std::uint64_t> begun_{0};
-  std::array<std::atomic<std::uint64_t>, 2> under_way_{};
+  static constexpr unsigned kReads = 2;
+  std::atomic<unsigned> side_{0};  // of WRITEs that come: those on both sides of a call of settle() are counted apart
+  std::atomic<std::uint64_t> writes_{0}, bytes_{0};
+  std::array<std::atomic<std::uint64_t>, 3> under_way_{};  // WRITEs of both sides, READs
   Mutex mutex_;
   std::vector<Taking*> taking_ GUARDED_BY(mutex_);
 };

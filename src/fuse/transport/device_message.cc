@@ -31,7 +31,8 @@ bool DeviceMessage::take(std::span<const std::byte> bytes, Lease& storage) {
   const std::size_t end = has_payload ? kWriteHeaderBytes : bytes.size();
   arguments_ = bytes.subspan(sizeof header_, end - sizeof header_);
   payload_ = bytes.subspan(end);
-  if (header_.opcode == FUSE_WRITE || header_.opcode == FUSE_READ) side_ = arrivals_.begin_data();
+  if (header_.opcode == FUSE_WRITE) data_ = arrivals_.begin_write(payload_.size());
+  if (header_.opcode == FUSE_READ) data_ = arrivals_.begin_read();
   return true;
 }
 
@@ -63,8 +64,8 @@ int DeviceMessage::reply(int error, std::span<const std::byte> first, std::span<
 void DeviceMessage::release() {
   storage_.reset();
   reply_room_.reset();
-  if (side_) arrivals_.end_data(*side_);
-  side_.reset();
+  if (data_) arrivals_.end_data(*data_);
+  data_.reset();
   free_.push_back(this);
 }
 

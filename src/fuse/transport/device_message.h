@@ -40,7 +40,7 @@ class DeviceMessage : public Message {
   const std::shared_ptr<BufferPool>& pool_;
   std::vector<DeviceMessage*>& free_;
   Arrivals& arrivals_;
-  std::optional<unsigned> side_;  // of arrivals_, where it is counted
+  std::optional<unsigned> data_;  // as arrivals_ counts it
   Lease storage_, reply_room_;
   alignas(8) std::array<std::byte, kInlineBytes> inline_;
 };

@@ -262,12 +262,12 @@ std::unique_ptr<Port> DeviceTransport::open(io::Reactor& reactor, const std::sha
 
 int DeviceTransport::send(std::span<const iovec> parts) { return write_answer(fd_, parts); }
 
-bool DeviceTransport::settle(std::size_t most, std::chrono::milliseconds limit) {
+bool DeviceTransport::settle(std::size_t most, const Arrivals::Limits& limits) {
   const auto waits = [this] {
     pollfd device{fd_, POLLIN, 0};
     return ::poll(&device, 1, 0) > 0 && (device.revents & POLLIN) != 0;
   };
-  return arrivals_.settle(most, waits, limit);
+  return arrivals_.settle(most, waits, limits);
 }
 
 }  // namespace varve::fuse

@@ -39,8 +39,8 @@ class DeviceTransport : public Transport {
   explicit DeviceTransport(int fd);  // makes it non-blocking; does not close it
   std::unique_ptr<Port> open(io::Reactor& reactor, const std::shared_ptr<BufferPool>& pool, MessageSink& sink) override;
   int send(std::span<const iovec> parts) override;
-  bool settle(std::size_t most, std::chrono::milliseconds limit) override;
-  std::uint64_t data_messages() const override { return arrivals_.begun(); }
+  bool settle(std::size_t most, const Arrivals::Limits& limits) override;
+  Arrivals::Writes writes() const override { return arrivals_.writes(); }
 
  private:
   const int fd_;

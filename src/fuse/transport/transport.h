@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/types.h"
+#include "fuse/transport/arrivals.h"
 #include "fuse/transport/buffer_pool.h"
 #include "fuse/transport/message.h"
 #include "io/reactor.h"
@@ -54,9 +55,9 @@ class Transport {
   virtual int send(std::span<const iovec> parts) = 0;
 
   // Returns when the WRITEs that the kernel has made before the call are answered (arrivals.h). `most`: background requests that it may
-  // have on their way. False: that was not to be seen before the limit. For one thread at a time, which serves nobody.
-  virtual bool settle(std::size_t most, std::chrono::milliseconds limit) = 0;
-  virtual std::uint64_t data_messages() const = 0;  // READs and WRITEs so far
+  // have on their way. False: that was not to be seen before the limits. For one thread at a time, which serves nobody.
+  virtual bool settle(std::size_t most, const Arrivals::Limits& limits) = 0;
+  virtual Arrivals::Writes writes() const = 0;  // so far
 };
 
 // Tells the kernel to forget the attributes of an inode and, if `offset` is not negative, what it caches of its content
