@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "compare/kept_file.h"
 #include "compare/kept_inode.h"
 
 namespace varve::send {
@@ -24,6 +25,18 @@ bool is_directory(const InodeChange& change) {
 }
 
 bool is_new(const InodeChange& change) { return !change.was_there(); }
+
+// Writing to a file takes its capabilities away, and so does giving it to somebody: the receiver does one or the other.
+bool loses_capabilities(const InodeChange& change) {
+  if (is_directory(change)) return false;
+  if (!change.before || !change.after) return !change.runs.empty();
+  const format::Attributes &was = *change.before, &is = *change.after;
+  return !change.runs.empty() || was.size != is.size || was.uid != is.uid || was.gid != is.gid;
+}
+
+bool has_capabilities(const compare::KeptFile& file) {
+  return std::ranges::any_of(file.inode.xattrs, [](const format::Xattr& one) { return one.name == "security.capability"; });
+}
 
 Status check_path(const std::string& path) {
   if (!is_in_staging(path)) return {};
@@ -147,8 +160,20 @@ Status Sender::send_content(const Placed& inode) {
   return files_.send_contents(inode.ino, inode.path, size, change.runs);
 }
 
+// Files that have got the same ones again: nothing that differs says so. Many are asked for at once, as few have any.
+Status Sender::find_capable() {
+  std::vector<Ino> inodes;
+  for (const Placed& inode : placed_)
+    if (loses_capabilities(*inode.change)) inodes.push_back(inode.ino);
+  return compare::ask_files(ask_, after_, inodes, compare::With::no_data, [this](compare::KeptFile&& file) -> Status {
+    if (has_capabilities(file)) capable_.insert(file.ino);
+    return {};
+  });
+}
+
 // What is below a directory before the directory itself, since each of these changes sets its times.
 Status Sender::send_attributes() {
+  TRY(find_capable());
   for (auto inode = placed_.rbegin(); inode != placed_.rend(); ++inode)
     if (inode->ino != kRootIno) TRY(send_finish(*inode));
   // Receiving has changed the times of the directory itself, whatever else has.
@@ -158,7 +183,7 @@ Status Sender::send_attributes() {
 
 Status Sender::send_finish(const Placed& inode) {
   const InodeChange* const change = inode.change;
-  const bool all = !change || is_new(*change) || change->xattrs;
+  const bool all = !change || is_new(*change) || change->xattrs || capable_.contains(inode.ino);
   if (!all && !change->after && change->gained.empty() && change->runs.empty()) return {};
   const compare::KeptInode kept = all || !change->after ? TRY(compare::ask_inode(ask_, after_, inode.ino)) : compare::KeptInode();
   const format::Attributes& attributes = change && change->after ? *change->after : kept.attributes;

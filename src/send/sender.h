@@ -39,6 +39,7 @@ class Sender {
   Status attach(const Placed& inode);
   Status send_contents();
   Status send_content(const Placed& inode);
+  Status find_capable();
   Status send_attributes();
   Status send_finish(const Placed& inode);
   bool waits_in_staging(const compare::InodeChange& change) const;
@@ -51,6 +52,7 @@ class Sender {
   Inodes inodes_;
   std::vector<Placed> placed_;          // what is there in the new state and has changed
   std::map<Ino, std::string> kept_;     // of files that get one more name: one that they have had and keep
+  std::set<Ino> capable_;               // files that have capabilities, and lose them on the other side
   Sent sent_;
 };
 
