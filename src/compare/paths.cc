@@ -81,9 +81,9 @@ Result<std::string> Paths::of_directory(Ino directory) {
   return paths_.insert_or_assign(directory, path).first->second;
 }
 
-Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files, const std::set<Name>& apart) {
+Result<std::map<Ino, std::string>> Paths::of_files(std::set<Ino> files, const std::set<Name>& apart, Ino top) {
   std::map<Ino, std::string> found;
-  std::set<Ino> waiting{kRootIno}, seen{kRootIno};
+  std::set<Ino> waiting{top}, seen{top};
   while (!waiting.empty() && !files.empty()) {
     const auto behind = waiting.upper_bound(*files.begin());
     const Ino directory = waiting.extract(behind == waiting.begin() ? behind : std::prev(behind)).value();

@@ -28,8 +28,8 @@ class Paths {
   // A name of each of these files, one of several; those without a name are not in the result. Nothing leads from a file to its names. So
   // names in directories are read until all are found, first in directories that were made just before such a file: trees that were copied
   // or unpacked have them there.
-  // `apart`: these names do not count.
-  Result<std::map<Ino, std::string>> of_files(std::set<Ino> files, const std::set<Name>& apart = {});
+  // `apart`: these names do not count. `top`: only those below this directory do.
+  Result<std::map<Ino, std::string>> of_files(std::set<Ino> files, const std::set<Name>& apart = {}, Ino top = kRootIno);
 
  private:
   // Each entry of a directory, until `visit` returns false. Remembers the names of directories. Returns the parent.

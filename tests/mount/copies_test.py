@@ -32,5 +32,55 @@ class Copies(SendTest):
         self.assertEqual(self.capabilities(self.other.dir), dict.fromkeys(changes, True))
         self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
 
+    def step(self):
+        """To what there is now, from a first snapshot that was received below copies/."""
+        (self.dir / "f").write_text("one")
+        os.link(self.dir / "f", self.dir / "other name")
+        (self.dir / "d").mkdir()
+        (self.dir / "d/g").write_text("one")
+        self.snapshot("one")
+        self.send("one")
+        copy = self.other.dir / "copies/mnt"
+        copy.mkdir(parents=True)
+        self.receive(copy)
+        (self.dir / "more").write_text("more")
+        self.snapshot("two")
+        self.send("two", "one")
+        return copy
+
+    def test_a_copy_that_was_changed_by_another_name(self):
+        copy, day = self.step(), self.other.dir / "copies/day1"
+        shutil.copytree(copy, day, copy_function=os.link)  # cp -al
+        (day / "d/g").chmod(0o600)
+        self.assertIn("any more: metadata /copies/mnt/d/g\n", self.receive(copy, 1).stderr)
+        varve("restore", "--delete", copy, "--from", "one")
+        with open(day / "d/g", "r+b") as file:
+            file.write(b"two")
+        self.assertIn("any more: modified /copies/mnt/d/g\n", self.receive(copy, 1).stderr)
+        varve("restore", "--delete", copy, "--from", "one")
+        (day / "beside").write_text("is no business of it")
+        os.link(day / "beside", day / "beside, too")
+        self.receive(copy)
+        self.assertEqual({path.name for path in copy.iterdir()}, {"f", "other name", "d", "more"})
+        # A name that the base has, too: nothing tells which one it was written by.
+        (self.dir / "more").write_text("still more")
+        self.snapshot("three")
+        self.send("three", "two")
+        with open(day / "d/g", "r+b") as file:
+            file.write(b"new")
+        self.assertIn("any more: modified /copies/mnt/d/g\n", self.receive(copy, 1).stderr)
+
+    def test_a_copy_whose_folder_has_another_name(self):
+        self.step()
+        os.rename(self.other.dir / "copies", self.other.dir / "kept")
+        copy = self.other.dir / "kept/mnt"
+        (self.other.dir / "copies/mnt").mkdir(parents=True)
+        (self.other.dir / "copies/mnt/f").write_text("is no business of it")
+        os.rename(copy / "d/g", self.other.dir / "g")
+        self.assertIn("any more: renamed", self.receive(copy, 1).stderr)
+        os.rename(self.other.dir / "g", copy / "d/g")
+        (copy / "d/g").unlink()
+        self.assertIn("any more: removed /copies/mnt/d/g\n", self.receive(copy, 1).stderr)
+
 
 main()

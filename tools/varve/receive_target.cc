@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,9 +12,8 @@
 
 #include "base/descriptor.h"
 #include "base/errc.h"
-#include "compare/change_list.h"
-#include "compare/kept_inode.h"
 #include "format/snapshot.h"
+#include "varve/copy_changes.h"
 #include "varve/snapshot_source.h"
 
 namespace varve::tool {
@@ -79,62 +79,10 @@ Result<std::string> name_of_kept(MountClient& client, const std::string& directo
                                             "it: send a whole snapshot into a new directory", directory, whole.name));
 }
 
-// Of the directory that receives: other extended attributes than the mark.
-Result<bool> xattrs_differ(const compare::Ask& ask, Serial before, Serial now, Ino ino) {
-  const auto without_mark = [&](Serial serial) -> Result<std::vector<format::Xattr>> {
-    std::vector<format::Xattr> all = TRY(compare::ask_inode(ask, serial, ino)).xattrs;
-    std::erase_if(all, [](const format::Xattr& one) { return one.name == send::kReceivedAttribute; });
-    return all;
-  };
-  const auto was = TRY(without_mark(before)), is = TRY(without_mark(now));
-  return was != is;
-}
-
-bool is_same_but_its_change_time(const compare::InodeChange& change) {
-  if (!change.before || !change.after) return !change.attributes_differ;
-  format::Attributes was = *change.before;
-  was.ctime = change.after->ctime;
-  was.atime = change.after->atime;
-  return was == *change.after;
-}
-
-Result<bool> holds_the_same(const compare::Ask& ask, Serial before, Serial now, Ino ino, const compare::BlockRun& run) {
-  if (run.was != compare::BlockState::data || run.is != compare::BlockState::data) return false;
-  for (std::uint64_t at = run.first << kBlockShift, end = (run.first + run.length) << kBlockShift; at < end;) {
-    const format::Bytes was = TRY(compare::ask_data(ask, before, ino, at)), is = TRY(compare::ask_data(ask, now, ino, at));
-    const std::size_t both = std::min(was.size(), is.size());
-    if (both == 0) return was.size() == is.size();
-    if (!std::ranges::equal(std::span(was).first(both), std::span(is).first(both))) return false;
-    at += both;
-  }
-  return true;
-}
-
-// What was changed and then brought back, as `varve restore` does it, is what was received.
-Result<bool> was_brought_back(const compare::Ask& ask, const compare::Change& change, const compare::InodeChange& inode, Serial before,
-                              Serial now) {
-  using Kind = compare::Change::Kind;
-  if ((change.kind != Kind::modified && change.kind != Kind::metadata) || inode.xattrs || !is_same_but_its_change_time(inode)) return false;
-  for (const compare::BlockRun& run : inode.runs)
-    if (!TRY(holds_the_same(ask, before, now, change.ino, run))) return false;
-  return true;
-}
-
-// The first change below a directory, or of itself; none.
-Result<std::optional<compare::Change>> first_change(SnapshotSource& source, const std::string& name, const std::string& here) {
-  const Serial before = TRY(source.serial_of(name)), now = TRY(source.now());
-  const auto difference = TRY(compare::Difference::find(source.ask(), before, now));
-  const std::vector<std::string> only_xattrs{"xattrs"};
-  for (compare::Change& change : TRY(compare::list_changes(source.ask(), difference, before, now))) {
-    const auto is_below = [&here](const std::string& path) { return path == here || path.starts_with(here == "/" ? here : here + "/"); };
-    if (!is_below(change.path) && !is_below(change.former)) continue;
-    const bool may_be_mark = change.path == here && change.kind == compare::Change::Kind::metadata && change.what == only_xattrs;
-    if (may_be_mark && !TRY(xattrs_differ(source.ask(), before, now, change.ino))) continue;
-    const auto inode = difference.inodes().find(change.ino);
-    if (inode != difference.inodes().end() && TRY(was_brought_back(source.ask(), change, inode->second, before, now))) continue;
-    return std::optional(std::move(change));
-  }
-  return std::optional<compare::Change>();
+Result<Ino> number_of(const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) == 0) return Ino{status.st_ino};
+  return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
 }
 
 Status check_is_kept(const std::string& directory, const Whole& whole) {
@@ -226,7 +174,7 @@ Status ReceiveTarget::check_empty() {
 Status ReceiveTarget::check_unchanged(const std::string& name) const {
   const auto source = TRY(SnapshotSource::open(mount_, true));
   const std::string below = directory_.substr(mount_ == "/" ? 0 : mount_.size());
-  const auto change = first_change(*source, name, below.empty() ? "/" : below);
+  const auto change = first_change_of_copy(*source, name, below.empty() ? "/" : below, TRY(number_of(directory_)));
   TRY(source->close());
   if (!TRY(change)) return {};
   return Error(Errc::invalid,
