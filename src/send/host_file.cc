@@ -114,6 +114,18 @@ Result<std::set<std::string>> names_of_xattrs(int file) {
   return found;
 }
 
+Result<std::map<std::string, format::Bytes>> xattrs_of(int file) {
+  std::map<std::string, format::Bytes> all;
+  for (const std::string& name : TRY(names_of_xattrs(file))) {
+    format::Bytes value(64u << 10);
+    const ssize_t length = ::getxattr(way_to(file).c_str(), name.c_str(), value.data(), value.size());
+    if (length < 0) return errc_from_errno(errno);
+    value.resize(static_cast<std::size_t>(length));
+    all.emplace(name, std::move(value));
+  }
+  return all;
+}
+
 // Closing one of several descriptors does that, and costs less than a sync.
 bool hand_over(int file) {
   Descriptor other(::fcntl(file, F_DUPFD_CLOEXEC, 0));

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -62,6 +63,7 @@ int unlocking(int directory, const std::string& name, Change&& change) {
 // The file that is open, also one that is only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.
 std::string way_to(int file);
 Result<std::set<std::string>> names_of_xattrs(int file);
+Result<std::map<std::string, format::Bytes>> xattrs_of(int file);  // errno says why
 
 // What its writer has handed over to the kernel is handed over to the filesystem. False, and errno.
 bool hand_over(int file);

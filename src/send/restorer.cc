@@ -31,20 +31,7 @@ Error in_the_way(const std::string& path) {
   return {Errc::exists, fmt::format("{}: a file has this name, which is needed for a moment: move it away, or remove it", path)};
 }
 
-Finish finish_of(const std::string& path, const KeptInode& kept) {
-  const format::Attributes& is = kept.attributes;
-  return {path, is.mode, is.uid, is.gid, is.flags, is.atime, is.mtime, kept.xattrs};
-}
-
 }  // namespace
-
-bool Restorer::changes_itself(const InodeChange& change) {
-  if (!change.runs.empty() || change.xattrs || change.target) return true;
-  if (!change.before || !change.after) return false;
-  const format::Attributes &now = *change.before, &then = *change.after;
-  return now.mode != then.mode || now.uid != then.uid || now.gid != then.gid || now.flags != then.flags || now.size != then.size ||
-         now.mtime != then.mtime;
-}
 
 Error Restorer::failed(const std::string& action, const std::string& path) const {
   return {errc_from_errno(errno), fmt::format("{}: {}: {}", path, action, errno_text())};
@@ -134,7 +121,7 @@ Status Restorer::bring_back(const std::string& path, const Entry& directory) {
   const auto now = siblings.find(directory.name);
   if (now != siblings.end() && now->second.type == DT_DIR) return {};
   TRY(enter(path, directory, now != siblings.end() ? &now->second : nullptr));
-  return options_.only_says ? Status() : finish(path, TRY(compare::ask_inode(ask_, snapshot_, directory.ino)));
+  return options_.only_says ? Status() : finish(path, TRY(kept_directory(directory.ino)));
 }
 
 // Files that may have lost one of their names: their own change says so, or they lie below a directory that has moved.
@@ -211,10 +198,11 @@ Status Restorer::restore_directory(const std::string& path, Ino ino, bool is_new
     if (!options_.only_says) TRY(remove(below(path, name), entry.type == DT_DIR));
   }
   const auto change = changes_.find(ino);
-  const bool differs = is_new || (change != changes_.end() && (changes_itself(change->second) || change->second.entries));
+  const bool itself = change != changes_.end() && TRY(changes_directory(path, ino, change->second));
+  const bool differs = is_new || itself || (change != changes_.end() && change->second.entries);
   if (!differs) return {};
-  if (!is_new && restored_.changes == before && change != changes_.end() && changes_itself(change->second)) note("metadata", path);
-  return options_.only_says ? Status() : finish(path, TRY(compare::ask_inode(ask_, snapshot_, ino)));
+  if (!is_new && restored_.changes == before && itself) note("metadata", path);
+  return options_.only_says ? Status() : finish(path, TRY(kept_directory(ino)));
 }
 
 Status Restorer::restore_file(const std::string& path, const Entry& entry, const Entry* now) {
@@ -328,15 +316,6 @@ Status Restorer::give_name(const std::string& path, const std::string& beside, b
     return ::renameat2(spot.directory.get(), from.c_str(), spot.directory.get(), spot.name.c_str(), replaces ? 0 : RENAME_NOREPLACE);
   });
   return done == 0 ? Status() : Status(failed("naming", path));
-}
-
-Status Restorer::finish(const std::string& path, const KeptInode& kept) {
-  const Spot spot = spot_to_change(path);
-  const bool has_flags = S_ISREG(kept.attributes.mode) || S_ISDIR(kept.attributes.mode);
-  const Descriptor file(open_below(spot.directory.get(), spot.name, has_flags ? O_RDONLY | O_NONBLOCK : O_PATH));
-  if (!file) return failed("opening", path);
-  const std::string wrong = set_attributes(file.get(), finish_of(path, kept), "");
-  return wrong.empty() ? Status() : Status(failed(wrong, path));
 }
 
 // With all that is in it.

@@ -84,6 +84,8 @@ class Restorer {
   Status link(const std::string& from, const std::string& path, bool replaces);
   Status write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<compare::BlockRun>& runs);
   Status write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to);
+  Result<compare::KeptInode> kept_directory(Ino ino);
+  Result<bool> changes_directory(const std::string& path, Ino ino, const compare::InodeChange& change);
   Status finish(const std::string& path, const compare::KeptInode& kept);
   Status remove(const std::string& path, bool is_directory);
   Status give_name(const std::string& path, const std::string& beside, bool replaces);

@@ -82,5 +82,36 @@ class Copies(SendTest):
         (copy / "d/g").unlink()
         self.assertIn("any more: removed /copies/mnt/d/g\n", self.receive(copy, 1).stderr)
 
+    def mark(self, copy):
+        return os.getxattr(copy, "trusted.varve.received").decode()
+
+    def test_a_copy_that_is_brought_back_knows_its_snapshot(self):
+        """In the snapshot its mark says that the snapshot is about to be made."""
+        copy = self.step()
+        made = self.mark(copy)
+        varve("snapshot", "rename", self.other.dir, "one", "renamed")
+        for mark in (made, "keeping what was not made"):
+            os.setxattr(copy, "trusted.varve.received", mark.encode())
+            varve("restore", "--delete", copy, "--from", "renamed")
+            self.assertEqual(self.mark(copy), made)
+            self.assertEqual(varve("restore", "-n", "--delete", copy, "--from", "renamed").stdout, "0 changes to make\n")
+        (copy / "d/g").write_text("by somebody")
+        self.assertIn("any more: modified /copies/mnt/d/g\n", self.receive(copy, 1).stderr)
+        self.assertEqual(self.names(self.other.dir), ["renamed"])
+        # What was interrupted is given up.
+        varve("restore", "--delete", copy, "--from", "renamed")
+        whole = self.stream.read_bytes()
+        self.stream.write_bytes(whole[:-20])
+        self.receive(copy, 1)
+        self.assertTrue(self.mark(copy).startswith("receiving "))
+        varve("restore", "--delete", copy, "--from", "renamed")
+        self.assertIn("no receive was interrupted", varve("receive", "--resume-token", copy, expect=1).stderr)
+        self.stream.write_bytes(whole)
+        self.receive(copy)
+        self.assertEqual((copy / "more").read_text(), "more")
+        shutil.rmtree(copy)
+        varve("restore", self.other.dir, "--from", "renamed")
+        self.assertEqual(self.mark(copy), made)
+
 
 main()
