@@ -69,6 +69,8 @@ int open_below(int directory, const std::string& path, int flags, mode_t mode) {
   return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
 }
 
+std::string below(const std::string& directory, const std::string& name) { return (directory == "/" ? "" : directory) + "/" + name; }
+
 std::string parent_of(const std::string& path) { return path.rfind('/') == 0 ? "/" : path.substr(0, path.rfind('/')); }
 
 std::string relative(const std::string& path) { return path == "/" ? "." : path.substr(1); }

@@ -22,7 +22,8 @@ inline constexpr unsigned kFlags = kLocks | FS_SYNC_FL | FS_NODUMP_FL | FS_NOATI
 // Below a directory and through no symbolic link, whatever others do there meanwhile. -1 and errno.
 int open_below(int directory, const std::string& path, int flags, mode_t mode = 0);
 
-// Of a path from the filesystem's root on: the directory it is in, and how calls name it that begin at an open root.
+// Of a path from the filesystem's root on: what is in it, the directory it is in, and how calls name it that begin at an open root.
+std::string below(const std::string& directory, const std::string& name);
 std::string parent_of(const std::string& path);
 std::string relative(const std::string& path);
 

@@ -22,10 +22,11 @@ using compare::KeptInode;
 
 namespace {
 
-std::string below(const std::string& directory, const std::string& name) { return (directory == "/" ? "" : directory) + "/" + name; }
-
 // A file that is not yet what it is to be is told by its sticky bit, which says nothing of files, and which nobody else gives them.
 constexpr mode_t kUnfinished = S_ISVTX | 0600;
+
+// Such numbers have only the folder that shows snapshots, and what is in it: where a mount shows it, that is no part of the tree.
+constexpr std::uint64_t kOfSnapshots = 1ULL << 63;
 
 Error in_the_way(const std::string& path) {
   return {Errc::exists, fmt::format("{}: a file has this name, which is needed for a moment: move it away, or remove it", path)};
@@ -55,17 +56,17 @@ Result<std::vector<Restorer::Entry>> Restorer::entries_of(Ino directory) {
   }
 }
 
-// None where there is no such directory: with -n it has not been made.
+// None where there is no such directory: with -n it has not been made. Nor where something is mounted, which nobody asks about.
 Result<Restorer::Here> Restorer::here(const std::string& directory) {
   Here found;
   const int fd = open_below(root_.get(), relative(directory), O_RDONLY | O_DIRECTORY);
-  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return found;
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EXDEV)) return found;
   if (fd < 0) return failed("opening", directory);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(fd), ::closedir);
   if (!listing) return failed("listing", directory);
   while (const dirent* const one = ::readdir(listing.get())) {  // NOLINT(concurrency-mt-unsafe): of this listing only
     const std::string name = one->d_name;
-    if (name != "." && name != "..") found.emplace(name, Entry{name, Ino{one->d_ino}, one->d_type});
+    if (name != "." && name != ".." && !(one->d_ino & kOfSnapshots)) found.emplace(name, Entry{name, Ino{one->d_ino}, one->d_type});
   }
   return found;
 }
@@ -169,6 +170,7 @@ Status Restorer::restore_named(const std::string& parent, const Entry& entry, co
   const Entry* const now = found != here.end() ? &found->second : nullptr;
   const std::string path = below(parent, entry.name);
   if (entry.type != DT_DIR) return restore_file(path, entry, now);
+  if (now && is_mount_point(path)) return pass_over(path);
   TRY(enter(path, entry, now));
   return restore_directory(path, entry.ino, !now || now->ino != entry.ino);
 }
@@ -192,11 +194,8 @@ Status Restorer::restore_directory(const std::string& path, Ino ino, bool is_new
     TRY(restore_named(path, entry, now));
     kept.insert(entry.name);
   }
-  for (const auto& [name, entry] : now) {
-    if (kept.contains(name) || !options_.removes) continue;
-    note("removed", below(path, name) + (entry.type == DT_DIR ? "/" : ""));
-    if (!options_.only_says) TRY(remove(below(path, name), entry.type == DT_DIR));
-  }
+  for (const auto& [name, entry] : now)
+    if (options_.removes && !kept.contains(name)) TRY(remove_new(below(path, name), entry));
   const auto change = changes_.find(ino);
   const bool itself = change != changes_.end() && TRY(changes_directory(path, ino, change->second));
   const bool differs = is_new || itself || (change != changes_.end() && change->second.entries);
@@ -207,10 +206,10 @@ Status Restorer::restore_directory(const std::string& path, Ino ino, bool is_new
 
 Status Restorer::restore_file(const std::string& path, const Entry& entry, const Entry* now) {
   const auto change = changes_.find(entry.ino);
-  if (now && now->ino == entry.ino) {
-    if (change == changes_.end() || !changes_itself(change->second)) return {};
-    return change_in_place(path, change->second, entry.ino);
-  }
+  const bool is_same = now && now->ino == entry.ino;
+  if (is_same && (change == changes_.end() || !changes_itself(change->second))) return {};
+  if (now && is_mount_point(path)) return pass_over(path);
+  if (is_same) return change_in_place(path, change->second, entry.ino);
   if (now && now->type == DT_DIR && !options_.removes) {
     restored_.left.push_back(path);
     return {};
@@ -219,13 +218,13 @@ Status Restorer::restore_file(const std::string& path, const Entry& entry, const
     if (now && is_one_file(other->second, path)) return {};
     note("linked", path);
     if (options_.only_says) return {};
-    if (now && now->type == DT_DIR) TRY(remove(path, true));
+    if (now && now->type == DT_DIR && !TRY(remove(path, true))) return {};
     return link(other->second, path, now && now->type != DT_DIR);
   }
   if (now && now->type == entry.type && TRY(is_there_already(path, entry.ino))) return {};
   note(now ? "replaced" : "created", path);
   if (options_.only_says) return {};
-  if (now && now->type == DT_DIR) TRY(remove(path, true));
+  if (now && now->type == DT_DIR && !TRY(remove(path, true))) return {};
   return make_beside(path, entry.ino, now && now->type != DT_DIR);
 }
 
@@ -316,16 +315,6 @@ Status Restorer::give_name(const std::string& path, const std::string& beside, b
     return ::renameat2(spot.directory.get(), from.c_str(), spot.directory.get(), spot.name.c_str(), replaces ? 0 : RENAME_NOREPLACE);
   });
   return done == 0 ? Status() : Status(failed("naming", path));
-}
-
-// With all that is in it.
-Status Restorer::remove(const std::string& path, bool is_directory) {
-  INVARIANT(path.starts_with('/') && path.size() > 1);  // never the root
-  if (is_directory)
-    for (const auto& [name, entry] : TRY(here(path))) TRY(remove(below(path, name), entry.type == DT_DIR));
-  const Spot spot = spot_to_change(path);
-  const auto take = [&] { return ::unlinkat(spot.directory.get(), spot.name.c_str(), is_directory ? AT_REMOVEDIR : 0); };
-  return unlocking(spot.directory.get(), spot.name, take) == 0 || errno == ENOENT ? Status() : Status(failed("removing", path));
 }
 
 }  // namespace varve::send

@@ -30,8 +30,9 @@ struct RestoreOptions {
 
 struct Restored {
   std::uint64_t changes = 0;
-  std::uint64_t data_bytes = 0;  // that were written
-  std::vector<std::string> left{};  // directories that stand where a file was, with what is in them
+  std::uint64_t data_bytes = 0;       // that were written
+  std::vector<std::string> left{};    // directories that stand where a file was, with what is in them
+  std::vector<std::string> mounts{};  // where something else is mounted: what the filesystem has there stays as it is
 };
 
 class Restorer {
@@ -87,7 +88,10 @@ class Restorer {
   Result<compare::KeptInode> kept_directory(Ino ino);
   Result<bool> changes_directory(const std::string& path, Ino ino, const compare::InodeChange& change);
   Status finish(const std::string& path, const compare::KeptInode& kept);
-  Status remove(const std::string& path, bool is_directory);
+  Status remove_new(const std::string& path, const Entry& entry);
+  Result<bool> remove(const std::string& path, bool is_directory);
+  bool is_mount_point(const std::string& path) const;
+  Status pass_over(const std::string& path);
   Status give_name(const std::string& path, const std::string& beside, bool replaces);
   void note(const char* what, const std::string& path);
   Error failed(const std::string& action, const std::string& path) const;

@@ -380,4 +380,59 @@ class Restore(RestoreTest):
         self.assertIn("there is no snapshot 'two'", varve("snapshot", "show", self.dir, "two", expect=1).stderr)
 
 
+class OtherMounts(RestoreTest):
+    """Below the directory is what the filesystem does not have."""
+
+    def mount(self, at, what=None):
+        command("mount", *(["--bind", what] if what else ["-t", "tmpfs", "none"]), at)
+        self.addCleanup(command, "umount", at, check=False)
+
+    def test_the_folder_of_snapshots(self):
+        self.image.remount("show_snapshots")
+        (self.dir / "f").write_text("one")
+        varve("snapshot", "create", self.dir, "one")
+        (self.dir / "f").write_text("two")
+        (self.dir / "new").mkdir()
+        self.assertIn(".snapshots", os.listdir(self.dir))
+        self.assertNotIn(".snapshots", self.restore(self.dir, "--delete", "-n").stdout)
+        self.assertEqual(self.restore(self.dir, "--delete").stdout.splitlines()[:-1], ["modified  /f", "removed   /new/"])
+        self.assertEqual((self.dir / ".snapshots/one/f").read_text(), "one")
+
+    def test_what_is_mounted_stays(self):
+        for name in ("a", "proc", "z"):
+            (self.dir / name).mkdir()
+            (self.dir / name / "f").write_text("one")
+        for name in ("file", "was file"):
+            (self.dir / name).write_text("one")
+        varve("snapshot", "create", self.dir, "one")
+        for name in ("a/f", "z/f", "proc/f", "file"):
+            (self.dir / name).write_text("two")
+        (self.dir / "was file").unlink()
+        for name in ("was file/in it", "new/in it", "other/more"):
+            (self.dir / name).mkdir(parents=True)
+            (self.dir / name / "f").write_text("new")
+        for name in ("proc", "was file/in it", "new/in it", "other"):
+            self.mount(self.dir / name)
+            (self.dir / name / "mine").write_text("mine")
+        self.mount(self.dir / "file", "/etc/passwd")
+        would = self.restore(self.dir, "--delete", "-n", expect=1)
+        self.assertIn("modified  /z/f\n", would.stdout)
+        self.assertNotIn("/proc", would.stdout)
+        self.assertEqual((self.dir / "z/f").read_text(), "two")
+        said = self.restore(self.dir, "--delete", expect=1)
+        for name in ("/file", "/proc", "/other", "/new/in it", "/was file/in it"):
+            self.assertIn(f"\n  {name}\n", said.stderr)
+        self.assertIn("not restored, since something else is mounted there:\n", said.stderr)
+        self.assertEqual([(self.dir / name / "f").read_text() for name in "az"], ["one", "one"])
+        for name in ("proc", "was file/in it", "new/in it", "other"):
+            self.assertEqual(os.listdir(self.dir / name), ["mine"])
+            command("umount", self.dir / name)
+        command("umount", self.dir / "file")
+        self.assertEqual((self.dir / "file").read_text(), "two")
+        self.restore(self.dir, "--delete")
+        self.assertEqual(sorted(os.listdir(self.dir)), ["a", "file", "proc", "was file", "z"])
+        for name in ("a/f", "proc/f", "file", "z/f", "was file"):
+            self.assertEqual((self.dir / name).read_text(), "one", name)
+
+
 main()

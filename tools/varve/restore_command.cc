@@ -91,6 +91,16 @@ Result<std::string> path_then(send::Restorer& restorer, const std::string& direc
   return is_behind_links ? followed : direct;
 }
 
+// What was left alone, and why.
+Status all_done(const send::Restored& restored) {
+  std::string left;
+  if (!restored.left.empty())
+    left = fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it", restored.left.front());
+  if (!restored.mounts.empty()) left += std::string(left.empty() ? "" : "\n") + "not restored, since something else is mounted there:";
+  for (const std::string& path : restored.mounts) left += "\n  " + ascii_text(path);
+  return left.empty() ? Status() : Status(Error(Errc::busy, left));
+}
+
 Status restore(const RestoreArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
   const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
@@ -119,9 +129,7 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   io.out << (arguments.only_says ? fmt::format("{} to make\n", counted(restored->changes, "change"))
                                  : fmt::format("{}, {} written\n", counted(restored->changes, "change"), size_text(restored->data_bytes)))
          << std::flush;
-  if (!restored->left.empty())
-    return Error(Errc::is_directory, fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it",
-                                                 restored->left.front()));
+  TRY(all_done(*restored));
   return closed;
 }
 
