@@ -82,13 +82,19 @@ Status Sender::find_paths() {
   }
   const auto paths = TRY(present_.of_files(nameless));
   for (const Ino ino : nameless) {
-    if (!paths.contains(ino)) return Error(Errc::corrupt, fmt::format("inode {} has no name", ino));
-    placed_.push_back({paths.at(ino), ino, &inodes_.at(ino)});
+    if (const auto path = paths.find(ino); path != paths.end()) placed_.push_back({path->second, ino, &inodes_.at(ino)});
+    else TRY(check_is_orphan(ino));
   }
   kept_ = TRY(present_.of_files(linked, fresh));
   for (const Ino ino : linked)
     if (!kept_.contains(ino)) return Error(Errc::corrupt, fmt::format("inode {} has fewer names than it should", ino));
   return {};
+}
+
+// A program has it still open. Where its attributes differ they say so, but it may be that only its blocks do.
+Status Sender::check_is_orphan(Ino ino) {
+  if (TRY(compare::ask_inode(ask_, after_, ino)).attributes.nlink == 0) return {};
+  return Error(Errc::corrupt, fmt::format("inode {} has no name", ino));
 }
 
 // Between the base and the new state: it is new, or one of its names goes and another comes.

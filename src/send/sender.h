@@ -33,6 +33,7 @@ class Sender {
 
   Status look();                   // what has changed, and where it is
   Status find_paths();
+  Status check_is_orphan(Ino ino);
   Status send_detached();
   Status send_made();
   Status send_attached();

@@ -187,6 +187,25 @@ TEST(SendAndReceive, know_files_without_a_name) {
   }
 }
 
+// Its attributes are the same, so that they do not say that it has none: only its blocks differ.
+TEST(SendAndReceive, know_files_without_a_name_that_only_their_blocks_tell_of) {
+  if (::geteuid() != 0) GTEST_SKIP() << "sets owners";
+  WorldParameters parameters;
+  parameters.lockstep.advance_clock = false;
+  World world(parameters);
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script("create /f 0644; create /g 0644; write /f 0 50000 1; write /g 0 50000 1; hold %1 /f; "
+                                                  "unlink /f; keep one; write %1 0 20000 2; write /g 0 20000 2; keep two"))));
+  const auto serials = kept_serials(world);
+  const auto difference = compare::Difference::find(compare::asking(world.fixture.fs()), serials[0], serials[1]);
+  ASSERT_TRUE(difference.ok());
+  for (const auto& [ino, change] : difference->inodes()) EXPECT_TRUE(!change.attributes_differ) << ino.v;
+  HostDirectory host;
+  ASSERT_TRUE(good(go(world, {}, serials[0], host.path())));
+  ASSERT_TRUE(good(go(world, serials[0], serials[1], host.path())));
+  ASSERT_TRUE(good(go(world, serials[1], serials[0], host.path())));
+}
+
 // Where each record of a stream ends.
 std::vector<std::size_t> ends_of_records(const send::Bytes& stream) {
   std::vector<std::size_t> ends;
