@@ -52,8 +52,8 @@ Flags take_locks(int file, const Finish& finish) {
 }
 
 bool put_flags(int file, const Flags& flags, unsigned wanted) {
-  if ((flags.now & kFlags) == (wanted & kFlags)) return true;
-  unsigned all = (flags.now & ~kFlags) | (wanted & kFlags);
+  unsigned all = flags_to_set(flags.now, wanted);
+  if (all == flags.now) return true;
   if (flags.are_known) return ::ioctl(file, FS_IOC_SETFLAGS, &all) == 0;
   errno = EOPNOTSUPP;
   return false;

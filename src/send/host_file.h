@@ -19,6 +19,10 @@ namespace varve::send {
 inline constexpr unsigned kLocks = FS_IMMUTABLE_FL | FS_APPEND_FL;
 inline constexpr unsigned kFlags = kLocks | FS_SYNC_FL | FS_NODUMP_FL | FS_NOATIME_FL;  // that Varve keeps; others are the host's business
 
+// What a file with the flags `now` gets where it is to have `wanted`. Nobody is promised synchronous writes any more: a mount refuses that
+// flag, but files that have it from before may keep it.
+constexpr unsigned flags_to_set(unsigned now, unsigned wanted) { return (now & ~kFlags) | (wanted & kFlags & ~(FS_SYNC_FL & ~now)); }
+
 // Below a directory and through no symbolic link, whatever others do there meanwhile. -1 and errno.
 int open_below(int directory, const std::string& path, int flags, mode_t mode = 0);
 

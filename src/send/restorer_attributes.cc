@@ -29,8 +29,8 @@ bool Restorer::changes_itself(const InodeChange& change) {
   if (!change.runs.empty() || change.xattrs || change.target) return true;
   if (!change.before || !change.after) return false;
   const format::Attributes &now = *change.before, &then = *change.after;
-  return now.mode != then.mode || now.uid != then.uid || now.gid != then.gid || now.flags != then.flags || now.size != then.size ||
-         now.mtime != then.mtime;
+  return now.mode != then.mode || now.uid != then.uid || now.gid != then.gid || flags_to_set(now.flags, then.flags) != now.flags ||
+         now.size != then.size || now.mtime != then.mtime;
 }
 
 // With the mark of what it has received, as it was when its snapshot had been made.

@@ -5,6 +5,30 @@ from send_tools import *
 
 CAPABILITY = "security.capability"
 CAPABLE = bytes.fromhex("0100000200040000000000000000000000000000")
+SYNC, NODUMP = 0x08, 0x40
+FINISH = 8  # the kind of a frame (docs/format.md)
+
+
+def crc32c(data, crc):
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def with_other_frames(stream, change):
+    """The same with sound checksums, and with what `change(kind, body)` makes of each body."""
+    made, at, crc = stream[:8], 8, 0
+    while at < len(stream):
+        length, kind = struct.unpack_from("<IB", stream, at)
+        body = change(kind, stream[at + 5:at + 5 + length])
+        frame = struct.pack("<IB", len(body), kind) + body
+        crc = crc32c(frame, crc)
+        made += frame + struct.pack("<I", crc)
+        at += 9 + length
+    return made
 
 
 class Copies(SendTest):
@@ -112,6 +136,27 @@ class Copies(SendTest):
         shutil.rmtree(copy)
         varve("restore", self.other.dir, "--from", "renamed")
         self.assertEqual(self.mark(copy), made)
+
+    def test_a_flag_that_is_refused_by_now(self):
+        """Older Varves kept the flag for synchronous writes, so a stream or a snapshot may have it."""
+        (self.dir / "f").write_text("one")
+        with open(self.dir / "f") as file:
+            fcntl.ioctl(file, SETFLAGS, array.array("L", [NODUMP]))
+        self.snapshot("one")
+        self.send("one")
+
+        def change(kind, body):
+            owner = b"\x02/f" + bytes([0xA4, 0x83, 2, 0, 0])  # 0100644, and root
+            return body.replace(owner + bytes([NODUMP]), owner + bytes([SYNC | NODUMP])) if kind == FINISH else body
+        good = self.stream.read_bytes()
+        old = with_other_frames(good, change)
+        self.assertNotEqual(old, good)
+        self.stream.write_bytes(old)
+        self.receive()
+        with open(self.other.dir / "f") as file:
+            word = array.array("L", [0])
+            fcntl.ioctl(file, GETFLAGS, word)
+        self.assertEqual(word[0], NODUMP)
 
 
 main()
