@@ -69,6 +69,16 @@ int open_below(int directory, const std::string& path, int flags, mode_t mode) {
   return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
 }
 
+// First it is only named: whatever others put there after the look, what was looked at is opened.
+int open_content(int directory, const std::string& name, int flags) {
+  const Descriptor named(open_below(directory, name, O_PATH));
+  struct stat status {};
+  if (!named || ::fstat(named.get(), &status) != 0) return -1;
+  if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return ::open(way_to(named.get()).c_str(), flags | O_NONBLOCK | O_CLOEXEC);
+  errno = ENXIO;
+  return -1;
+}
+
 std::string below(const std::string& directory, const std::string& name) { return (directory == "/" ? "" : directory) + "/" + name; }
 
 std::string parent_of(const std::string& path) { return path.rfind('/') == 0 ? "/" : path.substr(0, path.rfind('/')); }
@@ -93,7 +103,7 @@ unsigned take_locks(const Descriptor& file) {
 }  // namespace
 
 bool unlock(int directory, const std::string& name) {
-  return take_locks(Descriptor(open_below(directory, name, O_RDONLY | O_NONBLOCK))) != 0;
+  return take_locks(Descriptor(open_content(directory, name, O_RDONLY))) != 0;
 }
 
 // By a descriptor of its own: the other may only name it (O_PATH).

@@ -26,6 +26,9 @@ constexpr unsigned flags_to_set(unsigned now, unsigned wanted) { return (now & ~
 // Below a directory and through no symbolic link, whatever others do there meanwhile. -1 and errno.
 int open_below(int directory, const std::string& path, int flags, mode_t mode = 0);
 
+// A regular file or a directory in one, without waiting. Anything else is not opened, since that alone may do something: -1 and ENXIO.
+int open_content(int directory, const std::string& name, int flags);
+
 // Of a path from the filesystem's root on: what is in it, the directory it is in, and how calls name it that begin at an open root.
 std::string below(const std::string& directory, const std::string& name);
 std::string parent_of(const std::string& path);

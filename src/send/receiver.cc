@@ -74,7 +74,7 @@ Status Receiver::go_on(const Interrupted& from) {
   if (from.path.empty()) return {};
   const Place place = TRY(place_of(from.path));
   open_path_ = from.path;
-  open_ = Descriptor(unlocking(place.directory, place.name, [&] { return open_below(place.directory, place.name, O_RDWR | O_NONBLOCK); }));
+  open_ = Descriptor(unlocking(place.directory, place.name, [&] { return open_content(place.directory, place.name, O_RDWR); }));
   parent_ = Descriptor();
   return open_ ? Status() : Status(failed("opening", open_path_));
 }
@@ -278,10 +278,10 @@ Status Receiver::apply(const Open& open) {
   TRY(close_file());
   const Place place = TRY(place_of(open.path));
   open_path_ = open.path;
-  open_ = Descriptor(unlocking(place.directory, place.name, [&] { return open_below(place.directory, place.name, O_RDWR | O_NONBLOCK); }));
-  if (!open_) return failed("opening", open.path);
+  open_ = Descriptor(unlocking(place.directory, place.name, [&] { return open_content(place.directory, place.name, O_RDWR); }));
   struct stat status {};
-  if (::fstat(open_.get(), &status) != 0 || !S_ISREG(status.st_mode))
+  if (!open_ && errno != ENXIO) return failed("opening", open.path);
+  if (!open_ || ::fstat(open_.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Error(Errc::corrupt, fmt::format("{}{}: the stream takes it for a file", directory_, open.path));
   if (static_cast<std::uint64_t>(status.st_size) == open.size) {  // what is set aside behind its end stays
     unlock(place.directory, place.name);
@@ -333,7 +333,7 @@ Status Receiver::apply(const Finish& finish) {
     const Place place = TRY(place_of(finish.path));
     const bool has_flags = S_ISREG(finish.mode) || S_ISDIR(finish.mode);
     open_path_ = finish.path;
-    if (has_flags) open_ = Descriptor(open_below(place.directory, place.name, O_RDONLY | O_NONBLOCK));
+    if (has_flags) open_ = Descriptor(open_content(place.directory, place.name, O_RDONLY));
     if (!open_) open_ = Descriptor(open_below(place.directory, place.name, O_PATH));
     if (!open_) return failed("opening", finish.path);
   }

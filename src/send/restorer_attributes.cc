@@ -62,7 +62,8 @@ Result<bool> Restorer::changes_directory(const std::string& path, Ino ino, const
 Status Restorer::finish(const std::string& path, const KeptInode& kept) {
   const Spot spot = spot_to_change(path);
   const bool has_flags = S_ISREG(kept.attributes.mode) || S_ISDIR(kept.attributes.mode);
-  const Descriptor file(open_below(spot.directory.get(), spot.name, has_flags ? O_RDONLY | O_NONBLOCK : O_PATH));
+  const Descriptor file(has_flags ? open_content(spot.directory.get(), spot.name, O_RDONLY)
+                                  : open_below(spot.directory.get(), spot.name, O_PATH));
   if (!file) return failed("opening", path);
   const std::string wrong = set_attributes(file.get(), finish_of(path, kept), "");
   return wrong.empty() ? Status() : Status(failed(wrong, path));

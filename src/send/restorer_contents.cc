@@ -67,7 +67,7 @@ Status Restorer::add_other_blocks(int file, const std::string& path, Ino ino, co
 Result<std::vector<BlockRun>> Restorer::other_blocks(const std::string& path, Ino ino, std::uint64_t size,
                                                      const std::vector<BlockRun>& runs) {
   const Spot spot = spot_of(root_.get(), path);
-  const Descriptor file(open_below(spot.directory.get(), spot.name, O_RDONLY | O_NONBLOCK));
+  const Descriptor file(open_content(spot.directory.get(), spot.name, O_RDONLY));
   if (!file) return failed("opening", path);
   std::vector<BlockRun> others;
   for (const BlockRun& run : runs) {
@@ -124,7 +124,7 @@ Status Restorer::change_in_place(const std::string& path, const InodeChange& sin
 // In its place: what both have stays where it is.
 Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<BlockRun>& runs) {
   const Spot spot = spot_to_change(path);
-  const auto open = [&] { return open_below(spot.directory.get(), spot.name, O_RDWR | O_NONBLOCK); };
+  const auto open = [&] { return open_content(spot.directory.get(), spot.name, O_RDWR); };
   Descriptor file(unlocking(spot.directory.get(), spot.name, open));
   if (!file) return failed("opening", path);
   struct stat status {};

@@ -1,5 +1,6 @@
 // The bytes of streams, and what no stream may do.
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <fstream>
 
 #include "base/crc32c.h"
+#include "base/descriptor.h"
 #include "send/receiver.h"
 #include "send/host_directory.h"
 #include "send/mark.h"
@@ -315,6 +317,21 @@ TEST(Receiver, reaches_nothing_outside) {
     std::erase_if(others, [](const Record& one) { return std::holds_alternative<Make>(one) || std::holds_alternative<Detach>(one); });
     EXPECT_TRUE(others.empty() || !receive(host.path(), others, whole()).ok()) << i;
   }
+}
+
+// To open a device may do something, and a stream can make any.
+TEST(Receiver, opens_files_and_directories_only) {
+  HostDirectory host;
+  const std::string pipe = host.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Descriptor events(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(events.get(), pipe.c_str(), IN_OPEN), 0);
+  const auto finish = [](mode_t type) { return Finish{"/pipe", type | 0600, ::getuid(), ::getgid(), 0, {}, {}, {}}; };
+  EXPECT_TRUE(receive(host.path(), {Open{"/pipe", 0}}).fails_with(Errc::corrupt));
+  EXPECT_TRUE(receive(host.path(), {finish(S_IFREG)}).fails_with(Errc::corrupt));
+  EXPECT_TRUE(receive(host.path(), {finish(S_IFDIR)}).fails_with(Errc::corrupt));
+  inotify_event event {};
+  EXPECT_LT(::read(events.get(), &event, sizeof event), 0) << "it was opened";
 }
 
 TEST(Receiver, says_what_was_left_behind) {
