@@ -70,7 +70,7 @@ void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> do
 void CacheFlusher::flush_all(const std::string& directory, std::size_t most, std::function<void()> done) {
   const auto work = [this, directory, most] {
     if (!write_back(directory, most))
-      spdlog::warn("{}: reads and writes go on and on: of what was written last, some is not waited for that the kernel holds back", directory);
+      spdlog::warn("{}: reads and writes go on and on: not all is waited for that the kernel holds back", directory);
   };
   add({work, std::move(done)});
 }
