@@ -22,7 +22,7 @@ namespace varve::fuse {
 namespace {
 
 constexpr Arrivals::Limits kLimits{std::chrono::seconds(2), std::chrono::seconds(10)};
-constexpr std::chrono::seconds kUsualTime{3}, kMostTime{60};
+constexpr std::chrono::seconds kUsualTime{3}, kMostTime{120};
 
 // What all filesystems have not written yet: as much of this one, at most.
 std::uint64_t unwritten_bytes() {
@@ -96,6 +96,11 @@ void CacheFlusher::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool CacheFlusher::is_stopping() {
+  const Lock lock(mutex_);
+  return stopping_;
+}
+
 void CacheFlusher::run() {
   ::pthread_setname_np(::pthread_self(), "varve-flush");
   Lock lock(mutex_);
@@ -128,7 +133,8 @@ bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
     const Arrivals::Writes now = transport_.writes();
     if (settled && now.count - before < few) return true;
     const auto taken = std::chrono::steady_clock::now() - began;
-    if (taken > kMostTime || (taken > kUsualTime && (!settled || now.bytes - bytes > unwritten))) return false;
+    const bool goes_on = now.count != before && now.bytes - bytes <= unwritten;  // a slow device takes its time
+    if (is_stopping() || taken > kMostTime || (taken > kUsualTime && !goes_on)) return false;
   }
 }
 
