@@ -75,6 +75,15 @@ static_assert(sizeof(SnapshotCommand) == 1544, "part of the ioctl's number");
 inline constexpr unsigned long kSnapshotIoctl = _IOWR('V', 0x73, SnapshotCommand);
 inline constexpr unsigned long kSnapshotsIoctl = _IOWR('V', 0x74, StatusPage);  // JSON: control/request_json.h
 
+// A tool reads an automatic snapshot, which is not given up meanwhile (store/readers.h). ESTALE: it has gone; ENOSPC: there is no room.
+struct SnapshotHold {
+  std::uint64_t snapshot = 0;  // its checkpoint
+  std::uint64_t reader = 0;    // any number of the tool's own
+  std::uint64_t seconds = 0;   // until the tool asks again; 0: it has ended
+};
+static_assert(sizeof(SnapshotHold) == 24, "part of the ioctl's number");
+
+inline constexpr unsigned long kSnapshotHoldIoctl = _IOW('V', 0x76, SnapshotHold);
 
 // A question about snapshots and its answer (compare/question.h): the tool fills in what comes before `bytes`.
 struct KeptPage {

@@ -145,11 +145,16 @@ Status Attempt::wait_for_count(const store::Demand& demand) {
   return Errc::would_block;
 }
 
+// What was charged for tools that have ended is free again.
+bool Attempt::fits(const store::Demand& demand) {
+  return store_.charge().fits(demand) || (store_.checkpoints().readers().forget_ended() && store_.charge().fits(demand));
+}
+
 // What automatic snapshots hold alone is charged to nobody. Of some of it that is not known: it is given up before anything is refused.
 bool Attempt::may_gain_from_automatic(const store::Demand& demand) {
   store::Snapshots& snapshots = store_.snapshots();
   if (!store_.charge().may_fit_without_automatic(demand)) return false;
-  if (!snapshots.automatic()) return snapshots.deletion_is_left();
+  if (!store_.checkpoints().protection().any_may_make_room()) return snapshots.deletion_is_left();
   store_.checkpoints().protection().ask_for_room(store::Protection::Need::all);
   return true;
 }
@@ -161,7 +166,7 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
   if (demand.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
-  if (!demand.frees && (demand.new_blocks || demand.new_inodes) && !store_.charge().fits(demand)) return wait_for_count(demand);
+  if (!demand.frees && (demand.new_blocks || demand.new_inodes) && !fits(demand)) return wait_for_count(demand);
   wait.recount.checkpoint.reset();  // it has done its work: if others fill what it found, another one counts anew
   if (waits_for_memory && store_.space().changes_fill_memory()) {
     wait.for_settled = true;
@@ -197,7 +202,8 @@ void Attempt::count_fruitless_rounds() {
   const std::uint64_t clean = store_.segments().clean();
   if (clean > rounds.most_clean || store_.segments().discarding() || store_.snapshots().deletion_is_left()) rounds.fruitless = 0;
   else if (rounds.last && now.number != rounds.last->number && now.clock == rounds.last->clock) {
-    if (store_.snapshots().automatic()) store_.checkpoints().protection().ask_for_room(store::Protection::Need::half);
+    store::Protection& protection = store_.checkpoints().protection();
+    if (protection.any_may_make_room()) protection.ask_for_room(store::Protection::Need::half);
     else ++rounds.fruitless;
   }
   if (!rounds.last || now.number != rounds.last->number) rounds.last = now;

@@ -62,6 +62,7 @@ class SCOPED_CAPABILITY Attempt {
   Result<store::InodePtr> find(Ino ino, Wanted wanted);
   Result<store::InodePtr> find_in_snapshot(Ino ino, Wanted wanted);
   Status wait_for_count(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);  // of what the charge cannot take now
+  bool fits(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
   bool may_gain_from_automatic(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
   void count_fruitless_rounds();
 

@@ -178,6 +178,8 @@ class Filesystem {
   SnapshotState snapshots() const;
   // Which of them somebody uses (store/protection.h); `users` is called no more when this has returned.
   void hold_snapshots(store::Protection::Users users);
+  // A tool that reads a snapshot and needs it to its end (store/readers.h).
+  Status hold_for_reader(Serial snapshot, std::uint64_t reader, std::uint64_t seconds);
 
   // --- knowledge ---
   Result<SpaceInfo> statfs(Operation&);

@@ -183,7 +183,7 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   if (cleaner().pinned_segments()) cleaner().count_pinned();
   if (moved) cleaner().note_meanwhile(store().log_clock().now() - written_before);
   if (!low || segments.clean() > clean_before) return;
-  if (store().snapshots().automatic() && space_is_low()) protection.ask_for_room(store::Protection::Need::half);
+  if (protection.any_may_make_room() && space_is_low()) protection.ask_for_room(store::Protection::Need::half);
   else futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
 

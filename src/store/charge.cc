@@ -40,8 +40,8 @@ std::uint64_t Charge::fewest_segments() const {
 std::uint64_t Charge::charge(Counted counted) const {
   const TreeView& view = trees_.view();
   auto data = static_cast<std::int64_t>(view.data_blocks + view.reserved_blocks);
-  const std::uint64_t loose = std::min(counted == Counted::without_automatic ? view.automatic.most : view.automatic.blocks,
-                                       std::min(view.tables.held_blocks, view.live_blocks));
+  const std::uint64_t listed = counted == Counted::without_automatic ? view.automatic.most : view.automatic.blocks;
+  const std::uint64_t loose = std::min(listed - std::min(listed, held_blocks()), std::min(view.tables.held_blocks, view.live_blocks));
   auto held = static_cast<std::int64_t>(view.tables.held_blocks - loose);
   auto standing = static_cast<std::int64_t>(view.live_blocks - loose + view.reserved_blocks);
   changes_.for_each_above(view.generation, [&](const Delta& delta) {
@@ -77,6 +77,7 @@ bool Charge::fits_snapshot() const { return fits_kept(0); }
 
 bool Charge::fits_kept(std::uint64_t listed) const {
   const TreeView& view = trees_.view();
+  listed -= std::min(listed, held_blocks());  // perhaps of this one, and charged already
   const std::uint64_t nodes = view.node_blocks();
   const std::uint64_t owed = view.automatic.has_permanent ? nodes - std::min(nodes, view.automatic.shared_for_good) : nodes_to_hold();
   return has_room(Counted::at_worst, owed + listed, 0);

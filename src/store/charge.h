@@ -21,6 +21,10 @@ class Charge {
   // From now on only so many segments count. 0: all there are.
   void aim_at(std::uint64_t segments) { aim_ = segments; }
 
+  // What automatic snapshots hold alone that are not given up at present, as a tool reads them: so much of what is loose is charged.
+  void hold(std::uint64_t blocks) { held_ = blocks; }
+  std::uint64_t held_blocks() const { return held_.load(std::memory_order_relaxed); }
+
   std::uint64_t blocks() const REQUIRES_SHARED(the_gate) { return charge(Counted::at_worst); }
   std::uint64_t inodes() const REQUIRES_SHARED(the_gate);
   bool has_estimates() const REQUIRES_SHARED(the_gate) { return changes_.any(); }  // it may be above the truth
@@ -31,7 +35,8 @@ class Charge {
   bool fits_at_best(const Demand& demand) const REQUIRES_SHARED(the_gate);
   // With how few segments would that which is charged now have room, at best? At least format::kFewestSegments.
   std::uint64_t fewest_segments() const REQUIRES_SHARED(the_gate);
-  // What is nobody's, for users to fill. What only automatic snapshots hold is in it: that goes before it is missed.
+  // What is nobody's, for users to fill. What only automatic snapshots hold is in it: that goes before it is missed, but for
+  // what is held for a tool.
   std::uint64_t free_blocks() const REQUIRES_SHARED(the_gate);
   // What only automatic ones that are not given up hold, with what they may come to hold at the next checkpoint.
   std::uint64_t pending_loose_blocks() const REQUIRES_SHARED(the_gate);
@@ -53,7 +58,7 @@ class Charge {
   std::uint64_t segments() const;
 
   const log::SegmentTable& segments_;
-  std::atomic<std::uint64_t> aim_{0};
+  std::atomic<std::uint64_t> aim_{0}, held_{0};
   const Trees& trees_;
   const Changes& changes_;
   const Staging& staging_;

@@ -7,7 +7,7 @@
 namespace varve::store {
 
 Checkpoints::Checkpoints(Store& store)
-    : store_(store), protection_(store), settled_(store.super().serial.v), node_head_(store.super().node_head.rest) {}
+    : store_(store), protection_(store), readers_(store), settled_(store.super().serial.v), node_head_(store.super().node_head.rest) {}
 
 Status Checkpoints::make(const CheckpointRequest& request) {
   Status status;
@@ -33,6 +33,7 @@ Status Checkpoints::make_one(const CheckpointRequest& request) {
   // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
   TRY(write_epoch_if_due());
   TRY(checkpoint.complete());
+  readers_.count();
   protection_.tell_who_lost_them();
   return {};
 }

@@ -11,6 +11,7 @@
 #include "format/chunk.h"
 #include "log/gate.h"
 #include "store/protection.h"
+#include "store/readers.h"
 
 namespace varve::store {
 
@@ -35,6 +36,7 @@ class Checkpoints {
   // Was there room to evacuate all that the last checkpoint which was asked to should have?
   bool evacuation_was_cut() const { return evacuation_was_cut_; }
   Protection& protection() { return protection_; }  // makes snapshots unasked
+  Readers& readers() { return readers_; }
   // The log's blocks since it froze.
   std::uint64_t log_blocks_since() const;
 
@@ -64,6 +66,7 @@ class Checkpoints {
 
   Store& store_;
   Protection protection_;
+  Readers readers_;
   Mutex mutex_;  // of threads that write superblocks, and first look what is in them
   std::atomic<bool> running_{false}, epoch_due_{false}, evacuation_was_cut_{false};
   std::atomic<std::uint64_t> settled_, pointless_rounds_{0}, log_blocks_at_freeze_{0};

@@ -76,10 +76,13 @@ ProtectionSettings Protection::settings() const {
 }
 
 void Protection::ask_for_room(Need need) {
+  if (!any_may_make_room()) return;
   Need asked = need_;
   while (asked < need && !need_.compare_exchange_weak(asked, need)) {
   }
 }
+
+bool Protection::any_may_make_room() const { return store_.checkpoints().readers().expendable() > 0; }
 
 std::uint64_t Protection::now_ns() const { return store_.options().clock->monotonic_ns(); }
 
@@ -111,8 +114,12 @@ bool Protection::is_time() const {
   return !last || now - last >= every_ns_;
 }
 
-bool Protection::holds_too_much() const {
-  return store_.charge().pending_loose_blocks() > most_loose_blocks(store_.charge().free_blocks());
+bool Protection::holds_too_much() const { return loose_blocks() > most_loose_blocks(store_.charge().free_blocks()); }
+
+// Without what is charged because a tool reads it.
+std::uint64_t Protection::loose_blocks() const {
+  const std::uint64_t loose = store_.charge().pending_loose_blocks();
+  return loose - std::min(loose, store_.charge().held_blocks());
 }
 
 // For what a new one may come to hold soon. Where users are about to wait none is made: it would not last, but ask for room until it goes.
@@ -130,10 +137,12 @@ bool Protection::is_due() {
   const bool has_any = store_.snapshots().automatic() > 0, is_on = is_on_.load(std::memory_order_relaxed);
   if (!has_any && !is_on) return false;
   const bool any_may_go = store_.snapshots().automatic() > used_stay_.load(std::memory_order_relaxed);
-  if (has_any && ((is_off_.load(std::memory_order_relaxed) && any_may_go) || need_ != Need::none)) return true;
+  if (has_any && is_off_.load(std::memory_order_relaxed) && any_may_go) return true;
+  const bool may_make_room = has_any && any_may_make_room();
+  if (may_make_room && need_ != Need::none) return true;
   const bool may_make_one = is_on && is_time();
   const log::Gate::Pass pass(store_.gate());
-  return (has_any && holds_too_much()) || (may_make_one && anything_new() && room_for_one() > 0);
+  return (may_make_room && holds_too_much()) || (may_make_one && anything_new() && room_for_one() > 0);
 }
 
 bool Protection::is_pending() {
@@ -146,7 +155,7 @@ bool Protection::is_pending() {
 
 std::uint64_t Protection::to_free(Need need, bool makes_one) const {
   if (need == Need::all) return ~0ULL;
-  const std::uint64_t loose = store_.charge().pending_loose_blocks();
+  const std::uint64_t loose = loose_blocks();
   const std::uint64_t bound = most_loose_blocks(store_.charge().free_blocks()), for_one = makes_one ? room_for_one() : 0;
   INVARIANT(for_one <= bound);  // the gate is closed since that was asked
   const std::uint64_t most = bound - for_one;
@@ -171,12 +180,15 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
   const Timestamp now = store_.options().clock->now();
   const std::uint64_t to_free = this->to_free(need, makes_one);
   std::uint64_t freed = 0;
+  std::size_t read = 0;
+  const std::vector<Serial> held = store_.checkpoints().readers().held();
   used_stay_ = 0;
   const std::span items(list.items());
   for (const SnapshotItem* const item : in_turn(list)) {
     const bool is_old = is_left_behind(items.subspan(static_cast<std::size_t>(item - items.data())), now, settings);
-    const bool is_used = is_in_use(item->serial);
-    if ((!is_old || is_used) && freed >= to_free) {
+    const bool is_used = is_in_use(item->serial), is_read = std::ranges::find(held, item->serial) != held.end();
+    read += is_read;
+    if (is_read || ((!is_old || is_used) && freed >= to_free)) {
       used_stay_ += is_old;
       continue;
     }
@@ -186,12 +198,13 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
     if (is_used) lost_.push_back(item->name);
   }
   INVARIANT(gone.size() <= store_.snapshots().automatic());
-  INVARIANT(need != Need::all || gone.size() == store_.snapshots().automatic());
+  INVARIANT(need != Need::all || gone.size() + read == store_.snapshots().automatic());
   return gone;
 }
 
 Protection::Decision Protection::decide(const SnapshotList& list, bool last) {
   Decision decision;
+  store_.checkpoints().readers().count();
   const Need need = need_.exchange(Need::none);
   const bool is_wanted = is_on_.load(std::memory_order_relaxed) && (last || is_time()) && anything_new();
   decision.makes_one = is_wanted && need == Need::none && room_for_one() > 0;
@@ -199,6 +212,7 @@ Protection::Decision Protection::decide(const SnapshotList& list, bool last) {
   if (is_wanted || need != Need::none) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
   INVARIANT(!decision.makes_one || need == Need::none);  // it would ask for the room that others wait for
   if (store_.snapshots().automatic()) decision.leaving = leaving(list, need, decision.makes_one);
+  store_.checkpoints().readers().note_leaving(decision.leaving);
   return decision;
 }
 

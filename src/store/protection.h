@@ -59,6 +59,8 @@ class Protection {
   // An operation waits for room, or would be refused: the next checkpoint gives up half of what they hold, or all.
   enum class Need : std::uint8_t { none, half, all };
   void ask_for_room(Need need);
+  // Not where a tool reads all that there are (readers.h): these do not go for anybody.
+  bool any_may_make_room() const;
   // Should a checkpoint be made now for their sake?
   bool is_due() EXCLUDES(the_gate);
   // Will one be made, although nothing more is written?
@@ -84,9 +86,10 @@ class Protection {
 
  private:
   bool holds_too_much() const REQUIRES_SHARED(the_gate);
+  std::uint64_t loose_blocks() const REQUIRES_SHARED(the_gate);
   std::uint64_t room_for_one() const REQUIRES_SHARED(the_gate);  // blocks; 0: there is none
   std::uint64_t to_free(Need need, bool makes_one) const REQUIRES_SHARED(the_gate);
-  std::vector<Serial> leaving(const SnapshotList& list, Need need, bool makes_one) REQUIRES_SHARED(the_gate);
+  std::vector<Serial> leaving(const SnapshotList& list, Need need, bool makes_one) REQUIRES(the_gate);
   std::vector<const SnapshotItem*> in_turn(const SnapshotList& list) const;
   bool is_in_use(Serial serial) const { return std::ranges::find(used_, serial) != used_.end(); }
   bool anything_new() const REQUIRES_SHARED(the_gate);
@@ -104,7 +107,7 @@ class Protection {
   Users users_ GUARDED_BY(users_mutex_);
   std::vector<Serial> used_;               // the thread that makes a checkpoint
   std::vector<std::string> lost_;          // the same: names of those that were in use
-  std::atomic<std::size_t> used_stay_{0};  // automatic ones that were to go, and are in use
+  std::atomic<std::size_t> used_stay_{0};  // automatic ones that were to go, and are in use or read
 };
 
 }  // namespace varve::store

@@ -167,6 +167,20 @@ std::optional<SnapshotItem> Snapshots::find(Serial serial) const {
   return item && !item->deleting ? std::optional(*item) : std::nullopt;
 }
 
+Snapshots::LooseOf Snapshots::loose_of(std::vector<Serial> serials) const {
+  LooseOf sum;
+  if (serials.empty()) return sum;
+  std::ranges::sort(serials);
+  const Lock lock(mutex_);
+  for (auto at = serials.begin(); at != serials.end(); at = std::upper_bound(at, serials.end(), *at)) {
+    const SnapshotItem* const item = list_.find(*at);
+    if (!item || !item->automatic || item->deleting) continue;
+    ++sum.snapshots;
+    sum.blocks += list_.loose_blocks(*item);
+  }
+  return sum;
+}
+
 // A block from before clocks began anew cannot be told from a younger one any more: it counts as old, which keeps it too long, never
 // too short. Its file was left alone while the device was written 16384 times.
 bool Snapshots::clocks_began_anew() const { return clock_.wide_units(clock_.now()) > ~0U; }

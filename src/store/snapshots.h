@@ -101,6 +101,12 @@ class Snapshots {
   // The same of those that were asked for: what they hold is charged.
   bool may_hold_for_good(std::uint32_t clock) const { return any_permanent() && holds_at(newest_permanent_clock_, clock); }
   bool any_permanent() const { return newest_permanent_clock_.load(std::memory_order_relaxed) > 0; }
+  // How many of these are automatic ones, and what they list that none has which was asked for. One that is named twice counts once.
+  struct LooseOf {
+    std::size_t snapshots = 0;
+    std::uint64_t blocks = 0;
+  };
+  LooseOf loose_of(std::vector<Serial> serials) const;
   std::size_t automatic() const { return automatic_.load(std::memory_order_relaxed); }  // how many, without those being deleted
   // What could not be read of the tables, and what to do; empty: nothing was missed. The first damage stays. A checkpoint must not be
   // made on tables that cannot be read: they say which blocks are held.

@@ -303,6 +303,40 @@ TEST(Protection, nobody_is_refused_for_those_that_are_used) {
   ASSERT_TRUE(world.fixture.mount().ok());
 }
 
+// Its room is charged like that of users: writes are refused in good time, so that files can still be removed.
+TEST(Protection, one_that_a_tool_reads_stays_on_a_full_filesystem) {
+  constexpr std::uint64_t kHeldBytes = 6'000'000;
+  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
+  fs::Filesystem& fs = world.fixture.fs();
+  world.run(fmt::format("create /g 0644; write /g 0 {} 1; pass 2000; work", kHeldBytes));
+  const Serial read{fs.snapshots().snapshots.back().serial};
+  ASSERT_TRUE(fs.hold_for_reader(read, 7, 3600).ok());
+  ASSERT_TRUE(fs.hold_for_reader(read, 8, 60).ok());
+  world.run("unlink /g; checkpoint");
+  const auto remove_all = [&](std::uint64_t files) {
+    for (std::uint64_t i = 0; i <= files; ++i) {
+      const auto gone = world.fixture.call([&](fs::Operation& op) { return fs.unlink(op, kRootIno, fmt::format("f{}", i)); });
+      EXPECT_TRUE(gone.ok() || (i == files && gone.fails_with(Errc::not_found))) << i;
+    }
+  };
+  const Filled filled = fill(world);
+  EXPECT_EQ(world.automatic().size(), 1U);
+  EXPECT_TRUE(good(foresight(world.fixture)));
+  world.fixture.show(read);
+  EXPECT_EQ(*world.fixture.read(*world.fixture.resolve("/g"), 0, kHeldBytes), pattern_bytes(1, 0, kHeldBytes));
+  world.fixture.show({});
+  remove_all(filled.files);
+  ASSERT_TRUE(fs.hold_for_reader(read, 7, 0).ok());
+  world.clock.advance(61'000'000'000);  // the other tool was killed
+  const Filled again = fill(world);
+  EXPECT_GE(again.files, filled.files + kHeldBytes / (128u << 10) - 4);
+  EXPECT_FALSE(fs.engine().store().snapshots().find(read));
+  EXPECT_TRUE(fs.hold_for_reader(read, 7, 60).fails_with(Errc::stale));
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  EXPECT_TRUE(good(check_image(world.device)));
+  ASSERT_TRUE(world.fixture.mount().ok());
+}
+
 // Not all of what they hold alone is known then: before anything is refused it is given up.
 TEST(Protection, nobody_is_refused_for_what_they_hold_beside_others) {
   std::uint64_t plain = 0;

@@ -150,6 +150,58 @@ class Protection(ProtectionTest):
         self.image.check_all()
 
 
+class Read(ProtectionTest):
+    """One of them is read by a tool, which needs it to its end."""
+    protecting = "protect=1h,protect_every=1s"
+    bytes = 90 * MIB  # more than a third of what is free
+
+    def setUp(self):
+        super().setUp()
+        self.image.remount(self.protecting)
+        self.step(lambda: fill_random(self.dir / "f", self.bytes, 1))
+        self.name = self.automatic()[-1]["name"]
+
+    def overwrite(self, size, turns):
+        for turn in range(turns):
+            fill_random(self.dir / "g", size, turn)
+            varve("checkpoint", self.dir)
+
+    def test_it_stays_while_what_it_has_is_restored(self):
+        self.step(lambda: (self.dir / "f").unlink())
+        varve("restore", self.dir / "f", "--from", self.name)
+        self.assertTrue(same_random(self.dir / "f", self.bytes, 1))
+        self.image.check_all()
+
+    def test_where_it_does_not_fit_the_same_command_goes_on_later(self):
+        self.step(lambda: (self.dir / "f").unlink())
+        with subprocess.Popen([BIN / "varve", "send", self.dir, self.name], stdout=subprocess.PIPE) as sending:
+            sending.stdout.read(MIB)
+            free = os.statvfs(self.dir).f_bavail * 4096
+            fill_random(self.dir / "g", free - self.bytes * 2 // 3, 2)
+            said = varve("restore", self.dir / "f", "--from", self.name, expect=1).stderr
+            self.assertIn("No space left on device", said)
+            self.assertIn(f"'{self.name}' stays for an hour", said)
+            sending.kill()
+        varve("checkpoint", self.dir)
+        self.assertIn(self.name, self.names())
+        (self.dir / "g").unlink()
+        varve("restore", self.dir / "f", "--from", self.name)
+        self.assertTrue(same_random(self.dir / "f", self.bytes, 1))
+        varve("checkpoint", self.dir)
+        self.image.check_all()
+
+    def test_it_stays_while_it_is_sent_and_goes_when_that_was_killed(self):
+        with subprocess.Popen([BIN / "varve", "send", self.dir, self.name], stdout=subprocess.PIPE) as sending:
+            sending.stdout.read(MIB)
+            (self.dir / "f").unlink()
+            free = os.statvfs(self.dir).f_bavail * 4096
+            self.overwrite(free // 2, 3)
+            self.assertIn(self.name, self.names(), "it is held, and the rest of the room is for others")
+            sending.kill()
+        wait_until(lambda: (self.overwrite(free // 2, 1), self.name not in self.names())[1], 30, "nobody needs it")
+        self.image.check_all()
+
+
 @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
 class Mounted(ProtectionTest):
     """One of them is mounted by itself, beside the filesystem."""

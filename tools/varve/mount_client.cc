@@ -131,6 +131,16 @@ Result<compare::Answer> MountClient::ask(const compare::Question& question) {
   return error("snapshot");
 }
 
+Status MountClient::hold_snapshot(Serial snapshot, std::uint64_t reader, std::uint64_t seconds) {
+  control::SnapshotHold hold{snapshot.v, reader, seconds};
+  if (::ioctl(fd_, control::kSnapshotHoldIoctl, &hold) == 0 || errno == ENOTTY) return {};
+  if (errno == ESTALE) return Error(Errc::stale, fmt::format("{}: a snapshot was deleted meanwhile", directory_));
+  if (errno == ENOSPC)
+    return Error(Errc::no_space, fmt::format("{}: no space to hold the automatic snapshot while it is read: remove something first",
+                                             directory_));
+  return error("snapshot");
+}
+
 Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
   control::StatusPage page;
   std::string text;

@@ -33,6 +33,8 @@ class MountClient {
   Result<nlohmann::ordered_json> snapshots();                         // control/request_json.h
   Result<std::optional<Serial>> find_snapshot(const std::string& name);
   Status change_snapshot(const store::SnapshotChange& change);        // errors in the daemon's words; any thread
+  // Errc::stale: it has gone; Errc::no_space. control.h, SnapshotHold; a daemon from before holds nothing, and no error is made of it.
+  Status hold_snapshot(Serial snapshot, std::uint64_t reader, std::uint64_t seconds);  // any thread
   Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
   Result<nlohmann::ordered_json> history();  // control/request_json.h
   Status checkpoint();           // returns when it is settled

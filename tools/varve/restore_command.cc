@@ -59,11 +59,13 @@ Result<compare::Difference> difference_to(SnapshotSource& source, const compare:
   return compare::Difference::find(ask, TRY(now_or_newest(source, err)), snapshot);
 }
 
-// The file that did not fit has been removed, but its room counts as used until the next checkpoint.
-Error does_not_fit(const std::string& mount, const Error& why) {
+// The file that did not fit has been removed, but its room counts as used until the next checkpoint. `staying`: the source, if it is held.
+Error does_not_fit(const std::string& mount, const Error& why, const std::string& staying) {
   if (auto client = MountClient::open(mount); client.ok()) (void)client->checkpoint();
-  return {why.code(), fmt::format("{}\n  What is listed before that is done. Remove files, or a snapshot that holds much (varve snapshot "
-                                  "list {}), and give the same command again: it goes on from here.", why.message(), mount)};
+  std::string said = fmt::format("{}\n  What is listed before that is done. Remove files, or a snapshot that holds much (varve snapshot "
+                                 "list {}), and give the same command again: it goes on from here.", why.message(), mount);
+  if (!staying.empty()) said += fmt::format("\n  The automatic snapshot '{}' stays for an hour for that.", staying);
+  return {why.code(), said};
 }
 
 // The same without links inside the filesystem: where one stands now, the snapshot may have had a directory. Empty: no other path.
@@ -108,6 +110,7 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   if (path.empty()) path = "/";
   const auto source = TRY(SnapshotSource::open(mount, true));
   const Serial snapshot = TRY(source->serial_of(arguments.name));
+  TRY(source->hold(snapshot));
   const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: the same command completes what has begun");
     return source->ask()(question);
@@ -124,8 +127,10 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   path = TRY(path_then(restorer, path_without_links(arguments.path, mount), path));
   const auto restored = restorer.restore(path);
   io.out << std::flush;
+  const bool stays = restored.fails_with(Errc::no_space) && source->hold_on();
   const Status closed = source->close();
-  if (!restored.ok()) return restored.fails_with(Errc::no_space) ? does_not_fit(mount, restored.error()) : restored.error();
+  if (restored.fails_with(Errc::no_space)) return does_not_fit(mount, restored.error(), stays ? arguments.name : "");
+  if (!restored.ok()) return restored.error();
   io.out << (arguments.only_says ? fmt::format("{} to make\n", counted(restored->changes, "change"))
                                  : fmt::format("{}, {} written\n", counted(restored->changes, "change"), size_text(restored->data_bytes)))
          << std::flush;

@@ -8,6 +8,7 @@
 
 #include <ostream>
 #include <utility>
+#include <vector>
 
 #include "compare/answer.h"
 #include "control/place.h"
@@ -26,11 +27,18 @@ Error no_such_snapshot(const std::string& place, const std::string& name) {
   return {Errc::not_found, fmt::format("{}: there is no snapshot '{}': see varve snapshot list", place, name)};
 }
 
+// Longer than a holder waits before it asks again, also on a busy machine.
+constexpr std::uint64_t kHoldSeconds = 60;
+
+std::uint64_t any_number() {
+  std::uint64_t any = 0;
+  (void)::getrandom(&any, sizeof any, 0);
+  return any;
+}
+
 // It is seen by others for as long as this tool runs: the name says where it comes from.
 std::string name_of_now() {
-  std::uint32_t any = 0;
-  (void)::getrandom(&any, sizeof any, 0);
-  return format::passing_name(static_cast<std::uint32_t>(::getpid()), any);
+  return format::passing_name(static_cast<std::uint32_t>(::getpid()), static_cast<std::uint32_t>(any_number()));
 }
 
 class MountedSource final : public SnapshotSource {
@@ -58,6 +66,23 @@ class MountedSource final : public SnapshotSource {
     return false;
   }
 
+  Status hold(Serial serial) override {
+    if (!TRY(is_automatic(serial))) return {};
+    TRY(client_.hold_snapshot(serial, reader_, kHoldSeconds));
+    held_.push_back(serial);
+    holders_.push_back(std::make_unique<Successor>([this, serial] { (void)client_.hold_snapshot(serial, reader_, 0); },
+                                                   [this, serial] { (void)client_.hold_snapshot(serial, reader_, kHoldSeconds); }));
+    return {};
+  }
+
+  bool hold_on() override {
+    constexpr std::uint64_t kForAnotherAttempt = 3600;
+    holders_.clear();  // they would ask for less
+    const auto held = std::exchange(held_, {});
+    for (const Serial serial : held) (void)client_.hold_snapshot(serial, reader_, kForAnotherAttempt);
+    return !held.empty();
+  }
+
   Result<Serial> now() override {
     now_ = name_of_now();
     if (const Status made = change(store::SnapshotChange::Kind::create); !made.ok()) {
@@ -73,7 +98,11 @@ class MountedSource final : public SnapshotSource {
     return compare::kNewest;
   }
 
-  Status close() override { return forget_now(); }
+  Status close() override {
+    holders_.clear();
+    for (const Serial serial : std::exchange(held_, {})) (void)client_.hold_snapshot(serial, reader_, 0);
+    return forget_now();
+  }
 
   Status forget_now() override {
     if (now_.empty()) return {};
@@ -88,6 +117,12 @@ class MountedSource final : public SnapshotSource {
     if (!why.is(Errc::no_space)) return why;
     return {why.code(), fmt::format("{}\n  It takes a snapshot of this moment. Delete files or snapshots first.", why.message())};
   }
+  Result<bool> is_automatic(Serial serial) {
+    const auto state = TRY(client_.snapshots());
+    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+      if (one.value("serial", std::uint64_t{0}) == serial.v) return one.value("automatic", false);
+    return false;
+  }
   Status change(store::SnapshotChange::Kind kind) { return client_.change_snapshot({kind, now_, {}}); }
 
   MountClient client_;
@@ -95,6 +130,9 @@ class MountedSource final : public SnapshotSource {
   const compare::Ask ask_;
   std::string now_;  // name of the snapshot that goes again
   std::unique_ptr<Successor> successor_;
+  const std::uint64_t reader_ = any_number();
+  std::vector<Serial> held_;
+  std::vector<std::unique_ptr<Successor>> holders_;  // one for each of these
 };
 
 class ImageSource final : public SnapshotSource {

@@ -19,6 +19,10 @@ class SnapshotSource {
   virtual Result<std::string> uuid() = 0;  // of the filesystem
   virtual Result<Serial> serial_of(const std::string& name) = 0;  // Errc::not_found
   virtual Result<bool> has(Serial serial) = 0;
+  // If it is an automatic one it stays until close(), or until this tool has ended. Errc::no_space: there is no room to hold it.
+  virtual Status hold(Serial) { return {}; }
+  // For an hour, so that another attempt finds it. False: nothing is held.
+  virtual bool hold_on() { return false; }
   // The state of this moment, kept until close(). Of an image that is only read it is kept in memory, with what a recovery changes.
   virtual Result<Serial> now() = 0;
   // The state of this moment without keeping it (compare::kNewest), for where there is no room to keep it. What others change while

@@ -1,5 +1,6 @@
 #include "varve/successor.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,12 @@ void ignore_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) (void)std::signal(signal, SIG_IGN);
 }
 
-bool ended_without_a_word(int reading) {
+constexpr int kMeanwhileMs = 15'000;
+
+bool ended_without_a_word(int reading, const std::function<void()>& meanwhile) {
+  pollfd word{reading, POLLIN, 0};
+  for (int ready = 0; meanwhile && ready <= 0;)
+    if ((ready = ::poll(&word, 1, kMeanwhileMs)) == 0) meanwhile();
   char byte = 0;
   ssize_t got = 0;
   while ((got = ::read(reading, &byte, 1)) < 0 && errno == EINTR) {
@@ -26,7 +32,7 @@ bool ended_without_a_word(int reading) {
 
 }  // namespace
 
-Successor::Successor(const std::function<void()>& task) {
+Successor::Successor(const std::function<void()>& task, const std::function<void()>& meanwhile) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
   Descriptor reading(ends[0]);
@@ -37,7 +43,7 @@ Successor::Successor(const std::function<void()>& task) {
   alive_ = Descriptor();
   // A program that reads the other's output would wait for this process as well.
   for (const int output : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(output);
-  if (ended_without_a_word(reading.get())) task();
+  if (ended_without_a_word(reading.get(), meanwhile)) task();
   ::_exit(0);
 }
 

@@ -11,8 +11,9 @@ namespace varve::tool {
 
 class Successor {
  public:
-  // Called in the other process, if this one ends before release(). Where no process can be had nothing is done, then.
-  explicit Successor(const std::function<void()>& task);
+  // `task` is called in the other process, if this one ends before release(); `meanwhile` every 15 seconds until then. Where no process can
+  // be had nothing is done, then.
+  explicit Successor(const std::function<void()>& task, const std::function<void()>& meanwhile = {});
   ~Successor() { release(); }
   Successor(const Successor&) = delete;
   Successor& operator=(const Successor&) = delete;

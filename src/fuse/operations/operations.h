@@ -60,6 +60,7 @@ Status unexpected_reply(Request& r);  // ignored
 // ops_snapshots.cc: of ioctl
 Status change_snapshot(Request& r);
 Status snapshots(Request& r);
+Status hold_snapshot(Request& r);
 Status kept_page(Request& r);
 
 // ops_ioctl.cc

@@ -279,6 +279,8 @@ Status ioctl(Request& r) {
       return change_snapshot(r);
     case control::kSnapshotsIoctl:
       return snapshots(r);
+    case control::kSnapshotHoldIoctl:
+      return hold_snapshot(r);
     case control::kKeptIoctl:
       return kept_page(r);
     case control::kHistoryIoctl:

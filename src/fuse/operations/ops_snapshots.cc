@@ -78,6 +78,14 @@ Status snapshots(Request& r) {
   return document(r, [&r] { return snapshots_json(r); });
 }
 
+Status hold_snapshot(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto asked = TRY(r.body().take<control::SnapshotHold>());
+  TRY(r.fs().hold_for_reader(Serial{asked.snapshot}, asked.reader, asked.seconds));
+  reply_ioctl(r, {});
+  return {};
+}
+
 // Nothing is remembered of it: the tool asks on from where the answer has ended.
 Status kept_page(Request& r) {
   if (!Session::may_control(r.header())) return Errc::not_permitted;
