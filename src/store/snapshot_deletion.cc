@@ -1,5 +1,6 @@
 // Giving back what a deleted snapshot held alone.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -76,34 +77,37 @@ Result<std::uint64_t> SnapshotMerge::give_back(Serial death, const DeadRun& run,
     const auto next = moved.lower_bound(named);
     const bool is_moved = next != moved.end() && next->first == named;
     std::uint64_t blocks = is_moved ? 1 : (next == moved.end() ? run.length - done : next->first - named);
-    if (counts_.places) blocks = std::min(blocks, kStretch);
-    TRY(release(run, is_moved ? next->second : named, blocks, step));
+    if (counts_.places) blocks = TRY(forget_names(is_moved ? next->second : named, std::min(blocks, kStretch), step));
+    TRY(release(run, is_moved ? Stands::elsewhere : Stands::as_named, is_moved ? next->second : named, blocks));
     done += blocks;
   }
   return done;
 }
 
-Status SnapshotMerge::release(const DeadRun& run, BlockAddr place, std::uint64_t blocks, DeletionStep& step) {
+Status SnapshotMerge::release(const DeadRun& run, Stands stands, BlockAddr place, std::uint64_t blocks) {
   const bool is_node = run.birth.of_node;
   if (counts_.held_blocks < blocks || (!is_node && counts_.held_data < blocks))
     return contradiction("more blocks are given back than snapshots hold");
   counts_.held_blocks -= blocks;
-  if (counts_.places) TRY(forget_names(place, blocks, step));
   if (is_node) return parts_.ledger.release(place);
   counts_.held_data -= blocks;
   Extent extent;
   extent.address = place;
   extent.length = blocks;
   extent.clock = run.clock;
-  extent.estimate = run.estimate;
+  if (stands == Stands::as_named) extent.estimate = run.estimate;  // where it was moved to it has never been counted
   return parts_.ledger.release(extent);
 }
 
-Status SnapshotMerge::forget_names(BlockAddr place, std::uint64_t blocks, DeletionStep& step) {
+// Of how many it has: all names of a block go at once, but no other block begins when as many as were promised have gone.
+Result<std::uint64_t> SnapshotMerge::forget_names(BlockAddr place, std::uint64_t blocks, DeletionStep& step) {
   Cursor cursor(source_, tables_);
+  std::optional<BlockAddr> last;
   for (TRY(cursor.seek(format::name_key(place, {}))); cursor.valid() && cursor.key().ino.v < (place + blocks).v; TRY(cursor.next())) {
     if (cursor.key().kind != ItemKind::name) continue;
     const BlockAddr stands{cursor.key().ino.v};
+    if (step.names == 0 && stands != last) return stands.v - place.v;
+    last = stands;
     const format::Key way = format::place_key(TRY(source_.told(format::decode_name(cursor.value()))), Serial{cursor.key().offset});
     edits_.erase(cursor.key());
     step.names -= std::min<std::uint64_t>(step.names, 1);
@@ -112,7 +116,7 @@ Status SnapshotMerge::forget_names(BlockAddr place, std::uint64_t blocks, Deleti
     edits_.erase(way);
     counts_.places -= std::min<std::uint64_t>(counts_.places, 1);
   }
-  return {};
+  return blocks;
 }
 
 // No snapshot is left: what still tells of moved blocks is of no use.

@@ -106,8 +106,9 @@ class SnapshotMerge {
   Status give_back(DeletionStep step);
   Status empty_list(SnapshotItem& deleted, DeletionStep& step);
   Result<std::uint64_t> give_back(Serial death, const format::DeadRun& run, DeletionStep& step);
-  Status release(const format::DeadRun& run, BlockAddr place, std::uint64_t blocks, DeletionStep& step);
-  Status forget_names(BlockAddr place, std::uint64_t blocks, DeletionStep& step);
+  enum class Stands : std::uint8_t { as_named, elsewhere };
+  Status release(const format::DeadRun& run, Stands stands, BlockAddr place, std::uint64_t blocks);
+  Result<std::uint64_t> forget_names(BlockAddr place, std::uint64_t blocks, DeletionStep& step);
   Status purge(DeletionStep step);
 
   const Parts parts_;
