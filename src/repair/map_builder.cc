@@ -139,7 +139,7 @@ bool MapBuilder::is_right(std::uint64_t segment, std::span<const std::byte> byte
   if (!record.ok() || record->live != claimed.live || record->clock_sum != claimed.clock_sum ||
       record->youngest < claimed.youngest || record->youngest > super_.clock / super_.clock_unit)
     return false;
-  if (record->rate_sum > claimed.rate_sum) return false;
+  if (record->rate_sum > claimed.rate_sum - claimed.held_rate) return false;  // lists that are made anew have no rate to take off
   const BlockAddr start = super_.first_segment + segment * super_.segment_blocks;
   const auto bits = bytes.subspan(format::kSegmentRecordHeaderBytes);
   for (std::uint32_t i = 0; i < super_.segment_blocks; ++i)
