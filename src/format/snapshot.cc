@@ -53,6 +53,9 @@ Status check_snapshot_name(std::string_view name) {
   if (name.starts_with(kAutomaticPrefix))
     return Error(Errc::invalid, fmt::format("'{}': names that begin with '{}' are of snapshots that are made by themselves: give another",
                                             name, kAutomaticPrefix));
+  if (is_passing_name(name))
+    return Error(Errc::invalid, fmt::format("'{}': names like this are of snapshots that tools make for as long as they run, and that the "
+                                            "next mount deletes: give another", name));
   if (!is_printable(name)) return Error(Errc::invalid, "the name of a snapshot is UTF-8 without control characters");
   return {};
 }

@@ -300,12 +300,16 @@ Status Filesystem::protect(std::string_view name, std::string_view value) {
   return {};
 }
 
-// The tools that made them ended with the mount before.
+// The tools that made them ended with the mount before. A tool that opens an image leaves them to the next mount: they may be what it is
+// asked about.
 void Filesystem::drop_passing_snapshots() {
-  if (read_only()) return;
+  if (read_only() || engine_->store().checkpoints().protection().settings().mode == store::ProtectionSettings::Mode::leave) return;
   store::Snapshots& snapshots = engine_->store().snapshots();
   for (const store::SnapshotItem& one : snapshots.list())
-    if (format::is_passing_name(one.name)) snapshots.order({store::SnapshotChange::Kind::remove, one.name, {}});
+    if (format::is_passing_name(one.name)) {
+      spdlog::warn("the snapshot '{}' is deleted: a tool that was interrupted has left it", one.name);
+      snapshots.order({store::SnapshotChange::Kind::remove, one.name, {}});
+    }
   if (engine_->options().background && snapshots.anything_asked()) engine_->maintenance().kick();
 }
 

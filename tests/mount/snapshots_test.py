@@ -149,14 +149,40 @@ class Snapshots(SnapshotTest):
         self.image.mount()
         self.assertEqual(kept_names(self.dir), names[80:])
 
+    def make_as_a_tool(self, name):
+        command_of_ioctl = struct.pack("II256s256s1024s", 1, 0, name.encode(), b"", b"")
+        folder = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.ioctl(folder, 0xC0005673 | len(command_of_ioctl) << 16, bytearray(command_of_ioctl))
+        os.close(folder)
+
     def test_what_tools_made_for_themselves_goes_with_a_crash(self):
         mine = ["now", "now (varve 17)", "now (varve 17-0123abcd) ", "now (varve -0123abcd)", "now (varve 17-0123abcg)"]
-        for name in ["now (varve 17-0123abcd)", *mine, "now (varve 4194304-ffffffff)"]:
+        self.make_as_a_tool("now (varve 17-0123abcd)")
+        for name in mine:
             snapshot("create", self.dir, name)
+        self.make_as_a_tool("now (varve 4194304-ffffffff)")
         self.image.kill()
-        self.image.mount()
+        said = self.image.mount().stdout
         wait_until(lambda: kept_names(self.dir) == mine, 20, "they are deleted")
+        self.assertIn("the snapshot 'now (varve 17-0123abcd)' is deleted: a tool that was interrupted has left it", said)
         self.settle()
+        self.image.check_all()
+
+    def test_names_of_tools_are_for_nobody_else(self):
+        snapshot("create", self.dir, "mine")
+        for words in (["create", "now (varve 1-00000000)"], ["rename", "mine", "now (varve 1-00000000)"]):
+            self.assertIn("names like this are of snapshots that tools make", snapshot(words[0], self.dir, *words[1:], expect=1).stderr)
+        left = ["now (varve 1-00000000)", "now (varve 2-00000000)"]
+        for name in left:
+            self.make_as_a_tool(name)
+        self.image.kill()
+        self.image.umount()
+        self.assertIn("names like this", snapshot("create", self.image.path, "now (varve 3-00000000)", expect=1).stderr)
+        snapshot("rename", self.image.path, left[0], "saved")
+        snapshot("delete", self.image.path, left[1])
+        self.assertEqual(sorted(kept_names(self.image.path)), ["mine", "saved"])
+        self.image.mount()
+        self.assertEqual(sorted(self.names()), ["mine", "saved"])
         self.image.check_all()
 
     def test_of_an_image_and_after_a_crash(self):

@@ -153,6 +153,8 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
 }
 
 Status change(const std::string& path, const std::vector<Change>& changes) {
+  for (const Change& one : changes)  // of tools the daemon takes them
+    if (one.kind == Change::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
   const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
   const auto target = TRY(target_of(path, Use::changes));
