@@ -37,11 +37,15 @@ Result<ProtectionSettings> with_interval(ProtectionSettings settings, std::strin
   return settings;
 }
 
+namespace {
+std::uint64_t reach_s(const ProtectionSettings& settings) { return settings.is_on() ? settings.window_s : kLeftBehindSeconds; }
+}  // namespace
+
 bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSettings& settings) {
   using Mode = ProtectionSettings::Mode;
   if (settings.mode == Mode::leave) return false;
   if (settings.mode == Mode::off) return true;
-  const auto window = static_cast<std::int64_t>(settings.is_on() ? settings.window_s : kLeftBehindSeconds);
+  const auto window = static_cast<std::int64_t>(reach_s(settings));
   const std::int64_t age = now.seconds - made.seconds;
   return age > window || age < -window;
 }
@@ -53,6 +57,16 @@ bool is_left_behind(std::span<const SnapshotItem> from_this_on, const Timestamp&
   const auto later = from_this_on.subspan(1);
   const auto next = std::ranges::find_if(later, [](const SnapshotItem& item) { return item.automatic && !item.deleting; });
   return next != later.end() && is_outdated(next->made, now, settings);
+}
+
+Protection::Protection(Store& store) : store_(store), began_ns_(now_ns()) {}
+
+// A clock that is behind has them come from the future. They are not given up for that before it had time to be set right.
+bool Protection::is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings) const {
+  const Timestamp now = store_.options().clock->now();
+  if (!is_left_behind(from_this_on, now, settings)) return false;
+  if (settings.mode == ProtectionSettings::Mode::off || from_this_on.front().made.seconds <= now.seconds) return true;
+  return (now_ns() - began_ns_) / 1'000'000'000 >= reach_s(settings);
 }
 
 void Protection::set(const ProtectionSettings& settings) {
@@ -177,7 +191,6 @@ std::vector<const SnapshotItem*> Protection::in_turn(const SnapshotList& list) c
 std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, bool makes_one) {
   std::vector<Serial> gone;
   const ProtectionSettings settings = this->settings();
-  const Timestamp now = store_.options().clock->now();
   const std::uint64_t to_free = this->to_free(need, makes_one);
   std::uint64_t freed = 0;
   std::size_t read = 0;
@@ -185,7 +198,7 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
   used_stay_ = 0;
   const std::span items(list.items());
   for (const SnapshotItem* const item : in_turn(list)) {
-    const bool is_old = is_left_behind(items.subspan(static_cast<std::size_t>(item - items.data())), now, settings);
+    const bool is_old = is_too_old(items.subspan(static_cast<std::size_t>(item - items.data())), settings);
     const bool is_used = is_in_use(item->serial), is_read = std::ranges::find(held, item->serial) != held.end();
     read += is_read;
     if (is_read || ((!is_old || is_used) && freed >= to_free)) {

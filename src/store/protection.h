@@ -49,7 +49,7 @@ bool is_left_behind(std::span<const SnapshotItem> from_this_on, const Timestamp&
 
 class Protection {
  public:
-  explicit Protection(Store& store) : store_(store) {}
+  explicit Protection(Store& store);
 
   // --- any thread ---
   void set(const ProtectionSettings& settings);
@@ -95,8 +95,10 @@ class Protection {
   bool anything_new() const REQUIRES_SHARED(the_gate);
   bool is_time() const;
   std::uint64_t now_ns() const;
+  bool is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings) const;
 
   Store& store_;
+  const std::uint64_t began_ns_;
   mutable Mutex mutex_;
   ProtectionSettings settings_ GUARDED_BY(mutex_);
   std::atomic<bool> is_on_{false}, is_off_{false};

@@ -219,9 +219,26 @@ TEST(Protection, a_clock_that_is_set_back_leaves_none_behind) {
   world.run("create /f 0644; write /f 0 300000 1; pass 10000; work");
   world.clock.advance(-100'000'000'000'000);
   world.remount(kOneMinute);
-  world.run("write /f 0 4096 2; pass 10000; work");
+  for (int i = 0; i < 8; ++i) world.run(fmt::format("write /f 0 4096 {}; pass 10000; work", i));
   for (const fs::SnapshotFacts& item : world.fixture.fs().snapshots().snapshots)
     EXPECT_LE(item.made, world.clock.now()) << item.name;
+}
+
+// A computer without a battery for its clock begins in the past, and learns the time a little later.
+TEST(Protection, a_clock_that_is_behind_at_first_gives_up_none) {
+  constexpr std::int64_t kBehind = 100'000'000'000'000;
+  ProtectedWorld world;
+  world.clock.advance(kBehind);
+  world.run("create /f 0644; write /f 0 300000 1; pass 10000; work; write /f 0 300000 2; pass 10000; work");
+  ASSERT_TRUE(world.fixture.unmount().ok());
+  world.clock.advance(-kBehind);
+  ASSERT_TRUE(world.fixture.mount().ok());
+  const auto names = world.automatic();
+  world.run("write /f 0 4096 3; pass 20000; checkpoint");
+  EXPECT_TRUE(std::ranges::includes(world.automatic(), names)) << "nobody has set the clock yet";
+  world.clock.advance(kBehind);
+  world.run("write /f 0 4096 4; checkpoint");
+  EXPECT_EQ(std::ranges::count(world.automatic(), names.back()), 1) << "it is half a minute old";
 }
 
 // --- room ---------------------------------------------------------------------------------------------------------------------
