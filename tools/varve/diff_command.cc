@@ -76,9 +76,9 @@ std::string line_of(const Change& change) {
 
 Result<std::vector<Change>> changes_in(SnapshotSource& source, const DiffArguments& arguments, std::ostream& err) {
   const Serial before = TRY(source.serial_of(arguments.before));
-  TRY(source.hold(before));
+  TRY(hold_if_it_fits(source, before, err));
   const Serial after = arguments.after.empty() ? TRY(now_or_newest(source, err)) : TRY(source.serial_of(arguments.after));
-  if (!arguments.after.empty()) TRY(source.hold(after));
+  if (!arguments.after.empty()) TRY(hold_if_it_fits(source, after, err));
   const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted");
     return source.ask()(question);

@@ -66,8 +66,8 @@ Status send_stream(const SendArguments& arguments, IoLayer& io) {
   const Interruptible interruptible;
   const auto source = TRY(SnapshotSource::open(arguments.path, false));
   const send::Begin begin = TRY(begin_of(*source, arguments));
-  TRY(source->hold(Serial{begin.snapshot.serial}));
-  if (begin.base) TRY(source->hold(Serial{begin.base->serial}));
+  TRY(hold_if_it_fits(*source, Serial{begin.snapshot.serial}, io.err));
+  if (begin.base) TRY(hold_if_it_fits(*source, Serial{begin.base->serial}, io.err));
   const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
     if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: what has been sent is no whole stream");
     return source->ask()(question);

@@ -210,6 +210,13 @@ Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err) {
   return source.newest();
 }
 
+Status hold_if_it_fits(SnapshotSource& source, Serial snapshot, std::ostream& err) {
+  const Status held = source.hold(snapshot);
+  if (!held.fails_with(Errc::no_space)) return held;
+  err << "varve: no space to hold the automatic snapshot: it may be given up before it is read to its end\n";
+  return {};
+}
+
 Result<std::unique_ptr<SnapshotSource>> SnapshotSource::open(const std::string& path, bool wants_now) {
   const control::Place place = TRY(control::find_place(path));
   if (place.is_dead) return control::daemon_gone(place);

@@ -35,5 +35,7 @@ class SnapshotSource {
 
 // now(), or newest() where there is no room to keep it: `err` tells that.
 Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err);
+// hold(), for what only reads: where there is no room for that it goes on, and says so.
+Status hold_if_it_fits(SnapshotSource& source, Serial snapshot, std::ostream& err);
 
 }  // namespace varve::tool
