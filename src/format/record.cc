@@ -154,7 +154,8 @@ Result<Record> read_clear_range(Reader& in) {
   r.from = in.varint();
   r.to = r.from + in.varint();
   const std::uint8_t flags = in.u8();
-  if (!in.ok() || (flags & ~kUnwrittenRange) || r.to <= r.from) return corrupt("record: bad range of inode {}", r.ino);
+  // Versions up to 0.1 wrote empty ones when a file as large as can be became a little smaller: nothing is cleared by them.
+  if (!in.ok() || (flags & ~kUnwrittenRange) || r.to < r.from) return corrupt("record: bad range of inode {}", r.ino);
   r.unwritten = flags & kUnwrittenRange;
   if (r.unwritten && r.to > kMaxFileBlocks) return corrupt("record: inode {} allocated up to block {}", r.ino, r.to);
   return Record{r};

@@ -78,7 +78,7 @@ class Walk {
     while (auto chunk = read_next()) TRY(hold(*chunk));
     TRY(release_durable());
     while (!held_.empty()) {
-      if (!payload_is_there(held_.front())) {
+      if (!TRY(payload_is_there(held_.front()))) {
         result_.cut_short = true;
         break;
       }
@@ -106,6 +106,7 @@ class Walk {
     if (blocks.empty()) return std::nullopt;
     auto decoded = format::decode_chunk(blocks);
     if (!decoded.ok() || !fits(decoded->header, address, end)) return std::nullopt;
+    if (options_.accept_damage && !are_records(decoded->records)) return std::nullopt;  // what comes before them is kept
     return HeldChunk{decoded->header, decoded->crc, {decoded->records.begin(), decoded->records.end()}};
   }
 
@@ -152,17 +153,30 @@ class Walk {
 
   // Every block that the chunk's records map has the CRC they name. Moves too: the cleaner's copy was complete before
   // its record was sealed, but perhaps not flushed.
-  bool payload_is_there(const HeldChunk& chunk) {
-    auto status = format::decode_records(chunk.records, [&](const format::Record& record) -> Status {
+  // Records that cannot be read behind a sound checksum were written so: a crash does not do that, and nothing is cut off for it.
+  Result<bool> payload_is_there(const HeldChunk& chunk) {
+    bool is_there = true;
+    const Status decoded = format::decode_records(chunk.records, [&](const format::Record& record) -> Status {
       const auto* map = std::get_if<format::MapBlocks>(&record);
       if (!map) return {};
       for (std::size_t i = 0; i < map->crcs.size(); ++i) {
         auto block = tail_window_.get(map->address + i, 1);
-        if (block.empty() || crc32c(block) != map->crcs[i]) return Errc::corrupt;
+        is_there = !block.empty() && crc32c(block) == map->crcs[i];
+        if (!is_there) return Errc::corrupt;
       }
       return {};
     });
-    return status.ok();
+    if (is_there && !decoded.ok()) return unreadable(chunk.header.lsn, decoded.error());
+    return is_there;
+  }
+
+  static bool are_records(std::span<const std::byte> bytes) {
+    return format::decode_records(bytes, [](const format::Record&) { return Status(); }).ok();
+  }
+
+  Error unreadable(Lsn chunk, const Error& why) const {
+    return {Errc::needs_fsck, fmt::format("{}: chunk {} of the log is whole, but not understood: {}; run fsck.varve, or look at its "
+                                          "last checkpoint with -o ro,norecovery", device_.name(), chunk, why.message())};
   }
 
   // Is there, behind the end, a chunk that proves that more had been durable? Then this is no crash.

@@ -415,5 +415,28 @@ TEST(Damage, a_flipped_bit_anywhere_is_never_believed) {
   }
 }
 
+// Of a chunk that was written so: its checksum is right. A crash leaves none like it, so that nothing is cut off for it; a repair cuts
+// there, and keeps what comes before.
+TEST(Damage, records_that_are_not_understood_are_no_end_of_the_log) {
+  Unclean crash(kSyncedSteps);
+  const auto chain = chain_of(*crash.image);
+  ASSERT_GE(chain.size(), 3U);
+  const format::ChunkHeader& last = chain.back().header;
+  std::vector<std::byte> blocks(last.header_blocks * kBlockSize);
+  ASSERT_TRUE(crash.image->read(last.address.v << kBlockShift, blocks).ok());
+  const auto read = format::decode_chunk(blocks);
+  ASSERT_TRUE(read.ok());
+  format::Bytes records(read->records.begin(), read->records.end());
+  records.front() = std::byte{99};  // a kind that there is not
+  format::encode_chunk(last, records, blocks);
+  ASSERT_TRUE(crash.image->write(last.address.v << kBlockShift, blocks).ok());
+  io::OverlayDevice overlay(*crash.image);
+  Mounted strict(overlay);
+  EXPECT_TRUE(strict.status.fails_with(Errc::needs_fsck)) << strict.status.error().message();
+  Mounted tolerant(*crash.image, [](fs::Options& o) { o.accept_log_damage = true; });
+  ASSERT_TRUE(tolerant.status.ok()) << tolerant.status.error().message();
+  EXPECT_EQ(tolerant.fixture.store().counters().replayed_chunks, chain.size() - 1);
+}
+
 }  // namespace
 }  // namespace varve::test

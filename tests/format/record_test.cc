@@ -64,7 +64,8 @@ std::vector<Record> samples() {
                     std::vector<std::uint32_t>(kMaxExtentBlocks, 9)},
           MapBlocks{Ino{7}, 0, BlockAddr{9}, 0, 0, false, {4}},
           ClearRange{Ino{7}, 0, ~0ULL, false},
-          ClearRange{Ino{7}, 10, 20, true}};
+          ClearRange{Ino{7}, 10, 20, true},
+          ClearRange{Ino{7}, 10, 10, false}};
 }
 
 TEST(Record, AllKindsComeBackInOrder) {
@@ -111,7 +112,7 @@ TEST(Record, ImpossibleValuesAreRefused) {
                                 MapBlocks{Ino{1}, kMaxFileBlocks, BlockAddr{9}, 0, 0, false, {1}},
                                 MapBlocks{Ino{1}, 0, BlockAddr{9}, 0, 0, false,
                                           std::vector<std::uint32_t>(kMaxExtentBlocks + 1)},
-                                ClearRange{Ino{1}, 5, 5, false},
+                                ClearRange{Ino{1}, 5, 4, false},
                                 ClearRange{Ino{1}, 0, kMaxFileBlocks + 1, true}};
   for (std::size_t i = 0; i < bad.size(); ++i) {
     Bytes bytes;

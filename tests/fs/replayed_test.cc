@@ -86,5 +86,38 @@ TEST_F(Replayed, free_space_is_that_of_a_recovery) {
   EXPECT_EQ(replayed.inodes - replayed.inodes_free, recovered.inodes - recovered.inodes_free);
 }
 
+// What an operation does next to the largest size that a file may have is in the log as a recovery understands it.
+TEST_F(Replayed, changes_next_to_the_largest_size) {
+  constexpr std::uint64_t kMost = format::kMaxFileBytes;
+  const Ino file = fixture_.make("/file", S_IFREG | 0644)->ino;
+  const auto resize = [&](std::uint64_t size) {
+    AttrChange change;
+    change.size = size;
+    return fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, file, change); }).ok();
+  };
+  const auto shape = [&](FallocateMode mode, std::uint64_t offset, std::uint64_t length) {
+    return fixture_.call([&](Operation& op) { return fixture_.fs().fallocate(op, file, mode, offset, length); }).ok();
+  };
+  const std::vector<std::byte> bytes(5000, std::byte{'x'});
+  unsigned number = 0;
+  for (const std::uint64_t size : {kMost, kMost - 1, kMost - 4094, kMost - 4095, kMost - 4096, kMost - 4097, kMost - 8191, kMost - 8192}) {
+    ASSERT_TRUE(resize(kMost) && resize(size));
+    ASSERT_TRUE(fixture_.write(file, size - bytes.size(), bytes).ok());
+    for (const FallocateMode mode : {FallocateMode::punch_hole, FallocateMode::zero_range, FallocateMode::zero_range_keep_size,
+                                     FallocateMode::allocate, FallocateMode::allocate_keep_size})
+      for (const std::uint64_t length : {1, 4095, 4096, 4097, 8192}) {
+        ASSERT_TRUE(shape(mode, size - length, length));
+        (void)shape(mode, size - 1, length);
+        ASSERT_TRUE(resize(size - 1) && resize(size));
+      }
+    const std::string later = fmt::format("/later{}", number++);
+    ASSERT_TRUE(fixture_.make(later, S_IFREG | 0644).ok());
+    ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().sync(op); }).ok());
+    crash(false);
+    EXPECT_TRUE(fixture_.resolve(later).ok()) << size;
+    EXPECT_EQ(fixture_.getattr(file)->size, size);
+  }
+}
+
 }  // namespace
 }  // namespace varve::fs

@@ -28,7 +28,8 @@ class CacheFlusher {  // thread-safe
   // Transport::settle(). Under a load that does not end, some of what was written right before the call may be missing; that is logged.
   void flush_all(const std::string& directory, std::size_t most, std::function<void()> done);
 
-  // Finishes what was asked for, the last with what has come by then. Messages must still be served meanwhile: to be called before the serving threads stop.
+  // Finishes what was asked for, the last with what has come by then. Messages must still be served meanwhile: to be called before the
+  // serving threads stop.
   void stop();
 
  private:
