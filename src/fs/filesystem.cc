@@ -127,11 +127,15 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   return filesystem;
 }
 
-// Its checkpoints may be the first to meet damage in the tables of snapshots.
+// Its checkpoints may be the first to meet damage in the tables of snapshots. Where a node cannot be read that lists some, they keep their
+// room until fsck has been here.
 Status Filesystem::reap_orphans() {
   const Status reaped = engine_->reaper().reap_orphans();
+  if (reaped.ok()) return {};
   const bool is_shown = read_only() && !engine_->store().snapshots().damage().empty();
-  return is_shown ? Status() : reaped;
+  if (!is_shown && !store::is_of_one_node(reaped.error())) return reaped;
+  spdlog::error("files without a name keep their room: {}", reaped.error().message());
+  return {};
 }
 
 Status Filesystem::unmount() {

@@ -103,7 +103,8 @@ void Log::start(std::unique_ptr<Write> write, io::Reactor* reactor) {
 
 void Log::written(Write& write) {
   const std::unique_ptr<Write> owned(&write);
-  for (std::size_t i = 0; i < write.payload.size(); ++i) in_flight_.remove(write.payload_at + i);
+  // What was not written is read from here for as long as the mount stands. Nothing is written any more, so that its place stays its own.
+  for (std::size_t i = 0; i < write.payload.size() && !write.error; ++i) in_flight_.remove(write.payload_at + i);
   flow_.landed(write.length);
   if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
   else durability_.payload_done(write.ticket, write.error, write.reactor());

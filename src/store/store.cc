@@ -89,8 +89,9 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   const bool is_blind = !store->snapshots().damage().empty();
   const Status started = is_blind && !options.read_only ? Status(Errc::corrupt) : store->start(found.equal);
   if (started.ok()) return store;
-  // Then what the log holds stays in the log, and is shown from there.
-  const std::string damage = store->snapshots().damage();
+  // Then what the log holds stays in the log, and is shown from there. A checkpoint needs each node in which something has changed.
+  std::string damage = store->snapshots().damage();
+  if (damage.empty() && is_of_one_node(started.error())) damage = started.error().message() + ": run fsck.varve";
   if (damage.empty() || options.read_only) return started.error();
   store.reset();
   StoreOptions shown = options;

@@ -9,9 +9,11 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "format/node.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
 #include "support/fault_device.h"
@@ -97,6 +99,70 @@ TEST_F(Failing, whoever_waits_for_a_checkpoint_is_told) {
   EXPECT_EQ(told, 1) << "there will be no checkpoint";
   store().waiters().add([&] { ++told; });
   EXPECT_EQ(told, 2);
+}
+
+// It can be copied from the mount, which is read-only by then.
+TEST_F(Failing, what_could_not_be_written_can_still_be_read) {
+  const Ino file = fixture_.make("/a", S_IFREG | 0644)->ino;
+  ASSERT_TRUE(sync().ok());
+  const auto bytes = pattern_bytes(7, 0, 300'000);
+  ASSERT_TRUE(fixture_.write(file, 0, bytes).ok());
+  Fault fault;
+  fault.kind = io::IoKind::write;
+  fault.times = Fault::kForEver;
+  device_.add(fault);
+  EXPECT_FALSE(sync().ok());
+  EXPECT_FALSE(fixture_.write(file, 0, bytes).ok());
+  const auto read = fixture_.read(file, 0, bytes.size());
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(*read, bytes);
+}
+
+// A path fails over, for as long as some reads take.
+TEST_F(Failing, errors_that_pass_do_not_end_a_checkpoint) {
+  for (int i = 0; i < 300; ++i) make(fmt::format("/file-with-a-longer-name-{}", i));
+  ASSERT_TRUE(checkpoint().ok());
+  make("/late");
+  store().trees().cache().clear();
+  Fault fault;
+  fault.kind = io::IoKind::read;
+  fault.times = 2;
+  device_.add(fault);
+  EXPECT_TRUE(checkpoint().ok());
+  EXPECT_FALSE(store().faults().read_only());
+}
+
+// The checkpoint of a recovery must change a leaf that has rotted since: then what the log has is shown, read-only, and stays in the log.
+TEST_F(Failing, a_rotten_leaf_that_the_log_changes_leaves_the_filesystem_readable) {
+  const Ino file = fixture_.make("/a", S_IFREG | 0644)->ino;
+  for (std::uint64_t i = 0; i < 1500; ++i) ASSERT_TRUE(fixture_.write(file, i * 2 * kBlockSize, pattern_bytes(i, 0, kBlockSize)).ok());
+  make("/early");
+  ASSERT_TRUE(checkpoint().ok());
+  make("/late");
+  ASSERT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().unlink(op, kRootIno, "a"); }).ok());
+  ASSERT_TRUE(sync().ok());
+  fixture_.crash();
+  unsigned rotten = 0;
+  std::vector<std::byte> block(kBlockSize);
+  for (std::uint64_t at = 0; at < memory_.geometry().blocks(); ++at) {
+    ASSERT_TRUE(memory_.read(at << kBlockShift, block).ok());
+    const auto header = format::decode_node_header(block);
+    const bool is_one = header.ok() && header->tree == format::TreeId::inode_file && header->level == 0 && header->first.ino == file &&
+                        header->first.kind == format::ItemKind::extent;
+    if (!is_one || ++rotten > 1) continue;
+    block[2000] ^= std::byte{1};
+    ASSERT_TRUE(memory_.write(at << kBlockShift, block).ok());
+  }
+  ASSERT_GT(rotten, 1U) << "leaves of the file's extents alone";
+  for (int i = 0; i < 2; ++i) {
+    const Status mounted = fixture_.mount();
+    ASSERT_TRUE(mounted.ok()) << mounted.error().message();
+    EXPECT_TRUE(store().faults().read_only());
+    EXPECT_TRUE(fixture_.resolve("/early").ok() && fixture_.resolve("/late").ok());
+    EXPECT_FALSE(fixture_.resolve("/a").ok());
+    EXPECT_FALSE(fixture_.make("/more", S_IFREG | 0644).ok());
+    fixture_.crash();
+  }
 }
 
 // The tree cannot be read, so there is neither a scan for orphans nor a checkpoint; the log can still be written.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "io/batch.h"
+#include "io/patient_read.h"
 #include "store/tree/neighbours.h"
 
 namespace varve::store {
@@ -101,13 +102,10 @@ Result<NodePtr> BlockingSource::load(const NodeWant& want) {
     return Error(Errc::corrupt, fmt::format("{}: {} has a node of level {} at block {}, which is not on the device",
                                             device_.name(), name_of(want.tree), want.level, want.ref.address));
   AlignedBuffer block(kBlockSize);
-  io::IoRequest request;
-  request.offset = want.where().v << kBlockShift;
-  request.add(block.data(), kBlockSize);
-  if (const int error = device_.execute(request))
-    return Error(errc_from_errno(error),
-                 fmt::format("{}: reading a node of {}, level {}, at block {}: {}", device_.name(), name_of(want.tree),
-                             want.level, want.ref.address, std::strerror(error)));
+  // A merge that cannot go on makes the filesystem read-only: an error that passes is no reason for that.
+  if (const Status read = io::read_patiently(device_, want.where().v << kBlockShift, block.span()); !read.ok())
+    return Error(read.error().code(), fmt::format("{}: reading a node of {}, level {}, at block {}: {}", device_.name(),
+                                                  name_of(want.tree), want.level, want.ref.address, read.error().message()));
   return accept(want, std::move(block));
 }
 
