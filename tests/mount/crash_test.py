@@ -93,14 +93,6 @@ def worker_of_noise(top, notes, number, stop):
         pass
 
 
-def fsync_directory(path):
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 class Crash(unittest.TestCase):
     def setUp(self):
         self.image = Image()

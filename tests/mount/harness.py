@@ -269,6 +269,14 @@ def fill_random(path, size, seed=0, sync=True):
             os.fsync(file.fileno())
 
 
+def fsync_directory(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def same_random(path, size, seed=0):
     generator = random.Random(seed)
     with open(path, "rb", buffering=0) as file:
