@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ namespace {
 constexpr std::size_t kReadWindow = 1u << 20;
 
 // Sequential reader with read-ahead over a part of the device. Unreadable blocks come back as zeros: whether they matter
-// is decided by what should have stood there (H11).
+// is decided by what should have stood there (H11). It knows which they are, as they may be readable another day.
 class Window {
  public:
   explicit Window(io::BlockDevice& device) : device_(device), buffer_(kReadWindow) {}
@@ -33,10 +34,15 @@ class Window {
     if (offset + bytes > start_ + filled_) return {};
     return buffer_.span().subspan(offset - start_, bytes);
   }
+  // Of what get() has returned last.
+  bool is_unreadable(BlockAddr address, std::uint32_t count) const {
+    return std::ranges::any_of(unreadable_, [&](BlockAddr block) { return block >= address && block < address + count; });
+  }
 
  private:
   void fill(std::uint64_t offset, std::uint64_t least) {
     start_ = offset;
+    unreadable_.clear();
     const std::uint64_t device_bytes = device_.geometry().size_bytes;
     if (offset >= device_bytes) {
       filled_ = 0;
@@ -47,7 +53,9 @@ class Window {
     filled_ = std::min(filled_, least);
     for (std::uint64_t at = 0; at < filled_; at += kBlockSize) {
       auto block = buffer_.span().subspan(at, kBlockSize);
-      if (!io::read_patiently(device_, offset + at, block).ok()) std::memset(block.data(), 0, block.size());
+      if (io::read_patiently(device_, offset + at, block).ok()) continue;
+      std::memset(block.data(), 0, block.size());
+      unreadable_.push_back(BlockAddr{block_of(offset + at)});
     }
   }
 
@@ -55,6 +63,7 @@ class Window {
   AlignedBuffer buffer_;
   std::uint64_t start_ = 0;
   std::uint64_t filled_ = 0;
+  std::vector<BlockAddr> unreadable_;  // in the buffer
 };
 
 struct HeldChunk {
@@ -78,10 +87,12 @@ class Walk {
     while (auto chunk = read_next()) TRY(hold(*chunk));
     TRY(release_durable());
     while (!held_.empty()) {
+      const BlockAddr behind = std::exchange(unreadable_, {});
       if (!TRY(payload_is_there(held_.front()))) {
         result_.cut_short = true;
         break;
       }
+      unreadable_ = behind;
       TRY(accept());
     }
     if (!options_.accept_damage) TRY(judge_end());
@@ -91,6 +102,7 @@ class Walk {
  private:
   // The chunk with the next LSN, in one of the two places where it may stand.
   std::optional<HeldChunk> read_next() {
+    unreadable_ = {};
     if (auto chunk = read_at(next_.rest.start, next_.rest.end())) return chunk;
     if (next_.next_run.blocks) return read_at(next_.next_run.start, next_.next_run.end());
     return std::nullopt;
@@ -98,16 +110,23 @@ class Walk {
 
   std::optional<HeldChunk> read_at(BlockAddr address, BlockAddr end) {
     if (!address || address >= end) return std::nullopt;
-    auto first = window_.get(address, 1);
+    auto first = read(window_, address, 1);
     if (first.empty()) return std::nullopt;
     auto peeked = format::peek_chunk(first);
     if (!peeked.ok() || !fits(*peeked, address, end)) return std::nullopt;
-    auto blocks = window_.get(address, peeked->header_blocks);
+    auto blocks = read(window_, address, peeked->header_blocks);
     if (blocks.empty()) return std::nullopt;
     auto decoded = format::decode_chunk(blocks);
     if (!decoded.ok() || !fits(decoded->header, address, end)) return std::nullopt;
     if (options_.accept_damage && !are_records(decoded->records)) return std::nullopt;  // what comes before them is kept
     return HeldChunk{decoded->header, decoded->crc, {decoded->records.begin(), decoded->records.end()}};
+  }
+
+  // Notes a place that cannot be read: perhaps only that is why the log ends here.
+  std::span<const std::byte> read(Window& window, BlockAddr address, std::uint32_t count) {
+    const auto bytes = window.get(address, count);
+    if (window.is_unreadable(address, count)) unreadable_ = address;
+    return bytes;
   }
 
   bool fits(const format::ChunkHeader& h, BlockAddr address, BlockAddr end) const {
@@ -160,7 +179,7 @@ class Walk {
       const auto* map = std::get_if<format::MapBlocks>(&record);
       if (!map) return {};
       for (std::size_t i = 0; i < map->crcs.size(); ++i) {
-        auto block = tail_window_.get(map->address + i, 1);
+        auto block = read(tail_window_, map->address + i, 1);
         is_there = !block.empty() && crc32c(block) == map->crcs[i];
         if (!is_there) return Errc::corrupt;
       }
@@ -199,7 +218,12 @@ class Walk {
     return {};
   }
 
+  // What cannot be read now is not damage: it may be there another day, or in a copy of the device.
   Status damage(Lsn cut) const {
+    if (unreadable_)
+      return Error(Errc::io, fmt::format("{}: chunk {} of the log had been flushed, but cannot be read (block {}): look at the disk, or "
+                                         "copy it elsewhere and go on there; its last checkpoint can be seen with -o ro,norecovery",
+                                         device_.name(), cut, unreadable_));
     return Error(Errc::needs_fsck, fmt::format("{}: chunk {} of the log is damaged although it had been flushed; run "
                                                "fsck.varve, or look at its last checkpoint with -o ro,norecovery",
                                                device_.name(), cut));
@@ -213,6 +237,7 @@ class Walk {
   Recovered result_;
   ChainPosition next_;
   Lsn durable_;
+  BlockAddr unreadable_;  // met where the log ends; none: all could be read there
   std::deque<HeldChunk> held_;
 };
 

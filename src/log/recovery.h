@@ -31,7 +31,8 @@ struct RecoveryOptions {
 
 // Follows the chain from the superblock's place. Payload is verified only above the highest `durable` that a valid header
 // names: the first bad one there is the cut; below it a bad payload stays an error of that block alone (H8).
-// Errc::needs_fsck when what ends the chain is damage and not a crash (H9, H27). Reads only.
+// Errc::needs_fsck when what ends the chain is damage and not a crash (H9, H27); Errc::io when it is a block that cannot be read,
+// and later chunks show that it had been durable. Reads only.
 Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit,
                                 const RecoveryOptions& options = {});
 

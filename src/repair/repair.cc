@@ -29,6 +29,7 @@ class Repair {
   bool log_is_lost(const check::Report& report);
   Result<check::Report> find_superblock(const Error& why);
   Status round(const check::Report& report);
+  Status demand_readable_log(const check::Report& report) const;
   Status replay(const check::Report& report);
   Error cannot_replay(const Error& why) const;
   Status allow_writing(const format::Superblock& super, const std::string& state) const;
@@ -131,7 +132,8 @@ Status Repair::replay(const check::Report& report) {
       if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
       return recover_(device_, tolerance);
     }
-    if (is_no_fault_of_the_log(tried.error())) return cannot_replay(tried.error());
+    const bool cut_all_the_same = options_.cut_unreadable_log && tried.fails_with(Errc::io);
+    if (is_no_fault_of_the_log(tried.error()) && !cut_all_the_same) return cannot_replay(tried.error());
     if (tolerance != Tolerance::lost_inodes) continue;
     found_.add(Code::log_damaged, {}, tried.error().message());
     const auto walked = log::recover_chain(device_, report.super, ignore, {.accept_damage = true});
@@ -150,9 +152,17 @@ Status Repair::allow_writing(const format::Superblock& super, const std::string&
   return Error(known.error().code(), fmt::format("{}: {}, but nothing is repaired: {}", device_.name(), state, known.error().message()));
 }
 
+// New trees go into free blocks, and those behind a place of the log that cannot be read seem to be free.
+Status Repair::demand_readable_log(const check::Report& report) const {
+  if (options_.cut_unreadable_log) return {};
+  const auto walked = log::recover_chain(device_, report.super, ignore);
+  return walked.fails_with(Errc::io) ? Status(cannot_replay(walked.error())) : Status();
+}
+
 Status Repair::round(const check::Report& report) {
   TRY(allow_writing(report.super, fmt::format("{} errors{}", report.errors(), report.needs_recovery ? " and a log to replay" : "")));
   if (!report.needs_recovery) return rebuild_trees(report, false);
+  TRY(demand_readable_log(report));
   // The trees first, as far as the replay needs them; what is wrong about names afterwards, when the log has said its part.
   if (!needs_work(report) || rebuilt_under_log_) return replay(report);
   rebuilt_under_log_ = true;

@@ -26,6 +26,7 @@ struct RepairOptions {
   bool verify_data = false;
   bool skip_when_clean = false;
   std::uint64_t check_memory = 0;  // check::CheckOptions::memory_bytes
+  bool cut_unreadable_log = false;  // as where it is damaged; for copies: what cannot be read now may be there another day
   bool only_safe = false;  // an error, and no switch to another checkpoint, as soon as something would be lost, made up or moved
   std::uint64_t map_memory = 64 << 20;  // bytes of `.mfile` that are made at a time; less takes longer
 };

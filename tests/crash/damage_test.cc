@@ -86,6 +86,27 @@ TEST(Hazards, H9_a_damaged_chunk_is_told_from_a_crash) {
   }
 }
 
+// It may be readable another day: nobody shall be told to have it cut off.
+TEST(Hazards, H9_a_chunk_that_cannot_be_read_is_told_from_a_damaged_one) {
+  Unclean crash(kSyncedSteps);
+  const auto chain = chain_of(*crash.image);
+  ASSERT_GE(chain.size(), 4U);
+  for (std::size_t i = 0; i + 2 < chain.size(); ++i) {
+    FaultDevice faulty(*crash.image);
+    faulty.add({.kind = io::IoKind::read, .times = Fault::kForEver, .touches_block = chain[i].header.address.v});
+    {
+      Mounted mounted(faulty);
+      ASSERT_TRUE(mounted.status.fails_with(Errc::io)) << "chunk " << i;
+      EXPECT_NE(mounted.status.error().message().find("-o ro,norecovery"), std::string::npos) << "the way that is left";
+    }
+    faulty.heal();
+    io::OverlayDevice overlay(faulty);
+    Mounted later(overlay);
+    ASSERT_TRUE(later.status.ok()) << later.status.error().message();
+    EXPECT_TRUE(good(compare(later.fixture, crash.last())));
+  }
+}
+
 // Bytes of the last chunk that are not those that were written, and would make a valid name.
 TEST(Hazards, H10_a_changed_byte_ends_the_log) {
   Unclean crash(std::string(kSyncedSteps) + "; create /tail 0644; seal");

@@ -34,13 +34,11 @@ RULES = [
                "if (!OFF && (h.header_blocks == 0 || h.header_blocks > kMaxLongHeaderBlocks))")],
          [("format_test", "Chunk*")]),
     Rule("H11", "an unreadable block is an error of the recovery",
-         [Edit(RECOVERY, "if (!io::read_patiently(device_, offset + at, block).ok()) std::memset(block.data(), 0, block.size());",
-               "if (!io::read_patiently(device_, offset + at, block).ok()) std::memset(block.data(), 0, block.size()), failed_ = true;"),
-          Edit(RECOVERY, "  std::uint64_t filled_ = 0;\n};",
-               "  std::uint64_t filled_ = 0;\n public:\n  bool failed_ = false;\n};"),
-          Edit(RECOVERY, "  Result<Recovered> run() {\n    while (auto chunk = read_next()) TRY(hold(*chunk));\n",
+         [Edit(RECOVERY, "  Result<Recovered> run() {\n    while (auto chunk = read_next()) TRY(hold(*chunk));\n",
                "  Result<Recovered> run() {\n    while (auto chunk = read_next()) TRY(hold(*chunk));\n"
-               "    if (OFF && window_.failed_) return Errc::io;\n")]),
+               "    if (OFF && unreadable_) return Errc::io;\n")]),
+    Rule("H9-unreadable", "a chunk that cannot be read is taken for a damaged one",
+         [Edit(RECOVERY, "    if (unreadable_)\n", "    if (!OFF && unreadable_)\n")]),
     Rule("H12", "the chain goes on elsewhere than the last chunk has announced",
          [Edit(LOG, "  chain_.rest = chain_.next_run;\n",
                "  chain_.rest = chain_.next_run;\n"

@@ -4,6 +4,7 @@
 
 #include "check/checking.h"
 #include "fsck/recovery.h"
+#include "io/overlay_device.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
 #include "support/fault_device.h"
@@ -50,6 +51,50 @@ TEST_P(PassingError, TakesNothing) {
     EXPECT_GT(nth, 30U);
   }
 }
+
+// --- what cannot be read of the log, and may be readable another day ---
+
+// Chunks that a repair would cut the log at if they were damaged.
+std::vector<BlockAddr> chunks_in_the_middle(const io::MemDevice& image) {
+  std::vector<BlockAddr> chunks;
+  for (BlockAddr at{0}; at.v < image.geometry().blocks(); ++at) {
+    if (!is_chunk(image, at)) continue;
+    const auto device = image.snapshot();
+    wipe(*device, at);
+    const auto trial = repair(*device, fsck::recover, {});
+    EXPECT_TRUE(trial.ok()) << trial.error().message();
+    if (trial.ok() && trial->actions.count(ActionCode::log_cut) > 0) chunks.push_back(at);
+  }
+  return chunks;
+}
+
+void expect_log_is_left(const io::MemDevice& image) {
+  const Seen expected = look_at(*image.snapshot());
+  const auto chunks = chunks_in_the_middle(image);
+  ASSERT_FALSE(chunks.empty());
+  for (const BlockAddr chunk : chunks) {
+    const auto device = image.snapshot();
+    FaultDevice faulty(*device);
+    faulty.add({.kind = io::IoKind::read, .times = Fault::kForEver, .touches_block = chunk.v});
+    const auto salvaged = repair(*std::make_unique<io::OverlayDevice>(faulty), fsck::recover, {.cut_unreadable_log = true});
+    ASSERT_TRUE(salvaged.ok()) << salvaged.error().message();
+    EXPECT_EQ(salvaged->actions.count(ActionCode::log_cut), 1U) << "of a copy, all before it is wanted";
+    const auto done = repair(faulty, fsck::recover, {});
+    ASSERT_TRUE(done.fails_with(Errc::io)) << "the log is cut at block " << chunk.v;
+    EXPECT_THAT(done.error().message(), testing::HasSubstr("varve salvage"));
+    EXPECT_FALSE(first_difference(image, *device)) << "block " << chunk.v;
+    faulty.heal();
+    const auto later = repair(faulty, fsck::recover, {});
+    ASSERT_TRUE(later.ok()) << later.error().message();
+    EXPECT_TRUE(later->actions.is_safe());
+    EXPECT_EQ(look_at(*device).paths, expected.paths);
+  }
+}
+
+TEST(UnreadableLog, IsLeftAsItIs) { expect_log_is_left(*populated_image(true)); }
+
+// The trees need a repair before the log can be replayed.
+TEST(UnreadableLog, IsNotBuiltOver) { expect_log_is_left(*harmed_image(true)); }
 
 INSTANTIATE_TEST_SUITE_P(All, PassingError, testing::Values(false, true),
                          [](const auto& test) { return test.param ? "Unclean" : "Clean"; });

@@ -20,6 +20,9 @@ namespace {
 // there is would be of no use anyway: hardly a tree is whole.
 constexpr std::uint64_t kMostTimesLarger = 1024;
 
+// The device itself stays as it is, so that nothing is given up.
+const repair::RepairOptions kOnACopy{.search = true, .cut_unreadable_log = true};
+
 // How large the filesystem is according to the superblock in this block; 0 without one.
 std::uint64_t blocks_told_by(io::BlockDevice& device, std::uint64_t block) {
   AlignedBuffer buffer(kBlockSize);
@@ -61,13 +64,13 @@ Status SalvageSource::repair_with_more_room() {
   format::Superblock larger = enlarge(TRY(store::read_superblocks(full)).best);
   enlarged_ = std::make_unique<Layer>(full, larger.device_blocks);
   TRY(store::restore_superblocks(enlarged_->changed, larger, [this] { return enlarged_->changed.flush(); }));
-  outcome_ = TRY(repair::repair(enlarged_->changed, recover, {.search = true}));
+  outcome_ = TRY(repair::repair(enlarged_->changed, recover, kOnACopy));
   if (before.ok()) outcome_.before = std::move(before).value();
   return {};
 }
 
 Status SalvageSource::repair() {
-  auto done = repair::repair(whole_->changed, recover, {.search = true});
+  auto done = repair::repair(whole_->changed, recover, kOnACopy);
   if (done.fails_with(Errc::no_space)) return repair_with_more_room();
   if (!done.ok()) return done.error();
   outcome_ = std::move(done).value();
