@@ -28,14 +28,18 @@ class Repair {
   Result<check::Report> look(bool verify_data);
   bool log_is_lost(const check::Report& report);
   Result<check::Report> find_superblock(const Error& why);
+  Result<check::Report> first_look();
+  Status go_on(check::Report& report);
   Status round(const check::Report& report);
   Status demand_readable_log(const check::Report& report) const;
   Status replay(const check::Report& report);
+  Status replay_in_place(Tolerance tolerance);
+  void is_done(ActionLog meant);
   Error cannot_replay(const Error& why) const;
   Status allow_writing(const format::Superblock& super, const std::string& state) const;
   Status take(const FoundSuperblock& found, std::string detail);
   Result<bool> newer_superblock(const check::Report& report, Serial settled);
-  Status rebuild_trees(const check::Report& report, bool keep_log);
+  Status rebuild_trees(const check::Report& report, bool keep_log, ActionLog meant);
   Status close();
 
   io::BlockDevice& device_;
@@ -46,6 +50,7 @@ class Repair {
   check::ProblemLog found_;      // by the repair, not by the checker
   Serial settled_;               // highest that the log names
   bool rebuilt_under_log_ = false;
+  bool changed_ = false;         // there is no way back: what was done has to be told, whatever comes
 };
 
 // Damaged file blocks stay: reading them is an error, which is better than a guess. So does what is damaged of a snapshot's tree.
@@ -89,16 +94,29 @@ Result<check::Report> Repair::find_superblock(const Error& why) {
 }
 
 Status Repair::take(const FoundSuperblock& found, std::string detail) {
-  outcome_.actions.add(ActionCode::superblock_found, {}, std::move(detail));
-  if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
+  ActionLog meant = outcome_.actions;
+  meant.add(ActionCode::superblock_found, {}, std::move(detail));
+  if (options_.only_safe) TRY(demand_safe(meant, device_.name()));
   format::Superblock super = found.super;
-  return store::restore_superblocks(device_, super, [this] { return device_.flush(); });
+  TRY(store::restore_superblocks(device_, super, [this] { return device_.flush(); }));
+  is_done(std::move(meant));
+  return {};
 }
 
-Status Repair::rebuild_trees(const check::Report& report, bool keep_log) {
+void Repair::is_done(ActionLog meant) {
+  outcome_.actions = std::move(meant);
+  changed_ = true;
+}
+
+Status Repair::rebuild_trees(const check::Report& report, bool keep_log, ActionLog meant) {
   const RebuildOptions options{.keep_log = keep_log, .above = settled_, .only_safe = options_.only_safe,
                                .map_memory = options_.map_memory};
-  return rebuild(device_, report.super, options, outcome_.actions, progress_);
+  const Status done = rebuild(device_, report.super, options, meant, progress_);
+  const auto now = store::read_superblocks(device_);
+  // One of the superblocks may have been written before the other one failed.
+  const bool has_switched = done.ok() || (now.ok() && now->best.serial > report.super.serial);
+  if (has_switched) is_done(std::move(meant));
+  return done;
 }
 
 // The log names a checkpoint that no superblock knows: its image may be found.
@@ -119,19 +137,24 @@ Error Repair::cannot_replay(const Error& why) const {
                                        "filesystem: varve salvage {0} DIR", device_.name(), why.message()));
 }
 
+Status Repair::replay_in_place(Tolerance tolerance) {
+  ActionLog meant = outcome_.actions;
+  meant.add(ActionCode::log_replayed);
+  if (tolerance == Tolerance::lost_inodes) meant.add(ActionCode::changes_dropped);
+  if (tolerance == Tolerance::log_damage) meant.add(ActionCode::log_cut, {}, "what had been written after it is lost");
+  if (options_.only_safe) TRY(demand_safe(meant, device_.name()));
+  const Status done = recover_(device_, tolerance);
+  // A checkpoint may have been written before an error: a loss is told.
+  if (done.ok() || tolerance != Tolerance::nothing) is_done(std::move(meant));
+  return done;
+}
+
 // Tries on an overlay first: what the log holds goes into the trees only if that works.
 Status Repair::replay(const check::Report& report) {
   for (const Tolerance tolerance : {Tolerance::nothing, Tolerance::lost_inodes, Tolerance::log_damage}) {
     io::OverlayDevice overlay(device_);
     const Status tried = recover_(overlay, tolerance);
-    if (tried.ok()) {
-      outcome_.actions.add(ActionCode::log_replayed);
-      if (tolerance == Tolerance::lost_inodes) outcome_.actions.add(ActionCode::changes_dropped);
-      if (tolerance == Tolerance::log_damage)
-        outcome_.actions.add(ActionCode::log_cut, {}, "what had been written after it is lost");
-      if (options_.only_safe) TRY(demand_safe(outcome_.actions, device_.name()));
-      return recover_(device_, tolerance);
-    }
+    if (tried.ok()) return replay_in_place(tolerance);
     const bool cut_all_the_same = options_.cut_unreadable_log && tried.fails_with(Errc::io);
     if (is_no_fault_of_the_log(tried.error()) && !cut_all_the_same) return cannot_replay(tried.error());
     if (tolerance != Tolerance::lost_inodes) continue;
@@ -141,8 +164,9 @@ Status Repair::replay(const check::Report& report) {
     settled_ = walked->settled;
     if (TRY(newer_superblock(report, walked->settled))) return {};
   }
-  outcome_.actions.add(ActionCode::log_cut, {}, "it cannot be replayed at all");
-  return rebuild_trees(report, false);
+  ActionLog meant = outcome_.actions;
+  meant.add(ActionCode::log_cut, {}, "it cannot be replayed at all");
+  return rebuild_trees(report, false, std::move(meant));
 }
 
 // A program that does not know all the rules spoils what they are about.
@@ -161,18 +185,18 @@ Status Repair::demand_readable_log(const check::Report& report) const {
 
 Status Repair::round(const check::Report& report) {
   TRY(allow_writing(report.super, fmt::format("{} errors{}", report.errors(), report.needs_recovery ? " and a log to replay" : "")));
-  if (!report.needs_recovery) return rebuild_trees(report, false);
+  if (!report.needs_recovery) return rebuild_trees(report, false, outcome_.actions);
   TRY(demand_readable_log(report));
   // The trees first, as far as the replay needs them; what is wrong about names afterwards, when the log has said its part.
   if (!needs_work(report) || rebuilt_under_log_) return replay(report);
   rebuilt_under_log_ = true;
-  return rebuild_trees(report, true);
+  return rebuild_trees(report, true, outcome_.actions);
 }
 
-Result<Outcome> Repair::run() {
-  const check::CheckOptions first_look{.verify_data = options_.verify_data, .skip_when_clean = options_.skip_when_clean,
-                                       .memory_bytes = options_.check_memory};
-  auto first = check::check(device_, first_look, progress_);
+Result<check::Report> Repair::first_look() {
+  const check::CheckOptions options{.verify_data = options_.verify_data, .skip_when_clean = options_.skip_when_clean,
+                                    .memory_bytes = options_.check_memory};
+  auto first = check::check(device_, options, progress_);
   check::Report report = first.ok() ? std::move(first).value() : TRY(find_superblock(first.error()));
   outcome_.before = report;
   if (report.needs_recovery && !needs_work(report) && found_.kept().empty()) {
@@ -181,6 +205,11 @@ Result<Outcome> Repair::run() {
     if (recover_(overlay, Tolerance::nothing).ok())
       outcome_.before = TRY(check::check(overlay, {.verify_data = options_.verify_data, .memory_bytes = options_.check_memory}, progress_));
   }
+  return report;
+}
+
+// `report`: in, the first look; out, the last one that there was.
+Status Repair::go_on(check::Report& report) {
   unsigned rounds = 0;
   const bool hopeless = report.problems.count(Code::device_too_small) > 0;
   while (!hopeless && rounds++ < kMostRounds) {
@@ -192,6 +221,13 @@ Result<Outcome> Repair::run() {
   if (!hopeless && !report.super.clean && !outcome_.actions.empty() && !needs_work(report) && !report.needs_recovery)
     TRY(recover_(device_, Tolerance::nothing));
   if (!outcome_.actions.empty()) report = TRY(look(options_.verify_data));
+  return {};
+}
+
+Result<Outcome> Repair::run() {
+  check::Report report = TRY(first_look());
+  outcome_.ended = go_on(report);
+  if (!outcome_.ended.ok() && !changed_) return outcome_.ended.error();
   for (const check::Problem& problem : found_.kept())
     outcome_.before.problems.add(problem.code, problem.where, problem.detail);
   outcome_.after = std::move(report);

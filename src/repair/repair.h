@@ -35,10 +35,12 @@ struct Outcome {
   check::Report before;    // as the next mount would find it, where it would find anything
   check::Report after;     // equal to `before` when nothing was done
   ActionLog actions;
+  Status ended;            // an error: something had been changed already, `after` is from before what failed
   std::uint64_t errors_left() const { return after.errors(); }
 };
 
-// Errors only where nothing could be done: Errc::not_varve, Errc::unknown_feature, Errc::no_space, errors of the device.
+// Errors only where nothing was done: Errc::not_varve, Errc::unknown_feature, Errc::no_space, errors of the device. One that
+// comes later stands in Outcome::ended, beside what had been done.
 Result<Outcome> repair(io::BlockDevice& device, const Recover& recover, const RepairOptions& options,
                        check::Progress* progress = nullptr);
 

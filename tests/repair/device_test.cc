@@ -84,6 +84,27 @@ TEST(RepairDevice, UnreadableDataIsReportedAndKept) {
   }
 }
 
+// The first superblock has been written by then: there is no way back, and what is lost is told.
+TEST(RepairDevice, ASwitchThatFailsHalfwayIsTold) {
+  ImageBuilder builder;
+  check::test::fill(builder);
+  const auto image = builder.build();
+  wipe(*image, node_of(builder, format::TreeId::inode_file, 0, 2));
+  for (const bool at_end : {false, true}) {
+    FaultDevice faulty(*image);
+    faulty.add({.kind = io::IoKind::write, .times = Fault::kForEver, .touches_block = at_end ? builder.super().device_blocks - 1 : 0});
+    const auto done = repair(faulty, fsck::recover, {});
+    const auto now = check::check(*image, {});
+    ASSERT_TRUE(now.ok()) << now.error().message();
+    if (now->super.serial == builder.super().serial) continue;
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    EXPECT_TRUE(done->ended.fails_with(Errc::io));
+    EXPECT_GT(done->actions.losses(), 0U);
+    return;
+  }
+  FAIL() << "it was written neither way";
+}
+
 TEST(RepairDevice, NothingOfVarveIsLeftAlone) {
   io::MemDevice device(16 << 20);
   const std::vector<std::byte> noise(kBlockSize, std::byte{0x5A});

@@ -41,11 +41,13 @@ class FsckImage {
     std::vector<const char*> argv;
     for (const auto& argument : arguments) argv.push_back(argument.c_str());
     std::ostringstream out;
-    const int code = fsck::run(static_cast<int>(argv.size()), argv.data(), {out, out, false, fsck::recover});
+    const int code = fsck::run(static_cast<int>(argv.size()), argv.data(), {out, out, false, recover});
     said_ = out.str();
     return code;
   }
   const std::string& said() const { return said_; }
+
+  Recover recover = fsck::recover;
 
  private:
   std::filesystem::path folder_;

@@ -8,6 +8,7 @@
 #include "check/checking.h"
 #include "fsck/recovery.h"
 #include "repair/brimful.h"
+#include "repair/fsck_image.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
 #include "store/superblocks.h"
@@ -134,6 +135,28 @@ TEST(RepairFull, ALogThatHasNoRoomIsNotCut) {
     ASSERT_TRUE(done.fails_with(why));
     EXPECT_THAT(done.error().message(), testing::HasSubstr("varve salvage"));
     expect_same_blocks(*image, *device);
+  }
+}
+
+// The trees have been repaired by then, and what that has cost is told.
+TEST(RepairFull, ARepairThatFailsLateTellsWhatItHasDone) {
+  const auto image = populated_image(true);
+  wipe(*image, store::read_superblocks(*image)->best.inode_file.address);
+  const Recover fail = [](io::BlockDevice&, Tolerance) -> Status { return Errc::no_space; };
+  const auto done = repair(*image->snapshot(), fail, {});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_TRUE(done->ended.fails_with(Errc::no_space));
+  EXPECT_EQ(done->actions.count(ActionCode::tree_rebuilt), 1U);
+  EXPECT_EQ(done->actions.count(ActionCode::log_replayed), 0U);
+  FsckImage file;
+  file.recover = fail;
+  for (const bool json : {false, true}) {
+    file.save(*image);
+    const int code = file.fsck(json ? std::vector<std::string>{"-y", "--json"} : std::vector<std::string>{"-y"});
+    EXPECT_EQ(code & ~fsck::kErrorsLeft, fsck::kCorrected | fsck::kOperationalError) << file.said();
+    EXPECT_THAT(file.said(), testing::HasSubstr(json ? "tree_rebuilt" : "R811"));
+    EXPECT_THAT(file.said(), testing::HasSubstr(json ? "\"ended_early\": " : "has ended early"));
+    EXPECT_THAT(file.said(), testing::HasSubstr("fsck.varve: "));
   }
 }
 

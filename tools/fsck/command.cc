@@ -85,6 +85,7 @@ struct Run {
   std::map<Ino, std::string> names;
   bool in_place = false;
   bool ended_errors = false;  // see acknowledge()
+  Status acknowledged;        // an error: it could not be written down that errors are over
 };
 
 std::map<Ino, std::string> names_in(io::BlockDevice& device, const repair::Outcome& outcome) {
@@ -111,13 +112,20 @@ Result<Run> try_out(io::BlockDevice& device, const World& world, const repair::R
   return run;
 }
 
+// Whatever becomes of that, what was found and done is told.
+void note(const Result<bool>& acknowledged, Run& run) {
+  if (acknowledged.ok()) run.ended_errors = *acknowledged;
+  else run.acknowledged = acknowledged.error();
+}
+
 Result<Run> repair_on(io::BlockDevice& device, const World& world, const repair::RepairOptions& options, check::Progress* progress) {
   const std::int64_t began = Clock::system().now().seconds;
   Run run;
   run.in_place = true;
   run.outcome = TRY(repair::repair(device, world.recover, options, progress));
   run.names = names_in(device, run.outcome);
-  if (options.verify_data && ends_errors(run.outcome.after)) run.ended_errors = TRY(acknowledge(device, run.outcome.after, began));
+  const bool ends = options.verify_data && run.outcome.ended.ok() && ends_errors(run.outcome.after);
+  if (ends) note(acknowledge(device, run.outcome.after, began), run);
   return run;
 }
 
@@ -156,9 +164,10 @@ Result<Run> check_path(const Arguments& a, const World& world) {
   if (a.yes) return repair_in_place(a, world, options, progress.get());
   const std::int64_t began = Clock::system().now().seconds;
   Run run = TRY(look(a, world, options, progress.get()));
-  if (a.preen && a.verify_data && ends_errors(run.outcome.before))
-    run.ended_errors = TRY(acknowledge_in_place(a, run.outcome.before, began));
-  const bool harmless = run.outcome.actions.is_safe() && errors_that_matter(run.outcome.after, true) == 0;
+  const bool worked = run.outcome.ended.ok();
+  if (worked && a.preen && a.verify_data && ends_errors(run.outcome.before))
+    note(acknowledge_in_place(a, run.outcome.before, began), run);
+  const bool harmless = worked && run.outcome.actions.is_safe() && errors_that_matter(run.outcome.after, true) == 0;
   if (!a.preen || run.outcome.actions.empty() || !harmless) return run;
   options.only_safe = true;  // the device may answer otherwise than it did in the trial
   return repair_in_place(a, world, options, progress.get());
@@ -167,7 +176,13 @@ Result<Run> check_path(const Arguments& a, const World& world) {
 int exit_code(const Run& run, bool preen) {
   const bool changed = run.in_place && !run.outcome.actions.empty();
   const std::uint64_t left = errors_that_matter(run.in_place ? run.outcome.after : run.outcome.before, preen);
-  return (changed ? kCorrected : kClean) | (left > 0 ? kErrorsLeft : kClean);
+  const bool failed = !run.outcome.ended.ok() || !run.acknowledged.ok();
+  return (changed ? kCorrected : kClean) | (left > 0 ? kErrorsLeft : kClean) | (failed ? kOperationalError : kClean);
+}
+
+int fail(const World& world, const Error& why) {
+  world.err << "fsck.varve: " << why.message() << "\n";
+  return kOperationalError;
 }
 
 int undo(const Arguments& a, const World& world) {
@@ -176,13 +191,20 @@ int undo(const Arguments& a, const World& world) {
     return repair::apply_undo(*device, a.undo_apply, a.force);
   };
   const auto done = apply();
-  if (!done.ok()) {
-    world.err << "fsck.varve: " << done.error().message() << "\n";
-    return kOperationalError;
-  }
+  if (!done.ok()) return fail(world, done.error());
   world.out << fmt::format("{}: {} brought back{}\n", a.path, counted(done->blocks, "block"),
                            done->complete ? "" : "; the undo file has no end, what it does not hold stays as it is");
   return kClean;
+}
+
+int report(const Arguments& a, const World& world) {
+  const auto done = check_path(a, world);
+  if (!done.ok()) return fail(world, done.error());
+  const Findings findings{a.path, a.verify_data, a.preen, done->in_place, done->ended_errors, done->outcome, done->names};
+  world.out << (a.json ? to_json(findings) : to_text(findings)) << std::flush;
+  for (const Status& status : {done->outcome.ended, done->acknowledged})
+    if (!status.ok()) (void)fail(world, status.error());
+  return exit_code(*done, a.preen);
 }
 
 }  // namespace
@@ -197,21 +219,9 @@ int run(int argc, const char* const* argv, const World& world) {
     return finish_parsing(app, error, kUsageError, world.out, world.err);
   }
   auto source = control::find_unmounted(arguments.path);
-  if (!source.ok()) {
-    world.err << "fsck.varve: " << source.error().message() << "\n";
-    return kOperationalError;
-  }
+  if (!source.ok()) return fail(world, source.error());
   arguments.path = std::move(source).value();
-  if (!arguments.undo_apply.empty()) return undo(arguments, world);
-  const auto done = check_path(arguments, world);
-  if (!done.ok()) {
-    world.err << "fsck.varve: " << done.error().message() << "\n";
-    return kOperationalError;
-  }
-  const Findings findings{arguments.path,      arguments.verify_data, arguments.preen, done->in_place,
-                          done->ended_errors, done->outcome,         done->names};
-  world.out << (arguments.json ? to_json(findings) : to_text(findings));
-  return exit_code(*done, arguments.preen);
+  return arguments.undo_apply.empty() ? report(arguments, world) : undo(arguments, world);
 }
 
 }  // namespace varve::fsck

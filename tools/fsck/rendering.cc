@@ -45,6 +45,7 @@ const char* name_of(check::Severity severity) {
 }
 
 const char* verdict_of(const Findings& f) {
+  if (!f.outcome.ended.ok()) return "damaged";
   if (f.outcome.before.errors() == 0) return f.outcome.before.needs_recovery ? "needs recovery" : "clean";
   if (!f.in_place) return "damaged";
   return f.outcome.errors_left() > 0 ? "damaged" : "repaired";
@@ -143,6 +144,9 @@ std::string verdict_lines(const Findings& f) {
   const check::Report& before = f.outcome.before;
   const std::uint64_t left = f.outcome.errors_left();
   if (before.quick) return fmt::format("{}: clean, not checked further\n", f.device);
+  if (!f.outcome.ended.ok())
+    return fmt::format("{}: {} found; the repair {} early: run it again when what stopped it is gone\n", f.device,
+                       counted(before.errors(), "error"), f.in_place ? "has ended" : "would end");
   if (f.in_place && !f.outcome.actions.empty()) {
     if (left > 0)
       return fmt::format("{}: {} found, {} left\n", f.device, counted(before.errors(), "error"), left) +
@@ -196,6 +200,7 @@ std::string to_json(const Findings& f) {
   json["warnings"] = before.warnings();
   json["in_place"] = f.in_place;
   json["errors_left"] = f.outcome.errors_left();
+  if (!f.outcome.ended.ok()) json["ended_early"] = f.outcome.ended.error().message();
   json["former_errors_are_over"] = f.ended_errors;
   for (const Number& number : numbers_of(before.statistics)) json["statistics"][number.key] = number.value;
   json["problems"] = nlohmann::ordered_json::array();

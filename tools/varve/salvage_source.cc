@@ -66,15 +66,15 @@ Status SalvageSource::repair_with_more_room() {
   TRY(store::restore_superblocks(enlarged_->changed, larger, [this] { return enlarged_->changed.flush(); }));
   outcome_ = TRY(repair::repair(enlarged_->changed, recover, kOnACopy));
   if (before.ok()) outcome_.before = std::move(before).value();
-  return {};
+  return outcome_.ended;
 }
 
 Status SalvageSource::repair() {
   auto done = repair::repair(whole_->changed, recover, kOnACopy);
-  if (done.fails_with(Errc::no_space)) return repair_with_more_room();
-  if (!done.ok()) return done.error();
-  outcome_ = std::move(done).value();
-  return {};
+  const Status ended = done.ok() ? done->ended : Status(done.error());
+  if (ended.fails_with(Errc::no_space)) return repair_with_more_room();
+  if (done.ok()) outcome_ = std::move(done).value();
+  return ended;
 }
 
 // After a repair that has failed, whatever the newest trees show.
