@@ -213,6 +213,20 @@ TEST_F(FsckCommand, WrongUsageIsSixteen) {
   EXPECT_EQ(fsck({"one too many"}), 16);
 }
 
+// The image would get its number, and the progress its first block.
+TEST_F(FsckCommand, ADescriptorThatIsClosedIsWrongUsage) {
+  ImageBuilder builder;
+  fill(builder);
+  save(builder);
+  const int closed = ::dup(0);
+  ASSERT_GT(closed, 0);
+  ::close(closed);
+  EXPECT_EQ(fsck({"-y", fmt::format("-C{}", closed)}), 16);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("is not open"));
+  EXPECT_EQ(fsck({"-n", "-f"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::HasSubstr("no errors"));
+}
+
 TEST_F(FsckCommand, ProgressGoesWhereItIsWanted) {
   ImageBuilder builder;
   fill(builder);

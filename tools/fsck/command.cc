@@ -1,5 +1,7 @@
 #include "fsck/command.h"
 
+#include <fcntl.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ostream>
@@ -207,6 +209,9 @@ int report(const Arguments& a, const World& world) {
   return exit_code(*done, a.preen);
 }
 
+// A descriptor that is closed would become the device's, and what is said about progress its first blocks.
+bool is_open(const ProgressChoice& choice) { return choice.descriptor <= 0 || ::fcntl(choice.descriptor, F_GETFD) >= 0; }
+
 }  // namespace
 
 int run(int argc, const char* const* argv, const World& world) {
@@ -215,6 +220,8 @@ int run(int argc, const char* const* argv, const World& world) {
   declare(app, arguments);
   try {
     app.parse(without_progress_option(argc, argv, arguments.progress));
+    if (!is_open(arguments.progress))
+      throw CLI::ValidationError("-C", fmt::format("descriptor {} is not open", arguments.progress.descriptor));
   } catch (const CLI::ParseError& error) {
     return finish_parsing(app, error, kUsageError, world.out, world.err);
   }
