@@ -80,6 +80,11 @@ Status allow_memory(const CheckOptions& options, const format::Superblock& super
 
 }  // namespace
 
+// Damage that was met before is not gone because the last unmount went well.
+bool met_errors(const format::Superblock& super) {
+  return super.lifetime.errors > 0 && super.scrub.verified() <= super.last_error.when.seconds;
+}
+
 std::uint64_t memory_for(const format::Superblock& super) {
   constexpr std::uint64_t kProcess = 20u << 20, kNamesPerInode = 1;
   const std::uint64_t blocks = super.device_blocks / 8 + super.device_blocks / 168 * 8 + super.segments * 32 +
@@ -98,7 +103,8 @@ Result<Report> check(io::BlockDevice& device, const CheckOptions& options, Progr
     if (report.problems.count(Code::device_too_small) == 0) report.problems.add(Code::device_too_small, {});
     return report;
   }
-  report.quick = options.skip_when_clean && report.super.clean && report.errors() == 0 && report.warnings() == 0;
+  const bool looks_well = report.super.clean && report.errors() == 0 && report.warnings() == 0;
+  report.quick = options.skip_when_clean && looks_well && !met_errors(report.super);
   if (!report.quick) check_trees(context);
   return report;
 }

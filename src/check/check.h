@@ -20,9 +20,12 @@ class Progress {
 
 struct CheckOptions {
   bool verify_data = false;      // read all file blocks and compare their checksums
-  bool skip_when_clean = false;  // trust a clean superblock
+  bool skip_when_clean = false;  // trust a clean superblock that tells of no errors
   std::uint64_t memory_bytes = 0;  // of the whole process; 0: whatever it takes
 };
+
+// Whether it tells of errors since which nothing has read everything without finding any.
+bool met_errors(const format::Superblock& super);
 
 // What a check takes at most where the superblock's counts are right, the process itself included.
 std::uint64_t memory_for(const format::Superblock& super);

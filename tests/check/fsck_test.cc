@@ -67,10 +67,11 @@ TEST_F(FsckCommand, AllDataReadEndsTheErrorsOfBefore) {
   super.last_error.when.seconds = 1000;
   ASSERT_TRUE(store::write_superblocks(*device, super, [&] { return device->flush(); }, super.device_blocks).ok());
   const auto mark = [this] { return store::read_superblocks(**io::MemDevice::load(image()))->best.scrub; };
-  for (const Options& with : {Options{"-y", "--data"}, Options{"-p", "-f", "--data"}}) {
+  for (const Options& with : {Options{"-y", "--data"}, Options{"-p", "--data"}, Options{"-p", "-f", "--data"}}) {
     ASSERT_TRUE(device->save(image()).ok());
-    for (const Options& without : {Options{"-n", "--data"}, Options{"-y"}, Options{"-p", "--data"}, Options{"-p", "-f"}}) {
+    for (const Options& without : {Options{"-n", "--data"}, Options{"-y"}, Options{"-p"}, Options{"-p", "-f"}}) {
       EXPECT_EQ(fsck(without), 0) << err_.str();
+      EXPECT_THAT(out_.str(), testing::Not(testing::HasSubstr("not checked further"))) << "errors were met";
       EXPECT_EQ(mark(), format::ScrubMark{});
     }
     EXPECT_EQ(fsck(with), 0) << err_.str();

@@ -1,6 +1,7 @@
 #include "fsck/acknowledgement.h"
 
 #include "base/clock.h"
+#include "check/check.h"
 #include "fs/engine.h"
 #include "fs/filesystem.h"
 #include "store/superblock_keeper.h"
@@ -11,8 +12,7 @@ namespace varve::fsck {
 bool ends_errors(const check::Report& report) {
   const format::Superblock& super = report.super;
   const bool found_nothing = !report.quick && !report.needs_recovery && report.errors() == 0 && report.warnings() == 0;
-  if (!found_nothing || !super.clean || super.lifetime.errors == 0) return false;
-  return super.scrub.verified() <= super.last_error.when.seconds && format::check_features(super, format::Intent::write).ok();
+  return found_nothing && super.clean && check::met_errors(super) && format::check_features(super, format::Intent::write).ok();
 }
 
 // With a checkpoint of the engine, since the image that stands with the trees must say the same as the superblock.
