@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -226,6 +227,20 @@ TEST_F(FsckCommand, ADescriptorThatIsClosedIsWrongUsage) {
   EXPECT_THAT(err_.str(), testing::HasSubstr("is not open"));
   EXPECT_EQ(fsck({"-n", "-f"}), 0) << err_.str();
   EXPECT_THAT(out_.str(), testing::HasSubstr("no errors"));
+}
+
+TEST_F(FsckCommand, OutputThatCannotBeWrittenIsEight) {
+  ImageBuilder builder;
+  fill(builder);
+  save(builder);
+  const std::string path = image();
+  for (const char* form : {"--json", "-f"}) {
+    std::ofstream full("/dev/full");
+    const char* arguments[] = {"fsck.varve", form, path.c_str()};
+    err_.str("");
+    EXPECT_EQ(fsck::run(3, arguments, {full, err_, false, fsck::recover}), 8);
+    EXPECT_THAT(err_.str(), testing::HasSubstr("output"));
+  }
 }
 
 TEST_F(FsckCommand, ProgressGoesWhereItIsWanted) {

@@ -228,7 +228,9 @@ int run(int argc, const char* const* argv, const World& world) {
   auto source = control::find_unmounted(arguments.path);
   if (!source.ok()) return fail(world, source.error());
   arguments.path = std::move(source).value();
-  return arguments.undo_apply.empty() ? report(arguments, world) : undo(arguments, world);
+  const int code = arguments.undo_apply.empty() ? report(arguments, world) : undo(arguments, world);
+  if (world.out.flush()) return code;
+  return code | fail(world, Error(Errc::io, "the output cannot be written: not all that was found and done has been told"));
 }
 
 }  // namespace varve::fsck
