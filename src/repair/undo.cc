@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -56,11 +57,29 @@ int UndoDevice::save(const io::IoRequest& request) {
 
 int UndoDevice::save_run(std::uint64_t first, std::uint64_t blocks) {
   AlignedBuffer buffer(blocks * kBlockSize);
-  read_what_is_there(below_, first, buffer.span());
-  if (const int error = put_record(first, static_cast<std::uint32_t>(blocks), buffer.span())) return error;
-  for (std::uint64_t i = 0; i < blocks; ++i) saved_[first + i] = true;
-  records_.emplace_back(first, static_cast<std::uint32_t>(blocks));
+  const std::vector<bool> is_there = read_what_is_there(below_, first, buffer.span());
+  for (std::uint64_t at = 0; at < blocks;) {
+    std::uint64_t end = at + 1;
+    while (end < blocks && is_there[end] == is_there[at]) ++end;
+    const auto bytes = buffer.span().subspan(at * kBlockSize, (end - at) * kBlockSize);
+    if (const int error = is_there[at] ? save_bytes(first + at, bytes) : 0) return error;
+    if (!is_there[at]) unreadable_ += end - at;
+    std::fill_n(saved_.begin() + static_cast<std::ptrdiff_t>(first + at), end - at, true);
+    at = end;
+  }
   return 0;
+}
+
+int UndoDevice::save_bytes(std::uint64_t first, std::span<const std::byte> bytes) {
+  const auto blocks = static_cast<std::uint32_t>(block_of(bytes.size()));
+  if (const int error = put_record(first, blocks, bytes)) return error;
+  records_.emplace_back(first, blocks);
+  return 0;
+}
+
+std::uint64_t UndoDevice::unreadable() const {
+  const Lock lock(mutex_);
+  return unreadable_;
 }
 
 int UndoDevice::put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload) {
@@ -91,7 +110,7 @@ Status UndoDevice::finish() {
   std::uint32_t crc = 0;
   for (const auto& [first, blocks] : records_) {
     const auto bytes = buffer.span().first(blocks * kBlockSize);
-    read_what_is_there(below_, first, bytes);
+    (void)read_what_is_there(below_, first, bytes);
     crc = crc32c(bytes, crc);
   }
   std::array<std::byte, kUndoEndBytes> payload{};

@@ -2,7 +2,7 @@
 //
 // The file: 8 bytes magic "VARVEUN2", u64 blocks of the device, u64 identity of the filesystem (0: not known), u32 0, u32
 // CRC-32C of all that. Then records: u64 address, u32 blocks, u32 CRC-32C of the whole record without this field, u64 sequence
-// from 0, and the old blocks. Each block is saved once, and its record is on the medium before it is overwritten. The
+// from 0, and the old blocks. Each block that can be read is saved once, and its record is on the medium before it is overwritten. The
 // last record has address 2^64 - 1, no blocks, but u64 with the CRC-32C of all saved blocks, in the order of the records, as
 // the repair has left them. Without it the repair was cut off, and the record before may be torn: its write had not begun.
 #pragma once
@@ -30,23 +30,28 @@ class UndoDevice : public io::BlockDevice {
 
   // The repair has ended, well or not: writes the last record. Nothing may be written through this any more.
   Status finish();
+  // Blocks that were overwritten and are not in the file: they could not be read. To bring back zeros would be worse than what
+  // the repair has written.
+  std::uint64_t unreadable() const;
 
  private:
   UndoDevice(io::BlockDevice& below, int fd) : below_(below), fd_(fd), saved_(below.geometry().blocks()) {}
 
   int save(const io::IoRequest& request);  // 0 or an errno
   int save_run(std::uint64_t first, std::uint64_t blocks) REQUIRES(mutex_);
+  int save_bytes(std::uint64_t first, std::span<const std::byte> bytes) REQUIRES(mutex_);
   // After an error the file is what it was before; or it has no end, ever.
   int put_record(std::uint64_t first, std::uint32_t blocks, std::span<const std::byte> payload) REQUIRES(mutex_);
   bool append(std::span<const std::byte> bytes) REQUIRES(mutex_);
 
   io::BlockDevice& below_;
   const int fd_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // Under mutex_:
   std::vector<bool> saved_ GUARDED_BY(mutex_);
   std::vector<std::pair<std::uint64_t, std::uint32_t>> records_ GUARDED_BY(mutex_);  // address, blocks
   std::uint64_t end_ GUARDED_BY(mutex_) = 0;  // of the file's last whole record
+  std::uint64_t unreadable_ GUARDED_BY(mutex_) = 0;
   bool torn_ GUARDED_BY(mutex_) = false;  // and what stands behind it cannot be taken away
 };
 

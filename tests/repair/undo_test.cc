@@ -12,6 +12,7 @@
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
 #include "repair/undo.h"
+#include "support/fault_device.h"
 
 namespace varve::repair::test {
 namespace {
@@ -148,6 +149,35 @@ class FileLimit {
   void (*handler_)(int);
   rlimit old_{};
 };
+
+std::vector<std::byte> bytes_at(const io::MemDevice& device, std::uint64_t block) {
+  std::vector<std::byte> bytes(kBlockSize);
+  device.peek(block * kBlockSize, bytes);
+  return bytes;
+}
+
+// Zeros that stand for what could not be read are not what was there.
+TEST(UndoDevice, WhatCannotBeReadIsNotBroughtBackAsZeros) {
+  const std::vector<std::byte> before(kBlockSize, std::byte{1}), after(3 * kBlockSize, std::byte{2});
+  for (const std::uint64_t times : {std::uint64_t{4}, varve::test::Fault::kForEver}) {
+    const bool passes = times == 4;
+    const FsckImage folder;
+    io::MemDevice device(16 * kBlockSize);
+    for (const std::uint64_t block : {4U, 5U, 6U}) device.poke(block * kBlockSize, before);
+    varve::test::FaultDevice faulty(device);
+    faulty.add({.kind = io::IoKind::read, .times = times, .touches_block = 5});
+    const auto undo = UndoDevice::create(faulty, folder.path("undo"));
+    ASSERT_TRUE(undo.ok()) << undo.error().message();
+    EXPECT_TRUE((*undo)->write(4 * kBlockSize, after).ok());
+    EXPECT_TRUE((*undo)->finish().ok());
+    EXPECT_EQ((*undo)->unreadable(), passes ? 0U : 1U);
+    const auto applied = apply_undo(faulty, folder.path("undo"), false);
+    ASSERT_TRUE(applied.ok()) << applied.error().message();
+    EXPECT_EQ(applied->blocks, passes ? 3U : 2U);
+    for (const std::uint64_t block : {4U, 6U}) EXPECT_EQ(bytes_at(device, block), before);
+    EXPECT_EQ(bytes_at(device, 5), passes ? before : std::vector<std::byte>(kBlockSize, std::byte{2}));
+  }
+}
 
 // The host takes no more, and then again: what is in the file up to there is good.
 TEST(UndoDevice, ARecordThatIsCutShortSpoilsNothing) {

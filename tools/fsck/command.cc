@@ -140,6 +140,9 @@ Result<Run> repair_in_place(const Arguments& a, const World& world, const repair
   if (const Status finished = undo->finish(); !finished.ok())
     world.err << fmt::format("fsck.varve: {}: its end cannot be written, --undo-apply will need -f: {}\n", a.undo,
                              finished.error().message());
+  if (const std::uint64_t blocks = undo->unreadable())
+    world.err << fmt::format("fsck.varve: {}: without {} that could not be read before the repair wrote there\n", a.undo,
+                             counted(blocks, "block"));
   return done;
 }
 
