@@ -90,8 +90,14 @@ Status SnapshotTables::take(const format::ItemRef& item, std::uint64_t device_bl
       const Serial holder{item.key.ino.v & ~(1ULL << 63)};
       if (!format::is_dead_key_of(item.key, holder)) break;
       Piece piece{holder, TRY(format::decode_dead(item.value)), item.key};
-      for (const DeadRun& run : piece.piece.runs)
+      std::uint64_t sum = listed;
+      for (const DeadRun& run : piece.piece.runs) {
         if (run.length > device_blocks) return Error(Errc::corrupt, fmt::format("list of dead blocks: {} in a row", run.length));
+        sum += run.length;
+      }
+      // Each block is listed once. All are looked at, so that lists without a bound would take years.
+      if (sum > device_blocks) return Error(Errc::corrupt, fmt::format("lists of dead blocks: {} of a device of {}", sum, device_blocks));
+      listed = sum;
       dead.push_back(std::move(piece));
       return {};
     }

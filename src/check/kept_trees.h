@@ -22,6 +22,7 @@ struct SnapshotTables {
     format::DeadPiece piece;
     format::Key key;
   };
+  std::uint64_t listed = 0;  // blocks in `dead`
   std::vector<Piece> dead;
   bool complete = true;
 

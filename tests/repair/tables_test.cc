@@ -246,6 +246,23 @@ class SmallTables : public testing::Test {
   io::MemDevice image;
 };
 
+// All of what is listed is looked at, again and again: what a hostile image lists has to have an end.
+TEST(ListsOfDeadBlocks, AreTogetherNoLongerThanTheDevice) {
+  constexpr std::uint64_t kBlocks = 1000;
+  check::SnapshotTables tables;
+  const auto take = [&](std::uint64_t holder, std::uint64_t length) {
+    format::DeadPieceBuilder builder;
+    EXPECT_TRUE(builder.add({BlockAddr{100}, length, {.ancient = true}}));
+    const format::Bytes piece = builder.finish(Serial{9});
+    return tables.take({format::dead_key(Serial{holder}, 1), piece}, kBlocks);
+  };
+  EXPECT_TRUE(take(5, 600).ok());
+  EXPECT_TRUE(take(6, 600).fails_with(Errc::corrupt)) << "each block is listed once";
+  EXPECT_TRUE(take(7, 400).ok());
+  EXPECT_TRUE(take(8, 1).fails_with(Errc::corrupt));
+  EXPECT_EQ(tables.dead.size(), 2U);
+}
+
 TEST_F(SmallTables, SnapshotsComeBackFromAnOlderCopyWhereAllOfThemIsThere) {
   for (const bool moved : {false, true}) {
     if (moved) move_much();
