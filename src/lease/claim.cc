@@ -19,6 +19,10 @@ std::uint64_t random_nonzero(Random& random) {
 
 }  // namespace
 
+std::uint64_t promise_of(const format::Lease& lease) {
+  return std::min(std::uint64_t{lease.promise_ms} * 1'000'000, kLongestPromiseNs);
+}
+
 Claim::Claim(Area area, Self self, const Times& times, Clock& clock, Random& random)
     : area_(area), self_(std::move(self)), times_(times), clock_(clock), random_(random) {
   lease_.holder = random_nonzero(random_);
@@ -60,7 +64,7 @@ Claim::Step Claim::challenge(NowCall now, void* context) {
   nonce_ = random_nonzero(random_);
   TRY(area_.write(format::Challenge{nonce_, clock_.now(), self_.takes_over, self_.process}));
   state_ = State::challenged;
-  const std::uint64_t patience = doubtful_ ? std::uint64_t{doubtful_->promise_ms} * 1'000'000 + times_.margin_ns : times_.settle_ns;
+  const std::uint64_t patience = doubtful_ ? promise_of(*doubtful_) + times_.margin_ns : times_.settle_ns;
   patient_until_ns_ = now(context) + patience;
   return std::optional(times_.settle_ns);
 }

@@ -33,6 +33,11 @@ struct Times {
   std::uint64_t delivery_ns = 0;              // io::BlockDevice: a write may arrive so long after it was sent
 };
 
+// No Varve has ever promised more. What stands on a device can be anything, and nobody shall wait for weeks.
+inline constexpr std::uint64_t kLongestPromiseNs = 60'000'000'000;
+// How long the holder may write after its last look, as far as that can be believed.
+std::uint64_t promise_of(const format::Lease& lease);
+
 // Not thread-safe. Sleeps nowhere: the caller does.
 class Claim {
  public:

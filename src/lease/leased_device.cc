@@ -129,7 +129,7 @@ Status LeasedDevice::claim() {
     if (!wait) break;
     if (claim.waits_for() && !std::exchange(said, true))
       spdlog::warn("{}: waiting up to {} s, in case {} still lives", name(),
-                   (claim.waits_for()->promise_ms + times_.margin_ns / 1'000'000) / 1000,
+                   (promise_of(*claim.waits_for()) + times_.margin_ns) / 1'000'000'000,
                    describe(claim.waits_for()->process, claim.waits_for()->taken));
     std::this_thread::sleep_for(std::chrono::nanoseconds(*wait));
   }

@@ -166,6 +166,21 @@ TEST(Claim, AHolderThatLivesIsFoundByAsking) {
   EXPECT_EQ(one.state(), Program::State::holds);
 }
 
+// What stands on a device can be anything.
+TEST(Claim, NoPromiseIsBelievedToLastForWeeks) {
+  World world;
+  format::Lease lease;
+  lease.holder = 77;
+  lease.promise_ms = ~std::uint32_t{0};
+  lease.process.host = "elsewhere";
+  ASSERT_TRUE(Area(world.device).write(lease).ok());
+  Program& one = world.add(1, true);
+  world.run(kLongestPromiseNs);
+  EXPECT_EQ(one.state(), Program::State::claims);
+  world.run(10'000 * kMillisecond);
+  EXPECT_EQ(one.state(), Program::State::holds);
+}
+
 TEST(Claim, AHolderThatHasGoneIsReplacedWhenItsPromiseIsOver) {
   World world;
   world.add(1, true);
