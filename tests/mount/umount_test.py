@@ -48,6 +48,24 @@ class Umount(unittest.TestCase):
         self.assertEqual((self.dir / "f").read_text(), "still here")
         image.check_all()
 
+    def test_an_image_that_is_gone_is_not_known_to_be_clean(self):
+        image = self.made()
+        image.mount()
+        (self.dir / "f").write_text("kept")
+        away = image.path.with_suffix(".away")
+        image.path.rename(away)
+        self.addCleanup(kill_all, processes_of(image.path))
+        done = image.umount(check=False)
+        self.assertFalse(image.is_mounted())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("not known to be clean", done.stderr)
+        self.assertIn(str(image.path), done.stderr)
+        away.rename(image.path)
+        image.fsck("--data")
+        image.mount("ro")  # of which nothing was promised
+        image.path.rename(away)
+        image.umount()
+
     def test_who_watches_does_not_keep_the_mount_busy(self):
         image = self.made()
         image.mount()

@@ -142,14 +142,22 @@ Error not_clean(const Daemon& daemon) {
                            daemon.source, why, daemon.log));
 }
 
+// Of a user who has the mount and not the device, the daemon's end has to do.
+bool is_not_ours(const Error& error) { return error.is(Errc::access) || error.is(Errc::not_permitted); }
+
+// A stick that was pulled, or a server that has died: the daemon's last writes may have failed after it was asked.
+Error not_known(const Daemon& daemon, const Error& error) {
+  return Error(Errc::io, fmt::format("unmounted, but not known to be clean, as it cannot be opened: {}. The daemon's log: {}",
+                                     error.message(), daemon.log));
+}
+
 Status check_clean(const Daemon& daemon, std::ostream& err) {
   wait_for_end(daemon, err);
   const auto device = wait_for_device(daemon, err);
   if (!daemon.failure.empty()) return not_clean(daemon);  // whatever can be read now: not all that was written is there
-  if (device.fails_with(Errc::in_use))
-    TRY(in_use(daemon, err));
+  if (device.fails_with(Errc::in_use)) return in_use(daemon, err);
   if (daemon.read_only) return {};
-  if (!device.ok()) return {};  // not ours to read: the daemon's end has to do
+  if (!device.ok()) return is_not_ours(device.error()) ? Status() : not_known(daemon, device.error());
   return TRY(store::read_superblocks(**device)).best.clean ? Status() : not_clean(daemon);
 }
 
