@@ -31,6 +31,19 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual((self.dir / "hello").read_text(), "sediment\n")
         image.check_all()
 
+    def test_closed_standard_descriptors(self):
+        """Else what is opened takes their numbers: pipes of the mount, counters of the daemon, the image."""
+        image = self.image
+        for closed in ("<&-", "<&- >&-", "<&- >&- 2>&-", "2>&-"):
+            command("sh", "-c", f'"$1/mkfs.varve" -q -f --size 64M "$2" {closed}', "sh", BIN, image.path)
+            command("sh", "-c", f'"$1/varve" mount "$2" "$3" {closed}', "sh", BIN, image.path, self.dir, timeout=30)
+            (self.dir / "file").write_text("kept")
+            daemon = image.daemon()
+            for number in range(3):
+                self.assertEqual(os.readlink(f"/proc/{daemon}/fd/{number}"), "/dev/null")
+            image.umount(timeout=30)
+            command("sh", "-c", f'"$1/fsck.varve" -n -f --data "$2" {closed}', "sh", BIN, image.path)
+
     def test_a_mount_waits_for_the_one_that_is_ending(self):
         image = self.made()
         for turn in range(2):

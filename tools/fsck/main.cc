@@ -3,6 +3,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "base/standard_descriptors.h"
 #include "fsck/command.h"
 #include "fsck/recovery.h"
 #include "shared/guarded.h"
@@ -15,6 +16,7 @@ void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!varve::open_standard_descriptors()) return varve::fsck::kOperationalError;
   std::signal(SIGINT, cancel);
   std::signal(SIGTERM, cancel);
   return varve::guarded("fsck.varve", varve::fsck::kOperationalError, [&] {
