@@ -44,6 +44,18 @@ class Lifecycle(unittest.TestCase):
             image.umount(timeout=30)
             command("sh", "-c", f'"$1/fsck.varve" -n -f --data "$2" {closed}', "sh", BIN, image.path)
 
+    def test_output_that_is_lost_is_no_success(self):
+        image = self.made()
+        image.mount()
+        for words in (["varve", "--help"], ["varve", "checkpoint", "--json", self.dir], ["varve", "status", "--json", self.dir],
+                      ["mkfs.varve", "--size", "64M", image.folder / "new"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([BIN / words[0], *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertRegex(done.stderr, f"^{words[0]}: the output could not all be written", words)
+        done = subprocess.run(["sh", "-c", '"$1" status "$2" >&-', "sh", BIN / "varve", self.dir], capture_output=True)
+        self.assertEqual(done.returncode, 1, "its output was closed")
+
     def test_a_mount_waits_for_the_one_that_is_ending(self):
         image = self.made()
         for turn in range(2):

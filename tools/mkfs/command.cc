@@ -11,6 +11,7 @@
 #include "mkfs/target.h"
 #include "mkfs/trial.h"
 #include "mkfs/writer.h"
+#include "shared/output.h"
 #include "shared/size_value.h"
 #include "shared/usage.h"
 
@@ -177,7 +178,7 @@ int run(int argc, const char* const* argv, World world) {
   }
   if (arguments.json) world.out << to_json(*report) << "\n";
   else if (!arguments.quiet) world.out << to_text(*report);
-  return 0;
+  return is_written("mkfs.varve", world.out, world.err) ? 0 : 1;
 }
 
 }  // namespace varve::mkfs

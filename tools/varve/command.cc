@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/output.h"
 #include "shared/usage.h"
 
 namespace varve::tool {
@@ -111,12 +112,15 @@ int run(int argc, const char* const* argv, IoLayer io) {
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
-    return finish_parsing(app, error, 1, io.out, io.err);
+    const int code = finish_parsing(app, error, 1, io.out, io.err);
+    return code == 0 && !is_written("varve", io.out, io.err) ? 1 : code;
   }
   const Status done = chosen(io);
-  if (done.ok()) return 0;
-  io.err << "varve: " << done.error().message() << std::endl;
-  return 1;
+  if (!done.ok()) {
+    io.err << "varve: " << done.error().message() << std::endl;
+    return 1;
+  }
+  return is_written("varve", io.out, io.err) ? 0 : 1;
 }
 
 }  // namespace varve::tool
