@@ -42,6 +42,16 @@ class OtherUsersImages(unittest.TestCase):
         self.image.mount()
         self.assertIn("nosuid", flags_of(self.image.dir))
 
+    def test_writable_by_a_group_is_another_users(self):
+        os.chown(self.image.path, 0, NOBODY)
+        os.chmod(self.image.path, 0o660)
+        self.image.mount()
+        self.assertLessEqual({"nosuid", "nodev"}, set(flags_of(self.image.dir)))
+        self.image.umount()
+        os.chown(self.image.path, 0, 0)  # root's own group
+        self.image.mount()
+        self.assertFalse({"nosuid", "nodev"} & set(flags_of(self.image.dir)))
+
     def test_no_symbolic_link_is_followed_where_that_is_asked_for(self):
         self.image.mount("nosymfollow")
         (self.image.dir / "link").symlink_to("/etc/hostname")
