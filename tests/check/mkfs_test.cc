@@ -135,6 +135,21 @@ TEST_F(MkfsCommand, RefusesKnownContentUnlessForced) {
   }
 }
 
+TEST_F(MkfsCommand, RefusesAFileThatIsNotBlank) {
+  write("a", (16 << 20) - 1, "x");
+  write("a", 0, "QFI, or what nobody knows");
+  EXPECT_EQ(mkfs({path("a")}), 1);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("something unknown: use -f"));
+  EXPECT_EQ(mkfs({"-f", path("a")}), 0) << err_.str();
+  expect_clean_image("a");
+  files::remove(path("a"));
+  for (const char filled : {'\0', '\xFF'}) {
+    write("a", 0, std::string(16 << 20, filled));
+    EXPECT_EQ(mkfs({path("a")}), 0) << err_.str();
+    files::remove(path("a"));
+  }
+}
+
 TEST_F(MkfsCommand, AProbeThatFindsNothingChangesNothing) {
   ASSERT_EQ(mkfs({"--size", "128M", "--probe", "--json", path("a")}), 0) << err_.str();
   const auto json = nlohmann::json::parse(out_.str());

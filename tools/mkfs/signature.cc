@@ -1,5 +1,7 @@
 #include "mkfs/signature.h"
 
+#include <filesystem>
+
 #include "base/buffer.h"
 #include "base/utf8.h"
 #include "format/superblock.h"
@@ -19,11 +21,19 @@ std::optional<std::string> varve_in(std::span<const std::byte> block) {
   return fmt::format("the Varve filesystem{} with UUID {}", label, format::uuid_text(super->uuid));
 }
 
+// A device may have remains of anything. A file has what somebody put there, also if no library knows its kind: archives, backups.
+std::optional<std::string> unknown_in_file(io::BlockDevice& device) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(device.name(), error)) return {};
+  std::string any = io::find_any_content(device);
+  return any.empty() ? std::nullopt : std::optional(std::move(any));
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> find_content(io::BlockDevice& device) {
   const std::uint64_t size = device.geometry().size_bytes;
-  if (size < kBlockSize) return std::optional<std::string>();
+  if (size < kBlockSize) return unknown_in_file(device);
   AlignedBuffer block(kBlockSize);
   for (const std::uint64_t at : {std::uint64_t{0}, size - kBlockSize}) {
     TRY(device.read(at, block.span()));
@@ -32,7 +42,8 @@ Result<std::optional<std::string>> find_content(io::BlockDevice& device) {
   // First by marks alone, so that what is damaged counts; what else there is, libblkid knows.
   std::string foreign = io::find_foreign_content(device);
   if (!foreign.empty()) return std::optional(std::move(foreign));
-  return probe_content(device);
+  auto probed = TRY(probe_content(device));
+  return probed ? probed : unknown_in_file(device);
 }
 
 Status refuse_known_content(io::BlockDevice& device) {
