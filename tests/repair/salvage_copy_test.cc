@@ -31,12 +31,12 @@ class SalvageCopy : public testing::Test {
   }
   ~SalvageCopy() override { files::remove_all(folder_); }
 
-  Ino make(const char* name, std::uint32_t mode, std::uint64_t bytes = 0) {
+  Ino make(const char* name, std::uint32_t mode, std::uint64_t bytes = 0, Ino where = kRootIno) {
     const auto made = fixture_.call([&](fs::Operation& op) {
       fs::NewNode node;
       node.mode = mode;
       if (S_ISLNK(mode)) node.symlink = "nowhere";
-      return fixture_.fs().make(op, kRootIno, name, node);
+      return fixture_.fs().make(op, where, name, node);
     });
     EXPECT_TRUE(made.ok());
     EXPECT_TRUE(fixture_.write(made->ino, 0, std::vector<std::byte>(bytes, std::byte{7})).ok() || bytes == 0);
@@ -50,20 +50,22 @@ class SalvageCopy : public testing::Test {
     EXPECT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().setattr(op, ino, change); }).ok());
   }
 
-  // No file of the host may become larger than `most` bytes meanwhile.
-  nlohmann::json salvage(rlim_t most = RLIM_INFINITY) {
+  // No file of the host may become larger than `most` bytes meanwhile. Not as JSON: the text.
+  nlohmann::json salvage(rlim_t most = RLIM_INFINITY, bool as_json = true) {
     EXPECT_TRUE(fixture_.unmount().ok());
     EXPECT_TRUE(device_.save(folder_ / "image").ok());
     std::ostringstream out, err;
     std::istringstream in;
     const std::string source = folder_ / "image", target = folder_ / "out";
-    const char* const argv[] = {"varve", "salvage", "--json", source.c_str(), target.c_str()};
+    std::vector<const char*> argv{"varve", "salvage", source.c_str(), target.c_str()};
+    if (as_json) argv.push_back("--json");
     rlimit old{};
     EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
     const rlimit limit{std::min(most, old.rlim_cur), old.rlim_max};
     EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-    EXPECT_EQ(tool::run(5, argv, {in, out, err}), 0) << err.str();
+    EXPECT_EQ(tool::run(static_cast<int>(argv.size()), argv.data(), {in, out, err}), 0) << err.str();
     EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+    if (!as_json) return out.str();
     return out.str().empty() ? nlohmann::json{} : nlohmann::json::parse(out.str());
   }
 
@@ -92,6 +94,56 @@ TEST_F(SalvageCopy, SpecialFilesAndSymlinksKeepModeOwnerAndTimes) {
     EXPECT_EQ(seen(name).st_mtim.tv_sec, kLongAgo.seconds) << name;
     EXPECT_EQ(seen(name).st_uid, ::geteuid() == 0 ? 1234U : ::geteuid()) << name;
   }
+}
+
+TEST_F(SalvageCopy, MoreLevelsThanFilesMayBeOpen) {
+  constexpr unsigned kLevels = 300;
+  Ino at = kRootIno;
+  for (unsigned i = 0; i < kLevels; ++i) {
+    at = make("d", S_IFDIR | 0500, 0, at);
+    make("e", S_IFREG | 0600, 10, at);  // behind what has the level below
+  }
+  own(at, 1234);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const rlimit limit{100, old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto report = salvage();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_EQ(report["losses"].size(), 0U) << report.dump(1);
+  EXPECT_EQ(report["loss_count"], 0);
+  EXPECT_EQ(report["repair_count"], 0);
+  EXPECT_EQ(report["directories"], kLevels);
+  EXPECT_EQ(report["files"], kLevels);
+  std::string deepest;
+  for (unsigned i = 0; i < kLevels; ++i) deepest += "d/";
+  EXPECT_EQ(seen((deepest + "e").c_str()).st_size, 10);
+  EXPECT_EQ(seen(deepest.c_str()).st_mode & 07777, 0500U);
+  EXPECT_EQ(seen(deepest.c_str()).st_mtim.tv_sec, kLongAgo.seconds);
+  for (std::string up = deepest; !up.empty(); up.resize(up.size() - 2)) ::chmod((folder_ / "out" / up).c_str(), 0700);
+}
+
+TEST_F(SalvageCopy, TheRootIsAsItWas) {
+  own(kRootIno, 1234);
+  fs::AttrChange change;
+  change.mode = 0710;
+  EXPECT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().setattr(op, kRootIno, change); }).ok());
+  const auto value = std::as_bytes(std::span("kept", 4));
+  EXPECT_TRUE(fixture_.call([&](fs::Operation& op) { return fixture_.fs().setxattr(op, kRootIno, "user.note", value, 0); }).ok());
+  const auto report = salvage();
+  EXPECT_EQ(seen("").st_mode & 07777, 0710U);
+  EXPECT_EQ(seen("").st_uid, ::geteuid() == 0 ? 1234U : ::geteuid());
+  EXPECT_EQ(seen("").st_mtim.tv_sec, kLongAgo.seconds);
+  std::array<std::byte, 64> found{};
+  if (report["losses"].empty()) EXPECT_EQ(::getxattr((folder_ / "out").c_str(), "user.note", found.data(), found.size()), 4);
+  else EXPECT_EQ(report["losses"][0]["path"], ".") << report.dump(1);  // /tmp may have none
+}
+
+TEST_F(SalvageCopy, NamesAreShownWithoutControlCharacters) {
+  make("\x1b[2J", S_IFREG | 0600, 3 << 20);
+  const std::string said = salvage(1 << 20, false).get<std::string>();
+  EXPECT_NE(said.find("\\x1b[2J: "), std::string::npos) << said;
+  EXPECT_EQ(said.find('\x1b'), std::string::npos);
 }
 
 TEST_F(SalvageCopy, CapabilitiesSurviveTheChangeOfTheOwner) {

@@ -35,15 +35,22 @@ void copy_xattrs(fs::Filesystem& filesystem, Ino ino, const SalvagedPlace& place
   }
 }
 
+// A program that runs as its owner would else run as the user that copies it, where it cannot have that owner.
+mode_t mode_of(const fs::Attr& attr, bool is_owned) {
+  const bool may_change_user = is_owned || S_ISDIR(attr.mode) || (attr.uid == ::geteuid() && attr.gid == ::getegid());
+  return attr.mode & (may_change_user ? 07777 : 01777);
+}
+
 }  // namespace
 
 // In this order: a change of the owner takes capabilities away, and the bits of set-user-ID programs; the rest takes nothing.
 void copy_attributes(fs::Filesystem& filesystem, const fs::Attr& attr, const SalvagedPlace& place, SalvageReport& report) {
   const char* name = place.name.c_str();
-  if (::geteuid() == 0 && ::fchownat(place.directory, name, attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) != 0)
-    report.lose(place.path, "its owner: " + errno_text());
+  const bool is_root = ::geteuid() == 0;
+  const bool is_owned = is_root && ::fchownat(place.directory, name, attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) == 0;
+  if (is_root && !is_owned) report.lose(place.path, "its owner: " + errno_text());
   copy_xattrs(filesystem, attr.ino, place, report);
-  if (!S_ISLNK(attr.mode) && ::fchmodat(place.directory, name, attr.mode & 07777, 0) != 0)
+  if (!S_ISLNK(attr.mode) && ::fchmodat(place.directory, name, mode_of(attr, is_owned), 0) != 0)
     report.lose(place.path, "its mode: " + errno_text());
   auto time = [](const Timestamp& t) { return timespec{static_cast<time_t>(t.seconds), static_cast<long>(t.nanoseconds)}; };
   const timespec times[] = {time(attr.atime), time(attr.mtime)};

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "shared/counted.h"
 #include "varve/command.h"
 #include "varve/salvage_copy.h"
@@ -40,10 +41,10 @@ void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostre
   for (const repair::Action& action : s.repair.actions.kept()) {
     using repair::ActionCode;  // these two are told by a line about all such inodes
     const bool is_told = action.code == ActionCode::inode_older || action.code == ActionCode::attributes_older;
-    if (repair::safety_of(action.code) == repair::Safety::lossy && !is_told) out << to_line(action) << "\n";
+    if (repair::safety_of(action.code) == repair::Safety::lossy && !is_told) out << printable(to_line(action)) << "\n";
   }
   if (!s.failure.empty()) out << fmt::format("It could not be repaired, this is what it shows as it is: {}\n", s.failure);
-  for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", loss.path, loss.what);
+  for (const SalvageLoss& loss : s.copy.losses) out << fmt::format("{}: {}\n", printable(loss.path), printable(loss.what));
   out << fmt::format("{}, {}, {}, {} with {} copied to {}\n", counted(s.copy.files, "file"),
                      counted(s.copy.directories, "directory", "directories"), counted(s.copy.symlinks, "symlink"),
                      counted(s.copy.others, "other"), size_text(s.copy.bytes), arguments.target);
@@ -54,6 +55,8 @@ void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostre
 }
 
 void print_json(const Salvaged& s, std::ostream& out) {
+  std::uint64_t repairs = 0;
+  for (const auto& [code, count] : s.repair.actions.counts()) repairs += count;
   nlohmann::ordered_json json;
   json["files"] = s.copy.files;
   json["directories"] = s.copy.directories;
@@ -63,6 +66,9 @@ void print_json(const Salvaged& s, std::ostream& out) {
   json["damaged_blocks"] = s.copy.damaged_blocks;
   json["errors"] = s.repair.before.errors();
   if (!s.failure.empty()) json["not_repaired"] = s.failure;
+  json["repair_count"] = repairs;
+  json["lossy_repair_count"] = s.repair.actions.losses();
+  json["loss_count"] = s.copy.loss_count;
   json["repairs"] = nlohmann::ordered_json::array();
   for (const repair::Action& action : s.repair.actions.kept()) {
     nlohmann::ordered_json one{{"code", static_cast<unsigned>(action.code)}, {"name", repair::name_of(action.code)}};

@@ -25,10 +25,10 @@ struct SalvageReport {
   void lose(std::string path, std::string what);
 };
 
-// `target` is created, or must be an empty directory. Files, directories, symlinks, hard links, pipes, modes, times and
-// extended attributes are copied, each directory once; owners and device nodes only for root. What cannot be copied is in the report, and
-// what was copied is on the medium. An error: the target cannot be used, or the host's filesystem takes nothing more (full,
-// read-only, broken).
+// `target` is created, or must be an empty directory, and becomes what the root is. Files, directories, symlinks, hard links, pipes, modes,
+// times and extended attributes are copied, each directory once. Owners, device nodes and set-user-ID bits of others only for root. What
+// cannot be copied is in the report, and what was copied is on the medium. An error: the target cannot be used, or the host's filesystem
+// takes nothing more (full, read-only, broken).
 Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target);
 
 }  // namespace varve::tool
