@@ -223,11 +223,14 @@ TEST_F(MkfsCommand, RefusesLessCommonContent) {
 
 TEST_F(MkfsCommand, ReadsUnitsAsCoreutilsDo) {
   const std::pair<const char*, std::uint64_t> samples[] = {
-      {"64M", 64 << 20}, {"64MiB", 64 << 20}, {"65536k", 64 << 20}, {"80MB", 80'000'000 / 4096 * 4096}};
+      {"64M", 64 << 20}, {"64MiB", 64 << 20}, {"65536k", 64 << 20}, {"80MB", 80'000'000 / 4096 * 4096},
+      {"0100M", 100 << 20}, {"0008M", 8 << 20}};
   for (const auto& [text, bytes] : samples) {
     ASSERT_EQ(mkfs({"-n", "--json", "--size", text, path("units")}), 0) << err_.str();
     EXPECT_EQ(nlohmann::json::parse(out_.str())["size"], bytes) << text;
   }
+  EXPECT_EQ(mkfs({"-n", "--size", "0x10M", path("units")}), 1);
+  EXPECT_THAT(err_.str(), testing::HasSubstr("'0x10M' is no size"));
 }
 
 TEST_F(MkfsCommand, RefusesWhatCannotWorkAndLeavesNothing) {

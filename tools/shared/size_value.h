@@ -8,6 +8,12 @@
 
 namespace varve {
 
+// A number that begins with 0 would be read as octal: 0100M as 64M.
+inline void drop_leading_zeros(std::string& text) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  while (text.size() > 1 && text[0] == '0' && is_digit(text[1])) text.erase(0, 1);
+}
+
 // A whole number with a unit. Not more or less than what there is: a slip there would be dear.
 inline CLI::Validator size_value() {
   std::map<std::string, std::uint64_t> units{{"b", 1}};
@@ -23,7 +29,9 @@ inline CLI::Validator size_value() {
   const auto read = [number](std::string& text) -> std::string {
     if (text.starts_with('+') || (text.starts_with('-') && text.size() > 1))
       return "'" + text + "': give the size itself, as 20G, and not how much more or less that is";
-    if (text.empty() || text.find_first_not_of("0123456789") == 0 || text.find('.') != std::string::npos)
+    drop_leading_zeros(text);
+    const bool is_hexadecimal = text.starts_with('0') && text.find_first_of("0123456789", 1) != std::string::npos;
+    if (text.empty() || is_hexadecimal || text.find_first_not_of("0123456789") == 0 || text.find('.') != std::string::npos)
       return "'" + text + "' is no size: write a whole number with K, M, G or T, as 1536M";
     return number(text);
   };
