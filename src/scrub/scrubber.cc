@@ -154,12 +154,17 @@ bool Scrubber::wait(std::uint64_t ns) {
 }
 
 void Scrubber::take(const Finding& finding) {
-  spdlog::error("{}: scrub: {}", store_.device().name(), to_text(finding));
-  const Lock lock(mutex_);
-  ++state_.errors;
-  if (finding.is_in_snapshot()) ++state_.snapshot_errors;
-  ++mark_.errors;
-  if (state_.findings.size() < kMaxFindings) state_.findings.push_back(finding);
+  bool is_kept = false;
+  {
+    const Lock lock(mutex_);
+    ++state_.errors;
+    if (finding.is_in_snapshot()) ++state_.snapshot_errors;
+    ++mark_.errors;
+    is_kept = state_.findings.size() < kMaxFindings;
+    if (is_kept) state_.findings.push_back(finding);
+    else ++unlogged_;
+  }
+  if (is_kept) spdlog::error("{}: scrub: {}", store_.device().name(), to_text(finding));
 }
 
 void Scrubber::note(const Position& position, const Walk::Step& step) {
@@ -173,8 +178,10 @@ void Scrubber::note(const Position& position, const Walk::Step& step) {
 
 void Scrubber::finish(State::Phase phase, std::string reason) {
   format::ScrubMark mark;
+  std::uint64_t unlogged = 0;
   {
     const Lock lock(mutex_);
+    unlogged = std::exchange(unlogged_, 0);
     if (phase == State::Phase::finished) {
       mark_.finished = state_.finished = store_.options().clock->now().seconds;
       mark_.tree = format::TreeId::inode_file;
@@ -186,6 +193,8 @@ void Scrubber::finish(State::Phase phase, std::string reason) {
     active_ = false;
     mark = mark_;
   }
+  if (unlogged > 0)
+    spdlog::error("{}: scrub: {} more errors: this log names only the first {}", store_.device().name(), unlogged, kMaxFindings);
   spdlog::info("{}: scrub {} after {} blocks, {} errors", store_.device().name(), name_of(phase), mark.blocks, mark.errors);
   save_();
 }

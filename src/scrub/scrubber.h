@@ -16,7 +16,7 @@ namespace varve::scrub {
 // Thread-safe.
 class Scrubber {
  public:
-  static constexpr std::size_t kMaxFindings = 1000;
+  static constexpr std::size_t kMaxFindings = 1000;  // of a pass, kept and logged: a log may be a file that nobody rotates
   // The device is given up as gone after so many reads in a row that it refused.
   static constexpr std::uint64_t kMaxUnreadable = 4096;
 
@@ -49,6 +49,7 @@ class Scrubber {
   Condition changed_;
   State state_ GUARDED_BY(mutex_);
   format::ScrubMark mark_ GUARDED_BY(mutex_);
+  std::uint64_t unlogged_ GUARDED_BY(mutex_) = 0;
   Pace pace_ GUARDED_BY(mutex_){0};
   bool stop_ GUARDED_BY(mutex_) = false, ended_ GUARDED_BY(mutex_) = false;
   bool active_ GUARDED_BY(mutex_) = false;  // the thread has not come to its end

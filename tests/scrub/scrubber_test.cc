@@ -2,6 +2,12 @@
 #include "scrub/scrubber.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <sstream>
+#include <vector>
 
 #include "fs/engine.h"
 #include "image_tools.h"
@@ -159,6 +165,31 @@ TEST_F(ScrubberTest, ADeviceThatIsGoneEndsIt) {
   EXPECT_GT(end.errors, 0U);
   EXPECT_LE(end.findings.size(), Scrubber::kMaxFindings);
   fixture->crash();
+}
+
+std::size_t count(const std::string& text, std::string_view words) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++found;
+  return found;
+}
+
+TEST_F(ScrubberTest, TheLogHasTheFirstErrorsAndACount) {
+  ASSERT_TRUE(fixture->checkpoint().ok());
+  std::set<std::vector<std::byte>> written;
+  for (std::uint64_t file = 1; file <= 8; ++file)
+    for (std::uint64_t at = 0; at < 2 << 20; at += kBlockSize) written.insert(test::pattern_bytes(file, at, kBlockSize));
+  for (BlockAddr at{0}; at.v < device.geometry().blocks(); at.v += 2)  // what lies side by side is one error
+    if (written.contains(test::block_at(device, at))) test::flip_bit(device, at, 5);
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("heard", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+  ASSERT_TRUE(start({.bytes_per_second = 0, .from_the_beginning = false}).ok());
+  const State end = wait_while(Phase::running);
+  remount();  // waits for the thread
+  spdlog::set_default_logger(before);
+  ASSERT_GT(end.errors, Scrubber::kMaxFindings);
+  EXPECT_EQ(count(text.str(), ": scrub: "), Scrubber::kMaxFindings + 1);
+  EXPECT_EQ(count(text.str(), "scrub: " + std::to_string(end.errors - Scrubber::kMaxFindings) + " more errors"), 1U);
 }
 
 }  // namespace
