@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 namespace varve {
 
 // From below, as what is opened takes the lowest number that is free. Each in the way that it is not used in: a program is to hear that

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check/checking.h"
+#include "check/kept_trees.h"
 #include "fs/engine.h"
 #include "repair/fsck_image.h"
 #include "repair/kept_image.h"
