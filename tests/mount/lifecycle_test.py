@@ -42,7 +42,9 @@ class Lifecycle(unittest.TestCase):
             for number in range(3):
                 self.assertEqual(os.readlink(f"/proc/{daemon}/fd/{number}"), "/dev/null")
             image.umount(timeout=30)
-            command("sh", "-c", f'"$1/fsck.varve" -n -f --data "$2" {closed}', "sh", BIN, image.path)
+            done = command("sh", "-c", f'"$1/fsck.varve" -n -f --data "$2" {closed}', "sh", BIN, image.path, check=False)
+            self.assertEqual(done.returncode, 8 if " >&-" in closed else 0, "what it says is lost, or is not")
+            image.fsck("--data")
 
     def test_output_that_is_lost_is_no_success(self):
         image = self.made()
