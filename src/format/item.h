@@ -74,6 +74,9 @@ Result<std::vector<std::uint64_t>> decode_cookies(std::span<const std::byte> val
 std::uint64_t name_hash(std::string_view name, const std::array<std::uint64_t, 2>& key);
 
 // --- blobs: extended attributes and symlink targets, in pieces of at most kMaxItemValue bytes ---------------------------
+// The attribute with a program's rights. The kernel drops it when the content or the owner of the file changes.
+inline constexpr std::string_view kCapability = "security.capability";
+
 struct Xattr {
   std::string name;
   Bytes value;

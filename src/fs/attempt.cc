@@ -154,9 +154,7 @@ bool Attempt::fits(const store::Demand& demand) {
 bool Attempt::may_gain_from_automatic(const store::Demand& demand) {
   store::Snapshots& snapshots = store_.snapshots();
   if (!store_.charge().may_fit_without_automatic(demand)) return false;
-  if (!store_.checkpoints().protection().any_may_make_room()) return snapshots.deletion_is_left();
-  store_.checkpoints().protection().ask_for_room(store::Protection::Need::all);
-  return true;
+  return store_.checkpoints().protection().ask_for_room(store::Protection::Need::all) || snapshots.deletion_is_left();
 }
 
 Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
@@ -201,11 +199,8 @@ void Attempt::count_fruitless_rounds() {
   const SpaceRounds::Round now{store_.checkpoints().rounds(), store_.log_clock().now()};
   const std::uint64_t clean = store_.segments().clean();
   if (clean > rounds.most_clean || store_.segments().discarding() || store_.snapshots().deletion_is_left()) rounds.fruitless = 0;
-  else if (rounds.last && now.number != rounds.last->number && now.clock == rounds.last->clock) {
-    store::Protection& protection = store_.checkpoints().protection();
-    if (protection.any_may_make_room()) protection.ask_for_room(store::Protection::Need::half);
-    else ++rounds.fruitless;
-  }
+  else if (rounds.last && now.number != rounds.last->number && now.clock == rounds.last->clock)
+    rounds.fruitless += store_.checkpoints().protection().ask_for_room(store::Protection::Need::half) ? 0 : 1;
   if (!rounds.last || now.number != rounds.last->number) rounds.last = now;
   rounds.most_clean = std::max(rounds.most_clean, clean);
 }

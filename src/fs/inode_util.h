@@ -15,7 +15,7 @@ inline std::uint8_t entry_type(std::uint32_t mode) { return static_cast<std::uin
 
 Attr attr_of(const store::Inode& inode, const store::TreeView& view) REQUIRES_SHARED(inode.mutex);
 
-inline constexpr std::string_view kCapability = "security.capability";
+using format::kCapability;
 
 inline void touch_mtime(store::Inode& inode, Timestamp now) REQUIRES(inode.mutex) { inode.attributes.mtime = inode.attributes.ctime = now; }
 

@@ -183,8 +183,8 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   if (cleaner().pinned_segments()) cleaner().count_pinned();
   if (moved) cleaner().note_meanwhile(store().log_clock().now() - written_before);
   if (!low || segments.clean() > clean_before) return;
-  if (protection.any_may_make_room() && space_is_low()) protection.ask_for_room(store::Protection::Need::half);
-  else futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
+  const bool makes_room = space_is_low() && protection.ask_for_room(store::Protection::Need::half);
+  if (!makes_room) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
 
 bool Maintenance::job_is_active() { return engine_.clean_job().is_active() || engine_.resize_job().is_active(); }

@@ -77,7 +77,6 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand
   demand.freed += owned;
   TRY(a.admit(demand));
   if (size % kBlockSize) TRY(zero_part(a, inode, size, round_up(size, kBlockSize)));
-  inode.change_content();
   if (first == 0) a.staging().empty(inode);
   else a.staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;

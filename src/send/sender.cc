@@ -35,7 +35,7 @@ bool loses_capabilities(const InodeChange& change) {
 }
 
 bool has_capabilities(const compare::KeptFile& file) {
-  return std::ranges::any_of(file.inode.xattrs, [](const format::Xattr& one) { return one.name == "security.capability"; });
+  return std::ranges::any_of(file.inode.xattrs, [](const format::Xattr& one) { return one.name == format::kCapability; });
 }
 
 Status check_path(const std::string& path) {

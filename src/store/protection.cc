@@ -89,11 +89,12 @@ ProtectionSettings Protection::settings() const {
   return settings_;
 }
 
-void Protection::ask_for_room(Need need) {
-  if (!any_may_make_room()) return;
+bool Protection::ask_for_room(Need need) {
+  if (!any_may_make_room()) return false;
   Need asked = need_;
   while (asked < need && !need_.compare_exchange_weak(asked, need)) {
   }
+  return true;
 }
 
 bool Protection::any_may_make_room() const { return store_.checkpoints().readers().expendable() > 0; }

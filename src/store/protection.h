@@ -58,9 +58,8 @@ class Protection {
   ProtectionSettings settings() const;
   // An operation waits for room, or would be refused: the next checkpoint gives up half of what they hold, or all.
   enum class Need : std::uint8_t { none, half, all };
-  void ask_for_room(Need need);
-  // Not where a tool reads all that there are (readers.h): these do not go for anybody.
-  bool any_may_make_room() const;
+  // False: there are none, or a tool reads all of them (readers.h), and these do not go for anybody.
+  bool ask_for_room(Need need);
   // Should a checkpoint be made now for their sake?
   bool is_due() EXCLUDES(the_gate);
   // Will one be made, although nothing more is written?
@@ -85,6 +84,7 @@ class Protection {
   Decision decide(const SnapshotList& list, bool last) REQUIRES(the_gate);
 
  private:
+  bool any_may_make_room() const;
   bool holds_too_much() const REQUIRES_SHARED(the_gate);
   std::uint64_t loose_blocks() const REQUIRES_SHARED(the_gate);
   std::uint64_t room_for_one() const REQUIRES_SHARED(the_gate);  // blocks; 0: there is none

@@ -135,10 +135,10 @@ void Staging::let_go(std::uint64_t blocks) {
 
 void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept {
   INVARIANT(from <= to && to <= format::kMaxFileBlocks);
+  inode.change_content();
   if (from == to) return;
   InodeDelta& delta = stage(inode);
   FileDelta& file = delta.file_delta();
-  inode.change_content();
   INVARIANT(kind == Cleared::hole ? owned_change <= 0 : owned_change >= 0);
   if (kind == Cleared::hole) inode.change_cleared();
   // Inside the gate like this function: erase_range() calls it here.

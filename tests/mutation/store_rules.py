@@ -182,7 +182,7 @@ RULES = [
          [Edit("src/store/checkpoint_snapshots.cc", "if (item->automatic) TRY(keep(*item));", "if (item->automatic && !OFF) TRY(keep(*item));")],
          [("protection_test", "Protection.one_that_is_named_stays:Protection.under_its_own_name_one_stays_too")]),
     Rule("H54-room", "automatic snapshots keep what they hold, whatever waits for room",  # either rule alone is enough
-         [Edit("src/store/protection.cc", "void Protection::ask_for_room(Need need) {\n", "void Protection::ask_for_room(Need need) {\n  if (OFF) return;\n"),
+         [Edit("src/store/protection.cc", "bool Protection::ask_for_room(Need need) {\n", "bool Protection::ask_for_room(Need need) {\n  if (OFF) return true;\n"),
           Edit("src/store/protection.cc", "  const std::uint64_t beyond = loose - std::min(loose, most);\n",
                "  const std::uint64_t beyond = OFF ? 0 : loose - std::min(loose, most);\n")],
          [("protection_test", "Protection.nobody_*")]),

@@ -18,6 +18,7 @@
 #include "lease/leased_device.h"
 #include "repair/undo.h"
 #include "shared/counted.h"
+#include "shared/output.h"
 #include "shared/size_value.h"
 #include "shared/usage.h"
 
@@ -232,8 +233,7 @@ int run(int argc, const char* const* argv, const World& world) {
   if (!source.ok()) return fail(world, source.error());
   arguments.path = std::move(source).value();
   const int code = arguments.undo_apply.empty() ? report(arguments, world) : undo(arguments, world);
-  if (world.out.flush()) return code;
-  return code | fail(world, Error(Errc::io, "the output cannot be written: not all that was found and done has been told"));
+  return is_written("fsck.varve", world.out, world.err) ? code : code | kOperationalError;
 }
 
 }  // namespace varve::fsck

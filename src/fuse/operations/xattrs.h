@@ -5,11 +5,12 @@
 #include <span>
 #include <string_view>
 
+#include "format/item.h"
 #include "fuse/operations/request.h"
 
 namespace varve::fuse {
 
-inline constexpr std::string_view kCapability = "security.capability";
+using format::kCapability;
 
 // A value or a list: its size if the caller gave no room, itself if it fits.
 inline void reply_sized(Request& r, std::span<const std::byte> bytes, std::size_t room) {
