@@ -28,7 +28,8 @@ def full(experiment, name, source):
         copies.log.append(("read", number))
         image.cold_read(number)
         while go_on(copies, number, options):
-            copies.turn()
+            if not copies.turn():
+                break
             number += 1
             if number % options.pulls_every == 0:
                 copies.log.append(("read", number))

@@ -57,7 +57,7 @@ class Copies:
         self.do("clone", len(self.at))
 
     def turn(self):
-        """The next copy that there is a commit for."""
+        """The next copy that there is a commit for. False: there is none."""
         for _ in range(len(self.at)):
             which = list(self.at)[self.turns % len(self.at)]
             self.turns += 1
@@ -70,7 +70,8 @@ class Copies:
                     raise
                 self.do("drop", which)
                 self.dropped += 1
-            return
+            return True
+        return False
 
 
 def copy_tree(source, target):

@@ -58,6 +58,12 @@ def show_writes(experiment, found):
                 rows.append([name, what, kind, len(got[kind][what]["write"]), early, late, late / early if early else None])
     experiment.table("FSFB: device seconds of a round (modelled)", ["filesystem", "device", "image", "rounds", "first third", "last third",
                                                                     "last by first"], rows)
+    every = {what: sorted({number for got, _ in found.values() for kind in ("full", "empty") for number in got[kind].get(what, {}).get("write", {})})
+             for what in MODELS}
+    for what, numbers in every.items():
+        rows = [[name, kind, *(got[kind].get(what, {}).get("write", {}).get(number) for number in numbers)]
+                for name, (got, _) in found.items() for kind in ("full", "empty")]
+        experiment.table(f"FSFB: device seconds of each round, {what} (modelled)", ["filesystem", "image", *map(str, numbers)], rows)
 
 
 def shares_of(lengths):
@@ -121,7 +127,7 @@ def published(experiment, fsfb, git):
 def draw(data):
     def plot(file):
         import matplotlib.pyplot as plt
-        figure, axes = plt.subplots(3, len(MODELS), figsize=(12, 11))
+        figure, axes = plt.subplots(4, len(MODELS), figsize=(12, 14.5))
         names = list(dict.fromkeys(name for part in ("fsfb", "git") for name in data[part]))
         for row, (part, unit) in enumerate((("fsfb", "round"), ("git", "pulls"))):
             for axis, what in zip(axes[row], MODELS):
@@ -143,6 +149,15 @@ def draw(data):
             axis.set_xticks(range(12, 27, 2), [name_of(exponent) for exponent in range(12, 27, 2)], fontsize=6)
             axis.set_title(f"{part}: free space at the end by the length of its pieces, % (full image)", fontsize=8)
             axis.legend(fontsize=5)
+        for axis, what in zip(axes[3], MODELS):
+            for name, got in data["fsfb"].items():
+                for kind, style in (("full", "-"), ("empty", "--")):
+                    if by := got[kind].get(what, {}).get("write"):
+                        axis.plot(list(by), list(by.values()), style, color=f"C{names.index(name) % 10}", label=f"{name}, {kind}")
+            axis.set_title(f"fsfb: seconds that a round takes the device, {what} (modelled)", fontsize=8)
+            axis.set_xlabel("round")
+            axis.set_yscale("log")
+            axis.legend(fontsize=4)
         figure.tight_layout()
         figure.savefig(file, dpi=80)
     return plot

@@ -97,7 +97,7 @@ def draw_utilisations(rows, into):
         for (policy,), line in grouped(case, "policy").items():
             x = [r["utilisation"] for r in line]
             axes[column].plot(x, [r["write cost"] for r in line], marker="o", label=policy)
-            axes[len(cases) + column].plot(x, [r["MB/s"] for r in line], marker="o", label=policy)
+            axes[len(cases) + column].plot(x, [r["MB/s (modelled)"] for r in line], marker="o", label=policy)
             for row in line:
                 if row["utilisation"] == 0.7:
                     steps(axes[2 * len(cases) + column], row["shares"], policy)
@@ -113,12 +113,12 @@ def draw_cleaning(rows, into):
     figure, axes = panels(2 * len(cases), len(cases))
     for column, ((sample,), case) in enumerate(cases.items()):
         names = [f"{r['strategy']}\n{r['amount']}" + (f", {r['buffer']} blocks" if r["buffer"] else "") for r in case]
-        for line, key in ((0, "s"), (1, "read s")):
+        for line, key in ((0, "s (modelled)"), (1, "read s (modelled)")):
             place = axes[line * len(cases) + column]
             place.barh(range(len(case)), [r[key] for r in case])
             place.set_yticks(range(len(case)), names, fontsize=6)
             place.invert_yaxis()
-            place.set_title(f"{sample}: {'cleaning' if key == 's' else 'reading all after'}, s (model)", fontsize=8)
+            place.set_title(f"{sample}: {'cleaning' if line == 0 else 'reading all after'}, s (model)", fontsize=8)
     into.save(figure, "fragmentation-cleaning")
 
 
@@ -126,7 +126,7 @@ def draw_maps(rows, into):
     figure, axes = panels(1, 1)
     samples = list(dict.fromkeys(r["sample"] for r in rows))
     for i, ((how,), case) in enumerate(grouped(rows, "how").items()):
-        axes[0].bar([samples.index(r["sample"]) + (i - 0.5) * 0.4 for r in case], [r["s"] for r in case], 0.4, label=how)
+        axes[0].bar([samples.index(r["sample"]) + (i - 0.5) * 0.4 for r in case], [r["s (modelled)"] for r in case], 0.4, label=how)
     axes[0].set_xticks(range(len(samples)), samples)
     axes[0].set_ylabel("s, modelled")
     axes[0].legend()

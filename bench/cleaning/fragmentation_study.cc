@@ -128,8 +128,8 @@ void leave_alone(const FragmentationSetup& setup, const std::string& name,
 
 Json run_cleaning(const FragmentationSetup& setup) {
   Table table("Cleaning, and reading all files afterwards (seconds and joules: a model of a Microdrive)",
-              {"sample", "strategy", "buffer", "amount", "read", "written", "nodes", "segments", "log end", "seeks", "s", "J",
-               "read seeks", "read s"});
+              {"sample", "strategy", "buffer", "amount", "read", "written", "nodes", "segments", "log end", "seeks", "s (modelled)", "J",
+               "read seeks", "read s (modelled)"});
   for (const std::string& name : setup.samples) {
     const auto operations = operations_of(setup, name);
     leave_alone(setup, name, operations, table);
@@ -173,7 +173,7 @@ std::uint64_t by_scan(Rig& rig) {
 
 Json run_maps(const FragmentationSetup& setup) {
   Table table("The map from blocks to inodes: kept, or made by scanning (nothing in memory)",
-              {"sample", "how", "blocks found", "nodes read", "seeks", "s"});
+              {"sample", "how", "blocks found", "nodes read", "seeks", "s (modelled)"});
   for (const std::string& name : setup.samples) {
     Sample sample(setup, operations_of(setup, name));
     for (bool scan : {false, true}) {

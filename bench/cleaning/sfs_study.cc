@@ -98,7 +98,7 @@ Json run_skew(const SfsSetup& setup) {
 std::vector<Json> row(const SfsSetup& setup, const std::string& name, const std::string& workload, const Outcome& o) {
   return {name, workload, o.moved, o.read, write_cost(o, setup.device), throughput(o, setup.device)};
 }
-const std::vector<std::string> kColumns = {"policy", "workload", "moved/new", "read/new", "write cost", "MB/s"};
+const std::vector<std::string> kColumns = {"policy", "workload", "moved/new", "read/new", "write cost", "MB/s (modelled)"};
 
 Json run_groups(const SfsSetup& setup) {
   Table table("Groups, at 85 % (figure 5)", kColumns);
@@ -132,7 +132,7 @@ struct Rival {
 
 Json run_utilisations(const SfsSetup& setup) {
   Table table("Utilisation (figures 8 and 9; shares of segments: figure 10)",
-              {"policy", "workload", "utilisation", "moved/new", "read/new", "write cost", "MB/s", "shares"});
+              {"policy", "workload", "utilisation", "moved/new", "read/new", "write cost", "MB/s (modelled)", "shares"});
   const Rival rivals[] = {{"LFS-CB", "cost-benefit", "none"},
                           {"SFS", "cost-hotness", "sfs:groups=4"},
                           {"decline/learned", "decline", "learned"}};

@@ -31,8 +31,9 @@ def version_of(*command):
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return None
-    text = (done.stdout + done.stderr).strip()
-    return text.splitlines()[0] if text else None
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    own = [line for line in lines if line.startswith(Path(command[0]).name)]  # before it, libraries may tell theirs
+    return (own or lines or [None])[0]
 
 
 def machine(varve_bin):
@@ -105,6 +106,8 @@ class Experiment:
         try:
             if self.options.plot and plot:
                 self.draw(plot)
+            elif self.options.plot:
+                self.leave_out("plots: there is none of this")
         finally:
             self.keep(data)
 

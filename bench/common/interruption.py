@@ -1,10 +1,10 @@
-"""An interruption (SIGINT, SIGTERM) ends a program in good order: what it has mounted, attached and traced is given back."""
+"""An interruption (SIGINT, SIGTERM, SIGHUP) ends a program in good order: what it has mounted, attached and traced is given back."""
 
 import contextlib
 import signal
 import sys
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _came = None  # the signal that waits until what has begun is whole
 _depth = 0
 _status = None  # with which the program ends

@@ -9,14 +9,12 @@ namespace varve::bench {
 
 class Meter {
  public:
-  explicit Meter(Stage& stage) : stage_(stage), work_(stage.model().work()), counters_(counters()) {}
+  explicit Meter(Stage& stage) : stage_(stage), work_(stage.model().work()), counted_(stage.counted()) {}
 
   // All but the waits.
   EnginePart part(const std::string& name, std::uint64_t operations) const {
-    EnginePart out = counters();
-    for (auto field : {&EnginePart::moved, &EnginePart::in_holes, &EnginePart::nodes, &EnginePart::checkpoints, &EnginePart::segments,
-                       &EnginePart::chunks, &EnginePart::headers, &EnginePart::payload})
-      out.*field -= counters_.*field;
+    EnginePart out = stage_.counted();
+    for (auto field : Stage::kCounted) out.*field -= counted_.*field;
     const Work& now = stage_.model().work();
     out.name = name;
     out.operations = operations;
@@ -31,24 +29,9 @@ class Meter {
   }
 
  private:
-  EnginePart counters() const {
-    store::Store& store = stage_.fs().engine().store();
-    const store::Counters& now = store.counters();
-    EnginePart out;
-    out.moved = now.cleaned_blocks;
-    out.in_holes = now.refilled_blocks;
-    out.nodes = now.node_blocks;
-    out.checkpoints = now.checkpoints;
-    out.segments = now.segments_cleaned;
-    out.chunks = store.log().chunks();
-    out.headers = store.log().header_blocks();
-    out.payload = store.log().payload_blocks();
-    return out;
-  }
-
   Stage& stage_;
   const Work work_;
-  const EnginePart counters_;
+  const EnginePart counted_;
 };
 
 }  // namespace varve::bench

@@ -109,7 +109,7 @@ class Run {
     const auto count = static_cast<double>(waits.size());
     if (!waits.empty()) {
       out.longest_wait = waits.back();
-      out.wait_999 = waits[static_cast<std::size_t>(0.999 * count)];
+      out.wait_999 = waits[static_cast<std::size_t>(std::ceil(0.999 * count)) - 1];
     }
     return out;
   }

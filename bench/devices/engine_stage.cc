@@ -11,7 +11,7 @@
 namespace varve::bench {
 
 Stage::Stage(const EngineSetup& setup)
-    : setup_(setup), random_(setup.seed), memory_(setup.size), model_(make_model(setup.model, setup.size)) {
+    : setup_(setup), random_(setup.seed), memory_(setup.size), model_(make_model_for(setup.model, setup.size)) {
   if (!model_) throw std::runtime_error("no such device: " + setup.model);
   device_ = std::make_unique<ModelDevice>(memory_, *model_, clock_, setup.discard);
   clock_.run_at(setup.speed);
@@ -47,7 +47,24 @@ void Stage::mount() {
   fs_ = checked(fs::Filesystem::mount(*device_, options));
 }
 
+EnginePart Stage::counted() const {
+  EnginePart out = before_;
+  if (!fs_) return out;
+  store::Store& store = fs_->engine().store();
+  const store::Counters& now = store.counters();
+  out.moved += now.cleaned_blocks;
+  out.in_holes += now.refilled_blocks;
+  out.nodes += now.node_blocks;
+  out.checkpoints += now.checkpoints;
+  out.segments += now.segments_cleaned;
+  out.chunks += store.log().chunks();
+  out.headers += store.log().header_blocks();
+  out.payload += store.log().payload_blocks();
+  return out;
+}
+
 void Stage::unmount() {
+  before_ = counted();
   check(fs_->unmount());
   fs_.reset();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 
@@ -23,6 +24,11 @@ class Stage {
   void make();
   void mount();
   void unmount();
+  // What log and cleaner have done since the first mount.
+  static constexpr std::initializer_list<std::uint64_t EnginePart::*> kCounted = {
+      &EnginePart::moved,    &EnginePart::in_holes, &EnginePart::nodes,   &EnginePart::checkpoints,
+      &EnginePart::segments, &EnginePart::chunks,   &EnginePart::headers, &EnginePart::payload};
+  EnginePart counted() const;
   fs::Filesystem& fs() { return *fs_; }
   DeviceClock& clock() { return clock_; }
   SeededRandom& random() { return random_; }
@@ -47,6 +53,7 @@ class Stage {
   std::unique_ptr<DeviceModel> model_;
   std::unique_ptr<ModelDevice> device_;
   std::unique_ptr<fs::Filesystem> fs_;
+  EnginePart before_;  // what had been counted when it was last unmounted: counters begin with each mount
 };
 
 }  // namespace varve::bench

@@ -65,6 +65,7 @@ std::string Host::counters() {
   const Work& work = model_->work();
   static constexpr const char* kNames[] = {"read", "write", "flush", "discard"};
   const double passed = static_cast<double>(std::max(now_ns(), free_at_ns_) - since_ns_) * 1e-9;
+  const double at_work = static_cast<double>(work.busy_ns() + work.background_ns) * 1e-9;
   nlohmann::ordered_json out{{"model", facts().name},
                              {"rotational", facts().rotational},
                              {"device_seconds", static_cast<double>(work.busy_ns()) * 1e-9},
@@ -74,7 +75,7 @@ std::string Host::counters() {
                              {"bytes_copied", work.copied},
                              {"erases", work.erases},
                              {"seeks", work.seeks},
-                             {"modelled_joules", work.joules() + passed * facts().idle_watts}};
+                             {"modelled_joules", work.joules() + at_work * facts().idle_watts}};
   for (std::size_t op = 0; op < kOps; ++op) {
     const Work::Kind& kind = work.kinds[op];
     out[kNames[op]] = {{"requests", kind.requests},

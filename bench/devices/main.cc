@@ -32,6 +32,7 @@ constexpr const char* kNames[] = {"device", "counters"};
 
 struct Device {
   std::unique_ptr<Host> host;
+  std::uint64_t size = 0;  // that is shown: a disk may have more
   int content = -1;  // a file without a name
 };
 Device device;
@@ -41,7 +42,7 @@ struct stat attributes_of(fuse_ino_t inode) {
   out.st_ino = inode;
   out.st_mode = inode == kRoot ? S_IFDIR | 0755 : S_IFREG | 0644;
   out.st_nlink = inode == kRoot ? 2 : 1;
-  out.st_size = inode == kDevice ? static_cast<off_t>(device.host->facts().size) : 0;
+  out.st_size = inode == kDevice ? static_cast<off_t>(device.size) : 0;
   return out;
 }
 
@@ -97,7 +98,7 @@ void read_counters(fuse_req_t request, const std::string& text, std::size_t byte
 
 void read_file(fuse_req_t request, fuse_ino_t inode, std::size_t bytes, off_t offset, fuse_file_info* info) {
   if (inode == kCounters) return read_counters(request, *reinterpret_cast<std::string*>(info->fh), bytes, offset);
-  const std::uint64_t from = static_cast<std::uint64_t>(offset), size = device.host->facts().size;
+  const std::uint64_t from = static_cast<std::uint64_t>(offset), size = device.size;
   bytes = std::min<std::uint64_t>(bytes, size - std::min(size, from));
   device.host->submit({Op::read, from, bytes}, [request, bytes, offset] {
     std::vector<char> buffer(bytes);
@@ -114,7 +115,7 @@ void write_file(fuse_req_t request, fuse_ino_t inode, const char* data, std::siz
     return;
   }
   const std::uint64_t from = static_cast<std::uint64_t>(offset);
-  if (from + bytes > device.host->facts().size) {
+  if (from + bytes > device.size) {
     fuse_reply_err(request, ENOSPC);
     return;
   }
@@ -138,12 +139,13 @@ void flush_device(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
 
 void discard(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t length, fuse_file_info*) {
   const bool is_discard = (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0;
-  if (inode != kDevice || !device.host->facts().discards || !is_discard) {
+  const bool zeros = (mode & FALLOC_FL_ZERO_RANGE) != 0;
+  if (inode != kDevice || !is_discard || !(zeros || device.host->facts().discards)) {
     fuse_reply_err(request, EOPNOTSUPP);
     return;
   }
   // The kernel passes what reaches behind the end of a file, where there is no device.
-  const std::uint64_t size = device.host->facts().size, from = std::min(size, static_cast<std::uint64_t>(offset));
+  const std::uint64_t size = device.size, from = std::min(size, static_cast<std::uint64_t>(offset));
   const std::uint64_t bytes = std::min(size - from, static_cast<std::uint64_t>(length));
   if (bytes == 0) {
     fuse_reply_err(request, 0);
@@ -153,7 +155,7 @@ void discard(fuse_req_t request, fuse_ino_t inode, int mode, off_t offset, off_t
     fuse_reply_err(request, errno);
     return;
   }
-  answer_when_done(request, {Op::discard, from, bytes});
+  answer_when_done(request, {zeros ? Op::write : Op::discard, from, bytes});  // to write zeros discards nothing
 }
 
 void begin(void*, fuse_conn_info* connection) { connection->max_write = 1u << 20; }
@@ -211,11 +213,12 @@ int main(int argc, char** argv) {
     std::cerr << "bench_device: --size " << size << ": not a multiple of 32 MiB\n";
     return 2;
   }
-  auto made = varve::bench::make_model(model, size);
+  auto made = varve::bench::make_model_for(model, size);
   if (!made) {
     std::cerr << "bench_device: --model " << model << ": no such device; these are known:\n" << names();
     return 2;
   }
+  device.size = size;
   device.content = ::memfd_create("device", MFD_CLOEXEC);
   if (device.content < 0 || ::ftruncate(device.content, static_cast<off_t>(size)) != 0) {
     std::cerr << "bench_device: memory for the content: " << std::strerror(errno) << '\n';

@@ -55,7 +55,7 @@ def note_of(key, models):
 
 
 TITLES = {"device_seconds": "Device time of ext4 by that of Varve: above 1 Varve is faster", "bytes_programmed": "Bytes programmed, likewise",
-          "modelled_joules": "Modelled joules, likewise"}
+          "modelled_joules": "Modelled joules while the device works, likewise"}
 
 
 def ratios(results, names, key):

@@ -111,16 +111,22 @@ class Device:
 
     def end(self):
         with interruption.whole():
-            if self.loop:
-                run("losetup", "-d", self.loop)
-                for _ in range(100):  # the kernel lets go of it a moment later
-                    if not Path("/sys/block", Path(self.loop).name, "loop/backing_file").exists():
-                        break
-                    time.sleep(0.05)
-            unmount(self.folder)
-            if self.process:
-                self.process.wait(30)
-            self.log.close()
+            try:
+                self.detach()
+            finally:
+                unmount(self.folder)
+                if self.process:
+                    self.process.wait(30)
+                self.log.close()
+
+    def detach(self):
+        if not self.loop:
+            return
+        run("losetup", "-d", self.loop)
+        for _ in range(100):  # the kernel lets go of it a moment later
+            if not Path("/sys/block", Path(self.loop).name, "loop/backing_file").exists():
+                return
+            time.sleep(0.05)
 
 
 class Filesystem:

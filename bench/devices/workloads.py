@@ -4,10 +4,15 @@ are yielded one after the other as (row, operations)."""
 import os
 import random
 import sqlite3
+import sys
 import time
 from array import array
 from bisect import bisect_left
 from itertools import accumulate
+from pathlib import Path
+
+from experiment import percentile
+from stage import Missing
 
 MIB, BLOCK = 1 << 20, 4096
 IDLE = 60  # seconds, which the device's speed does not shorten: the filesystem's clock is the machine's
@@ -54,7 +59,7 @@ class Run:
         """{call: (seconds that one in a thousand exceeds, the longest)} since the last time."""
         waits, self.waits = self.waits, {}
         ordered = {call: sorted(seconds) for call, seconds in waits.items()}
-        return {call: (seconds[int(0.999 * len(seconds))], seconds[-1]) for call, seconds in ordered.items()}
+        return {call: (percentile(seconds, 0.999), seconds[-1]) for call, seconds in ordered.items()}
 
     def sync(self):
         fd = os.open(self.top, os.O_RDONLY)
@@ -165,6 +170,54 @@ def log_lines(run):
     yield "log line + fsync", done
 
 
+def plain_log(run):
+    """Lines of 100 bytes that nobody waits for, and a sync at the end."""
+    fd = os.open(run.top / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    yield None
+    count = run.count(20000)
+    for number in range(count):
+        os.write(fd, b"%099d\n" % number)
+    os.close(fd)
+    run.timed(run.sync)
+    yield "log line", count
+
+
+def desktop(run):
+    """Documents that are saved anew, a browser's cache, a log, a small database."""
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "flash"))
+    from loads import Desktop  # which itself needs this file
+    with Desktop(run.top, run.size, run.seed, random.Random(run.seed).randbytes(MIB)) as load:
+        load.prepare()
+        run.sync()
+        yield None
+        written = load.write(int(run.size * 0.2 * run.scale))
+    run.timed(run.sync)
+    yield "a day at a desk", written // BLOCK
+
+
+def aged(run):
+    """Three times small files are made until the device is 70 % full, and every other one is removed; then others are made."""
+    sizes, names = random.Random(run.seed), []
+    data = sizes.randbytes(MIB)
+    for turn in range(3):
+        held = sum(length for _, length in names)
+        folder = run.top / f"old{turn}"
+        folder.mkdir()
+        while held < 0.7 * run.size:
+            name, length = folder / f"file{len(names)}", min(int(sizes.lognormvariate(10, 1.5)), MIB)
+            name.write_bytes(data[:length])
+            names.append((name, length))
+            held += length
+        sizes.shuffle(names)
+        for name, _ in names[1::2]:
+            name.unlink()
+        names = names[::2]
+    run.sync()
+    for work in (untar, sync4k):
+        for part in work(run):
+            yield part and (f"{part[0]}, aged", part[1])
+
+
 def read_all(run, name, size):
     fd = os.open(run.top / name, os.O_RDONLY)
     for at in range(0, size, MIB):
@@ -212,6 +265,9 @@ def scattered(run):
 def overwrites(run, share, text, next_block, synced=False):
     """Blocks of one file that fills so much of the device are written over: what was free at first is used up in the first third."""
     size = int(run.size * share) // MIB * MIB
+    room = os.statvfs(run.top)
+    if size > room.f_bavail * room.f_frsize:
+        raise Missing(f"{share:.0%} of the device are more than this filesystem has room for")
     fd = run.filled("file", size)
     yield None
     total = run.count((0.02 if synced else 1.2) * run.size / BLOCK)
@@ -254,13 +310,13 @@ WORKLOADS = {
     "untar": untar,
     "postmark": postmark,
     "log": log_lines,
+    "plainlog": plain_log,
     "stream": stream,
     "scattered": scattered,
-    "zipf80": zipf(0.80),
-    "zipf90": zipf(0.90),
-    "uniform80": uniform(0.80),
-    "uniform85": uniform(0.85),
-    "uniform90": uniform(0.90),
+    "desktop": desktop,
+    "aged": aged,
+    **{f"zipf{share}": zipf(share / 100) for share in (80, 85, 90, 95)},
+    **{f"uniform{share}": uniform(share / 100) for share in (80, 85, 90, 95)},
     "uniform85sync": uniform(0.85, synced=True),
 }
 QUICK = ["sync4k", "sqlite", "untar", "postmark", "log", "stream", "zipf80", "uniform85"]

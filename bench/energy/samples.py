@@ -60,15 +60,18 @@ class Writer:
         return names
 
     def update(self, names, mib, sizes):
-        for length in self.lengths(mib, sizes):
+        """Until so much has been written. Most files are smaller than a change may be."""
+        left = int(mib * MIB * self.scale)
+        while left > 0:
             name = self.random.choice(names)
             if self.writes == "uncached":
                 drop_caches()
             with self.open(name, "r+b") as file:
                 whole = os.fstat(file.fileno()).st_size
-                length = min(length, whole)
+                length = min(left, self.random.randint(*sizes), whole)
                 file.seek(self.random.randint(0, whole - length))
                 self.put(file, length)
+            left -= length
 
 
 class Run:

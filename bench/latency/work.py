@@ -8,6 +8,7 @@ import time
 from array import array
 
 BLOCK, MIB = 4096, 1 << 20
+WRITTEN = 16 * MIB  # the file of each process that writes
 
 
 class Span:
@@ -36,15 +37,15 @@ class Span:
 
 
 def write_fsync(folder, number, span, seed):
-    """4 KiB somewhere in a file, made durable."""
+    """4 KiB somewhere in a file that has been written before, made durable."""
     draw = random.Random(seed)
-    size = 16 * MIB
     fd = os.open(folder / f"written{number}", os.O_RDWR | os.O_CREAT)
-    os.posix_fallocate(fd, 0, size)
+    for at in range(0, WRITTEN, MIB):
+        os.pwrite(fd, draw.randbytes(MIB), at)
     os.fsync(fd)
     block = draw.randbytes(BLOCK)
     for _ in span.turns():
-        at = draw.randrange(size // BLOCK) * BLOCK
+        at = draw.randrange(WRITTEN // BLOCK) * BLOCK
         begin = time.perf_counter_ns()
         os.pwrite(fd, block, at)
         os.fsync(fd)

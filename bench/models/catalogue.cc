@@ -1,5 +1,7 @@
 #include "models/catalogue.h"
 
+#include <algorithm>
+
 #include "models/block_ftl.h"
 #include "models/disk.h"
 #include "models/fast_ftl.h"
@@ -254,6 +256,13 @@ std::unique_ptr<DeviceModel> make_model(std::string_view name, std::uint64_t siz
   for (const CatalogueEntry& entry : catalogue())
     if (entry.name == name) return entry.make(size);
   return nullptr;
+}
+
+std::unique_ptr<DeviceModel> make_model_for(std::string_view name, std::uint64_t size) {
+  std::uint64_t whole = size;
+  if (name == "hdd-laptop") whole = 305152 * kMiB;  // 320 GB
+  if (name == "hdd-laptop-7200" || name == "hdd-desktop") whole = 476928 * kMiB;  // 500 GB
+  return make_model(name, std::max(size, whole));
 }
 
 }  // namespace varve::bench

@@ -22,6 +22,7 @@ double Disk::seconds_for(const Request& request) {
   if (request.op == Op::read) seconds += read(request);
   if (request.op == Op::write) seconds += write(request);
   if (request.op == Op::flush) seconds += drain_all();
+  if (request.op == Op::flush || request.durable) spindle_.let_go();
   now_ += parameters_.request;
   return seconds;
 }

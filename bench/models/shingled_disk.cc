@@ -35,6 +35,7 @@ double ShingledDisk::seconds_for(const Request& request) {
   now_ += seconds;
   if (request.op == Op::read) seconds += read(request);
   if (request.op == Op::write) seconds += write(request);
+  if (request.op == Op::flush || request.durable) spindle_.let_go();
   return seconds;
 }
 

@@ -18,6 +18,9 @@ struct SpindleParameters {
 
 // Seeks as t1 + (tF − t1)·d^p, d the share of the stroke, with p such that the mean over random pairs is the average given:
 // (t_avg − t1)/(t_F − t1) = 2/((p + 1)(p + 2)). Zones are linear from outside in, and the angle of each place is known.
+//
+// What goes on where the arm stands waits for no turn: reads, since a disk has read ahead, and writes that its cache has had waiting. A write
+// that was not there in time has missed its place (let_go()) and waits for it to come round.
 class Spindle {
  public:
   explicit Spindle(const SpindleParameters& parameters);
@@ -30,17 +33,23 @@ class Spindle {
   Move look(std::uint64_t offset, std::uint64_t length, bool write, double now) const;
   // The same, and the arm is there then. Counts the energy above idling.
   Move go(std::uint64_t offset, std::uint64_t length, bool write, double now, Energy& energy);
+  // Nothing more was there to be written when the last write ended: as after a flush.
+  void let_go() { goes_on_ = false; }
   std::uint64_t at() const { return at_; }
   double exponent() const { return exponent_; }
   double rate_at(std::uint64_t offset) const;
 
  private:
-  double angle_of(std::uint64_t offset) const;  // in turns
+  bool is_in_time(std::uint64_t offset, bool write) const { return offset == at_ && (goes_on_ || !write); }
+  double turns_to(std::uint64_t offset) const;  // the whole ones are the track, the rest is the angle
   double seek_seconds(std::uint64_t offset) const;
 
   const SpindleParameters parameters_;
   const double exponent_, turn_;
   std::uint64_t at_ = 0;
+  double lead_ = 0;      // turns that the platters are ahead of a clock of their speed
+  bool goes_on_ = true;  // a write at at_ was there in time
+  bool wrote_ = false;   // the last time
 };
 
 }  // namespace varve::bench

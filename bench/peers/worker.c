@@ -49,7 +49,7 @@ static int ascending(const void* a, const void* b) {
 
 static void report(double seconds) {
   qsort(latencies, count, sizeof *latencies, ascending);
-  printf("%zu %.6f %.2f %.2f\n", count, seconds, latencies[count / 2], latencies[count * 99 / 100]);
+  printf("%zu %.6f %.2f %.2f\n", count, seconds, latencies[count / 2], latencies[(count * 99 + 99) / 100 - 1]);
 }
 
 static long walk(int parent, const char* name) {

@@ -73,6 +73,42 @@ TEST(ASpindle, ReadsInARowAtTheRateOfTheZone) {
   EXPECT_EQ(arm.look(kMiB, kMiB, false, 1).turn, 0);
 }
 
+TEST(ASpindle, AWriteThatComesTooLateWaitsForItsPlaceToComeRound) {
+  Spindle arm(spindle());
+  Energy energy;
+  double now = arm.go(0, 4096, true, 0, energy).seconds();
+  EXPECT_EQ(arm.look(4096, 4096, true, now).turn, 0) << "it was there in time";
+  arm.let_go();
+  for (const double late : {1e-4, 1e-3, 9e-3, 13e-3})
+    EXPECT_NEAR(arm.look(4096, 4096, true, now + late).turn, 10e-3 - std::fmod(late, 10e-3), 1e-6) << late;
+  EXPECT_EQ(arm.look(4096, 4096, false, now + 1e-3).turn, 0) << "a read was read ahead";
+  constexpr double kBehind = 200 * 1024 / 100e6;  // seconds until the place 200 KiB further on comes
+  EXPECT_NEAR(arm.look(204 * 1024, 4096, true, now + 1e-3).turn, kBehind - 1e-3, 1e-5) << "a place further on has not gone by";
+}
+
+TEST(ADisk, SyncedWritesInARowTakeATurnEach) {
+  for (const bool durable : {false, true}) {
+    DiskParameters parameters = disk(8 * kMiB);
+    parameters.request = 1e-4;
+    Disk cached({}, parameters);
+    std::uint64_t now = 0;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      now += cached.serve({Op::write, i * 4096, 4096, durable}, now);
+      if (!durable) now += cached.serve({Op::flush}, now);
+    }
+    EXPECT_NEAR(now * 1e-9, 100 * 10e-3, 20e-3);
+    EXPECT_LE(cached.work().seeks, 1U);
+  }
+}
+
+TEST(ADisk, AStreamWaitsForNoTurn) {
+  Disk cached({}, disk(8 * kMiB));
+  std::uint64_t now = 0;
+  for (std::uint64_t at = 0; at < 256 * kMiB; at += kMiB) now += cached.serve({Op::write, at, kMiB}, now);
+  now += cached.serve({Op::flush}, now);
+  EXPECT_NEAR(now * 1e-9, 256 * kMiB / 100e6 + 256 * kMiB / 200e6, 0.2) << "the medium, and the interface before it";
+}
+
 TEST(ADisk, ACacheTakesWritesUntilTheFlush) {
   Disk cached({}, disk(8 * kMiB));
   std::uint64_t now = 0;
