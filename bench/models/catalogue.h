@@ -20,7 +20,8 @@ const std::vector<CatalogueEntry>& catalogue();
 // Null for a name that is not in it.
 std::unique_ptr<DeviceModel> make_model(std::string_view name, std::uint64_t size);
 
-// The same for a filesystem of `size` bytes. A disk is as large as those that are sold, and the filesystem lies at its beginning: so seeks are short.
+// The same for a filesystem of `size` bytes. A disk is as large as those that are sold, and the filesystem lies at its beginning:
+// so seeks are short.
 std::unique_ptr<DeviceModel> make_model_for(std::string_view name, std::uint64_t size);
 
 }  // namespace varve::bench
