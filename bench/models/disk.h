@@ -1,6 +1,6 @@
 // A disk with a cache for writes and a queue for reads. A read that goes on where the arm stands waits for no turn, however late: as if
-// the disk had read ahead into a buffer without bounds. Nor does a write, as long as nobody waits for one: a write that comes after a flush, or
-// after a durable one, has missed its place.
+// the disk had read ahead into a buffer without bounds. Nor does a write, as long as nobody waits for one. A write that comes after a
+// flush, or after a durable one, has missed its place.
 #pragma once
 
 #include <map>

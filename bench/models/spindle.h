@@ -19,8 +19,8 @@ struct SpindleParameters {
 // Seeks as t1 + (tF − t1)·d^p, d the share of the stroke, with p such that the mean over random pairs is the average given:
 // (t_avg − t1)/(t_F − t1) = 2/((p + 1)(p + 2)). Zones are linear from outside in, and the angle of each place is known.
 //
-// What goes on where the arm stands waits for no turn: reads, since a disk has read ahead, and writes that its cache has had waiting. A write
-// that was not there in time has missed its place (let_go()) and waits for it to come round.
+// What goes on where the arm stands waits for no turn: reads, since a disk has read ahead, and writes that its cache has had waiting.
+// A write that was not there in time has missed its place (let_go()) and waits for it to come round.
 class Spindle {
  public:
   explicit Spindle(const SpindleParameters& parameters);
