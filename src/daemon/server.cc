@@ -21,6 +21,7 @@ Server::~Server() { stop(); }
 void Server::stop() {
   session_.flusher().stop();  // needs the workers
   session_.space_watch().stop();  // the same
+  session_.block_counts().stop();
   for (const auto& worker : workers_) worker->ask_to_stop();
   for (const auto& worker : workers_) worker->join();
 }

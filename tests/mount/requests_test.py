@@ -33,8 +33,11 @@ class Requests(MountTest):
         found = third - second - asking
         return {name: n for name, n in found.items() if name not in UNCOUNTED}
 
-    def at_most(self, limit, action, what):
-        found = self.during(action)
+    def at_most(self, limit, action, what, tries=1):
+        for _ in range(tries):
+            found = self.during(action)
+            if sum(found.values()) <= limit:
+                break  # else the kernel has just heard, as once a second, that files were written, and asks again
         self.assertLessEqual(sum(found.values()), limit, f"{what}: {found}")
         return found
 
@@ -94,10 +97,10 @@ class Requests(MountTest):
                 os.stat(top / f"f{i}")
         use()
         use()
-        self.at_most(0, use, "open, read, close, readlink, readdir, a name that is not there")
+        self.at_most(0, use, "open, read, close, readlink, readdir, a name that is not there", 3)
         # close(2) makes the kernel forget st_blocks when it caches writes: one getattr a file, then nothing.
         self.at_most(20, look, "the first stat after close")
-        self.at_most(0, look, "stat")
+        self.at_most(0, look, "stat", 3)
 
     def test_cold_stat(self):
         top = self.work / "d"
@@ -124,9 +127,9 @@ class Requests(MountTest):
         def durable():
             os.pwrite(fd, b"z" * 4096, 8192)
             os.fsync(fd)
-        found = self.at_most(3, durable, "write, fsync")  # write, setattr (times), fsync
+        found = self.at_most(3, durable, "write, fsync", 3)  # write, setattr (times), fsync
         self.assertEqual(found.get("fsync"), 1, found)
-        fdatasync = self.at_most(3, lambda: (os.pwrite(fd, b"w" * 4096, 4096), os.fdatasync(fd)), "write, fdatasync")
+        fdatasync = self.at_most(3, lambda: (os.pwrite(fd, b"w" * 4096, 4096), os.fdatasync(fd)), "write, fdatasync", 3)
         self.assertEqual(fdatasync.get("write"), 1, fdatasync)
         os.close(fd)
 

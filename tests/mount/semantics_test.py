@@ -177,6 +177,23 @@ class Semantics(MountTest):
         self.assertEqual(os.pread(fd, 10, 0), bytes(5))
         os.close(fd)
 
+    def test_the_size_on_the_disk_of_a_file_that_stays_open(self):
+        """With `tar -S` a file that seems to have no blocks is one hole."""
+        path, data = self.dir / "log", os.urandom(3 << 20)
+        with open(path, "wb", buffering=0) as file:
+            file.write(data)
+            wait_until(lambda: path.stat().st_blocks > 0, 60, "it is in the kernel's cache alone")
+            tar = subprocess.run(["tar", "-cSf", "-", "-C", self.dir, "log"], check=True, stdout=subprocess.PIPE).stdout
+            back = subprocess.run(["tar", "-xOf", "-", "log"], check=True, input=tar, stdout=subprocess.PIPE).stdout
+            self.assertEqual(back, data)
+            os.fsync(file.fileno())
+            wait_until(lambda: path.stat().st_blocks >= len(data) // 512, 60, "it is on the device")
+            file.write(data)
+            os.fsync(file.fileno())
+            wait_until(lambda: path.stat().st_blocks >= 2 * len(data) // 512, 60, "more is on the device")
+            file.truncate(0)
+            self.assertEqual(path.stat().st_blocks, 0)
+
     def test_fallocate(self):
         fd = os.open(self.dir / "f", os.O_CREAT | os.O_RDWR)
         os.pwrite(fd, b"x" * 100_000, 0)

@@ -35,7 +35,8 @@ bool Listing::add(const fs::DirectoryEntry& entry) {
   const std::optional<Ino> number = snapshot_ ? KeptNode{snapshot_, entry.ino}.encode() : entry.ino;
   if (plus_) {
     // "." and "..", and what has no number: node 0, which the kernel does not look at.
-    const fuse_entry_out out = entry.attr && number ? to_entry(*entry.attr, *number) : fuse_entry_out{};
+    const fuse_entry_out out =
+        entry.attr && number ? to_entry(blocks_ ? blocks_->with_unseen(*entry.attr) : *entry.attr, *number) : fuse_entry_out{};
     std::memcpy(at, &out, sizeof out);
     at += sizeof out;
   }

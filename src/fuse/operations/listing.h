@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fs/filesystem.h"
+#include "fuse/operations/block_counts.h"
 #include "fuse/operations/listing_places.h"
 #include "fuse/protocol/listing_position.h"
 
@@ -24,6 +25,8 @@ class Listing {
   }
   // Whose entries they are; else the newest state's.
   void of_snapshot(Serial snapshot) { snapshot_ = snapshot; }
+  // What is known of the blocks of files that are being written. It must outlive this.
+  void count_blocks(const BlockCounts& blocks) { blocks_ = &blocks; }
 
   // False: no room for it, or behind the end.
   bool add(const fs::DirectoryEntry& entry);
@@ -50,6 +53,7 @@ class Listing {
   std::optional<ListingPosition> from_;
   std::optional<ListingPlace> place_there_;
   Serial snapshot_;
+  const BlockCounts* blocks_ = nullptr;
 
   std::size_t used_ = 0;
   std::optional<std::uint64_t> last_;  // cookie

@@ -68,6 +68,8 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
                    }
                    session.lost_writes().settled(r.node(), offset, end);
                    session.space_watch().wrote(*written);
+                   if (flags.from_cache) session.block_counts().wrote(r.node());
+                   else session.block_counts().forget(r.node());  // the kernel asks by itself
                    forget_attributes(r, r.node(), mode_changes);
                    r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(*written), 0});
                  });

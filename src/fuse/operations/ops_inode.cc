@@ -18,7 +18,9 @@ constexpr std::size_t kMaxXattrName = 255;
 // Of a file that lacks something the kernel is to ask again each time.
 std::uint64_t valid_seconds(Request& r) { return r.session().lost_writes().lacks(r.node()) ? 0 : kForeverSeconds; }
 
-void reply_attr(Request& r, const fs::Attr& attr) { r.reply_struct(to_attr_out(attr, valid_seconds(r))); }
+void reply_attr(Request& r, const fs::Attr& attr) {
+  r.reply_struct(to_attr_out(r.session().block_counts().with_unseen(attr), valid_seconds(r)));
+}
 
 // The namespaces that Linux knows; others are refused as every filesystem does.
 Status check_xattr_name(std::string_view name) {
@@ -42,6 +44,7 @@ Status ask_for_capability(Request& r) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
           [&r](const fs::Attr& attr) {
             if (attr.flags & FS_IMMUTABLE_FL) return reply_sized(r, std::as_bytes(std::span("?", 1)), 0);
+            if (attr.blocks == 0) r.session().block_counts().will_write(r.node());
             r.serve([&r] { return r.fs().getxattr(r.operation(), r.node(), kCapability); },
                     [&r](const std::vector<std::byte>& value) { reply_sized(r, value, 0); });
           });
@@ -85,14 +88,16 @@ Status getattr(Request& r) {
     const bool by_open_file = (in.getattr_flags & FUSE_GETATTR_FH) != 0;
     if (by_open_file && r.session().lost_writes().take_news(r.node(), r.header().pid)) return Errc::no_space;
   }
+  r.session().block_counts().asked(r.node());
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
           [&r](const fs::Attr& attr) { reply_attr(r, attr); });
   return {};
 }
 
 Status statx(Request& r) {
+  r.session().block_counts().asked(r.node());
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
-          [&r](const fs::Attr& attr) { r.reply_struct(to_statx(attr, valid_seconds(r))); });
+          [&r](const fs::Attr& attr) { r.reply_struct(to_statx(r.session().block_counts().with_unseen(attr), valid_seconds(r))); });
   return {};
 }
 
@@ -102,7 +107,10 @@ Status setattr(Request& r) {
     return r.fs().setattr(r.operation(), r.node(), change);
   };
   const auto finish = [&r, in](const fs::Attr& attr) {
-    if (in.valid & FATTR_SIZE) r.session().lost_writes().cut(r.node(), in.size);
+    if (in.valid & FATTR_SIZE) {
+      r.session().lost_writes().cut(r.node(), in.size);
+      r.session().block_counts().forget(r.node());
+    }
     reply_attr(r, attr);
   };
   if (only_times(in))

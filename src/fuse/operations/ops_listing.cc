@@ -51,6 +51,7 @@ Status list(Request& r, bool plus) {
   if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept && !hides), Status();
   const auto place = from ? r.session().listings().places.at(r.node(), *from) : std::nullopt;
   const auto listing = std::make_shared<Listing>(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, place);
+  listing->count_blocks(r.session().block_counts());
   const SessionSettings& settings = r.session().settings();
   const bool reveals = hides && !from && r.session().listings().folder.is_shown_to(r.header().pid);
   if (!hides || from || !settings.shows_snapshots_dir) return serve_listing(r, listing, reveals), Status();

@@ -13,7 +13,7 @@ namespace varve::fuse {
 
 namespace {
 
-void reply_entry(Request& r, const fs::Attr& attr) { r.reply_struct(to_entry(attr)); }
+void reply_entry(Request& r, const fs::Attr& attr) { r.reply_struct(to_entry(r.session().block_counts().with_unseen(attr))); }
 
 // A file that the kernel opens along with making it. It keeps what it has cached of it, and needs no handle.
 void reply_opened(Request& r, const fs::Attr& attr) {
@@ -45,7 +45,10 @@ void forget_references(Request& r, Ino ino, std::uint64_t count) {
   if (is_kept(ino)) return;
   r.fs().forget(ino, count);
   LostWrites& lost = r.session().lost_writes();
-  if (lost.any() && r.fs().engine().references().count(ino) == 0) lost.forget(ino);
+  BlockCounts& blocks = r.session().block_counts();
+  if ((!lost.any() && !blocks.any_unseen()) || r.fs().engine().references().count(ino) != 0) return;
+  lost.forget(ino);
+  blocks.forget(ino);
 }
 
 }  // namespace

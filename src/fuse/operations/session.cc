@@ -15,7 +15,8 @@ namespace varve::fuse {
 Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
                  std::function<void(int error)> ended)
     : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport),
-      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), space_watch_(fs, transport, lost_writes_),
+      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), cached_writes_([this](Ino ino) { drop_cached_attributes(ino); }),
+      space_watch_(fs, transport, cached_writes_.lost),
       snapshot_mounts_(fs, settings_.mount_point, settings_.snapshots_dir) {}
 
 RequestCounters& Session::add_counters() {
@@ -52,7 +53,7 @@ void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, i
 
 // That it has to ask for the attributes is what brings the next write(2) of the file here (getattr).
 void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end) {
-  lost_writes_.refused(ino, from, end);
+  cached_writes_.lost.refused(ino, from, end);
   drop_cached_attributes(ino);
   space_watch_.look();
 }

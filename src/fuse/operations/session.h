@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "fs/filesystem.h"
+#include "fuse/operations/block_counts.h"
 #include "fuse/operations/cache_flusher.h"
 #include "fuse/operations/control_snapshots.h"
 #include "fuse/operations/error_log.h"
@@ -50,6 +51,13 @@ struct Listings {
   HiddenFolder folder;
 };
 
+// What the kernel cannot know of what it caches.
+struct CachedWrites {
+  explicit CachedWrites(std::function<void(Ino)> drop) : blocks(std::move(drop)) {}
+  LostWrites lost;
+  BlockCounts blocks;
+};
+
 struct SessionSettings {
   Wishes wishes;
   Clock* clock = &Clock::system();
@@ -79,8 +87,9 @@ class Session {
   CacheFlusher& flusher() { return flusher_; }
   Listings& listings() { return listings_; }
   ReadAhead& read_ahead() { return read_ahead_; }
-  LostWrites& lost_writes() { return lost_writes_; }
+  LostWrites& lost_writes() { return cached_writes_.lost; }
   SpaceWatch& space_watch() { return space_watch_; }
+  BlockCounts& block_counts() { return cached_writes_.blocks; }
   SnapshotMounts& snapshot_mounts() { return snapshot_mounts_; }
   RequestCounters& add_counters();
 
@@ -124,7 +133,7 @@ class Session {
   CacheFlusher flusher_;
   Listings listings_;
   ReadAhead read_ahead_;
-  LostWrites lost_writes_;
+  CachedWrites cached_writes_;
   SpaceWatch space_watch_;
   SnapshotMounts snapshot_mounts_;
 
