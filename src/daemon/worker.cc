@@ -48,12 +48,13 @@ void Worker::run(IdleThreads idle, unsigned index) {
   publish(nullptr);
 }
 
-// Goes on after the last message until nothing started on the reactor is left: others wait for I/O of theirs on it.
+// Goes on after the last message until nothing started on the reactor is left: others wait for I/O of theirs on it. What is read ahead
+// belongs to no request, and may wait for a node that another thread reads.
 void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
   reactor_ = &reactor;
   const auto port = session_.transport().open(reactor, pool_, *this);
   port_ = port.get();
-  while (!stopping_ || active_ > 0 || reactor.in_flight() > 0) {
+  while (!stopping_ || active_ > 0 || reactor.is_needed()) {
     if (stopping_) port_->pause();
     reactor.may_spin(placement.is_idle());
     const bool holding = active_ > 0 || reactor.in_flight() > 0;

@@ -152,7 +152,7 @@ void ResizeJob::step() {
 // The length of the image is on the medium before anything says that it is so long.
 Status ResizeJob::grow() {
   store::Store& store = engine_.store();
-  TRY(store.device().flush());
+  TRY(store.log().durability().flush_now());  // which sees to it that a failure is heard by those whose data it lost
   const std::uint64_t to = state().to;
   TRY(store.checkpoints().make({.evacuate = {}, .device_blocks = to}));
   return engine_.cleaner().rescale();

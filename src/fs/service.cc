@@ -42,7 +42,7 @@ void Service::serve() {
     reactor.wait(timeout);
   }
   store.io().end_service();
-  for (reactor.poll(); reactor.in_flight();) reactor.wait(-1);  // what was handed over before that is carried out
+  for (reactor.poll(); reactor.is_needed();) reactor.wait(-1);  // what was handed over before that is carried out
   store.io().close_service();
 }
 

@@ -13,6 +13,7 @@ void Waiter::begin(io::Reactor* reactor, std::function<void()> ready) {
   since_ns_ = engine_.store().options().clock->monotonic_ns();
   INVARIANT(outstanding_.load(std::memory_order_relaxed) == 0);
   outstanding_.store(1, std::memory_order_relaxed);
+  if (reactor_) reactor_->begin_wait();
   const Lock lock(mutex_);
   over_ = false;
 }
@@ -32,14 +33,16 @@ void Waiter::end_one(bool inside) {
     over_ = true;
     changed_.notify_all();
   } else if (!inside && reactor_->is_mine()) {
-    const auto ready = std::move(ready_);
-    ready();
+    tell();
   } else {
-    reactor_->post([this] {
-      const auto ready = std::move(ready_);
-      ready();
-    });
+    reactor_->post([this] { tell(); });
   }
+}
+
+void Waiter::tell() {
+  reactor_->end_wait();
+  const auto ready = std::move(ready_);
+  ready();
 }
 
 bool Waiter::is_over() const {

@@ -40,6 +40,7 @@ class Waiter {
 
  private:
   void end_one(bool inside);
+  void tell();  // on the reactor's thread
 
   Engine& engine_;
   std::atomic<unsigned> outstanding_{0};

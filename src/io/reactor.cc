@@ -67,6 +67,11 @@ void Reactor::begin(IoRequest& request) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void Reactor::end_wait() {
+  MEMORY_INVARIANT(waits_ > 0);
+  --waits_;
+}
+
 void Reactor::begin_elsewhere(IoRequest& request) {
   begin(request);
   ++elsewhere_;

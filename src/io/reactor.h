@@ -48,6 +48,12 @@ class Reactor {
   // Submitted requests whose `done` was not called yet, those that are handed over included. Any thread.
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
 
+  // An operation of this thread waits for what another thread may bring, and will be told here.
+  void begin_wait() { ++waits_; }
+  void end_wait();
+  // Does something come that only this reactor can take? As long as it does, its thread must go on.
+  bool is_needed() const { return in_flight() > 0 || waits_ > 0; }
+
   // Calls `readable` whenever fd is readable (level-triggered). One watch per fd.
   virtual void watch(int fd, std::function<void()> readable) = 0;
   virtual void unwatch(int fd) = 0;
@@ -98,6 +104,7 @@ class Reactor {
   Requests begun_;
   Line finished_;              // by its own thread
   std::size_t elsewhere_ = 0;  // begun there and not back yet
+  std::size_t waits_ = 0;      // begun and not over
 
   Mutex mutex_;
   std::atomic<bool> anything_from_elsewhere_{false};

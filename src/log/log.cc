@@ -186,6 +186,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   if (!chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(place.address), heads_.clock());
 
   add_payload(*chunk, place.payload(), payload);
+  INVARIANT(chunk->payload.size() == payload.size());
   flow_.launched(chunk->length);
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);

@@ -118,6 +118,17 @@ TEST_F(Failing, what_could_not_be_written_can_still_be_read) {
   EXPECT_EQ(*read, bytes);
 }
 
+// The device tells of lost data once: to the flush of the resize, and not to the fsync after it.
+TEST_F(Failing, H15_a_flush_that_fails_while_it_grows_is_heard_by_those_who_sync) {
+  const Ino file = fixture_.make("/a", S_IFREG | 0644)->ino;
+  ASSERT_TRUE(fixture_.write(file, 0, pattern_bytes(7, 0, 300'000)).ok());
+  ASSERT_TRUE(fixture_.seal().ok());
+  device_.add({.kind = io::IoKind::flush});
+  ASSERT_TRUE(fixture_.fs().start_resize({32u << 20}).ok());
+  EXPECT_EQ(fixture_.fs().resize_state().phase, fs::ResizeState::Phase::failed);
+  EXPECT_FALSE(sync().ok());
+}
+
 // A path fails over, for as long as some reads take.
 TEST_F(Failing, errors_that_pass_do_not_end_a_checkpoint) {
   for (int i = 0; i < 300; ++i) make(fmt::format("/file-with-a-longer-name-{}", i));

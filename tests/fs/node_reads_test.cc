@@ -294,6 +294,23 @@ TEST_F(NodeReadsTest, AnotherThreadsReadIsWaitedForToo) {
   EXPECT_EQ(device_.reads.size(), 1u);
 }
 
+// A thread must not end as long as another one may tell its reactor something.
+TEST_F(NodeReadsTest, AReactorIsNeededWhileAnOperationOfItsWaitsForWhatAnotherReads) {
+  const auto other = io::Reactor::make();
+  device_.hold();
+  ask(files_[kFiles / 2]);
+  Operation joined(fixture_.fs().engine(), {}, other.get());
+  std::optional<Result<Attr>> got;
+  run(joined, [&] { return fixture_.fs().getattr(joined, files_[kFiles / 2]); }, [&](Result<Attr> result) { got = std::move(result); });
+  EXPECT_EQ(other->in_flight(), 0u);
+  EXPECT_TRUE(other->is_needed());
+  answer();
+  while (!got) other->poll();
+  EXPECT_TRUE(got->ok());
+  EXPECT_FALSE(other->is_needed());
+  EXPECT_EQ(device_.reads.size(), 1u);
+}
+
 // The thread that would have brought it ends: others ask for it themselves.
 TEST_F(NodeReadsTest, AReactorThatEndsLeavesNobodyWaiting) {
   auto ending = io::Reactor::make();
