@@ -73,8 +73,8 @@ struct DirectoryEntry {
   std::uint64_t cookie = 0;  // where readdir goes on after this entry
   const Attr* attr = nullptr;  // readdirplus only; null for "." and ".."
   bool is_last = false;        // it is known that none follows
-  // Every name that comes or goes takes a cookie, and no entry that comes later has one of these. So a directory has changed since
-  // if this is another number than it was.
+  // Every name that comes, goes or is given to another inode takes a cookie, and no name that comes later has one of these. So a
+  // directory has changed since if this is another number than it was.
   std::uint64_t last_cookie = 0;
 };
 

@@ -128,8 +128,8 @@ Status must_be_file(const store::Inode& inode) {
   return {};
 }
 
-// What one operation takes of a directory: a rename that exchanges two names removes and adds both.
-constexpr std::uint64_t kMostCookies = 4;
+// What one operation takes of a directory: a rename in it changes two names.
+constexpr std::uint64_t kMostCookies = 2;
 
 Status may_extend(const store::Inode& directory) {
   if (directory.attributes.flags & FS_IMMUTABLE_FL) return Errc::not_permitted;

@@ -92,7 +92,7 @@ Status remove_name(Engine& engine, Operation& operation, Ino parent, std::string
     const InodeLocks locks(directory, inode);
     const auto again = TRY(find_name(a, *directory, name));
     if (!again) return Errc::not_found;
-    if (again->cookie != found->cookie) {  // replaced since: once more
+    if (*again != *found) {  // replaced since, with the same cookie or another: once more
       a.wait().retry = Retry::at_once;
       return Errc::would_block;
     }

@@ -110,8 +110,7 @@ class Rename {
   Status check_again() REQUIRES_SHARED(from_dir_->mutex, to_dir_->mutex) {
     const auto source = TRY(find_name(a_, *from_dir_, args_.from));
     const auto target = TRY(find_name(a_, *to_dir_, args_.to));
-    const bool same = source && source->cookie == source_entry_->cookie && target.has_value() == target_entry_.has_value() &&
-                      (!target || target->cookie == target_entry_->cookie);
+    const bool same = source == source_entry_ && target == target_entry_;
     if (same && !from_dir_->gone() && !to_dir_->gone() && to_dir_->attributes.nlink) return {};
     if (to_dir_->gone() || to_dir_->attributes.nlink == 0 || !source) return Errc::not_found;
     a_.wait().retry = Retry::at_once;  // changed under us: once more from the start
@@ -144,25 +143,33 @@ class Rename {
 
   void apply() REQUIRES(from_dir_->mutex, to_dir_->mutex, source_->mutex, target_->mutex) {
     INVARIANT(source_entry_ && target_entry_.has_value() == (target_ != nullptr));
-    store::Store& store = a_.store();
     const Timestamp now = a_.now();
-    store.staging().remove_entry(*from_dir_, source_entry_->cookie, args_.from);
-    if (target_entry_) store.staging().remove_entry(*to_dir_, target_entry_->cookie, args_.to);
-    store.staging().add_entry(*to_dir_, args_.to, source_->ino, entry_type(source_->attributes.mode));
+    change_old_name(now);
+    if (target_entry_) name_anew(*to_dir_, *target_entry_, args_.to, *source_);
+    else a_.staging().add_entry(*to_dir_, args_.to, source_->ino, entry_type(source_->attributes.mode));
     settle(*source_, *from_dir_, *to_dir_, now);
-    if (exchange()) {
-      MEMORY_INVARIANT(target_ != nullptr);
-      store.staging().add_entry(*from_dir_, args_.from, target_->ino, entry_type(target_->attributes.mode));
-      settle(*target_, *to_dir_, *from_dir_, now);
-      store.staging().set_attributes(*target_);
-    }
-    if (args_.flags & kRenameWhiteout) leave_whiteout(now);
-    store.staging().set_attributes(*source_);
+    a_.staging().set_attributes(*source_);
     touch_mtime(*from_dir_, now);
     touch_mtime(*to_dir_, now);
     if (target_ && !exchange()) drop_target(now);
-    store.staging().set_attributes(*from_dir_);
-    store.staging().set_attributes(*to_dir_);
+    a_.staging().set_attributes(*from_dir_);
+    a_.staging().set_attributes(*to_dir_);
+  }
+
+  // A name that stays keeps its place in listings. At a new one, a listing that ends where the directory ended when it began would not
+  // have it at all, and `rsync --delete` would take it for one that has gone.
+  void name_anew(store::Inode& directory, const store::FoundEntry& entry, std::string_view name, const store::Inode& inode)
+      REQUIRES(directory.mutex) REQUIRES_SHARED(inode.mutex) {
+    a_.staging().replace_entry(directory, entry.cookie, name, inode.ino, entry_type(inode.attributes.mode));
+  }
+
+  void change_old_name(Timestamp now) REQUIRES(from_dir_->mutex, to_dir_->mutex, target_->mutex) {
+    if (args_.flags & kRenameWhiteout) return leave_whiteout(now);
+    if (!exchange()) return a_.staging().remove_entry(*from_dir_, source_entry_->cookie, args_.from);
+    MEMORY_INVARIANT(target_ != nullptr);
+    name_anew(*from_dir_, *source_entry_, args_.from, *target_);
+    settle(*target_, *to_dir_, *from_dir_, now);
+    a_.staging().set_attributes(*target_);
   }
 
   // A directory that moves counts in its new parent.
@@ -197,7 +204,7 @@ class Rename {
     whiteout->attributes.generation = static_cast<std::uint32_t>(a_.store().options().random->next());
     whiteout->attributes.atime = whiteout->attributes.mtime = whiteout->attributes.ctime = whiteout->attributes.btime = now;
     a_.staging().set_attributes(*whiteout);
-    a_.staging().add_entry(*from_dir_, args_.from, whiteout->ino, entry_type(S_IFCHR));
+    name_anew(*from_dir_, *source_entry_, args_.from, *whiteout);
   }
 
   Attempt& a_;

@@ -35,6 +35,12 @@ void DirectoryDelta::remove(std::uint64_t cookie, std::string_view name, bool re
   if (!unsealed_added.erase(cookie)) unsealed_removed.emplace(cookie, std::move(kept));
 }
 
+void DirectoryDelta::replace(std::uint64_t cookie, AddedEntry entry) {
+  remove(cookie, entry.name, false);
+  add(cookie, std::move(entry));
+  unsealed_added.insert(cookie);
+}
+
 InodeDelta& Delta::add(Ino ino) {
   auto fresh = std::make_unique<InodeDelta>(ino);
   fresh->generation = generation_;

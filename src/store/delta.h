@@ -45,7 +45,7 @@ struct AddedEntry {
 struct DirectoryDelta {
   std::map<std::uint64_t, AddedEntry> added;  // by cookie
   std::unordered_map<std::string_view, std::uint64_t> by_name;  // of `added`; views into it
-  std::map<std::uint64_t, std::string> removed;  // cookies of older layers, with their names
+  std::map<std::uint64_t, std::string> removed;  // cookies of older layers, with their names; in `added`, too: it leads elsewhere now
 
   std::set<std::uint64_t> unsealed_added;
   std::map<std::uint64_t, std::string> unsealed_removed;
@@ -53,6 +53,9 @@ struct DirectoryDelta {
   void add(std::uint64_t cookie, AddedEntry entry);
   // Takes the entry away wherever it is; `sealed_too`: replay, nothing is unsealed.
   void remove(std::uint64_t cookie, std::string_view name, bool replaying);
+  // The name leads to another inode and keeps its cookie. To the log that is an entry that goes and one that comes: replayed without a
+  // look at older layers, one that only comes would leave theirs behind when it goes.
+  void replace(std::uint64_t cookie, AddedEntry entry);
 
  private:
   void forget_name(std::string_view name, std::uint64_t cookie);

@@ -54,7 +54,7 @@ void DeltaEditor::enter_inode() {
       now_.hashes.push_back({format::name_hash(entry.name, hash_key_), cookie, true});
     }
     for (const auto& [cookie, name] : now_.inode->directory->removed) {
-      now_.entries.push_back({cookie, nullptr});
+      if (!now_.inode->directory->added.contains(cookie)) now_.entries.push_back({cookie, nullptr});  // else replaced
       now_.hashes.push_back({format::name_hash(name, hash_key_), cookie, false});
     }
     std::sort(now_.entries.begin(), now_.entries.end(), [](const auto& a, const auto& b) { return a.cookie < b.cookie; });

@@ -3,6 +3,7 @@
 #include "store/places.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -224,6 +225,38 @@ bool removed_above(const Layers& layers, unsigned layer, std::uint64_t cookie) {
   return false;
 }
 
+// What deltas have of a directory, in the order of cookies: an entry that was replaced has an old one.
+class AddedInOrder {
+ public:
+  using Entries = std::map<std::uint64_t, AddedEntry>;
+
+  AddedInOrder(const Layers& layers, std::uint64_t after) : layers_(layers) {
+    for (unsigned i = 0; i < layers.count; ++i)
+      if (const DirectoryDelta* delta = layers.deltas[i]->directory.get()) rest_[i] = {delta->added.upper_bound(after), delta->added.end()};
+  }
+
+  // The next one, of those with a cookie below `bound` if there is a bound. Null: there is none.
+  const Entries::value_type* next(std::optional<std::uint64_t> bound) {
+    for (;;) {
+      unsigned first = layers_.count;
+      for (unsigned i = 0; i < layers_.count; ++i)
+        if (!rest_[i].is_over() && (first == layers_.count || rest_[i].at->first < rest_[first].at->first)) first = i;
+      if (first == layers_.count || (bound && rest_[first].at->first >= *bound)) return nullptr;
+      const Entries::value_type& entry = *rest_[first].at++;
+      if (!removed_above(layers_, first, entry.first)) return &entry;
+    }
+  }
+
+ private:
+  struct Rest {
+    Entries::const_iterator at{}, end{};
+    bool is_over() const { return at == end; }
+  };
+
+  const Layers& layers_;
+  std::array<Rest, 2> rest_{};  // of each layer
+};
+
 }  // namespace
 
 Result<std::optional<FoundEntry>> find_entry(const Inode& directory, const TreeView& view, NodeSource& source,
@@ -256,6 +289,12 @@ Result<std::optional<FoundEntry>> find_entry(const Inode& directory, const TreeV
 Status scan_entries(const Inode& directory, const TreeView& view, NodeSource& source, std::uint64_t after,
                     const std::function<Result<bool>(std::uint64_t, Ino, std::uint8_t, std::string_view)>& visit) {
   const Layers layers = layers_of(directory, view);
+  AddedInOrder added(layers, after);
+  const auto visit_added = [&](std::optional<std::uint64_t> bound) -> Result<bool> {
+    while (const auto* entry = added.next(bound))
+      if (!TRY(visit(entry->first, entry->second.ino, entry->second.type, entry->second.name))) return false;
+    return true;
+  };
   if (layers.tree) {
     Cursor cursor(source, view.inode_file);
     TRY(cursor.seek(Key{directory.ino, ItemKind::dirent, after + 1}));
@@ -263,18 +302,12 @@ Status scan_entries(const Inode& directory, const TreeView& view, NodeSource& so
       const Key key = cursor.key();
       if (key.ino != directory.ino || key.kind != ItemKind::dirent) break;
       if (removed_above(layers, layers.count, key.offset)) continue;
+      if (!TRY(visit_added(key.offset))) return {};
       const format::Dirent entry = TRY(format::decode_dirent(cursor.value()));
       if (!TRY(visit(key.offset, entry.ino, entry.type, entry.name))) return {};
     }
   }
-  for (unsigned i = layers.count; i-- > 0;) {  // cookies only grow: an older layer's come first
-    const DirectoryDelta* delta = layers.deltas[i]->directory.get();
-    if (!delta) continue;
-    for (auto at = delta->added.upper_bound(after); at != delta->added.end(); ++at) {
-      if (removed_above(layers, i, at->first)) continue;
-      if (!TRY(visit(at->first, at->second.ino, at->second.type, at->second.name))) return {};
-    }
-  }
+  TRY(visit_added(std::nullopt));
   return {};
 }
 

@@ -69,7 +69,9 @@ Status count_owned_on(const Inode& inode, const TreeView& view, NodeSource& sour
 struct FoundEntry {
   Ino ino;
   std::uint8_t type = 0;
-  std::uint64_t cookie = 0;
+  std::uint64_t cookie = 0;  // stays with the name when a rename gives it to another inode
+
+  bool operator==(const FoundEntry&) const = default;
 };
 using HashKey = std::array<std::uint64_t, 2>;
 Result<std::optional<FoundEntry>> find_entry(const Inode& directory, const TreeView& view, NodeSource& source,

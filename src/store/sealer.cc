@@ -170,7 +170,7 @@ void Sealer::encode_inode(InodeDelta& delta) {
     if (value) format::encode_record(format::SetXattr{delta.ino, name, *value}, records_);
     else format::encode_record(format::DeleteXattr{delta.ino, name}, records_);
   }
-  if (delta.directory) {
+  if (delta.directory) {  // removals first: an entry that was replaced has both
     for (const auto& [cookie, name] : delta.directory->unsealed_removed)
       format::encode_record(format::DeleteDirent{delta.ino, cookie, name}, records_);
     for (std::uint64_t cookie : delta.directory->unsealed_added) {

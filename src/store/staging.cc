@@ -30,6 +30,12 @@ std::uint64_t certain_loss(const Inode& inode, const TreeView& view, std::uint64
   return owned - std::min(owned, merging->owned.uncertain);
 }
 
+// Of a change that makes no new entry: the next cookie then says whether names have come or gone (fs::DirectoryEntry::last_cookie).
+// Where there are no more, names can still go.
+void spend_cookie(Inode& directory) REQUIRES(directory.mutex) {
+  if (directory.attributes.next_cookie < format::kCookieLimit) ++directory.attributes.next_cookie;
+}
+
 }  // namespace
 
 InodeDelta& Staging::delta_of(Inode& inode, bool created) {
@@ -207,12 +213,20 @@ std::uint64_t Staging::add_entry(Inode& directory, std::string_view name, Ino in
 void Staging::remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept {
   InodeDelta& delta = stage(directory);
   --directory.attributes.entries;
-  // Takes one, too: the next cookie then says whether names have come or gone (fs::DirectoryEntry::last_cookie). Where
-  // there are no more, names can still go.
-  if (directory.attributes.next_cookie < format::kCookieLimit) ++directory.attributes.next_cookie;
+  spend_cookie(directory);
   delta.directory_delta().remove(cookie, name, false);
   changes_.active().count(2, kEntryBytes + name.size());
   changes_.active().burden(2, kItemBytes);
+}
+
+void Staging::replace_entry(Inode& directory, std::uint64_t cookie, std::string_view name, Ino ino, std::uint8_t type) noexcept {
+  InodeDelta& delta = stage(directory);
+  INVARIANT(!name.empty() && name.size() <= format::kMaxName);
+  INVARIANT(ino.v != 0);
+  spend_cookie(directory);
+  delta.directory_delta().replace(cookie, AddedEntry{ino, type, std::string(name)});
+  changes_.active().count(4, 2 * (kEntryBytes + name.size()));  // it may be among those that went and those that came
+  changes_.active().burden(2, name.size() + 4 * kItemBytes);
 }
 
 void Staging::set_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value,

@@ -70,6 +70,9 @@ class Staging {
       REQUIRES_SHARED(the_gate) REQUIRES(directory.mutex);
   void remove_entry(Inode& directory, std::uint64_t cookie, std::string_view name) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(directory.mutex);
+  // The name leads to `ino` from now on. It keeps its cookie, so that a listing that has not come to it finds it there.
+  void replace_entry(Inode& directory, std::uint64_t cookie, std::string_view name, Ino ino, std::uint8_t type) noexcept
+      REQUIRES_SHARED(the_gate) REQUIRES(directory.mutex);
   // `set_bytes`: names and values of all its attributes together, after it.
   void set_xattr(Inode& inode, std::string_view name, std::optional<format::Bytes> value, std::uint64_t set_bytes) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);

@@ -62,6 +62,7 @@ TEST(ChangeList, names_what_is_new_gone_and_renamed) {
   EXPECT_EQ(changes_by("mkdir /d 0755; create /d/f 0644; create /g 0644; mkdir /e 0755",
                        "unlink /g; create /d/h 0600; rename /d/f /e/f move"),
             (Texts{"created /d/h", "renamed /e/f from /d/f", "removed /g"}));
+  EXPECT_EQ(changes_by("create /f 0644; create /g 0644", "rename /f /g exchange"), (Texts{"renamed /f from /g", "renamed /g from /f"}));
   EXPECT_EQ(changes_by("mkdir /d 0755; create /d/f 0644; mkdir /d/e 0700; create /d/e/g 0644", "rename /d /z move; write /z/e/g 0 100 1"),
             (Texts{"renamed /z from /d", "modified /z/e/g +content"}));
   EXPECT_EQ(changes_by("mkdir /d 0755; mkdir /d/e 0755; create /d/e/f 0644", "unlink /d/e/f; rmdir /d/e; rmdir /d"),

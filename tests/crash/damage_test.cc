@@ -362,6 +362,41 @@ TEST(Hazards, H43_cookies_survive_a_crash) {
   EXPECT_EQ(*mounted.fixture.list(*mounted.fixture.resolve("/d")), before);
 }
 
+// A replay reads no tree: what an entry led to before, in the trees or in another chunk, must not come back.
+TEST(Hazards, H43_a_name_that_is_given_to_another_file_keeps_its_cookie) {
+  std::string names = "mkdir /d 0755; ", steps;
+  for (int i = 0; i < 40; ++i) names += fmt::format("create /d/{:02} 0644; ", i);
+  const DurableState start = prepare({}, script(names));
+  const auto replace = [&](int i) { steps += fmt::format("create /new 0644; rename /new /d/{:02} move; ", i); };
+  for (int i = 0; i < 20; ++i) replace(i);
+  for (int i = 30; i < 35; ++i) steps += fmt::format("rename /d/{:02} /d/{:02} exchange; ", i, i + 5);
+  steps += "seal; ";
+  for (int i = 0; i < 5; ++i) steps += fmt::format("unlink /d/{:02}; ", i);
+  for (int i = 5; i < 10; ++i) replace(i);
+  replace(20);
+  steps += "unlink /d/20; fsync /d";
+  ManualClock clock;
+  SeededRandom random(5);
+  CrashDevice device(*start.image);
+  FsFixture fixture(device, test_options(clock, random));
+  ASSERT_TRUE(fixture.mount().ok());
+  Lockstep lockstep(fixture, clock);
+  lockstep.model = start.model;
+  ASSERT_TRUE(good(run_script(lockstep, script(steps))));
+  const std::vector<ListedEntry> before = *fixture.list(*fixture.resolve("/d"));
+  ASSERT_EQ(before.size(), 2U + 34);
+  for (std::size_t i = 2; i < before.size(); ++i) EXPECT_EQ(before[i].cookie, 3 + std::stoul(before[i].name)) << before[i].name;
+  const auto image = device.image_now();
+  for (const bool read_only : {true, false}) {
+    Mounted mounted(*image, [&](fs::Options& options) { options.read_only = read_only; });
+    ASSERT_TRUE(mounted.status.ok());
+    EXPECT_EQ(*mounted.fixture.list(*mounted.fixture.resolve("/d")), before);
+    EXPECT_TRUE(good(difference(snapshot_of(lockstep.model), snapshot_of(mounted.fixture))));
+    EXPECT_TRUE(mounted.fixture.unmount().ok());
+  }
+  EXPECT_EQ(check_image(*image), "");
+}
+
 TEST(Hazards, H44_a_read_only_mount_replays_in_memory_and_writes_nothing) {
   Unclean crash(kSyncedSteps);
   CrashDevice device(*crash.image);

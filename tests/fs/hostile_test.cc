@@ -196,7 +196,7 @@ TEST(Hostile, a_directory_with_impossible_cookies_is_corrupt) {
 }
 
 TEST(Hostile, a_directory_that_is_out_of_cookies_takes_no_more_entries) {
-  Cookies image(format::kCookieLimit - 4);
+  Cookies image(format::kCookieLimit - 2);
   Mounted mounted(image.builder);
   ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
   FsFixture& fixture = mounted.fixture;
@@ -205,7 +205,7 @@ TEST(Hostile, a_directory_that_is_out_of_cookies_takes_no_more_entries) {
   EXPECT_TRUE(fixture.make("/dir/more", S_IFREG | 0644).fails_with(Errc::no_space));
   EXPECT_TRUE(fixture.call([&](Operation& op) { return fixture.fs().link(op, image.file, image.dir, "more"); }).fails_with(Errc::no_space));
   EXPECT_TRUE(mounted.rename("file", image.dir, "more").fails_with(Errc::no_space));
-  EXPECT_TRUE(mounted.rename("file", image.dir, "last").fails_with(Errc::no_space)) << "a replaced name gets a new cookie";
+  EXPECT_TRUE(mounted.rename("file", image.dir, "last").fails_with(Errc::no_space)) << "it takes a cookie that a name leads elsewhere, too";
   auto out = [&](unsigned flags) {
     return fixture.call([&](Operation& op) { return fixture.fs().rename(op, image.dir, "last", kRootIno, "file", flags); });
   };
@@ -251,6 +251,10 @@ TEST(Hostile, an_entry_with_the_highest_cookie_can_go) {
   };
   Mounted mounted(builder);
   ASSERT_TRUE(mounted.status.ok()) << mounted.status.error().message();
+  const Ino other = mounted.fixture.make("/other", S_IFREG | 0644)->ino;
+  ASSERT_TRUE(mounted.rename("other", dir, "file").ok());
+  ASSERT_TRUE(mounted.checkpoint().ok());
+  EXPECT_EQ(mounted.fixture.lookup(dir, "file")->ino, other);
   ASSERT_TRUE(mounted.fixture.call([&](Operation& op) { return mounted.fixture.fs().unlink(op, dir, "file"); }).ok());
   ASSERT_TRUE(mounted.checkpoint().ok());
   EXPECT_TRUE(mounted.fixture.lookup(dir, "file").fails_with(Errc::not_found));

@@ -14,6 +14,7 @@
 #include "support/mounted_test.h"
 #include "support/stalling_device.h"
 #include "support/waiting.h"
+#include "support/world.h"
 
 namespace varve::test {
 namespace {
@@ -99,6 +100,39 @@ TEST(Superblocks, AreWrittenByOneAtATime) {
   EXPECT_TRUE(unmounted.ok()) << unmounted.error().message();
   ASSERT_TRUE(fixture.mount().ok());
   EXPECT_TRUE(fixture.lookup(kRootIno, "second").ok());
+}
+
+class ReplacedNames : public MountedTest {
+ protected:
+  ReplacedNames() { fixture_.options().background = true; }
+};
+
+// A name that is given to another file keeps its cookie. An operation that is about to remove it must notice that it leads elsewhere now.
+TEST_F(ReplacedNames, AreRemovedBesideTheirRename) {
+  const auto inodes = [&] {
+    const auto space = *fixture_.call([&](fs::Operation& op) { return fixture_.fs().statfs(op); });
+    return space.inodes - space.inodes_free;
+  };
+  const auto before = inodes();
+  std::atomic<bool> done{false};
+  std::thread removing([&] {
+    while (!done) static_cast<void>(fixture_.call([&](fs::Operation& op) { return fixture_.fs().unlink(op, kRootIno, "name"); }));
+  });
+  constexpr int kTurns = 5000;
+  for (int i = 0; i < kTurns; ++i) {
+    EXPECT_TRUE(fixture_.make("/new", S_IFREG | 0644).ok());
+    Status renamed;
+    do renamed = fixture_.call([&](fs::Operation& op) { return fixture_.fs().rename(op, kRootIno, "new", kRootIno, "name", 0); });
+    while (renamed.fails_with(Errc::not_found));  // it has found the name, and the file has gone by then; the kernel asks one by one
+    EXPECT_TRUE(renamed.ok()) << renamed.error().message();
+  }
+  done = true;
+  removing.join();
+  static_cast<void>(fixture_.call([&](fs::Operation& op) { return fixture_.fs().unlink(op, kRootIno, "name"); }));
+  EXPECT_FALSE(fixture_.fs().read_only());
+  EXPECT_EQ(inodes(), before);
+  EXPECT_TRUE(fixture_.unmount().ok());
+  EXPECT_EQ(check_image(device_), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Threads, ::testing::Values(io::test::Backend::uring, io::test::Backend::threads),

@@ -7,6 +7,12 @@ import struct
 from harness import *
 from system_calls import *
 
+RENAME_EXCHANGE, RENAME_WHITEOUT = 2, 4
+
+
+def rename(source, target, flags):
+    checked(libc.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), flags))
+
 
 def make_files(directory, count):
     directory.mkdir()
@@ -61,6 +67,28 @@ class Listings(MountTest):
                     action(entry.name)
             self.assertGreaterEqual(len(set(seen)), count)
         self.assertEqual(len(os.listdir(top)), 70_000)
+
+    def test_a_name_that_is_given_to_another_file_meanwhile_is_listed_once(self):
+        """What was written anew and renamed to its name is no reason for `rsync --delete` to delete that."""
+        count = 6000  # many more than are fetched ahead
+        for flags in (0, RENAME_EXCHANGE, RENAME_WHITEOUT) if IS_ROOT else (0, RENAME_EXCHANGE):
+            top, apart = self.dir / f"names{flags}", self.dir / f"others{flags}"
+            make_files(top, count)
+            apart.mkdir()
+            seen = []
+            with os.scandir(top) as listing:
+                for i, entry in enumerate(listing):
+                    seen.append(entry.name)
+                    if i >= count // 2:
+                        continue
+                    name, other = top / f"{count - 1 - i:06d}", apart / str(i)  # the reader has not come there
+                    if flags == RENAME_WHITEOUT:
+                        rename(name, other, flags)
+                    else:
+                        other.touch()
+                        rename(other, name, flags)
+            self.assertEqual(len(seen), count, f"flags {flags}")
+            self.assertEqual(len(set(seen)), count, f"flags {flags}")
 
     def test_a_listing_that_starts_again_sees_what_is_new(self):
         top = self.dir / "d"
