@@ -1,4 +1,6 @@
 // Making inodes, with and without a name.
+#include <linux/fs.h>
+
 #include "fs/acl.h"
 #include "fs/inode_util.h"
 
@@ -35,6 +37,13 @@ void stage_acls(Attempt& a, store::Inode& inode, Inheritance&& inherited) REQUIR
   if (!inherited.default_acl.empty()) a.staging().set_xattr(inode, kDefaultAcl, std::move(inherited.default_acl), bytes);
 }
 
+// Of the flags that ext4 hands down those that hold here: nobody is promised FS_SYNC_FL any more. Only to what chattr(1) can open, as it
+// could not take them away from anything else, nor could `varve receive`.
+std::uint32_t inherited_flags(const store::Inode& directory, std::uint32_t mode) REQUIRES_SHARED(directory.mutex) {
+  if (!S_ISREG(mode) && !S_ISDIR(mode)) return 0;
+  return directory.attributes.flags & (FS_NODUMP_FL | FS_NOATIME_FL);
+}
+
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
 void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& directory, const NewNode& node,
                      std::uint32_t mode, Timestamp now) REQUIRES(inode.mutex) REQUIRES_SHARED(directory.mutex) {
@@ -48,6 +57,7 @@ void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& direct
     attributes.gid = directory.attributes.gid;
     if (S_ISDIR(node.mode)) attributes.mode |= S_ISGID;
   }
+  attributes.flags = inherited_flags(directory, node.mode);
   attributes.rdev = S_ISCHR(node.mode) || S_ISBLK(node.mode) ? node.rdev : 0;
   attributes.nlink = S_ISDIR(node.mode) ? 2 : 1;
   attributes.size = node.symlink.size();

@@ -238,6 +238,40 @@ TEST_F(Posix, immutable_and_append_only_directories) {
   EXPECT_TRUE(unlink().ok());
 }
 
+TEST_F(Posix, a_directory_hands_its_flags_down) {
+  const Ino top = make("/d", S_IFDIR | 0755);
+  set_flags(top, FS_NODUMP_FL | FS_NOATIME_FL | FS_APPEND_FL | FS_SYNC_FL);
+  constexpr std::uint32_t kInherited = FS_NODUMP_FL | FS_NOATIME_FL;
+  const Ino file = make("/d/f"), below = make("/d/below", S_IFDIR | 0755);
+  EXPECT_EQ(attr(file).flags, kInherited);
+  EXPECT_EQ(attr(below).flags, kInherited);
+  EXPECT_EQ(attr(make("/d/below/g")).flags, kInherited);
+  EXPECT_EQ(attr(make("/d/fifo", S_IFIFO | 0644)).flags, 0u);
+  auto link = fixture_.call([&](Operation& op) {
+    return fixture_.fs().make(op, top, "l", {.mode = S_IFLNK | 0777, .symlink = "target"});
+  });
+  EXPECT_EQ(link->flags, 0u);
+  auto unnamed = fixture_.call([&](Operation& op) {
+    return fixture_.fs().make_unnamed(op, top, {.mode = S_IFREG | 0600, .symlink = {}});
+  });
+  EXPECT_EQ(unnamed->flags, kInherited);
+  fixture_.fs().forget(unnamed->ino, 1);
+  remount();
+  EXPECT_EQ(attr(file).flags, kInherited);
+  set_flags(top, 0);
+  EXPECT_EQ(attr(make("/d/later")).flags, 0u);
+  EXPECT_EQ(attr(file).flags, kInherited) << "its own by now";
+}
+
+TEST_F(Posix, a_whiteout_has_no_flags) {
+  const Ino top = make("/d", S_IFDIR | 0755);
+  set_flags(top, FS_NOATIME_FL);
+  make("/d/f");
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().rename(op, top, "f", top, "g", kRenameWhiteout); }).ok());
+  EXPECT_EQ(fixture_.lookup(top, "f")->flags, 0u);
+  EXPECT_EQ(fixture_.lookup(top, "g")->flags, std::uint32_t{FS_NOATIME_FL});
+}
+
 // Told by the superblock, so that a mount knows it before it opens the first file.
 TEST_F(Posix, a_filesystem_remembers_that_it_has_had_protected_files) {
   const Ino file = make("/f");

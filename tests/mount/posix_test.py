@@ -16,7 +16,7 @@ from system_calls import *
 
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETFSLABEL = 0x80086601, 0x40086602, 0x81009431
 FS_IOC_FIEMAP, FITRIM = 0xC020660B, 0xC0185879
-IMMUTABLE, APPEND, NOATIME = 0x10, 0x20, 0x80
+IMMUTABLE, APPEND, NODUMP, NOATIME = 0x10, 0x20, 0x40, 0x80
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
 AT_EMPTY_PATH, RENAME_WHITEOUT = 0x1000, 4
 STATX_BTIME = 0x800
@@ -155,6 +155,25 @@ class Posix(MountTest):
             self.fails(errno.EPERM, os.open, path, how)
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
         set_flags(path, 0)
+
+    def test_a_directory_hands_its_flags_down(self):
+        top = self.dir / "d"
+        top.mkdir()
+        set_flags(top, NODUMP | NOATIME)
+        (top / "f").touch()
+        (top / "below").mkdir()
+        (top / "below/g").touch()
+        os.symlink("f", top / "link")
+        fd = os.open(top, os.O_TMPFILE | os.O_RDWR, 0o600)
+        self.assertEqual(struct.unpack("l", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8)))[0], NODUMP | NOATIME)
+        os.close(fd)
+        for name in ("f", "below", "below/g"):
+            self.assertEqual(get_flags(top / name), NODUMP | NOATIME, name)
+        set_flags(top / "f", NODUMP)
+        set_flags(top, 0)
+        (top / "later").touch()
+        self.image.remount()
+        self.assertEqual([get_flags(top / name) for name in ("f", "below/g", "later")], [NODUMP, NODUMP | NOATIME, 0])
 
     def test_flags_of_others(self):
         if not IS_ROOT:
