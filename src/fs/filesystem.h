@@ -56,6 +56,7 @@ struct AttrChange {
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<std::uint32_t> flags;
   bool chosen_time = false;      // atime is one that the caller named, not "now"
+  bool of_open_file = false;     // times: by the kernel, which writes back its own of what it has cached; programs cannot ask so
   bool drop_privileges = false;  // clear suid, sgid (as the kernel's KILL_SUIDGID asks) and security.capability
 };
 

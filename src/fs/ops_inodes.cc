@@ -8,11 +8,20 @@ namespace varve::fs {
 
 namespace {
 
-// Times of contents may change: the kernel writes back those of what was written before the flag was set, without an access
-// time. Of an append-only inode `touch` may say that it was used now, and not when else.
+// The kernel dates what is written through its cache, and tells the times later, without an access time: also after a flag was set that
+// forbids to change them. Only regular files have such times, and while one is open for writing the kernel names it. No program can, so
+// `touch -m` is told from that. When the last such file is closed, all is told but a new ctime, which comes with the mtime that is known.
+bool may_be_written_back(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
+  const format::Attributes& known = inode.attributes;
+  if (!is_regular(inode)) return false;
+  return change.of_open_file || (known.mtime <= *change.mtime && *change.mtime <= std::max(known.mtime, known.ctime));
+}
+
+// Of an append-only inode `touch` may say that it was used now, and not when else.
 Status check_permitted(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
   if (change.mode || change.uid || change.gid || change.size || change.chosen_time) return may_alter(inode);
   if (change.atime) return may_extend(inode);
+  if (change.mtime && !may_be_written_back(inode, change)) return may_alter(inode);
   return {};
 }
 

@@ -238,6 +238,38 @@ TEST_F(Posix, immutable_and_append_only_directories) {
   EXPECT_TRUE(unlink().ok());
 }
 
+// As `touch -m` asks for it. What the kernel has dated in its cache before the flag was set looks the same, but names an open file.
+TEST_F(Posix, only_the_kernel_dates_what_must_not_change) {
+  const Ino file = make("/f"), top = make("/d", S_IFDIR | 0755);
+  for (const std::uint32_t flag : {FS_IMMUTABLE_FL, FS_APPEND_FL}) {
+    write(file, 0);
+    const Timestamp before = attr(file).mtime;
+    advance(10);
+    const Timestamp of_cache = clock_.now();
+    advance(10);
+    set_flags(file, flag);
+    set_flags(top, flag);
+    advance(10);
+    AttrChange touched, dated, cached;
+    touched.mtime = touched.ctime = clock_.now();
+    dated.mtime = Timestamp{before.seconds - 1, 0};
+    cached.mtime = cached.ctime = of_cache;
+    cached.of_open_file = true;
+    for (const AttrChange& refused : {touched, dated})
+      for (const Ino ino : {file, top}) EXPECT_TRUE(change(ino, refused).fails_with(Errc::not_permitted)) << ino.v << " flag " << flag;
+    EXPECT_TRUE(change(top, cached).fails_with(Errc::not_permitted)) << "the kernel has no times of a directory to tell";
+    EXPECT_EQ(attr(file).mtime, before);
+    EXPECT_TRUE(change(file, cached).ok()) << "flag " << flag;
+    EXPECT_EQ(attr(file).mtime, of_cache);
+    cached.of_open_file = false;
+    cached.ctime = clock_.now();
+    EXPECT_TRUE(change(file, cached).ok()) << "what it knows already";
+    for (const Ino ino : {file, top}) set_flags(ino, 0);
+    EXPECT_TRUE(change(file, touched).ok());
+    EXPECT_TRUE(change(top, touched).ok());
+  }
+}
+
 TEST_F(Posix, a_directory_hands_its_flags_down) {
   const Ino top = make("/d", S_IFDIR | 0755);
   set_flags(top, FS_NODUMP_FL | FS_NOATIME_FL | FS_APPEND_FL | FS_SYNC_FL);

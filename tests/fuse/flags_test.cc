@@ -98,6 +98,24 @@ TEST_F(Flags, ThatNobodyWouldHonourAreRefused) {
   EXPECT_EQ(get(), 0u);
 }
 
+// With times alone the kernel names an open file only when it writes back its own.
+TEST_F(Flags, LetTheKernelWriteBackItsTimesAndNobodyElse) {
+  std::uint64_t seconds = 4'000'000'000;  // later than the flag
+  const auto date = [&](std::uint32_t how) {
+    fuse_setattr_in in{};
+    in.valid = FATTR_MTIME | FATTR_CTIME | how;
+    in.mtime = in.ctime = ++seconds;
+    return mount_.kernel().call(FUSE_SETATTR, file_.v, bytes_of(in)).error;
+  };
+  for (const std::uint32_t flag : {FS_IMMUTABLE_FL, FS_APPEND_FL}) {
+    mount_.set_flags(file_, flag);
+    EXPECT_EQ(date(0), EPERM) << flag;
+    EXPECT_EQ(date(FATTR_FH), 0) << flag;
+    mount_.set_flags(file_, 0);
+    EXPECT_EQ(date(0), 0);
+  }
+}
+
 TEST_F(Flags, SynchronousFilesOfOldImagesStaySoUntilThatIsCleared) {
   mount_.set_flags(file_, FS_SYNC_FL);
   EXPECT_EQ(get(), FS_SYNC_FL);

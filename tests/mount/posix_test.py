@@ -156,6 +156,33 @@ class Posix(MountTest):
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
         set_flags(path, 0)
 
+    def test_times_of_protected_files(self):
+        """`touch -m` is refused. What the kernel has dated before the flag came, and what is appended later, keeps its time."""
+        if not IS_ROOT:
+            self.skipTest("not root")
+        for flag in (IMMUTABLE, APPEND):
+            path, folder = self.dir / f"f{flag}", self.dir / f"d{flag}"
+            folder.mkdir()
+            path.touch()
+            with open(path, "ab", buffering=0) as opened:
+                opened.write(b"x")  # dirty, and so is its time
+                set_flags(path, flag)
+                if flag == APPEND:
+                    time.sleep(0.02)  # so that the time is another one
+                    opened.write(b"y")
+            set_flags(folder, flag)
+            time.sleep(0.02)  # so that the time is another one
+            before = [p.stat().st_mtime_ns for p in (path, folder)]
+            for how in (["-m"], ["-m", "-d", "2001-02-03"]):
+                for p in (path, folder):
+                    self.assertNotEqual(command("touch", *how, p, check=False).returncode, 0, f"{how} {p}")
+            self.assertEqual([p.stat().st_mtime_ns for p in (path, folder)], before)
+            self.image.remount()
+            self.assertEqual([p.stat().st_mtime_ns for p in (path, folder)], before)
+            for p in (path, folder):
+                set_flags(p, 0)
+                command("touch", "-m", p)
+
     def test_a_directory_hands_its_flags_down(self):
         top = self.dir / "d"
         top.mkdir()

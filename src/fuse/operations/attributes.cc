@@ -120,6 +120,7 @@ fs::AttrChange to_change(const fuse_setattr_in& in, Timestamp now) {
   if (in.valid & FATTR_ATIME_NOW) change.atime = now;
   if (in.valid & FATTR_MTIME_NOW) change.mtime = now;
   change.chosen_time = (in.valid & (FATTR_ATIME | FATTR_ATIME_NOW)) == FATTR_ATIME;
+  change.of_open_file = (in.valid & FATTR_FH) != 0;  // truncations, too
   // With HANDLE_KILLPRIV_V2 a change of owner always drops them; a truncation when the kernel says so.
   change.drop_privileges = (in.valid & (FATTR_KILL_SUIDGID | FATTR_UID | FATTR_GID)) != 0;
   return change;
