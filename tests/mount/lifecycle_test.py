@@ -361,6 +361,24 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(command(helper, self.dir / "none.img", self.dir, check=False).returncode, 32)
         self.assertEqual(command(helper, check=False).returncode, 1)
 
+    def test_a_mount_that_began_read_only_stays_so(self):
+        """The daemon stays read-only, so the kernel would take writes and lose them."""
+        if not IS_ROOT:
+            self.skipTest("not root")
+        image = self.made()
+        helper = BIN / "mount.varve"
+        image.mount("ro")
+        for options in ("remount,rw", "rw,remount,noexec", "remount,nosuid"):
+            done = command(helper, image.path, self.dir, "-o", options, check=False)
+            self.assertEqual(done.returncode, 32, options)
+            self.assertIn(f"{self.dir}: its daemon writes nothing", done.stderr)
+            self.assertEqual(os.statvfs(self.dir).f_flag & (os.ST_RDONLY | os.ST_NOSUID), os.ST_RDONLY, options)
+        command(helper, image.path, self.dir, "-o", "remount,ro,nosuid")
+        self.assertTrue(os.statvfs(self.dir).f_flag & os.ST_NOSUID)
+        image.umount()
+        done = command(helper, image.path, self.dir, "-o", "remount,rw", check=False)
+        self.assertEqual(done.returncode, 32, done.stderr)
+
     def test_mkfs_refuses_what_is_not_empty(self):
         image = self.made()
         done = command(BIN / "mkfs.varve", image.path, check=False)
