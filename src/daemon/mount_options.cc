@@ -142,10 +142,7 @@ constexpr Option kOptions[] = {
        return o.fs.streams = static_cast<unsigned>(TRY(parse_number("streams", v, 3, 64))), Status();
      }},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",
-     [](MountOptions&, Value v) -> Status {
-       TRY(check_loadable(std::string(v)));
-       return cleaner::load_plugin(std::string(v));
-     }},
+     [](MountOptions&, Value v) -> Status { return cleaner::load_plugin(TRY(check_loadable(std::string(v)))); }},
     {"memory", kValue, "bound of the daemon's memory, as 256M", set_memory},
     {"threads", kValue, "serving threads (one per CPU, at most 4)",
      [](MountOptions& o, Value v) -> Status {

@@ -44,14 +44,15 @@ Status check_file(const std::string& path, const struct stat& status) {
 
 }  // namespace
 
-Status check_loadable(const std::string& path) {
+Result<std::string> check_loadable(const std::string& path) {
   struct stat status {};
   std::error_code error;
   const std::string real = std::filesystem::canonical(path, error).string();
   if (error || ::stat(real.c_str(), &status) != 0)
     return Error(Errc::invalid, fmt::format("option plugin={}: {}", path, errno_text()));
   TRY(check_file(real, status));
-  return check_folder(real, true);
+  TRY(check_folder(real, true));
+  return real;
 }
 
 Status check_writable_by_us_alone(const std::string& path) {

@@ -8,8 +8,10 @@
 
 namespace varve::fuse {
 
-// A shared object to load. Errc::not_permitted says whose it is, or which other users may write to it or to its folder.
-Status check_loadable(const std::string& path);
+// A shared object to load: the file that a path leads to, without links. That name is the one to load. The path may lead elsewhere by then,
+// and one without a slash would be looked for in the folders of libraries. Errc::not_permitted says whose the file is, or which other
+// users may write to it or to its folder.
+Result<std::string> check_loadable(const std::string& path);
 // A file to append to; it need not exist. The same, and Errc::not_permitted for a symbolic link or what is no file.
 Status check_writable_by_us_alone(const std::string& path);
 // An image that nobody but root can have written: only then set-user-ID files and devices in it are to be believed.

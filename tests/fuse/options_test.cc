@@ -2,6 +2,13 @@
 #include "daemon/mount_options.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/ownership.h"
 
 namespace varve::fuse {
 namespace {
@@ -31,6 +38,27 @@ TEST(MountOptions, PoliciesHaveParameters) {
   EXPECT_THAT(complaint("policy=fancy"), HasSubstr("greedy"));
   EXPECT_THAT(complaint("placement=sfs:groups=99"), HasSubstr("groups"));
   EXPECT_THAT(complaint("plugin=/nowhere.so"), HasSubstr("/nowhere.so"));
+}
+
+// A link may lead elsewhere by the time it is loaded, and dlopen(3) looks for a name without a slash among the system's libraries.
+TEST(MountOptions, APluginIsLoadedByTheNameOfTheFileThatWasJudged) {
+  namespace files = std::filesystem;
+  std::string place = files::temp_directory_path() / "varve-plugin-XXXXXX";
+  ASSERT_NE(::mkdtemp(place.data()), nullptr);
+  const files::path folder = files::canonical(place), file = folder / "libm.so.6";
+  std::ofstream(file) << "no shared object";
+  files::permissions(file, files::perms::owner_read | files::perms::owner_write);
+  files::create_symlink(file, folder / "link.so");
+  const auto real = check_loadable(folder / "link.so");
+  const files::path before = files::current_path();
+  files::current_path(folder);
+  const std::string of_a_link = complaint("plugin=" + (folder / "link.so").string()), of_a_name = complaint("plugin=libm.so.6");
+  files::current_path(before);
+  files::remove_all(folder);
+  ASSERT_TRUE(real.ok()) << real.error().message();
+  EXPECT_EQ(*real, file.string());
+  EXPECT_THAT(of_a_link, HasSubstr(file.string()));
+  EXPECT_THAT(of_a_name, HasSubstr(file.string()));
 }
 
 TEST(MountOptions, NothingMeansTheDefaults) {
