@@ -1,7 +1,9 @@
 // The independent checker: a second opinion on a filesystem's bytes. It knows the format and nothing of the engine.
 //
-// Memory: one bit per device block, 32 bytes per segment, 8 bytes per 168 blocks, 40 bytes per inode, 16 bytes per
-// directory entry, and the entries of the largest directory (memory_for()). Reads only. One thread; the device may be shared.
+// Memory: one bit per device block, 8 bytes per 168 blocks, 32 bytes per segment, 32 bytes per inode, 16 bytes per directory entry, and
+// the entries of the largest directory. With snapshots there are 17 more bits per device block, and 200 bytes per block that was moved for
+// them. memory_for() is the sum of that and the process, with one name for each inode and without the largest directory.
+// Reads only. One thread; the device may be shared.
 #pragma once
 
 #include <memory>
