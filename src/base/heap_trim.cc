@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/block_pool.h"
 #include "base/leading_numbers.h"
+#include "base/page_size.h"
 
 namespace varve {
 
@@ -18,7 +18,7 @@ HeapTrim::HeapTrim(std::size_t bound) : bound_(bound) {
 std::size_t HeapTrim::resident_bytes() const {
   std::uint64_t pages[2];  // of address space, resident
   read_leading_numbers(statm_.get(), pages);
-  return pages[1] * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return pages[1] * kernel_page_bytes();
 }
 
 bool HeapTrim::look() {

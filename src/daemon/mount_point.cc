@@ -64,9 +64,10 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+// max_read: what the kernel asks for at once is bounded by its pages as well, but they are not of one size everywhere.
 std::string mount_options(const MountRequest& request, const MountOptions& options) {
   const bool is_root = ::geteuid() == 0;
-  std::string text = fmt::format("default_permissions,subtype=varve,fsname={}", escaped(request.source));
+  std::string text = fmt::format("default_permissions,max_read={},subtype=varve,fsname={}", kMaxWrite, escaped(request.source));
   if (request.is_block_device && is_root) text += fmt::format(",blkdev,blksize={}", kBlockSize);
   if (options.allow_other) text += ",allow_other";
   if (request.read_only) text += ",ro";

@@ -24,7 +24,7 @@ fuse_init_in offer_of_everything() {
 }
 
 TEST(Negotiation, TakesWhatItNeedsAndNothingElse) {
-  const Agreement agreed = *negotiate(offer_of_everything(), {});
+  const Agreement agreed = *negotiate(offer_of_everything(), {}, 4096);
   const std::uint32_t flags = agreed.reply.flags;
   for (const std::uint32_t bit : {FUSE_PARALLEL_DIROPS, FUSE_HANDLE_KILLPRIV_V2, FUSE_WRITEBACK_CACHE, FUSE_POSIX_ACL,
                                   FUSE_EXPORT_SUPPORT, FUSE_EXPLICIT_INVAL_DATA, FUSE_CACHE_SYMLINKS, FUSE_MAX_PAGES,
@@ -53,6 +53,23 @@ TEST(Negotiation, NeverAgreesToMoreThanIsOffered) {
   EXPECT_EQ(agreed.reply.minor, 34U);
   EXPECT_FALSE(agreed.writeback);
   EXPECT_FALSE(agreed.setxattr_extended);
+}
+
+// A READ of 256 pages of 64 KiB would be one of 16 MiB.
+TEST(Negotiation, TheKernelCountsItsOwnPages) {
+  const auto max_pages = [](std::size_t page_bytes) { return negotiate(offer_of_everything(), {}, page_bytes)->reply.max_pages; };
+  EXPECT_EQ(max_pages(4096), 256);
+  EXPECT_EQ(max_pages(16u << 10), 64);
+  EXPECT_EQ(max_pages(64u << 10), 16);
+  EXPECT_EQ(max_pages(2u << 20), 1);
+}
+
+TEST(Negotiation, NoMoreIsReadAtOnceThanWasAgreed) {
+  fuse_read_in in{};
+  in.size = kMaxWrite;
+  EXPECT_EQ(*agreed_bytes(in), kMaxWrite);
+  in.size = kMaxWrite + 1;
+  EXPECT_TRUE(agreed_bytes(in).fails_with(Errc::io));
 }
 
 TEST(Negotiation, OpensCanBeAskedFor) {

@@ -59,6 +59,16 @@ TEST_F(ServerTest, MakesWritesReadsAndRemovesAFile) {
   EXPECT_EQ(gone.as<fuse_entry_out>().entry_valid, kForeverSeconds);
 }
 
+// A short answer would be the end of the file for the kernel, and what is behind it zeros.
+TEST_F(ServerTest, AReadOfMoreThanWasAgreedIsRefusedAndNotCut) {
+  const auto file = mount.create(1, "file");
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(write(file.nodeid, i << 20, Bytes(1 << 20, std::byte{0x5A})).error, 0);
+  EXPECT_EQ(read(file.nodeid, 0, 1 << 20).body.size(), 1U << 20);
+  const Reply refused = read(file.nodeid, 0, (1 << 20) + 4096);
+  EXPECT_EQ(refused.error, EIO);
+  EXPECT_TRUE(refused.body.empty());
+}
+
 TEST_F(ServerTest, LeavesToTheKernelWhatItCanDoByItself) {
   for (const auto opcode :
        {FUSE_OPEN, FUSE_CREATE, FUSE_OPENDIR, FUSE_FLUSH, FUSE_ACCESS, FUSE_INTERRUPT, FUSE_GETLK, FUSE_POLL})

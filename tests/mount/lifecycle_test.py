@@ -165,6 +165,7 @@ class Lifecycle(unittest.TestCase):
             wanted |= {"handle_killpriv_v2", "setxattr_ext"}
         self.assertEqual(wanted - features, set())
         self.assertIn("handle_killpriv_v2", command(BIN / "varve", "status", self.dir).stdout)
+        self.assertIn(f"max_read={MIB}", mount_line(self.dir).split()[3].split(","))
         image.check_all()
 
     def test_a_trace_has_what_reaches_the_device(self):

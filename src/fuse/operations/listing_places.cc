@@ -1,18 +1,13 @@
 #include "fuse/operations/listing_places.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/page_size.h"
 
 namespace varve::fuse {
 
 namespace {
-
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
 
 bool have_same_positions(std::uint64_t last, std::uint64_t other) {
   return ListingPosition{.last = last}.encode() == ListingPosition{.last = other}.encode();
@@ -21,10 +16,10 @@ bool have_same_positions(std::uint64_t last, std::uint64_t other) {
 }  // namespace
 
 void PageFill::add(std::size_t entry_bytes) {
-  used_ = used_ + entry_bytes > page_bytes() ? entry_bytes : used_ + entry_bytes;
+  used_ = used_ + entry_bytes > kernel_page_bytes() ? entry_bytes : used_ + entry_bytes;
 }
 
-bool PageFill::full() const { return used_ == page_bytes(); }
+bool PageFill::full() const { return used_ == kernel_page_bytes(); }
 
 void ListingPlaces::note(Ino directory, ListingPlace place, bool begins, std::vector<Stop> stops) {
   const Lock lock(mutex_);

@@ -119,7 +119,7 @@ void seek_after_flush(Request& r, std::uint64_t offset, fs::SeekKind kind) {
 
 Status read(Request& r) {
   const auto in = TRY(r.body().take<fuse_read_in>());
-  const FileRange range{r.node(), in.offset, std::min(in.size, kMaxWrite), (in.flags & O_NOATIME) != 0};
+  const FileRange range{r.node(), in.offset, TRY(agreed_bytes(in)), (in.flags & O_NOATIME) != 0};
   if (range.bytes >= ReadAhead::kLeast)
     read_stream(r, range);
   else

@@ -154,8 +154,9 @@ Status open_kept(Request& r) {
 
 Status read_kept(Request& r) {
   const auto in = TRY(r.body().take<fuse_read_in>());
+  const auto wanted = TRY(agreed_bytes(in));
   const Ino ino = enter(r);
-  const auto space = r.reply_space(std::min(in.size, kMaxWrite));
+  const auto space = r.reply_space(wanted);
   r.serve([&r, ino, offset = in.offset, space] { return r.fs().read(r.operation(), ino, offset, space); },
           [&r, space](std::size_t bytes) { r.reply_bytes(space.first(bytes)); });
   return {};

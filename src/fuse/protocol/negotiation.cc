@@ -41,7 +41,6 @@ constexpr Feature kWriteback{FUSE_WRITEBACK_CACHE, "writeback_cache"};
 constexpr Feature kNoOpen{FUSE_NO_OPEN_SUPPORT, "no_open"};
 
 constexpr std::uint32_t kOldestMinor = 31;
-constexpr std::uint32_t kPageBytes = 4096;
 
 std::uint64_t wanted_flags(const Wishes& wishes) {
   std::uint64_t flags = (wishes.writeback ? kWriteback.bit : 0) | (wishes.ask_opens ? 0 : kNoOpen.bit);
@@ -60,7 +59,7 @@ std::vector<std::string> Agreement::feature_names() const {
   return names;
 }
 
-Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes) {
+Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes, std::size_t page_bytes) {
   if (offer.major != FUSE_KERNEL_VERSION || offer.minor < kOldestMinor)
     return Error(Errc::unsupported,
                  fmt::format("this kernel speaks FUSE {}.{}, Varve needs 7.{} or a later 7.x (Linux 5.4)", offer.major,
@@ -82,7 +81,7 @@ Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes) {
   reply.max_background = wishes.max_background;
   reply.congestion_threshold = wishes.congestion_threshold;
   reply.max_write = kMaxWrite;
-  reply.max_pages = kMaxWrite / kPageBytes;
+  reply.max_pages = static_cast<std::uint16_t>(std::max<std::size_t>(kMaxWrite / page_bytes, 1));
   reply.time_gran = 1;
   return agreement;
 }
@@ -93,6 +92,11 @@ Result<fuse_init_in> decode_init(std::span<const std::byte> body) {
   fuse_init_in offer{};
   std::memcpy(&offer, body.data(), std::min(body.size(), sizeof offer));
   return offer;
+}
+
+Result<std::uint32_t> agreed_bytes(const fuse_read_in& in) {
+  if (in.size <= kMaxWrite) return in.size;
+  return Error(Errc::io, fmt::format("the kernel asks for {} bytes at once, and {} were agreed", in.size, kMaxWrite));
 }
 
 }  // namespace varve::fuse

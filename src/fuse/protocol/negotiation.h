@@ -1,11 +1,13 @@
 // What both sides of a mount agree on in INIT.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/page_size.h"
 #include "base/result.h"
 #include "fuse/protocol/protocol.h"
 
@@ -31,10 +33,14 @@ struct Agreement {
 inline constexpr std::uint32_t kMaxWrite = 1u << 20;  // bytes of payload in one message
 
 // Errc::unsupported for a protocol that
-// is too old (before 7.31, Linux 5.4).
-Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes);
+// is too old (before 7.31, Linux 5.4). `page_bytes`: the kernel counts in its pages what a message may have.
+Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes, std::size_t page_bytes = kernel_page_bytes());
 
 // INIT's body may be shorter than fuse_init_in: what is missing reads as zero.
 Result<fuse_init_in> decode_init(std::span<const std::byte> body);
+
+// What a READ of a file asks for. Errc::io where that is more than was agreed: a shorter answer would be taken for the end of the file,
+// and what is behind it for zeros.
+Result<std::uint32_t> agreed_bytes(const fuse_read_in& in);
 
 }  // namespace varve::fuse
