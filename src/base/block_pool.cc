@@ -97,13 +97,25 @@ std::size_t BlockPool::trim() {
 
 std::size_t BlockPool::trim_one() {
   for (Slab& slab : open_)
-    if (slab.free & slab.used) return trim(slab);
+    if (idle(slab)) return trim(slab);
   return 0;
 }
 
-// In runs of blocks that are free and have memory.
+// A page of the kernel may have several blocks. Asked for a part of it, the kernel would take all, and with it what others have in it.
+std::uint64_t BlockPool::idle(const Slab& slab) const {
+  if (blocks_of_page_ == 1) return slab.free & slab.used;
+  const std::size_t block = reinterpret_cast<std::uintptr_t>(slab.memory.data()) / kBlockSize;
+  std::uint64_t blocks = 0;
+  for (std::size_t first = round_up(block, blocks_of_page_) - block; first + blocks_of_page_ <= kBlocks; first += blocks_of_page_) {
+    const std::uint64_t page = kAllFree >> (kBlocks - blocks_of_page_) << first;
+    if ((slab.free & page) == page && (slab.used & page)) blocks |= page;
+  }
+  return blocks;
+}
+
+// In runs of blocks.
 std::size_t BlockPool::trim(Slab& slab) {
-  const std::uint64_t wanted = slab.free & slab.used;
+  const std::uint64_t wanted = idle(slab);
   for (std::uint64_t left = wanted; left;) {
     const int first = std::countr_zero(left), count = std::countr_one(left >> first);
     std::byte* const run = slab.memory.data() + static_cast<std::size_t>(first) * kBlockSize;

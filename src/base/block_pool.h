@@ -1,6 +1,7 @@
 // Memory for single blocks, aligned for direct I/O: sixty-four of them in one piece. The heap takes two blocks for each that it aligns.
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/mutex.h"
+#include "base/page_size.h"
 #include "base/types.h"
 
 namespace varve {
@@ -38,7 +40,8 @@ class BlockPool {
     std::byte* data_ = nullptr;
   };
 
-  BlockPool() = default;
+  // `page_bytes`: what the kernel takes back at once, or several of it.
+  explicit BlockPool(std::size_t page_bytes = kernel_page_bytes()) : blocks_of_page_(std::max<std::size_t>(page_bytes / kBlockSize, 1)) {}
   ~BlockPool();  // after all of its blocks
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -47,7 +50,8 @@ class BlockPool {
 
   Block take();
   std::size_t bytes() const;  // that it has of the heap
-  // Free blocks give their memory back to the kernel, until they are taken again. How many bytes those were.
+  // Free blocks give their memory back to the kernel, until they are taken again: those that share no page with one in use. How many
+  // bytes those were.
   std::size_t trim();
 
  private:
@@ -70,9 +74,11 @@ class BlockPool {
   Block take_of(Slab& slab) REQUIRES(mutex_);
   void give(Slab& slab, std::byte* data);
   std::size_t trim_one() REQUIRES(mutex_);  // 0: there is nothing to give back any more
-  static std::size_t trim(Slab& slab);
+  std::uint64_t idle(const Slab& slab) const REQUIRES(mutex_);  // blocks of pages that are free, and have memory
+  std::size_t trim(Slab& slab) REQUIRES(mutex_);
   static void dispose_of(SlabList& slabs);
 
+  const std::size_t blocks_of_page_;
   mutable Mutex mutex_;
   SlabList open_ GUARDED_BY(mutex_);  // those with free blocks; unused ones are at the end
   std::size_t slabs_ GUARDED_BY(mutex_) = 0, unused_ GUARDED_BY(mutex_) = 0;

@@ -79,6 +79,29 @@ TEST(BlockPool, TrimmingGivesFreeBlocksBack) {
   EXPECT_EQ(pool.bytes(), kPieces * 64 * kBlockSize);
 }
 
+// Where pages of the kernel have sixteen blocks, one in use keeps the fifteen others of its page.
+TEST(BlockPool, TrimmingGivesWholePagesBackAndNoPartOfOne) {
+  constexpr std::size_t kPage = 16 * kBlockSize;
+  BlockPool pool(kPage);
+  BlockPool::Block left;
+  {
+    std::vector<BlockPool::Block> blocks;
+    for (std::size_t i = 0; i < 64; ++i) {
+      blocks.push_back(pool.take());
+      std::memset(blocks.back().data(), 7, kBlockSize);
+    }
+    std::swap(blocks[31], left);  // in a whole page, wherever the first one begins
+  }
+  const std::size_t given = pool.trim();
+  EXPECT_TRUE(given == 2 * kPage || given == 3 * kPage) << given;
+  EXPECT_EQ(pool.trim(), 0U);
+  EXPECT_EQ(left.data()[0], std::byte{7});
+  EXPECT_EQ(left.data()[kBlockSize - 1], std::byte{7});
+  left = BlockPool::Block();
+  EXPECT_EQ(pool.trim(), kPage);
+  EXPECT_EQ(pool.trim(), 0U);
+}
+
 TEST(BlockPool, ThreadsGiveWhatOthersHaveTaken) {
   constexpr int kBlocks = 20'000;
   BlockPool pool;
