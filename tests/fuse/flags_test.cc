@@ -90,6 +90,16 @@ TEST_F(Flags, The32BitNumbersAreFor32BitPrograms) {
   EXPECT_EQ(got.as<std::uint32_t>(sizeof(fuse_ioctl_out)), std::uint32_t{FS_NODUMP_FL});
 }
 
+// The commands are numbered as if it were a long.
+TEST_F(Flags, AnAnswerIsAsLongAsTheIntOfTheCaller) {
+  ASSERT_EQ(set(FS_NODUMP_FL), 0);
+  for (const unsigned long command : {FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC32_GETVERSION}) {
+    EXPECT_EQ(ask(command, std::uint64_t{0}).body.size(), sizeof(fuse_ioctl_out) + 4) << command;
+    EXPECT_EQ(ask(command, std::uint32_t{0}).body.size(), sizeof(fuse_ioctl_out) + 4) << command;
+  }
+  EXPECT_EQ(ask(FS_IOC_GETFLAGS, std::uint64_t{0}).as<std::uint32_t>(sizeof(fuse_ioctl_out)), std::uint32_t{FS_NODUMP_FL});
+}
+
 TEST_F(Flags, ThatNobodyWouldHonourAreRefused) {
   EXPECT_EQ(set(FS_COMPR_FL), EOPNOTSUPP);
   EXPECT_EQ(set(FS_SYNC_FL), EOPNOTSUPP);

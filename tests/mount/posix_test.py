@@ -15,7 +15,7 @@ from harness import *
 from system_calls import *
 
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETFSLABEL = 0x80086601, 0x40086602, 0x81009431
-FS_IOC_FIEMAP, FITRIM = 0xC020660B, 0xC0185879
+FS_IOC_FIEMAP, FITRIM, FS_IOC_GETVERSION = 0xC020660B, 0xC0185879, 0x80087601
 IMMUTABLE, APPEND, NODUMP, NOATIME = 0x10, 0x20, 0x40, 0x80
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
 AT_EMPTY_PATH, RENAME_WHITEOUT = 0x1000, 4
@@ -260,6 +260,13 @@ class Posix(MountTest):
         path.chmod(0o600)
         self.image.remount()
         self.assertEqual(birth_time(path), born)
+
+    def test_the_generation_is_an_int(self):
+        """Its command says long, and lsattr -v has room for an int."""
+        fd = os.open(self.dir, os.O_RDONLY)
+        answer = fcntl.ioctl(fd, FS_IOC_GETVERSION, b"\xff" * 8)
+        os.close(fd)
+        self.assertEqual(answer[4:], b"\xff" * 4)
 
     def test_trim(self):
         """FITRIM on an image makes holes where nothing is; says how much; checks its range; is not for everybody."""

@@ -36,8 +36,9 @@ std::uint32_t known_flags() {
   return all;
 }
 
-// In `room` bytes: the kernel asks with int or long.
-void reply_number(Request& r, std::uint64_t number, std::uint32_t room) {
+// Of four bytes, though the numbers of these commands say long: programs ask for an int (lsattr -v), as Linux answers nothing longer. More
+// would be written over what stands behind it.
+void reply_number(Request& r, std::uint32_t number, std::uint32_t room) {
   reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
 }
 
