@@ -183,6 +183,36 @@ class Faults(unittest.TestCase):
         self.check_kept(image.dir)
         image.check_all()
 
+    def test_writers_to_a_device_that_has_gone_are_told(self):
+        """The kernel accepts what is written into its cache, whatever becomes of it: it is the daemon that ends that."""
+        image = self.loop_device()
+        image.mkfs(None)
+        image.mount()
+        self.assertEqual(self.keep(image.dir, 3), 0)
+        opened = os.open(image.dir / "kept0", os.O_RDWR)
+        self.limit(4096)
+        self.assertNotEqual(self.keep(image.dir, 5, "gone"), 0)
+        self.expect_read_only(image)
+        os.pwrite(opened, b"x" * MIB, 0)
+        with self.assertRaises(OSError):
+            os.fsync(opened)
+        with self.assertRaises(OSError) as refused:
+            for _ in range(10):  # the first one, of a thread that is not known to write, is accepted
+                os.pwrite(opened, b"x" * 4096, 0)
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+        for _ in range(3):
+            with self.assertRaises(OSError):
+                os.fsync(opened)
+        with contextlib.suppress(OSError):
+            os.close(opened)
+        self.limit(0)
+        self.expect_unclean_umount(image)
+        image.clean_up()
+        image.fsck("--data")
+        image.mount()
+        self.check_kept(image.dir)
+        image.check_all()
+
     def test_a_device_that_becomes_smaller(self):
         image = self.loop_device()
         image.mkfs(None)

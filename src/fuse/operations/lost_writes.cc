@@ -37,12 +37,27 @@ void LostWrites::remove(File& file, std::uint64_t from, std::uint64_t end) {
   }
 }
 
-void LostWrites::refused(Ino ino, std::uint64_t from, std::uint64_t end) {
+bool LostWrites::loses(Errc why) {
+  switch (why) {
+    case Errc::no_space:
+    case Errc::read_only:
+    case Errc::io:
+    case Errc::corrupt:
+    case Errc::needs_fsck:
+    case Errc::shut_down:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void LostWrites::refused(Ino ino, std::uint64_t from, std::uint64_t end, Errc why) {
   const Lock lock(mutex_);
   File& file = files_[ino];
   count();
   add(file, from, end);
   ++file.refusals;
+  file.why = why;
 }
 
 void LostWrites::settled(Ino ino, std::uint64_t from, std::uint64_t end) {
@@ -62,10 +77,11 @@ void LostWrites::forget(Ino ino) {
   count();
 }
 
-bool LostWrites::lacks(Ino ino) const {
-  if (!any()) return false;
+std::optional<Errc> LostWrites::why_lacking(Ino ino) const {
+  if (!any()) return std::nullopt;
   const Lock lock(mutex_);
-  return files_.contains(ino);
+  const auto found = files_.find(ino);
+  return found == files_.end() ? std::nullopt : std::optional(found->second.why);
 }
 
 std::vector<Ino> LostWrites::files(std::size_t most) const {
@@ -85,15 +101,15 @@ void LostWrites::writes(Ino ino, std::uint32_t thread) {
   told.try_emplace(thread, 0);
 }
 
-bool LostWrites::take_news(Ino ino, std::uint32_t thread) {
-  if (!any()) return false;
+std::optional<Errc> LostWrites::take_news(Ino ino, std::uint32_t thread) {
+  if (!any()) return std::nullopt;
   const Lock lock(mutex_);
   const auto found = files_.find(ino);
-  if (found == files_.end()) return false;
+  if (found == files_.end()) return std::nullopt;
   const auto known = found->second.told.find(thread);
-  if (known == found->second.told.end() || known->second == found->second.refusals) return false;
+  if (known == found->second.told.end() || known->second == found->second.refusals) return std::nullopt;
   known->second = found->second.refusals;
-  return true;
+  return found->second.why;
 }
 
 }  // namespace varve::fuse

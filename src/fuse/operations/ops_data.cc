@@ -63,7 +63,8 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
                  [&r, offset, end = offset + data.size(), flags, mode_changes](const Result<std::size_t>& written) {
                    Session& session = r.session();
                    if (!written.ok()) {
-                     if (flags.from_cache && written.fails_with(Errc::no_space)) session.lose(r.node(), offset, end);
+                     const Errc why = written.error().code();
+                     if (flags.from_cache && LostWrites::loses(why)) session.lose(r.node(), offset, end, why);
                      return r.reply_error(written.error());
                    }
                    session.lost_writes().settled(r.node(), offset, end);
@@ -184,7 +185,7 @@ Status lseek(Request& r) {
 Status fsync(Request& r) {
   r.serve([&r] { return r.fs().fsync(r.operation(), r.node()); },
           [&r] {
-            if (r.session().lost_writes().lacks(r.node())) return r.reply_error(Errc::no_space);
+            if (const auto why = r.session().lost_writes().why_lacking(r.node())) return r.reply_error(*why);
             r.reply();
           });
   return {};

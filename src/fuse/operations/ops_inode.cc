@@ -86,7 +86,8 @@ Status getattr(Request& r) {
   if (r.session().lost_writes().any()) {
     const auto in = TRY(r.body().take<fuse_getattr_in>());
     const bool by_open_file = (in.getattr_flags & FUSE_GETATTR_FH) != 0;
-    if (by_open_file && r.session().lost_writes().take_news(r.node(), r.header().pid)) return Errc::no_space;
+    if (by_open_file)
+      if (const auto news = r.session().lost_writes().take_news(r.node(), r.header().pid)) return *news;
   }
   r.session().block_counts().asked(r.node());
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },

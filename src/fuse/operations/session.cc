@@ -52,8 +52,8 @@ Status Session::wait_initialised() {
 void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, ino, -1); }
 
 // That it has to ask for the attributes is what brings the next write(2) of the file here (getattr).
-void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end) {
-  cached_writes_.lost.refused(ino, from, end);
+void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end, Errc why) {
+  cached_writes_.lost.refused(ino, from, end, why);
   drop_cached_attributes(ino);
   space_watch_.look();
 }

@@ -104,8 +104,8 @@ class Session {
   // Makes the kernel ask for the attributes of an inode again. Waits for nothing, so any thread may call it.
   void drop_cached_attributes(Ino ino);
 
-  // The kernel had accepted bytes [from, end) of a file, and there is no room for them.
-  void lose(Ino ino, std::uint64_t from, std::uint64_t end);
+  // The kernel had accepted bytes [from, end) of a file, and the filesystem does not take them.
+  void lose(Ino ino, std::uint64_t from, std::uint64_t end, Errc why);
 
   // Makes the kernel write back what it caches of all files, but not their times, wherever it is mounted. For a thread that
   // serves nobody, while others serve.

@@ -43,7 +43,7 @@ void SpaceWatch::run() {
   ::pthread_setname_np(::pthread_self(), "varve-space");
   Lock lock(mutex_);
   while (!stopping_) {
-    if (lost_.any() && can_prune_)
+    if (prunes())
       changed_.wait_for(lock, kPruneEvery, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
     else
       changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || asked_; });
@@ -52,7 +52,7 @@ void SpaceWatch::run() {
     const auto limit = limit_;
     lock.unlock();
     if (limit) set_limit(limit);
-    if (can_prune_ && lost_.any()) prune();
+    if (prunes()) prune();
     lock.lock();
   }
 }

@@ -14,7 +14,8 @@
 namespace varve::fuse {
 
 // With writeback the kernel believes its own size of a file for as long as it knows the file. So files that lack something are
-// pruned: those that nobody has open it forgets, and asks for them anew.
+// pruned: those that nobody has open it forgets, and asks for them anew. Not where the filesystem has become read-only: then the device
+// may have gone, and what the kernel has cached may be all that can be read.
 class SpaceWatch {  // thread-safe
  public:
   SpaceWatch(fs::Filesystem& fs, Transport& transport, const LostWrites& lost)
@@ -34,6 +35,7 @@ class SpaceWatch {  // thread-safe
  private:
   void run();
   void set_limit(const std::function<void(std::uint64_t bytes)>& limit);
+  bool prunes() const { return can_prune_ && lost_.any() && !fs_.read_only(); }
   void prune();
 
   fs::Filesystem& fs_;
