@@ -178,6 +178,27 @@ TEST_F(ServerTest, ExtendedAttributesTellTheirSize) {
   EXPECT_EQ(call(FUSE_REMOVEXATTR, file.nodeid, name_bytes("user.a")).error, ENODATA);
 }
 
+// The kernel asks for that with any ACL that is set by somebody outside the group.
+TEST_F(ServerTest, OnlyAnAccessAclTakesSetgidAway) {
+  struct Entry {
+    std::uint16_t tag, permissions;
+    std::uint32_t id;
+  };
+  Bytes acl = bytes_of(std::uint32_t{2});
+  const Entry entries[] = {{1, 7, ~0U}, {2, 7, 9}, {4, 5, ~0U}, {16, 7, ~0U}, {32, 5, ~0U}};  // owner, user 9, group, mask, others
+  for (const Entry& entry : entries) acl = acl + bytes_of(entry);
+  const auto directory = call(FUSE_MKDIR, 1, bytes_of(fuse_mkdir_in{02755, 0}) + name_bytes("d")).as<fuse_entry_out>();
+  const auto mode_after = [&](const std::string& name) {
+    fuse_setxattr_in in{};
+    in.size = static_cast<std::uint32_t>(acl.size());
+    in.setxattr_flags = FUSE_SETXATTR_ACL_KILL_SGID;
+    EXPECT_EQ(call(FUSE_SETXATTR, directory.nodeid, bytes_of(in) + name_bytes(name) + acl).error, 0);
+    return call(FUSE_GETATTR, directory.nodeid, bytes_of(fuse_getattr_in{})).as<fuse_attr_out>().attr.mode;
+  };
+  EXPECT_EQ(mode_after("system.posix_acl_default"), S_IFDIR | 02755U);
+  EXPECT_EQ(mode_after("system.posix_acl_access"), S_IFDIR | 0775U);
+}
+
 TEST_F(ServerTest, StatusComesInPieces) {
   fuse_ioctl_in in{};
   in.cmd = static_cast<std::uint32_t>(control::kStatusIoctl);

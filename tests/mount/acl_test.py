@@ -98,6 +98,11 @@ class Acls(MountTest):
         path.chmod(0o2775)
         command("setfacl", "-m", "u:9:rx", path)
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o2775)
+        (self.dir / "d").mkdir()
+        os.chown(self.dir / "d", 1234, 55)
+        (self.dir / "d").chmod(0o2775)
+        self.assertEqual(as_user(1234, "setfacl", "-d", "-m", "u:9:r", self.dir / "d"), 0)
+        self.assertEqual(stat.S_IMODE((self.dir / "d").stat().st_mode), 0o2775, "a default ACL is none of its own mode")
 
     def test_copies_keep_acls(self):
         source = self.dir / "s"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "format/layout.h"
+#include "fs/acl.h"
 #include "fuse/operations/attributes.h"
 #include "fuse/operations/operations.h"
 #include "fuse/operations/request.h"
@@ -27,7 +28,7 @@ Status check_xattr_name(std::string_view name) {
   if (name.size() > kMaxXattrName) return Errc::out_of_range;
   for (const std::string_view prefix : {"user.", "security.", "trusted."})
     if (name.starts_with(prefix)) return name.size() > prefix.size() ? Status() : Status(Errc::invalid);
-  if (name == "system.posix_acl_access" || name == "system.posix_acl_default") return {};
+  if (name == fs::kAccessAcl || name == fs::kDefaultAcl) return {};
   return Errc::unsupported;
 }
 
@@ -167,7 +168,8 @@ Status setxattr(Request& r) {
   if (in.size > format::kMaxXattrValue) return Errc::argument_too_big;
   const auto value = TRY(r.body().take_bytes(in.size));
   unsigned flags = in.flags & (fs::kXattrCreate | fs::kXattrReplace);
-  if (in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) flags |= fs::kXattrDropSetgid;
+  // The kernel says so of a default ACL, too, though that one has nothing to do with the mode of its directory.
+  if (name == fs::kAccessAcl && (in.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID)) flags |= fs::kXattrDropSetgid;
   r.serve_change(
       Change::other, [&r, name, value, flags] { return r.fs().setxattr(r.operation(), r.node(), name, value, flags); },
       [&r] { r.reply(); });
