@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
@@ -176,6 +177,24 @@ TEST_F(ServerTest, ExtendedAttributesTellTheirSize) {
             name_bytes("trusted.b") + name_bytes("user.a"));
   EXPECT_EQ(call(FUSE_REMOVEXATTR, file.nodeid, name_bytes("user.a")).error, 0);
   EXPECT_EQ(call(FUSE_REMOVEXATTR, file.nodeid, name_bytes("user.a")).error, ENODATA);
+}
+
+// Of an immutable file the kernel hears of a capability in any case, so that write(2) fails; but of the true one as it is.
+TEST_F(ServerTest, ACapabilityOfAnImmutableFileHasItsSize) {
+  const Ino with{mount.create(1, "with").nodeid}, without{mount.create(1, "without").nodeid};
+  const Bytes value(20, std::byte{3});
+  fuse_setxattr_in in{};
+  in.size = static_cast<std::uint32_t>(value.size());
+  ASSERT_EQ(call(FUSE_SETXATTR, with.v, bytes_of(in) + name_bytes("security.capability") + value).error, 0);
+  const auto get = [&](Ino ino, std::uint32_t room) {
+    return call(FUSE_GETXATTR, ino.v, bytes_of(fuse_getxattr_in{room, 0}) + name_bytes("security.capability"));
+  };
+  EXPECT_EQ(get(without, 0).error, ENODATA);
+  for (const Ino ino : {with, without}) mount.set_flags(ino, FS_IMMUTABLE_FL);
+  EXPECT_EQ(get(with, 0).as<fuse_getxattr_out>().size, value.size());
+  EXPECT_EQ(get(with, 20).body, value);
+  EXPECT_EQ(get(without, 0).as<fuse_getxattr_out>().size, 1U);
+  EXPECT_EQ(get(without, 20).error, ENODATA);
 }
 
 // The kernel asks for that with any ACL that is set by somebody outside the group.

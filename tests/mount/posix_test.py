@@ -128,6 +128,11 @@ class Posix(MountTest):
         set_flags(path, 0)
         append()
         self.assertEqual(path.read_bytes(), b"beforex")
+        capability = struct.pack("<IIIII", 0x02000001, 1 << 10, 0, 0, 0)
+        os.setxattr(path, "security.capability", capability)
+        set_flags(path, IMMUTABLE)
+        self.assertEqual(os.getxattr(path, "security.capability"), capability)  # asks for its size first
+        set_flags(path, 0)
         (self.dir / "d").mkdir()
         set_flags(self.dir / "d", IMMUTABLE)
         self.fails(errno.EPERM, (self.dir / "d/x").touch)

@@ -40,15 +40,24 @@ Result<std::string_view> take_xattr_name(Request& r) {
 
 // Before the first write(2) to a file that it has fresh attributes of, the kernel asks whether there is a capability,
 // and removes it. It knows nothing of immutable files, and no OPEN names the writer. So of them it hears that there is
-// one. Since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
-Status ask_for_capability(Request& r) {
+// one, also where there is none. Since that cannot be removed, write(2) fails with EPERM, instead of getting lost in the cache.
+void reply_without_capability(Request& r) {
   r.serve([&r] { return r.fs().getattr(r.operation(), r.node()); },
           [&r](const fs::Attr& attr) {
             if (attr.flags & FS_IMMUTABLE_FL) return reply_sized(r, std::as_bytes(std::span("?", 1)), 0);
             if (attr.blocks == 0) r.session().block_counts().will_write(r.node());
-            r.serve([&r] { return r.fs().getxattr(r.operation(), r.node(), kCapability); },
-                    [&r](const std::vector<std::byte>& value) { reply_sized(r, value, 0); });
+            r.reply_error(Errc::no_attribute);
           });
+}
+
+// Where there is one, getcap(8) and others ask for its size in the same way.
+Status ask_for_capability(Request& r) {
+  r.serve_result([&r] { return r.fs().getxattr(r.operation(), r.node(), kCapability); },
+                 [&r](const Result<std::vector<std::byte>>& value) {
+                   if (value.fails_with(Errc::no_attribute)) return reply_without_capability(r);
+                   if (!value.ok()) return r.reply_error(value.error());
+                   reply_sized(r, *value, 0);
+                 });
   return {};
 }
 
