@@ -65,6 +65,9 @@ struct NewNode {
   std::uint32_t rdev = 0;
   std::uint32_t umask = 0;  // applied here when the parent has no default ACL
   std::string_view symlink;  // target, for S_IFLNK
+  // If they are given: groups of somebody without CAP_FSETID. What this one makes for another group, and that group may execute, is not
+  // setgid then. Else the kernel has seen to that.
+  std::optional<std::vector<std::uint32_t>> groups{};
 };
 
 struct DirectoryEntry {

@@ -1,6 +1,8 @@
 // Making inodes, with and without a name.
 #include <linux/fs.h>
 
+#include <algorithm>
+
 #include "fs/acl.h"
 #include "fs/inode_util.h"
 
@@ -44,6 +46,14 @@ std::uint32_t inherited_flags(const store::Inode& directory, std::uint32_t mode)
   return directory.attributes.flags & (FS_NODUMP_FL | FS_NOATIME_FL);
 }
 
+// In a directory that hands its group down, somebody outside of that group must not make a program that runs with it. The umask does not
+// count, as the kernel has it.
+bool may_be_setgid(const NewNode& node, std::uint32_t gid) {
+  constexpr std::uint32_t kRunsWithGroup = S_ISGID | S_IXGRP;
+  if (!node.groups || (node.mode & kRunsWithGroup) != kRunsWithGroup) return true;
+  return std::ranges::find(*node.groups, gid) != node.groups->end();
+}
+
 // Attributes of a new inode below `directory`; the setgid bit of a directory hands its group down.
 void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& directory, const NewNode& node,
                      std::uint32_t mode, Timestamp now) REQUIRES(inode.mutex) REQUIRES_SHARED(directory.mutex) {
@@ -56,6 +66,7 @@ void fill_attributes(Attempt& a, store::Inode& inode, const store::Inode& direct
   if (directory.attributes.mode & S_ISGID) {
     attributes.gid = directory.attributes.gid;
     if (S_ISDIR(node.mode)) attributes.mode |= S_ISGID;
+    else if (!may_be_setgid(node, attributes.gid)) attributes.mode &= ~static_cast<std::uint32_t>(S_ISGID);
   }
   attributes.flags = inherited_flags(directory, node.mode);
   attributes.rdev = S_ISCHR(node.mode) || S_ISBLK(node.mode) ? node.rdev : 0;

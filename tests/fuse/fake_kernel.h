@@ -72,13 +72,22 @@ class FakeKernel {
     kernel_ = -1;
   }
 
+  // Whose requests come from now on; root's, of this process, before.
+  void act_as(std::uint32_t uid, std::uint32_t gid, std::uint32_t pid) {
+    uid_ = uid;
+    gid_ = gid;
+    pid_ = pid;
+  }
+
   std::uint64_t send(std::uint32_t opcode, std::uint64_t node, const Bytes& body) {
     fuse_in_header header{};
     header.len = static_cast<std::uint32_t>(sizeof header + body.size());
     header.opcode = opcode;
     header.unique = ++unique_;
     header.nodeid = node;
-    header.pid = static_cast<std::uint32_t>(::getpid());
+    header.uid = uid_;
+    header.gid = gid_;
+    header.pid = pid_;
     send_raw(bytes_of(header) + body);
     return unique_;
   }
@@ -121,6 +130,7 @@ class FakeKernel {
   int kernel_ = -1;
   int daemon_ = -1;
   std::uint64_t unique_ = 0;
+  std::uint32_t uid_ = 0, gid_ = 0, pid_ = static_cast<std::uint32_t>(::getpid());
   unsigned notifications_ = 0;
 };
 

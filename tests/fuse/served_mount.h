@@ -64,8 +64,8 @@ class ServedMount {
   explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2})
       : served_(transport_, std::move(wishes), std::move(options)) {}
 
-  void initialise() {
-    const Reply reply = kernel_.call(FUSE_INIT, 0, bytes_of(offer_of_a_kernel()));
+  void initialise(const fuse_init_in& offer = offer_of_a_kernel()) {
+    const Reply reply = kernel_.call(FUSE_INIT, 0, bytes_of(offer));
     ASSERT_EQ(reply.error, 0);
     ASSERT_TRUE(session().wait_initialised().ok());
   }

@@ -33,10 +33,10 @@ constexpr Table make_table() {
   t[FUSE_RMDIR] = {"rmdir", rmdir};
   t[FUSE_RENAME] = {"rename", rename};
   t[FUSE_LINK] = {"link", link};
-  // ENOSYS to these, usually to OPEN as well, makes the kernel do them by itself from then on.
+  // ENOSYS to these, usually to OPEN and FLUSH as well, makes the kernel do them by itself from then on.
   t[FUSE_OPEN] = {"open", open};
   t[FUSE_OPENDIR] = {"opendir", not_implemented};
-  t[FUSE_FLUSH] = {"flush", not_implemented};
+  t[FUSE_FLUSH] = {"flush", flush};
   t[FUSE_ACCESS] = {"access", not_implemented};
   t[FUSE_INTERRUPT] = {"interrupt", not_implemented};
   t[FUSE_RELEASE] = {"release", nothing_to_do};

@@ -55,6 +55,7 @@ Status statfs(Request& r);
 Status syncfs(Request& r);
 Status nothing_to_do(Request& r);     // success
 Status not_implemented(Request& r);   // ENOSYS
+Status flush(Request& r);
 Status unexpected_reply(Request& r);  // ignored
 
 // ops_snapshots.cc: of ioctl

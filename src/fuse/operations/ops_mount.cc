@@ -57,6 +57,12 @@ Status not_implemented(Request& r) {
   return {};
 }
 
+// ENOSYS makes the kernel do without from then on. Old ones did without all of close(2): it wrote nothing back and told of no error.
+Status flush(Request& r) {
+  const Agreement* const agreement = r.session().agreement();
+  return agreement && agreement->flushes_while_asked ? nothing_to_do(r) : not_implemented(r);
+}
+
 Status unexpected_reply(Request& r) {
   r.end();
   return {};

@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 
 #include "fs/engine.h"
 #include "fuse/operations/attributes.h"
@@ -8,6 +9,7 @@
 #include "fuse/operations/operations.h"
 #include "fuse/operations/ops_kept.h"
 #include "fuse/operations/request.h"
+#include "fuse/protocol/privilege.h"
 
 namespace varve::fuse {
 
@@ -21,6 +23,19 @@ void reply_opened(Request& r, const fs::Attr& attr) {
   out.entry = to_entry(attr);
   out.open.open_flags = FOPEN_KEEP_CACHE;
   r.reply_struct(out);
+}
+
+// For a kernel that leaves it to the filesystem to take setgid away; it knows no TMPFILE. To ask for groups takes a while, and hardly
+// any file is made so.
+std::optional<std::vector<std::uint32_t>> groups_to_check(Request& r, std::uint32_t mode) {
+  constexpr std::uint32_t kRunsWithGroup = S_ISGID | S_IXGRP;
+  const fuse_in_header& caller = r.header();
+  const Agreement* const agreement = r.session().agreement();
+  if (!agreement || !agreement->leaves_setgid || (mode & kRunsWithGroup) != kRunsWithGroup || S_ISDIR(mode)) return std::nullopt;
+  if (caller.uid == 0 || has_capability(caller.pid, CAP_FSETID)) return std::nullopt;
+  auto groups = further_groups(caller.pid);
+  groups.push_back(caller.gid);
+  return groups;
 }
 
 void make(Request& r, std::string_view name, const fs::NewNode& node) {
@@ -86,7 +101,7 @@ Status batch_forget(Request& r) {
 Status mknod(Request& r) {
   const auto in = TRY(r.body().take<fuse_mknod_in>());
   const auto name = TRY(r.body().take_name());
-  make(r, name, {.mode = in.mode, .rdev = in.rdev, .umask = in.umask, .symlink = {}});
+  make(r, name, {.mode = in.mode, .rdev = in.rdev, .umask = in.umask, .symlink = {}, .groups = groups_to_check(r, in.mode)});
   return {};
 }
 

@@ -26,6 +26,8 @@ struct Agreement {
   std::uint64_t flags = 0;  // those of the reply, both words
   bool writeback = false;
   bool setxattr_extended = false;  // SETXATTR has its long form
+  bool flushes_while_asked = false;  // close(2) writes back only as long as FLUSH is answered (before Linux 5.8)
+  bool leaves_setgid = false;      // of what somebody outside the group makes in a setgid directory (before Linux 6.0)
 
   std::vector<std::string> feature_names() const;
 };

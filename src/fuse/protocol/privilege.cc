@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -21,18 +22,27 @@ bool is_in_our_user_namespace(std::uint32_t task) {
   return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-std::uint64_t effective_capabilities(std::uint32_t task) {
-  constexpr std::string_view kField = "CapEff:";
+// Of what the kernel says of a task: what stands behind the field's name. Empty if there is no such task.
+std::string status_field(std::uint32_t task, std::string_view name) {
   std::ifstream status(fmt::format("/proc/{}/status", task));
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with(kField)) return std::strtoull(line.c_str() + kField.size(), nullptr, 16);
-  return 0;
+    if (line.starts_with(name)) return line.substr(name.size());
+  return "";
 }
+
+std::uint64_t effective_capabilities(std::uint32_t task) { return std::strtoull(status_field(task, "CapEff:").c_str(), nullptr, 16); }
 
 }  // namespace
 
 bool has_capability(std::uint32_t task, int capability) {
   return (effective_capabilities(task) >> capability & 1) != 0 && is_in_our_user_namespace(task);
+}
+
+std::vector<std::uint32_t> further_groups(std::uint32_t task) {
+  std::istringstream numbers(status_field(task, "Groups:"));
+  std::vector<std::uint32_t> groups;
+  for (std::uint32_t group = 0; numbers >> group;) groups.push_back(group);
+  return groups;
 }
 
 }  // namespace varve::fuse

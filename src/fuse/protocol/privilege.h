@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace varve::fuse {
 
@@ -9,5 +10,8 @@ namespace varve::fuse {
 // namespace of its own. The caller must be waiting for us, or its number may be another's. False if it cannot be looked up, as from
 // outside of our pid namespace.
 bool has_capability(std::uint32_t task, int capability);
+
+// The groups that it has besides that of the message. None if they cannot be looked up.
+std::vector<std::uint32_t> further_groups(std::uint32_t task);
 
 }  // namespace varve::fuse
