@@ -138,6 +138,10 @@ class Permissions(MountTest):
         path = self.made_by(ANN, self.home / "f", 0o644)
         os.setxattr(path, "trusted.secret", b"x")
         self.assertEqual(as_user(ANN, lambda: os.getxattr(path, "trusted.secret")), errno.ENODATA)
+        self.assertEqual(os.listxattr(path), ["trusted.secret"])
+        words = [sys.executable, "-c", "import os, sys; print(os.listxattr(sys.argv[1]))", path]
+        reduced = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]
+        self.assertEqual(command(*reduced, *words).stdout.strip(), "[]", "uid 0 without CAP_SYS_ADMIN")
         self.assertEqual(as_user(ANN, lambda: os.setxattr(path, "trusted.more", b"x")), errno.EPERM)
         self.assertEqual(as_user(BOB, lambda: os.setxattr(path, "user.x", b"x")), errno.EACCES)
         self.assertEqual(as_user(ANN, lambda: os.setxattr(path, "security.capability", CAPABILITY)), errno.EPERM)

@@ -16,7 +16,7 @@ fuse_entry_out to_entry(fs::Attr attr, Ino number);  // as which the kernel is t
 fuse_entry_out no_entry();  // "there is no such name", to be remembered by the kernel
 wire::StatxOut to_statx(const fs::Attr& attr, std::uint64_t valid_seconds);
 
-// LISTXATTR's list; without the names that only root may see, if so.
+// LISTXATTR's list; without the names that only administrators may see, if so.
 std::string to_name_list(const std::vector<std::string>& names, bool may_see_all);
 
 // SETATTR's body. `now` stands in for the flags that ask for the current time.

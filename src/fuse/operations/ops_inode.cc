@@ -151,12 +151,8 @@ Status getxattr(Request& r) {
 
 Status listxattr(Request& r) {
   const auto in = TRY(r.body().take<fuse_getxattr_in>());
-  const bool may_see_all = r.header().uid == 0;
   r.serve([&r] { return r.fs().listxattr(r.operation(), r.node()); },
-          [&r, room = in.size, may_see_all](const std::vector<std::string>& names) {
-            const std::string list = to_name_list(names, may_see_all);
-            reply_sized(r, std::as_bytes(std::span(list)), room);
-          });
+          [&r, room = in.size](const std::vector<std::string>& names) { reply_names(r, names, room); });
   return {};
 }
 

@@ -217,12 +217,8 @@ Status listxattr_kept(Request& r) {
   const auto in = TRY(r.body().take<fuse_getxattr_in>());
   if (node_of(r).is_folder()) return reply_sized(r, {}, in.size), Status();
   const Ino ino = enter(r);
-  const bool may_see_all = r.header().uid == 0;
   r.serve([&r, ino] { return r.fs().listxattr(r.operation(), ino); },
-          [&r, room = in.size, may_see_all](const std::vector<std::string>& names) {
-            const std::string list = to_name_list(names, may_see_all);
-            reply_sized(r, std::as_bytes(std::span(list)), room);
-          });
+          [&r, room = in.size](const std::vector<std::string>& names) { reply_names(r, names, room); });
   return {};
 }
 
