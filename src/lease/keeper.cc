@@ -12,6 +12,12 @@
 
 namespace varve::lease {
 
+namespace {
+
+constexpr unsigned kLateLooks = 3;  // one after the other, and the device has failed
+
+}  // namespace
+
 std::uint64_t boot_time_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -88,14 +94,16 @@ void Keeper::tell() {
 
 // A block that cannot be read says nothing about the holder: where something can be written it could be read. But a device that
 // will never be written again is lost, and an idle mount should say so.
-void Keeper::look() {
+bool Keeper::look() {
   const Lock one(tenure_mutex_);
   MEMORY_INVARIANT(tenure_.has_value());
-  if (!tenure_->look()) {
+  const bool was_read = tenure_->look();
+  if (!was_read) {
     if (!std::exchange(warned_, true)) spdlog::warn("{}: the lease cannot be read", area_.name());
     if (const std::string refusal = area_.refusal(); !refusal.empty()) tenure_->lose(refusal);
   }
   publish();
+  return was_read;
 }
 
 void Keeper::publish() {
@@ -114,16 +122,18 @@ bool Keeper::may_write(bool certain) {
   const auto is_trusted = [this] { return boot_time_ns() + times_.delivery_ns < trusted_until_ns_.load(std::memory_order_relaxed); };
   if (lost_.load(std::memory_order_acquire)) return false;
   if (!certain && is_trusted()) return true;
-  for (;;) {
-    look();
+  for (unsigned late = 0; late < kLateLooks;) {
+    const bool was_read = look();
     if (lost_.load(std::memory_order_acquire)) return false;
     if (is_trusted()) return true;
     Lock one(tenure_mutex_);
     const std::uint64_t doubt = tenure_->doubt_ns();
     one.unlock();
-    if (doubt == 0) return false;  // it cannot be read
-    std::this_thread::sleep_for(std::chrono::nanoseconds(doubt));
+    if (doubt) std::this_thread::sleep_for(std::chrono::nanoseconds(doubt));
+    else if (was_read) ++late;  // what it saw was true when it began, and its promise has ended since
+    else break;
   }
+  return is_trusted();  // another thread may have looked meanwhile
 }
 
 io::WriteGuard::Verdict Keeper::may_send(std::uint64_t looked_after_ns) const {

@@ -32,7 +32,8 @@ class Keeper {
   Status release();
 
   // Before a write: whether it may be made. Looks again if the last look is too old to be trusted, as after a pause of the
-  // process or the machine, or if it must be certain, as for a superblock.
+  // process or the machine, or if it must be certain, as for a superblock. A look may itself be too old when it is answered, by a
+  // disk that had to start: then it looks again, which takes no time any more.
   bool may_write(bool certain);
   // The same for what was admitted earlier and is about to be sent, of what was found out after a moment. Waits for nothing.
   io::WriteGuard::Verdict may_send(std::uint64_t looked_after_ns) const;
@@ -59,7 +60,7 @@ class Keeper {
   bool wait_for_turn();  // false: it is to end
   void tell();
   void stop();
-  void look();
+  bool look();  // false: it could not be read
   void publish() REQUIRES(tenure_mutex_);
 
   Area area_;

@@ -1,7 +1,8 @@
 // The time for which a program holds a lease: what it must do at each look, and until when it may write.
 //
-// A look counts from the moment it began, for as long as the lease promises. It does not count when it finds a challenge that could only
-// be answered late: the newcomer may have read the answer's block before. Then a look that begins a moment after the answer counts.
+// A look counts from the moment it began, for as long as the lease promises. One that took longer allows nothing, and the next one may. It
+// does not count when it finds a challenge that could only be answered late: the newcomer may have read the answer's block before. Then a
+// look that begins a moment after the answer counts.
 #pragma once
 
 #include <cstdint>

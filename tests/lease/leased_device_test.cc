@@ -8,8 +8,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/buffer.h"
@@ -18,6 +20,7 @@
 #include "io/reactor.h"
 #include "io/trace_device.h"
 #include "support/fault_device.h"
+#include "support/waiting.h"
 
 namespace varve::lease {
 namespace {
@@ -41,6 +44,19 @@ class CountingDevice : public io::BlockDevice {
  private:
   io::BlockDevice& below_;
   std::atomic<std::uint64_t>& reads_;
+};
+
+// Something happens between its next answer to a read and the moment at which that comes.
+class LateDevice : public io::TraceDevice {
+ public:
+  using TraceDevice::TraceDevice;
+  int execute(io::IoRequest& request) override {
+    const int error = TraceDevice::execute(request);
+    if (request.kind == io::IoKind::read && meanwhile) std::exchange(meanwhile, nullptr)();
+    return error;
+  }
+
+  std::function<void()> meanwhile;
 };
 
 // What a device says of the loss of its lease.
@@ -204,6 +220,49 @@ TEST_F(LeasedDeviceTest, ADiskThatNobodyUsesIsLeftAlone) {
   while (reads == before) keeper.note_use();  // it is in use again
   take_over();
   EXPECT_FALSE(keeper.may_write(true));
+}
+
+// As on a disk that was left to rest, and takes longer to start than the lease promises.
+class LateLookTest : public LeasedDeviceTest {
+ protected:
+  LateLookTest() {
+    auto late = std::make_unique<LateDevice>(memory_);
+    late_ = late.get();
+    const Times times{.promise_ns = kPromiseNs, .look_ns = 1'000'000 * kMillisecond};
+    device_ = LeasedDevice::hold(std::move(late), {"test", "here"}, times).value();
+    outlast_promise();
+  }
+  static void outlast_promise() {
+    const std::uint64_t began = boot_time_ns();
+    test::wait_until([&] { return boot_time_ns() - began > kPromiseNs; });
+  }
+
+  static constexpr std::uint64_t kPromiseNs = 500 * kMillisecond;
+  LateDevice* late_ = nullptr;
+  std::unique_ptr<LeasedDevice> device_;
+};
+
+TEST_F(LateLookTest, IsMadeAgain) {
+  late_->meanwhile = outlast_promise;
+  const auto reactor = io::Reactor::make();
+  EXPECT_EQ(error_of_write(*device_, *reactor), 0);
+  EXPECT_EQ(device_->refusal(), "");
+}
+
+// What it saw was true when it began, and another holder may have come since then.
+TEST_F(LateLookTest, IsNotBelieved) {
+  late_->meanwhile = [this] {
+    outlast_promise();
+    take_over();
+  };
+  EXPECT_FALSE(write(*device_, 100).ok());
+  EXPECT_NE(device_->refusal().find("elsewhere"), std::string::npos) << device_->refusal();
+}
+
+TEST_F(LeasedDeviceTest, ADeviceThatIsAlwaysLateHasFailed) {
+  const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
+  const auto reactor = io::Reactor::make();
+  EXPECT_EQ(error_of_write(**device, *reactor), EIO);
 }
 
 TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
