@@ -405,6 +405,60 @@ TEST_F(Network, NothingIsRepeatedBeforeTheGuardHasLooked) {
   device->ask(nullptr);
 }
 
+// Says yes once: for as much as fits into the journal.
+class FadingGuard : public ScriptedGuard {
+ public:
+  Verdict may_send(std::uint64_t looked_after_ns) override {
+    const Verdict said = ScriptedGuard::may_send(looked_after_ns);
+    verdict = Verdict::not_now;
+    return said;
+  }
+};
+
+// As by a server that reads nothing of the lease's blocks any more, but is there and answers.
+TEST_F(Network, WhatTheGuardHoldsForEverHasFailed) {
+  const NbdServer server({"memory", "64M"});
+  FadingGuard guard;
+  NbdSettings settings;
+  settings.patience_ns = 2 * kSecond;
+  settings.journal_bytes = 1 << 20;
+  const auto device = open(server, settings);
+  device->ask(&guard);
+  const auto reactor = make_reactor(Backend::nbd);
+  Batch batch;
+  for (std::uint64_t block = 1; block < 4000; block += 1000) batch.write(block, 1, 700);
+  batch.flush();
+  batch.submit_all(*device, *reactor);
+  drain(*reactor);
+  EXPECT_EQ(batch.failed(), 5U);
+  EXPECT_NE(device->refusal().find("the lease could not be looked at for 2 s"), std::string::npos) << device->refusal();
+  device->ask(nullptr);
+}
+
+TEST_F(Network, WhatTheGuardHeldIsForgottenWhenItHasLooked) {
+  const NbdServer server({"memory", "8M"});
+  ScriptedGuard guard;
+  guard.verdict = WriteGuard::Verdict::not_now;
+  NbdSettings settings;
+  settings.patience_ns = 2 * kSecond;
+  const auto device = open(server, settings);
+  device->ask(&guard);
+  const auto reactor = make_reactor(Backend::nbd);
+  Batch batch;
+  batch.write(1, 1);
+  batch.submit_all(*device, *reactor);
+  reactor->kick();
+  varve::test::wait_until([&] { return guard.wished > 0; });
+  guard.verdict = WriteGuard::Verdict::yes;
+  drain(*reactor);
+  EXPECT_EQ(batch.failed(), 0U);
+  const auto looked = std::chrono::steady_clock::now();
+  varve::test::wait_until([&] { return std::chrono::steady_clock::now() - looked > std::chrono::nanoseconds(settings.patience_ns); });
+  EXPECT_TRUE(write(*device, 2, 1).ok()) << device->refusal();
+  EXPECT_EQ(device->refusal(), "");
+  device->ask(nullptr);
+}
+
 TEST_F(Network, WhatIsAnothersIsNotWritten) {
   NbdServer server({"memory", "8M"});
   ScriptedGuard guard;

@@ -185,7 +185,6 @@ void NbdLink::take_write(Sent& sent) {
 void NbdLink::send_all(std::uint64_t now) {
   if (stage_ < Stage::settling) return;
   for (; !queues_.by_guard.empty(); queues_.by_guard.pop_front()) send(queues_.by_guard.front(), nullptr, now);
-  held_ = false;
   if (stage_ == Stage::repeating) repeat_writes(now);
   if (stage_ != Stage::serving) return;
   for (; !queues_.reads.empty() && has_window(); queues_.reads.pop_front()) send(queues_.reads.front(), nullptr, now);
@@ -208,8 +207,9 @@ bool NbdLink::may_write() {
   {
     const Lock lock(mutex_);  // it may be about to go
     if (guard_) verdict = guard_->may_send(outage_.connected_ns);
-    held_ = verdict == WriteGuard::Verdict::not_now;
-    if (held_) guard_->look_soon();
+    if (verdict != WriteGuard::Verdict::not_now) held_since_ns_ = 0;
+    else if (!held_since_ns_) held_since_ns_ = now_ns();
+    if (held_since_ns_) guard_->look_soon();
   }
   if (verdict == WriteGuard::Verdict::never) fail("it is no longer ours to write");
   return verdict == WriteGuard::Verdict::yes;
@@ -300,7 +300,7 @@ void NbdLink::notify(const std::vector<pollfd>& waits, std::size_t first) {
 }
 
 int NbdLink::wait_ms() const {
-  if (held_) return 20;
+  if (held_since_ns_) return 20;
   if (stage_ != Stage::serving) return 50;
   return wire_.empty() ? 10'000 : 1000;
 }

@@ -15,7 +15,8 @@
 // it goes on.
 //
 // Patience. When no connection could be had for so long, or a request was not answered for so long, the device has failed for good:
-// all changes end with EIO, and failure() says why. Reads still work if the server comes back.
+// all changes end with EIO, and failure() says why. It is the same when the guard could not look for so long while changes wait
+// for it. Reads still work if the server comes back.
 #pragma once
 
 #include <poll.h>
@@ -146,7 +147,7 @@ class NbdLink {
   Outage outage_;
   std::size_t repeated_ = 0;      // entries of the journal that have been sent again
   bool own_flush_ = false;        // under way
-  bool held_ = false;             // by the guard
+  std::uint64_t held_since_ns_ = 0;  // what is to be sent, by the guard; 0: it is not
   mutable Mutex mutex_;
   WriteGuard* guard_ GUARDED_BY(mutex_) = nullptr;
   std::string failure_ GUARDED_BY(mutex_);

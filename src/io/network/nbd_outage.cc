@@ -37,6 +37,8 @@ void NbdLink::look_after_connections(std::uint64_t now) {
     fail(fmt::format("no connection for {} s: {}", settings_.patience_ns / 1'000'000'000, outage_.why));
   if (!wire_.empty() && now - wire_.front().time_ns > settings_.patience_ns)
     fail(fmt::format("no answer for {} s", settings_.patience_ns / 1'000'000'000));
+  if (held_since_ns_ && now > held_since_ns_ + settings_.patience_ns)
+    fail(fmt::format("the lease could not be looked at for {} s", settings_.patience_ns / 1'000'000'000));
 }
 
 void NbdLink::lose(const std::string& why, std::uint64_t now) {
@@ -51,6 +53,7 @@ void NbdLink::lose(const std::string& why, std::uint64_t now) {
   lanes_.clear();
   landed_.clear();
   own_flush_ = false;
+  held_since_ns_ = 0;  // an outage has a patience of its own
   std::list<Sent> sent = std::exchange(wire_, {});
   for (auto last = sent.rbegin(); last != sent.rend(); ++last) take_back(*last);
   std::erase_if(queues_.by_guard, [&](const Part& part) {
@@ -83,6 +86,7 @@ void NbdLink::fail(const std::string& why) {
   queues_ = {};
   journal_.clear();
   own_flush_ = false;
+  held_since_ns_ = 0;
   stage_ = Stage::down;
   set_away(now_ns());
   outage_.next_ns = outage_.since_ns + kNextAttempt;
