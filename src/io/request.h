@@ -36,7 +36,7 @@ struct RingEntry : boost::intrusive::slist_base_hook<> {
 struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
   IoKind kind = IoKind::read;
   bool durable = false;                          // write: completes when it is on the medium
-  bool by_guard = false;                         // of the lease: does not wait for what waits for it; a write is never repeated
+  bool by_guard = false;                         // of the lease: does not wait for what waits for it; a write is never repeated (ENOTCONN)
   std::uint64_t offset = 0;                      // bytes; read, write, discard
   std::uint64_t length = 0;                      // bytes; for discard; sum of iov for read and write
   boost::container::small_vector<iovec, 2> iov;  // read, write; at most kMaxIov entries

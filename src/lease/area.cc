@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -68,10 +69,10 @@ Status Area::write_block(std::uint64_t block, std::span<std::byte> bytes) {
   request.durable = true;
   request.by_guard = true;
   request.add(bytes.data(), bytes.size());
-  if (const int error = device_.execute(request))
-    return Error(errc_from_errno(error), fmt::format("{}: cannot write the lease (block {}): {}", device_.name(), block,
-                                                     std::strerror(error)));
-  return {};
+  const int error = device_.execute(request);
+  if (error == 0) return {};
+  const Errc code = error == ENOTCONN ? Errc::interrupted : errc_from_errno(error);
+  return Error(code, fmt::format("{}: cannot write the lease (block {}): {}", device_.name(), block, std::strerror(error)));
 }
 
 }  // namespace varve::lease

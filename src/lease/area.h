@@ -28,7 +28,7 @@ class Area {
   std::string refusal() const { return device_.refusal(); }
 
   Result<Look> read();
-  // Durable when they return.
+  // Durable when they return. Errc::interrupted: the connection was lost meanwhile, and will be made good.
   Status write(const format::Lease& lease);
   Status write(const format::Challenge& challenge);
   Status write(const format::Answer& answer);

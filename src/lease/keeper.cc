@@ -109,6 +109,7 @@ bool Keeper::look() {
 void Keeper::publish() {
   trusted_until_ns_.store(tenure_->trusted_until_ns(), std::memory_order_relaxed);
   if (tenure_->why_lost().empty() || lost_) return;
+  failed_.store(tenure_->has_failed(), std::memory_order_release);
   {
     const Lock lock(mutex_);
     INVARIANT(why_lost_.empty());

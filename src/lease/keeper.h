@@ -49,6 +49,8 @@ class Keeper {
   format::Lease lease() const;  // waits for a look that goes on
   std::uint64_t look_age_ns() const;  // of the last one that counts
 
+  // The device has failed in a write of the lease's. The kernel tells of a write that was lost once, and may have told that one.
+  bool has_failed() const { return failed_.load(std::memory_order_acquire); }
   // Why nothing may be written any more; empty while the lease is held.
   std::string why_lost() const;
   // Calls `lost` once when the lease is lost, or has been, on the thread that watches it. Waits for a call that goes on: what an
@@ -75,7 +77,7 @@ class Keeper {
   std::string why_lost_ GUARDED_BY(mutex_);
   std::function<void(const std::string&)> on_lost_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false, told_ GUARDED_BY(mutex_) = false, wished_ GUARDED_BY(mutex_) = false;
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, failed_{false};
   std::atomic<std::uint64_t> trusted_until_ns_{0};   // a copy of the tenure's, so that most writes take no lock
   std::thread thread_;
 };

@@ -31,6 +31,9 @@ bool covers_lease(const io::IoRequest& request) {
   return changes(request) && request.offset < kLeaseEnd && request.offset + request.length > kLeaseBegin;
 }
 
+// Completes only when something is safe.
+bool makes_safe(const io::IoRequest& request) { return request.kind == io::IoKind::flush || request.durable; }
+
 bool is_superblock(const io::IoRequest& request) {
   if (request.kind != io::IoKind::write || request.iov.empty()) return false;
   std::uint64_t magic = 0;
@@ -180,7 +183,7 @@ bool LeasedDevice::admits(const io::IoRequest& request) {
 // EBUSY is for what another uses. A device that has failed is a failed disk, also if it has not said so yet and only the lease could not
 // be read in time.
 int LeasedDevice::why_refused() const {
-  const bool is_failed = !below_->refusal().empty() || (claimed_ && keeper_.why_lost().empty());
+  const bool is_failed = !below_->refusal().empty() || keeper_.has_failed() || (claimed_ && keeper_.why_lost().empty());
   return is_failed ? EIO : EBUSY;
 }
 
@@ -191,13 +194,23 @@ Status LeasedDevice::set_length(std::uint64_t bytes) {
 }
 
 void LeasedDevice::submit(io::Reactor& reactor, io::IoRequest& request) {
-  if (admits(request)) below_->submit(reactor, request);
-  else reactor.finish_later(request, why_refused());
+  if (!admits(request)) return reactor.finish_later(request, why_refused());
+  const auto completed = [](void* context, io::IoRequest& done, std::uint64_t) {
+    done.error = static_cast<LeasedDevice*>(context)->judge(done, done.error);
+  };
+  if (makes_safe(request)) request.intercept(completed, this);
+  below_->submit(reactor, request);
+}
+
+// One that was under way when the lease's write failed may have come to the error too late.
+int LeasedDevice::judge(const io::IoRequest& request, int error) const {
+  return !error && makes_safe(request) && keeper_.has_failed() ? EIO : error;
 }
 
 int LeasedDevice::execute(io::IoRequest& request) {
   if (!admits(request)) return request.error = why_refused();
-  return covers_lease(request) && area_.has_room() ? write_around(request) : below_->execute(request);
+  const int error = covers_lease(request) && area_.has_room() ? write_around(request) : below_->execute(request);
+  return request.error = judge(request, error);
 }
 
 // The same request with the lease in its place. Rare and never large: what is wiped before a filesystem is made.

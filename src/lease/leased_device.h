@@ -2,8 +2,9 @@
 //
 // Readers pass. The lease is taken at once where a superblock or a lease shows that the device is Varve's, else before the first write. A
 // device of another filesystem is not touched before its user has decided to. From the moment at which the lease is lost every
-// write and discard fails with EBUSY, or EIO where the device has failed. Blocks of the lease survive whatever is written over them
-// through execute() (mkfs).
+// write and discard fails with EBUSY, or EIO where the device has failed. If a write of the lease has met that failure, flushes end with
+// EIO as well: the kernel tells of what was lost once for each descriptor, and there is one for all. Blocks of the lease survive whatever
+// is written over them through execute() (mkfs).
 #pragma once
 
 #include <functional>
@@ -75,6 +76,7 @@ class LeasedDevice : public io::BlockDevice, private io::WriteGuard {
   void look_soon() override;
   bool admits(const io::IoRequest& request);
   int why_refused() const;
+  int judge(const io::IoRequest& request, int error) const;
   int write_around(io::IoRequest& request);
 
   const std::unique_ptr<io::BlockDevice> below_;

@@ -32,11 +32,19 @@ bool Tenure::look() {
   return true;
 }
 
+// Without an answer the lease is the newcomer's soon. So little is given up here, and nothing of what else the error may mean is missed.
 void Tenure::answer(const format::Challenge& challenge) {
   spdlog::warn("{}: {} asked for it, and is refused", area_.name(), describe(challenge.process, challenge.made));
   const Status written = area_.write(format::Answer{challenge.nonce, lease_.holder});
-  if (written.ok()) answered_ = challenge.nonce;
-  else spdlog::error("{}", written.error().message());
+  if (written.ok()) {
+    answered_ = challenge.nonce;
+    return;
+  }
+  spdlog::error("{}", written.error().message());
+  if (written.fails_with(Errc::interrupted)) return;  // the next look answers
+  has_failed_ = true;
+  const std::string refusal = area_.refusal();
+  lose(refusal.empty() ? written.error().message() : refusal);
 }
 
 std::string Tenure::why_not_mine(const Look& found) const {

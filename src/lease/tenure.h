@@ -21,8 +21,8 @@ class Tenure {
   // Of a claim that has just succeeded, and was confirmed by a look that began at `looked_ns`.
   Tenure(Area area, const Times& times, const format::Lease& lease, std::uint32_t first_block, std::uint64_t looked_ns, Now now);
 
-  // Answers newcomers, and stops for good where one demands it. An error of the device is no loss, and does not
-  // count as a look. Returns whether it could be read.
+  // Answers newcomers, and stops for good where one demands it, or where an answer cannot be written. An error of reading is no loss, and
+  // does not count as a look. Returns whether it could be read.
   bool look();
   // The device can no longer be written, for this reason.
   void lose(const std::string& why);
@@ -34,6 +34,8 @@ class Tenure {
   std::uint64_t trusted_until_ns() const { return why_lost_.empty() ? looked_ns_ + times_.promise_ns : 0; }
   // After a look that does not count: how long to wait for one that does. Else 0.
   std::uint64_t doubt_ns() const;
+  // It was lost because the device could not write an answer. That may have been the only word of what was lost of other writes.
+  bool has_failed() const { return has_failed_; }
   // Empty while it is held. Final.
   const std::string& why_lost() const { return why_lost_; }
   const format::Lease& lease() const { return lease_; }
@@ -53,6 +55,7 @@ class Tenure {
   std::uint64_t doubtful_until_ns_ = 0;
   std::uint64_t answered_ = 0;
   std::string why_lost_;
+  bool has_failed_ = false;
 };
 
 }  // namespace varve::lease

@@ -265,6 +265,75 @@ TEST_F(LeasedDeviceTest, ADeviceThatIsAlwaysLateHasFailed) {
   EXPECT_EQ(error_of_write(**device, *reactor), EIO);
 }
 
+// The holder answers a newcomer, and the device refuses that.
+class FailedAnswerTest : public LeasedDeviceTest {
+ protected:
+  static constexpr std::uint64_t kNonce = 5;
+
+  FailedAnswerTest() {
+    const Times times{.promise_ns = 10'000 * kMillisecond, .look_ns = 1 * kMillisecond};
+    device_ = LeasedDevice::hold(std::make_unique<io::TraceDevice>(failing_), {"test", "here"}, times).value();
+  }
+  void challenge_and_fail(int error) {
+    failing_.add({.kind = io::IoKind::write, .touches_block = format::kAnswerBlock, .error = error});
+    EXPECT_TRUE(Area(memory_).write(format::Challenge{kNonce, {}, false, {}}).ok());
+  }
+  static int outcome_after(io::IoRequest& request, io::BlockDevice& device, const std::function<void()>& meanwhile) {
+    const auto reactor = io::Reactor::make();
+    int error = -1;
+    request.done = [&](io::IoRequest& done) { error = done.error; };
+    device.submit(*reactor, request);
+    meanwhile();
+    while (error < 0) reactor->wait(-1);
+    return error;
+  }
+
+  test::FaultDevice failing_{memory_};
+  std::unique_ptr<LeasedDevice> device_;
+};
+
+// The kernel tells of a lost write once. If the answer has heard of the log's, the next flush does not.
+TEST_F(FailedAnswerTest, NoFlushIsBelievedAnyMore) {
+  EXPECT_TRUE(write(*device_, 100).ok());
+  EXPECT_TRUE(device_->flush().ok());
+  Loss loss(*device_);
+  challenge_and_fail(EIO);
+  const std::string why = loss.why();
+  EXPECT_NE(why.find("cannot write the lease"), std::string::npos) << why;
+  EXPECT_TRUE(device_->flush().fails_with(Errc::io));
+  EXPECT_TRUE(write(*device_, 100).fails_with(Errc::io)) << "a failed disk, not one in use";
+}
+
+TEST_F(FailedAnswerTest, NorOneThatWasOnItsWay) {
+  Loss loss(*device_);
+  io::IoRequest flush;
+  flush.kind = io::IoKind::flush;
+  EXPECT_EQ(outcome_after(flush, *device_, [&] { challenge_and_fail(EIO), (void)loss.why(); }), EIO);
+}
+
+TEST_F(FailedAnswerTest, NorADurableWrite) {
+  Loss loss(*device_);
+  auto data = AlignedBuffer::zeroed(kBlockSize);
+  io::IoRequest durable;
+  durable.kind = io::IoKind::write;
+  durable.durable = true;
+  durable.offset = 100 << kBlockShift;
+  durable.add(data.data(), data.size());
+  EXPECT_EQ(outcome_after(durable, *device_, [&] { challenge_and_fail(EIO), (void)loss.why(); }), EIO);
+}
+
+TEST_F(FailedAnswerTest, ALostConnectionIsNoFailure) {
+  challenge_and_fail(ENOTCONN);
+  const auto is_answered = [this] {
+    const auto found = Area(memory_).read();
+    return found->answer && found->answer->nonce == kNonce;
+  };
+  test::wait_until(is_answered);
+  EXPECT_TRUE(write(*device_, 100).ok());
+  EXPECT_TRUE(device_->flush().ok());
+  EXPECT_EQ(device_->refusal(), "");
+}
+
 TEST_F(LeasedDeviceTest, RequestsOfQueuesFailTheSame) {
   const auto device = hold({.promise_ns = 1, .look_ns = 1'000'000 * kMillisecond});
   take_over();

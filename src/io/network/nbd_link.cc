@@ -72,7 +72,7 @@ void NbdLink::add(IoRequest& request) {
   job.request = &request;
   job.self = std::prev(jobs_.end());
   if (!is_refused(request)) return split(job);
-  finish(job, EIO);
+  finish(job, failure().empty() ? ENOTCONN : EIO);
   jobs_.pop_back();
 }
 

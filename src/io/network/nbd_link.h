@@ -8,7 +8,8 @@
 // failure of a flush, or of a repeated write that had been acknowledged, is final.
 //
 // Before anything is written on a new connection, the guard of the device (io/write_guard.h) must have looked at it again: it may
-// be another's by now, or empty. The guard's own writes are not repeated, since nobody knows what they would meet.
+// be another's by now, or empty. The guard's own writes are not repeated, since nobody knows what they would meet. They end with
+// ENOTCONN then, which is no error of the device.
 //
 // A server that still works on what it got through a connection that has broken could write that later than what was sent again. A
 // killed server does not: its connections end when its last system call has. For the others the link waits half a second before

@@ -58,7 +58,7 @@ void NbdLink::lose(const std::string& why, std::uint64_t now) {
   for (auto last = sent.rbegin(); last != sent.rend(); ++last) take_back(*last);
   std::erase_if(queues_.by_guard, [&](const Part& part) {
     if (part.kind == NbdKind::read) return false;
-    finish_part(part.job, EIO);
+    finish_part(part.job, ENOTCONN);
     return true;
   });
 }
@@ -68,7 +68,7 @@ void NbdLink::take_back(Sent& sent) {
   if (sent.entry) sent.entry->on_wire = false;
   if (sent.entry || !sent.part.job) return;
   const bool is_read = sent.part.kind == NbdKind::read, by_guard = sent.part.job->request->by_guard;
-  if (by_guard && !is_read) return finish_part(sent.part.job, EIO);
+  if (by_guard && !is_read) return finish_part(sent.part.job, ENOTCONN);
   (by_guard ? queues_.by_guard : is_read ? queues_.reads : queues_.changes).push_front(sent.part);
 }
 
