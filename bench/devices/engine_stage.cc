@@ -10,8 +10,9 @@
 
 namespace varve::bench {
 
+// A disk is as small as the image: the filesystem has all of it, and seeks are as long as on a large one that is used to the same share.
 Stage::Stage(const EngineSetup& setup)
-    : setup_(setup), random_(setup.seed), memory_(setup.size), model_(make_model_for(setup.model, setup.size)) {
+    : setup_(setup), random_(setup.seed), memory_(setup.size), model_(make_model(setup.model, setup.size)) {
   if (!model_) throw std::runtime_error("no such device: " + setup.model);
   device_ = std::make_unique<ModelDevice>(memory_, *model_, clock_, setup.discard);
   clock_.run_at(setup.speed);
