@@ -107,7 +107,7 @@ class Experiment:
             if self.options.plot and plot:
                 self.draw(plot)
             elif self.options.plot:
-                self.leave_out("plots: there is none of this")
+                self.leave_out("plots: there is nothing to draw")
         finally:
             self.keep(data)
 

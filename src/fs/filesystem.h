@@ -8,6 +8,8 @@
 // acknowledged operations, and that prefix contains everything before the last completed fsync or sync.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,6 +61,9 @@ struct AttrChange {
   bool of_open_file = false;     // times: by the kernel, which writes back its own of what it has cached; programs cannot ask so
   bool drop_privileges = false;  // clear suid, sgid (as the kernel's KILL_SUIDGID asks) and security.capability
 };
+
+// Does a program with this mode run with the group of its file?
+constexpr bool runs_with_group(std::uint32_t mode) { return (mode & S_ISGID) && (mode & S_IXGRP); }
 
 struct NewNode {
   std::uint32_t mode = 0;  // type and permissions; the caller's umask has been applied unless a default ACL is there

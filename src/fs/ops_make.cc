@@ -49,8 +49,7 @@ std::uint32_t inherited_flags(const store::Inode& directory, std::uint32_t mode)
 // In a directory that hands its group down, somebody outside of that group must not make a program that runs with it. The umask does not
 // count, as the kernel has it.
 bool may_be_setgid(const NewNode& node, std::uint32_t gid) {
-  constexpr std::uint32_t kRunsWithGroup = S_ISGID | S_IXGRP;
-  if (!node.groups || (node.mode & kRunsWithGroup) != kRunsWithGroup) return true;
+  if (!node.groups || !runs_with_group(node.mode)) return true;
   return std::ranges::find(*node.groups, gid) != node.groups->end();
 }
 

@@ -68,6 +68,12 @@ class Faults(unittest.TestCase):
         self.assertIn("clean end", done.stderr)
         self.assertIn(reason, done.stderr)
 
+    def expect_in_order_again(self, image):
+        """The device is what it was: all that was fsynced is there."""
+        image.fsck("--data")
+        image.mount()
+        self.check_kept(image.dir)
+
     def test_the_host_has_no_room(self):
         """A sparse image on a small filesystem. When there is room again, a new mount has all that was fsynced."""
         host = self.folder / "host"
@@ -84,9 +90,7 @@ class Faults(unittest.TestCase):
         self.expect_unclean_umount(image)
         image.clean_up()
         command("mount", "-o", "remount,size=400M", host)
-        image.fsck("--data")
-        image.mount()
-        self.check_kept(image.dir)
+        self.expect_in_order_again(image)
         self.assertEqual(self.keep(image.dir, 20, "again"), 0)
         image.check_all()
 
@@ -178,9 +182,7 @@ class Faults(unittest.TestCase):
         self.check_kept(image.dir)
         self.expect_unclean_umount(image)
         image.clean_up()
-        image.fsck("--data")
-        image.mount()
-        self.check_kept(image.dir)
+        self.expect_in_order_again(image)
         image.check_all()
 
     def test_writers_to_a_device_that_has_gone_are_told(self):
@@ -208,9 +210,7 @@ class Faults(unittest.TestCase):
         self.limit(0)
         self.expect_unclean_umount(image)
         image.clean_up()
-        image.fsck("--data")
-        image.mount()
-        self.check_kept(image.dir)
+        self.expect_in_order_again(image)
         image.check_all()
 
     def test_a_device_that_becomes_smaller(self):
@@ -228,9 +228,7 @@ class Faults(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, "smaller")
         self.limit(0)
-        image.fsck("--data")
-        image.mount()
-        self.check_kept(image.dir)
+        self.expect_in_order_again(image)
         image.check_all()
 
 

@@ -28,10 +28,9 @@ void reply_opened(Request& r, const fs::Attr& attr) {
 // For a kernel that leaves it to the filesystem to take setgid away; it knows no TMPFILE. To ask for groups takes a while, and hardly
 // any file is made so.
 std::optional<std::vector<std::uint32_t>> groups_to_check(Request& r, std::uint32_t mode) {
-  constexpr std::uint32_t kRunsWithGroup = S_ISGID | S_IXGRP;
   const fuse_in_header& caller = r.header();
   const Agreement* const agreement = r.session().agreement();
-  if (!agreement || !agreement->leaves_setgid || (mode & kRunsWithGroup) != kRunsWithGroup || S_ISDIR(mode)) return std::nullopt;
+  if (!agreement || !agreement->leaves_setgid || !fs::runs_with_group(mode) || S_ISDIR(mode)) return std::nullopt;
   if (caller.uid == 0 || has_capability(caller.pid, CAP_FSETID)) return std::nullopt;
   auto groups = further_groups(caller.pid);
   groups.push_back(caller.gid);
