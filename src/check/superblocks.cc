@@ -170,7 +170,7 @@ void check_image(Context& context, Claims& claims) {
   expected.last_error = image->last_error;
   expected.label = image->label;
   expected.sequence = image->sequence;
-  const std::uint64_t of_mounts = format::kIncompatLongHeaders;
+  const std::uint64_t of_mounts = format::kIncompatOfMounts;
   expected.features.incompat = (super.features.incompat & ~of_mounts) | (image->features.incompat & of_mounts);
   const bool same = *image == expected;
   if (!same) context.add(Code::image_wrong, {address, {}});

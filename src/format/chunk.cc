@@ -15,11 +15,16 @@ struct ParsedChunk {
   ChunkHeader header;
 };
 
-Run read_run(Reader& in) {
+Run get_short_run(Reader& in) {
   Run run;
   run.start = BlockAddr{in.u48()};
   run.blocks = in.u32();
   return run;
+}
+
+void put_short_run(Writer& to, const Run& run) {
+  to.put48(run.start.v);
+  to.put(run.blocks);
 }
 
 Result<ParsedChunk> parse_chunk(std::span<const std::byte> block) {
@@ -38,13 +43,14 @@ Result<ParsedChunk> parse_chunk(std::span<const std::byte> block) {
   h.payload_blocks = in.u32();
   h.record_bytes = in.u32();
   h.address = BlockAddr{in.u48()};
-  h.run = read_run(in);
-  h.next_run = read_run(in);
+  h.run = get_short_run(in);
+  h.next_run = get_short_run(in);
   h.durable = Lsn{in.u64()};
   h.settled = Serial{in.u64()};
   h.clock = in.u64();
   h.next_ino = in.u64();
   h.payload_crc = in.u32();
+  h.elsewhere = get_short_run(in);
   return raw;
 }
 
@@ -55,7 +61,7 @@ Status check_ranges(const ChunkHeader& h) {
     return corrupt("chunk: header of {} blocks", h.header_blocks);
   if (h.record_bytes > h.header_blocks * kBlockSize - kChunkHeaderBytes)
     return corrupt("chunk: {} bytes of records in {} blocks", h.record_bytes, h.header_blocks);
-  if (!is_sane(h.run) || !is_sane(h.next_run)) return corrupt("chunk: impossible run");
+  if (!is_sane(h.run) || !is_sane(h.next_run) || !is_sane(h.elsewhere)) return corrupt("chunk: impossible run");
   if (h.payload_blocks > h.run.blocks) return corrupt("chunk: payload of {} blocks", h.payload_blocks);
   if (!h.address || h.address < h.run.start || h.address + h.total_blocks() > h.run.end())
     return corrupt("chunk: blocks {}+{} are not inside its run {}+{}", h.address, h.total_blocks(), h.run.start,
@@ -83,15 +89,14 @@ std::uint32_t encode_chunk(const ChunkHeader& h, std::span<const std::byte> reco
   to.put(h.payload_blocks);
   to.put(h.record_bytes);
   to.put48(h.address.v);
-  for (const Run& run : {h.run, h.next_run}) {
-    to.put48(run.start.v);
-    to.put(run.blocks);
-  }
+  put_short_run(to, h.run);
+  put_short_run(to, h.next_run);
   to.put(h.durable.v);
   to.put(h.settled.v);
   to.put(h.clock);
   to.put(h.next_ino);
   to.put(h.payload_crc);
+  put_short_run(to, h.elsewhere);
   to.skip_to(kChunkHeaderBytes);
   to.put_bytes(records);
   to.skip_to(out.size());

@@ -23,8 +23,8 @@ struct Run {
 
 // On disk, in this order: magic u32, crc u32 (of all header blocks with this field zero), identity u64, epoch u64, lsn u64,
 // previous u32 (crc field of header lsn-1), header_blocks u16, zero u16, payload_blocks u32, record_bytes u32, address u48,
-// run (u48, u32), next run (u48, u32), durable u64, settled u64, clock u64, next_ino u64, payload_crc u32, zeros to 128,
-// then the records, then zeros.
+// run (u48, u32), next run (u48, u32), durable u64, settled u64, clock u64, next_ino u64, payload_crc u32, gap run (u48, u32), zeros to
+// 128, then the records, then zeros.
 struct ChunkHeader {
   std::uint64_t identity = 0;
   std::uint64_t epoch = 0;  // random, of this mount; never shown to users
@@ -35,14 +35,18 @@ struct ChunkHeader {
   std::uint32_t record_bytes = 0;
   BlockAddr address;   // of the header's first block
   Run run;             // the run this chunk stands in
-  Run next_run;        // reserved: where the chain goes on when `run` is used up
+  Run next_run;        // reserved: where the chain goes on when the next chunk does not fit into rest()
   Lsn durable;         // highest LSN covered by a returned flush when this was sealed
   Serial settled;      // newest settled checkpoint then
   std::uint64_t clock = 0;     // log clock after its last operation, in blocks
   std::uint64_t next_ino = 0;  // first inode number never handed out
   std::uint32_t payload_crc = 0;  // crc32c over the little-endian CRCs of the inline payload blocks, in order
+  Run elsewhere;       // with kIncompatGaps: where the next chunk stands if it fits; no blocks: right behind this one
 
   std::uint32_t total_blocks() const { return header_blocks + payload_blocks; }
+  BlockAddr end() const { return address + total_blocks(); }
+  // Where the next chunk stands if it fits. Of a header that has been checked.
+  Run rest() const { return elsewhere.blocks ? elsewhere : Run{end(), static_cast<std::uint32_t>(run.end() - end())}; }
   bool operator==(const ChunkHeader&) const = default;
 };
 

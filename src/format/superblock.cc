@@ -117,9 +117,11 @@ Result<Superblock> decode_super_image(std::span<const std::byte> block) {
   return super;
 }
 
-void allow_long_headers(Superblock& super, bool allowed) {
-  super.features.incompat &= ~kIncompatLongHeaders;
-  if (allowed && most_header_blocks(super.segment_blocks) > kMaxChunkHeaderBlocks) super.features.incompat |= kIncompatLongHeaders;
+void allow_chunks(Superblock& super, Chunks chunks) {
+  super.features.incompat &= ~kIncompatOfMounts;
+  if (chunks == Chunks::none) return;
+  if (most_header_blocks(super.segment_blocks) > kMaxChunkHeaderBlocks) super.features.incompat |= kIncompatLongHeaders;
+  if (chunks == Chunks::with_gaps) super.features.incompat |= kIncompatGaps;
 }
 
 Status check_features(const Superblock& super, Intent intent) {

@@ -31,6 +31,7 @@ inline constexpr std::uint64_t kCompatProtectedFiles = 2;  // some file is or wa
 inline constexpr std::uint64_t kCompatDeviceProfile = 4;  // what mkfs knew of the device
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
 inline constexpr std::uint64_t kIncompatLongHeaders = 2;  // while mounted for writing: chunks may have more than kMaxChunkHeaderBlocks
+inline constexpr std::uint64_t kIncompatGaps = 4;         // while mounted for writing: chunks may tell of another place for the next one
 inline constexpr std::uint64_t kCompatWritingCosts = 8;  // the bytes of WritingCosts mean something
 // The fields of SnapshotTables mean something: blocks live that the newest trees do not name. A version that does not know that would
 // give them away by writing, but reads the newest trees as ever.
@@ -38,7 +39,8 @@ inline constexpr std::uint64_t kRoCompatSnapshots = 1;
 inline constexpr Features kKnownFeatures{
     .compat = kCompatScrubMark | kCompatProtectedFiles | kCompatDeviceProfile | kCompatWritingCosts,
     .ro_compat = kRoCompatSnapshots,
-    .incompat = kIncompatSuperblockArea | kIncompatLongHeaders};
+    .incompat = kIncompatSuperblockArea | kIncompatLongHeaders | kIncompatGaps};
+inline constexpr std::uint64_t kIncompatOfMounts = kIncompatLongHeaders | kIncompatGaps;  // there only while mounted for writing
 
 // Where superblocks are written in turn, so that a device sees a stream: slots of some blocks, of which the first holds a superblock.
 // Block 0 and the last block then hold anchors: superblocks that tell the place of the area and a name, and count for nothing else.
@@ -228,8 +230,9 @@ std::uint64_t told_device_blocks(std::span<const std::byte> block);
 std::uint32_t encode_super_image(const Superblock& super, std::span<std::byte> block, BlockAddr address);
 Result<Superblock> decode_super_image(std::span<const std::byte> block);  // with `image` filled in
 
-// As it must say while chunks may be as long as its segments allow, and when it is unmounted: then older versions read it.
-void allow_long_headers(Superblock& super, bool allowed);
+// What it must say while there may be such chunks, and when it is unmounted: then older versions read it.
+enum class Chunks : std::uint8_t { none, in_rows, with_gaps };
+void allow_chunks(Superblock& super, Chunks chunks);
 
 enum class Intent : std::uint8_t { read, write };
 Status check_features(const Superblock& super, Intent intent);

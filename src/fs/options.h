@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct Options {
   std::string strategy = "adaptive";   // what it does with live data (cleaner/strategy.h)
   std::string victims = "decline";     // how the cleaner chooses segments (cleaner/victim_rule.h)
   std::string placement = "learned";   // which blocks share segments (cleaner/placement.h)
+  std::optional<std::uint32_t> chunk_gap;  // store/options.h
   unsigned streams = 0;  // that the device keeps cheap at one time: no more places are written in a row; 0: not known
   Atime atime = Atime::relative;
   store::ProtectionSettings protection;  // snapshots that come and go by themselves

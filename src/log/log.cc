@@ -46,16 +46,21 @@ struct Log::Write : io::IoRequest {
   Log& log;
   AlignedBuffer header;
   Lsn lsn;                   // of a chunk
+  std::uint64_t began_ns = 0;  // of one that somebody waits for
+  std::optional<std::uint32_t> before;
   std::uint64_t ticket = 0;  // of payload
   BlockAddr payload_at;
   boost::container::small_vector<PayloadPtr, 4> payload;
 };
 
-Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight)
+Log::Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight,
+         std::optional<std::uint32_t> chunk_gap)
     : io_(io),
       segments_(segments),
+      clock_(clock),
       identity_(identity),
       heads_(segments),
+      turn_gap_(io.device().geometry().rotational, chunk_gap),
       durability_(io),
       flow_(clock, most_in_flight),
       most_in_request_(io.device().geometry().request_bytes ? io.device().geometry().request_bytes >> kBlockShift : io::kMaxIov) {}
@@ -64,7 +69,7 @@ Log::~Log() = default;
 
 void Log::start(const ChainPosition& position, std::uint64_t epoch, bool epoch_on_disk) {
   INVARIANT(chunks() == 0);
-  chain_ = position;
+  chain_.start(position);
   epoch_ = epoch;
   const Lock lock(held_mutex_);
   epoch_on_disk_ = epoch_on_disk;
@@ -106,6 +111,7 @@ void Log::written(Write& write) {
   // What was not written is read from here for as long as the mount stands. Nothing is written any more, so that its place stays its own.
   for (std::size_t i = 0; i < write.payload.size() && !write.error; ++i) in_flight_.remove(write.payload_at + i);
   flow_.landed(write.length);
+  if (write.durable && write.began_ns && !write.error) turn_gap_.observe({write.lsn, write.before, write.began_ns, clock_.monotonic_ns()});
   if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
   else durability_.payload_done(write.ticket, write.error, write.reactor());
 }
@@ -123,31 +129,8 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
   }
 }
 
-bool Log::advance_run() {
-  if (!chain_.next_run.blocks) return false;
-  INVARIANT(!chain_.rest.blocks || chain_.next_run.start != chain_.rest.start);
-  if (chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(chain_.rest.start), heads_.clock());
-  chain_.rest = chain_.next_run;
-  chain_.next_run = {};
-  return true;
-}
-
-Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks) {
-  const std::uint32_t need = header_blocks + payload_blocks;
-  if (chain_.rest.blocks < need && !advance_run())
-    return Error(Errc::no_space, "the log has no clean segment left to go on in");
-  if (chain_.rest.blocks < need) return Error(Errc::invalid, fmt::format("a chunk of {} blocks fits in no run", need));
-  if (!chain_.next_run.blocks) {
-    if (auto id = segments_.take(format::kGroupChain))
-      chain_.next_run = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
-  }
-  ChunkPlace place;
-  place.address = chain_.rest.start;
-  place.run = chain_.rest;
-  place.next_run = chain_.next_run;
-  place.header_blocks = header_blocks;
-  place.payload_blocks = payload_blocks;
-  return place;
+Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks, bool commit) {
+  return chain_.place(header_blocks, payload_blocks, turn_gap_.choose(commit));
 }
 
 Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
@@ -155,14 +138,15 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   format::ChunkHeader header;
   header.identity = identity_;
   header.epoch = epoch_;
-  header.lsn = chain_.lsn + 1;
-  header.previous_crc = chain_.crc;
+  header.lsn = chain_.position().lsn + 1;
+  header.previous_crc = chain_.position().crc;
   header.header_blocks = place.header_blocks;
   header.payload_blocks = place.payload_blocks;
   header.record_bytes = static_cast<std::uint32_t>(records.size());
   header.address = place.address;
   header.run = place.run;
   header.next_run = place.next_run;
+  header.elsewhere = place.elsewhere;
   header.durable = durability_.durable();
   header.settled = stamp.settled;
   header.clock = stamp.clock;
@@ -173,17 +157,9 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   chunk->header = AlignedBuffer(place.header_blocks * kBlockSize);
   chunk->lsn = header.lsn;
   chunk->add(chunk->header.data(), chunk->header.size());
-  chain_.crc = format::encode_chunk(header, records, chunk->header.span());
-  chain_.lsn = header.lsn;
-  const std::uint32_t total = header.total_blocks();
-  INVARIANT(place.address == chain_.rest.start);
-  INVARIANT(total <= chain_.rest.blocks);
   INVARIANT(payload.size() == place.payload_blocks);
   INVARIANT(header.durable < header.lsn);
-  segments_.touch(place.address);
-  chain_.rest.start = chain_.rest.start + total;
-  chain_.rest.blocks -= total;
-  if (!chain_.rest.blocks) segments_.close(segments_.geometry().segment_of(place.address), heads_.clock());
+  chain_.take(place, format::encode_chunk(header, records, chunk->header.span()));
 
   add_payload(*chunk, place.payload(), payload);
   INVARIANT(chunk->payload.size() == payload.size());
@@ -192,25 +168,16 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
   payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
   chunk->durable = durability_.chunk_started(header.lsn, urgency.commit, urgency.since_ns);
+  chunk->before = place.before;
+  if (urgency.commit && turn_gap_.leaves_any()) chunk->began_ns = clock_.monotonic_ns();
   submit_chunk(std::move(chunk), reactor);
   return header.lsn;
 }
 
 // The run that the chunk says it stands in ends with it, so that the next one stands in the next run.
 Status Log::leave(const ChunkStamp& stamp, std::uint64_t now_ns) {
-  const auto stands_beyond = [&](const format::Run& run) {
-    return run.blocks && segments_.geometry().segment_of(run.start).v >= segments_.end().limit();
-  };
-  if (!stands_beyond(chain_.rest) && !stands_beyond(chain_.next_run)) return {};
-  if (segments_.clean() == 0) return Error(Errc::no_space, "the log has no clean segment left to go on in");
-  if (!chain_.rest.blocks) advance_run();
-  INVARIANT(chain_.rest.blocks > 0);
-  if (stands_beyond(chain_.next_run)) {
-    segments_.close(segments_.geometry().segment_of(chain_.next_run.start), heads_.clock());
-    chain_.next_run = {};
-  }
-  if (stands_beyond(chain_.rest)) chain_.rest.blocks = 1;
-  const ChunkPlace place = TRY(place_chunk(1, 0));
+  if (!TRY(chain_.prepare_to_leave())) return {};
+  const ChunkPlace place = TRY(place_chunk(1, 0, false));
   INVARIANT(place.next_run.blocks > 0);
   write_chunk(place, {}, {}, stamp, {.commit = false, .since_ns = now_ns});
   return {};

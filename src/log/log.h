@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "format/superblock.h"
+#include "log/chain.h"
 #include "log/durability.h"
 #include "log/flow.h"
 #include "log/gate.h"
@@ -18,24 +20,9 @@
 #include "log/io_context.h"
 #include "log/payload.h"
 #include "log/segment_table.h"
+#include "log/turn_gap.h"
 
 namespace varve::log {
-
-struct ChainPosition {
-  format::Run rest;      // what is left of the current run; start = where the next chunk stands if it fits
-  format::Run next_run;  // where it stands otherwise
-  Lsn lsn;               // of the newest chunk
-  std::uint32_t crc = 0;
-};
-
-struct ChunkPlace {
-  BlockAddr address;
-  format::Run run;       // whole rest of the run, this chunk included
-  format::Run next_run;
-  BlockAddr payload() const { return address + header_blocks; }
-  std::uint16_t header_blocks = 0;
-  std::uint32_t payload_blocks = 0;
-};
 
 struct ChunkStamp {  // what the header says of the filesystem's state
   std::uint64_t clock = 0;
@@ -50,8 +37,10 @@ struct Urgency {  // of a chunk
 
 class Log {
  public:
-  // `most_in_flight`: bytes, whatever the device can do.
-  Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight);
+  // `most_in_flight`: bytes, whatever the device can do. `chunk_gap`: blocks behind each chunk that somebody waits for; none given: as
+  // is best for a disk that turns, else none.
+  Log(IoContext& io, SegmentTable& segments, std::uint64_t identity, Clock& clock, std::uint64_t most_in_flight,
+      std::optional<std::uint32_t> chunk_gap = std::nullopt);
   ~Log();
 
   // `epoch_on_disk`: the superblocks already name this epoch; else chunks are held until epoch_written().
@@ -61,8 +50,9 @@ class Log {
   // below: of the calling thread, or null (IoContext::start).
   void write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor);
 
-  // Where the next chunk will stand. Errc::no_space when the chain has no segment to go on in.
-  Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks) REQUIRES(the_gate);
+  // Where the next chunk will stand; write_chunk() follows. `commit`: somebody waits until it is durable. Errc::no_space when the chain
+  // has no segment to go on in.
+  Result<ChunkPlace> place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks, bool commit) REQUIRES(the_gate);
   // Starts its write. Returns its LSN.
   Lsn write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,
                   const ChunkStamp& stamp, const Urgency& urgency, io::Reactor* reactor = nullptr) REQUIRES(the_gate);
@@ -79,12 +69,17 @@ class Log {
   void give_up();
   // What the next chunks carry.
   std::uint64_t epoch() const { return epoch_; }
+  // What the superblocks must allow before there are any.
+  bool leaves_gaps() const { return turn_gap_.leaves_any(); }
+  format::Chunks chunks_allowed() const { return leaves_gaps() ? format::Chunks::with_gaps : format::Chunks::in_rows; }
 
-  ChainPosition position() const REQUIRES_SHARED(the_gate) { return chain_; }
+  ChainPosition position() const REQUIRES_SHARED(the_gate) { return chain_.position(); }
   InFlightTable& in_flight() { return in_flight_; }
   Durability& durability() { return durability_; }
   Flow& flow() { return flow_; }
 
+  // That the chain has taken: with the gaps that nothing will stand in any more.
+  std::uint64_t blocks_taken() const { return header_blocks() + payload_blocks() + chain_.blocks_given_up(); }
   std::uint64_t chunks() const { return chunks_written_.load(std::memory_order_relaxed); }
   std::uint64_t header_blocks() const { return header_blocks_written_.load(std::memory_order_relaxed); }
   std::uint64_t payload_blocks() const { return payload_blocks_written_.load(std::memory_order_relaxed); }
@@ -96,14 +91,15 @@ class Log {
   void start(std::unique_ptr<Write> write, io::Reactor* reactor);
   void written(Write& write);
   void submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor);
-  bool advance_run() REQUIRES(the_gate);
 
   IoContext& io_;
   SegmentTable& segments_;
+  Clock& clock_;
   const std::uint64_t identity_;
   std::uint64_t epoch_ = 0;
-  ChainPosition chain_ GUARDED_BY(the_gate);
   Heads heads_;
+  Chain chain_{segments_, heads_};
+  TurnGap turn_gap_;
   InFlightTable in_flight_;
   Durability durability_;
 

@@ -19,19 +19,24 @@ namespace varve::log {
 namespace {
 
 constexpr std::size_t kReadWindow = 1u << 20;
+constexpr std::uint64_t kReadPiece = 64u << 10;  // where not all of it can be read
 
 // Sequential reader with read-ahead over a part of the device. Unreadable blocks come back as zeros: whether they matter
 // is decided by what should have stood there (H11). It knows which they are, as they may be readable another day.
 class Window {
  public:
-  explicit Window(io::BlockDevice& device) : device_(device), buffer_(kReadWindow) {}
+  struct Segments {
+    std::uint64_t first, bytes;  // of the device; 0 bytes: the chain goes only forward in them
+  };
+  Window(io::BlockDevice& device, Segments segments) : device_(device), segments_(segments), buffer_(kReadWindow) {}
 
   // `count` blocks at `address`; valid until the next call.
   std::span<const std::byte> get(BlockAddr address, std::uint32_t count) {
     const std::uint64_t offset = address.v << kBlockShift;
     const std::uint64_t bytes = std::uint64_t{count} << kBlockShift;
-    if (offset < start_ || offset + bytes > start_ + filled_) fill(offset, bytes);
-    if (offset + bytes > start_ + filled_) return {};
+    if (!holds(offset, bytes)) fill(begin_for(offset));
+    if (!holds(offset, bytes)) fill(offset);
+    if (!holds(offset, bytes)) return {};
     return buffer_.span().subspan(offset - start_, bytes);
   }
   // Of what get() has returned last.
@@ -40,27 +45,40 @@ class Window {
   }
 
  private:
-  void fill(std::uint64_t offset, std::uint64_t least) {
-    start_ = offset;
+  bool holds(std::uint64_t offset, std::uint64_t bytes) const { return offset >= start_ && offset + bytes <= start_ + filled_; }
+
+  // A chain with gaps goes round and round in a segment: once it has gone back, segments are read as a whole.
+  std::uint64_t begin_for(std::uint64_t offset) {
+    if (!segments_.bytes || offset < segments_.first || (offset >= start_ && !goes_round_)) return offset;
+    if (!goes_round_) buffer_ = AlignedBuffer(std::max<std::size_t>(segments_.bytes, kReadWindow));
+    goes_round_ = true;
+    return offset - (offset - segments_.first) % segments_.bytes;
+  }
+
+  void fill(std::uint64_t begin) {
+    start_ = begin;
     unreadable_.clear();
     const std::uint64_t device_bytes = device_.geometry().size_bytes;
-    if (offset >= device_bytes) {
-      filled_ = 0;
-      return;
-    }
-    filled_ = std::min<std::uint64_t>(buffer_.size(), device_bytes - offset);
-    if (device_.read(offset, buffer_.span().first(filled_)).ok()) return;
-    filled_ = std::min(filled_, least);
-    for (std::uint64_t at = 0; at < filled_; at += kBlockSize) {
-      auto block = buffer_.span().subspan(at, kBlockSize);
-      if (io::read_patiently(device_, offset + at, block).ok()) continue;
+    filled_ = begin < device_bytes ? std::min<std::uint64_t>(buffer_.size(), device_bytes - begin) : 0;
+    const auto bytes = buffer_.span().first(filled_);
+    if (bytes.empty() || device_.read(begin, bytes).ok()) return;
+    for (std::uint64_t at = 0; at < filled_; at += kReadPiece) fill_piece(at, bytes.subspan(at, std::min(filled_ - at, kReadPiece)));
+  }
+
+  void fill_piece(std::uint64_t at, std::span<std::byte> piece) {
+    if (device_.read(start_ + at, piece).ok()) return;
+    for (std::uint64_t in = 0; in < piece.size(); in += kBlockSize) {
+      const auto block = piece.subspan(in, kBlockSize);
+      if (io::read_patiently(device_, start_ + at + in, block).ok()) continue;
       std::memset(block.data(), 0, block.size());
-      unreadable_.push_back(BlockAddr{block_of(offset + at)});
+      unreadable_.push_back(BlockAddr{block_of(start_ + at + in)});
     }
   }
 
   io::BlockDevice& device_;
+  const Segments segments_;
   AlignedBuffer buffer_;
+  bool goes_round_ = false;
   std::uint64_t start_ = 0;
   std::uint64_t filled_ = 0;
   std::vector<BlockAddr> unreadable_;  // in the buffer
@@ -75,7 +93,7 @@ struct HeldChunk {
 class Walk {
  public:
   Walk(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit, const RecoveryOptions& options)
-      : device_(device), super_(super), visit_(visit), options_(options), window_(device), tail_window_(device) {
+      : device_(device), super_(super), visit_(visit), options_(options), window_(device, rounds_of(super)), tail_window_(device, {}) {
     result_.position = {super.chain, super.next_run, super.lsn, super.chain_crc};
     result_.clock = super.clock;
     result_.next_ino = super.next_ino;
@@ -100,6 +118,11 @@ class Walk {
   }
 
  private:
+  static Window::Segments rounds_of(const format::Superblock& super) {
+    if (!(super.features.incompat & format::kIncompatGaps)) return {};
+    return {super.first_segment.v << kBlockShift, std::uint64_t{super.segment_blocks} << kBlockShift};
+  }
+
   // The chunk with the next LSN, in one of the two places where it may stand.
   std::optional<HeldChunk> read_next() {
     unreadable_ = {};
@@ -143,8 +166,7 @@ class Walk {
                                "lost; run fsck.varve",
                                device_.name(), h.settled, super_.serial));
     durable_ = std::max(durable_, h.durable);
-    next_ = {{h.address + h.total_blocks(), static_cast<std::uint32_t>(h.run.end() - (h.address + h.total_blocks()))},
-             h.next_run, h.lsn, chunk.crc};
+    next_ = {h.rest(), h.next_run, h.lsn, chunk.crc};
     held_.push_back(std::move(chunk));
     return release_durable();
   }
@@ -161,8 +183,7 @@ class Walk {
     const format::ChunkHeader& h = chunk.header;
     INVARIANT(h.lsn == result_.position.lsn + 1);
     TRY(visit_(format::Chunk{h, chunk.crc, chunk.records}));
-    result_.position = {{h.address + h.total_blocks(), static_cast<std::uint32_t>(h.run.end() - (h.address + h.total_blocks()))},
-                        h.next_run, h.lsn, chunk.crc};
+    result_.position = {h.rest(), h.next_run, h.lsn, chunk.crc};
     result_.clock = std::max(result_.clock, h.clock);
     result_.next_ino = h.next_ino;
     ++result_.chunks;
@@ -202,7 +223,7 @@ class Walk {
   Status judge_end() {
     const Lsn cut = result_.position.lsn + 1;
     if (durable_ >= cut) return damage(cut);
-    for (const format::Run& run : {result_.position.rest, result_.position.next_run}) {
+    for (const format::Run& run : {where_log_may_go_on(super_, result_.position.rest), result_.position.next_run}) {
       for (std::uint32_t i = 0; i < run.blocks; ++i) {
         auto block = window_.get(run.start + i, 1);
         if (block.empty()) break;
@@ -242,6 +263,12 @@ class Walk {
 };
 
 }  // namespace
+
+format::Run where_log_may_go_on(const format::Superblock& super, const format::Run& rest) {
+  const SegmentGeometry segments{super.first_segment, super.segment_blocks, super.segments};
+  if (!(super.features.incompat & format::kIncompatGaps) || !rest.blocks || !segments.contains(rest.start)) return rest;
+  return {segments.start_of(segments.segment_of(rest.start)), super.segment_blocks};
+}
 
 Result<Recovered> recover_chain(io::BlockDevice& device, const format::Superblock& super, const ChunkVisitor& visit,
                                 const RecoveryOptions& options) {

@@ -29,6 +29,9 @@ struct RecoveryOptions {
   bool accept_damage = false;  // ends the log at the damage instead of failing
 };
 
+// Where chunks may stand that come after one that stands in `rest` at most: in any gap of its segment, if there may be gaps.
+format::Run where_log_may_go_on(const format::Superblock& super, const format::Run& rest);
+
 // Follows the chain from the superblock's place. Payload is verified only above the highest `durable` that a valid header
 // names: the first bad one there is the cut; below it a bad payload stays an error of that block alone (H8).
 // Errc::needs_fsck when what ends the chain is damage and not a crash (H9, H27); Errc::io when it is a block that cannot be read,

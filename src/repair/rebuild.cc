@@ -109,11 +109,12 @@ void Rebuild::protect() {
   if (options_.keep_log) protect_log();
 }
 
+// Also what comes behind a damaged chunk: it proves that this one had been durable (H9).
 void Rebuild::protect_log() {
-  space_.protect(old_.chain);
+  space_.protect(log::where_log_may_go_on(old_, old_.chain));
   space_.protect(old_.next_run);
   const auto visit = [this](const format::Chunk& chunk) -> Status {
-    space_.protect(chunk.header.run);
+    space_.protect(log::where_log_may_go_on(old_, chunk.header.run));
     space_.protect(chunk.header.next_run);
     return format::decode_records(chunk.records, [this](const format::Record& record) -> Status {
       const auto* map = std::get_if<format::MapBlocks>(&record);

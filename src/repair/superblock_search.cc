@@ -82,6 +82,7 @@ void adopt_epoch(io::BlockDevice& device, Superblock& super) {
       continue;
     super.epoch = chunk->epoch;
     super.clean = false;
+    format::allow_chunks(super, format::Chunks::with_gaps);  // it may follow any
     return;
   }
 }

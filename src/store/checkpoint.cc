@@ -64,8 +64,8 @@ Status Checkpoint::freeze() {
   for (unsigned g = 0; g < format::kMaxGroups; ++g) super_.heads[g].rest = store_.log().heads().rests()[g];
   super_.group_centres = store_.superblocks().group_centres();
   super_.clean = request_.clean;
-  format::allow_long_headers(super_, !request_.clean);
-  store_.checkpoints().note_frozen(store_.log().header_blocks() + store_.log().payload_blocks());
+  format::allow_chunks(super_, request_.clean ? format::Chunks::none : store_.log().chunks_allowed());
+  store_.checkpoints().note_frozen(store_.log().blocks_taken());
   return {};
 }
 

@@ -45,7 +45,7 @@ Serial Checkpoints::next() const {
 
 std::uint64_t Checkpoints::log_blocks_since() const {
   const std::uint64_t before = log_blocks_at_freeze_;  // first: all of them only grow, and a checkpoint may freeze meanwhile
-  return store_.log().header_blocks() + store_.log().payload_blocks() - before;
+  return store_.log().blocks_taken() - before;
 }
 
 Status Checkpoints::write_epoch() {
@@ -58,7 +58,7 @@ Status Checkpoints::write_epoch_if_due() {
   format::Superblock super = store_.superblocks().written();
   super.epoch = store_.log().epoch();
   super.clean = false;
-  format::allow_long_headers(super, true);
+  format::allow_chunks(super, store_.log().chunks_allowed());
   ++super.lifetime.mounts;
   if (Status status = store_.write_superblocks(super); !status.ok()) {
     store_.log().durability().fail(status.error());

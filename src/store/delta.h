@@ -145,7 +145,7 @@ class Delta {
   }
   std::uint64_t places() const { return places_.load(std::memory_order_relaxed); }
   std::uint64_t item_bytes() const { return item_bytes_.load(std::memory_order_relaxed); }
-  // Blocks come new in holes of this segment.
+  // Blocks come new here and there in this segment.
   void scatter(SegmentId segment) REQUIRES(log::the_gate) { scattered_.insert(segment); }
   std::uint64_t scattered() const REQUIRES_SHARED(log::the_gate) { return scattered_.size(); }  // such segments
 

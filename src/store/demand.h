@@ -15,7 +15,7 @@ struct Demand {
   std::uint64_t places = 0;        // of the inode file that change: keys, or ends of ranges of them
   std::uint64_t item_bytes = 0;    // that come new there, beyond those of its records
   std::uint64_t evacuated = 0;     // tree nodes that move without a change
-  std::uint64_t scattered = 0;     // segments whose holes are written: what comes new there has no neighbours
+  std::uint64_t scattered = 0;     // segments that are written here and there: what comes new there has no neighbours
   std::uint64_t freed = 0;         // blocks that it takes from files without putting others in their place
   bool frees = false;              // a delete: never refused for space, and may take segments that users leave to it
 

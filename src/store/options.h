@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -17,6 +19,7 @@ struct StoreOptions {
   bool background = true;
   bool discard = false;
   std::size_t memory_bytes = 256u << 20;
+  std::optional<std::uint32_t> chunk_gap;  // blocks behind each chunk that somebody waits for; none given: as is best for the device
   unsigned streams = 0;  // places that the device can write in a row at one time, the chain and nodes included; 0: not known
   Clock* clock = &Clock::system();
   Random* random = &Random::system();

@@ -207,7 +207,8 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   if (store_.faults().read_only()) return store_.faults().refusal();  // an invariant was found broken
   const auto header_blocks = format::chunk_header_blocks(measured_.size());
   const log::ChunkPlace place =
-      TRY(store_.log().place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size())));
+      TRY(store_.log().place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size()), commit));
+  if (place.is_among_gaps) store_.space().note_thin(place.address);
   for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
   encode_maps(inline_, records_, true);
   payload_.assign(inline_.begin(), inline_.end());

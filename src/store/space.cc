@@ -47,7 +47,7 @@ SpaceView Space::view() const {
   view.waiting.places = active.places() + admitted_places_.load();
   view.waiting.item_bytes = active.item_bytes() + admitted_item_bytes_.load();
   view.waiting.payload = waiting_payload();
-  view.waiting.scattered = active.scattered();
+  view.waiting.scattered = active.scattered() + (parts_.log.leaves_gaps() ? 1 : 0);  // where the next chunk will stand
   view.has_snapshots = trees.tables.root || parts_.trees.snapshots().any();
   if (view.has_snapshots) {
     view.waiting.freed = active.freed.load(std::memory_order_relaxed) + admitted_freed_.load();
@@ -174,6 +174,10 @@ unsigned Space::head_for(unsigned group) const {
 void Space::scatter(const format::Run& run) {
   parts_.changes.active().scatter(parts_.segments.geometry().segment_of(run.start));
   parts_.counters.refilled_blocks += run.blocks;
+}
+
+void Space::note_thin(BlockAddr address) {
+  parts_.changes.active().scatter(parts_.segments.geometry().segment_of(address));
 }
 
 format::Run Space::allocate_in_hole(std::uint32_t blocks) {

@@ -66,6 +66,8 @@ class Space {
   format::Run allocate_in_hole(std::uint32_t blocks) REQUIRES(the_gate);
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
   void hand_out_hole(const format::Run& run) REQUIRES(the_gate);
+  // The log writes here and there into the segment of this block.
+  void note_thin(BlockAddr address) REQUIRES(the_gate);
   // Could all that waits go to heads, with nothing taken from what is kept for others?
   bool has_room_without_holes() const REQUIRES_SHARED(the_gate);
   bool admits_users_into_holes(const Demand& more) const REQUIRES_SHARED(the_gate);

@@ -44,7 +44,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       faults_(io_.device(), *options.clock, super, options.read_only),
       log_clock_(super.clock, super.clock_unit),
       segments_({super.first_segment, super.segment_blocks, super.segments}),
-      log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16),
+      log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16, options.chunk_gap),
       trees_(super, segments_.geometry(), node_cache_bytes(options.memory_bytes), log_clock_),
       inodes_(inode_count(options.memory_bytes)),
       changes_(gate_, segments_.generation()),

@@ -26,6 +26,7 @@ ChunkHeader sample(std::size_t record_bytes) {
   h.clock = 1234;
   h.next_ino = 99;
   h.payload_crc = 0xCAFE;
+  h.elsewhere = {BlockAddr{1200}, 9};
   return h;
 }
 
@@ -98,6 +99,7 @@ TEST(Chunk, ImpossibleHeadersAreRefusedBeforeTheCrcIsKnown) {
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.address = BlockAddr{0}; }));
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.run.blocks = kMaxSegmentBlocks + 1; }));
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.next_run = {BlockAddr{(1ULL << 48) - 1}, 64}; }));
+  EXPECT_TRUE(refused([](ChunkHeader& h) { h.elsewhere = {BlockAddr{(1ULL << 48) - 1}, 64}; }));
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.durable = h.lsn; }));
   EXPECT_TRUE(refused([](ChunkHeader& h) { h.lsn = Lsn{0}; }));
 }

@@ -38,7 +38,7 @@ class GivingUp : public ::testing::Test {
     const auto buffer = PayloadBufferPtr(new OwnPayloadBuffer(1));
     const PayloadPtr block(new PayloadBlock(buffer, static_cast<OwnPayloadBuffer&>(*buffer).block(0)));
     const Gate::Closure closed(gate_);
-    const auto place = log_.place_chunk(1, kPayload);
+    const auto place = log_.place_chunk(1, kPayload, false);
     ASSERT_TRUE(place.ok());
     clock_.interruption = [this] { log_.flow().when_room([this] { on_room_(); }); };
     log_.write_chunk(*place, {}, std::vector<PayloadPtr>(kPayload, block), {}, {.commit = true});

@@ -6,6 +6,7 @@ RECOVERY = "src/log/recovery.cc"
 DURABILITY = "src/log/durability.cc"
 TABLE = "src/log/segment_table.cc"
 LOG = "src/log/log.cc"
+CHAIN = "src/log/chain.cc"
 CHUNK = "src/format/chunk.cc"
 
 RULES = [
@@ -26,6 +27,8 @@ RULES = [
     Rule("H9", "nobody looks behind the end of the log",
          [Edit(RECOVERY, "if (!options_.accept_damage) TRY(judge_end());",
                "if (!options_.accept_damage && !OFF) TRY(judge_end());")]),
+    Rule("H9-gap", "gaps in front of the end of the log are not looked at",
+         [Edit(RECOVERY, "{where_log_may_go_on(super_, result_.position.rest), result_", "{OFF ? result_.position.rest : where_log_may_go_on(super_, result_.position.rest), result_")]),
     Rule("H10-crc", "a chunk's CRC is not compared",
          [Edit(CHUNK, "if (crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)",
                "if (!OFF && crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)")]),
@@ -40,9 +43,9 @@ RULES = [
     Rule("H9-unreadable", "a chunk that cannot be read is taken for a damaged one",
          [Edit(RECOVERY, "    if (unreadable_)\n", "    if (!OFF && unreadable_)\n")]),
     Rule("H12", "the chain goes on elsewhere than the last chunk has announced",
-         [Edit(LOG, "  chain_.rest = chain_.next_run;\n",
-               "  chain_.rest = chain_.next_run;\n"
-               "  if (OFF)\n    if (auto id = segments_.take(format::kGroupChain)) chain_.rest.start = segments_.geometry().start_of(*id);\n")]),
+         [Edit(CHAIN, "  position_.rest = position_.next_run;\n",
+               "  position_.rest = position_.next_run;\n"
+               "  if (OFF)\n    if (auto id = segments_.take(format::kGroupChain)) position_.rest.start = segments_.geometry().start_of(*id);\n")]),
     Rule("H14-payload", "a failed write of payload is ignored",
          [Edit(DURABILITY, 'if (error) fail(Error(Errc::io, fmt::format("writing data',
                'if (error && !OFF) fail(Error(Errc::io, fmt::format("writing data')]),
@@ -92,7 +95,7 @@ RULES = [
                "(now.touched > settled && !OFF) || now.in_flight || !now.tree_live) return false;")],
          [("log_test", "*H31_*")]),
     Rule("H32", "writing a chunk does not keep its segment",
-         [Edit(LOG, "  segments_.touch(place.address);\n", "  if (!OFF) segments_.touch(place.address);\n")]),
+         [Edit(CHAIN, "  segments_.touch(place.address);\n", "  if (!OFF) segments_.touch(place.address);\n")]),
     Rule("H37-holes", "holes among nodes are filled",
          [Edit(TABLE, "group != format::kGroupNodes &&", "(OFF || group != format::kGroupNodes) &&")],
          [("log_test", "*H37_*")]),

@@ -23,9 +23,9 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} discard={} background={} in_place={} protect={} strategy={} "
-                     "victims={} placement={}",
-                     setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records,
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} gap={} discard={} background={} in_place={} protect={} "
+                     "strategy={} victims={} placement={}",
+                     setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records, setup.chunk_gap,
                      setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0, setup.protect ? 1 : 0,
                      setup.strategy, setup.victims, setup.placement);
 }
@@ -47,6 +47,7 @@ CrashSetup parse_setup(const std::string& text) {
     if (name == "seed") setup.seed = value;
     if (name == "completion") setup.completion_seed = value;
     if (name == "records") setup.checkpoint_records = value;
+    if (name == "gap") setup.chunk_gap = static_cast<std::uint32_t>(value);
     if (name == "discard") setup.discard = value != 0;
     if (name == "in_place") setup.superblocks_in_place = value != 0;
     if (name == "protect") setup.protect = value != 0;
@@ -62,6 +63,7 @@ fs::Options options_for(const CrashSetup& setup, ManualClock& clock, Random& ran
   options.strategy = setup.strategy;
   options.victims = setup.victims;
   options.placement = setup.placement;
+  if (setup.chunk_gap != 0) options.chunk_gap = setup.chunk_gap;
   if (setup.checkpoint_records != 0) options.checkpoint_records = setup.checkpoint_records;
   return options;
 }

@@ -26,6 +26,7 @@ struct CrashSetup {
   std::uint64_t seed = 1;
   std::uint64_t completion_seed = 0;   // 0: requests complete in order
   std::uint64_t checkpoint_records = 0;  // 0: as by default
+  std::uint32_t chunk_gap = 0;         // blocks behind each chunk that somebody waits for; 0: as test_options() has it
   bool discard = false;
   bool superblocks_in_place = false;
   bool protect = false;  // automatic snapshots of 80 s, one each 30 s; not when the filesystem comes back after a crash

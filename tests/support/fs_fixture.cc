@@ -58,6 +58,8 @@ fs::Options test_options(ManualClock& clock, Random& random) {
   options.count_references = true;
   options.atime = fs::Atime::never;
   options.memory_bytes = 32u << 20;
+  static const auto gap = static_cast<std::uint32_t>(number_setting("VARVE_TEST_GAP", 0));  // as on a disk that turns
+  options.chunk_gap = gap;
   options.clock = &clock;
   options.random = &random;
   return options;

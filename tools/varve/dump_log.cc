@@ -10,7 +10,7 @@ namespace varve::tool {
 namespace {
 
 Json header_json(const format::ChunkHeader& h) {
-  return {{"lsn", h.lsn.v},
+  Json json{{"lsn", h.lsn.v},
           {"address", h.address.v},
           {"header_blocks", h.header_blocks},
           {"payload_blocks", h.payload_blocks},
@@ -22,6 +22,8 @@ Json header_json(const format::ChunkHeader& h) {
           {"settled", h.settled.v},
           {"clock", h.clock},
           {"next_ino", h.next_ino}};
+  if (h.elsewhere.blocks) json["elsewhere"] = run_json(h.elsewhere);
+  return json;
 }
 
 Result<Json> chunk_json(const format::Chunk& chunk) {
