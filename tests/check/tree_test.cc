@@ -64,7 +64,7 @@ TEST(Super, TooSmallADeviceIsSaid) {
 
 TEST(Super, UnknownFeaturesAreRefused) {
   ImageBuilder builder;
-  builder.change_super = [](Superblock& s) { s.features.incompat = 4; };
+  builder.change_super = [](Superblock& s) { s.features.incompat = 1ULL << 40; };
   const auto device = builder.build();
   EXPECT_TRUE(check(*device, {}).fails_with(Errc::unknown_feature));
 }
