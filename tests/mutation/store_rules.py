@@ -61,7 +61,7 @@ RULES = [
          [Edit(SEALER, "for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);\n",
                """for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
   if (OFF && !records_.empty()) {
-    const log::ChunkPlace first = TRY(store_.log().place_chunk(format::chunk_header_blocks(records_.size()), 0));
+    const log::ChunkPlace first = TRY(store_.log().place_chunk(format::chunk_header_blocks(records_.size()), 0, false));
     store_.log().write_chunk(first, records_, {}, {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()}, {});
     records_.clear();
   }
