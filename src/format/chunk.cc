@@ -63,7 +63,7 @@ Status check_ranges(const ChunkHeader& h) {
     return corrupt("chunk: {} bytes of records in {} blocks", h.record_bytes, h.header_blocks);
   if (!is_sane(h.run) || !is_sane(h.next_run) || !is_sane(h.elsewhere)) return corrupt("chunk: impossible run");
   if (h.payload_blocks > h.run.blocks) return corrupt("chunk: payload of {} blocks", h.payload_blocks);
-  if (!h.address || h.address < h.run.start || h.address + h.total_blocks() > h.run.end())
+  if (!h.address || h.address < h.run.start || h.end() > h.run.end())
     return corrupt("chunk: blocks {}+{} are not inside its run {}+{}", h.address, h.total_blocks(), h.run.start,
                    h.run.blocks);
   if (h.next_ino > kMostNextIno) return corrupt("chunk {}: impossible next inode number {}", h.lsn, h.next_ino);

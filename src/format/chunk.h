@@ -23,8 +23,8 @@ struct Run {
 
 // On disk, in this order: magic u32, crc u32 (of all header blocks with this field zero), identity u64, epoch u64, lsn u64,
 // previous u32 (crc field of header lsn-1), header_blocks u16, zero u16, payload_blocks u32, record_bytes u32, address u48,
-// run (u48, u32), next run (u48, u32), durable u64, settled u64, clock u64, next_ino u64, payload_crc u32, gap run (u48, u32), zeros to
-// 128, then the records, then zeros.
+// run (u48, u32), next run (u48, u32), durable u64, settled u64, clock u64, next_ino u64, payload_crc u32, elsewhere (u48, u32), zeros
+// to 128, then the records, then zeros.
 struct ChunkHeader {
   std::uint64_t identity = 0;
   std::uint64_t epoch = 0;  // random, of this mount; never shown to users

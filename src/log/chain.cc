@@ -97,7 +97,6 @@ Result<ChunkPlace> Chain::place(std::uint16_t header_blocks, std::uint32_t paylo
   place.run = {place.address, need};
   if (following_.start == end) place.run.blocks += following_.blocks;
   else place.elsewhere = following_;
-  if (following_.blocks && following_.start >= end) place.left = static_cast<std::uint32_t>(following_.start - end);
   place.is_among_gaps = place.elsewhere.blocks || !gaps_.empty();
   return place;
 }
@@ -110,7 +109,9 @@ void Chain::take(const ChunkPlace& place, std::uint32_t crc) {
   position_.rest = following_;
   position_.crc = crc;
   position_.lsn = position_.lsn + 1;
-  left_ = place.left;
+  const BlockAddr end = place.address + place.total_blocks();
+  left_.reset();
+  if (following_.blocks && following_.start >= end) left_ = static_cast<std::uint32_t>(following_.start - end);
 }
 
 Result<bool> Chain::prepare_to_leave() {

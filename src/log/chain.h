@@ -33,8 +33,7 @@ struct ChunkPlace {
   format::Run elsewhere;  // where the next one stands, if not right behind it
   std::uint16_t header_blocks = 0;
   std::uint32_t payload_blocks = 0;
-  std::optional<std::uint32_t> left;    // blocks between it and the next one, if that stands further on in the segment
-  std::optional<std::uint32_t> before;  // the same of the one before it
+  std::optional<std::uint32_t> before;  // blocks between it and the one before, if that stands further back in the segment
   bool is_among_gaps = false;           // some of the segment, behind it or elsewhere
   BlockAddr payload() const { return address + header_blocks; }
   std::uint32_t total_blocks() const { return header_blocks + payload_blocks; }

@@ -1,7 +1,6 @@
 #include "log/recovery.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -66,13 +65,9 @@ class Window {
   }
 
   void fill_piece(std::uint64_t at, std::span<std::byte> piece) {
-    if (device_.read(start_ + at, piece).ok()) return;
-    for (std::uint64_t in = 0; in < piece.size(); in += kBlockSize) {
-      const auto block = piece.subspan(in, kBlockSize);
-      if (io::read_patiently(device_, start_ + at + in, block).ok()) continue;
-      std::memset(block.data(), 0, block.size());
-      unreadable_.push_back(BlockAddr{block_of(start_ + at + in)});
-    }
+    const std::vector<bool> is_there = io::read_what_is_there(device_, start_ + at, piece);
+    for (std::size_t i = 0; i < is_there.size(); ++i)
+      if (!is_there[i]) unreadable_.push_back(BlockAddr{block_of(start_ + at) + i});
   }
 
   io::BlockDevice& device_;
@@ -154,7 +149,7 @@ class Walk {
 
   bool fits(const format::ChunkHeader& h, BlockAddr address, BlockAddr end) const {
     return h.identity == super_.identity && h.epoch == super_.epoch && h.lsn == next_.lsn + 1 &&
-           h.previous_crc == next_.crc && h.address == address && address + h.total_blocks() <= end;
+           h.previous_crc == next_.crc && h.address == address && h.end() <= end;
   }
 
   Status hold(HeldChunk& chunk) {

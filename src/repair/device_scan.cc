@@ -1,6 +1,7 @@
 #include "repair/device_scan.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/buffer.h"
 #include "io/patient_read.h"
@@ -19,11 +20,9 @@ void scan_device(io::BlockDevice& device, check::Progress* progress,
   const std::uint64_t blocks = device.geometry().blocks_there();
   for (std::uint64_t at = 0; at < blocks; at += kScanBlocks) {
     const std::uint64_t count = std::min(kScanBlocks, blocks - at);
-    const bool whole = device.read(at * kBlockSize, buffer.span().first(count * kBlockSize)).ok();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto block = buffer.span().subspan(i * kBlockSize, kBlockSize);
-      if (whole || io::read_patiently(device, (at + i) * kBlockSize, block).ok()) visit(BlockAddr{at + i}, block);
-    }
+    const std::vector<bool> is_there = io::read_what_is_there(device, at * kBlockSize, buffer.span().first(count * kBlockSize));
+    for (std::uint64_t i = 0; i < count; ++i)
+      if (is_there[i]) visit(BlockAddr{at + i}, buffer.span().subspan(i * kBlockSize, kBlockSize));
     if (progress) progress->update("scan", at, blocks);
   }
 }

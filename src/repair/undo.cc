@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
+#include "io/patient_read.h"
 #include "io/reactor.h"
 #include "repair/undo_file.h"
 
@@ -57,7 +58,7 @@ int UndoDevice::save(const io::IoRequest& request) {
 
 int UndoDevice::save_run(std::uint64_t first, std::uint64_t blocks) {
   AlignedBuffer buffer(blocks * kBlockSize);
-  const std::vector<bool> is_there = read_what_is_there(below_, first, buffer.span());
+  const std::vector<bool> is_there = io::read_what_is_there(below_, first * kBlockSize, buffer.span());
   for (std::uint64_t at = 0; at < blocks;) {
     std::uint64_t end = at + 1;
     while (end < blocks && is_there[end] == is_there[at]) ++end;
@@ -110,7 +111,7 @@ Status UndoDevice::finish() {
   std::uint32_t crc = 0;
   for (const auto& [first, blocks] : records_) {
     const auto bytes = buffer.span().first(blocks * kBlockSize);
-    (void)read_what_is_there(below_, first, bytes);
+    (void)io::read_what_is_there(below_, first * kBlockSize, bytes);
     crc = crc32c(bytes, crc);
   }
   std::array<std::byte, kUndoEndBytes> payload{};

@@ -10,6 +10,7 @@
 #include "base/errc.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
+#include "io/patient_read.h"
 #include "repair/undo.h"
 #include "repair/undo_file.h"
 
@@ -125,7 +126,7 @@ Result<UndoResult> apply_undo(io::BlockDevice& device, const std::string& path, 
   std::uint32_t crc = 0;
   const auto left = TRY(file.read([&](const UndoRecord& record, std::span<const std::byte> saved) -> Status {
     const auto bytes = now.span().first(saved.size());
-    (void)read_what_is_there(device, record.first, bytes);
+    (void)io::read_what_is_there(device, record.first * kBlockSize, bytes);
     crc = crc32c(bytes, crc);
     return {};
   }));

@@ -1,13 +1,11 @@
 #include "repair/undo_file.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
 #include "format/superblock.h"
-#include "io/patient_read.h"
 
 namespace varve::repair {
 
@@ -79,18 +77,6 @@ std::uint64_t filesystem_on(io::BlockDevice& device) {
     if (const auto super = format::decode_superblock(block.span()); super.ok()) return super->identity;
   }
   return 0;
-}
-
-std::vector<bool> read_what_is_there(io::BlockDevice& device, std::uint64_t first, std::span<std::byte> bytes) {
-  std::vector<bool> is_there(block_of(bytes.size()), true);
-  if (device.read(first * kBlockSize, bytes).ok()) return is_there;
-  for (std::size_t at = 0; at < bytes.size(); at += kBlockSize) {
-    const auto block = bytes.subspan(at, kBlockSize);
-    if (io::read_patiently(device, first * kBlockSize + at, block).ok()) continue;
-    std::memset(block.data(), 0, block.size());
-    is_there[block_of(at)] = false;
-  }
-  return is_there;
 }
 
 }  // namespace varve::repair

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <vector>
 
 #include "io/block_device.h"
 
@@ -36,8 +35,5 @@ bool is_whole(const UndoRecord& record, std::span<const std::byte> payload);
 
 // The identity of the filesystem that a superblock in the first or last block names; 0 without one.
 std::uint64_t filesystem_on(io::BlockDevice& device);
-
-// What cannot be read, also when it is read again, counts as zeros. Returns whether each block could be read.
-std::vector<bool> read_what_is_there(io::BlockDevice& device, std::uint64_t first, std::span<std::byte> bytes);
 
 }  // namespace varve::repair

@@ -172,7 +172,7 @@ unsigned Space::head_for(unsigned group) const {
 }
 
 void Space::scatter(const format::Run& run) {
-  parts_.changes.active().scatter(parts_.segments.geometry().segment_of(run.start));
+  note_thin(run.start);
   parts_.counters.refilled_blocks += run.blocks;
 }
 

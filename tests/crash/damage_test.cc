@@ -9,6 +9,7 @@
 #include "format/record.h"
 #include "image_tools.h"
 #include "io/overlay_device.h"
+#include "mounts.h"
 #include "support/comparer.h"
 #include "support/good.h"
 #include "support/pattern.h"
@@ -30,23 +31,6 @@ struct Unclean {
 
   Recording recording;
   std::unique_ptr<io::MemDevice> image;
-};
-
-struct Mounted {
-  explicit Mounted(io::BlockDevice& device, const std::function<void(fs::Options&)>& change = {})
-      : fixture(device, options(change)), status(fixture.mount()) {}
-
-  fs::Options options(const std::function<void(fs::Options&)>& change) {
-    clock.set_elapsed(9'000'000'000'000);
-    fs::Options result = test_options(clock, random);
-    if (change) change(result);
-    return result;
-  }
-
-  ManualClock clock;
-  SeededRandom random{4711};
-  FsFixture fixture;
-  Status status;
 };
 
 constexpr const char* kSyncedSteps =
@@ -170,7 +154,7 @@ TEST(Hazards, H18_a_forged_chunk_is_not_replayed) {
     forged.epoch = right_epoch ? last.epoch : last.epoch ^ 1;
     forged.lsn = last.lsn + 1;
     forged.previous_crc = right_epoch ? chain.back().crc ^ 1 : chain.back().crc;
-    forged.address = last.address + last.total_blocks();
+    forged.address = last.end();
     forged.payload_blocks = 0;
     format::Attributes root;
     root.mode = 040777;

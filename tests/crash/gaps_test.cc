@@ -8,6 +8,7 @@
 
 #include "image_tools.h"
 #include "log/recovery.h"
+#include "mounts.h"
 #include "support/fault_device.h"
 #include "support/good.h"
 #include "support/world.h"
@@ -37,8 +38,6 @@ std::string synced_lines(int lines) {
 
 constexpr const char* kTwoFiles = "create /a 0644; create /b 0644";
 
-std::uint64_t gaps_sign_in(const io::MemDevice& device) { return superblock_of(device).features.incompat & format::kIncompatGaps; }
-
 TEST(Hazards, a_log_with_gaps_is_replayed_up_to_any_cut) {
   for (const std::uint32_t gap : {1U, kUsedGap}) {
     CrashSetup setup = with_gaps(gap);
@@ -66,11 +65,8 @@ TEST(Hazards, H9_damage_is_seen_however_the_chain_goes_on) {
     segments.insert(header.next_run.start.v);
     const auto damaged = image->snapshot();
     flip_bit(*damaged, header.address, (format::kChunkHeaderBytes + 3) * 8);
-    ManualClock clock;
-    clock.set_elapsed(9'000'000'000'000);
-    SeededRandom random{4711};
-    FsFixture fixture(*damaged, test_options(clock, random));
-    EXPECT_TRUE(fixture.mount().fails_with(Errc::needs_fsck)) << "chunk " << i << " of " << chain.size() << " is gone without a word";
+    const Mounted mounted(*damaged);
+    EXPECT_TRUE(mounted.status.fails_with(Errc::needs_fsck)) << "chunk " << i << " of " << chain.size() << " is gone without a word";
   }
   EXPECT_GE(backward, 6U) << "the chain has gone round";
   EXPECT_GE(segments.size(), 2U);
@@ -103,24 +99,10 @@ TEST(Hazards, H11_a_block_that_cannot_be_read_in_a_gap_is_not_tried_again_and_ag
 TEST(Hazards, a_mount_that_may_leave_gaps_says_so_until_it_ends) {
   World world({.bytes = 8u << 20, .image = {.segment_blocks = kBlocksOfASegment}, .lockstep = {},
                .options = [](fs::Options& options) { options.chunk_gap = kUsedGap; }});
-  ASSERT_TRUE(good(world.start()));
-  EXPECT_EQ(gaps_sign_in(world.device), 0U);
-  ASSERT_TRUE(good(run_script(world.steps, script(std::string(kTwoFiles) + "; " + synced_lines(30)))));
-  EXPECT_EQ(gaps_sign_in(world.device), format::kIncompatGaps);
-  world.fixture.crash();
-  unsigned elsewhere = 0;
-  for (const FoundChunk& chunk : chain_of(world.device)) elsewhere += chunk.header.elsewhere.blocks > 0;
-  EXPECT_GE(elsewhere, 20U);
-  const auto report = check::check(world.device, {.verify_data = true});
-  ASSERT_TRUE(report.ok()) << report.error().message();
-  for (const check::Problem& problem : report->problems.kept())
-    EXPECT_TRUE(problem.code == check::Code::needs_recovery) << check::to_line(problem);
-  ASSERT_TRUE(world.fixture.mount().ok());
-  EXPECT_EQ(gaps_sign_in(world.device), format::kIncompatGaps) << "of the mount that has recovered";
-  ASSERT_TRUE(good(world.compare_now()));
-  ASSERT_TRUE(world.fixture.unmount().ok());
-  EXPECT_EQ(gaps_sign_in(world.device), 0U);
-  EXPECT_EQ(check_image(world.device), "");
+  const std::string steps = std::string(kTwoFiles) + "; " + synced_lines(30);
+  expect_sign_until_unmount(world, format::kIncompatGaps, steps, [](const std::vector<FoundChunk>& chain) {
+    EXPECT_GE(std::ranges::count_if(chain, [](const FoundChunk& chunk) { return chunk.header.elsewhere.blocks > 0; }), 20);
+  });
 }
 
 TEST(Hazards, a_filesystem_with_gaps_can_be_filled) {

@@ -327,9 +327,10 @@ class Lifecycle(unittest.TestCase):
             requests, stat_before, before, began = requested(), image.path.stat().st_mtime_ns, used(), time.monotonic()
             time.sleep(8)  # what is idle is seen only over a time
             after, took = used(), time.monotonic() - began
-            if requested() == requests:
+            requests_after = requested()
+            if requests_after == requests:
                 break
-        self.assertEqual(requests, requested(), "an idle mount read or wrote")
+        self.assertEqual(requests, requests_after, "an idle mount read or wrote")
         self.assertEqual(before[0], after[0], "an idle mount wrote")
         looks = (after[1] - before[1]) / (4 * 4096)  # the superblock and the lease, every two seconds
         self.assertLessEqual(looks, took + 4, "an idle mount looks at its lease more often than it should")

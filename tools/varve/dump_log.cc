@@ -11,17 +11,17 @@ namespace {
 
 Json header_json(const format::ChunkHeader& h) {
   Json json{{"lsn", h.lsn.v},
-          {"address", h.address.v},
-          {"header_blocks", h.header_blocks},
-          {"payload_blocks", h.payload_blocks},
-          {"record_bytes", h.record_bytes},
-          {"previous_crc", fmt::format("{:08x}", h.previous_crc)},
-          {"run", run_json(h.run)},
-          {"next_run", run_json(h.next_run)},
-          {"durable", h.durable.v},
-          {"settled", h.settled.v},
-          {"clock", h.clock},
-          {"next_ino", h.next_ino}};
+            {"address", h.address.v},
+            {"header_blocks", h.header_blocks},
+            {"payload_blocks", h.payload_blocks},
+            {"record_bytes", h.record_bytes},
+            {"previous_crc", fmt::format("{:08x}", h.previous_crc)},
+            {"run", run_json(h.run)},
+            {"next_run", run_json(h.next_run)},
+            {"durable", h.durable.v},
+            {"settled", h.settled.v},
+            {"clock", h.clock},
+            {"next_ino", h.next_ino}};
   if (h.elsewhere.blocks) json["elsewhere"] = run_json(h.elsewhere);
   return json;
 }
