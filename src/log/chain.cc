@@ -66,7 +66,8 @@ std::optional<format::Run> Chain::take_from(BlockAddr begin) {
 // Where the chunk after one that ends there is to stand: no blocks if the segment has no place for it any more.
 format::Run Chain::behind(BlockAddr end, const TurnGap::Choice& gap) {
   const format::Run rest{end, static_cast<std::uint32_t>(position_.rest.end() - end)};
-  if (!gap.blocks && rest.blocks) return rest;
+  const std::uint64_t least = gap.fills ? divide_up(usual_, kSixteenths) : 1;
+  if (!gap.blocks && rest.blocks >= std::max<std::uint64_t>(least, 1)) return rest;
   put_back(rest);
   if (const auto further = take_from(end + gap.blocks)) return *further;
   const SegmentGeometry geometry = segments_.geometry();
@@ -84,7 +85,8 @@ Result<ChunkPlace> Chain::place(std::uint16_t header_blocks, std::uint32_t paylo
   if (position_.rest.blocks < need && !advance())
     return Error(Errc::no_space, "the log has no clean segment left to go on in");
   if (position_.rest.blocks < need) return Error(Errc::invalid, fmt::format("a chunk of {} blocks fits in no run", need));
-  if (!position_.next_run.blocks) {
+  const bool names_first = !position_.next_run.blocks;
+  if (names_first) {
     if (auto id = segments_.take(format::kGroupChain))
       position_.next_run = {segments_.geometry().start_of(*id), segments_.geometry().blocks};
   }
@@ -93,7 +95,7 @@ Result<ChunkPlace> Chain::place(std::uint16_t header_blocks, std::uint32_t paylo
   place.next_run = position_.next_run;
   place.before = left_;
   const BlockAddr end = place.address + need;
-  following_ = behind(end, has_room_for_gaps() ? gap : TurnGap::Choice{0, gap.fills});
+  following_ = behind(end, names_first ? TurnGap::Choice{0, gap.fills} : gap);
   place.run = {place.address, need};
   if (following_.start == end) place.run.blocks += following_.blocks;
   else place.elsewhere = following_;

@@ -2,8 +2,8 @@
 //
 // Usually that is right behind it. But on a disk that turns this place has gone by when the next chunk comes. So a chunk may leave a gap
 // (turn_gap.h), and its header says where the chain goes on. At the end of the segment the chain goes round and fills the gaps,
-// until what is left of them is too small. All chunks in a segment name the next one beforehand: were the last of them damaged, what
-// comes after it would still be found (H9).
+// until what is left of them is too small. All chunks in a segment name the next one beforehand: were one of them damaged, what
+// comes after it would still be found (H9). At first only the first one does, so the second one stands right behind it.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,10 @@ class Chain {
   void start(const ChainPosition& position) REQUIRES(the_gate) { position_ = position; }
   const ChainPosition& position() const REQUIRES_SHARED(the_gate) { return position_; }
 
-  // Where the next chunk will stand, with a gap behind it, if there is room. take() follows. Errc::no_space when the chain has no
-  // segment to go on in.
+  // Are there so many clean segments that gaps may be left? Any thread.
+  bool has_room_for_gaps() const;
+  // Where the next chunk will stand, with a gap behind it, unless it is the first one in its segment. take() follows. Errc::no_space
+  // when the chain has no segment to go on in.
   Result<ChunkPlace> place(std::uint16_t header_blocks, std::uint32_t payload_blocks, const TurnGap::Choice& gap) REQUIRES(the_gate);
   // The chunk will be written there.
   void take(const ChunkPlace& place, std::uint32_t crc) REQUIRES(the_gate);
@@ -65,7 +67,6 @@ class Chain {
   format::Run behind(BlockAddr end, const TurnGap::Choice& gap) REQUIRES(the_gate);
   std::optional<format::Run> take_from(BlockAddr begin) REQUIRES(the_gate);
   void put_back(const format::Run& run) REQUIRES(the_gate);
-  bool has_room_for_gaps() const;
 
   SegmentTable& segments_;
   const Heads& heads_;  // tell the clock

@@ -130,7 +130,7 @@ void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> bloc
 }
 
 Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks, bool commit) {
-  return chain_.place(header_blocks, payload_blocks, turn_gap_.choose(commit));
+  return chain_.place(header_blocks, payload_blocks, turn_gap_.choose(commit && chain_.has_room_for_gaps()));
 }
 
 Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records, std::span<const PayloadPtr> payload,

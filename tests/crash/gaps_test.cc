@@ -17,7 +17,7 @@
 namespace varve::test {
 namespace {
 
-constexpr std::uint32_t kBlocksOfASegment = 64, kUsedGap = 20;
+constexpr std::uint32_t kBlocksOfASegment = 64, kUsedGap = 20, kLargeGap = 48;
 
 CrashSetup with_gaps(std::uint32_t gap) {
   CrashSetup setup;
@@ -49,6 +49,16 @@ TEST(Hazards, a_log_with_gaps_is_replayed_up_to_any_cut) {
   }
 }
 
+// Of each chunk but the last two.
+void expect_damage_is_seen(const io::MemDevice& image, const std::vector<FoundChunk>& chain) {
+  for (std::size_t i = 0; i + 2 < chain.size(); ++i) {
+    const auto damaged = image.snapshot();
+    flip_bit(*damaged, chain[i].header.address, (format::kChunkHeaderBytes + 3) * 8);
+    const Mounted mounted(*damaged);
+    EXPECT_TRUE(mounted.status.fails_with(Errc::needs_fsck)) << "chunk " << i << " of " << chain.size() << " is gone without a word";
+  }
+}
+
 // The chunk that follows the damaged one may stand in front of it, or in the next segment.
 TEST(Hazards, H9_damage_is_seen_however_the_chain_goes_on) {
   const CrashSetup setup = with_gaps(kUsedGap);
@@ -63,13 +73,25 @@ TEST(Hazards, H9_damage_is_seen_however_the_chain_goes_on) {
     const auto& header = chain[i].header;
     backward += chain[i + 1].header.address < header.address;
     segments.insert(header.next_run.start.v);
-    const auto damaged = image->snapshot();
-    flip_bit(*damaged, header.address, (format::kChunkHeaderBytes + 3) * 8);
-    const Mounted mounted(*damaged);
-    EXPECT_TRUE(mounted.status.fails_with(Errc::needs_fsck)) << "chunk " << i << " of " << chain.size() << " is gone without a word";
   }
   EXPECT_GE(backward, 6U) << "the chain has gone round";
   EXPECT_GE(segments.size(), 2U);
+  expect_damage_is_seen(*image, chain);
+}
+
+// After a recovery only the first chunk of the segment says where the log goes on: nobody else has named that place.
+TEST(Hazards, H9_damage_is_seen_where_the_second_chunk_of_a_segment_is_large) {
+  World world({.bytes = 8u << 20, .image = {.segment_blocks = kBlocksOfASegment}, .lockstep = {},
+               .options = [](fs::Options& options) { options.chunk_gap = kLargeGap; }});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(world.run(script(std::string(kTwoFiles) + "; " + synced_lines(3)))));
+  world.fixture.crash();
+  ASSERT_TRUE(world.fixture.mount().ok());
+  ASSERT_TRUE(good(run_script(world.steps, script("write /a 0 4096 1; fsync /a; write /b 0 61440 2; fsync /b; " + synced_lines(5)))));
+  world.fixture.crash();
+  const auto chain = chain_of(world.device);
+  ASSERT_GE(chain.size(), 6U);
+  expect_damage_is_seen(world.device, chain);
 }
 
 // A read that fails may take a disk seconds. The log is looked at block by block, its segment more than once.

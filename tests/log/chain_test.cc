@@ -21,10 +21,12 @@ class ChainTest : public ::testing::Test {
   }
 
   // Every block at most once, and what the header says is where the next one stands.
-  ChunkPlace write(std::uint32_t blocks, std::uint32_t gap) {
+  ChunkPlace write(std::uint32_t blocks, std::uint32_t gap) { return write(blocks, {gap, gap > 0}); }
+  ChunkPlace write_unawaited(std::uint32_t blocks) { return write(blocks, {0, true}); }
+  ChunkPlace write(std::uint32_t blocks, const TurnGap::Choice& gap) {
     const Gate::Closure closed(gate);
     const format::Run rest = chain.position().rest, next = chain.position().next_run;
-    auto place = chain.place(1, blocks - 1, {gap, gap > 0});
+    auto place = chain.place(1, blocks - 1, gap);
     EXPECT_TRUE(place.ok());
     EXPECT_TRUE(place->address == rest.start || place->address == next.start);
     for (std::uint32_t i = 0; i < blocks; ++i) EXPECT_TRUE(written.insert(place->address.v + i).second) << "written twice";
@@ -78,7 +80,7 @@ TEST_F(ChainTest, GapsAreFilledOnTheWayRound) {
   for (; segments.size() < 3; ++chunks) {
     const ChunkPlace place = write(2, 10);
     segments.insert(segment_of(place).v);
-    if (place.before) {
+    if (place.before > 0U) {  // not behind the first chunk of a segment
       EXPECT_GE(*place.before, 10U);
       ++further;
     }
@@ -109,10 +111,19 @@ TEST_F(ChainTest, TheNextSegmentIsNamedBeforehand) {
   }
 }
 
-TEST_F(ChainTest, NothingIsLeftFreeWhereSegmentsAreShort) {
+// Were the only chunk damaged that says where the log goes on, nobody would look there.
+TEST_F(ChainTest, TheFirstChunkOfASegmentLeavesNoGap) {
+  for (SegmentId segment{0}; segment < SegmentId{4}; ++segment) {
+    EXPECT_EQ(segment_of(write(2, 48)), segment);
+    EXPECT_EQ(segment_of(write(20, 48)), segment);
+    write(kSegmentBlocks - 22, 0);
+  }
+}
+
+TEST_F(ChainTest, NoGapsAreWantedWhereSegmentsAreShort) {
+  EXPECT_TRUE(chain.has_room_for_gaps());
   while (table.clean() * 16 > table.geometry().count) table.take(0);
-  write(2, 20);
-  EXPECT_EQ(rest().start, BlockAddr{256 + 2});
+  EXPECT_FALSE(chain.has_room_for_gaps());
 }
 
 // A stick that is called a disk: what was tried in vain is not worth going back for.
@@ -134,6 +145,14 @@ TEST_F(ChainTest, RandomChunksStandWhereTheHeaderSays) {
     const std::uint32_t gaps[] = {0, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
     write(1 + (below(4) ? below(3) : below(32)), gaps[below(12)]);
   }
+}
+
+// Neither a short rest behind a chunk that nobody waits for, nor one too many of them, ends the way round.
+TEST_F(ChainTest, AShortRestIsLeftForLater) {
+  for (int i = 0; i < 6; ++i) write(2, 10);
+  const SegmentId segment = segment_of(write(2, 10));
+  for (int i = 0; i < 20; ++i) write_unawaited(1 + i % 3);
+  EXPECT_LT(chain.blocks_given_up(), 8U) << segment.v;
 }
 
 TEST_F(ChainTest, ItLeavesWhatIsBeyondALimit) {

@@ -29,6 +29,8 @@ RULES = [
                "if (!options_.accept_damage && !OFF) TRY(judge_end());")]),
     Rule("H9-gap", "gaps in front of the end of the log are not looked at",
          [Edit(RECOVERY, "{where_log_may_go_on(super_, result_.position.rest), result_", "{OFF ? result_.position.rest : where_log_may_go_on(super_, result_.position.rest), result_")]),
+    Rule("H9-first", "the first chunk of a segment leaves a gap, too large for the next one to stand behind it",
+         [Edit(CHAIN, "names_first ? TurnGap::Choice", "names_first && !OFF ? TurnGap::Choice")]),
     Rule("H10-crc", "a chunk's CRC is not compared",
          [Edit(CHUNK, "if (crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)",
                "if (!OFF && crc_without_field(blocks.first(bytes), kChunkCrcAt) != raw.crc)")]),
