@@ -1,7 +1,8 @@
 // Tasks and wake-ups from other threads to the owner of a queue, with an eventfd that becomes readable for both.
 //
 // The flag `signalled_` saves the system call when the owner has been told already. Order matters: the owner takes the
-// eventfd's count first, then clears the flag, then looks at the tasks; a sender adds its task first and then the flag.
+// eventfd's count first, then clears the flag, then looks at the tasks; a sender adds its task first and then the flag. Each side
+// looks at what the other one has written, so all four are sequentially consistent: an acquiring load may pass the store before it.
 #pragma once
 
 #include <atomic>
@@ -27,13 +28,13 @@ class Mailbox {
 
   // The owner only.
   int fd() const { return fd_; }
-  bool signalled() const { return signalled_.load(std::memory_order_acquire); }
-  bool has_tasks() const { return has_tasks_.load(std::memory_order_acquire); }
-  bool has_wake() const { return woken_.load(std::memory_order_acquire); }
+  bool signalled() const { return signalled_.load(); }
+  bool has_tasks() const { return has_tasks_.load(); }
+  bool has_wake() const { return woken_.load(); }
   void drain();        // takes the descriptor's count and clears the flag
   void acknowledge();  // clears the flag when something else (a ring) took the count
   unsigned run();      // runs the tasks posted so far, all of them even if one throws
-  bool take_wake() { return woken_.load(std::memory_order_acquire) && woken_.exchange(false); }
+  bool take_wake() { return woken_.load() && woken_.exchange(false); }
 
  private:
   int fd_;

@@ -97,7 +97,7 @@ void Reactor::finish_from_elsewhere(IoRequest& request, int error) {
   request.error = error;
   const Lock lock(mutex_);
   back_.push_back(request);
-  anything_from_elsewhere_.store(true, std::memory_order_release);
+  anything_from_elsewhere_ = true;  // as in the mailbox
   mailbox_.signal();
 }
 
@@ -107,7 +107,7 @@ void Reactor::hand_over(BlockDevice& device, IoRequest& request) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   const Lock lock(mutex_);
   handed_.push_back(request);
-  anything_from_elsewhere_.store(true, std::memory_order_release);
+  anything_from_elsewhere_ = true;  // as in the mailbox
   mailbox_.signal();
 }
 
@@ -143,7 +143,7 @@ unsigned Reactor::run_arrivals() {
   Line finished;  // only those so far: a callback that submits again must not keep us here for ever
   finished.swap(finished_);
   ran += finish_all(finished);
-  if (anything_from_elsewhere_.load(std::memory_order_acquire)) {
+  if (anything_from_elsewhere_.load()) {
     Line back;
     {
       const Lock lock(mutex_);
