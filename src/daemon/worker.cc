@@ -68,6 +68,7 @@ void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
 
 void Worker::wait(io::Reactor& reactor) {
   limit_intake();
+  if (paused_) session_.fs().give_back_messages(reactor);  // or nobody would seal what is kept in them before its time has come
   reactor.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
 }
 

@@ -162,6 +162,8 @@ class Filesystem {
   // --- durability ---
   Status fsync(Operation&, Ino ino);  // everything acknowledged so far is durable (prefix rule)
   Status sync(Operation&);
+  // Seals what stands in callers' messages (PayloadBuffer), so that they come back. For a thread that lacks them, outside of operations.
+  void give_back_messages(io::Reactor& reactor);
   Status checkpoint(Operation&);      // trees on disk are as of now or later, settled
   // Reads everything live from the device in the background (scrub/scrubber.h): what was acknowledged before, and is
   // still where it was when its turn comes. Also on a read-only filesystem, which then forgets how far it came.

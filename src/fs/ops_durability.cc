@@ -23,6 +23,11 @@ Status Filesystem::sync(Operation& operation) {
   return Errc::would_block;
 }
 
+void Filesystem::give_back_messages(io::Reactor& reactor) {
+  store::Store& store = engine_->store();
+  if (store.staging().unsealed().stream_bytes()) (void)store.seal(store::Store::Seal::append, &reactor).ok();
+}
+
 Status Filesystem::checkpoint(Operation& operation) {
   store::Store& store = engine_->store();
   Wait& wait = operation.wait();

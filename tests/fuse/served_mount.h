@@ -27,9 +27,8 @@ inline fuse_init_in offer_of_a_kernel() {
 // `transport` must outlive it.
 class ServedFilesystem {
  public:
-  ServedFilesystem(Transport& transport, Wishes wishes, ServerOptions options) {
+  ServedFilesystem(Transport& transport, Wishes wishes, ServerOptions options, fs::Options fs_options = {}) {
     EXPECT_TRUE(test::make_image(device_, {}).ok());
-    fs::Options fs_options;
     fs_options.count_references = true;
     fs_ = std::move(fs::Filesystem::mount(device_, fs_options)).value();
     SessionSettings settings{wishes, &Clock::system(), "/mnt", "memory"};
@@ -61,8 +60,8 @@ class ServedFilesystem {
 
 class ServedMount {
  public:
-  explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2})
-      : served_(transport_, std::move(wishes), std::move(options)) {}
+  explicit ServedMount(Wishes wishes = {}, ServerOptions options = {.threads = 2}, fs::Options fs_options = {})
+      : served_(transport_, std::move(wishes), std::move(options), std::move(fs_options)) {}
 
   void initialise(const fuse_init_in& offer = offer_of_a_kernel()) {
     const Reply reply = kernel_.call(FUSE_INIT, 0, bytes_of(offer));

@@ -24,6 +24,9 @@ bool DeviceMessage::take(std::span<const std::byte> bytes, Lease& storage) {
   if (bytes.size() <= kInlineBytes) {
     std::memcpy(inline_.data(), bytes.data(), bytes.size());
     bytes = {inline_.data(), bytes.size()};
+  } else if (bytes.size() <= kCopiedBytes && (storage_ = pool_->try_take(bytes.size()))) {
+    std::memcpy(storage_.data(), bytes.data(), bytes.size());
+    bytes = {storage_.data(), bytes.size()};
   } else {
     storage_ = std::move(storage);
   }

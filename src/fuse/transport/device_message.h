@@ -34,6 +34,8 @@ class DeviceMessage : public Message {
 
  private:
   static constexpr std::size_t kInlineBytes = 1024;
+  // A few dozen that wait for room would otherwise take all the memory for messages, and nobody would be served any more.
+  static constexpr std::size_t kCopiedBytes = 16u << 10;
   static constexpr std::size_t kKeptBytes = 512u << 10;
 
   const int fd_;
