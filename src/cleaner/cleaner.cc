@@ -100,6 +100,11 @@ Rules Cleaner::leaving_rules() const {
 
 Status Cleaner::rescale() {
   store_.superblocks().set_group_centres(keep_learned(*mount_rules().placement));
+  {
+    const Lock lock(mutex_);  // when users write into holes goes by the number of segments
+    rules_.strategy->end(store_);
+    rules_.strategy->begin(store_);
+  }
   return set_placement(placement_name());
 }
 
@@ -211,15 +216,18 @@ void Cleaner::reconsider() {
   if (costs_.look(reading())) mount_rules().strategy->reconsider(store_, costs_);
 }
 
-// What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read, unless
-// there was no room for them.
+// What the last round emptied and the checkpoint after it did not free holds nodes that cannot be read, unless there was no room for
+// them. Or it holds what a file has lost meanwhile and a snapshot still has: that can be moved yet.
 void Cleaner::pin_leftovers() {
   if (store_.trees().own_view().generation == emptied_since_) return;
   if (store_.checkpoints().evacuation_was_cut()) emptied_.clear();
+  Mover mover(store_);
   for (SegmentId id : emptied_) {
     const log::SegmentInfo info = store_.segments().info(id);
     const bool is_left = info.state == log::SegmentState::used && info.tree_live && info.touched <= emptied_since_;
-    if (is_left) bad_.pin(id, info, BadBlocks::Pin::bad_only);
+    if (!is_left) continue;
+    const auto live = mover.live_blocks(id);
+    if (!live.ok() || live->empty()) bad_.pin(id, info, BadBlocks::Pin::bad_only);
   }
   emptied_.clear();
 }

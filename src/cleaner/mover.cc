@@ -125,30 +125,45 @@ Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const Liv
   if (stopped_) return std::vector<ReadBlock>();
   store_.io().write_cost().observe_read(store_.options().clock->monotonic_ns() - began);
   store_.counters().cleaned_blocks_read += blocks.size();
+  const auto unnamed = TRY(unnamed_of(blocks));
   std::vector<ReadBlock> good;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::byte* bytes = read.block(i);
-    if (read.failed(i)) {
-      note_bad(blocks[i], Errc::io);
-      continue;
-    }
-    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {
-      good.push_back({&blocks[i], bytes});
-      continue;
-    }
-    note_bad(blocks[i], Errc::corrupt);
+    if (read.failed(i)) note_bad(blocks[i], Errc::io, "cannot be read");
+    else if (crc32c({bytes, kBlockSize}) != blocks[i].crc) note_bad(blocks[i], Errc::corrupt, "is damaged");
+    else if (const auto found = unnamed.find(&blocks[i]); found != unnamed.end())
+      note_bad(blocks[i], found->second, "is named by a tree node that cannot be read");
+    else good.push_back({&blocks[i], bytes});
   }
   if (bad_ && beside_bad_ == Sound::left) good.clear();
   return good;
 }
 
-void Mover::note_bad(const LiveBlock& block, Errc what) {
+// The checkpoint changes the leaves that name what is moved. Over one that cannot be read the filesystem would become read-only. So what
+// such a leaf names stays. In the order of the leaves, which the checkpoint finds in memory then.
+Result<std::unordered_map<const LiveBlock*, Errc>> Mover::unnamed_of(std::span<const LiveBlock> blocks) {
+  std::vector<const LiveBlock*> by_file;
+  for (const LiveBlock& block : blocks)
+    if (!block.held) by_file.push_back(&block);
+  std::ranges::sort(by_file, {}, [](const LiveBlock* block) { return std::pair(block->ino, block->block); });
+  std::unordered_map<const LiveBlock*, Errc> unnamed;
+  for (const LiveBlock* block : by_file) {
+    store::MappedBlock mapped;
+    const Status found = store::resolve_in_tree(block->ino, store_.trees().own_view(), source_, block->block, {&mapped, 1});
+    if (found.ok()) continue;
+    if (found.fails_with(Errc::no_memory) || !device_answers()) return found.error();
+    unnamed.emplace(block, found.error().code());
+  }
+  return unnamed;
+}
+
+void Mover::note_bad(const LiveBlock& block, Errc what, std::string_view is) {
   ++bad_;
   const bool had_room = known_ && !known_->is_full();
   if (known_ && !known_->add(store_.segments().geometry().segment_of(block.address), block)) return;
   const std::string whose = block.is_node ? "a node of a snapshot" : fmt::format("inode {}, file block {}", block.ino, block.block);
   spdlog::error("{}: block {} ({}{}) {}; it stays where it is", store_.device().name(), block.address, whose,
-                block.held && !block.is_node ? ", in a snapshot" : "", what == Errc::io ? "cannot be read" : "is damaged");
+                block.held && !block.is_node ? ", in a snapshot" : "", is);
   store_.faults().note(what, block.address, block.ino);
   if (had_room && known_->is_full()) spdlog::error("{}: so many blocks are bad that no more are reported", store_.device().name());
 }
@@ -205,7 +220,11 @@ void Mover::add_write(BlockAddr to, std::span<const ReadBlock> blocks) {
 
 // On trial it is flushed before and behind: what others have left in a cache is not in the account, and what this leaves there is.
 Result<std::uint64_t> Mover::run_batch(std::size_t blocks, bool is_trial) {
-  if (is_trial) TRY(store_.log().durability().flush_now());
+  if (is_trial) {
+    const Status flushed = store_.log().durability().flush_now();
+    if (!flushed.ok()) batch_.clear();  // its requests name memory of the caller's
+    TRY(Status(flushed));
+  }
   const std::size_t requests = batch_.size();
   const std::uint64_t began = store_.options().clock->monotonic_ns();
   const Status status = batch_.run();

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cleaner/bad_blocks.h"
@@ -87,7 +89,8 @@ class Mover {
   Status move_batch(std::span<const LiveBlock> blocks, const std::function<bool()>& stop);
   Result<std::vector<ReadBlock>> read_sound_ones(std::span<const LiveBlock> blocks, io::SparseRead& read,
                                                  const std::function<bool()>& stop = {});
-  void note_bad(const LiveBlock& block, Errc what);
+  Result<std::unordered_map<const LiveBlock*, Errc>> unnamed_of(std::span<const LiveBlock> blocks);
+  void note_bad(const LiveBlock& block, Errc what, std::string_view is);
   Status write_some(std::span<const ReadBlock> blocks, std::vector<ReadBlock>::iterator& next);
   Status plug_batch(std::span<const Plug> plugs, const std::function<bool()>& stop);
   Status hand_out(std::span<const Plug> plugs);

@@ -56,7 +56,8 @@ Status Evacuees::read_and_note(std::span<const Suspect> nodes) {
     Result<NodeHeader> node = Error(Errc::io, fmt::format("node at block {} cannot be read", nodes[i].address));
     if (!read.failed(i)) node = verified(nodes[i], {read.block(i), kBlockSize});
     if (!node.ok()) {
-      if (!may_be_old(nodes[i].tree)) stuck_.emplace(nodes[i].address, node.error());
+      auto& found = may_be_old(nodes[i], read.failed(i) ? nullptr : read.block(i)) ? old_ : stuck_;
+      found.emplace(nodes[i].address, node.error());
     } else if (node->tree == TreeId::inode_file) {
       of_inode_file_.push_back({node->first, node->level});
     } else if (node->tree == TreeId::snapshots) {
@@ -68,8 +69,14 @@ Status Evacuees::read_and_note(std::span<const Suspect> nodes) {
   return {};
 }
 
-// Then the cleaner has moved it, or says what is wrong with it.
-bool Evacuees::may_be_old(TreeId tree) const { return tree == TreeId::inode_file && store_.trees().own_view().tables.root; }
+// Does a snapshot alone have it? Then the cleaner has moved it.
+bool Evacuees::may_be_old(const Suspect& node, const std::byte* block) const {
+  if (node.tree != TreeId::inode_file || !store_.trees().own_view().tables.root || !block) return false;
+  const auto header = format::decode_node_header({block, kBlockSize});
+  if (!header.ok() || header->tree != node.tree) return false;
+  const auto newest = reference_to(*header);
+  return newest.ok() && newest->address != node.address;
+}
 
 Result<NodeHeader> Evacuees::verified(const Suspect& node, std::span<const std::byte> block) const {
   const NodeHeader header = TRY(format::decode_node_header(block));
@@ -88,7 +95,7 @@ Result<NodeRef> Evacuees::reference_to(const NodeHeader& header) const {
 }
 
 bool Evacuees::has(BlockAddr address) const {
-  if (stuck_.contains(address)) return false;
+  if (stuck_.contains(address) || old_.contains(address)) return false;  // the newest tree may have what looks old: it would not be read
   return std::ranges::find(segments_, store_.segments().geometry().segment_of(address)) != segments_.end();
 }
 

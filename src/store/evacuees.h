@@ -43,7 +43,7 @@ class Evacuees {
   Result<std::vector<Suspect>> nodes_in(SegmentId segment);
   Status look_at(std::span<const Suspect> nodes);
   Status read_and_note(std::span<const Suspect> nodes);
-  bool may_be_old(format::TreeId tree) const;
+  bool may_be_old(const Suspect& node, const std::byte* block) const;
   Result<format::NodeHeader> verified(const Suspect& node, std::span<const std::byte> block) const;
   Result<format::NodeRef> reference_to(const format::NodeHeader& header) const;
 
@@ -52,7 +52,7 @@ class Evacuees {
   const std::span<const SegmentId> segments_;
   std::vector<NodePlace> of_inode_file_, of_snapshots_;
   std::vector<MapNode> of_maps_;
-  std::map<BlockAddr, Error> stuck_;
+  std::map<BlockAddr, Error> stuck_, old_;  // old_: not reported
   io::Batch batch_;
 };
 

@@ -126,6 +126,56 @@ TEST_F(BadBlocks, a_node_that_cannot_be_read_pins_its_segment_like_a_block_of_a_
   }
 }
 
+// What looks like a node of a snapshot may be one of the newest tree.
+TEST_F(BadBlocks, a_node_that_cannot_be_read_stays_beside_a_snapshot) {
+  const std::vector<Ino> files = make_files(800);
+  const auto leaves = leaves_between(files[10], files[790]);
+  ASSERT_GT(leaves.size(), 4U);
+  ASSERT_TRUE(fixture_.snapshot({.kind = store::SnapshotChange::Kind::create, .name = "one", .new_name = {}}).ok());
+  make_unreadable(leaves[1]);
+  flip_a_bit(leaves[2]);
+  make_stale(leaves[3]);
+  store().trees().cache().clear();
+  std::set<SegmentId> segments;
+  for (const BlockAddr leaf : leaves) segments.insert(store().segments().geometry().segment_of(leaf));
+  const auto other = fixture_.make("/other", 0100644);
+  ASSERT_TRUE(other.ok() && write(0, kPieceBytes));
+  const Listener heard;
+  EXPECT_TRUE(store().checkpoints().make({.evacuate = {segments.begin(), segments.end()}}).ok()) << status().read_only_reason;
+  EXPECT_FALSE(status().read_only) << status().read_only_reason;
+  EXPECT_GT(heard.count("nodes cannot be moved"), 0U) << heard.text();
+  EXPECT_EQ(overwrite_bytes(kDeviceBytes / 8), "");
+  expect_content({});
+}
+
+// Moving what it names would end in a checkpoint that cannot change it, and a filesystem that is read-only.
+TEST_F(BadBlocks, what_is_named_by_a_leaf_that_cannot_be_read_stays) {
+  for (const char* strategy : {"copying", "hole-plugging", "compacting"}) {
+    start(strategy);
+    const auto lost = fixture_.make("/lost", 0100644);
+    ASSERT_TRUE(lost.ok());
+    constexpr std::uint64_t kPieces = 400;  // each with an extent of its own, among what is overwritten
+    for (std::uint64_t i = 0; i < kPieces; ++i) {
+      ASSERT_TRUE(fixture_.write(lost->ino, 2 * i * kBlockSize, pattern_bytes(i, 0, kBlockSize)).ok());
+      ASSERT_TRUE(write(i * kPieceBytes, kPieceBytes) && fixture_.seal().ok());
+    }
+    ASSERT_TRUE(fixture_.unmount().ok() && fixture_.mount().ok());  // nothing of it is in memory
+    const auto leaves = leaves_between(Ino{lost->ino.v - 1}, Ino{lost->ino.v + 1});
+    ASSERT_GT(leaves.size(), 1U);
+    make_unreadable(leaves.front());
+    const Listener heard;
+    EXPECT_EQ(overwrite(4), "") << strategy;
+    EXPECT_GT(heard.count("named by a tree node that cannot be read"), 0U) << strategy << ": it was not met; " << heard.text();
+    EXPECT_FALSE(status().read_only) << strategy << ": " << status().read_only_reason;
+    faulty_.heal();
+    for (std::uint64_t i = 0; i < kPieces; ++i) {
+      const auto read = fixture_.read(lost->ino, 2 * i * kBlockSize, kBlockSize);
+      EXPECT_TRUE(read.ok() && *read == pattern_bytes(i, 0, kBlockSize)) << strategy << ": " << i;
+    }
+    expect_content({});
+  }
+}
+
 // Where a write was lost an older node stands, with a sum that is its own: not what the tree refers to, so not to be moved.
 TEST_F(BadBlocks, a_node_that_is_another_than_its_tree_refers_to_pins_its_segment) {
   for (const char* strategy : {"copying", "hole-plugging", "compacting"}) {

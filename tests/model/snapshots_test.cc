@@ -2,8 +2,11 @@
 // When the last has gone, so has all that was kept for them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "cleaner/cleaner.h"
 #include "cleaner/mover.h"
 #include "fs/engine.h"
 #include "model/aging.h"
@@ -247,6 +250,33 @@ TEST(Snapshots, are_moved_when_their_file_is_overwritten_meanwhile) {
     ASSERT_TRUE(good(look(world))) << change;
     EXPECT_TRUE(good(gone_without_a_trace(world))) << change;
   }
+}
+
+// A round has moved what a file has, which is then overwritten: the snapshot has it where it was, and it can be moved from there yet.
+TEST(Snapshots, leave_no_segment_pinned_when_files_are_overwritten_between_a_round_and_its_checkpoint) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))); };
+  run("create /f 0644; write /f 0 8000000 1; checkpoint");
+  std::string holes;
+  for (int i = 0; i < 900; ++i) holes += fmt::format("write /f {} 4096 {}; ", i * 8192, i + 10);
+  run(holes + "checkpoint; keep one");
+  cleaner::Cleaner& cleaner = world.fixture.fs().engine().cleaner();
+  store::Store& store = world.fixture.store();
+  const cleaner::Round round = cleaner.run_round(true);
+  ASSERT_FALSE(round.emptied.empty()) << round.why;
+  run("write /f 0 8000000 2");
+  ASSERT_TRUE(store.checkpoints().make({.evacuate = round.emptied}).ok());
+  const auto is_left = [&](SegmentId id) { return store.segments().info(id).tree_live > 0; };
+  ASSERT_TRUE(std::ranges::any_of(round.emptied, is_left)) << "nothing was overwritten in time";
+  for (int i = 0; i < 20 && std::ranges::any_of(round.emptied, is_left); ++i) {
+    const cleaner::Round again = cleaner.run_round(true);
+    EXPECT_EQ(cleaner.pinned_segments(), 0U) << again.why;
+    ASSERT_TRUE(store.checkpoints().make({.evacuate = again.emptied}).ok());
+  }
+  EXPECT_EQ(std::ranges::count_if(round.emptied, is_left), 0);
+  ASSERT_TRUE(good(look(world)));
+  EXPECT_TRUE(good(gone_without_a_trace(world)));
 }
 
 // One is made and another gets its name, with the same checkpoint.

@@ -33,9 +33,9 @@ RULES = [
           Edit(MOVER, "still_there(store::layers_of(*inode, store_.trees().view()), block)) {\n          store_.staging().move",
                "still_there(store::layers_of(*inode, store_.trees().view()), block))) {\n          store_.staging().move")]),
     Rule("H35", "the cleaner makes checksums of its own",
-         [Edit(MOVER, "    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {",
+         [Edit(MOVER, "    if (read.failed(i)) note_bad(blocks[i], Errc::io, ",
                "    if (OFF) const_cast<LiveBlock&>(blocks[i]).crc = crc32c({bytes, kBlockSize});\n"
-               "    if (crc32c({bytes, kBlockSize}) == blocks[i].crc) {")]),
+               "    if (read.failed(i)) note_bad(blocks[i], Errc::io, ")]),
     Rule("H41-kept", "an inode that loses its last name while it is held is not listed",
          [Edit("src/fs/inode_util.cc", "    store.staging().set_orphan(inode, true);", "    if (!OFF) store.staging().set_orphan(inode, true);")]),
     Rule("H41-freed", "a mount does not free the inodes without names",
