@@ -236,7 +236,7 @@ bool ResizeJob::gains() {
   least_left_ = std::min(least_left_, left);
   least_in_use_ = std::min(least_in_use_, in_use);
   most_clean_ = std::max(most_clean_, clean);
-  fruitless_ = any ? 0 : fruitless_ + 1;
+  fruitless_ = any || segments.discarding() > 0 ? 0 : fruitless_ + 1;
   return fruitless_ < kMostFruitless;
 }
 

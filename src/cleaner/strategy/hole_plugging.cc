@@ -35,7 +35,7 @@ class HolePlugging final : public Strategy {
     }
     if (!round.emptied.empty() || round.failure) return round;
     if (bench.task().for_room) return copying_->run(bench);  // the last resort
-    round.finished = true;
+    round.finished = !bench.task().stopped();
     if (round.why.empty()) round.why = "no holes that would take what lives in other segments";
     return round;
   }
