@@ -124,7 +124,8 @@ void Worker::recycle_finished() {
 
 void Worker::limit_intake() {
   if (paused_) session_.read_ahead().expire();  // no request that comes could
-  bool too_much = pool_->leased_bytes() > request_bytes_;
+  // What could not be written stays readable, for good, and no more comes to it.
+  bool too_much = pool_->leased_bytes() > request_bytes_ && !session_.fs().read_only();
   if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [reactor = reactor_] { reactor->wake(); });
   if (too_much == paused_ || stopping_) return;
   if (too_much)

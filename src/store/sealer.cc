@@ -218,6 +218,12 @@ Status Sealer::write_chunk(Lsn& lsn, bool commit) {
   return {};
 }
 
+// There is no chunk: what would have stood in it can be read yet, and nobody else has it.
+void Sealer::keep_unplaced() {
+  auto& payload = unsealed().payload();
+  payload.insert(payload.end(), inline_.begin(), inline_.end());
+}
+
 // What the next seal fills again.
 void Sealer::forget() {
   for (Payload& group : groups_) group.clear();
@@ -254,6 +260,7 @@ Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   collect();
   write_to_heads(commit);
   const Status written = write_chunk(lsn, commit);
+  if (!written.ok()) keep_unplaced();
   forget();
   if (!written.ok()) return written.error();
   INVARIANT(lsn == before + 1);
