@@ -28,7 +28,10 @@ Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::u
   std::uint64_t owned = 0;
   if (from < to) owned = TRY(count_in_steps(a, inode, from, to));
   const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
-  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted, .places = kFewPlaces, .freed = owned, .frees = kind == store::Cleared::hole}));
+  // What becomes unwritten keeps its room, and a snapshot that was asked for keeps the blocks.
+  const std::uint64_t kept = kind == store::Cleared::unwritten && a.store().snapshots().any_permanent() ? owned : 0;
+  TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted + kept, .places = kFewPlaces, .freed = owned,
+               .frees = kind == store::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
   const PartToZero head = TRY(look_at_part(a, inode, offset, head_end));
   const PartToZero tail = TRY(look_at_part(a, inode, std::max(to << kBlockShift, head_end), end));
