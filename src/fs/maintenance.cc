@@ -85,9 +85,8 @@ bool Maintenance::seal_is_due() {
 // While users write into holes instead, nothing need be cleaned ahead of them: each round has a checkpoint, which writes most nodes again.
 bool Maintenance::space_is_low() {
   if (!options().cleaner) return false;
-  const std::uint64_t clean = store().segments().clean();
-  if (store().hole_feeder().spares_cleaning()) return clean <= store().space().low_water_beside_holes();
-  return clean <= store().space().low_water() + cleaner().ahead();
+  const std::uint64_t clean = store().segments().clean(), ahead = store().space().low_water() + cleaner().ahead();
+  return clean <= (store().hole_feeder().spares_cleaning() ? std::min(ahead, store().space().low_water_beside_holes()) : ahead);
 }
 
 bool Maintenance::checkpoint_is_due() {
@@ -118,6 +117,7 @@ bool Maintenance::work(bool space_wanted) {
   const bool waited_for = operations_wait || noted || space_wanted;
   const bool low = waited_for || look_for_space();
   if (!low && !checkpoint_is_due() && !store().snapshots().deletion_is_left()) return worked;
+  if (store().hole_feeder().spares_cleaning()) (void)store().hole_feeder().feed();  // for all that time
   clean_and_checkpoint(low, waited_for);
   feed_holes();
   return true;

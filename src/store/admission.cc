@@ -75,7 +75,10 @@ std::uint64_t low_water(const SpaceView& view) {
   return std::max(view.users_reserve, kept_when_idle(view) + kForFreeing + kForCleaner);
 }
 
-std::uint64_t low_water_beside_holes(const SpaceView& view) { return kept_when_idle(view) + kForFreeing + kForCleaner + kInAdvance; }
+std::uint64_t low_water_beside_holes(const SpaceView& view) {
+  const std::uint64_t two_checkpoints = 2 * divide_up(view.usual_need, view.trees.segment_blocks);
+  return kept_when_idle(view) + kForFreeing + kForCleaner + kInAdvance + two_checkpoints;
+}
 
 bool relief_is_due(const SpaceView& view) {
   const std::uint64_t kept = kept_segments(view, {});

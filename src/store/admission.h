@@ -23,6 +23,7 @@ struct SpaceView {
   std::uint64_t untouched_holes = 0;     // segments of those that nothing has been written to
   bool has_snapshots = false;            // what is let go may have to be kept, and noted
   std::uint64_t moved = 0;               // blocks, by a cleaner, since the last freeze
+  std::uint64_t usual_need = 0;          // blocks that the last checkpoint might have written
 };
 
 // Segments that each leaves to the next: users to deletes, deletes to the cleaner, which needs some to move a victim, and for the
@@ -36,8 +37,8 @@ std::uint64_t kept_segments(const SpaceView& view, const Demand& more);
 std::uint64_t kept_when_idle(const SpaceView& view);
 // With fewer clean segments than this, users wait.
 std::uint64_t low_water(const SpaceView& view);
-// The same while what they write goes into holes. That takes no clean segments, so more need not be there than a checkpoint and the
-// cleaner want, with as many to spare as make relief_is_due() of use.
+// The same while what they write goes into holes. That takes no clean segments, so more need not be there than the cleaner wants, a
+// checkpoint, and what is changed meanwhile for the next one: with less, users wait for each checkpoint.
 std::uint64_t low_water_beside_holes(const SpaceView& view);
 // Would a checkpoint let operations in that soon must wait for one?
 bool relief_is_due(const SpaceView& view);

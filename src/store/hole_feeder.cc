@@ -9,8 +9,11 @@ namespace varve::store {
 
 namespace {
 constexpr std::uint64_t kReady = (4u << 20) >> kBlockShift;  // blocks: some seals ahead
+constexpr std::uint64_t kFewestReady = 64, kShareOfCapacity = 64;
 constexpr std::uint64_t kNever = ~0ULL;
 }  // namespace
+
+HoleFeeder::HoleFeeder(Store& store) : store_(store), wanted_(kReady) {}
 
 void HoleFeeder::begin(const void* owner, const HoleFeederRules& rules) {
   const Lock lock(mutex_);
@@ -70,8 +73,18 @@ std::uint64_t HoleFeeder::stale_blocks() const {
   return free - std::min(free, store_.log().heads().holes().blocks());
 }
 
-std::uint64_t HoleFeeder::wanted_blocks() const {
-  return std::min(kReady, std::max<std::uint64_t>(store_.charge().capacity_blocks() / 64, 64));
+std::uint64_t HoleFeeder::most_ready() const { return std::max(store_.charge().capacity_blocks() / kShareOfCapacity, kFewestReady); }
+
+// Twice what users took since the last time, if that was most of it. Usually half of it is left, and so much is enough.
+void HoleFeeder::adapt() {
+  std::uint64_t left = 0;
+  {
+    const Gate::Pass pass(store_.gate());
+    left = store_.log().heads().holes().blocks();
+  }
+  const std::uint64_t taken = ready_ - std::min(ready_, left), wanted = wanted_;
+  const std::uint64_t next = taken > wanted / 4 * 3 ? 2 * taken : wanted - wanted / 16;
+  wanted_ = std::min(std::max(next, kReady), most_ready());
 }
 
 // Open segments cannot be cleaned, and a checkpoint keeps room for the reverse maps of all of them.
@@ -94,19 +107,22 @@ bool HoleFeeder::is_hungry() const {
   if (!feeds() || store_.faults().read_only()) return false;
   const Gate::Pass pass(store_.gate());
   const log::HolePool& holes = store_.log().heads().holes();
-  return holes.blocks() < wanted_blocks() / 2 && holes.untouched() < most_segments() / 2 + 1;
+  return holes.blocks() < wanted_ / 2 && holes.untouched() < most_segments() / 2 + 1;
 }
 
 bool HoleFeeder::feed() {
+  adapt();
   const HoleFeederRules rules = this->rules();
   const std::uint64_t count = store_.segments().geometry().count;
   const std::uint64_t settled = store_.checkpoints().settled().v;
   bool fed = false, no_room = false;
-  auto enough = [&] {
+  auto has_enough = [&] {
     const Gate::Pass pass(store_.gate());
-    return store_.log().heads().holes().blocks() >= wanted_blocks() || store_.log().heads().holes().untouched() >= most_segments();
+    ready_ = store_.log().heads().holes().blocks();
+    return ready_ >= wanted_ || store_.log().heads().holes().untouched() >= most_segments();
   };
-  for (std::uint64_t step = 0; step < count && !no_room && !enough(); ++step) {
+  if (has_enough()) return false;
+  for (std::uint64_t step = 0; step < count && !no_room && !has_enough(); ++step) {
     const SegmentId segment{(cursor_.v + step) % count};
     if (!feed_segment(segment, rules.least_run, no_room)) continue;
     fed = true;

@@ -36,7 +36,7 @@ struct HoleFeederRules {
 
 class HoleFeeder {
  public:
-  explicit HoleFeeder(Store& store) : store_(store) {}
+  explicit HoleFeeder(Store& store);
 
   // The owner that came last sets the rules; when no owner is left it ends. The holes that are ready by then are still used, until
   // the next checkpoint freezes: operations may have been let in because there are these.
@@ -51,8 +51,8 @@ class HoleFeeder {
   std::uint64_t room() const EXCLUDES(the_gate);
   // Are there so few holes ready that feed() should be called?
   bool is_hungry() const EXCLUDES(the_gate);
-  // Opens segments until enough holes are ready for the heads. Returns whether there are more than before. When it finds
-  // none it is not hungry again before the next checkpoint has settled: only that makes new ones.
+  // Opens segments until enough holes are ready for the heads. Returns whether there are more than before. When it looks for some and
+  // finds none it is not hungry again before the next checkpoint has settled: only that makes new ones.
   bool feed() EXCLUDES(the_gate);
   // Where feed() goes on: strategies that make room there look ahead of it. For the thread of feed().
   SegmentId cursor() const { return cursor_; }
@@ -67,7 +67,8 @@ class HoleFeeder {
  private:
   bool feeds() const;  // and there are more holes than stand ready, as far as is known
   std::uint64_t stale_blocks() const;
-  std::uint64_t wanted_blocks() const;
+  std::uint64_t most_ready() const;
+  void adapt() EXCLUDES(the_gate);
   std::uint64_t most_segments() const;
   void apply() REQUIRES(mutex_);
   HoleFeederRules rules() const;
@@ -85,6 +86,9 @@ class HoleFeeder {
   std::atomic<std::uint64_t> below_{0};
   std::atomic<std::uint32_t> most_piece_{~0U};
   std::atomic<std::uint64_t> found_nothing_in_{~0ULL};  // the settled checkpoint at whose holes it has looked in vain
+  // Blocks that should stand ready: what users take until feed() comes again, which may be after a round of cleaning and a checkpoint.
+  std::atomic<std::uint64_t> wanted_;
+  std::uint64_t ready_ = 0;  // when feed() had ended; of its thread
   SegmentId cursor_;  // of the thread of feed()
   std::unordered_map<SegmentId, std::uint64_t> left_out_ GUARDED_BY(the_gate);  // of those that were opened
   // Of which the reverse map could not be read, and how they looked then (touched, live): not again before that has changed.

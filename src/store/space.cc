@@ -54,6 +54,7 @@ SpaceView Space::view() const {
     view.moved = active.moved.load(std::memory_order_relaxed) + parts_.trees.snapshots().moves();
   }
   view.changed_blocks = active.records();
+  view.usual_need = frozen_nodes_;
   view.planned_evacuation = planned_evacuation_.load();
   view.head_blocks = parts_.log.heads().rests()[0].blocks;
   view.hole_blocks = parts_.log.heads().holes().blocks();

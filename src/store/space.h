@@ -109,7 +109,7 @@ class Space {
   std::atomic<std::uint64_t> emptied_{0};             // segments, by cleaning, since the last checkpoint
   std::atomic<std::uint64_t> planned_evacuation_{0};  // nodes
   std::atomic<std::uint64_t> usual_nodes_{0};         // blocks that the last checkpoint wrote
-  std::uint64_t frozen_nodes_ = 0;                    // what the running checkpoint writes, at most; changed with the gate closed
+  std::uint64_t frozen_nodes_ = 0;                    // what the running or last checkpoint writes, at most; changed with the gate closed
 };
 
 }  // namespace varve::store

@@ -154,6 +154,20 @@ TEST(LowWater, IsLowerWhileUsersWriteIntoHoles) {
   EXPECT_TRUE(relief_is_due(view));
 }
 
+TEST(LowWater, LeavesRoomForWhatIsChangedDuringACheckpoint) {
+  SpaceView view = quiet();
+  const std::uint64_t before = low_water_beside_holes(view);
+  view.users_reserve = 100;
+  view.waiting.places = 5000;
+  view.waiting.item_bytes = 500'000;
+  view.usual_need = merge_need(view, {});
+  view.clean = low_water_beside_holes(view) + 1;
+  EXPECT_GT(view.clean, before);
+  view.promised = view.usual_need / view.trees.segment_blocks + 1;
+  view.hole_blocks = view.waiting.payload = 100;
+  EXPECT_TRUE(admits(view, false));
+}
+
 // More demand never needs less room: the bounds may be added up.
 TEST(Bounds, GrowWithEveryPartOfADemand) {
   const SpaceView view = quiet();
