@@ -64,11 +64,14 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (acl) a.staging().set_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
     if (has_capability) a.staging().set_xattr(*inode, kCapability, std::nullopt, set_bytes);
     if (change.size) attributes.mtime = now;
+    // As with writes: sgid that does not mean execution goes, too, unless the caller is in that group, as far as its groups are known.
+    const fs::Caller& caller = operation.caller();
+    const bool any_sgid = caller.uid != 0 && caller.gid != attributes.gid;
     if (change.mode) attributes.mode = (attributes.mode & S_IFMT) | (*change.mode & 07777);
     if (change.uid) attributes.uid = *change.uid;
     if (change.gid) attributes.gid = *change.gid;
     if (change.flags) attributes.flags = *change.flags;
-    if (change.drop_privileges) drop_suid(*inode);
+    if (change.drop_privileges) drop_suid(*inode, any_sgid);
     if (change.ctime) a.store().options().clock->not_before(*change.ctime);
     if (change.atime) attributes.atime = *change.atime;
     if (change.mtime) attributes.mtime = *change.mtime;

@@ -376,6 +376,21 @@ TEST_F(Posix, a_new_owner_takes_setuid_away_but_from_directories) {
   }
 }
 
+TEST_F(Posix, truncation_by_somebody_else_takes_setgid_away) {
+  AttrChange shorter;
+  shorter.size = 0;
+  shorter.drop_privileges = true;
+  const auto mode_after = [&](const Caller& caller) {
+    const Ino ino = make("/of" + std::to_string(caller.uid) + "," + std::to_string(caller.gid), S_IFREG | 02666);
+    Operation operation(fixture_.fs().engine(), caller);
+    EXPECT_TRUE(block_on(operation, [&] { return fixture_.fs().setattr(operation, ino, shorter); }).ok());
+    return attr(ino).mode & 07777u;
+  };
+  EXPECT_EQ(mode_after({.uid = 1234, .gid = 1234}), 0666U);
+  EXPECT_EQ(mode_after({.uid = 1234, .gid = 0}), 02666U) << "one of the group";
+  EXPECT_EQ(mode_after({.uid = 0, .gid = 1234}), 02666U);
+}
+
 TEST_F(Posix, handles_of_files_are_looked_up_by_dot) {
   const Ino file = make("/f");
   remount();
