@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace varve::fuse {
@@ -21,12 +22,13 @@ bool DeviceMessage::take(std::span<const std::byte> bytes, Lease& storage) {
   std::memcpy(&header_, bytes.data(), sizeof header_);
   if (header_.len < sizeof header_ || header_.len > bytes.size()) return false;
   bytes = bytes.first(header_.len);
+  const std::size_t in_page = reinterpret_cast<std::uintptr_t>(bytes.data()) % BufferPool::kPage;  // so that payload stays aligned
   if (bytes.size() <= kInlineBytes) {
     std::memcpy(inline_.data(), bytes.data(), bytes.size());
     bytes = {inline_.data(), bytes.size()};
-  } else if (bytes.size() <= kCopiedBytes && (storage_ = pool_->try_take(bytes.size()))) {
-    std::memcpy(storage_.data(), bytes.data(), bytes.size());
-    bytes = {storage_.data(), bytes.size()};
+  } else if (bytes.size() <= kCopiedBytes && (storage_ = pool_->try_take(in_page + bytes.size()))) {
+    std::memcpy(storage_.data() + in_page, bytes.data(), bytes.size());
+    bytes = {storage_.data() + in_page, bytes.size()};
   } else {
     storage_ = std::move(storage);
   }
