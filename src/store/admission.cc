@@ -76,8 +76,9 @@ std::uint64_t low_water(const SpaceView& view) {
 }
 
 std::uint64_t low_water_beside_holes(const SpaceView& view) {
-  const std::uint64_t two_checkpoints = 2 * divide_up(view.usual_need, view.trees.segment_blocks);
-  return kept_when_idle(view) + kForFreeing + kForCleaner + kInAdvance + two_checkpoints;
+  // The need is what it may be at worst. So a quarter of it does for what is changed during a checkpoint; keeping more clean costs rounds.
+  const std::uint64_t need = divide_up(view.usual_need + view.usual_need / 4, view.trees.segment_blocks);
+  return kept_when_idle(view) + kForFreeing + kForCleaner + kInAdvance + need;
 }
 
 bool relief_is_due(const SpaceView& view) {

@@ -164,6 +164,8 @@ TEST(LowWater, LeavesRoomForWhatIsChangedDuringACheckpoint) {
   view.clean = low_water_beside_holes(view) + 1;
   EXPECT_GT(view.clean, before);
   view.promised = view.usual_need / view.trees.segment_blocks + 1;
+  view.waiting.places = 800;
+  view.waiting.item_bytes = 80'000;
   view.hole_blocks = view.waiting.payload = 100;
   EXPECT_TRUE(admits(view, false));
 }
