@@ -57,6 +57,12 @@ class SystemRandom : public Random {
 
 }  // namespace
 
+std::uint64_t boot_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 Clock& Clock::system() {
   static SystemClock clock;
   return clock;

@@ -27,6 +27,10 @@ class Clock {
   static Clock& system();
 };
 
+// Time that also passes while the machine sleeps, in nanoseconds (CLOCK_BOOTTIME): what other machines may have done meanwhile is judged
+// by it. Any thread.
+std::uint64_t boot_time_ns();
+
 // Thread-safe source of random numbers.
 class Random {
  public:

@@ -4,10 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <ctime>
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/invariant.h"
 
 namespace varve::lease {
@@ -17,12 +17,6 @@ namespace {
 constexpr unsigned kLateLooks = 3;  // one after the other, and the device has failed
 
 }  // namespace
-
-std::uint64_t boot_time_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 Status Keeper::start(const Claim& claim, std::uint64_t looked_ns) {
   {

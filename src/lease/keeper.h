@@ -15,9 +15,6 @@
 
 namespace varve::lease {
 
-// Time that also passes while the machine sleeps, in nanoseconds. For Claim::step(), too.
-std::uint64_t boot_time_ns();
-
 // Thread-safe, but for start(), release() and on_lost(), which are called by one thread.
 class Keeper {
  public:

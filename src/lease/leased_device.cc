@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "format/superblock.h"
 #include "io/exclusive_use.h"

@@ -49,9 +49,11 @@ void Chain::put_back(const format::Run& run) {
   gaps_.insert(next, run);
 }
 
+std::uint64_t Chain::least_useful() const { return divide_up(usual_, kSixteenths); }
+
 // The first gap at or after `begin` in which most chunks have room, from there on. What is before it stays a gap.
 std::optional<format::Run> Chain::take_from(BlockAddr begin) {
-  const std::uint64_t least = divide_up(usual_, kSixteenths);
+  const std::uint64_t least = least_useful();
   const auto has_room = [&](const format::Run& gap) { return std::max(gap.start, begin) + least <= gap.end(); };
   const auto first = std::ranges::upper_bound(gaps_, begin, {}, [](const format::Run& gap) { return gap.end(); });
   const auto found = std::find_if(first, gaps_.end(), has_room);
@@ -66,8 +68,7 @@ std::optional<format::Run> Chain::take_from(BlockAddr begin) {
 // Where the chunk after one that ends there is to stand: no blocks if the segment has no place for it any more.
 format::Run Chain::behind(BlockAddr end, const TurnGap::Choice& gap) {
   const format::Run rest{end, static_cast<std::uint32_t>(position_.rest.end() - end)};
-  const std::uint64_t least = gap.fills ? divide_up(usual_, kSixteenths) : 1;
-  if (!gap.blocks && rest.blocks >= std::max<std::uint64_t>(least, 1)) return rest;
+  if (!gap.blocks && rest.blocks >= (gap.fills ? least_useful() : 1)) return rest;
   put_back(rest);
   if (const auto further = take_from(end + gap.blocks)) return *further;
   const SegmentGeometry geometry = segments_.geometry();

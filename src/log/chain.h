@@ -67,6 +67,7 @@ class Chain {
   format::Run behind(BlockAddr end, const TurnGap::Choice& gap) REQUIRES(the_gate);
   std::optional<format::Run> take_from(BlockAddr begin) REQUIRES(the_gate);
   void put_back(const format::Run& run) REQUIRES(the_gate);
+  std::uint64_t least_useful() const REQUIRES(the_gate);  // blocks in which most chunks have room
 
   SegmentTable& segments_;
   const Heads& heads_;  // tell the clock

@@ -53,37 +53,26 @@ Status Evacuees::read_and_note(std::span<const Suspect> nodes) {
   io::SparseRead read(std::move(addresses));
   if (Status status = read.run(batch_); status.fails_with(Errc::no_memory)) return status;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    Result<NodeHeader> node = Error(Errc::io, fmt::format("node at block {} cannot be read", nodes[i].address));
-    if (!read.failed(i)) node = verified(nodes[i], {read.block(i), kBlockSize});
-    if (!node.ok()) {
-      auto& found = may_be_old(nodes[i], read.failed(i) ? nullptr : read.block(i)) ? old_ : stuck_;
-      found.emplace(nodes[i].address, node.error());
-    } else if (node->tree == TreeId::inode_file) {
-      of_inode_file_.push_back({node->first, node->level});
-    } else if (node->tree == TreeId::snapshots) {
-      of_snapshots_.push_back({node->first, node->level});
-    } else {
-      of_maps_.push_back({node->tree, node->first.offset, node->level});
-    }
+    const Status noted = read.failed(i) ? Status(Error(Errc::io, fmt::format("node at block {} cannot be read", nodes[i].address)))
+                                        : note(nodes[i], {read.block(i), kBlockSize});
+    if (!noted.ok()) stuck_.emplace(nodes[i].address, noted.error());
   }
   return {};
 }
 
-// Does a snapshot alone have it? Then the cleaner has moved it.
-bool Evacuees::may_be_old(const Suspect& node, const std::byte* block) const {
-  if (node.tree != TreeId::inode_file || !store_.trees().own_view().tables.root || !block) return false;
-  const auto header = format::decode_node_header({block, kBlockSize});
-  if (!header.ok() || header->tree != node.tree) return false;
-  const auto newest = reference_to(*header);
-  return newest.ok() && newest->address != node.address;
-}
-
-Result<NodeHeader> Evacuees::verified(const Suspect& node, std::span<const std::byte> block) const {
+Status Evacuees::note(const Suspect& node, std::span<const std::byte> block) {
   const NodeHeader header = TRY(format::decode_node_header(block));
   if (header.tree != node.tree) return Error(Errc::corrupt, fmt::format("node at block {}: belongs to another tree", node.address));
   const NodeRef ref = TRY(reference_to(header));
-  if (ref.address != node.address) return Error(Errc::corrupt, fmt::format("node at block {}: no tree refers to it", node.address));
-  return format::check_node(block, {store_.super().identity, node.address, ref.crc, node.tree, header.level});
+  if (ref.address != node.address) {
+    if (node.tree == TreeId::inode_file && store_.trees().own_view().tables.root) old_.insert(node.address);
+    return Error(Errc::corrupt, fmt::format("node at block {}: no tree refers to it", node.address));
+  }
+  TRY(format::check_node(block, {store_.super().identity, node.address, ref.crc, node.tree, header.level}));
+  if (header.tree == TreeId::inode_file) of_inode_file_.push_back({header.first, header.level});
+  else if (header.tree == TreeId::snapshots) of_snapshots_.push_back({header.first, header.level});
+  else of_maps_.push_back({header.tree, header.first.offset, header.level});
+  return {};
 }
 
 // What the tree says of the node that stands where this one says that it does.
@@ -95,14 +84,16 @@ Result<NodeRef> Evacuees::reference_to(const NodeHeader& header) const {
 }
 
 bool Evacuees::has(BlockAddr address) const {
-  if (stuck_.contains(address) || old_.contains(address)) return false;  // the newest tree may have what looks old: it would not be read
+  if (stuck_.contains(address)) return false;
   return std::ranges::find(segments_, store_.segments().geometry().segment_of(address)) != segments_.end();
 }
 
 void Evacuees::report_stuck() const {
-  if (stuck_.empty()) return;
-  const auto& [address, error] = *stuck_.begin();
-  spdlog::error("{}: {} nodes cannot be moved; the first at block {}: {}", store_.device().name(), stuck_.size(), address, error.message());
+  const auto first = std::ranges::find_if(stuck_, [this](const auto& stuck) { return !old_.contains(stuck.first); });
+  if (first == stuck_.end()) return;
+  const auto& [address, error] = *first;
+  spdlog::error("{}: {} nodes cannot be moved; the first at block {}: {}", store_.device().name(), stuck_.size() - old_.size(), address,
+                error.message());
   store_.faults().note(error.code(), address, {});
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -43,8 +44,7 @@ class Evacuees {
   Result<std::vector<Suspect>> nodes_in(SegmentId segment);
   Status look_at(std::span<const Suspect> nodes);
   Status read_and_note(std::span<const Suspect> nodes);
-  bool may_be_old(const Suspect& node, const std::byte* block) const;
-  Result<format::NodeHeader> verified(const Suspect& node, std::span<const std::byte> block) const;
+  Status note(const Suspect& node, std::span<const std::byte> block);  // an error if it is not the one that its tree refers to
   Result<format::NodeRef> reference_to(const format::NodeHeader& header) const;
 
   Store& store_;
@@ -52,7 +52,8 @@ class Evacuees {
   const std::span<const SegmentId> segments_;
   std::vector<NodePlace> of_inode_file_, of_snapshots_;
   std::vector<MapNode> of_maps_;
-  std::map<BlockAddr, Error> stuck_, old_;  // old_: not reported
+  std::map<BlockAddr, Error> stuck_;
+  std::set<BlockAddr> old_;  // of these: a snapshot alone seems to have it. Then the cleaner has moved it, and it is not reported
   io::Batch batch_;
 };
 

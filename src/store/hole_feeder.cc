@@ -77,14 +77,21 @@ std::uint64_t HoleFeeder::most_ready() const { return std::max(store_.charge().c
 
 // Twice what users took since the last time, if that was most of it. Usually half of it is left, and so much is enough.
 void HoleFeeder::adapt() {
-  std::uint64_t left = 0;
-  {
-    const Gate::Pass pass(store_.gate());
-    left = store_.log().heads().holes().blocks();
-  }
-  const std::uint64_t taken = ready_ - std::min(ready_, left), wanted = wanted_;
+  const std::uint64_t left = ready_blocks(), taken = ready_ - std::min(ready_, left), wanted = wanted_;
   const std::uint64_t next = taken > wanted / 4 * 3 ? 2 * taken : wanted - wanted / 16;
   wanted_ = std::min(std::max(next, kReady), most_ready());
+  ready_ = left;
+}
+
+std::uint64_t HoleFeeder::ready_blocks() const {
+  const Gate::Pass pass(store_.gate());
+  return store_.log().heads().holes().blocks();
+}
+
+bool HoleFeeder::has_enough() const {
+  const Gate::Pass pass(store_.gate());
+  const log::HolePool& holes = store_.log().heads().holes();
+  return holes.blocks() >= wanted_ || holes.untouched() >= most_segments();
 }
 
 // Open segments cannot be cleaned, and a checkpoint keeps room for the reverse maps of all of them.
@@ -112,16 +119,11 @@ bool HoleFeeder::is_hungry() const {
 
 bool HoleFeeder::feed() {
   adapt();
+  if (has_enough()) return false;
   const HoleFeederRules rules = this->rules();
   const std::uint64_t count = store_.segments().geometry().count;
   const std::uint64_t settled = store_.checkpoints().settled().v;
   bool fed = false, no_room = false;
-  auto has_enough = [&] {
-    const Gate::Pass pass(store_.gate());
-    ready_ = store_.log().heads().holes().blocks();
-    return ready_ >= wanted_ || store_.log().heads().holes().untouched() >= most_segments();
-  };
-  if (has_enough()) return false;
   for (std::uint64_t step = 0; step < count && !no_room && !has_enough(); ++step) {
     const SegmentId segment{(cursor_.v + step) % count};
     if (!feed_segment(segment, rules.least_run, no_room)) continue;
@@ -130,6 +132,7 @@ bool HoleFeeder::feed() {
     step = ~0ULL;  // from there, once round
   }
   if (!fed) found_nothing_in_ = settled;
+  ready_ = ready_blocks();
   return fed;
 }
 

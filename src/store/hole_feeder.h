@@ -69,6 +69,8 @@ class HoleFeeder {
   std::uint64_t stale_blocks() const;
   std::uint64_t most_ready() const;
   void adapt() EXCLUDES(the_gate);
+  std::uint64_t ready_blocks() const EXCLUDES(the_gate);
+  bool has_enough() const EXCLUDES(the_gate);
   std::uint64_t most_segments() const;
   void apply() REQUIRES(mutex_);
   HoleFeederRules rules() const;

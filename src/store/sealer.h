@@ -35,7 +35,7 @@ class Sealer {
   void encode_moves(InodeDelta& delta);
   void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses);
   void clear_marks() REQUIRES(the_gate);
-  void keep_unplaced() REQUIRES(log::the_gate);
+  void keep_unplaced() REQUIRES(the_gate);
   void forget();
 
   Store& store_;

@@ -19,6 +19,11 @@ namespace {
 
 constexpr std::uint32_t kBlocksOfASegment = 64, kUsedGap = 20, kLargeGap = 48;
 
+WorldParameters world_with_gaps(std::uint32_t gap) {
+  return {.bytes = 8u << 20, .image = {.segment_blocks = kBlocksOfASegment}, .lockstep = {},
+          .options = [gap](fs::Options& options) { options.chunk_gap = gap; }};
+}
+
 CrashSetup with_gaps(std::uint32_t gap) {
   CrashSetup setup;
   setup.segment_blocks = kBlocksOfASegment;
@@ -81,8 +86,7 @@ TEST(Hazards, H9_damage_is_seen_however_the_chain_goes_on) {
 
 // After a recovery only the first chunk of the segment says where the log goes on: nobody else has named that place.
 TEST(Hazards, H9_damage_is_seen_where_the_second_chunk_of_a_segment_is_large) {
-  World world({.bytes = 8u << 20, .image = {.segment_blocks = kBlocksOfASegment}, .lockstep = {},
-               .options = [](fs::Options& options) { options.chunk_gap = kLargeGap; }});
+  World world(world_with_gaps(kLargeGap));
   ASSERT_TRUE(good(world.start()));
   ASSERT_TRUE(good(world.run(script(std::string(kTwoFiles) + "; " + synced_lines(3)))));
   world.fixture.crash();
@@ -119,8 +123,7 @@ TEST(Hazards, H11_a_block_that_cannot_be_read_in_a_gap_is_not_tried_again_and_ag
 }
 
 TEST(Hazards, a_mount_that_may_leave_gaps_says_so_until_it_ends) {
-  World world({.bytes = 8u << 20, .image = {.segment_blocks = kBlocksOfASegment}, .lockstep = {},
-               .options = [](fs::Options& options) { options.chunk_gap = kUsedGap; }});
+  World world(world_with_gaps(kUsedGap));
   const std::string steps = std::string(kTwoFiles) + "; " + synced_lines(30);
   expect_sign_until_unmount(world, format::kIncompatGaps, steps, [](const std::vector<FoundChunk>& chain) {
     EXPECT_GE(std::ranges::count_if(chain, [](const FoundChunk& chunk) { return chunk.header.elsewhere.blocks > 0; }), 20);
@@ -128,8 +131,7 @@ TEST(Hazards, a_mount_that_may_leave_gaps_says_so_until_it_ends) {
 }
 
 TEST(Hazards, a_filesystem_with_gaps_can_be_filled) {
-  World world({.bytes = 8u << 20, .image = {.segment_blocks = kBlocksOfASegment}, .lockstep = {},
-               .options = [](fs::Options& options) { options.chunk_gap = kUsedGap; }});
+  World world(world_with_gaps(kUsedGap));
   ASSERT_TRUE(good(world.start()));
   std::string fill = std::string(kTwoFiles) + "; ";
   for (int i = 0; i < 60; ++i) fill += fmt::format("create /f{} 0644; write /f{} 0 100000 {}; ", i, i, i);

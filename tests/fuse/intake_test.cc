@@ -61,7 +61,6 @@ TEST(Intake, StreamsThatNobodySyncsKeepNoThreadFromServing) {
 // Each in a buffer of its own size: the kernel has some sixty on their way.
 TEST(Intake, SmallWritesThatWaitKeepNoThreadFromServing) {
   for (const std::uint32_t bytes : {4096U, 16384U - 80U}) {
-    std::vector<std::byte> memory(BufferPool::kMaxBytes);
     auto pool = std::make_shared<BufferPool>();
     Arrivals arrivals;
     std::vector<DeviceMessage*> free;

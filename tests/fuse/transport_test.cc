@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "fuse/fake_kernel.h"
@@ -93,12 +94,15 @@ TEST_F(TransportTest, AMessageOfTheLargestSizeFits) {
 TEST_F(TransportTest, AMessageIsNotOverwrittenBeforeItIsReleased) {
   sink.keep = true;
   const auto port = transport.open(*reactor, pool, sink);
-  for (const char value : {'1', '2'}) kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(8192, std::byte(value)));
-  poll_until([&] { return sink.messages.size() == 2; });
-  EXPECT_NE(sink.payloads[0], sink.payloads[1]);
-  EXPECT_EQ(sink.kept[0]->payload()[8191], std::byte('1'));
+  for (const char value : {'1', '2'}) kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(32768, std::byte(value)));
+  for (const char value : {'3', '4'}) kernel.send(FUSE_WRITE, 1, bytes_of(fuse_write_in{}) + Bytes(8192, std::byte(value)));  // copied
+  poll_until([&] { return sink.messages.size() == 4; });
+  EXPECT_EQ(std::set(sink.payloads.begin(), sink.payloads.end()).size(), 4U);
+  EXPECT_EQ(sink.kept[0]->payload()[32767], std::byte('1'));
   EXPECT_EQ(sink.kept[1]->payload()[0], std::byte('2'));
-  EXPECT_GE(pool->leased_bytes(), 2 * BufferPool::size_for(8192 + kWriteHeaderBytes));
+  EXPECT_EQ(sink.kept[2]->payload()[8191], std::byte('3'));
+  EXPECT_EQ(sink.kept[3]->payload()[0], std::byte('4'));
+  EXPECT_GE(pool->leased_bytes(), 2 * (BufferPool::kMaxBytes + BufferPool::size_for(8192 + kWriteHeaderBytes)));
   for (Message* message : sink.kept) message->release();
   EXPECT_LE(pool->leased_bytes(), BufferPool::kMaxBytes);
 }

@@ -206,7 +206,7 @@ bool NbdLink::may_write() {
   auto verdict = WriteGuard::Verdict::yes;
   {
     const Lock lock(mutex_);  // it may be about to go
-    if (guard_) verdict = guard_->may_send(outage_.connected_by_lease_ns);
+    if (guard_) verdict = guard_->may_send(outage_.connected_boot_ns);
     if (verdict != WriteGuard::Verdict::not_now) held_since_ns_ = 0;
     else if (!held_since_ns_) held_since_ns_ = now_ns();
     if (held_since_ns_) guard_->look_soon();

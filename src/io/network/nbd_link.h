@@ -103,13 +103,12 @@ class NbdLink {
     std::uint64_t since_ns = 0;      // 0: all is well
     std::uint64_t next_ns = 0;       // the next attempt
     std::uint64_t connected_ns = 0;  // when it was over the last time
-    std::uint64_t connected_by_lease_ns = 0;  // the same
+    std::uint64_t connected_boot_ns = 0;  // the same by boot_time_ns(), as the lease counts: in its sleep another may have taken the device
     std::string why;
   };
 
   // While the machine sleeps no patience is lost: the network has been away, and has to come back first.
   static std::uint64_t now_ns();
-  static std::uint64_t lease_now_ns();  // CLOCK_BOOTTIME: meanwhile another may have taken the device
   void split(Job& job);
   void split_read(Job& job);
   bool is_refused(const IoRequest& request) const;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <utility>
 
+#include "base/clock.h"
 #include "io/network/nbd_link.h"
 #include "io/reactor.h"
 
@@ -14,21 +14,13 @@ namespace varve::io {
 
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kFirstAttempt = 100 * kMillisecond, kNextAttempt = 500 * kMillisecond;
 constexpr std::uint64_t kMostForAnAttempt = 4'000 * kMillisecond;  // or the network's own patience grows from try to try
 constexpr std::uint64_t kSettle = 500 * kMillisecond;  // what a server still does for a broken connection
 
-std::uint64_t ns_of(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
 
-std::uint64_t NbdLink::now_ns() { return ns_of(CLOCK_MONOTONIC); }
-std::uint64_t NbdLink::lease_now_ns() { return ns_of(CLOCK_BOOTTIME); }
+std::uint64_t NbdLink::now_ns() { return Clock::system().monotonic_ns(); }
 
 void NbdLink::look_after_connections(std::uint64_t now) {
   for (const Lane& lane : lanes_) {
@@ -142,7 +134,7 @@ void NbdLink::advance(std::uint64_t now) {
     stage_ = outage_.since_ns ? Stage::settling : Stage::serving;
     if (outage_.since_ns) {
       outage_.connected_ns = now;
-      outage_.connected_by_lease_ns = lease_now_ns();
+      outage_.connected_boot_ns = boot_time_ns();
     }
     if (const std::string why = outage_.since_ns ? why_different() : ""; !why.empty() && failure().empty()) return fail(why);
   }
