@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -108,7 +109,7 @@ class Walk {
       unreadable_ = behind;
       TRY(accept());
     }
-    if (!options_.accept_damage) TRY(judge_end());
+    TRY(judge_end());
     return std::move(result_);
   }
 
@@ -214,24 +215,40 @@ class Walk {
                                           "last checkpoint with -o ro,norecovery", device_.name(), chunk, why.message())};
   }
 
-  // Is there, behind the end, a chunk that proves that more had been durable? Then this is no crash.
+  // Is there, behind the end, a chunk that proves that more had been durable? Then this is no crash. It may have come long after what is
+  // lost, as chunks for which nobody waits prove nothing: each one that is found leads on to the next segment.
   Status judge_end() {
     const Lsn cut = result_.position.lsn + 1;
-    if (durable_ >= cut) return damage(cut);
-    for (const format::Run& run : {where_log_may_go_on(super_, result_.position.rest), result_.position.next_run}) {
-      for (std::uint32_t i = 0; i < run.blocks; ++i) {
-        auto block = window_.get(run.start + i, 1);
-        if (block.empty()) break;
-        auto peeked = format::peek_chunk(block);
-        if (!peeked.ok() || peeked->epoch != super_.epoch || peeked->identity != super_.identity) continue;
-        auto blocks = window_.get(run.start + i, peeked->header_blocks);
-        if (blocks.empty()) continue;
-        auto decoded = format::decode_chunk(blocks);
-        if (!decoded.ok() || decoded->header.address != run.start + i) continue;
-        if (decoded->header.durable >= cut) return damage(cut);
+    Lsn durable = durable_;
+    const SegmentGeometry segments{super_.first_segment, super_.segment_blocks, super_.segments};
+    std::set<SegmentId> seen;
+    std::deque<format::Run> places{result_.position.rest, result_.position.next_run};
+    for (; !places.empty(); places.pop_front()) {
+      const format::Run run = where_log_may_go_on(super_, places.front());
+      if (!run.blocks || !segments.contains(run.start) || !seen.insert(segments.segment_of(run.start)).second) continue;
+      const std::uint32_t most = segments.blocks - segments.index_of(run.start);
+      for (std::uint32_t i = 0; i < std::min(run.blocks, most); ++i) {
+        const auto header = chunk_at(run.start + i);
+        if (!header || header->lsn < cut) continue;
+        durable = std::max(durable, header->durable);
+        if (header->next_run.blocks) places.push_back(header->next_run);
+        if (result_.behind.empty() || !(result_.behind.back() == run)) result_.behind.push_back(run);
       }
     }
-    return {};
+    return durable >= cut && !options_.accept_damage ? Status(damage(cut)) : Status();
+  }
+
+  // A whole one of this mount, wherever it may stand in the order.
+  std::optional<format::ChunkHeader> chunk_at(BlockAddr address) {
+    const auto block = window_.get(address, 1);
+    if (block.empty()) return std::nullopt;
+    const auto peeked = format::peek_chunk(block);
+    if (!peeked.ok() || peeked->epoch != super_.epoch || peeked->identity != super_.identity) return std::nullopt;
+    const auto blocks = window_.get(address, peeked->header_blocks);
+    if (blocks.empty()) return std::nullopt;
+    const auto decoded = format::decode_chunk(blocks);
+    if (!decoded.ok() || decoded->header.address != address) return std::nullopt;
+    return decoded->header;
   }
 
   // What cannot be read now is not damage: it may be there another day, or in a copy of the device.

@@ -19,6 +19,7 @@ struct Recovered {
   std::uint64_t chunks = 0;
   std::uint64_t blocks = 0;    // of log walked, inline payload included
   Serial settled;              // newest checkpoint that a chunk names as settled
+  std::vector<format::Run> behind;  // where chunks of this mount stand behind the end, to which no way leads
   bool cut_short = false;      // a valid header was dropped because its payload is not there
 };
 

@@ -123,7 +123,9 @@ void Rebuild::protect_log() {
     });
   };
   // What cannot be followed cannot be replayed either.
-  (void)log::recover_chain(device_, old_, visit, {.accept_damage = true}).ok();
+  const auto walked = log::recover_chain(device_, old_, visit, {.accept_damage = true});
+  if (walked.ok())
+    for (const format::Run& run : walked->behind) space_.protect(run);
 }
 
 Status Rebuild::write_tree(const Edits& edits) {

@@ -70,6 +70,27 @@ TEST(Hazards, H9_a_damaged_chunk_is_told_from_a_crash) {
   }
 }
 
+// Chunks for which nobody waits prove nothing, and there may be segments full of them before the one that does.
+TEST(Hazards, H9_a_damaged_chunk_is_told_from_a_crash_long_before_the_one_that_proves_it) {
+  std::string steps;
+  for (int i = 0; i < 400; ++i) steps += fmt::format("create /file-{} 0644; seal; ", i);
+  World world(WorldParameters{.bytes = 32u << 20, .image = {.segment_blocks = 64}, .lockstep = {}, .options = {}});
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(run_script(world.steps, script(steps + "sync; create /last 0644; sync"))));
+  world.fixture.crash();
+  const auto chain = chain_of(world.device);
+  ASSERT_GE(chain.size(), 400U);
+  ASSERT_GT(chain.back().header.address.v / 64, chain.front().header.address.v / 64 + 3) << "some segments further on";
+  for (std::size_t i = 0; i + 2 < chain.size(); i += 13) {
+    const auto image = world.device.snapshot();
+    flip_bit(*image, chain[i].header.address, (format::kChunkHeaderBytes + 3) * 8);
+    EXPECT_TRUE(Mounted(*image).status.fails_with(Errc::needs_fsck)) << "chunk " << i << " is gone without a word";
+    FaultDevice faulty(world.device);
+    faulty.add({.kind = io::IoKind::read, .times = Fault::kForEver, .touches_block = chain[i].header.address.v});
+    EXPECT_TRUE(Mounted(faulty).status.fails_with(Errc::io)) << "chunk " << i;
+  }
+}
+
 // It may be readable another day: nobody shall be told to have it cut off.
 TEST(Hazards, H9_a_chunk_that_cannot_be_read_is_told_from_a_damaged_one) {
   Unclean crash(kSyncedSteps);
