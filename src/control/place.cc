@@ -177,8 +177,9 @@ Result<std::string> resolve_tag(const std::string& name) {
 Result<Place> find_place(const std::string& word) {
   const std::string name = TRY(resolve_tag(word));
   if (io::is_network_name(name)) {
-    const auto mounted = find_mount_of(name);
-    return mounted ? place_of(*mounted) : Place{name, "", false};
+    const std::string whole = io::absolute_name(name);
+    const auto mounted = find_mount_of(whole);
+    return mounted ? place_of(*mounted) : Place{whole, "", false};
   }
   const std::string path = resolve_mount_point(name);
   if (path.empty()) {

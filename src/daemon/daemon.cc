@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -21,6 +22,7 @@
 #include "daemon/background.h"
 #include "daemon/departure.h"
 #include "daemon/device_trace.h"
+#include "daemon/early_end.h"
 #include "fuse/transport/device_transport.h"
 #include "daemon/lifetime.h"
 #include "daemon/log_output.h"
@@ -127,6 +129,7 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   server.request_bytes = plan.request_bytes;
   server.memory = protect_process(options, plan.large_bytes);
   auto mount = std::make_unique<Mount>();
+  std::optional<EarlyEnd> early(lifetime.signals());  // until there is a mount that must be detached
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
   const std::string source = io::absolute_name(arguments.source);
 
@@ -150,7 +153,9 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   mount->fs = TRY(open_filesystem(used, fs_options));
   mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
 
-  const MountRequest request{directory, source, mount->device->geometry().is_block_device, mount->fs->read_only()};
+  const io::Geometry& geometry = mount->device->geometry();
+  const MountRequest request{directory, source, geometry.is_block_device, mount->fs->read_only(), geometry.is_roots_alone};
+  early.reset();
   mount->point = TRY(MountPoint::attach(request, options));
   if (mount->point->has_claimed()) mount->device->note_claimed();
   mount->transport = std::make_unique<DeviceTransport>(mount->point->fd());

@@ -30,6 +30,7 @@ class Lifetime {
   End wait_detached();
   // After a signal: a second one, or the unmounting, within the time. False: neither came.
   bool wait_more(int milliseconds);
+  const sigset_t& signals() const { return signals_; }  // that end a mount
 
  private:
   static constexpr std::size_t kReserve = 32u << 20;  // ends a mount with all that it holds unsealed

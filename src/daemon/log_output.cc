@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -74,7 +75,9 @@ Status open_log(const MountOptions& options, bool foreground, const std::string&
       const JournalSink::Fields fields{{"VARVE_DIRECTORY", directory}, {"VARVE_SOURCE", source}};
       auto sink = std::make_shared<JournalSink>(kJournalSocket, fields);
       spdlog::set_default_logger(std::make_shared<spdlog::logger>("varve", std::move(sink)));
-    } else if (!foreground) {
+    } else if (foreground) {
+      spdlog::set_default_logger(std::make_shared<spdlog::logger>("varve", std::make_shared<spdlog::sinks::stdout_color_sink_mt>()));
+    } else {
       spdlog::set_default_logger(spdlog::syslog_logger_mt("varve", "varve", LOG_PID, LOG_DAEMON));
     }
   } catch (const spdlog::spdlog_ex& error) {

@@ -19,7 +19,6 @@
 
 #include "control/mount_table.h"
 #include "daemon/background.h"
-#include "daemon/ownership.h"
 #include "daemon/umount_table.h"
 
 extern char** environ;
@@ -74,7 +73,7 @@ std::string mount_options(const MountRequest& request, const MountOptions& optio
   if (options.fs.atime == fs::Atime::never) text += ",noatime";  // for findmnt: times are the daemon's business
   // As for any filesystem that root mounts, but for what another user may have put into it: there the library's own defaults stay,
   // nosuid and nodev, unless root asks for more.
-  if (is_root && is_roots_alone(request.source)) text += ",dev,suid";
+  if (is_root && request.is_roots_alone) text += ",dev,suid";
   for (const std::string& flag : options.kernel_flags) text += "," + flag;
   return text;
 }

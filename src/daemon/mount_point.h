@@ -22,6 +22,7 @@ struct MountRequest {
   std::string source;     // device or image, absolute
   bool is_block_device = false;
   bool read_only = false;
+  bool is_roots_alone = false;  // nobody else can have put set-user-ID files and devices into it
 };
 
 enum class Detach { when_unused, now };

@@ -63,11 +63,4 @@ Status check_writable_by_us_alone(const std::string& path) {
   return check_folder(path, true);
 }
 
-// Block devices have a group that may write everywhere (disk). Its members can have root's rights already, by the device of the system.
-bool is_roots_alone(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || status.st_uid != 0 || (status.st_mode & S_IWOTH)) return false;
-  return S_ISBLK(status.st_mode) || !(status.st_mode & S_IWGRP) || status.st_gid == 0;
-}
-
 }  // namespace varve::fuse

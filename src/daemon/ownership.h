@@ -14,7 +14,5 @@ namespace varve::fuse {
 Result<std::string> check_loadable(const std::string& path);
 // A file to append to; it need not exist. The same, and Errc::not_permitted for a symbolic link or what is no file.
 Status check_writable_by_us_alone(const std::string& path);
-// An image that nobody but root can have written: only then set-user-ID files and devices in it are to be believed.
-bool is_roots_alone(const std::string& path);
 
 }  // namespace varve::fuse

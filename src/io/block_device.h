@@ -55,6 +55,7 @@ struct Geometry {
   std::uint32_t discard_unit = kBlockSize;  // bytes: what is not a whole one, counted from the disk's beginning, is not discarded
   bool direct = false;  // page cache bypassed
   bool may_be_shared = false;  // by another machine, or through a name that the lock of this opening does not cover
+  bool is_roots_alone = false;  // nobody else can have written to what was opened, by its owner and mode
   std::string backend;  // "io_uring", "threads", "memory"
 
   std::uint64_t blocks() const { return size_bytes.get() >> kBlockShift; }

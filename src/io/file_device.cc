@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@
 #include "base/errc.h"
 #include "io/reactor.h"
 #include "io/transfer.h"
+#include "io/write_guard.h"
 
 namespace varve::io {
 
@@ -23,6 +26,9 @@ namespace {
 
 constexpr unsigned kPoolThreads = 8;
 constexpr std::size_t kMaxSingle = std::size_t{1} << 30;  // bytes of one READ or WRITE; the rest follows
+constexpr auto kGuardTurn = std::chrono::milliseconds(20);
+constexpr unsigned kGuardTurns = 1500;  // then the lease cannot be looked at: the device has failed
+constexpr off_t kGuardFolios = 4 << 20;
 constexpr unsigned kDiscardCommand = 0x1200;              // BLOCK_URING_CMD_DISCARD, Linux 6.12
 
 int discard(int fd, bool is_block_device, std::uint64_t offset, std::uint64_t length) {
@@ -87,8 +93,31 @@ Status FileDevice::set_length(std::uint64_t bytes) {
 
 // --- with blocking system calls ---------------------------------------------------------------------------------------
 
+// It has waited for a thread, and meanwhile the program may have stood still until another one took the device.
+int FileDevice::wait_for_leave(const IoRequest& request) const {
+  WriteGuard* const guard = guard_.load();
+  const bool changes = request.kind == IoKind::write || request.kind == IoKind::discard;
+  if (!guard || !changes || request.by_guard) return 0;
+  for (unsigned turns = 0; turns < kGuardTurns; ++turns) {
+    const WriteGuard::Verdict verdict = guard->may_send(0);
+    if (verdict == WriteGuard::Verdict::yes) return 0;
+    if (verdict == WriteGuard::Verdict::never) return EBUSY;
+    guard->look_soon();
+    std::this_thread::sleep_for(kGuardTurn);
+  }
+  return EIO;
+}
+
+int FileDevice::execute_late(IoRequest& request) {
+  const int error = wait_for_leave(request);
+  return error ? error : execute(request);
+}
+
 int FileDevice::execute(IoRequest& request) {
   if (const int error = check_request(request, file_.geometry, file_.read_only)) return error;
+  // What another machine has written is not in this one's page cache. Whole folios: what is dirty in them stays.
+  if (request.by_guard && request.kind == IoKind::read && !file_.geometry.direct)
+    (void)::posix_fadvise(file_.fd, 0, kGuardFolios, POSIX_FADV_DONTNEED);
   Transfer transfer(request);
   transfer.start();
   for (;;) {

@@ -34,8 +34,13 @@ class FileDevice : public BlockDevice {
   bool read_only() const override { return file_.read_only; }
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
+  // Asked where requests wait for a thread. What the ring takes is with the kernel a moment after submit().
+  void ask(WriteGuard* guard) override { guard_.store(guard); }
   Status look_again() override;
   Status set_length(std::uint64_t bytes) override;
+
+  // For the pool: execute(), once the guard lets a write through.
+  int execute_late(IoRequest& request);
 
   int fd() const { return file_.fd; }
   // Whether the kernel discards through rings on this block device: assumed until it refuses.
@@ -47,6 +52,7 @@ class FileDevice : public BlockDevice {
   static bool complete(RingEntry& entry, int result);
 
   bool needs_thread(const IoRequest& request) const;
+  int wait_for_leave(const IoRequest& request) const;
   void hand_to_pool(Reactor& reactor, IoRequest& request);
   void prepare_discard(io_uring_sqe& to, const IoRequest& request) const;
   bool ring_refuses(const IoRequest& request, int result) const;
@@ -54,6 +60,7 @@ class FileDevice : public BlockDevice {
 
   OpenFile file_;
   const bool by_ring_;
+  std::atomic<WriteGuard*> guard_{nullptr};
   std::atomic<bool> ring_discards_{true};
   std::once_flag pool_started_;
   std::unique_ptr<ThreadPool> pool_;

@@ -9,7 +9,7 @@ namespace varve::io {
 // Whether this is the name of an export or of a Ceph image, not a path: nbd://, nbds:// (TLS), nbd+unix://, nbds+unix:// and rbd:.
 bool is_network_name(std::string_view name);
 
-// A device as mount tables and messages know it: a path becomes absolute, such a name stays as it is.
+// A device as mount tables and messages know it: a path becomes absolute, and so do paths in the name of an export.
 std::string absolute_name(const std::string& name);
 
 }  // namespace varve::io

@@ -74,6 +74,12 @@ Status check_writable(int fd, const struct stat& status, const std::string& path
   return {};
 }
 
+// Block devices have a group that may write everywhere (disk). Its members can have root's rights already, by the device of the system.
+bool is_roots_alone(const struct stat& status) {
+  if (status.st_uid != 0 || (status.st_mode & S_IWOTH)) return false;
+  return S_ISBLK(status.st_mode) || !(status.st_mode & S_IWGRP) || status.st_gid == 0;
+}
+
 // Some filesystems take O_DIRECT when opening and refuse it when reading.
 bool direct_works(int fd) {
   if (const auto alignment = direct_alignment(fd)) return *alignment > 0 && *alignment <= kBlockSize;
@@ -134,6 +140,7 @@ Result<OpenFile> open_file(const std::string& path, const OpenOptions& options) 
   file.geometry = TRY(geometry_of(file.fd, status, path, !file.read_only));
   file.geometry.direct = direct;
   file.geometry.may_be_shared = certainty == Certainty::unsure;
+  file.geometry.is_roots_alone = is_roots_alone(status);
   leave_direct_if_broken(file);
   return file;
 }

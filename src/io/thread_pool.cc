@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/invariant.h"
+#include "io/file_device.h"
 #include "io/reactor.h"
 
 namespace varve::io {
@@ -69,7 +70,7 @@ void ThreadPool::work() {
     jobs_.pop_front();
     lock.unlock();
     MEMORY_INVARIANT(request.reactor() != nullptr);
-    request.reactor()->finish_from_elsewhere(request, device_.execute(request));
+    request.reactor()->finish_from_elsewhere(request, device_.execute_late(request));
     lock.lock();
   }
 }

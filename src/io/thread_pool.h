@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "io/block_device.h"
+#include "io/request.h"
 
 namespace varve::io {
+
+class FileDevice;
 
 // Threads are started as work comes, up to the limit. Thread-safe. All work must be finished before destruction.
 class ThreadPool {
  public:
-  ThreadPool(BlockDevice& device, unsigned max_threads) : device_(device), max_threads_(max_threads) {}
+  ThreadPool(FileDevice& device, unsigned max_threads) : device_(device), max_threads_(max_threads) {}
   ~ThreadPool();
 
   // Carries out a request that has begun elsewhere (Reactor::begin_elsewhere). False: there is no thread to be had for it, or
@@ -24,7 +26,7 @@ class ThreadPool {
   void start_thread() REQUIRES(mutex_);
   void work();
 
-  BlockDevice& device_;
+  FileDevice& device_;
   const unsigned max_threads_;
   Mutex mutex_;
   Condition changed_;

@@ -16,13 +16,7 @@ namespace varve::lease {
 
 Result<Look> Area::read() {
   AlignedBuffer blocks((format::kAnswerBlock + 1) << kBlockShift);
-  io::IoRequest request;
-  request.by_guard = true;
-  request.add(blocks.data(), blocks.size());
-  if (device_.execute(request) != 0) {
-    if (const std::string refusal = device_.refusal(); !refusal.empty()) return Error(Errc::io, refusal);
-    TRY(io::read_patiently(device_, 0, blocks.span()));
-  }
+  TRY(read_blocks(blocks.span()));
   const auto block = [&](std::uint64_t number) { return std::as_const(blocks).span().subspan(number << kBlockShift, kBlockSize); };
   Look look;
   look.first_block = crc32c(block(0));
@@ -32,6 +26,20 @@ Result<Look> Area::read() {
   look.challenge = format::decode_challenge(block(format::kChallengeBlock));
   look.answer = format::decode_answer(block(format::kAnswerBlock));
   return look;
+}
+
+// As io::read_patiently(), but past what waits until the lease has been looked at.
+Status Area::read_blocks(std::span<std::byte> out) {
+  int error = 0;
+  for (unsigned attempt = 0; attempt < io::kPatientAttempts; ++attempt) {
+    io::IoRequest request;
+    request.by_guard = true;
+    request.add(out.data(), out.size());
+    error = device_.execute(request);
+    if (error == 0) return {};
+    if (const std::string refusal = device_.refusal(); !refusal.empty()) return Error(Errc::io, refusal);
+  }
+  return Error(errc_from_errno(error), fmt::format("{}: cannot read the lease: {}", device_.name(), std::strerror(error)));
 }
 
 Status Area::write(const format::Lease& lease) {

@@ -36,6 +36,7 @@ class Area {
   Status clear_challenge();
 
  private:
+  Status read_blocks(std::span<std::byte> out);
   Status write_block(std::uint64_t block, std::span<std::byte> bytes);
 
   io::BlockDevice& device_;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include "io/backends.h"
 #include "io/block_device.h"
 #include "io/file_device.h"
+#include "io/write_guard.h"
 
 namespace varve::io::test {
 namespace {
@@ -247,6 +249,46 @@ TEST(OpenDevice, AFileThatShrankGivesErrorsNotData) {
   }
 }
 
+// Says "not now" a few times, and then what it is to say at last.
+class LateGuard : public WriteGuard {
+ public:
+  explicit LateGuard(Verdict last) : last_(last) {}
+  Verdict may_send(std::uint64_t) override { return wished_ < 3 ? Verdict::not_now : last_; }
+  void look_soon() override { ++wished_; }
+
+ private:
+  const Verdict last_;
+  std::atomic<unsigned> wished_{0};
+};
+
+TEST(OpenDevice, WritesThatWaitForAThreadAreAskedAboutWhenTheyAreSent) {
+  using Verdict = WriteGuard::Verdict;
+  const TempImage image(kMiB);
+  OpenOptions options;
+  options.force_threads = true;
+  const auto device = open_device(image.path(), options);
+  ASSERT_TRUE(device.ok());
+  for (const Verdict verdict : {Verdict::never, Verdict::yes}) {
+    LateGuard guard(verdict);
+    (*device)->ask(&guard);
+    const auto reactor = Reactor::make();
+    Batch batch;
+    for (std::uint64_t i = 0; i < 20; ++i) batch.write(8 + i, 4);
+    batch.discard(40, 1);
+    batch.flush();
+    batch.read(8);
+    batch[0].by_guard = true;  // the lease's own waits for nothing
+    batch.submit_all(**device, *reactor);
+    drain(*reactor);
+    (*device)->ask(nullptr);
+    EXPECT_EQ(batch.failed(), verdict == Verdict::never ? 20U : 0U);
+    EXPECT_EQ(batch[1].error, verdict == Verdict::never ? EBUSY : 0);
+    AlignedBuffer block(kBlockSize);
+    ASSERT_TRUE((*device)->read(9 * kBlockSize, block.span()).ok());
+    EXPECT_EQ(has_pattern(block.data(), 9, 4), verdict == Verdict::yes);
+  }
+}
+
 // A loop device over an image.
 class Loop {
  public:
@@ -315,6 +357,29 @@ TEST(BlockDeviceFile, ReadsWritesFlushesDiscards) {
     EXPECT_TRUE(has_pattern(reads.data(0), 8, 4, 8));
     EXPECT_TRUE(has_pattern(reads.data(0) + 28 * kBlockSize, 36, 4, 36));
   }
+}
+
+// As on two machines: what the one has in its page cache does not change when the other writes.
+TEST(BlockDeviceFile, TheLeaseIsReadPastThePageCache) {
+  const TempImage image(16 * kMiB);
+  const Loop loop(image.path()), other(image.path());
+  NEED_LOOP(loop);
+  NEED_LOOP(other);
+  OpenOptions options;
+  options.buffered = true;
+  options.exclusive = false;
+  const auto device = open_device(loop.path(), options), second = open_device(other.path(), options);
+  ASSERT_TRUE(device.ok() && second.ok());
+  AlignedBuffer bytes(4 * kBlockSize), written(kBlockSize);
+  ASSERT_TRUE((*device)->read(0, bytes.span()).ok());
+  fill_pattern(written.data(), 1, 7);
+  ASSERT_TRUE((*second)->write(kBlockSize, written.span()).ok());
+  ASSERT_TRUE((*second)->flush().ok());
+  IoRequest look;
+  look.by_guard = true;
+  look.add(bytes.data(), bytes.size());
+  ASSERT_EQ((*device)->execute(look), 0);
+  EXPECT_TRUE(has_pattern(bytes.data() + kBlockSize, 1, 7));
 }
 
 TEST(BlockDeviceFile, PoolDiscardsForARingThatCannot) {

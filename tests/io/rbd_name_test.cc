@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "io/block_device.h"
 #include "io/network_name.h"
 
@@ -54,6 +56,17 @@ TEST(RbdName, IsNoPath) {
   EXPECT_TRUE(is_network_name("rbd:pool/image"));
   EXPECT_FALSE(is_network_name("./rbd:pool/image"));
   EXPECT_EQ(absolute_name("rbd:pool/image"), "rbd:pool/image");
+}
+
+// The daemon goes on in another folder.
+TEST(NbdName, PathsInItBecomeWhole) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(absolute_name("nbd+unix:///?socket=disk.sock"), "nbd+unix:///?socket=" + here + "/disk.sock");
+  EXPECT_EQ(absolute_name("nbds://host/x?tls-psk-file=k&tls-certificates=p%20q"),
+            "nbds://host/x?tls-psk-file=" + here + "/k&tls-certificates=" + here + "/p%20q");
+  for (const std::string name : {"nbd://host/socket=a", "nbd+unix:///?socket=/run/d", "nbd+unix:///?socket=%2Frun%2Fd",
+                                 "nbd+unix:///?socket=", "nbds://host/?tls-hostname=h"})
+    EXPECT_EQ(absolute_name(name), name);
 }
 
 // Before any library is looked for.

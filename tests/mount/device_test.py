@@ -438,6 +438,19 @@ class Unprivileged(unittest.TestCase):
             words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
                      f'mount --bind {node} /dev/fuse; exec "$@"', "sh", *words]
         command(*words)
+
+    def test_an_unmount_that_fails_is_told_where_children_are_ignored(self):
+        self.run_script("""
+            $as_user bin/mkfs.varve -q --size 64M disk.img
+            $as_user bin/varve mount disk.img mnt
+            $as_user sh -c 'exec 3> mnt/open; echo > ready; exec sleep 60' & user=$!
+            while [ ! -e ready ]; do sleep 0.1; done
+            ignoring="import os, signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv('bin/varve', ['varve', 'umount', 'mnt'])"
+            if $as_user timeout 20 python3 -c "$ignoring" 2> said; then exit 1; fi
+            grep "still open" said
+            kill $user
+            while ! $as_user bin/varve umount mnt; do sleep 0.1; done
+            """)
         self.assertEqual(processes_of(self.image.path), [])
 
     def test_a_user_mounts_an_image(self):

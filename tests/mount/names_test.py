@@ -62,6 +62,8 @@ class Names(unittest.TestCase):
         self.assertIn("ID_FS_TYPE=varve\n", shown)
         self.assertIn("ID_FS_UUID=01234567-89ab-cdef-0123-456789abcdef\n", shown)
         self.assertIn("ID_FS_LABEL_ENC=with\\x20blanks\n", shown)
+        varve("label", self.image.path, "../a/b")  # udev makes a link of that name
+        self.assertIn("ID_FS_LABEL_ENC=..\\x2fa\\x2fb\n", varve("probe", "--export", self.image.path).stdout)
         varve("label", self.image.path, 'the "old" one\\')
         self.assertIn('LABEL="the \\"old\\" one\\\\"', varve("probe", self.image.path).stdout)
         varve("label", self.image.path, "")

@@ -93,6 +93,36 @@ class Death(NetworkTest):
             wait_until(lambda: sum(writers.promised) > before, 30, "it goes on")
         writers.have_lost_nothing(self, export)
 
+    def test_a_path_in_the_name_holds_wherever_the_daemon_is(self):
+        server = self.serve("file", self.disk)
+        export = Export(server.uri, self.folder)
+        export.mkfs()
+        command(BIN / "varve", "mount", f"nbd+unix:///?socket={server.socket.name}", export.dir, cwd=self.folder)
+        self.assertEqual(export.status()["mount"]["source"], server.uri)
+        writers = Writers(export.dir, 2)
+        server.kill()
+        server.start()
+        before = sum(writers.promised)
+        wait_until(lambda: sum(writers.promised) > before, 30, "it goes on")
+        writers.end()
+        command(BIN / "varve", "umount", f"nbd+unix:///?socket={server.socket.name}", cwd=self.folder)
+        export.fsck("--data")
+
+    def test_a_mount_that_waits_for_its_server_can_be_interrupted(self):
+        server = self.serve("file", self.disk)
+        export = Export(server.uri, self.folder)
+        export.mkfs()
+        server.process.send_signal(signal.SIGSTOP)
+        for words in ([], ["-f"]):
+            waiting = subprocess.Popen([BIN / "varve", "mount", *words, export.path, export.dir, "-o", "patience=600"], **QUIET)
+            wait_until(lambda: len(processes_of(export.path)) == (1 if words else 2), 10, "it has begun")
+            time.sleep(0.5)
+            waiting.send_signal(signal.SIGINT)
+            wait_until(lambda: waiting.poll() is not None and not processes_of(export.path), 10, "it has ended")
+        server.process.send_signal(signal.SIGCONT)
+        export.mount()
+        export.check_all()
+
     def test_server_and_daemon_killed_at_once(self):
         server = self.serve("file", self.disk)
         export = self.mounted(server)

@@ -3,10 +3,10 @@
 #include <csignal>
 #include <iostream>
 
-#include "base/standard_descriptors.h"
 #include "fsck/command.h"
 #include "fsck/recovery.h"
 #include "shared/guarded.h"
+#include "shared/start.h"
 
 namespace {
 
@@ -16,9 +16,10 @@ void cancel(int) { ::_exit(varve::fsck::kCancelled); }
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!varve::open_standard_descriptors()) return varve::fsck::kOperationalError;
+  if (!varve::start_tool("fsck.varve")) return varve::fsck::kOperationalError;
   std::signal(SIGINT, cancel);
   std::signal(SIGTERM, cancel);
+  std::signal(SIGPIPE, SIG_IGN);  // where nobody reads what it says, it repairs all the same
   return varve::guarded("fsck.varve", varve::fsck::kOperationalError, [&] {
     return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover});
   });

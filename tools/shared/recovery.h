@@ -10,6 +10,7 @@ namespace varve {
 inline Status recover(io::BlockDevice& device, repair::Tolerance tolerance) {
   fs::Options options;
   options.background = options.cleaner = false;
+  options.must_write = true;
   options.drop_lost_inodes = tolerance >= repair::Tolerance::lost_inodes;
   options.accept_log_damage = tolerance >= repair::Tolerance::log_damage;
   auto filesystem = TRY(fs::Filesystem::mount(device, options));

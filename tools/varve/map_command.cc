@@ -48,10 +48,9 @@ struct Place {
   std::string directory;
 };
 
-Result<Place> place_of_mount(const std::string& directory) {
+Result<Place> place_of_mount(const std::string& device, const std::string& directory) {
   MountClient client = TRY(MountClient::open(directory));
   const auto state = TRY(client.status());
-  const std::string device = state["mount"].value("source", "");
   if (!io::is_network_name(device) && ::access(device.c_str(), R_OK) != 0)
     return Error(Errc::not_permitted,
                  fmt::format("{}: cannot be read by you: a map looks at the device below {}", device, directory));
@@ -62,7 +61,7 @@ Result<Place> place_of_mount(const std::string& directory) {
 Result<Place> place_of(const std::string& path) {
   const control::Place found = TRY(control::find_place(path));
   if (found.is_dead) return control::daemon_gone(found);
-  return found.is_mounted() ? place_of_mount(found.directory) : Result<Place>(Place{found.source, ""});
+  return found.is_mounted() ? place_of_mount(found.source, found.directory) : Result<Place>(Place{found.source, ""});
 }
 
 Result<DeviceMap> read_map(const Place& place, const MapRequest& request) {

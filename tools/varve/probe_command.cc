@@ -69,7 +69,7 @@ std::string encoded(const std::string& text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     const bool plain =
-        byte >= 0x80 || std::isalnum(byte) || std::string_view("#+-.:=@_/").find(c) != std::string_view::npos;
+        byte >= 0x80 || std::isalnum(byte) || std::string_view("#+-.:=@_").find(c) != std::string_view::npos;
     out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
   }
   return out;

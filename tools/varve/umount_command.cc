@@ -66,7 +66,7 @@ struct Daemon {
 Status ask(const control::MountEntry& mounted, Daemon& daemon) {
   MountClient client = TRY(MountClient::open(mounted.directory));
   const auto status = TRY(client.status());
-  daemon.source = status["mount"].value("source", "");
+  daemon.source = mounted.source;  // byte by byte, as JSON cannot say it
   daemon.log = status["mount"].value("log", "");
   daemon.snapshots_dir = status["mount"].value("snapshots_dir", "");
   daemon.read_only = status["mount"].value("read_only", mounted.read_only);  // a daemon from before an update does not say so

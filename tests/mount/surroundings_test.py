@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What the tools make of what they are started in: without io_uring, with odd bytes in names, with signals that others ignore."""
+
+import ctypes
+
+from harness import *
+
+IO_URING_SETUP = 425
+
+
+def varve(*words, **more):
+    return command(BIN / "varve", *words, **more)
+
+
+def without_rings():
+    """As in most containers. For the process that calls it and what it starts."""
+    class Filter(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filters", ctypes.POINTER(Filter))]
+
+    # The call's number; is it that one; EPERM; allowed.
+    filters = (Filter * 4)(Filter(0x20, 0, 0, 0), Filter(0x15, 0, 1, IO_URING_SETUP), Filter(0x06, 0, 0, 0x00050001),
+                           Filter(0x06, 0, 0, 0x7FFF0000))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(Program(4, filters)), 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+class WithoutRings(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("256M")
+        self.image.mount()
+        fill_random(self.image.dir / "file", 4 * MIB, 1)
+        varve("snapshot", "create", self.image.dir, "one")
+        fill_random(self.image.dir / "newer", 1 * MIB, 2)
+        self.image.kill()  # so that there is something to recover
+        subprocess.run(["umount" if IS_ROOT else "fusermount3", "-l" if IS_ROOT else "-uz", self.image.dir], check=True)
+
+    def test_what_was_asked_for_is_all_that_is_on_standard_output(self):
+        for words in (["status", "--json", self.image.path], ["snapshot", "list", "--json", self.image.path],
+                      ["doctor", "--json", self.image.path], ["map", "--json", self.image.path]):
+            with self.subTest(words=words[0]):
+                done = varve(*words, check=False, preexec_fn=without_rings)
+                self.assertIn(done.returncode, (0, 1, 2), done.stderr)
+                json.loads(done.stdout)
+
+    def test_a_stream_can_be_received(self):
+        with open(self.image.folder / "stream", "wb") as stream:
+            subprocess.run([BIN / "varve", "send", self.image.path, "one"], stdout=stream, check=True, preexec_fn=without_rings)
+        target = Image(folder=new_folder())
+        target.mkfs("256M")
+        target.mount()
+        with open(self.image.folder / "stream", "rb") as stream:
+            subprocess.run([BIN / "varve", "receive", target.dir], stdin=stream, check=True, stdout=subprocess.DEVNULL)
+        self.assertTrue(same_random(target.dir / "file", 4 * MIB, 1))
+        target.check_all()
+
+
+class OddNames(unittest.TestCase):
+    def test_an_image_whose_name_is_no_text(self):
+        folder = new_folder()
+        self.addCleanup(clean_up_all)
+        image = Image(folder / os.fsdecode(b"d\xfc, or so.img"), folder)
+        image.mkfs("64M")
+        image.mount()
+        (image.dir / "file").write_text("kept")
+        self.assertIn("live", varve("map", image.dir).stdout)
+        self.assertEqual(image.umount().stderr, "")
+        image.fsck("--data")
+
+
+class Signals(unittest.TestCase):
+    def test_a_repair_goes_on_when_nobody_listens_any_more(self):
+        image = Image()
+        self.addCleanup(clean_up_all)
+        image.mkfs("64M")
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = command(BIN / "fsck.varve", "-f", "-y", f"-C{writing}", image.path, pass_fds=(writing,))
+        os.close(writing)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
