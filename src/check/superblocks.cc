@@ -169,6 +169,7 @@ void check_image(Context& context, Claims& claims) {
   expected.first_error = image->first_error;
   expected.last_error = image->last_error;
   expected.label = image->label;
+  expected.uuid = image->uuid;
   expected.sequence = image->sequence;
   const std::uint64_t of_mounts = format::kIncompatOfMounts;
   expected.features.incompat = (super.features.incompat & ~of_mounts) | (image->features.incompat & of_mounts);

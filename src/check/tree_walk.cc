@@ -8,12 +8,12 @@ using format::NodeRef;
 bool TreeWalk::run() {
   if (!tree_.root) return true;
   const Way way = claim(tree_.root.address, tree_.level);
-  if (way == Way::shared) return true;
   if (way == Way::barred) {
     skip();
     return false;
   }
   const NodeBatch root = reader_.fetch({&tree_.root, 1}, tree_.tree, tree_.level);
+  if (way == Way::shared) return root.nodes[0].good;  // what is below has been walked, but it may be another one than is meant
   if (root.nodes[0].good) walk(root.nodes[0], tree_.root, {format::kMinKey, format::kMaxKey});
   else skip();
   return root.nodes[0].good;
@@ -102,6 +102,7 @@ std::uint64_t TreeWalk::walk_interior(const FetchedNode& node, const Range& rang
   const NodeBatch batch = reader_.fetch(refs, tree_.tree, level);
   for (std::size_t i = 0; i < refs.size(); ++i) {
     if (ways[i] == Way::shared) {
+      if (batch.nodes[i].good) check_first(batch.nodes[i], (*children)[i].first, ranges[i]);
       blocks += refs[i].blocks;
       continue;
     }

@@ -105,6 +105,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   store_options.no_recovery = options.no_recovery;
   store_options.snapshot = options.snapshot;
   store_options.accept_log_damage = options.accept_log_damage;
+  store_options.must_write = options.must_write;
   store_options.drop_lost_inodes = options.drop_lost_inodes;
   store_options.background = options.background;
   store_options.discard = options.discard;

@@ -18,6 +18,7 @@ struct Options {
   bool no_recovery = false;        // show the last checkpoint, replay nothing; only with read_only
   std::string snapshot;            // show this one instead of the newest state; only with read_only
   bool accept_log_damage = false;  // replay the log up to a damaged chunk: for repairs
+  bool must_write = false;         // store/options.h: for repairs
   bool drop_lost_inodes = false;   // forget changes in the log of inodes that the trees do not have: for repairs
   bool background = true;          // false: no threads; timers, cleaning and checkpoints only when called (tests)
   bool count_references = false;   // a kernel keeps inodes: unlinked ones live until forgotten

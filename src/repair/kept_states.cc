@@ -94,8 +94,8 @@ void KeptStates::report_lost(const LostTables& found, std::uint64_t missing) {
 }
 
 SnapshotItem* KeptStates::item_of(Serial serial) {
-  const auto at = std::ranges::find(tables_.items, serial, &SnapshotItem::serial);
-  return at == tables_.items.end() ? nullptr : &*at;
+  const auto at = std::ranges::lower_bound(tables_.items, serial, {}, &SnapshotItem::serial);
+  return at == tables_.items.end() || at->serial != serial ? nullptr : &*at;
 }
 
 void KeptStates::put(const Key& key, Bytes value) {
@@ -201,14 +201,13 @@ DeadRun KeptStates::run_of(const Held& held, Serial death, const format::Superbl
     run.birth.of_node = true;
     const auto block = read_block(device_, held.place);
     const auto header = block.ok() ? format::decode_node_header(block->span()) : Result<format::NodeHeader>(block.error());
-    if (header.ok()) run.birth.when = header->serial.v;
-    else run.birth.ancient = true;  // nobody knows: it is kept as long as any
+    if (header.ok()) run.birth.when = std::min(header->serial, held.holder).v;  // else nobody knows: it is kept as long as any
   } else {
     run.clock = held.owner.clock;
     run.birth.when = held.owner.clock;
     run.birth.ancient = super.clock / super.clock_unit > ~0U;
+    if (!item_of(held.holder)->holds(run.birth)) run.birth.ancient = true;
   }
-  if (!item_of(held.holder)->holds(run.birth)) run.birth.ancient = true;
   return run;
 }
 

@@ -148,10 +148,31 @@ LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& sup
   return plan;
 }
 
+namespace {
+
+// Of an old copy no more than its range: behind that another leaf says what is there. It may have reached far, as what was set aside at
+// once and has been written since.
+Result<format::ItemRef> within(const format::ItemRef& item, const LeafPiece& leaf, format::Bytes& cut) {
+  const Key& end = leaf.range.upper;
+  const bool is_bounded = item.key.kind == format::ItemKind::extent && end.ino == item.key.ino && end.kind == format::ItemKind::extent;
+  if (leaf.trust != Trust::old_copy || !is_bounded) return item;
+  auto extent = format::decode_extent(item.value);
+  const std::uint64_t room = end.offset - item.key.offset;
+  if (!extent.ok() || extent->length <= room) return item;  // what cannot be decoded is for the visitor to judge
+  extent->length = room;
+  if (!extent->unwritten) extent->crcs.resize(room);
+  cut.clear();
+  format::encode_extent(*extent, cut);
+  return format::ItemRef{item.key, cut};
+}
+
+}  // namespace
+
 Status for_each_item(io::BlockDevice& device, const LeafPlan& plan, const ItemVisit& visit) {
   constexpr std::size_t kBatch = 64;
   AlignedBuffer buffer(kBatch * kBlockSize);
   std::optional<format::Key> last;
+  format::Bytes cut;
   for (std::size_t at = 0; at < plan.leaves.size(); at += kBatch) {
     const std::size_t count = std::min(kBatch, plan.leaves.size() - at);
     std::vector<io::ReadPiece> pieces;
@@ -166,7 +187,7 @@ Status for_each_item(io::BlockDevice& device, const LeafPlan& plan, const ItemVi
       for (const format::ItemRef& item : TRY(format::decode_items(pieces[i].out, header))) {
         if (!leaf.range.contains(item.key) || (last && item.key <= *last)) continue;
         last = item.key;
-        TRY(visit(item, leaf.trust));
+        TRY(visit(TRY(within(item, leaf, cut)), leaf.trust));
       }
     }
   }

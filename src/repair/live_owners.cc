@@ -31,7 +31,9 @@ bool for_each_owner(io::BlockDevice& device, const format::Superblock& super,
       if (address < super.first_segment || address - super.first_segment >= bits.size()) continue;
       if (!bits[address - super.first_segment]) continue;
       const auto entry = format::decode_reverse_entry(records.subspan(i * format::kReverseEntryBytes, format::kReverseEntryBytes));
-      if (entry.ok()) visit(address, *entry);
+      // A mount that met a damaged part of the map has gone on with one in which nobody owns anything.
+      if (!entry.ok() || entry->owner == format::Owner::none) complete = false;
+      else visit(address, *entry);
     }
   });
   return complete && scratch.errors() == 0;

@@ -120,6 +120,7 @@ Status MapBuilder::touch_wrong_owners(const check::Claims& claims) {
   if (reverse_.old.sound) {
     Silence silence(device_, super_);
     walk_of(silence.context, TreeId::reverse_map).visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
+      if (records.empty()) return;  // it cannot be read any more: that is met again, and told, where it is loaded
       for (std::uint64_t i = 0; i < per_leaf; ++i) {
         const BlockAddr address{first + i};
         if (!claims.is_inside(address) || !claims.is_claimed(address) || claims.is_nameless(address)) continue;
@@ -154,6 +155,7 @@ Status MapBuilder::touch_wrong_segments(const check::Claims& claims) {
   if (free_.old.sound) {
     Silence silence(device_, super_);
     walk_of(silence.context, TreeId::free_map).visit_leaves([&](std::uint64_t first, std::span<const std::byte> records) {
+      if (records.empty()) return;
       for (std::uint64_t i = 0; i < shape.per_leaf() && first + i < super_.segments; ++i)
         right[first + i] = is_right(first + i, records.subspan(i * shape.record_bytes, shape.record_bytes), claims);
     });

@@ -14,6 +14,7 @@ struct StoreOptions {
   bool read_only = false;
   bool no_recovery = false;
   bool accept_log_damage = false;  // replay up to the damage: for repairs
+  bool must_write = false;         // a log that cannot be merged is an error, instead of a filesystem that is shown read-only: for repairs
   bool drop_lost_inodes = false;   // in the replay, what changes inodes that the trees do not have: for repairs
   std::string snapshot;            // show this one instead of the newest state; only with read_only
   bool background = true;

@@ -92,7 +92,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   // Then what the log holds stays in the log, and is shown from there. A checkpoint needs each node in which something has changed.
   std::string damage = store->snapshots().damage();
   if (damage.empty() && is_of_one_node(started.error())) damage = started.error().message() + ": run fsck.varve";
-  if (damage.empty() || options.read_only) return started.error();
+  if (damage.empty() || options.read_only || options.must_write) return started.error();
   store.reset();
   StoreOptions shown = options;
   shown.read_only = true;

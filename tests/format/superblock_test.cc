@@ -119,7 +119,7 @@ TEST(Superblock, ATornOneIsToldFromADamagedOne) {
     return may_be_torn(block, newer);
   };
   for (const std::size_t at : {0, 12, 121, 165, 187, 300, 511, 1024, 1040, 4095}) EXPECT_FALSE(flipped(at)) << at;
-  for (const std::size_t at : {512, 900, 1023}) EXPECT_TRUE(flipped(at)) << at;
+  for (const std::size_t at : {512, 900, 1023, 1044}) EXPECT_TRUE(flipped(at)) << at;  // the last one: streams, which a mount measures
   EXPECT_EQ(told_device_blocks(Block{}), 0U);
 }
 

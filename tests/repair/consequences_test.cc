@@ -6,11 +6,13 @@
 #include <algorithm>
 
 #include "check/checking.h"
+#include "fsck/recovery.h"
 #include "io/overlay_device.h"
 #include "repair/fsck_image.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
 #include "repair/tree_reader.h"
+#include "support/pattern.h"
 
 namespace varve::repair::test {
 namespace {
@@ -117,6 +119,41 @@ TEST_F(Consequences, AreSummedUpInTheLastLines) {
   wipe(*copy, tree.leaves.back().address);
   const std::string said = repaired(*copy);
   EXPECT_THAT(said, testing::ContainsRegex("1 error found and repaired\nAfter this repair:\n  [0-9]+ (file or dir|files or dir|name)"));
+}
+
+// A file that was set aside as a whole and then written: what stood there before reaches over all of it.
+TEST(OldCopies, OneThatReachedFarTakesNothingFromWhatIsThere) {
+  constexpr std::uint64_t kBlocks = 1900;  // so few that no checkpoint comes in between
+  io::MemDevice device(96u << 20);
+  varve::test::ManualClock clock;
+  SeededRandom random(1);
+  ASSERT_TRUE(varve::test::make_image(device, {}).ok());
+  varve::test::FsFixture fixture(device, varve::test::test_options(clock, random));
+  ASSERT_TRUE(fixture.mount().ok());
+  const Ino file = fixture.make("/file", 0100644)->ino;
+  ASSERT_TRUE(fixture.call([&](fs::Operation& op) {
+    return fixture.fs().fallocate(op, file, fs::FallocateMode::allocate, 0, kBlocks * kBlockSize);
+  }).ok());
+  ASSERT_TRUE(fixture.checkpoint().ok());
+  ASSERT_TRUE(fixture.write(file, 0, varve::test::pattern_bytes(1, 0, kBlocks * kBlockSize)).ok());
+  ASSERT_TRUE(fixture.unmount().ok());
+  const LeafPlan tree = tree_of(device);
+  const auto first = std::ranges::find_if(tree.leaves, [&](const LeafPiece& leaf) {
+    return leaf.range.contains({file, format::ItemKind::extent, 0});
+  });
+  ASSERT_NE(first, tree.leaves.end());
+  ASSERT_EQ(first->range.upper.ino, file) << "the file has several leaves";
+  ASSERT_EQ(first->range.upper.kind, format::ItemKind::extent);
+  const std::uint64_t whole_from = first->range.upper.offset;
+  ASSERT_LT(whole_from, kBlocks);
+  wipe(device, first->address);
+  const auto done = repair(device, fsck::recover, {});
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(done->errors_left(), 0U) << check::test::lines(done->after);
+  EXPECT_GT(done->actions.count(ActionCode::old_copy_used), 0U);
+  ASSERT_TRUE(fixture.mount().ok());
+  for (std::uint64_t block = whole_from; block < kBlocks; ++block)
+    ASSERT_EQ(*fixture.read(file, block * kBlockSize, kBlockSize), varve::test::pattern_bytes(1, block * kBlockSize, kBlockSize)) << block;
 }
 
 }  // namespace

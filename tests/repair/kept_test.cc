@@ -219,6 +219,32 @@ TEST_F(KeptRepair, H58_a_snapshots_leaf_does_not_pass_for_one_that_is_lost) {
   }
 }
 
+// A node that the snapshot shares with the filesystem in use: that gets a new one, and then only the snapshot has it.
+TEST_F(KeptRepair, ASharedNodeThatIsLostStaysWithTheSnapshot) {
+  for (const unsigned level : {0U, 1U}) {
+    FsckImage shared;
+    const auto device = populated_image(false, 400);
+    ManualClock clock;
+    SeededRandom random(7);
+    FsFixture fixture(*device, varve::test::test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    ASSERT_TRUE(fixture.snapshot({Change::Kind::create, "kept", {}}).ok());
+    ASSERT_TRUE(fixture.make("/made-last", 0100644).ok());
+    ASSERT_TRUE(fixture.unmount().ok());
+    const Seen seen = look_at(*device->snapshot());
+    std::vector<BlockAddr> nodes;
+    for (const auto& [at, owned] : owners_of(*device))
+      if (owned.snapshot.empty() && is_node(owned, format::TreeId::inode_file) && owned.owner.level == level) nodes.push_back(at);
+    ASSERT_GT(nodes.size(), level ? 0U : 3U);
+    const auto copy = device->snapshot();
+    wipe(*copy, nodes.front());
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(errors_but_damage(done.after), 0U) << check::test::lines(done.after) << actions_of(done);
+    EXPECT_EQ(unexcused(seen, look_at(*copy->snapshot()), done.actions), "") << actions_of(done);
+    expect_whole_without_snapshots(*copy);
+  }
+}
+
 TEST_F(KeptRepair, SuperblocksAreFoundWithTheirSnapshots) {
   for (BlockAddr at{0}; at.v < image->geometry().blocks(); ++at) {
     std::array<std::byte, kBlockSize> bytes;

@@ -7,6 +7,7 @@
 #include "io/overlay_device.h"
 #include "repair/node_surgery.h"
 #include "repair/populated.h"
+#include "repair/tree_reader.h"
 #include "support/fault_device.h"
 
 namespace varve::repair::test {
@@ -96,8 +97,56 @@ TEST(UnreadableLog, IsLeftAsItIs) { expect_log_is_left(*populated_image(true)); 
 // The trees need a repair before the log can be replayed.
 TEST(UnreadableLog, IsNotBuiltOver) { expect_log_is_left(*harmed_image(true)); }
 
+// The log is whole, but what it changes can be read no more when it is replayed.
+TEST(UnreadableLog, IsNotCutForANodeThatCannotBeReadMeanwhile) {
+  const auto image = populated_image(true);
+  const Seen expected = look_at(*image->snapshot());
+  const auto super = check::check(*image, {})->super;
+  unsigned refused = 0;
+  LeafPlan tree;
+  TreeReader(*image, super, {super.inode_file, super.inode_file_level, format::TreeId::inode_file}, tree).run();
+  ASSERT_FALSE(tree.leaves.empty());
+  for (const LeafPiece& leaf : tree.leaves)
+    for (const std::uint64_t nth : {2U, 3U, 4U}) {
+      const auto device = image->snapshot();
+      FaultDevice faulty(*device);
+      faulty.add({.kind = io::IoKind::read, .nth = nth, .times = Fault::kForEver, .touches_block = leaf.address.v});
+      const auto done = repair(faulty, fsck::recover, {});
+      if (done.ok()) {
+        EXPECT_EQ(done->actions.count(ActionCode::log_cut), 0U) << "leaf " << leaf.address.v << ", from read " << nth << " on";
+        continue;
+      }
+      ++refused;
+      EXPECT_TRUE(done.fails_with(Errc::io)) << done.error().message();
+      EXPECT_FALSE(first_difference(*image, *device)) << "leaf " << leaf.address.v;
+      faulty.heal();
+      EXPECT_EQ(look_at(*device).paths, expected.paths);
+    }
+  EXPECT_GT(refused, 0U) << "no leaf was needed";
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PassingError, testing::Values(false, true),
                          [](const auto& test) { return test.param ? "Unclean" : "Clean"; });
+
+// A part of the maps that goes while they are made anew.
+TEST(PassingErrorOfMaps, IsNoEndOfTheProgram) {
+  const auto image = harmed_image(false);
+  for (BlockAddr at{0}; at.v < image->geometry().blocks(); ++at) {
+    std::array<std::byte, kBlockSize> bytes;
+    image->peek(at.v * kBlockSize, bytes);
+    const auto header = format::decode_node_header(bytes);
+    const bool is_of_map = header.ok() && header->level == 0 && header->address == at &&
+                           (header->tree == format::TreeId::reverse_map || header->tree == format::TreeId::free_map);
+    for (std::uint64_t nth = 2; is_of_map && nth < 40; ++nth) {
+      const auto device = image->snapshot();
+      FaultDevice faulty(*device);
+      faulty.add({.kind = io::IoKind::read, .nth = nth, .times = Fault::kForEver, .touches_block = at.v});
+      (void)repair(faulty, fsck::recover, {});  // whatever it can do
+      if (faulty.hits() == 0) break;
+      EXPECT_EQ(look_at(*device).error, "") << "block " << at.v << ", from read " << nth << " on";
+    }
+  }
+}
 
 // --- what was promised to lose nothing does not, whatever a trial has found before ---
 
