@@ -17,7 +17,18 @@ constexpr std::uint64_t kPiece = kMostData / compare::kMostDataBytes * compare::
 
 }  // namespace
 
-// What is behind the end of a file has gone with its size, but for blocks that are set aside there.
+std::uint64_t end_of_hole(const compare::BlockRun& run, std::uint64_t size) {
+  const std::uint64_t end = (run.first + run.length) << kBlockShift;
+  return run.was == BlockState::unwritten ? end : std::min(end, round_up(size, kBlockSize));
+}
+
+Status add_room_behind(const compare::Ask& ask, Serial snapshot, Ino ino, std::uint64_t size, std::vector<compare::BlockRun>& runs) {
+  for (const compare::BlockRun& run : TRY(compare::runs_of(ask, snapshot, ino)))
+    if (run.is == BlockState::unwritten && ((run.first + run.length) << kBlockShift) > size) runs.push_back(run);
+  return {};
+}
+
+// What is behind the end of a file has gone with its size, but for blocks that are set aside there, or were.
 Status FileSender::send_contents(Ino ino, const std::string& path, std::uint64_t size, const std::vector<compare::BlockRun>& runs,
                                  std::span<const std::byte> data) {
   TRY(out_.add(Open{path, size}));
@@ -25,8 +36,8 @@ Status FileSender::send_contents(Ino ino, const std::string& path, std::uint64_t
     const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
     if (run.is == BlockState::unwritten) {
       TRY(out_.add(Range{true, from, to - from}));
-    } else if (from < size && run.is == BlockState::hole) {
-      TRY(out_.add(Range{false, from, std::min(to, round_up(size, kBlockSize)) - from}));
+    } else if (run.is == BlockState::hole && (from < size || run.was == BlockState::unwritten)) {
+      TRY(out_.add(Range{false, from, end_of_hole(run, size) - from}));
     } else if (from < size) {
       const std::uint64_t end = std::min(to, size);
       TRY(send_data(ino, from, end, data.first(std::min(data.size(), end - from))));

@@ -3,11 +3,17 @@
 
 #include <string>
 
+#include "compare/difference.h"
 #include "compare/kept_file.h"
 #include "compare/question.h"
 #include "send/stream.h"
 
 namespace varve::send {
+
+// Where a part ends that has become a hole. Behind the end of the file there is nothing but blocks that were set aside.
+std::uint64_t end_of_hole(const compare::BlockRun& run, std::uint64_t size);
+// A file that becomes smaller loses what is set aside behind its end, also where both sides have it: adds all of that.
+Status add_room_behind(const compare::Ask& ask, Serial snapshot, Ino ino, std::uint64_t size, std::vector<compare::BlockRun>& runs);
 
 class FileSender {
  public:

@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstring>
 #include <vector>
 
@@ -61,12 +62,33 @@ bool put_flags(int file, const Flags& flags, unsigned wanted) {
 
 }  // namespace
 
-int open_below(int directory, const std::string& path, int flags, mode_t mode) {
+namespace {
+
+int open_piece(int directory, const std::string& path, int flags, mode_t mode) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW);
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
   return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
+}
+
+}  // namespace
+
+// The kernel takes no path of PATH_MAX bytes or more, but there are such files.
+int open_below(int directory, const std::string& path, int flags, mode_t mode) {
+  constexpr std::size_t kMost = PATH_MAX - 1;
+  Descriptor above;
+  std::size_t from = 0;
+  const auto base = [&] { return above ? above.get() : directory; };
+  while (path.size() - from > kMost) {
+    const std::size_t slash = path.rfind('/', from + kMost);
+    if (slash == std::string::npos || slash <= from) return errno = ENAMETOOLONG, -1;
+    Descriptor next(open_piece(base(), path.substr(from, slash - from), O_PATH | O_DIRECTORY, 0));
+    if (!next) return -1;
+    above = std::move(next);
+    from = slash + 1;
+  }
+  return open_piece(base(), path.substr(from), flags, mode);
 }
 
 // First it is only named: whatever others put there after the look, what was looked at is opened.

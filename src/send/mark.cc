@@ -35,7 +35,7 @@ std::uint64_t number_in(const std::string& text) {
 }  // namespace
 
 Result<std::string> read_mark(int directory) {
-  std::string text(8192, 0);
+  std::string text(64u << 10, 0);
   const ssize_t length = ::fgetxattr(directory, kName.c_str(), text.data(), text.size());
   if (length < 0 && errno != ENODATA && errno != EOPNOTSUPP) return Error(errc_from_errno(errno), errno_text());
   text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));

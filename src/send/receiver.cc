@@ -328,7 +328,9 @@ Status Receiver::apply(const Range& range) {
 // All of it by one descriptor: nobody can put another file there meanwhile. It is the one that was written by, if there is one.
 Status Receiver::apply(const Finish& finish) {
   TRY(settle_size());
-  if (open_ && (open_path_ != finish.path || !hand_over(open_.get()))) TRY(close_file());
+  if (open_ && open_path_ != finish.path) TRY(close_file());
+  // The kernel tells of a write that was refused once: this may be the time.
+  if (open_ && !hand_over(open_.get())) return failed("writing", open_path_);
   if (!open_) {
     const Place place = TRY(place_of(finish.path));
     const bool has_flags = S_ISREG(finish.mode) || S_ISDIR(finish.mode);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/errc.h"
+#include "send/file_sender.h"
 #include "send/host_file.h"
 #include "send/restorer.h"
 
@@ -117,6 +118,8 @@ Status Restorer::change_in_place(const std::string& path, const InodeChange& sin
   const bool has_data = S_ISREG(kept.attributes.mode) && (other_size || !change.runs.empty());
   note(has_data ? "modified" : "metadata", path);
   if (options_.only_says) return {};
+  if (other_size && has_data && change.before->size > change.after->size)
+    TRY(add_room_behind(ask_, snapshot_, ino, kept.attributes.size, change.runs));
   if (has_data) TRY(write_runs(path, ino, kept.attributes.size, change.runs));
   return finish(path, kept);
 }
@@ -136,9 +139,9 @@ Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size
   for (const BlockRun& run : runs) {
     const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
     if (run.is == BlockState::data && from < size) TRY(write_data(file.get(), path, ino, from, std::min(to, size)));
-    if (run.is == BlockState::data || (run.is == BlockState::hole && from >= size)) continue;
+    if (run.is == BlockState::data || (run.is == BlockState::hole && from >= size && run.was != BlockState::unwritten)) continue;
     const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
-    const std::uint64_t end = run.is == BlockState::hole ? std::min(to, round_up(size, kBlockSize)) : to;
+    const std::uint64_t end = run.is == BlockState::hole ? end_of_hole(run, size) : to;
     if (::fallocate(file.get(), mode, static_cast<off_t>(from), static_cast<off_t>(end - from)) != 0)
       return failed("clearing a part", path);
   }

@@ -163,7 +163,9 @@ Status Sender::send_contents() {
 Status Sender::send_content(const Placed& inode) {
   const InodeChange& change = *inode.change;
   const std::uint64_t size = change.after ? change.after->size : TRY(compare::ask_inode(ask_, after_, inode.ino)).attributes.size;
-  return files_.send_contents(inode.ino, inode.path, size, change.runs);
+  std::vector<compare::BlockRun> runs = change.runs;
+  if (change.before && change.before->size > size) TRY(add_room_behind(ask_, after_, inode.ino, size, runs));
+  return files_.send_contents(inode.ino, inode.path, size, runs);
 }
 
 // Files that have got the same ones again: nothing that differs says so. Many are asked for at once, as few have any.

@@ -3,10 +3,12 @@
 
 from send_tools import *
 
+import ctypes
 import re
 import socket
 
 NODUMP = 0x40
+LIBC = ctypes.CDLL(None, use_errno=True)
 # A user and the mask beside owner, group and others, as the kernel keeps ACLs.
 ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
     (1, 6, 0xFFFFFFFF), (2, 7, 1234), (4, 4, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
@@ -123,6 +125,55 @@ class Send(SendTest):
         self.assertLess(self.send("two", "one"), 2000)
         self.receive()
         self.assertEqual((self.other.dir / "f77").read_bytes(), b"other")
+
+    def test_room_behind_the_end_comes_and_goes(self):
+        def change(name, size, reserved=None, punched=None):
+            with open(self.dir / name, "r+b") as file:
+                os.truncate(file.fileno(), size)
+                for mode, part in ((1, reserved), (3, punched)):  # beyond the end
+                    if part and LIBC.fallocate(file.fileno(), mode, ctypes.c_long(part[0]), ctypes.c_long(part[1])):
+                        raise OSError(ctypes.get_errno(), "fallocate")
+        for name in ("gone", "kept"):
+            fill_random(self.dir / name, 100 * KIB, 1)
+        change("gone", 100 * KIB, reserved=(512 * KIB, 512 * KIB))
+        change("kept", MIB, reserved=(512 * KIB, 512 * KIB))
+        self.snapshot("one")
+        one = self.tree(self.dir)
+        self.send("one")
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), one)
+        change("gone", 100 * KIB, punched=(512 * KIB, 512 * KIB))
+        change("kept", 512 * KIB, reserved=(512 * KIB, 512 * KIB))
+        self.snapshot("two")
+        two = self.tree(self.dir)
+        self.assertNotEqual(two["gone"], one["gone"])
+        self.send("two", "one")
+        self.receive()
+        self.assertEqual(self.tree(self.other.dir), two)
+        for name, tree in (("one", one), ("two", two)):
+            varve("restore", "--from", name, self.dir)
+            self.assertEqual(self.tree(self.dir), tree)
+            self.assertEqual(varve("restore", "--from", name, self.dir).stdout.count("modified"), 0)
+
+    def test_a_path_that_the_kernel_takes_only_in_parts(self):
+        here = os.getcwd()
+        os.chdir(self.dir)
+        for i in range(30):
+            os.mkdir(f"{i}{'x' * 200}")
+            os.chdir(f"{i}{'x' * 200}")
+        Path("deep").write_text("one")
+        os.chdir(here)
+        self.snapshot("one")
+        self.send("one")
+        self.receive()
+        top = os.open(self.other.dir, os.O_RDONLY)
+        for i in range(30):
+            below = os.open(f"{i}{'x' * 200}", os.O_RDONLY, dir_fd=top)
+            os.close(top)
+            top = below
+        with os.fdopen(os.open("deep", os.O_RDONLY, dir_fd=top)) as deep:
+            self.assertEqual(deep.read(), "one")
+        os.close(top)
 
     def test_what_does_not_fit_is_refused_before_anything_changes(self):
         (self.dir / "f").write_text("one")
