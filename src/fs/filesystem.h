@@ -97,6 +97,7 @@ enum class FallocateMode : std::uint8_t { allocate, allocate_keep_size, punch_ho
 enum class SeekKind : std::uint8_t { data, hole };
 struct WriteFlags {
   bool from_cache = false;       // kernel writeback: times are the kernel's, set by a later setattr
+  bool append = false;           // to a file opened so: pieces of one write may come in any order
   bool drop_privileges = false;  // clear suid, sgid where the group may execute, and security.capability
   bool drop_sgid = false;        // with them: sgid in any case, for somebody outside the file's group
 };
@@ -160,7 +161,8 @@ class Filesystem {
   Result<std::uint64_t> seek(Operation&, Ino ino, std::uint64_t offset, SeekKind kind);
 
   // --- durability ---
-  Status fsync(Operation&, Ino ino);  // everything acknowledged so far is durable (prefix rule)
+  enum class Keeps : std::uint8_t { all, all_but_times };
+  Status fsync(Operation&, Ino ino, Keeps keeps = Keeps::all);  // everything acknowledged so far is durable (prefix rule)
   Status sync(Operation&);
   // Seals what stands in callers' messages (PayloadBuffer), so that they come back. For a thread that lacks them, outside of operations.
   void give_back_messages(io::Reactor& reactor);

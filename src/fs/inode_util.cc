@@ -82,7 +82,7 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
     }
     if (room == store::Space::Room::no_segment) return {};
     inode->attributes.atime = a.now();
-    store.staging().set_attributes(*inode);
+    store.staging().set_attributes(*inode, store::Unsealed::Kind::times);
     store.space().withdraw(demand);
     return {};
   });

@@ -98,8 +98,7 @@ class ReadRange {
     }
     INVARIANT(begin < end && end <= mapped_.size());
     const bool straight = direct(begin, end);
-    const auto bytes = TRY(a_.fetch(mapped_[begin].address, static_cast<std::uint32_t>(end - begin),
-                                    straight ? part_of(begin).to : nullptr));
+    const auto bytes = TRY(a_.fetch(std::span(mapped_).subspan(begin, end - begin), straight ? part_of(begin).to : nullptr));
     for (std::size_t i = begin; i < end; ++i) {
       const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);
       TRY(verify_block(a_, ino_, first_ + i, mapped_[i], block));
@@ -247,12 +246,13 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     TRY(must_be_file(*inode));
     if (data.empty()) return std::size_t{0};
     // Cached writes need not come in order, so only direct ones can be told from appending.
-    const bool extends = flags.from_cache || offset >= inode->attributes.size;
+    const bool extends = flags.from_cache || flags.append || offset >= inode->attributes.size;
     TRY(extends ? may_extend(*inode) : may_alter(*inode));
     const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
     TRY(range.run(*inode));
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     privileges.drop(a, *inode);
+    inode->dated_by_write = !flags.from_cache;
     if (!flags.from_cache) touch_mtime(*inode, a.now());
     a.staging().set_attributes(*inode);
     return data.size();

@@ -6,8 +6,18 @@
 
 namespace varve::fs {
 
-// The prefix rule makes every fsync one of the whole history before it.
-Status Filesystem::fsync(Operation& operation, Ino) { return sync(operation); }
+// The prefix rule makes every fsync one of the whole history before it. But what has been written with O_SYNC or O_DSYNC is durable already
+// when the kernel sends its times and a sync: then there is nothing more to seal.
+Status Filesystem::fsync(Operation& operation, Ino, Keeps keeps) {
+  store::Store& store = engine_->store();
+  if (!operation.wait().sealed && !store.options().read_only) {
+    const log::Gate::Pass pass(store.gate());
+    const store::Unsealed& unsealed = store.staging().unsealed();
+    if (keeps == Keeps::all ? unsealed.has_only_known_times() : unsealed.has_only_times())
+      operation.wait().sealed = store.log().position().lsn;
+  }
+  return sync(operation);
+}
 
 Status Filesystem::sync(Operation& operation) {
   store::Store& store = engine_->store();

@@ -17,6 +17,13 @@ bool may_be_written_back(const store::Inode& inode, const AttrChange& change) RE
   return change.of_open_file || (known.mtime <= *change.mtime && *change.mtime <= std::max(known.mtime, known.ctime));
 }
 
+store::Unsealed::Kind kind_of(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
+  using Kind = store::Unsealed::Kind;
+  const bool has_more = change.mode || change.uid || change.gid || change.size || change.flags || change.drop_privileges;
+  if (!change.of_open_file || has_more) return Kind::any;
+  return inode.dated_by_write ? Kind::known_times : Kind::times;
+}
+
 // Of an append-only inode `touch` may say that it was used now, and not when else.
 Status check_permitted(const store::Inode& inode, const AttrChange& change) REQUIRES_SHARED(inode.mutex) {
   if (change.mode || change.uid || change.gid || change.size || change.chosen_time) return may_alter(inode);
@@ -76,7 +83,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (change.atime) attributes.atime = *change.atime;
     if (change.mtime) attributes.mtime = *change.mtime;
     attributes.ctime = change.ctime ? *change.ctime : now;
-    a.staging().set_attributes(*inode);
+    a.staging().set_attributes(*inode, kind_of(*inode, change));
     return attr_of(*inode, a.view());
   });
 }

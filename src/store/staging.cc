@@ -53,7 +53,8 @@ InodeDelta& Staging::delta_of(Inode& inode, bool created) {
   return *inode.active;
 }
 
-InodeDelta& Staging::stage(Inode& inode, bool created) noexcept {
+InodeDelta& Staging::stage(Inode& inode, bool created, Unsealed::Kind kind) noexcept {
+  unsealed_.note_kind(kind);
   InodeDelta& delta = delta_of(inode, created);
   INVARIANT(delta.ino == inode.ino && delta.inode == &inode);
   if (delta.unsealed.listed) return delta;
@@ -74,8 +75,8 @@ InodePtr Staging::create_inode() noexcept {
   return inode;
 }
 
-void Staging::set_attributes(Inode& inode) noexcept {
-  InodeDelta& delta = stage(inode);
+void Staging::set_attributes(Inode& inode, Unsealed::Kind kind) noexcept {
+  InodeDelta& delta = stage(inode, false, kind);
   delta.attributes = inode.attributes;
   delta.has_attributes = true;
   delta.unsealed.attributes = true;
@@ -101,7 +102,8 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     BlockEntry& entry = file.blocks.insert(staged.block);
     const bool was_here = file.blocks.size() == before;
     if (!was_here) places += places_of_block(file.blocks, staged.block);
-    const bool is_kept = !was_here && may_be_kept(trees_.snapshots(), staged.old, staged.assume_owned);
+    const bool of_tree = !was_here || entry.place.moved();  // what the cleaner has moved meanwhile, a snapshot has at its former place
+    const bool is_kept = of_tree && may_be_kept(trees_.snapshots(), staged.old, staged.assume_owned);
     const bool for_good = is_kept && may_be_kept_for_good(trees_.snapshots(), staged.old, staged.assume_owned);
     kept += for_good;
     loose += is_kept && !for_good;

@@ -57,7 +57,7 @@ class Staging {
   // A new number, a fresh active delta; the attributes are the caller's to fill.
   InodePtr create_inode() noexcept REQUIRES_SHARED(the_gate);
   // After a change of inode.attributes.
-  void set_attributes(Inode& inode) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  void set_attributes(Inode& inode, Unsealed::Kind kind = Unsealed::Kind::any) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32_t clock) noexcept
       REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   void clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept
@@ -87,7 +87,8 @@ class Staging {
  private:
   InodeDelta& delta_of(Inode& inode, bool created) REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
   // Its active delta, marked for the next chunk.
-  InodeDelta& stage(Inode& inode, bool created = false) noexcept REQUIRES_SHARED(the_gate) REQUIRES(inode.mutex);
+  InodeDelta& stage(Inode& inode, bool created = false, Unsealed::Kind kind = Unsealed::Kind::any) noexcept REQUIRES_SHARED(the_gate)
+      REQUIRES(inode.mutex);
   void uncharge(const Inode& inode, std::uint64_t owned) REQUIRES_SHARED(the_gate) REQUIRES_SHARED(inode.mutex);
   void drop_place(const BlockPlace& place) REQUIRES_SHARED(the_gate);
   void let_go(std::uint64_t blocks) REQUIRES_SHARED(the_gate);

@@ -84,6 +84,7 @@ void Unsealed::clear() {
   dropped_ = 0;
   payload_bytes_ = held_bytes_ = stream_bytes_ = 0;
   since_ns_ = 0;
+  has_more_than_times_ = has_news_ = false;
 }
 
 }  // namespace varve::store

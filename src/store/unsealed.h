@@ -17,12 +17,23 @@ namespace varve::store {
 
 class Unsealed {
  public:
+  // Of a change. times: nothing but those of a file, which the kernel has kept and sends before a sync, or that of a read; known_times: of
+  // writes that have set them already.
+  enum class Kind : std::uint8_t { any, times, known_times };
+
   // `most_record_bytes`: of a chunk (format::most_record_bytes).
   explicit Unsealed(std::size_t most_record_bytes) : most_record_bytes_(most_record_bytes) {}
 
   // Room for the records of one operation. False: the next chunk is full.
   bool reserve_records(std::size_t bytes) REQUIRES_SHARED(log::the_gate);
   void give_back_records(std::size_t bytes) REQUIRES_SHARED(log::the_gate);
+  // Is there nothing that fdatasync, or fsync, has to keep?
+  void note_kind(Kind kind) REQUIRES_SHARED(log::the_gate) {
+    if (kind == Kind::any) has_more_than_times_.store(true, std::memory_order_relaxed);
+    if (kind != Kind::known_times) has_news_.store(true, std::memory_order_relaxed);
+  }
+  bool has_only_times() const REQUIRES_SHARED(log::the_gate) { return !has_more_than_times_.load(std::memory_order_relaxed); }
+  bool has_only_known_times() const REQUIRES_SHARED(log::the_gate) { return !has_news_.load(std::memory_order_relaxed); }
 
   void add(InodeDelta& delta, std::uint64_t now_ns) REQUIRES_SHARED(log::the_gate);
   // Moves them out of `blocks` (StageBlock::data).
@@ -73,6 +84,7 @@ class Unsealed {
   std::vector<InodeDelta*> deltas_ GUARDED_BY(mutex_);
   std::vector<PendingPtr> payload_ GUARDED_BY(mutex_);
   std::size_t dropped_ GUARDED_BY(mutex_) = 0;  // of payload_
+  std::atomic<bool> has_more_than_times_{false}, has_news_{false};
   std::atomic<std::size_t> reserved_records_{0};
   std::atomic<std::uint64_t> payload_bytes_{0}, held_bytes_{0}, stream_bytes_{0}, since_ns_{0};
 };

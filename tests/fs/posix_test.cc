@@ -223,6 +223,18 @@ TEST_F(Posix, an_append_only_file_grows) {
   EXPECT_TRUE(unlinked.fails_with(Errc::not_permitted));
 }
 
+// The kernel cuts a long write into pieces, which come in any order.
+TEST_F(Posix, an_append_only_file_grows_by_pieces_in_any_order) {
+  const Ino file = make("/pieces");
+  set_flags(file, FS_APPEND_FL);
+  const auto piece = [&](std::uint64_t offset, WriteFlags flags) {
+    return fixture_.call([&](Operation& op) { return fixture_.fs().write(op, file, offset, std::vector<std::byte>(kBlockSize), flags); });
+  };
+  EXPECT_TRUE(piece(kBlockSize, {.append = true}).ok());
+  EXPECT_TRUE(piece(0, {.append = true}).ok());
+  EXPECT_TRUE(piece(0, {}).fails_with(Errc::not_permitted));
+}
+
 TEST_F(Posix, immutable_and_append_only_directories) {
   const Ino top = make("/d", S_IFDIR | 0755);
   make("/d/f");

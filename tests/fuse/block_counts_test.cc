@@ -49,6 +49,11 @@ TEST_F(BlockCountsTest, the_kernel_hears_of_what_was_written) {
   wait_until([&] { return dropped_.times(kLog) == 2; });
 }
 
+TEST_F(BlockCountsTest, the_kernel_hears_of_names_that_have_changed) {
+  for (int i = 0; i < 100; ++i) blocks_.named_in(kBeside);
+  wait_until([&] { return dropped_.times(kBeside) == 1; });
+}
+
 TEST_F(BlockCountsTest, it_hears_nothing_of_what_it_has_asked_for_since) {
   blocks_.wrote(kLog);
   blocks_.wrote(kBeside);

@@ -1,5 +1,11 @@
 // What the kernel is asked to write back.
+#include <atomic>
+#include <chrono>
+#include <future>
+
+#include "fuse/operations/cache_flusher.h"
 #include "fuse/served_mount.h"
+#include "support/waiting.h"
 
 namespace varve::fuse {
 namespace {
@@ -15,6 +21,58 @@ TEST(Flushing, WritesBackWhatTheKernelStillKnows) {
   mount.session().write_back();
   ASSERT_EQ(mount.kernel().call(FUSE_STATFS, 1).error, 0);
   EXPECT_EQ(mount.kernel().notifications() - before, 3U);
+}
+
+// In which WRITEs are on their way until they are let go.
+class BusyTransport : public Transport {
+ public:
+  std::unique_ptr<Port> open(io::Reactor&, const std::shared_ptr<BufferPool>&, MessageSink&) override { return nullptr; }
+  int send(std::span<const iovec>) override { return 0; }
+  bool settle(std::size_t, const Arrivals::Limits&) override {
+    ++waiting;
+    freed_.wait();
+    return true;
+  }
+  Arrivals::Writes writes() const override { return {}; }
+  void let_go() { free_.set_value(); }
+
+  std::atomic<unsigned> waiting{0};
+
+ private:
+  std::promise<void> free_;
+  const std::shared_future<void> freed_ = free_.get_future().share();
+};
+
+constexpr auto kNotYet = std::future_status::timeout;
+constexpr auto kAWhile = std::chrono::milliseconds(100);
+
+// A snapshot may take two minutes of that, and a thread that waits for an answer about one file keeps others from writing to it.
+TEST(Flushing, OfOneFileDoesNotWaitForThatOfAll) {
+  BusyTransport transport;
+  CacheFlusher flusher(transport);
+  std::promise<void> all, one;
+  flusher.flush_all("/nowhere", 64, [&] { all.set_value(); });
+  test::wait_until([&] { return transport.waiting == 1; });
+  flusher.flush(Ino{7}, 0, [&] { one.set_value(); });
+  one.get_future().wait();
+  auto done = all.get_future();
+  EXPECT_EQ(done.wait_for(kAWhile), kNotYet);
+  transport.let_go();
+  done.wait();
+}
+
+// It has let go of pages whose WRITEs nobody has answered.
+TEST(Flushing, OfAnOlderKernelWaitsForItsWrites) {
+  BusyTransport transport;
+  CacheFlusher flusher(transport);
+  flusher.wait_for_writes_too(64);
+  std::promise<void> one;
+  flusher.flush(Ino{7}, 0, [&] { one.set_value(); });
+  auto done = one.get_future();
+  test::wait_until([&] { return transport.waiting == 1; });
+  EXPECT_EQ(done.wait_for(kAWhile), kNotYet);
+  transport.let_go();
+  done.wait();
 }
 
 }  // namespace

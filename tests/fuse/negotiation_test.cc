@@ -55,6 +55,15 @@ TEST(Negotiation, NeverAgreesToMoreThanIsOffered) {
   EXPECT_FALSE(agreed.setxattr_extended);
 }
 
+TEST(Negotiation, KnowsWhichKernelsDropWhatIsStillBeingWritten) {
+  fuse_init_in offer = offer_of_everything();
+  for (const auto& [minor, drops] : {std::pair{43U, true}, std::pair{45U, false}}) {
+    offer.minor = minor;
+    EXPECT_EQ(negotiate(offer, {})->drops_before_written, drops) << minor;
+    EXPECT_FALSE(negotiate(offer, {.writeback = false})->drops_before_written);
+  }
+}
+
 // A READ of 256 pages of 64 KiB would be one of 16 MiB.
 TEST(Negotiation, TheKernelCountsItsOwnPages) {
   const auto max_pages = [](std::size_t page_bytes) { return negotiate(offer_of_everything(), {}, page_bytes)->reply.max_pages; };

@@ -9,6 +9,7 @@ import re
 from harness import *
 
 LIBC = ctypes.CDLL(None, use_errno=True)
+IO_SETUP, IO_GETEVENTS, IO_SUBMIT = {"x86_64": (206, 208, 209), "aarch64": (0, 4, 2)}.get(os.uname().machine, (None, None, None))
 BEFORE, AFTER = b"before" * 2000, b"and after" * 3000
 
 
@@ -47,6 +48,30 @@ def direct_write(path):
     assert os.pwrite(writes_with_tail, AFTER[whole:], whole) == len(AFTER) - whole
 
 
+def asynchronous_write(open_flags, flags):
+    """By the kernel's own asynchronous I/O, within the file: it syncs nothing after that, but hands the wish on."""
+    def write(path):
+        whole = len(AFTER) // 4096 * 4096
+        fd = os.open(path, os.O_RDWR | os.O_DIRECT | open_flags)
+        os.ftruncate(fd, len(AFTER))
+        os.fsync(fd)
+        pages = mmap.mmap(-1, whole)
+        pages[:] = AFTER[:whole]
+        tail = os.open(path, os.O_RDWR | os.O_SYNC)
+        assert os.pwrite(tail, AFTER[whole:], whole) == len(AFTER) - whole
+        context = ctypes.c_ulong(0)
+        assert LIBC.syscall(IO_SETUP, 8, ctypes.byref(context)) == 0
+        address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        # data, key, rw_flags, opcode PWRITE, priority, descriptor, buffer, bytes, offset, reserved, flags, eventfd
+        block = ctypes.create_string_buffer(struct.pack("<QIiHhIQQqQII", 1, 0, flags, 1, 0, fd, address, whole, 0, 0, 0, 0))
+        blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+        assert LIBC.syscall(IO_SUBMIT, context, ctypes.c_long(1), blocks) == 1
+        events = ctypes.create_string_buffer(32)
+        assert LIBC.syscall(IO_GETEVENTS, context, ctypes.c_long(1), ctypes.c_long(1), events, None) == 1
+        assert struct.unpack("<QQqq", events.raw)[2] == whole
+    return write
+
+
 def mapped_write(path):
     fd = os.open(path, os.O_RDWR)
     os.ftruncate(fd, len(AFTER))
@@ -74,6 +99,8 @@ WAYS = {
     "fdatasync": writes_and(os.fdatasync),
     "O_DIRECT|O_DSYNC": direct_write,
     "msync": mapped_write,
+    **({"asynchronous, O_DIRECT|O_DSYNC": asynchronous_write(os.O_DSYNC, 0), "asynchronous, O_DIRECT|O_SYNC": asynchronous_write(os.O_SYNC, 0),
+        "asynchronous, O_DIRECT, RWF_DSYNC": asynchronous_write(0, os.RWF_DSYNC)} if IO_SETUP is not None else {}),
     "syncfs and fsync": writes_and(whole_filesystem),
 }
 

@@ -29,6 +29,12 @@ void BlockCounts::wrote(Ino ino) {
   any_unseen_ = !unseen_.empty();
 }
 
+void BlockCounts::named_in(Ino directory) {
+  if (last_ == directory.v) return;
+  const Lock lock(mutex_);
+  note(directory);
+}
+
 void BlockCounts::will_write(Ino ino) {
   const Lock lock(mutex_);
   if (unseen_.size() >= kMostUnseen) return;

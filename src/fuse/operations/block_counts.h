@@ -23,6 +23,9 @@ class BlockCounts {  // thread-safe
   explicit BlockCounts(std::function<void(Ino)> drop);
   ~BlockCounts() { stop(); }
 
+  // Names in a directory have changed. An older answer about it may still be on its way, which the kernel would believe for ever: it
+  // compares no versions of directories that it changes itself.
+  void named_in(Ino directory);
   // A cached WRITE has been taken.
   void wrote(Ino ino);
   // A write(2) to a file without blocks is about to be cached.

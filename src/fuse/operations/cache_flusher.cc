@@ -64,7 +64,7 @@ int sync_apart(int mount) {
 }  // namespace
 
 void CacheFlusher::flush(Ino ino, std::uint64_t offset, std::function<void()> done) {
-  add({[this, ino, offset] { drop_cache(ino, offset); }, std::move(done)});
+  of_files_.add({[this, ino, offset] { drop_cache(ino, offset); }, std::move(done)});
 }
 
 void CacheFlusher::flush_all(const std::string& directory, std::size_t most, std::function<void()> done) {
@@ -72,10 +72,10 @@ void CacheFlusher::flush_all(const std::string& directory, std::size_t most, std
     if (!write_back(directory, most))
       spdlog::warn("{}: reads and writes go on and on: not all is waited for that the kernel holds back", directory);
   };
-  add({work, std::move(done)});
+  of_all_.add({work, std::move(done)});
 }
 
-void CacheFlusher::add(Job job) {
+void CacheFlusher::Worker::add(Job job) {
   {
     const Lock lock(mutex_);
     if (!stopping_) {
@@ -88,6 +88,11 @@ void CacheFlusher::add(Job job) {
 }
 
 void CacheFlusher::stop() {
+  of_all_.stop();
+  of_files_.stop();
+}
+
+void CacheFlusher::Worker::stop() {
   {
     const Lock lock(mutex_);
     stopping_ = true;
@@ -96,12 +101,12 @@ void CacheFlusher::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool CacheFlusher::is_stopping() {
+bool CacheFlusher::Worker::is_stopping() {
   const Lock lock(mutex_);
   return stopping_;
 }
 
-void CacheFlusher::run() {
+void CacheFlusher::Worker::run() {
   ::pthread_setname_np(::pthread_self(), "varve-flush");
   Lock lock(mutex_);
   for (;;) {
@@ -121,7 +126,7 @@ void CacheFlusher::run() {
 bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
   const Descriptor mount = open_mount(directory);
   const std::uint64_t few = std::max<std::uint64_t>(most / 8, 1), unwritten = 2 * unwritten_bytes();
-  bool settled = transport_.settle(most, kLimits);
+  bool settled = settle(most);
   if (!mount) return settled;
   const auto began = std::chrono::steady_clock::now();
   const std::uint64_t bytes = transport_.writes().bytes;
@@ -129,18 +134,28 @@ bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
     const std::uint64_t before = transport_.writes().count;
     // Those hear of it that sync the file.
     if (const int error = sync_apart(mount.get())) spdlog::debug("{}: {}", directory, std::strerror(error));
-    settled = transport_.settle(most, kLimits);
+    settled = settle(most);
     const Arrivals::Writes now = transport_.writes();
     if (settled && now.count - before < few) return true;
     const auto taken = std::chrono::steady_clock::now() - began;
     const bool goes_on = now.count != before && now.bytes - bytes <= unwritten;  // a slow device takes its time
-    if (is_stopping() || taken > kMostTime || (taken > kUsualTime && !goes_on)) return false;
+    if (of_all_.is_stopping() || taken > kMostTime || (taken > kUsualTime && !goes_on)) return false;
   }
 }
 
 void CacheFlusher::drop_cache(Ino ino, std::uint64_t offset) {
   if (const int error = notify_inval_inode(transport_, ino, static_cast<std::int64_t>(offset)))
     spdlog::debug("inode {}: cache not dropped: {}", ino, std::strerror(error));
+  wait_for_writes();
+}
+
+void CacheFlusher::wait_for_writes() {
+  if (const std::size_t most = most_) (void)settle(most);
+}
+
+bool CacheFlusher::settle(std::size_t most) {
+  const Lock one(settling_);
+  return transport_.settle(most, kLimits);
 }
 
 }  // namespace varve::fuse

@@ -1,6 +1,7 @@
 // Makes the kernel write back what it caches of a file before the filesystem answers a question about its content.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -12,13 +13,18 @@
 
 namespace varve::fuse {
 
-// The kernel has no request for this. But told to drop its cache of a range it first writes back what is dirty there, and that call
-// returns when the WRITEs have been answered. So it needs a thread that serves nobody.
+// The kernel has no request for this. But told to drop its cache of a range it first writes back what is dirty there. That call returns
+// when the WRITEs have been answered: all of them since Linux 6.16, before only those that it has begun itself. So it needs threads that
+// serve nobody: one for single files, since a writer may wait for that, and one for all files, which takes its time.
 class CacheFlusher {  // thread-safe
  public:
-  // Starts the thread: when it is needed there may be none to be had, and a user can see to that.
-  explicit CacheFlusher(Transport& transport) : transport_(transport), thread_([this] { run(); }) {}
+  // Starts the threads: when they are needed there may be none to be had, and a user can see to that.
+  explicit CacheFlusher(Transport& transport) : transport_(transport) {}
   ~CacheFlusher() { stop(); }
+
+  // For such an older kernel, before anything is asked for: WRITEs are waited for as well. `most`: as in Transport::settle().
+  void wait_for_writes_too(std::size_t most) { most_ = most; }
+  void wait_for_writes();  // if so
 
   // Calls `done` when everything written before the call from `offset` (bytes) on has come in as WRITEs, on a thread
   // that must not be held up.
@@ -37,18 +43,31 @@ class CacheFlusher {  // thread-safe
     std::function<void()> work, done;
   };
 
-  void add(Job job);
-  bool is_stopping();
-  void run();
+  class Worker {
+   public:
+    Worker() : thread_([this] { run(); }) {}
+    void add(Job job);
+    bool is_stopping();
+    void stop();
+
+   private:
+    void run();
+
+    Mutex mutex_;
+    Condition changed_;
+    std::deque<Job> jobs_ GUARDED_BY(mutex_);
+    bool stopping_ GUARDED_BY(mutex_) = false;
+    std::thread thread_;
+  };
+
+  bool settle(std::size_t most);
   void drop_cache(Ino ino, std::uint64_t offset);
   bool write_back(const std::string& directory, std::size_t most);
 
   Transport& transport_;
-  Mutex mutex_;
-  Condition changed_;
-  std::deque<Job> jobs_ GUARDED_BY(mutex_);
-  bool stopping_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::atomic<std::size_t> most_{0};
+  Mutex settling_;
+  Worker of_files_, of_all_;
 };
 
 }  // namespace varve::fuse

@@ -55,12 +55,20 @@ void forget_attributes(Request& r, Ino ino, bool changed) {
   if (changed) r.session().drop_cached_attributes(ino);
 }
 
-void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> data, fs::WriteFlags flags,
-                bool mode_changes) {
+void reply_written(Request& r, std::size_t bytes) { r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(bytes), 0}); }
+
+struct DataToWrite {
+  std::uint64_t offset;
+  std::span<const std::byte> bytes;
+  bool is_synced;  // durable before the answer: of asynchronous I/O the kernel leaves that to us
+};
+
+void write_data(Request& r, const DataToWrite& data, fs::WriteFlags flags, bool mode_changes) {
   r.serve_result([=, &r, keeper = r.keep_message()] {
-                   return r.fs().write(r.operation(), r.node(), offset, data, flags, keeper);
+                   return r.fs().write(r.operation(), r.node(), data.offset, data.bytes, flags, keeper);
                  },
-                 [&r, offset, end = offset + data.size(), flags, mode_changes](const Result<std::size_t>& written) {
+                 [&r, data, flags, mode_changes](const Result<std::size_t>& written) {
+                   const std::uint64_t offset = data.offset, end = data.offset + data.bytes.size();
                    Session& session = r.session();
                    if (!written.ok()) {
                      const Errc why = written.error().code();
@@ -72,7 +80,8 @@ void write_data(Request& r, std::uint64_t offset, std::span<const std::byte> dat
                    if (flags.from_cache) session.block_counts().wrote(r.node());
                    else session.block_counts().forget(r.node());  // the kernel asks by itself
                    forget_attributes(r, r.node(), mode_changes);
-                   r.reply_struct(fuse_write_out{static_cast<std::uint32_t>(*written), 0});
+                   if (!data.is_synced) return reply_written(r, *written);
+                   r.serve([&r] { return r.fs().sync(r.operation()); }, [&r, bytes = *written] { reply_written(r, bytes); });
                  });
 }
 
@@ -133,13 +142,16 @@ Status write(Request& r) {
   if (in.size > kMaxWrite) return Errc::invalid;
   const auto data = TRY(r.body().take_bytes(in.size));
   const bool from_cache = (in.write_flags & FUSE_WRITE_CACHE) != 0;
+  const DataToWrite write{in.offset, data, !from_cache && (in.flags & O_DSYNC) != 0};
+  const fs::WriteFlags plain{.from_cache = from_cache, .append = !from_cache && (in.flags & O_APPEND) != 0};
   if (in.write_flags & FUSE_WRITE_KILL_SUIDGID) {
-    change_unprivileged(r, r.node(), [&r, offset = in.offset, data, from_cache](fs::WriteFlags flags, bool mode_changes) {
-      flags.from_cache = from_cache;
-      write_data(r, offset, data, flags, mode_changes);
+    change_unprivileged(r, r.node(), [&r, write, plain](fs::WriteFlags flags, bool mode_changes) {
+      flags.from_cache = plain.from_cache;
+      flags.append = plain.append;
+      write_data(r, write, flags, mode_changes);
     });
   } else {
-    write_data(r, in.offset, data, {.from_cache = from_cache}, false);
+    write_data(r, write, plain, false);
   }
   return {};
 }
@@ -183,7 +195,10 @@ Status lseek(Request& r) {
 
 // The kernel has reported a refusal once at most: no fsync succeeds while what it was about is missing.
 Status fsync(Request& r) {
-  r.serve([&r] { return r.fs().fsync(r.operation(), r.node()); },
+  const auto in = TRY(r.body().take<fuse_fsync_in>());
+  using Keeps = fs::Filesystem::Keeps;
+  const Keeps keeps = in.fsync_flags & FUSE_FSYNC_FDATASYNC ? Keeps::all_but_times : Keeps::all;
+  r.serve([&r, keeps] { return r.fs().fsync(r.operation(), r.node(), keeps); },
           [&r] {
             if (const auto why = r.session().lost_writes().why_lacking(r.node())) return r.reply_error(*why);
             r.reply();

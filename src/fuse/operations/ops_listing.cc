@@ -26,8 +26,8 @@ void note_place(Request& r, const Listing& listing) {
   r.session().listings().places.note(r.node(), *listing.place(), listing.begins(), listing.stops());
 }
 
-// `reveals`: the folder of snapshots comes first.
-void serve_listing(Request& r, const std::shared_ptr<Listing>& listing, bool reveals) {
+// `hides`: something in it may be hidden. `reveals`: the folder of snapshots comes first.
+void serve_listing(Request& r, const std::shared_ptr<Listing>& listing, bool hides, bool reveals) {
   r.serve(
       [&r, listing, reveals] {
         listing->clear();
@@ -36,10 +36,11 @@ void serve_listing(Request& r, const std::shared_ptr<Listing>& listing, bool rev
           return listing->add(entry);
         });
       },
-      [&r, listing] {
+      [&r, listing, hides] {
         if (listing->plus()) count_references(r.fs(), listing->bytes());
         note_place(r, *listing);
-        reply_listing(r, *listing);
+        if (hides && listing->bytes().empty()) reply_end_of_listing(r, false);
+        else reply_listing(r, *listing);
       });
 }
 
@@ -54,12 +55,12 @@ Status list(Request& r, bool plus) {
   listing->count_blocks(r.session().block_counts());
   const SessionSettings& settings = r.session().settings();
   const bool reveals = hides && !from && r.session().listings().folder.is_shown_to(r.header().pid);
-  if (!hides || from || !settings.shows_snapshots_dir) return serve_listing(r, listing, reveals), Status();
+  if (!hides || from || !settings.shows_snapshots_dir) return serve_listing(r, listing, hides, reveals), Status();
   // Unless something of that name is really there, which is in the listing anyway.
   r.serve_result([&r, &settings] { return r.fs().lookup(r.operation(), kRootIno, settings.snapshots_dir); },
                  [&r, listing](const Result<fs::Attr>& real) {
                    if (real.ok()) r.fs().forget(real->ino, 1);  // the kernel is not told of it
-                   serve_listing(r, listing, real.fails_with(Errc::not_found));
+                   serve_listing(r, listing, true, real.fails_with(Errc::not_found));
                  });
   return {};
 }

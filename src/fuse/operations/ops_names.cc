@@ -37,11 +37,14 @@ std::optional<std::vector<std::uint32_t>> groups_to_check(Request& r, std::uint3
   return groups;
 }
 
+// Of a request that has changed names in its directory.
+void told(Request& r) { r.session().block_counts().named_in(r.node()); }
+
 void make(Request& r, std::string_view name, const fs::NewNode& node) {
   r.set_umask(node.umask);
   r.serve_change(
       Change::name, [&r, name, node] { return r.fs().make(r.operation(), r.node(), name, node); },
-      [&r](const fs::Attr& attr) { reply_entry(r, attr); });
+      [&r](const fs::Attr& attr) { told(r), reply_entry(r, attr); });
 }
 
 Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
@@ -51,7 +54,11 @@ Status rename_entry(Request& r, Ino to_parent, unsigned flags) {
   if (flags & ~(fs::kRenameNoReplace | fs::kRenameExchange | fs::kRenameWhiteout)) return Errc::invalid;
   r.serve_change(
       Change::name, [=, &r] { return r.fs().rename(r.operation(), r.node(), from, to_parent, to, flags); },
-      [&r] { r.reply(); });
+      [&r, to_parent] {
+        told(r);
+        r.session().block_counts().named_in(to_parent);
+        r.reply();
+      });
   return {};
 }
 
@@ -134,21 +141,21 @@ Status link(Request& r) {
   if (is_kept(Ino{in.oldnodeid})) return r.reply_errno(EXDEV), Status();
   r.serve_change(
       Change::name, [&r, in, name] { return r.fs().link(r.operation(), Ino{in.oldnodeid}, r.node(), name); },
-      [&r](const fs::Attr& attr) { reply_entry(r, attr); });
+      [&r](const fs::Attr& attr) { told(r), reply_entry(r, attr); });
   return {};
 }
 
 Status unlink(Request& r) {
   const auto name = TRY(r.body().take_name());
   r.serve_change(
-      Change::name, [&r, name] { return r.fs().unlink(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+      Change::name, [&r, name] { return r.fs().unlink(r.operation(), r.node(), name); }, [&r] { told(r), r.reply(); });
   return {};
 }
 
 Status rmdir(Request& r) {
   const auto name = TRY(r.body().take_name());
   r.serve_change(
-      Change::name, [&r, name] { return r.fs().rmdir(r.operation(), r.node(), name); }, [&r] { r.reply(); });
+      Change::name, [&r, name] { return r.fs().rmdir(r.operation(), r.node(), name); }, [&r] { told(r), r.reply(); });
   return {};
 }
 

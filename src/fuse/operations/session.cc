@@ -30,6 +30,7 @@ Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
   if (agreement_) return Error(Errc::invalid, "the kernel began the same mount twice");
   agreement_ = negotiate(offer, settings_.wishes);
   if (!agreement_->ok()) return agreement_->error();
+  if ((*agreement_)->drops_before_written) flusher_.wait_for_writes_too(settings_.wishes.max_background);
   agreed_.store(&agreement_->value(), std::memory_order_release);
   return agreed_.load();
 }
@@ -60,6 +61,7 @@ void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end, Errc why) {
 
 void Session::write_back() {
   for (const Ino ino : fs_.referenced()) notify_inval_inode(transport_, ino, 0);
+  flusher_.wait_for_writes();
 }
 
 void Session::destroy_requested(std::uint64_t unique) {

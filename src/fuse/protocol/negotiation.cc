@@ -41,8 +41,8 @@ constexpr Feature kWriteback{FUSE_WRITEBACK_CACHE, "writeback_cache"};
 constexpr Feature kNoOpen{FUSE_NO_OPEN_SUPPORT, "no_open"};
 
 constexpr std::uint32_t kOldestMinor = 31;
-// The first ones that are surely of kernels which do so: Linux 5.10 and 6.1.
-constexpr std::uint32_t kFlushesUnasked = 32, kTakesSetgid = 37;
+// The first ones that are surely of kernels which do so: Linux 5.10, 6.1 and 6.17.
+constexpr std::uint32_t kFlushesUnasked = 32, kTakesSetgid = 37, kDropsWritten = 45;
 
 std::uint64_t wanted_flags(const Wishes& wishes) {
   std::uint64_t flags = (wishes.writeback ? kWriteback.bit : 0) | (wishes.ask_opens ? 0 : kNoOpen.bit);
@@ -74,6 +74,7 @@ Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes, std
   agreement.writeback = agreement.flags & FUSE_WRITEBACK_CACHE;
   agreement.setxattr_extended = agreement.flags & FUSE_SETXATTR_EXT;
   agreement.flushes_while_asked = offer.minor < kFlushesUnasked;
+  agreement.drops_before_written = agreement.writeback && offer.minor < kDropsWritten;
   agreement.leaves_setgid = offer.minor < kTakesSetgid;
 
   fuse_init_out& reply = agreement.reply;

@@ -27,6 +27,7 @@ struct Agreement {
   bool writeback = false;
   bool setxattr_extended = false;  // SETXATTR has its long form
   bool flushes_while_asked = false;  // close(2) writes back only as long as FLUSH is answered (before Linux 5.8)
+  bool drops_before_written = false;  // its cache drops pages whose WRITEs are still on their way (before Linux 6.16)
   bool leaves_setgid = false;      // of what somebody outside the group makes in a setgid directory (before Linux 6.0)
 
   std::vector<std::string> feature_names() const;
