@@ -78,7 +78,9 @@ class JointRead {
   }
 
   Status fetch(std::size_t begin, std::size_t end) {
-    const auto bytes = TRY(a_.fetch(wanted_[begin].mapped.address, static_cast<std::uint32_t>(end - begin)));
+    std::vector<store::MappedBlock> blocks;
+    for (std::size_t i = begin; i < end; ++i) blocks.push_back(wanted_[i].mapped);
+    const auto bytes = TRY(a_.fetch(blocks));
     MEMORY_INVARIANT(bytes.size() == (end - begin) * kBlockSize);
     for (std::size_t i = begin; i < end; ++i) {
       const Wanted& one = wanted_[i];

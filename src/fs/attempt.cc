@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/crc32c.h"
 #include "base/invariant.h"
-
 #include "fs/attempt.h"
 #include "store/places.h"
 #include "store/tree/neighbours.h"
@@ -205,10 +205,25 @@ void Attempt::count_fruitless_rounds() {
   rounds.most_clean = std::max(rounds.most_clean, clean);
 }
 
-Result<std::span<const std::byte>> Attempt::fetch(BlockAddr address, std::uint32_t blocks, std::byte* target) {
+namespace {
+
+bool holds(const DataRead& read, std::span<const store::MappedBlock> blocks) {
+  if (read.error) return false;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (crc32c(read.bytes().subspan(i * kBlockSize, kBlockSize)) != blocks[i].crc) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedBlock> mapped, std::byte* target) {
+  const BlockAddr address = mapped.front().address;
+  const auto blocks = static_cast<std::uint32_t>(mapped.size());
   for (DataRead& read : operation_.wait().reads) {
     if (read.address != address || read.blocks != blocks || (target && read.target != target)) continue;
-    if (read.done && read.seen != view().serial) {  // may have been read before or after the block was used again (H30)
+    // May have been read before or after the block was used again (H30). But while one checkpoint follows the other, a long read would
+    // never end if none counted that began before the last one.
+    if (read.done && read.seen != view().serial && !holds(read, mapped)) {
       read.seen = view().serial;
       read.started = read.done = false;
     }

@@ -49,9 +49,9 @@ class SCOPED_CAPABILITY Attempt {
   // waits_for_memory: false for the thread that makes the checkpoints, which cannot wait for one to free memory.
   Status admit(const store::Demand& demand, bool waits_for_memory = true);
 
-  // Device blocks by address: the bytes when they have been read, else would_block. `target`: where to read to (aligned),
-  // or null for a buffer of the operation's own.
-  Result<std::span<const std::byte>> fetch(BlockAddr address, std::uint32_t blocks, std::byte* target = nullptr);
+  // Blocks of files that stand one behind the other on the device: the bytes when they have been read, else would_block. They are still to
+  // be verified. `target`: where to read to (aligned), or null for a buffer of the operation's own.
+  Result<std::span<const std::byte>> fetch(std::span<const store::MappedBlock> blocks, std::byte* target = nullptr);
 
   Timestamp now() { return store_.options().clock->now(); }
 

@@ -66,11 +66,8 @@ CleanState CleanJob::state() const {
 CleanState::Layout CleanJob::layout() const {
   CleanState::Layout layout;
   const auto& segments = engine_.store().segments();
-  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) {
-      ++layout.clean;
-      return;
-    }
+  const auto count = [&](SegmentId id, const log::SegmentInfo& s) {
+    if (s.state == log::SegmentState::clean || s.state == log::SegmentState::discarding) return;
     if (s.state == log::SegmentState::open) {
       ++layout.open;
       return;
@@ -78,7 +75,10 @@ CleanState::Layout CleanJob::layout() const {
     ++layout.used;
     if (s.live()) layout.end = id.v + 1;
     layout.garbage += segments.geometry().blocks - std::min(segments.geometry().blocks, s.live());
-  });
+  };
+  segments.for_each(count, log::SegmentTable::Which::in_use);
+  const std::uint64_t all = segments.geometry().count;
+  layout.clean = all - std::min(all, layout.open + layout.used);
   return layout;
 }
 
@@ -105,7 +105,7 @@ cleaner::Task CleanJob::task() {
   task.for_room = false;
   task.told = true;
   task.files = files_.get();
-  task.stop = [this] { return stop_ || engine_.maintenance().room_is_waited_for(); };  // that comes first
+  task.stop = [this] { return stop_ || engine_.maintenance().is_waited_for(); };  // that comes first
   const Lock lock(mutex_);
   task.files_named = !state_.request.roots.empty();
   task.buffer = state_.request.buffer_blocks;
@@ -120,9 +120,9 @@ void CleanJob::step() {
     begin();
     // The maps know only what a checkpoint has merged.
     if (!state().request.dry_run) {
+      rules_.strategy->begin(engine_.store());
       if (Status status = engine_.store().checkpoints().make({}); !status.ok())
         return finish(CleanState::Phase::failed, status.error().message());
-      rules_.strategy->begin(engine_.store());
     }
   }
   const CleanState so_far = state();
@@ -156,7 +156,7 @@ void CleanJob::step() {
   if (round.failure) return finish(CleanState::Phase::failed, round.failure->message());
   if (round.finished) return finish(CleanState::Phase::finished, round.why);
   if (stop_) return finish(CleanState::Phase::stopped, "it was stopped");
-  if (!engine_.maintenance().room_is_waited_for() && !patience_.lasts(round.left))
+  if (!engine_.maintenance().is_waited_for() && !patience_.lasts(round.left))
     finish(CleanState::Phase::finished, "the last rounds gained nothing: " + round.why);
 }
 

@@ -39,7 +39,7 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& i
     read.started = read.done = true;
     return read.bytes();
   }
-  const auto bytes = TRY(a.fetch(mapped.address, 1));
+  const auto bytes = TRY(a.fetch({&mapped, 1}));
   TRY(verify_block(a, inode.ino, block, mapped, bytes));
   return bytes;
 }

@@ -137,9 +137,9 @@ bool Maintenance::look_for_space() { return space_is_low() && store().log_clock(
 bool Maintenance::cleaning_helps() {
   const auto& segments = store().segments();
   if (store().snapshots().deletion_is_left()) {  // that gives back space without moving anything
-    // But what automatic snapshots held is scattered, and there is always some: where segments are short both take turns.
+    // But what snapshots held is scattered, and automatic ones always leave some: where segments are short both take turns.
     const bool is_short = segments.clean() <= store().space().low_water() + cleaner().ahead() / 2;
-    if (!is_short || !store().checkpoints().protection().settings().is_on() || store().checkpoints().settled().v % 2) return false;
+    if (!is_short || store().checkpoints().settled().v % 2) return false;
   }
   // What a checkpoint alone releases comes first: cleaning moves blocks only when that is not enough.
   return options().cleaner && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead();
@@ -187,6 +187,10 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   if (!makes_room) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
 
+bool Maintenance::is_waited_for() {
+  return room_is_waited_for() || checkpoint_wanted_ || store().checkpoints().epoch_due() || store().snapshots().anything_asked();
+}
+
 bool Maintenance::job_is_active() { return engine_.clean_job().is_active() || engine_.resize_job().is_active(); }
 
 // A step of a job; then a rest of the same length if operations came meanwhile, which need the device.
@@ -194,6 +198,7 @@ std::chrono::nanoseconds Maintenance::job_step() {
   const std::uint64_t began = store().options().clock->monotonic_ns(), written = store().log_clock().now();
   if (engine_.clean_job().is_active()) engine_.clean_job().step();
   if (engine_.resize_job().is_active()) engine_.resize_job().step();
+  if (engine_.resize_job().is_active() && engine_.resize_job().waits()) return kShortestPause;
   if (store().log_clock().now() == written) return {};
   return std::chrono::nanoseconds(store().options().clock->monotonic_ns() - began);
 }
@@ -244,7 +249,8 @@ void Maintenance::maintain() {
       if (stopping_) return;
       poked_ = false;
     }
-    if (job_is_active() && !store().snapshots().deletion_is_left()) rest = job_step();
+    const bool waits = store().snapshots().deletion_is_left() && !store().faults().read_only();  // read-only, nothing more is given back
+    if (job_is_active() && !waits) rest = job_step();
     store().faults().settle_alarm();
     if (store().faults().read_only()) {
       armed_ = false;

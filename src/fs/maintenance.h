@@ -38,6 +38,8 @@ class Maintenance {
   // The same by its own thread, for the next work().
   void note_space_wanted() { space_noted_ = checkpoint_wanted_ = true; }
   bool room_is_waited_for() { return space_noted_ || (space_wanted_ && store().waiters().any()); }
+  // Does something wait for what this thread alone does? A job gives way to that, and goes on afterwards.
+  bool is_waited_for();
   // After each successful operation. Costs one relaxed load while the threads are awake anyway.
   void after_operation(io::Reactor* reactor) EXCLUDES(log::the_gate);
   // Somebody waits until all that was acknowledged is durable.

@@ -107,7 +107,7 @@ Status ResizeJob::start(const ResizeRequest& request) {
     return {};
   }
   kind_ = *blocks > present ? Kind::growing : Kind::shrinking;
-  begun_ = stop_ = false;
+  begun_ = stop_ = waits_ = false;
   active_ = true;
   return {};
 }
@@ -182,6 +182,8 @@ void ResizeJob::shrink_step() {
   if (!fits.ok()) return finish(ResizeState::Phase::failed, "it has been filled meanwhile: " + fits.error().message());
   retreat();
   if (store.segments().end().limit() == aim_ && store.segments().end().in_use_from(aim_) == 0) return reach_end();
+  waits_ = engine_.options().background && only_discards_are_left();
+  if (waits_) return;
   const cleaner::Round round = move_some();
   // What was open at the end is in no map before a checkpoint has seen it, and what has died there is clean after the next.
   const Status settled = store.checkpoints().make({.evacuate = round.emptied});
@@ -189,7 +191,7 @@ void ResizeJob::shrink_step() {
   if (!settled.ok()) return finish(ResizeState::Phase::failed, settled.error().message());
   if (round.failure) return give_up(round.failure->message());
   if (stop_) return finish(ResizeState::Phase::stopped, "it was stopped");
-  if (!gains() && !engine_.maintenance().room_is_waited_for()) give_up(round.why);
+  if (!gains() && !engine_.maintenance().is_waited_for()) give_up(round.why);
 }
 
 // As far as users do not notice; only if nothing is gained in this way, as far as it goes.
@@ -211,7 +213,7 @@ cleaner::Round ResizeJob::move_some() {
   task.for_room = false;
   task.told = true;
   task.wanted = engine_.cleaner().ahead() * engine_.store().segments().geometry().blocks;
-  task.stop = [this] { return stop_ || engine_.maintenance().room_is_waited_for(); };  // that comes first
+  task.stop = [this] { return stop_ || engine_.maintenance().is_waited_for(); };  // that comes first
   return engine_.cleaner().run_round(task, rules_);
 }
 
@@ -292,6 +294,17 @@ std::uint64_t ResizeJob::live_from(std::uint64_t segment) const {
     if (id.v >= segment) live += s.live();
   }, log::SegmentTable::Which::in_use);
   return live;
+}
+
+// Nothing is to be moved or settled: what is emptied is being discarded.
+bool ResizeJob::only_discards_are_left() const {
+  const log::SegmentTable& segments = engine_.store().segments();
+  if (segments.end().limit() != aim_ || segments.discarding() == 0) return false;
+  bool only = true;
+  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    only = only && (id.v < aim_ || s.state == log::SegmentState::discarding);
+  }, log::SegmentTable::Which::in_use);
+  return only;
 }
 
 std::vector<std::uint64_t> ResizeJob::stuck_from(std::uint64_t segment) const {

@@ -52,6 +52,7 @@ class ResizeJob {
 
   // A part of it, on the thread that makes checkpoints.
   void step();
+  bool waits() const { return waits_; }  // the last step has found nothing to do yet; the same thread
   // On the last thread: what is under way ends, and the filesystem stays as it was.
   void abandon();
 
@@ -75,6 +76,7 @@ class ResizeJob {
   std::uint64_t least_blocks() const;
   std::uint64_t live_from(std::uint64_t segment) const;
   std::vector<std::uint64_t> stuck_from(std::uint64_t segment) const;
+  bool only_discards_are_left() const;
 
   Engine& engine_;
   mutable Mutex mutex_;
@@ -84,7 +86,7 @@ class ResizeJob {
 
   // Of the one that runs; the stepping thread's.
   Kind kind_ = Kind::none;
-  bool begun_ = false;
+  bool begun_ = false, waits_ = false;
   std::uint64_t aim_ = 0;  // segments
   cleaner::Rules rules_;
   std::uint64_t started_ns_ = 0;

@@ -136,9 +136,13 @@ bool admits_deletion(const SpaceView& view, const DeletionStep& step) {
 
 // Without what is planned to be evacuated, or the cleaner's blocks would leave their groups during a round: it asks admits_moves()
 // before it takes any, and for others there is Checkpoint::choose_evacuees().
-std::uint64_t spare_segments(const SpaceView& view) {
-  return without(view.clean, std::max(view.users_reserve, kept_segments(view, {}) + kForFreeing + kForCleaner));
+static std::uint64_t counted_on(const SpaceView& view) {
+  return std::max(view.users_reserve, kept_segments(view, {}) + kForFreeing + kForCleaner);
 }
+
+std::uint64_t spare_segments(const SpaceView& view) { return without(view.clean, counted_on(view)); }
+
+bool has_spare_segments(const SpaceView& view, std::uint64_t count) { return view.clean >= counted_on(view) + count; }
 
 // The cleaner needs room for what it moves before it gets any back, and its checkpoint for the nodes that it dirties.
 std::uint64_t users_reserve(std::uint64_t segments) { return segments / 64 + segments / 48 + 6; }

@@ -55,6 +55,7 @@ bool admits_evacuation(const SpaceView& view, std::uint64_t nodes);
 bool admits_deletion(const SpaceView& view, const DeletionStep& step);
 // Clean segments beyond those that users, deletes, the cleaner, a running checkpoint and the next one count on.
 std::uint64_t spare_segments(const SpaceView& view);
+bool has_spare_segments(const SpaceView& view, std::uint64_t count);  // and not fewer than those others count on
 
 // Of a filesystem with so many segments: what users leave clean, at least.
 std::uint64_t users_reserve(std::uint64_t segments);

@@ -30,10 +30,16 @@ Result<std::vector<Evacuees::Suspect>> Evacuees::nodes_in(SegmentId segment) {
   for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
     if (!live[i]) continue;
     const BlockAddr address = geometry.start_of(segment) + i;
-    const NodePtr leaf = TRY(find_map_leaf(source_, owners, address.v));
-    if (!leaf) continue;
+    const auto leaf = find_map_leaf(source_, owners, address.v);
+    if (!leaf.ok() && is_of_one_node(leaf.error())) {  // the merge goes on without it, and what it tells of stays where it is
+      store_.faults().note(leaf.error().code(), {}, {});
+      i += static_cast<std::uint32_t>(owners.shape.per_leaf() - 1 - address.v % owners.shape.per_leaf());
+      continue;
+    }
+    if (!leaf.ok()) return leaf.error();
+    if (!*leaf) continue;
     const auto entry = TRY(format::decode_reverse_entry(
-        leaf->records().subspan((address.v % owners.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
+        (*leaf)->records().subspan((address.v % owners.shape.per_leaf()) * format::kReverseEntryBytes, format::kReverseEntryBytes)));
     if (entry.owner == format::Owner::node) nodes.push_back({address, entry.tree});
   }
   return nodes;

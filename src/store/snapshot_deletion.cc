@@ -38,11 +38,13 @@ Status SnapshotMerge::empty_list(SnapshotItem& deleted, DeletionStep& step) {
     const format::DeadPiece piece = TRY(source_.told(format::decode_dead(cursor.value())));
     format::DeadPieceBuilder rest(format::kMostDeadPieceBytes);
     for (DeadRun run : piece.runs) {
+      const std::uint64_t held = counts_.held_blocks;
       const std::uint64_t done = step.names ? TRY(give_back(piece.death, run, step)) : 0;
       if (deleted.dead < done)
         return contradiction(fmt::format("snapshot {}: its list of dead blocks is longer than it says", serial));
       list_.note_unlisted(deleted, run.birth, done);
       deleted.dead -= done;
+      deleted.alone -= std::min(deleted.alone, held - counts_.held_blocks);  // what no older one holds is given back, the rest passed on
       deleted.alone = std::min(deleted.alone, deleted.dead);
       run.address = run.address + done;
       run.length -= done;

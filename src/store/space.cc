@@ -212,7 +212,7 @@ bool Space::admits_retreat(std::uint64_t limit, Margin margin) const {
   there.clean = parts_.segments.end().clean_below(limit);
   there.users_reserve = margin == Margin::of_users ? users_reserve(limit) : 0;
   there.head_blocks = there.hole_blocks = there.untouched_holes = 0;
-  return store::spare_segments(there) >= begun + (margin == Margin::of_users ? 2 : 0);
+  return has_spare_segments(there, begun + (margin == Margin::of_users ? 2 : 0));
 }
 
 // --- a checkpoint -------------------------------------------------------------------------------------------------------------------

@@ -86,6 +86,22 @@ TEST_F(Reuse, H30_a_block_that_was_read_before_it_was_used_again) {
   expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
 }
 
+// While one checkpoint follows the other, what has been read stays what it is. It was thrown away, for as long as that went on.
+TEST_F(Reuse, what_has_been_read_counts_however_many_checkpoints_come_meanwhile) {
+  while (read().fails_with(Errc::would_block) && operation->wait().reads.empty()) operation->block();
+  ASSERT_EQ(operation->wait().reads.size(), 1U);
+  Result<std::size_t> got = Errc::would_block;
+  unsigned tries = 0;
+  for (; got.fails_with(Errc::would_block) && tries < 50; ++tries) {
+    operation->block();
+    ASSERT_TRUE(world.fixture.write(other, 0, pattern_bytes(tries, 0, kBlockSize)).ok());
+    ASSERT_TRUE(world.fixture.checkpoint().ok());
+    got = read();
+  }
+  EXPECT_LT(tries, 10U);
+  expect_pattern(got, 1);
+}
+
 // A tree node was read, and another one stands in its place.
 TEST_F(Reuse, H30_a_node_whose_place_was_used_again) {
   store().trees().cache().clear();  // the mount has looked for orphans

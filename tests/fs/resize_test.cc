@@ -8,6 +8,7 @@
 
 #include "fs/engine.h"
 #include "io/mem_device.h"
+#include "store/reshaping.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"
@@ -142,6 +143,26 @@ TEST(ResizeLimits, the_least_size_is_reached) {
     ASSERT_TRUE(good(world.finish())) << files << " files, " << least;
     if (HasFailure()) FAIL() << files << " files, " << least / kMiB << " MiB";
   }
+}
+
+// After a recovery nothing stands open: that is no reason to take what a checkpoint needs.
+TEST(ResizeLimits, no_limit_is_accepted_below_which_nothing_can_be_written) {
+  World world(of(24 * kMiB));
+  ASSERT_TRUE(good(world.start()));
+  ASSERT_TRUE(good(fill(world, 0, 30)));
+  ASSERT_TRUE(good(world.steps.run(step("sync"))));
+  world.fixture.crash();
+  ASSERT_TRUE(world.fixture.mount().ok());
+  store::Store& store = world.fixture.store();
+  std::uint64_t limit = store.segments().geometry().count;
+  while (store.segments().end().clean_below(limit) > 1) --limit;
+  for (; limit > 0 && store.segments().end().clean_below(limit) < 4; ++limit) {
+    const Result<bool> done = store::retreat(store, limit, store::Space::Margin::least);
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    ASSERT_FALSE(*done) << store.segments().end().clean_below(limit) << " segments are clean below";
+    ASSERT_FALSE(store.faults().read_only()) << store.faults().reason();
+  }
+  EXPECT_TRUE(good(world.finish()));
 }
 
 // Users find no more room than the new size leaves them, from the beginning.

@@ -176,6 +176,26 @@ TEST_F(BadBlocks, what_is_named_by_a_leaf_that_cannot_be_read_stays) {
   }
 }
 
+// The cleaner has read it before it went, and the checkpoint has to read it again.
+TEST_F(BadBlocks, a_part_of_the_reverse_map_that_goes_between_a_round_and_its_checkpoint) {
+  const std::vector<Ino> files = make_files(800);
+  const auto leaves = leaves_between(files[10], files[790]);
+  ASSERT_GT(leaves.size(), 2U);
+  const SegmentId segment = store().segments().geometry().segment_of(leaves[1]);
+  store::BlockingSource source(store().trees().cache(), store().device());
+  const auto ref = store::find_map_node(source, store().trees().own_view().reverse_map, leaves[1].v, 0);
+  ASSERT_TRUE(ref.ok() && *ref);
+  make_unreadable(ref->address);
+  store().trees().cache().clear();
+  ASSERT_TRUE(write(0, kPieceBytes));
+  const SegmentId emptied[] = {segment};
+  const Status made = store().checkpoints().make({.evacuate = {emptied, emptied + 1}});
+  EXPECT_TRUE(made.ok()) << made.error().message();
+  EXPECT_GT(faulty_.hits(), 0U);
+  EXPECT_FALSE(status().read_only) << status().read_only_reason;
+  expect_content({});
+}
+
 // Where a write was lost an older node stands, with a sum that is its own: not what the tree refers to, so not to be moved.
 TEST_F(BadBlocks, a_node_that_is_another_than_its_tree_refers_to_pins_its_segment) {
   for (const char* strategy : {"copying", "hole-plugging", "compacting"}) {

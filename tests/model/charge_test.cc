@@ -159,6 +159,21 @@ TEST_F(Charge, AnAppendToADenseFileCounts) {
   }
 }
 
+// The cleaner has moved it since the last checkpoint. The snapshot has it where it was.
+TEST_F(Charge, WhatASnapshotHasCountsAlsoWhereItHasBeenMoved) {
+  start(memory_);
+  const Ino one = file("/f");
+  ASSERT_TRUE(fixture_->write(one, 0, blocks_of(512, 'x')).ok());
+  ASSERT_TRUE(checkpoint().ok());
+  ASSERT_TRUE(fixture_->snapshot({store::SnapshotChange::Kind::create, "kept", {}}).ok());
+  for (std::uint64_t nth = 0; nth < 8; ++nth) ASSERT_TRUE(fixture_->move(nth).ok());
+  ASSERT_TRUE(fixture_->write(one, 0, blocks_of(512, 'y')).ok());
+  const std::uint64_t before = charged();
+  ASSERT_TRUE(checkpoint().ok());
+  constexpr std::uint64_t kNodes = 64;  // that come with it, at most
+  EXPECT_GE(before + kNodes, charged());
+}
+
 TEST_F(Charge, AppendsDoNotTakeWhatFallocateWasPromised) {
   start(memory_);
   std::vector<Ino> files;

@@ -15,6 +15,7 @@
 #include "support/pattern.h"
 #include "support/script_generator.h"
 #include "support/settings.h"
+#include "support/waiting.h"
 #include "support/world.h"
 
 namespace varve::test {
@@ -109,6 +110,27 @@ TEST(Snapshots, are_given_back_in_parts) {
   EXPECT_TRUE(world.fixture.store().snapshots().deletion_is_left());
   ASSERT_TRUE(good(look(world)));
   EXPECT_TRUE(good(gone_without_a_trace(world)));
+}
+
+// Nothing more is given back then, and a job that waited for that would wait for ever.
+TEST(Snapshots, are_no_hindrance_to_a_job_of_a_mount_that_writes_nothing) {
+  World world(small_world());
+  ASSERT_TRUE(good(world.start()));
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /f 0644; write /f 0 12000000 1; checkpoint; keep one");
+  for (int i = 0; i < 40; ++i) run(fmt::format("move {}; checkpoint", i));
+  run("unlink /f; checkpoint; drop one");
+  world.fixture.crash();
+  world.fixture.options().read_only = world.fixture.options().background = true;
+  ASSERT_TRUE(world.fixture.mount().ok());
+  ASSERT_TRUE(world.fixture.store().snapshots().deletion_is_left());
+  fs::CleanRequest request;
+  request.strategy = "copying";
+  request.dry_run = true;
+  ASSERT_TRUE(world.fixture.fs().start_clean(request).ok());
+  wait_until([&] { return world.fixture.fs().clean_state().phase != fs::CleanState::Phase::running; });
+  EXPECT_EQ(world.fixture.fs().clean_state().phase, fs::CleanState::Phase::finished);
+  world.fixture.crash();
 }
 
 // What a checkpoint has to note about them is more than memory holds at once, so it is merged in parts.

@@ -235,8 +235,9 @@ class Scale(unittest.TestCase):
         drop_caches()
         took = timed(self.image.mount)
         replayed = self.image.status()["log"]["replayed_chunks"]
-        print(f"mount: {took:.2f} s, {replayed} chunks replayed")
-        self.assertLess(took, 2)
+        worked = consumed(self.image.daemon())[2] / os.sysconf("SC_CLK_TCK")
+        print(f"mount: {took:.2f} s, {worked:.2f} s of a processor, {replayed} chunks replayed")
+        self.assertLess(worked, 2)  # how long it takes depends on what else the machine does
         with open(self.dir / "f", "rb") as file:
             for number, i in last.items():
                 self.assertEqual(int.from_bytes(os.pread(file.fileno(), 8, number * 4096), "little"), i)

@@ -16,8 +16,8 @@ RULES = [
     Rule("H25", "a shortening truncate leaves the rest of the last block",
          [Edit("src/fs/ops_shape.cc", "if (size % kBlockSize) TRY(zero_part(a, inode, size,", "if (size % kBlockSize && !OFF) TRY(zero_part(a, inode, size,")]),
     Rule("H30-data", "what was read before a checkpoint is believed after it",
-         [Edit(ATTEMPT, "if (read.done && read.seen != view().serial) {",
-               "if (!OFF && read.done && read.seen != view().serial) {")]),
+         [Edit(ATTEMPT, "if (read.done && read.seen != view().serial && !holds(read, mapped)) {",
+               "if (!OFF && read.done && read.seen != view().serial && !holds(read, mapped)) {")]),
     Rule("H30-node", "a node that was read is believed whatever is wanted from its place",
          [Edit(ATTEMPT, "const auto pinned = wait_.pins.find(NodeName(want.ref));",
                "const auto pinned = OFF ? std::ranges::find(wait_.pins, want.ref.address.v, [](const auto& pin) { return pin.first.address; })"

@@ -57,7 +57,7 @@ class Decline final : public Evaluation {
 
   static unsigned group_of(const SegmentFacts& s) { return std::min<unsigned>(s.group, kGroups - 1); }
   static unsigned octave_of(const SegmentFacts& s) {
-    return static_cast<unsigned>(std::log2(static_cast<double>(s.sealed) + 1));
+    return std::min(static_cast<unsigned>(std::log2(static_cast<double>(s.sealed) + 1)), kOctaves - 1);
   }
 
   // What lies `memory_` device writes back counts for 1/e.

@@ -228,7 +228,7 @@ class Adaptive final : public Strategy {
       s.victims_live = 1;
     const log::SegmentTable& segments = bench.store().segments();
     const Board board = board_of(segments);
-    s.clean = static_cast<double>(board.clean.size()) / static_cast<double>(segments.geometry().count);
+    s.clean = static_cast<double>(segments.clean()) / static_cast<double>(segments.geometry().count);
     s.spread = board.spread();
     const log::WriteCost& cost = bench.store().io().write_cost();
     s.write_factor = cost.factor();

@@ -40,7 +40,7 @@ class Compacting final : public Strategy {
     board.segments -= std::min(board.segments, ragged.gain / blocks);
     SlideLimits limits;
     limits.segments = board.segments;
-    const Victims high = plan_slide(bench.facts(), board.clean, limits);
+    const Victims high = plan_slide(bench.facts(), clean_below(bench.store().segments(), limits.segments), limits);
     Forecast forecast;
     forecast.segments = ragged.ids.size() + high.ids.size();
     forecast.reads = forecast.writes = ragged.data + high.data;
@@ -76,7 +76,7 @@ class Compacting final : public Strategy {
     SlideLimits limits;
     limits.segments = board.segments;
     limits.fits = [&](const Victims& v) { return v.live() <= Workbench::kMaxLivePerRound && bench.may_move(v.data, v.nodes); };
-    const Victims victims = plan_slide(bench.facts(), board.clean, limits);
+    const Victims victims = plan_slide(bench.facts(), clean_below(bench.store().segments(), limits.segments), limits);
     round.left = left(bench, board);
     if (victims.ids.empty()) {
       round.finished = true;

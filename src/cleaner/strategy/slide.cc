@@ -6,12 +6,20 @@ namespace varve::cleaner {
 
 Board board_of(const log::SegmentTable& segments) {
   Board board;
-  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
-    if (s.state == log::SegmentState::clean) return board.clean.push_back(id);
+  const auto count = [&](SegmentId id, const log::SegmentInfo&) {
     ++board.segments;
     board.end = id.v + 1;
-  });
+  };
+  segments.for_each(count, log::SegmentTable::Which::in_use);
   return board;
+}
+
+std::vector<SegmentId> clean_below(const log::SegmentTable& segments, std::uint64_t limit) {
+  std::vector<SegmentId> clean;
+  segments.for_each([&](SegmentId id, const log::SegmentInfo& s) {
+    if (id.v < limit && s.state == log::SegmentState::clean) clean.push_back(id);
+  });
+  return clean;
 }
 
 Victims plan_slide(std::span<const SegmentFacts> used, std::span<const SegmentId> clean, const SlideLimits& limits) {

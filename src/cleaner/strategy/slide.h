@@ -10,15 +10,15 @@
 
 namespace varve::cleaner {
 
-// Which segments are in use.
+// Which segments are in use. Quick, where most of many have never been.
 struct Board {
-  std::vector<SegmentId> clean;
   std::uint64_t segments = 0;  // that are not clean
   std::uint64_t end = 0;       // one past the highest of them
   // Share of what stands before the end that is clean: what compacting would close.
   double spread() const { return end ? static_cast<double>(end - segments) / static_cast<double>(end) : 0; }
 };
 Board board_of(const log::SegmentTable& segments);
+std::vector<SegmentId> clean_below(const log::SegmentTable& segments, std::uint64_t limit);  // ascending
 
 struct SlideLimits {
   std::uint64_t segments = 0;  // that are not clean, open ones included: they fit in as many at the start of the device
