@@ -241,6 +241,7 @@ Status run_foreground(const DaemonArguments& arguments) {
 
 [[noreturn]] void run_child(const DaemonArguments& arguments, Background& background) {
   int code = 1;
+  spdlog::set_level(spdlog::level::info);  // what is recovered is told where the mount was asked for
   {
     Lifetime lifetime;
     auto mount = begin(arguments, lifetime);
