@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <iterator>
 #include <system_error>
 
@@ -27,33 +26,23 @@ namespace {
 }  // namespace
 
 EarlyEnd::EarlyEnd(const sigset_t& signals)
-    : signals_fd_(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)), over_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  try {
-    if (signals_fd_ < 0 || over_fd_ < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
-    thread_ = std::thread([this] { watch(); });
-  } catch (const std::system_error&) {
-    ::close(signals_fd_);
-    ::close(over_fd_);
-    throw;
-  }
+    : signals_(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)), over_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!signals_ || !over_) throw std::system_error(errno, std::generic_category(), "signalfd");
+  thread_ = std::thread([this] { watch(); });
 }
 
 EarlyEnd::~EarlyEnd() {
-  const std::uint64_t one = 1;
-  while (::write(over_fd_, &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  (void)::eventfd_write(over_.get(), 1);  // there is room for many
   thread_.join();
-  ::close(signals_fd_);
-  ::close(over_fd_);
 }
 
 void EarlyEnd::watch() const {
   for (;;) {
-    pollfd places[] = {{over_fd_, POLLIN, 0}, {signals_fd_, POLLIN, 0}};
+    pollfd places[] = {{over_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     if (::poll(places, std::size(places), -1) < 0) continue;
     if (places[0].revents) return;
     signalfd_siginfo info{};
-    if (::read(signals_fd_, &info, sizeof info) == sizeof info) end_by(static_cast<int>(info.ssi_signo));
+    if (::read(signals_.get(), &info, sizeof info) == sizeof info) end_by(static_cast<int>(info.ssi_signo));
   }
 }
 

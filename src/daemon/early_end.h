@@ -4,6 +4,8 @@
 #include <csignal>
 #include <thread>
 
+#include "base/descriptor.h"
+
 namespace varve::fuse {
 
 // While it lives, each of these signals, which are blocked, ends the process as it does by default. For the filesystem that is a power cut:
@@ -19,7 +21,7 @@ class EarlyEnd {
  private:
   void watch() const;
 
-  int signals_fd_, over_fd_;
+  Descriptor signals_, over_;
   std::thread thread_;
 };
 

@@ -82,7 +82,7 @@ bool may_be_torn(std::span<const std::byte> copy, std::span<const std::byte> goo
   const std::uint32_t crc = Reader(copy.subspan(kCrcAt)).u32();
   if (crc == crc_without_field(copy, kCrcAt)) return false;  // it is as somebody wrote it
   if (!same(0, kCrcAt) || !same(kVersionAt, kFeaturesAt) || !same(kIdentityAt, kDeviceBlocksAt) ||
-      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kProfileAt + 4) || !same(kSnapshotsEnd, kBlockSize))
+      !same(kFirstSegmentAt, kFlagsAt) || !same(kAreaAt, kStreamsAt) || !same(kSnapshotsEnd, kBlockSize))
     return false;
   return same(0, kDeviceSector) || !same(kCrcAt, kVersionAt);
 }

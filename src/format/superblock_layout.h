@@ -33,6 +33,7 @@ inline constexpr std::size_t kScrubAt = kErrorsAt + 2 * 32;
 inline constexpr std::size_t kCostsAt = kScrubAt + 56;
 inline constexpr std::size_t kAreaAt = kCostsAt + 8;  // as mkfs has fixed it: from here on all versions are the same
 inline constexpr std::size_t kProfileAt = kAreaAt + 16;
+inline constexpr std::size_t kStreamsAt = kProfileAt + 4;  // mkfs has fixed only what stands before
 inline constexpr std::size_t kSnapshotsAt = kProfileAt + 16;  // these change again
 inline constexpr std::size_t kSnapshotsEnd = kSnapshotsAt + 96;
 inline constexpr std::size_t kEnd = kSnapshotsEnd;

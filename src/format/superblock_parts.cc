@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/invariant.h"
 #include "format/superblock_layout.h"
 
 namespace varve::format {
@@ -180,6 +181,7 @@ void put_area(Writer& out, const SuperblockArea& area) {
 
 void put_profile(Writer& out, const DeviceProfile& device) {
   out.put(device.erase_blocks);
+  INVARIANT(out.size() == kStreamsAt);
   out.put(device.streams);
   out.put(static_cast<std::uint8_t>(device.erase_source));
   out.put(static_cast<std::uint8_t>(device.streams_source));

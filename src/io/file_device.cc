@@ -96,8 +96,7 @@ Status FileDevice::set_length(std::uint64_t bytes) {
 // It has waited for a thread, and meanwhile the program may have stood still until another one took the device.
 int FileDevice::wait_for_leave(const IoRequest& request) const {
   WriteGuard* const guard = guard_.load();
-  const bool changes = request.kind == IoKind::write || request.kind == IoKind::discard;
-  if (!guard || !changes || request.by_guard) return 0;
+  if (!guard || !request.changes() || request.by_guard) return 0;
   for (unsigned turns = 0; turns < kGuardTurns; ++turns) {
     const WriteGuard::Verdict verdict = guard->may_send(0);
     if (verdict == WriteGuard::Verdict::yes) return 0;

@@ -23,9 +23,8 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-bool is_relative_path(std::string_view key, std::string_view value) {
-  const bool is_path = key == "socket" || key == "tls-psk-file" || key == "tls-certificates";
-  return is_path && !value.empty() && !value.starts_with('/') && !value.starts_with("%2F") && !value.starts_with("%2f");
+bool is_relative_path(std::string_view value) {
+  return !value.empty() && !value.starts_with('/') && !value.starts_with("%2F") && !value.starts_with("%2f");
 }
 
 // The daemon leaves this folder, and connects again later.
@@ -33,13 +32,9 @@ std::string with_whole_paths(std::string uri) {
   std::error_code error;
   const std::string folder = escaped(std::filesystem::current_path(error).string());
   if (error) return uri;
-  for (std::size_t at = uri.find('?'); at != std::string::npos; at = uri.find_first_of("&;", at)) {
-    const std::string_view rest = std::string_view(uri).substr(++at);
-    const std::string_view parameter = rest.substr(0, rest.find_first_of("&;#"));
-    const std::size_t sign = parameter.find('=');
-    if (sign == std::string_view::npos) continue;
-    if (is_relative_path(parameter.substr(0, sign), parameter.substr(sign + 1)))
-      uri.insert(at + sign + 1, folder == "/" ? folder : folder + "/");
+  for (const std::string_view key : {"socket", "tls-psk-file", "tls-certificates"}) {
+    const auto value = parameter_of(uri, key);
+    if (value && is_relative_path(*value)) uri.insert(static_cast<std::size_t>(value->data() - uri.data()), folder == "/" ? folder : folder + "/");
   }
   return uri;
 }
@@ -49,6 +44,15 @@ std::string with_whole_paths(std::string uri) {
 bool is_network_name(std::string_view name) {
   constexpr std::array<std::string_view, 5> kSchemes = {"nbd://", "nbds://", "nbd+unix://", "nbds+unix://", "rbd:"};
   return std::ranges::any_of(kSchemes, [&](std::string_view scheme) { return name.starts_with(scheme); });
+}
+
+std::optional<std::string_view> parameter_of(std::string_view uri, std::string_view key) {
+  for (std::size_t at = uri.find('?'); at != std::string_view::npos; at = uri.find_first_of("&;", at)) {
+    const std::string_view rest = uri.substr(++at);
+    const std::string_view parameter = rest.substr(0, rest.find_first_of("&;#"));
+    if (parameter.starts_with(key) && parameter.substr(key.size()).starts_with('=')) return parameter.substr(key.size() + 1);
+  }
+  return {};
 }
 
 std::string absolute_name(const std::string& name) {

@@ -49,6 +49,9 @@ struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
     length += bytes;
   }
 
+  // Whether the device may hold something else afterwards.
+  bool changes() const { return kind == IoKind::write || kind == IoKind::discard; }
+
   // For the reactor and the device that carries it out.
   BlockDevice* carrier = nullptr;
 

@@ -26,10 +26,8 @@ namespace {
 constexpr std::uint64_t kLeaseBegin = format::kLeaseBlock << kBlockShift;
 constexpr std::uint64_t kLeaseEnd = (format::kAnswerBlock + 1) << kBlockShift;
 
-bool changes(const io::IoRequest& request) { return request.kind == io::IoKind::write || request.kind == io::IoKind::discard; }
-
 bool covers_lease(const io::IoRequest& request) {
-  return changes(request) && request.offset < kLeaseEnd && request.offset + request.length > kLeaseBegin;
+  return request.changes() && request.offset < kLeaseEnd && request.offset + request.length > kLeaseBegin;
 }
 
 // Completes only when something is safe.
@@ -165,7 +163,7 @@ Status LeasedDevice::release() {
 
 bool LeasedDevice::admits(const io::IoRequest& request) {
   keeper_.note_use();
-  if (!changes(request) || !area_.has_room()) return true;
+  if (!request.changes() || !area_.has_room()) return true;
   if (!claimed_) {
     if (const Status claimed = claim(); !claimed.ok()) {
       spdlog::error("{}", claimed.error().message());

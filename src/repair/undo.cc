@@ -42,7 +42,7 @@ int UndoDevice::execute(io::IoRequest& request) {
 }
 
 int UndoDevice::save(const io::IoRequest& request) {
-  if (request.kind != io::IoKind::write && request.kind != io::IoKind::discard) return 0;
+  if (!request.changes()) return 0;
   const Lock lock(mutex_);
   const std::uint64_t first = block_of(request.offset), end = first + block_of(request.length);
   if (end > saved_.size()) return 0;  // the device below will refuse it

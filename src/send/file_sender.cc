@@ -36,8 +36,8 @@ Status FileSender::send_contents(Ino ino, const std::string& path, std::uint64_t
     const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
     if (run.is == BlockState::unwritten) {
       TRY(out_.add(Range{true, from, to - from}));
-    } else if (run.is == BlockState::hole && (from < size || run.was == BlockState::unwritten)) {
-      TRY(out_.add(Range{false, from, end_of_hole(run, size) - from}));
+    } else if (run.is == BlockState::hole) {
+      if (const std::uint64_t end = end_of_hole(run, size); end > from) TRY(out_.add(Range{false, from, end - from}));
     } else if (from < size) {
       const std::uint64_t end = std::min(to, size);
       TRY(send_data(ino, from, end, data.first(std::min(data.size(), end - from))));

@@ -10,7 +10,8 @@
 
 namespace varve::send {
 
-// Where a part ends that has become a hole. Behind the end of the file there is nothing but blocks that were set aside.
+// Where a part ends that has become a hole; at or before its beginning: there is nothing to do. Behind the end of the file there is nothing
+// but blocks that were set aside.
 std::uint64_t end_of_hole(const compare::BlockRun& run, std::uint64_t size);
 // A file that becomes smaller loses what is set aside behind its end, also where both sides have it: adds all of that.
 Status add_room_behind(const compare::Ask& ask, Serial snapshot, Ino ino, std::uint64_t size, std::vector<compare::BlockRun>& runs);

@@ -60,9 +60,13 @@ bool put_flags(int file, const Flags& flags, unsigned wanted) {
   return false;
 }
 
-}  // namespace
-
-namespace {
+// The flags that it had; 0: it was not locked, or still is.
+unsigned take_locks(const Descriptor& file) {
+  unsigned flags = 0;
+  if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return 0;
+  const unsigned without = flags & ~kLocks;
+  return ::ioctl(file.get(), FS_IOC_SETFLAGS, &without) == 0 ? flags : 0;
+}
 
 int open_piece(int directory, const std::string& path, int flags, mode_t mode) {
   open_how how{};
@@ -111,18 +115,6 @@ Spot spot_of(int root, const std::string& path) {
   if (path == "/") return {Descriptor(open_below(root, ".", O_RDONLY | O_DIRECTORY)), "."};
   return {Descriptor(open_below(root, relative(parent_of(path)), O_RDONLY | O_DIRECTORY)), path.substr(path.rfind('/') + 1)};
 }
-
-namespace {
-
-// The flags that it had; 0: it was not locked, or still is.
-unsigned take_locks(const Descriptor& file) {
-  unsigned flags = 0;
-  if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return 0;
-  const unsigned without = flags & ~kLocks;
-  return ::ioctl(file.get(), FS_IOC_SETFLAGS, &without) == 0 ? flags : 0;
-}
-
-}  // namespace
 
 bool unlock(int directory, const std::string& name) {
   return take_locks(Descriptor(open_content(directory, name, O_RDONLY))) != 0;

@@ -82,7 +82,7 @@ Status Receiver::go_on(const Interrupted& from) {
 // What was written before is handed over first, so that the mark never tells of more than there is.
 Status Receiver::note(const Position& position) {
   TRY(settle_size());
-  if (open_ && !hand_over(open_.get())) return failed("writing", open_path_);
+  TRY(hand_over_file());
   noted_ = position;
   noted_bytes_ = 0;
   if (!keeps_marks_) return {};
@@ -299,6 +299,9 @@ Status Receiver::settle_size() {
   return ::ftruncate(open_.get(), static_cast<off_t>(*wanted)) == 0 ? Status() : Status(failed("setting its size", open_path_));
 }
 
+// The kernel tells only once of a write that was refused: this may be the time.
+Status Receiver::hand_over_file() { return !open_ || hand_over(open_.get()) ? Status() : Status(failed("writing", open_path_)); }
+
 Status Receiver::close_file() {
   TRY(settle_size());
   return open_.close() ? Status() : Status(failed("writing", open_path_));
@@ -329,8 +332,7 @@ Status Receiver::apply(const Range& range) {
 Status Receiver::apply(const Finish& finish) {
   TRY(settle_size());
   if (open_ && open_path_ != finish.path) TRY(close_file());
-  // The kernel tells of a write that was refused once: this may be the time.
-  if (open_ && !hand_over(open_.get())) return failed("writing", open_path_);
+  TRY(hand_over_file());
   if (!open_) {
     const Place place = TRY(place_of(finish.path));
     const bool has_flags = S_ISREG(finish.mode) || S_ISDIR(finish.mode);

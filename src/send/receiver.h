@@ -68,6 +68,7 @@ class Receiver {
   Status apply(const Finish& finish);
   int make_file(const Create& create, const Place& place);
   Status settle_size();
+  Status hand_over_file();
   Status close_file();
   bool is_there(int directory, const std::string& name) const;
   Result<Place> place_of(const std::string& path);

@@ -139,9 +139,9 @@ Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size
   for (const BlockRun& run : runs) {
     const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
     if (run.is == BlockState::data && from < size) TRY(write_data(file.get(), path, ino, from, std::min(to, size)));
-    if (run.is == BlockState::data || (run.is == BlockState::hole && from >= size && run.was != BlockState::unwritten)) continue;
-    const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
     const std::uint64_t end = run.is == BlockState::hole ? end_of_hole(run, size) : to;
+    if (run.is == BlockState::data || end <= from) continue;
+    const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
     if (::fallocate(file.get(), mode, static_cast<off_t>(from), static_cast<off_t>(end - from)) != 0)
       return failed("clearing a part", path);
   }

@@ -51,6 +51,12 @@ Demand with_planned(const SpaceView& view, Demand more) {
   return more;
 }
 
+// Without what is planned to be evacuated, or the cleaner's blocks would leave their groups during a round: it asks admits_moves()
+// before it takes any, and for others there is Checkpoint::choose_evacuees().
+std::uint64_t counted_on(const SpaceView& view) {
+  return std::max(view.users_reserve, kept_segments(view, {}) + kForFreeing + kForCleaner);
+}
+
 }  // namespace
 
 std::uint64_t merge_need(const SpaceView& view, const Demand& more) {
@@ -132,12 +138,6 @@ bool admits_evacuation(const SpaceView& view, std::uint64_t nodes) {
 
 bool admits_deletion(const SpaceView& view, const DeletionStep& step) {
   return view.clean >= divide_up(merge_need_at_freeze(view, 0, step), view.trees.segment_blocks) + kForRecovery;
-}
-
-// Without what is planned to be evacuated, or the cleaner's blocks would leave their groups during a round: it asks admits_moves()
-// before it takes any, and for others there is Checkpoint::choose_evacuees().
-static std::uint64_t counted_on(const SpaceView& view) {
-  return std::max(view.users_reserve, kept_segments(view, {}) + kForFreeing + kForCleaner);
 }
 
 std::uint64_t spare_segments(const SpaceView& view) { return without(view.clean, counted_on(view)); }

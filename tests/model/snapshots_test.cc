@@ -46,6 +46,17 @@ std::string look(World& world) {
   return failure.empty() ? world.finish() : failure;
 }
 
+// A snapshot that is given back, and one piece of its list of dead blocks has more old names than a checkpoint forgets at once: what is
+// left of it waits for the next one.
+void drop_one_with_many_old_names(World& world) {
+  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
+  run("create /f 0644; write /f 0 12000000 1; checkpoint; keep one");
+  for (int i = 0; i < 40; ++i) run(fmt::format("move {}; checkpoint", i));
+  ASSERT_GT(trees(world).tables.places, 2048U) << "not more than one checkpoint forgets";
+  run("unlink /f; checkpoint; drop one");
+  ASSERT_TRUE(world.fixture.store().snapshots().deletion_is_left());
+}
+
 // Nothing is left of snapshots, and the image says so to those that know none.
 std::string gone_without_a_trace(World& world) {
   while (!world.steps.model.kept().empty())
@@ -98,16 +109,10 @@ TEST(Snapshots, give_back_exactly_what_they_held) {
   }
 }
 
-// One piece of the list of dead blocks has more old names than a checkpoint forgets at once: what is left of it waits for the next one.
 TEST(Snapshots, are_given_back_in_parts) {
   World world(small_world());
   ASSERT_TRUE(good(world.start()));
-  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
-  run("create /f 0644; write /f 0 12000000 1; checkpoint; keep one");
-  for (int i = 0; i < 40; ++i) run(fmt::format("move {}; checkpoint", i));
-  ASSERT_GT(trees(world).tables.places, 2048U) << "not more than one checkpoint forgets";
-  run("unlink /f; checkpoint; drop one");
-  EXPECT_TRUE(world.fixture.store().snapshots().deletion_is_left());
+  drop_one_with_many_old_names(world);
   ASSERT_TRUE(good(look(world)));
   EXPECT_TRUE(good(gone_without_a_trace(world)));
 }
@@ -116,10 +121,7 @@ TEST(Snapshots, are_given_back_in_parts) {
 TEST(Snapshots, are_no_hindrance_to_a_job_of_a_mount_that_writes_nothing) {
   World world(small_world());
   ASSERT_TRUE(good(world.start()));
-  auto run = [&](const std::string& text) { ASSERT_TRUE(good(run_script(world.steps, script(text)))) << text; };
-  run("create /f 0644; write /f 0 12000000 1; checkpoint; keep one");
-  for (int i = 0; i < 40; ++i) run(fmt::format("move {}; checkpoint", i));
-  run("unlink /f; checkpoint; drop one");
+  drop_one_with_many_old_names(world);
   world.fixture.crash();
   world.fixture.options().read_only = world.fixture.options().background = true;
   ASSERT_TRUE(world.fixture.mount().ok());

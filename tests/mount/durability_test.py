@@ -7,8 +7,8 @@ import mmap
 import re
 
 from harness import *
+from system_calls import *
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 IO_SETUP, IO_GETEVENTS, IO_SUBMIT = {"x86_64": (206, 208, 209), "aarch64": (0, 4, 2)}.get(os.uname().machine, (None, None, None))
 BEFORE, AFTER = b"before" * 2000, b"and after" * 3000
 
@@ -60,14 +60,14 @@ def asynchronous_write(open_flags, flags):
         tail = os.open(path, os.O_RDWR | os.O_SYNC)
         assert os.pwrite(tail, AFTER[whole:], whole) == len(AFTER) - whole
         context = ctypes.c_ulong(0)
-        assert LIBC.syscall(IO_SETUP, 8, ctypes.byref(context)) == 0
+        assert libc.syscall(IO_SETUP, 8, ctypes.byref(context)) == 0
         address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
         # data, key, rw_flags, opcode PWRITE, priority, descriptor, buffer, bytes, offset, reserved, flags, eventfd
         block = ctypes.create_string_buffer(struct.pack("<QIiHhIQQqQII", 1, 0, flags, 1, 0, fd, address, whole, 0, 0, 0, 0))
         blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
-        assert LIBC.syscall(IO_SUBMIT, context, ctypes.c_long(1), blocks) == 1
+        assert libc.syscall(IO_SUBMIT, context, ctypes.c_long(1), blocks) == 1
         events = ctypes.create_string_buffer(32)
-        assert LIBC.syscall(IO_GETEVENTS, context, ctypes.c_long(1), ctypes.c_long(1), events, None) == 1
+        assert libc.syscall(IO_GETEVENTS, context, ctypes.c_long(1), ctypes.c_long(1), events, None) == 1
         assert struct.unpack("<QQqq", events.raw)[2] == whole
     return write
 
@@ -83,7 +83,7 @@ def mapped_write(path):
 def whole_filesystem(fd):
     """sync(2) and syncfs(2) reach the filesystem only where the kernel sends them on: on devices (docs/posix.md). On an image
     they hand the data over, and any fsync makes all that durable: here one of the directory."""
-    assert LIBC.syncfs(fd) == 0
+    assert libc.syncfs(fd) == 0
     top = os.open(Path(f"/proc/self/fd/{fd}").resolve().parent, os.O_RDONLY)
     os.fsync(top)
     os.close(top)
@@ -247,7 +247,7 @@ class Sync(unittest.TestCase):
         return count() > before
 
     def look(self, image):
-        return [self.comes(image, lambda fd: os.sync()), self.comes(image, LIBC.syncfs)]
+        return [self.comes(image, lambda fd: os.sync()), self.comes(image, libc.syncfs)]
 
     def test_of_an_image(self):
         self.image.mount()

@@ -2,10 +2,10 @@
 """System calls with values at the edges of what there is: sizes, offsets, times, owners, names, attributes. After each kill -9 the filesystem is as it
 was when it had been synced."""
 
-import ctypes
 import stat
 
 from harness import *
+from system_calls import *
 
 ROUNDS = int(os.environ.get("VARVE_EXTREME_ROUNDS", "60"))
 MOST = 1 << 52  # bytes: one more than a file may have
@@ -15,8 +15,6 @@ TIMES = [0, 1, -1, -(1 << 31), (1 << 31) - 1, 1 << 31, 1 << 32, (1 << 34) - 1, 1
 OWNERS = [0, 1, 65534, 1 << 31, (1 << 32) - 2, -1]
 NAMES = ["a", "b", "c" * 255, "d.e", "éé", "f\n g", "d1", "d2"]
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 
 
 class Caller:
@@ -54,8 +52,7 @@ class Caller:
         fd = os.open(self.path(), os.O_RDWR)
         try:
             mode = self.random.choice([0, 1, 3, 0x10, 0x11, 8, 0x20, 0x40])
-            if LIBC.fallocate(fd, mode, self.edge(), self.random.choice([1, 4096, 8192, 1 << 16, self.edge()])) < 0:
-                raise OSError(ctypes.get_errno(), "fallocate")
+            fallocate(fd, mode, self.edge(), self.random.choice([1, 4096, 8192, 1 << 16, self.edge()]))
         finally:
             os.close(fd)
 

@@ -1,19 +1,11 @@
 #!/usr/bin/env python3
 """Every operation on a full filesystem: it succeeds or fails with ENOSPC, and what failed left nothing behind."""
 
-import ctypes
 import errno
 import mmap
 
 from harness import *
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-FALLOC_KEEP_SIZE, FALLOC_PUNCH_HOLE, FALLOC_ZERO_RANGE = 1, 2, 16
-
-
-def fallocate(descriptor, mode, offset, length):
-    if LIBC.fallocate(descriptor, mode, ctypes.c_long(offset), ctypes.c_long(length)):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+from system_calls import *
 
 
 def succeeds(call, *arguments, **more):
@@ -154,7 +146,7 @@ class Full(MountTest):
             written.append(offset)
 
         until_refused(put, 5000)
-        until_refused(lambda i: fallocate(descriptor, FALLOC_KEEP_SIZE, 200 * MIB + i * MIB, MIB), 100)
+        until_refused(lambda i: fallocate(descriptor, KEEP_SIZE, 200 * MIB + i * MIB, MIB), 100)
         until_refused(lambda i: fallocate(descriptor, 0, 300 * MIB + i * MIB, MIB), 100)
         os.close(descriptor)
         self.image.remount()
@@ -164,7 +156,7 @@ class Full(MountTest):
             self.assertEqual(os.pread(descriptor, 4096, offset), bytes([i % 255 + 1]) * 4096)
         os.pwrite(descriptor, b"over" * 1024, 0)  # in place of blocks that are there
         os.fsync(descriptor)
-        fallocate(descriptor, FALLOC_PUNCH_HOLE | FALLOC_KEEP_SIZE, 4096, 4096)
+        fallocate(descriptor, PUNCH_HOLE | KEEP_SIZE, 4096, 4096)
         os.ftruncate(descriptor, 8192)
         os.fsync(descriptor)
         self.assertEqual(os.pread(descriptor, 9000, 0), b"over" * 1024 + bytes(4096))

@@ -7,12 +7,6 @@ import struct
 from harness import *
 from system_calls import *
 
-RENAME_EXCHANGE, RENAME_WHITEOUT = 2, 4
-
-
-def rename(source, target, flags):
-    checked(libc.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), flags))
-
 
 def make_files(directory, count):
     directory.mkdir()
@@ -83,10 +77,10 @@ class Listings(MountTest):
                         continue
                     name, other = top / f"{count - 1 - i:06d}", apart / str(i)  # the reader has not come there
                     if flags == RENAME_WHITEOUT:
-                        rename(name, other, flags)
+                        renameat2(name, other, flags)
                     else:
                         other.touch()
-                        rename(other, name, flags)
+                        renameat2(other, name, flags)
             self.assertEqual(len(seen), count, f"flags {flags}")
             self.assertEqual(len(set(seen)), count, f"flags {flags}")
 

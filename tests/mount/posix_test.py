@@ -17,8 +17,7 @@ from system_calls import *
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_IOC_GETFSLABEL = 0x80086601, 0x40086602, 0x81009431
 FS_IOC_FIEMAP, FITRIM, FS_IOC_GETVERSION = 0xC020660B, 0xC0185879, 0x80087601
 IMMUTABLE, APPEND, NODUMP, NOATIME = 0x10, 0x20, 0x40, 0x80
-KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
-AT_EMPTY_PATH, RENAME_WHITEOUT = 0x1000, 4
+AT_EMPTY_PATH = 0x1000
 STATX_BTIME = 0x800
 
 
@@ -423,8 +422,7 @@ class Posix(MountTest):
             self.skipTest("not root")
         (self.dir / "a").write_text("a")
         (self.dir / "b").write_text("b")
-        checked(libc.renameat2(AT_FDCWD, os.fsencode(self.dir / "a"), AT_FDCWD, os.fsencode(self.dir / "b"),
-                               RENAME_WHITEOUT))
+        renameat2(self.dir / "a", self.dir / "b", RENAME_WHITEOUT)
         self.image.remount()
         self.assertEqual((self.dir / "b").read_text(), "a")
         left = (self.dir / "a").stat()
@@ -471,7 +469,7 @@ class Posix(MountTest):
                 finally:
                     os._exit(status)
             self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        actions = [lambda fd, mode=mode: checked(libc.fallocate(fd, mode, ctypes.c_long(4096), ctypes.c_long(4096)))
+        actions = [lambda fd, mode=mode: fallocate(fd, mode, 4096, 4096)
                    for mode in (0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE, ZERO_RANGE)]
         for number, action in enumerate([*actions, copy, lambda fd: os.pwrite(fd, b"x", 0)]):
             for user, before, after in ((1234, 0o6777, 0o777), (1234, 0o6666, 0o666), (0, 0o6777, 0o6777)):

@@ -1,25 +1,18 @@
 #!/usr/bin/env python3
 """What FUSE does not let a filesystem do is refused with the errno that says so, and changes nothing (docs/posix.md)."""
 
-import ctypes
 import errno
 import fcntl
 import mmap
 import struct
 
 from harness import *
+from system_calls import *
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 FS_IOC_FIEMAP, FIFREEZE, FICLONE, FIDEDUPERANGE = 0xC020660B, 0xC0045877, 0x40049409, 0xC0189436
 FS_IOC_SETFLAGS, IMMUTABLE, APPEND = 0x40086602, 0x10, 0x20
 COLLAPSE_RANGE, INSERT_RANGE, UNSHARE_RANGE = 0x8, 0x20, 0x40
 Q_QUOTAON, USRQUOTA = 0x800002, 0
-
-
-def checked(result):
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
 
 
 class Refused(MountTest):
@@ -63,7 +56,7 @@ class Refused(MountTest):
     def test_moving_contents_within_a_file(self):
         for mode in (COLLAPSE_RANGE, INSERT_RANGE, UNSHARE_RANGE):
             self.refuses((errno.EOPNOTSUPP,),
-                         lambda: checked(LIBC.fallocate(self.fd, mode, ctypes.c_long(4096), ctypes.c_long(4096))))
+                         lambda: fallocate(self.fd, mode, 4096, 4096))
 
     def test_swap_and_quotas(self):
         if not IS_ROOT:
@@ -71,9 +64,9 @@ class Refused(MountTest):
         swap = self.dir / "swap"
         swap.write_bytes(bytes(MIB))
         command("mkswap", swap)
-        self.refuses((errno.EINVAL,), lambda: checked(LIBC.swapon(os.fsencode(swap), 0)))
+        self.refuses((errno.EINVAL,), lambda: checked(libc.swapon(os.fsencode(swap), 0)))
         self.refuses((errno.ENOSYS, errno.ENOTBLK, errno.ESRCH, errno.ENODEV, errno.ENOENT, errno.EINVAL), lambda: checked(
-            LIBC.quotactl(Q_QUOTAON << 8 | USRQUOTA, os.fsencode(self.image.path), 2, os.fsencode(self.dir / "aquota"))))
+            libc.quotactl(Q_QUOTAON << 8 | USRQUOTA, os.fsencode(self.image.path), 2, os.fsencode(self.dir / "aquota"))))
 
     def test_writing_to_an_immutable_file(self):
         """It opens, and then says no."""

@@ -2,9 +2,8 @@
 """Large things: a million files, a terabyte, a hundred gigabytes overwritten at random, a gigabyte of log to replay.
 Minutes of work, so for the nightly run; VARVE_SCALE=0.1 makes everything smaller, for a look."""
 
-import ctypes
-
 from harness import *
+from system_calls import *
 
 LEASE_LOOK = 16 << 10  # what the daemon reads every two seconds, to see that nobody else writes
 SCALE = float(os.environ.get("VARVE_SCALE", "1"))
@@ -41,29 +40,6 @@ def timed(action):
     start = time.monotonic()
     action()
     return time.monotonic() - start
-
-
-class DirectoryReader:
-    """opendir(3) with telldir and seekdir, which Python lacks."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.telldir.restype = ctypes.c_long
-    libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
-
-    def __init__(self, path):
-        self.stream = ctypes.c_void_p(self.libc.opendir(os.fsencode(path)))
-
-    def place(self):
-        return self.libc.telldir(self.stream)
-
-    def go(self, place):
-        self.libc.seekdir(self.stream, ctypes.c_long(place))
-
-    def next(self):
-        entry = self.libc.readdir(self.stream)
-        return os.fsdecode(ctypes.string_at(entry + 19)) if entry else None
-
-    def close(self):
-        self.libc.closedir(self.stream)
 
 
 class Scale(unittest.TestCase):
@@ -154,11 +130,11 @@ class Scale(unittest.TestCase):
 
     def change_while_listing(self, top, other, count):
         """Names that move, away and within, while somebody reads on and goes back to places noted before."""
-        reader = DirectoryReader(top)
+        reader = DirectoryStream(top)
         places = []
         for i in range(count // 2):
             place = reader.place()
-            name = reader.next()
+            name = reader.next_name()
             if i % (count // 500) == 0 and name[0] != ".":
                 places.append((place, name))
         kept = {name for _, name in places}
@@ -167,14 +143,14 @@ class Scale(unittest.TestCase):
             if name not in kept:
                 os.rename(top / name, (other if i % 100 else top) / f"renamed{i:07d}")
         seen = set()
-        while (name := reader.next()) is not None:
+        while (name := reader.next_name()) is not None:
             self.assertNotIn(name, seen, "listed twice")
             seen.add(name)
         untouched = sum(1 for name in seen if name.startswith("file"))
         self.assertGreater(untouched, count // 3, "the second half of the listing is missing")
         for place, name in reversed(places):
-            reader.go(place)
-            self.assertEqual(reader.next(), name)
+            reader.go_to(place)
+            self.assertEqual(reader.next_name(), name)
         reader.close()
 
     def test_a_hundred_gigabytes_overwritten_at_random(self):

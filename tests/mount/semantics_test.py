@@ -2,31 +2,15 @@
 """What POSIX and Linux promise about files, through a real mount. The big suites have far more; these are the cases that
 FUSE filesystems get wrong."""
 
-import ctypes
 import errno
 import mmap
 import stat
 import struct
 
 from harness import *
+from system_calls import *
 
-libc = ctypes.CDLL(None, use_errno=True)
-RENAME_NOREPLACE, RENAME_EXCHANGE, AT_FDCWD, AT_SYMLINK_FOLLOW = 1, 2, -100, 0x400
-KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
-
-
-def checked(result):
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
-
-
-def renameat2(source, target, flags):
-    checked(libc.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), flags))
-
-
-def fallocate(fd, mode, offset, length):
-    checked(libc.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(length)))
+AT_SYMLINK_FOLLOW = 0x400
 
 
 class Semantics(MountTest):

@@ -2,13 +2,12 @@
 """varve send and varve receive: what comes over is the same, and what is no whole stream leaves no snapshot."""
 
 from send_tools import *
+from system_calls import *
 
-import ctypes
 import re
 import socket
 
 NODUMP = 0x40
-LIBC = ctypes.CDLL(None, use_errno=True)
 # A user and the mask beside owner, group and others, as the kernel keeps ACLs.
 ACL = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
     (1, 6, 0xFFFFFFFF), (2, 7, 1234), (4, 4, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
@@ -130,9 +129,9 @@ class Send(SendTest):
         def change(name, size, reserved=None, punched=None):
             with open(self.dir / name, "r+b") as file:
                 os.truncate(file.fileno(), size)
-                for mode, part in ((1, reserved), (3, punched)):  # beyond the end
-                    if part and LIBC.fallocate(file.fileno(), mode, ctypes.c_long(part[0]), ctypes.c_long(part[1])):
-                        raise OSError(ctypes.get_errno(), "fallocate")
+                for mode, part in ((KEEP_SIZE, reserved), (KEEP_SIZE | PUNCH_HOLE, punched)):  # beyond the end
+                    if part:
+                        fallocate(file.fileno(), mode, *part)
         for name in ("gone", "kept"):
             fill_random(self.dir / name, 100 * KIB, 1)
         change("gone", 100 * KIB, reserved=(512 * KIB, 512 * KIB))

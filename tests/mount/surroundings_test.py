@@ -4,6 +4,7 @@
 import ctypes
 
 from harness import *
+from system_calls import *
 
 IO_URING_SETUP = 425
 
@@ -23,9 +24,8 @@ def without_rings():
     # The call's number; is it that one; EPERM; allowed.
     filters = (Filter * 4)(Filter(0x20, 0, 0, 0), Filter(0x15, 0, 1, IO_URING_SETUP), Filter(0x06, 0, 0, 0x00050001),
                            Filter(0x06, 0, 0, 0x7FFF0000))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(Program(4, filters)), 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl")
+    checked(libc.prctl(38, 1, 0, 0, 0))
+    checked(libc.prctl(22, 2, ctypes.byref(Program(4, filters)), 0, 0))
 
 
 class WithoutRings(unittest.TestCase):

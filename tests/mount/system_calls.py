@@ -1,4 +1,4 @@
-"""What Python has no name for: file handles, and places in a listing."""
+"""What Python has no name for: some system calls, file handles, and places in a listing."""
 
 import ctypes
 import os
@@ -8,12 +8,22 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
 libc.telldir.restype = ctypes.c_long
 AT_FDCWD = -100
+RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
 
 
 def checked(result):
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
+
+
+def renameat2(source, target, flags):
+    checked(libc.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), flags))
+
+
+def fallocate(fd, mode, offset, length):
+    checked(libc.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(length)))
 
 
 def handle_of(path):

@@ -222,7 +222,6 @@ TEST_F(KeptRepair, H58_a_snapshots_leaf_does_not_pass_for_one_that_is_lost) {
 // A node that the snapshot shares with the filesystem in use: that gets a new one, and then only the snapshot has it.
 TEST_F(KeptRepair, ASharedNodeThatIsLostStaysWithTheSnapshot) {
   for (const unsigned level : {0U, 1U}) {
-    FsckImage shared;
     const auto device = populated_image(false, 400);
     ManualClock clock;
     SeededRandom random(7);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <ostream>
 
 #include "base/buffer.h"
@@ -63,27 +65,22 @@ Result<format::Superblock> read_last(const std::string& path) {
   return store::read_identity(*device);
 }
 
-// As libblkid writes values for udev: what could end a line or a word is \xNN.
+// In names of links, and in values for udev, where it could end a line or a word.
+bool is_harmless(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || std::isalnum(byte) || std::string_view("#+-.:=@_").find(c) != std::string_view::npos;
+}
+
+// As libblkid writes values for udev.
 std::string encoded(const std::string& text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain =
-        byte >= 0x80 || std::isalnum(byte) || std::string_view("#+-.:=@_").find(c) != std::string_view::npos;
-    out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
-  }
+  for (const char c : text) out += is_harmless(c) ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return out;
 }
 
-// For names of links: nothing but what is harmless in them.
-std::string safe(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += static_cast<unsigned char>(c) >= 0x80 || std::isalnum(static_cast<unsigned char>(c)) ||
-                   std::string_view("#+-.:=@_").find(c) != std::string_view::npos
-               ? c
-               : '_';
-  return out;
+std::string safe(std::string text) {
+  std::ranges::replace_if(text, [](char c) { return !is_harmless(c); }, '_');
+  return text;
 }
 
 // As blkid prints values in quotes.

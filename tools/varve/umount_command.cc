@@ -64,9 +64,9 @@ struct Daemon {
 };
 
 Status ask(const control::MountEntry& mounted, Daemon& daemon) {
+  daemon.source = mounted.source;  // byte by byte, as JSON cannot say it
   MountClient client = TRY(MountClient::open(mounted.directory));
   const auto status = TRY(client.status());
-  daemon.source = mounted.source;  // byte by byte, as JSON cannot say it
   daemon.log = status["mount"].value("log", "");
   daemon.snapshots_dir = status["mount"].value("snapshots_dir", "");
   daemon.read_only = status["mount"].value("read_only", mounted.read_only);  // a daemon from before an update does not say so
@@ -85,7 +85,6 @@ Status ask_or_guess(const control::MountEntry& mounted, Daemon& daemon) {
   } else if (!asked.fails_with(Errc::access) || ::geteuid() != 0) {
     return asked;
   }
-  daemon.source = mounted.source;
   daemon.log = fuse::former_log(mounted.directory);
   daemon.read_only = mounted.read_only;
   return {};

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "io/network_name.h"
+
 namespace varve::io {
 
 namespace {
@@ -27,12 +29,8 @@ std::string without_escapes(std::string_view text) {
 }
 
 std::optional<std::string> parameter(std::string_view uri, std::string_view key) {
-  for (std::size_t at = uri.find_first_of("?&;"); at != std::string_view::npos; at = uri.find_first_of("&;", at)) {
-    const std::string_view rest = uri.substr(++at);
-    if (rest.starts_with(key) && rest.substr(key.size()).starts_with('='))
-      return without_escapes(rest.substr(key.size() + 1, rest.find_first_of("&;#") - key.size() - 1));
-  }
-  return {};
+  const auto written = parameter_of(uri, key);
+  return written ? std::optional(without_escapes(*written)) : std::nullopt;
 }
 
 bool has_authority(const std::string& folder) { return ::access((folder + "/ca-cert.pem").c_str(), R_OK) == 0; }
