@@ -34,7 +34,9 @@ std::string with_whole_paths(std::string uri) {
   if (error) return uri;
   for (const std::string_view key : {"socket", "tls-psk-file", "tls-certificates"}) {
     const auto value = parameter_of(uri, key);
-    if (value && is_relative_path(*value)) uri.insert(static_cast<std::size_t>(value->data() - uri.data()), folder == "/" ? folder : folder + "/");
+    if (!value || !is_relative_path(*value)) continue;
+    const auto at = static_cast<std::size_t>(value->data() - uri.data());
+    uri.insert(at, folder == "/" ? folder : folder + "/");
   }
   return uri;
 }
