@@ -134,7 +134,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
 Status Filesystem::reap_orphans() {
   const Status reaped = engine_->reaper().reap_orphans();
   if (reaped.ok()) return {};
-  const bool is_shown = read_only() && !engine_->store().snapshots().damage().empty();
+  const bool is_shown = read_only() && !engine_->store().snapshots().damage().ok();
   if (!is_shown && !store::is_of_one_node(reaped.error())) return reaped;
   spdlog::error("files without a name keep their room: {}", reaped.error().message());
   return {};
@@ -216,7 +216,7 @@ FilesystemStatus Filesystem::status() {
     fill_log(status, store);
   }
   status.snapshots.count = store.snapshots().count();
-  status.snapshots.damage = store.snapshots().damage();
+  if (const Status damage = store.snapshots().damage(); !damage.ok()) status.snapshots.damage = damage.error().message();
   status.snapshots.giving_back = store.snapshots().deletion_is_left();
   status.snapshots.automatic = store.snapshots().automatic();
   status.snapshots.given_up = store.checkpoints().protection().given_up();

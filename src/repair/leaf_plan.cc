@@ -150,15 +150,25 @@ LeafPlan make_tables_plan(io::BlockDevice& device, const format::Superblock& sup
 
 namespace {
 
-// Of an old copy no more than its range: behind that another leaf says what is there. It may have reached far, as what was set aside at
-// once and has been written since.
-Result<format::ItemRef> within(const format::ItemRef& item, const LeafPiece& leaf, format::Bytes& cut) {
-  const Key& end = leaf.range.upper;
-  const bool is_bounded = item.key.kind == format::ItemKind::extent && end.ino == item.key.ino && end.kind == format::ItemKind::extent;
-  if (leaf.trust != Trust::old_copy || !is_bounded) return item;
+// The first block before `end` of which a leaf behind this older copy tells that knows more.
+std::uint64_t told_from(const LeafPlan& plan, std::size_t copy, const Key& extent, std::uint64_t end) {
+  for (std::size_t at = copy + 1; at < plan.leaves.size(); ++at) {
+    const LeafPiece& behind = plan.leaves[at];
+    const Key& from = behind.range.lower;
+    if (from.ino != extent.ino || from.kind != format::ItemKind::extent || from.offset >= end) break;
+    if (behind.trust != Trust::old_copy || behind.serial > plan.leaves[copy].serial) return from.offset;
+  }
+  return end;
+}
+
+// Of an older copy only up to where another leaf knows more. It may have reached far, as what was set aside at once and has been written
+// since.
+Result<format::ItemRef> within(const format::ItemRef& item, const LeafPlan& plan, std::size_t leaf, format::Bytes& cut) {
+  if (plan.leaves[leaf].trust != Trust::old_copy || item.key.kind != format::ItemKind::extent) return item;
   auto extent = format::decode_extent(item.value);
-  const std::uint64_t room = end.offset - item.key.offset;
-  if (!extent.ok() || extent->length <= room) return item;  // what cannot be decoded is for the visitor to judge
+  if (!extent.ok() || extent->length > format::kMaxFileBlocks) return item;  // what cannot be right is for the visitor to judge
+  const std::uint64_t room = told_from(plan, leaf, item.key, item.key.offset + extent->length) - item.key.offset;
+  if (extent->length <= room || room == 0) return item;
   extent->length = room;
   if (!extent->unwritten) extent->crcs.resize(room);
   cut.clear();
@@ -187,7 +197,7 @@ Status for_each_item(io::BlockDevice& device, const LeafPlan& plan, const ItemVi
       for (const format::ItemRef& item : TRY(format::decode_items(pieces[i].out, header))) {
         if (!leaf.range.contains(item.key) || (last && item.key <= *last)) continue;
         last = item.key;
-        TRY(visit(TRY(within(item, leaf, cut)), leaf.trust));
+        TRY(visit(TRY(within(item, plan, at + i, cut)), leaf.trust));
       }
     }
   }

@@ -74,17 +74,17 @@ Status Snapshots::load(NodeSource& source, const TreeRoot& tables) {
   return {};
 }
 
-std::string Snapshots::damage() const {
+Status Snapshots::damage() const {
   const Lock lock(mutex_);
   return damage_;
 }
 
 Error Snapshots::note_damage(const Error& why) {
   const Lock lock(mutex_);
-  if (damage_.empty())
-    damage_ = fmt::format("the tables of snapshots are damaged ({}): fsck.varve -n says what of them is lost, fsck.varve -y repairs them",
-                          why.message());
-  return Error(why.code(), damage_);
+  if (damage_.ok())
+    damage_ = Error(why.code(), fmt::format("the tables of snapshots are damaged ({}): fsck.varve -n says what of them is lost, "
+                                            "fsck.varve -y repairs them", why.message()));
+  return Error(why.code(), damage_.error().message());
 }
 
 }  // namespace varve::store

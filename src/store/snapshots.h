@@ -108,9 +108,9 @@ class Snapshots {
   };
   LooseOf loose_of(std::vector<Serial> serials) const;
   std::size_t automatic() const { return automatic_.load(std::memory_order_relaxed); }  // how many, without those being deleted
-  // What could not be read of the tables, and what to do; empty: nothing was missed. The first damage stays. A checkpoint must not be
-  // made on tables that cannot be read: they say which blocks are held.
-  std::string damage() const;
+  // What could not be read of the tables, and what to do. The first damage stays. A checkpoint must not be made on tables that cannot be
+  // read: they say which blocks are held.
+  Status damage() const;
   Error note_damage(const Error& why);  // returns what users are told
   // Has the newest of them this tree of files? Then it is the state of now, but for what is in no tree yet.
   bool newest_has(const format::NodeRef& inode_file) const;
@@ -155,7 +155,7 @@ class Snapshots {
   std::map<Ticket, Status> answers_ GUARDED_BY(mutex_);
   Ticket last_ticket_ GUARDED_BY(mutex_) = 0;
   Timestamp changed_ GUARDED_BY(mutex_);
-  std::string damage_ GUARDED_BY(mutex_);
+  Status damage_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> newest_clock_{0};            // 0: no snapshot
   std::atomic<std::uint64_t> newest_permanent_clock_{0};  // 0: none that was asked for
   std::atomic<std::size_t> automatic_{0};

@@ -86,11 +86,11 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   std::unique_ptr<Store> store(new Store(device, options, found.best));
   TRY(store->load_segments());
   TRY(store->load_snapshots());
-  const bool is_blind = !store->snapshots().damage().empty();
-  const Status started = is_blind && !options.read_only ? Status(Errc::corrupt) : store->start(found.equal);
+  const Status tables = store->snapshots().damage();
+  const Status started = !tables.ok() && !options.read_only ? tables : store->start(found.equal);
   if (started.ok()) return store;
   // Then what the log holds stays in the log, and is shown from there. A checkpoint needs each node in which something has changed.
-  std::string damage = store->snapshots().damage();
+  std::string damage = tables.ok() ? "" : tables.error().message();
   if (damage.empty() && is_of_one_node(started.error())) damage = started.error().message() + ": run fsck.varve";
   if (damage.empty() || options.read_only || options.must_write) return started.error();
   store.reset();
@@ -138,12 +138,13 @@ Status Store::load_snapshots() {
   BlockingSource source(trees_.cache(), device());
   TRY(snapshots().load(source, trees_.own_view().snapshot_tree()));
   trees_.note_snapshots();
-  const std::string damage = snapshots().damage();
-  if (!damage.empty() && options_.read_only)
-    spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage, snapshots().count(), super().snapshots.snapshots);
+  const Status damage = snapshots().damage();
+  if (!damage.ok() && options_.read_only)
+    spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage.error().message(), snapshots().count(),
+                  super().snapshots.snapshots);
   if (options_.snapshot.empty()) return {};
   const auto shown = snapshots().find(options_.snapshot);
-  if (!shown && !damage.empty())
+  if (!shown && !damage.ok())
     return Error(Errc::corrupt, fmt::format("the list of snapshots is damaged, and '{}' is not in what can be read", options_.snapshot));
   if (!shown) return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", device().name(), options_.snapshot));
   trees_.show(*shown);

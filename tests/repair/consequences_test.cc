@@ -121,39 +121,74 @@ TEST_F(Consequences, AreSummedUpInTheLastLines) {
   EXPECT_THAT(said, testing::ContainsRegex("1 error found and repaired\nAfter this repair:\n  [0-9]+ (file or dir|files or dir|name)"));
 }
 
-// A file that was set aside as a whole and then written: what stood there before reaches over all of it.
-TEST(OldCopies, OneThatReachedFarTakesNothingFromWhatIsThere) {
-  constexpr std::uint64_t kBlocks = 1900;  // so few that no checkpoint comes in between
-  io::MemDevice device(96u << 20);
+// One file of several leaves, of which older copies are about.
+class OldCopies : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kBlocks = 1900;  // so few that no checkpoint comes in between
+
+  void SetUp() override {
+    ASSERT_TRUE(varve::test::make_image(device, {}).ok());
+    ASSERT_TRUE(fixture.mount().ok());
+    file = fixture.make("/file", 0100644)->ino;
+  }
+  void write(std::uint64_t seed, std::uint64_t block, std::uint64_t blocks) {
+    const auto bytes = varve::test::pattern_bytes(seed, block * kBlockSize, blocks * kBlockSize);
+    ASSERT_TRUE(fixture.write(file, block * kBlockSize, bytes).ok());
+  }
+  LeafPiece leaf_of(std::uint64_t block) {
+    for (const LeafPiece& leaf : tree_of(device).leaves)
+      if (leaf.range.contains({file, format::ItemKind::extent, block})) return leaf;
+    ADD_FAILURE() << "there is none";
+    return {};
+  }
+  ActionLog expect_repaired() {
+    auto done = repair(device, fsck::recover, {});
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    EXPECT_EQ(done->errors_left(), 0U) << check::test::lines(done->after);
+    EXPECT_TRUE(fixture.mount().ok());
+    return done->actions;
+  }
+  void expect_content(std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t block = from; block < to; ++block)
+      ASSERT_EQ(*fixture.read(file, block * kBlockSize, kBlockSize), varve::test::pattern_bytes(1, block * kBlockSize, kBlockSize))
+          << block;
+  }
+
+  io::MemDevice device{96u << 20};
   varve::test::ManualClock clock;
-  SeededRandom random(1);
-  ASSERT_TRUE(varve::test::make_image(device, {}).ok());
-  varve::test::FsFixture fixture(device, varve::test::test_options(clock, random));
-  ASSERT_TRUE(fixture.mount().ok());
-  const Ino file = fixture.make("/file", 0100644)->ino;
+  SeededRandom random{1};
+  varve::test::FsFixture fixture{device, varve::test::test_options(clock, random)};
+  Ino file;
+};
+
+// It was set aside as a whole and then written: what stood there before reaches over all of it.
+TEST_F(OldCopies, OneThatReachedFarTakesNothingFromWhatIsThere) {
   ASSERT_TRUE(fixture.call([&](fs::Operation& op) {
     return fixture.fs().fallocate(op, file, fs::FallocateMode::allocate, 0, kBlocks * kBlockSize);
   }).ok());
   ASSERT_TRUE(fixture.checkpoint().ok());
-  ASSERT_TRUE(fixture.write(file, 0, varve::test::pattern_bytes(1, 0, kBlocks * kBlockSize)).ok());
+  write(1, 0, kBlocks);
   ASSERT_TRUE(fixture.unmount().ok());
-  const LeafPlan tree = tree_of(device);
-  const auto first = std::ranges::find_if(tree.leaves, [&](const LeafPiece& leaf) {
-    return leaf.range.contains({file, format::ItemKind::extent, 0});
-  });
-  ASSERT_NE(first, tree.leaves.end());
-  ASSERT_EQ(first->range.upper.ino, file) << "the file has several leaves";
-  ASSERT_EQ(first->range.upper.kind, format::ItemKind::extent);
-  const std::uint64_t whole_from = first->range.upper.offset;
-  ASSERT_LT(whole_from, kBlocks);
-  wipe(device, first->address);
-  const auto done = repair(device, fsck::recover, {});
-  ASSERT_TRUE(done.ok()) << done.error().message();
-  EXPECT_EQ(done->errors_left(), 0U) << check::test::lines(done->after);
-  EXPECT_GT(done->actions.count(ActionCode::old_copy_used), 0U);
-  ASSERT_TRUE(fixture.mount().ok());
-  for (std::uint64_t block = whole_from; block < kBlocks; ++block)
-    ASSERT_EQ(*fixture.read(file, block * kBlockSize, kBlockSize), varve::test::pattern_bytes(1, block * kBlockSize, kBlockSize)) << block;
+  const LeafPiece first = leaf_of(0);
+  ASSERT_EQ(first.range.upper.ino, file) << "the file has several leaves";
+  ASSERT_EQ(first.range.upper.kind, format::ItemKind::extent);
+  ASSERT_LT(first.range.upper.offset, kBlocks);
+  wipe(device, first.address);
+  EXPECT_GT(expect_repaired().count(ActionCode::old_copy_used), 0U);
+  expect_content(first.range.upper.offset, kBlocks);
+}
+
+// But of its last item all is taken where nothing knows better.
+TEST_F(OldCopies, OneIsGoodForAllThatItHas) {
+  constexpr std::uint64_t kOther = 900;
+  write(1, 0, kBlocks);
+  ASSERT_TRUE(fixture.checkpoint().ok());
+  write(2, kOther, 1);
+  ASSERT_TRUE(fixture.unmount().ok());
+  wipe(device, leaf_of(kOther).address);
+  EXPECT_GT(expect_repaired().count(ActionCode::old_copy_used), 0U);
+  expect_content(0, kOther);
+  expect_content(kOther + 1, kBlocks);
 }
 
 }  // namespace

@@ -97,18 +97,17 @@ TEST(UnreadableLog, IsLeftAsItIs) { expect_log_is_left(*populated_image(true)); 
 // The trees need a repair before the log can be replayed.
 TEST(UnreadableLog, IsNotBuiltOver) { expect_log_is_left(*harmed_image(true)); }
 
-// The log is whole, but what it changes can be read no more when it is replayed.
-TEST(UnreadableLog, IsNotCutForANodeThatCannotBeReadMeanwhile) {
-  const auto image = populated_image(true);
-  const Seen expected = look_at(*image->snapshot());
-  const auto super = check::check(*image, {})->super;
+// The log is whole, but what it changes, or a mount needs, can be read no more when it is replayed.
+void expect_log_is_not_cut(const io::MemDevice& image, const format::NodeRef& root, std::uint8_t level, format::TreeId which) {
+  const Seen expected = look_at(*image.snapshot());
+  const auto whole = image.snapshot();
   unsigned refused = 0;
   LeafPlan tree;
-  TreeReader(*image, super, {super.inode_file, super.inode_file_level, format::TreeId::inode_file}, tree).run();
+  TreeReader(*whole, check::check(*whole, {})->super, {root, level, which}, tree).run();
   ASSERT_FALSE(tree.leaves.empty());
   for (const LeafPiece& leaf : tree.leaves)
-    for (const std::uint64_t nth : {2U, 3U, 4U}) {
-      const auto device = image->snapshot();
+    for (std::uint64_t nth = 2; nth < 6; ++nth) {
+      const auto device = image.snapshot();
       FaultDevice faulty(*device);
       faulty.add({.kind = io::IoKind::read, .nth = nth, .times = Fault::kForEver, .touches_block = leaf.address.v});
       const auto done = repair(faulty, fsck::recover, {});
@@ -118,11 +117,23 @@ TEST(UnreadableLog, IsNotCutForANodeThatCannotBeReadMeanwhile) {
       }
       ++refused;
       EXPECT_TRUE(done.fails_with(Errc::io)) << done.error().message();
-      EXPECT_FALSE(first_difference(*image, *device)) << "leaf " << leaf.address.v;
+      EXPECT_FALSE(first_difference(image, *device)) << "leaf " << leaf.address.v;
       faulty.heal();
       EXPECT_EQ(look_at(*device).paths, expected.paths);
     }
   EXPECT_GT(refused, 0U) << "no leaf was needed";
+}
+
+TEST(UnreadableLog, IsNotCutForANodeThatCannotBeReadMeanwhile) {
+  const auto image = populated_image(true);
+  const auto super = check::check(*image, {})->super;
+  expect_log_is_not_cut(*image, super.inode_file, super.inode_file_level, format::TreeId::inode_file);
+}
+
+TEST(UnreadableLog, IsNotCutForAListOfSnapshotsThatCannotBeReadMeanwhile) {
+  const auto image = populated_with_snapshots(true);
+  const auto super = check::check(*image, {})->super;
+  expect_log_is_not_cut(*image, super.snapshots.root, super.snapshots.level, format::TreeId::snapshots);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PassingError, testing::Values(false, true),
