@@ -52,24 +52,25 @@ void Keeper::stop() {
 
 void Keeper::run() {
   bool was_used = false;
-  while (wait_for_turn()) {
+  for (Turn turn; (turn = wait_for_turn()) != Turn::end;) {
     const bool is_used = used_.exchange(false, std::memory_order_relaxed);
-    if (!rests_.load(std::memory_order_relaxed) || (is_used && was_used)) look();
+    if (turn == Turn::wished || !rests_.load(std::memory_order_relaxed) || (is_used && was_used)) look();
     was_used = is_used;
   }
 }
 
-bool Keeper::wait_for_turn() {
+Keeper::Turn Keeper::wait_for_turn() {
+  Turn turn = Turn::usual;
   {
     Lock lock(mutex_);
     const auto is_due = [this]() REQUIRES(mutex_) { return stopping_ || wished_ || (!why_lost_.empty() && on_lost_ && !told_); };
     wake_.wait_for(lock, std::chrono::nanoseconds(times_.look_ns), is_due);
-    if (stopping_) return false;
-    wished_ = false;
-    if (why_lost_.empty()) return true;
+    if (stopping_) return Turn::end;
+    if (std::exchange(wished_, false)) turn = Turn::wished;
+    if (why_lost_.empty()) return turn;
   }
   tell();
-  return true;
+  return turn;
 }
 
 void Keeper::tell() {

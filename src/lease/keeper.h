@@ -34,7 +34,7 @@ class Keeper {
   bool may_write(bool certain);
   // The same for what was admitted earlier and is about to be sent, of what was found out after a moment. Waits for nothing.
   io::WriteGuard::Verdict may_send(std::uint64_t looked_after_ns) const;
-  void look_soon();
+  void look_soon();  // also while it rests
   // Nobody else can write to the device, and a look would wake it. From now on the thread looks only while note_use() is called between one
   // turn and the next, again and again. A write that comes after a rest looks first, as after any pause.
   void let_rest() { rests_.store(true, std::memory_order_relaxed); }
@@ -55,8 +55,10 @@ class Keeper {
   void on_lost(std::function<void(const std::string& why)> lost);
 
  private:
+  enum class Turn : std::uint8_t { usual, wished, end };
+
   void run();
-  bool wait_for_turn();  // false: it is to end
+  Turn wait_for_turn();
   void tell();
   void stop();
   bool look();  // false: it could not be read

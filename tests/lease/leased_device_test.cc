@@ -193,6 +193,27 @@ TEST_F(LeasedDeviceTest, NothingIsWrittenAfterAPauseWithoutALook) {
   EXPECT_FALSE(write(**device, 100).ok());
 }
 
+void begin(Keeper& keeper, io::BlockDevice& device, const Times& times) {
+  Self self;
+  self.process = this_process("test", "here");
+  Claim claim(Area(device), self, times, Clock::system(), Random::system());
+  for (auto step = claim.step(boot_time_ns); *step; step = claim.step(boot_time_ns)) ASSERT_TRUE(step.ok());
+  ASSERT_TRUE(keeper.start(claim, boot_time_ns()).ok());
+}
+
+// What has waited for a thread since before a pause asks for a look: no other request may come.
+TEST_F(LeasedDeviceTest, ADiskThatIsLeftAloneIsLookedAtWhenItIsAskedFor) {
+  const Times times{.promise_ns = 500 * kMillisecond, .look_ns = 1'000'000 * kMillisecond};
+  Keeper keeper{Area(memory_), times};
+  begin(keeper, memory_, times);
+  keeper.let_rest();
+  test::wait_until([&] { return keeper.may_send(0) == io::WriteGuard::Verdict::not_now; });
+  test::wait_until([&] {
+    keeper.look_soon();
+    return keeper.may_send(0) == io::WriteGuard::Verdict::yes;
+  });
+}
+
 // It could not stop otherwise. Another device is looked at meanwhile, so that time passes.
 TEST_F(LeasedDeviceTest, ADiskThatNobodyUsesIsLeftAlone) {
   const auto other = memory_.snapshot();
@@ -205,11 +226,7 @@ TEST_F(LeasedDeviceTest, ADiskThatNobodyUsesIsLeftAlone) {
     while (reads_of_other < until) std::this_thread::yield();
   };
   Keeper keeper{Area(disk), times};
-  Self self;
-  self.process = this_process("test", "here");
-  Claim claim(Area(disk), self, times, Clock::system(), Random::system());
-  for (auto step = claim.step(boot_time_ns); *step; step = claim.step(boot_time_ns)) ASSERT_TRUE(step.ok());
-  ASSERT_TRUE(keeper.start(claim, boot_time_ns()).ok());
+  begin(keeper, disk, times);
   const std::uint64_t held = reads;
   while (reads == held) std::this_thread::yield();
   keeper.let_rest();
