@@ -207,6 +207,14 @@ void Attempt::count_fruitless_rounds() {
 
 namespace {
 
+constexpr unsigned kMostFailures = 3;
+
+std::uint32_t sum_of_sums(std::span<const store::MappedBlock> blocks) {
+  std::uint32_t sum = 0;
+  for (const store::MappedBlock& block : blocks) sum = crc32c(std::as_bytes(std::span(&block.crc, 1)), sum);
+  return sum;
+}
+
 bool holds(const DataRead& read, std::span<const store::MappedBlock> blocks) {
   if (read.error) return false;
   for (std::size_t i = 0; i < blocks.size(); ++i)
@@ -222,10 +230,14 @@ Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedB
   for (DataRead& read : operation_.wait().reads) {
     if (read.address != address || read.blocks != blocks || (target && read.target != target)) continue;
     // May have been read before or after the block was used again (H30). But while one checkpoint follows the other, a long read would
-    // never end if none counted that began before the last one.
+    // never end if none counted that began before the last one, and neither would one that fails.
     if (read.done && read.seen != view().serial && !holds(read, mapped)) {
-      read.seen = view().serial;
-      read.started = read.done = false;
+      const std::uint32_t wanted = sum_of_sums(mapped);
+      read.failures = wanted == std::exchange(read.wanted, wanted) ? read.failures + 1 : 0;
+      if (read.failures <= kMostFailures) {
+        read.seen = view().serial;
+        read.started = read.done = false;
+      }
     }
     if (!read.done) return Errc::would_block;
     if (read.error)
@@ -237,6 +249,7 @@ Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedB
   read.address = address;
   read.seen = view().serial;
   read.blocks = blocks;
+  read.wanted = sum_of_sums(mapped);
   if (!target) {
     read.own = AlignedBuffer(std::size_t{blocks} * kBlockSize);
     target = read.own.data();

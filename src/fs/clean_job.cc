@@ -105,7 +105,7 @@ cleaner::Task CleanJob::task() {
   task.for_room = false;
   task.told = true;
   task.files = files_.get();
-  task.stop = [this] { return stop_ || engine_.maintenance().is_waited_for(); };  // that comes first
+  task.stop = [this, gives_way = engine_.maintenance().giving_way()] { return stop_ || gives_way(); };
   const Lock lock(mutex_);
   task.files_named = !state_.request.roots.empty();
   task.buffer = state_.request.buffer_blocks;
@@ -127,7 +127,9 @@ void CleanJob::step() {
   }
   const CleanState so_far = state();
   if (so_far.request.dry_run) {
-    cleaner::Forecast forecast = engine_.cleaner().forecast(task(), rules_);
+    cleaner::Task whole = task();
+    whole.stop = [this] { return stop_.load(); };  // it is made at once, or never
+    cleaner::Forecast forecast = engine_.cleaner().forecast(whole, rules_);
     {
       const Lock lock(mutex_);
       state_.forecast = std::move(forecast);

@@ -191,6 +191,12 @@ bool Maintenance::is_waited_for() {
   return room_is_waited_for() || checkpoint_wanted_ || store().checkpoints().epoch_due() || store().snapshots().anything_asked();
 }
 
+std::function<bool()> Maintenance::giving_way() {
+  return [this, before = store().counters().cleaned_blocks.load()] {
+    return is_waited_for() && (!checkpoint_wanted_ || room_is_waited_for() || store().counters().cleaned_blocks != before);
+  };
+}
+
 bool Maintenance::job_is_active() { return engine_.clean_job().is_active() || engine_.resize_job().is_active(); }
 
 // A step of a job; then a rest of the same length if operations came meanwhile, which need the device.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <thread>
 
 #include "base/heap_trim.h"
@@ -40,6 +41,9 @@ class Maintenance {
   bool room_is_waited_for() { return space_noted_ || (space_wanted_ && store().waiters().any()); }
   // Does something wait for what this thread alone does? A job gives way to that, and goes on afterwards.
   bool is_waited_for();
+  // Whether a step of a job that begins now is to give way. To a checkpoint only when it has moved something: the next one may be asked for
+  // while one is made, so that a job would never come to anything.
+  std::function<bool()> giving_way();
   // After each successful operation. Costs one relaxed load while the threads are awake anyway.
   void after_operation(io::Reactor* reactor) EXCLUDES(log::the_gate);
   // Somebody waits until all that was acknowledged is durable.

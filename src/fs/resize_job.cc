@@ -213,7 +213,7 @@ cleaner::Round ResizeJob::move_some() {
   task.for_room = false;
   task.told = true;
   task.wanted = engine_.cleaner().ahead() * engine_.store().segments().geometry().blocks;
-  task.stop = [this] { return stop_ || engine_.maintenance().is_waited_for(); };  // that comes first
+  task.stop = [this, gives_way = engine_.maintenance().giving_way()] { return stop_ || gives_way(); };
   return engine_.cleaner().run_round(task, rules_);
 }
 

@@ -42,6 +42,17 @@ class Reuse : public ::testing::Test {
     const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
+  // How the read ends if a checkpoint comes after each of its steps; would_block: not in fifty of them.
+  Result<std::size_t> read_between_checkpoints() {
+    Result<std::size_t> got = Errc::would_block;
+    for (unsigned step = 0; got.fails_with(Errc::would_block) && step < 50; ++step) {
+      operation->block();
+      EXPECT_TRUE(world.fixture.write(other, 0, pattern_bytes(step, 0, kBlockSize)).ok());
+      EXPECT_TRUE(world.fixture.checkpoint().ok());
+      got = read();
+    }
+    return got;
+  }
   Result<std::size_t> read() { return fs().read(*operation, file, 0, buffer.span()); }
   void expect_pattern(const Result<std::size_t>& got, std::uint64_t seed) {
     ASSERT_TRUE(got.ok()) << got.error().message();
@@ -90,16 +101,17 @@ TEST_F(Reuse, H30_a_block_that_was_read_before_it_was_used_again) {
 TEST_F(Reuse, what_has_been_read_counts_however_many_checkpoints_come_meanwhile) {
   while (read().fails_with(Errc::would_block) && operation->wait().reads.empty()) operation->block();
   ASSERT_EQ(operation->wait().reads.size(), 1U);
-  Result<std::size_t> got = Errc::would_block;
-  unsigned tries = 0;
-  for (; got.fails_with(Errc::would_block) && tries < 50; ++tries) {
-    operation->block();
-    ASSERT_TRUE(world.fixture.write(other, 0, pattern_bytes(tries, 0, kBlockSize)).ok());
-    ASSERT_TRUE(world.fixture.checkpoint().ok());
-    got = read();
-  }
-  EXPECT_LT(tries, 10U);
-  expect_pattern(got, 1);
+  expect_pattern(read_between_checkpoints(), 1);
+}
+
+// Nor is what can never be read tried again and again.
+TEST_F(Reuse, what_is_damaged_is_told_however_many_checkpoints_come_meanwhile) {
+  while (read().fails_with(Errc::would_block) && operation->wait().reads.empty()) operation->block();
+  ASSERT_EQ(operation->wait().reads.size(), 1U);
+  flip_bit(world.device, operation->wait().reads.front().address, 777);
+  const auto got = read_between_checkpoints();
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().to_errno(), EIO);
 }
 
 // A tree node was read, and another one stands in its place.

@@ -37,6 +37,19 @@ TEST_F(MaintenanceTest, a_checkpoint_is_made_for_those_that_ask_for_it) {
   expect_checkpoint(true);
 }
 
+// Where each checkpoint is waited for by something, a job would never come to anything.
+TEST_F(MaintenanceTest, a_job_moves_something_before_it_gives_way_to_a_checkpoint) {
+  const auto gives_way = maintenance().giving_way();
+  EXPECT_FALSE(gives_way());
+  maintenance().request_checkpoint();
+  EXPECT_FALSE(gives_way());
+  ++fixture_.store().counters().cleaned_blocks;
+  EXPECT_TRUE(gives_way());
+  wait_for_room();
+  EXPECT_TRUE(maintenance().giving_way()());
+  fixture_.store().waiters().wake();
+}
+
 // A round and its checkpoint have let in what waited for room. That is no reason for another one.
 TEST_F(MaintenanceTest, nothing_is_done_for_those_that_wait_for_room_no_more) {
   wait_for_room();

@@ -290,6 +290,18 @@ TEST_F(Asked, dry_run_writes_nothing) {
   EXPECT_NEAR(static_cast<double>(fs().clean_state().written), foreseen, 0.3 * foreseen);
 }
 
+// A checkpoint that is waited for meanwhile changes nothing of that.
+TEST_F(Asked, dry_run_looks_at_everything) {
+  fs::CleanRequest request = by("defragmenting");
+  request.dry_run = true;
+  ASSERT_TRUE(good(clean(world, request)));
+  const std::uint64_t files = fs().clean_state().forecast.files.seen;
+  ASSERT_GT(files, 0U);
+  fs().engine().maintenance().request_checkpoint();
+  ASSERT_TRUE(good(clean(world, request)));
+  EXPECT_EQ(fs().clean_state().forecast.files.seen, files);
+}
+
 TEST_F(Asked, nonsense_is_refused) {
   EXPECT_TRUE(fs().start_clean(by("magic")).fails_with(Errc::invalid));
   fs::CleanRequest request = by("copying");
