@@ -1,7 +1,12 @@
 // What the kernel is asked to write back.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
+#include <system_error>
 
 #include "fuse/operations/cache_flusher.h"
 #include "fuse/served_mount.h"
@@ -59,6 +64,37 @@ TEST(Flushing, OfOneFileDoesNotWaitForThatOfAll) {
   EXPECT_EQ(done.wait_for(kAWhile), kNotYet);
   transport.let_go();
   done.wait();
+}
+
+TEST(Flushing, OfManyFilesWaitsForWritesOnce) {
+  BusyTransport transport;
+  CacheFlusher flusher(transport);
+  flusher.wait_for_writes_too(64);
+  std::promise<void> first, all;
+  flusher.flush(Ino{7}, 0, [&] { first.set_value(); });
+  test::wait_until([&] { return transport.waiting == 1; });
+  for (std::uint64_t ino = 8; ino < 18; ++ino) flusher.flush(Ino{ino}, 0, [&all, ino] { if (ino == 17) all.set_value(); });
+  transport.let_go();
+  all.get_future().wait();
+  EXPECT_EQ(transport.waiting, 2U);
+}
+
+[[noreturn]] void begin_with_one_thread_more() {
+  constexpr uid_t kNobodyElse = 1'987'654'321;
+  const rlimit two{2, 2};
+  if (::setresuid(kNobodyElse, kNobodyElse, kNobodyElse) != 0 || ::setrlimit(RLIMIT_NPROC, &two) != 0) std::_Exit(2);
+  BusyTransport transport;
+  try {
+    const CacheFlusher flusher(transport);
+    std::_Exit(3);
+  } catch (const std::system_error&) {
+    std::_Exit(0);
+  }
+}
+
+TEST(Flushing, WithoutASecondThreadIsAnErrorAndNotTheEnd) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other processes";
+  EXPECT_EXIT(begin_with_one_thread_more(), ::testing::ExitedWithCode(0), "");
 }
 
 // It has let go of pages whose WRITEs nobody has answered.

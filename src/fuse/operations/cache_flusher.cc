@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 
@@ -112,11 +114,15 @@ void CacheFlusher::Worker::run() {
   for (;;) {
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    std::vector<Job> jobs;
+    do {
+      jobs.push_back(std::move(jobs_.front()));
+      jobs_.pop_front();
+    } while (behind_ && !jobs_.empty());
     lock.unlock();
-    job.work();
-    job.done();
+    for (const Job& job : jobs) job.work();
+    if (behind_) behind_();
+    for (const Job& job : jobs) job.done();
     lock.lock();
   }
 }
@@ -146,7 +152,6 @@ bool CacheFlusher::write_back(const std::string& directory, std::size_t most) {
 void CacheFlusher::drop_cache(Ino ino, std::uint64_t offset) {
   if (const int error = notify_inval_inode(transport_, ino, static_cast<std::int64_t>(offset)))
     spdlog::debug("inode {}: cache not dropped: {}", ino, std::strerror(error));
-  wait_for_writes();
 }
 
 void CacheFlusher::wait_for_writes() {

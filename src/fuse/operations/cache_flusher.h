@@ -45,7 +45,9 @@ class CacheFlusher {  // thread-safe
 
   class Worker {
    public:
-    Worker() : thread_([this] { run(); }) {}
+    // `behind` comes once between the work of all that wait and their answers. Without it each job stands for itself.
+    explicit Worker(std::function<void()> behind) : behind_(std::move(behind)), thread_([this] { run(); }) {}
+    ~Worker() { stop(); }
     void add(Job job);
     bool is_stopping();
     void stop();
@@ -53,6 +55,7 @@ class CacheFlusher {  // thread-safe
    private:
     void run();
 
+    const std::function<void()> behind_;
     Mutex mutex_;
     Condition changed_;
     std::deque<Job> jobs_ GUARDED_BY(mutex_);
@@ -67,7 +70,7 @@ class CacheFlusher {  // thread-safe
   Transport& transport_;
   std::atomic<std::size_t> most_{0};
   Mutex settling_;
-  Worker of_files_, of_all_;
+  Worker of_files_{[this] { wait_for_writes(); }}, of_all_{{}};
 };
 
 }  // namespace varve::fuse

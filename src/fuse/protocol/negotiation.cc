@@ -74,7 +74,7 @@ Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes, std
   agreement.writeback = agreement.flags & FUSE_WRITEBACK_CACHE;
   agreement.setxattr_extended = agreement.flags & FUSE_SETXATTR_EXT;
   agreement.flushes_while_asked = offer.minor < kFlushesUnasked;
-  agreement.drops_before_written = agreement.writeback && offer.minor < kDropsWritten;
+  agreement.drops_before_written = offer.minor < kDropsWritten;  // without a writeback cache what is mapped waits there
   agreement.leaves_setgid = offer.minor < kTakesSetgid;
 
   fuse_init_out& reply = agreement.reply;
