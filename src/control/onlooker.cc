@@ -61,7 +61,8 @@ bool Onlooker::has_moved_on() {
   if (!supers.ok()) return false;
   if (end_ && supers->best.serial != end_->serial) return true;
   format::Superblock end = end_ ? *end_ : supers->best;
-  const auto log = log::recover_chain(device_, end, [](const format::Chunk&) { return Status(); }, {.accept_damage = true});
+  const auto log = log::recover_chain(device_, end, [](const format::Chunk&) { return Status(); },
+                                      {.accept_damage = true, .looks_behind = false});
   if (!log.ok()) return false;
   const bool has_grown = end_ && log->position.lsn != end_->lsn;
   end.chain = log->position.rest;

@@ -109,7 +109,7 @@ class Walk {
       unreadable_ = behind;
       TRY(accept());
     }
-    TRY(judge_end());
+    if (options_.looks_behind) TRY(judge_end());
     return std::move(result_);
   }
 

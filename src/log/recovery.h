@@ -28,6 +28,7 @@ using ChunkVisitor = std::function<Status(const format::Chunk& chunk)>;
 
 struct RecoveryOptions {
   bool accept_damage = false;  // ends the log at the damage instead of failing
+  bool looks_behind = true;    // false: of what has a sound end; damage is not looked for there, nor is `behind` told
 };
 
 // Where chunks may stand that come after one that stands in `rest` at most: in any gap of its segment, if there may be gaps.
