@@ -1,6 +1,8 @@
 #include "control/mount_table.h"
 
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -54,10 +56,29 @@ std::optional<MountEntry> find_mount(const std::string& directory) {
   return find_last([&](const MountEntry& entry) { return entry.directory == directory; });
 }
 
-std::optional<MountEntry> find_mount_of(const std::string& source) {
-  const auto is_of = [&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; };
+namespace {
+
+template <class Condition>
+std::optional<MountEntry> find_whole_first(Condition&& is_of) {
   auto whole = find_last([&](const MountEntry& entry) { return is_of(entry) && entry.is_whole(); });
   return whole ? whole : find_last(is_of);
+}
+
+}  // namespace
+
+std::optional<MountEntry> find_mount_of(const std::string& source) {
+  return find_whole_first([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source; });
+}
+
+std::optional<MountEntry> find_believed_mount_of(const std::string& source) {
+  return find_whole_first([&](const MountEntry& entry) { return entry.is_varve() && entry.source == source && entry.is_believed(); });
+}
+
+bool MountEntry::is_trusted() const { return !user || *user == 0 || *user == ::geteuid(); }
+
+bool MountEntry::is_believed() const {
+  struct stat file {};
+  return is_trusted() || (::stat(source.c_str(), &file) == 0 && file.st_uid == *user);
 }
 
 bool is_dead(const std::string& directory) {

@@ -13,6 +13,10 @@ struct MountEntry : Mount {
   bool read_only = false;
   std::optional<unsigned> user;  // that has mounted it, of a FUSE filesystem
 
+  // Any user may mount a FUSE filesystem as one of whatever device. Of another user's only that is believed that the user owns.
+  bool is_believed() const;
+  bool is_trusted() const;  // root's, or the caller's own
+
   bool is_varve() const { return type == "fuse.varve" || type == "fuseblk.varve"; }
   bool is_whole() const { return root == "/"; }
   bool is_fuseblk() const { return type.starts_with("fuseblk"); }
@@ -23,6 +27,7 @@ std::optional<MountEntry> find_mount(const std::string& directory);
 
 // The last mount of Varve from this device or image (absolute); one that shows all of it if there is any.
 std::optional<MountEntry> find_mount_of(const std::string& source);
+std::optional<MountEntry> find_believed_mount_of(const std::string& source);
 
 // All mounts of Varve that show a whole filesystem, the oldest first.
 std::vector<MountEntry> varve_mounts();

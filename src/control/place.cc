@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/descriptor.h"
 #include "base/errc.h"
 #include "control/mount_table.h"
 #include "format/superblock.h"
@@ -30,7 +31,7 @@ namespace {
 Place place_of(const MountEntry& mounted) {
   std::string directory = mounted.directory;
   if (!mounted.is_whole()) {
-    const auto whole = find_mount_of(mounted.source);
+    const auto whole = find_believed_mount_of(mounted.source);
     if (whole && whole->is_whole() && whole->device == mounted.device) directory = whole->directory;
   }
   const bool dead = is_dead(directory);
@@ -46,10 +47,10 @@ bool is_below(const struct stat& lower, const std::string& lower_name, const str
 
 // Also under another name: /dev/disk/by-label/x is /dev/sdb1, and an image may be mounted through a loop device.
 std::optional<MountEntry> find_mount_of_same(const std::string& path, const struct stat& file) {
-  if (auto mounted = find_mount_of(path)) return mounted;
+  if (auto mounted = find_believed_mount_of(path)) return mounted;
   for (MountEntry& entry : varve_mounts()) {
     struct stat source {};
-    if (::stat(entry.source.c_str(), &source) != 0) continue;
+    if (!entry.is_believed() || ::stat(entry.source.c_str(), &source) != 0) continue;
     if (S_ISREG(file.st_mode) && S_ISBLK(source.st_mode) && is_below(file, path, source, entry.source)) return std::move(entry);
     if ((source.st_mode & S_IFMT) != (file.st_mode & S_IFMT)) continue;
     const bool same = S_ISBLK(file.st_mode) ? source.st_rdev == file.st_rdev
@@ -98,13 +99,18 @@ std::optional<Tag> parse_tag(const std::string& name) {
   return {};
 }
 
+// It is only named at first: what else may stand there does something when it is opened, as a tape or a watchdog.
+Descriptor open_storage(const std::string& path) {
+  const Descriptor named(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat status {};
+  if (!named || ::fstat(named.get(), &status) != 0 || (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))) return Descriptor();
+  return Descriptor(::open(fmt::format("/proc/self/fd/{}", named.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
 bool fits(const Tag& tag, const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
+  const Descriptor file = open_storage(path);
   AlignedBuffer block = AlignedBuffer::zeroed(kBlockSize);
-  const bool read = ::pread(fd, block.data(), kBlockSize, 0) == static_cast<ssize_t>(kBlockSize);
-  ::close(fd);
-  if (!read) return false;
+  if (!file || ::pread(file.get(), block.data(), kBlockSize, 0) != static_cast<ssize_t>(kBlockSize)) return false;
   const auto super = format::decode_superblock(block.span());
   if (!super.ok()) return false;
   return tag.is_uuid ? ::strcasecmp(format::uuid_text(super->uuid).c_str(), tag.value.c_str()) == 0
@@ -118,7 +124,7 @@ std::vector<std::string> without_layers(const std::vector<std::string>& found) {
     if (a == b || ::stat(a.c_str(), &first) != 0 || ::stat(b.c_str(), &second) != 0) return false;
     const bool above = is_below(second, b, first, a), below = is_below(first, a, second, b);
     if (!above && !below) return false;
-    const bool first_is_mounted = find_mount_of(a).has_value(), second_is_mounted = find_mount_of(b).has_value();
+    const bool first_is_mounted = find_believed_mount_of(a).has_value(), second_is_mounted = find_believed_mount_of(b).has_value();
     return first_is_mounted != second_is_mounted ? first_is_mounted : above;
   };
   std::vector<std::string> kept;
@@ -129,7 +135,8 @@ std::vector<std::string> without_layers(const std::vector<std::string>& found) {
 
 std::vector<std::string> candidates() {
   std::vector<std::string> paths;
-  for (const MountEntry& entry : varve_mounts()) paths.push_back(entry.source);
+  for (const MountEntry& entry : varve_mounts())
+    if (entry.is_trusted()) paths.push_back(entry.source);
   std::ifstream partitions("/proc/partitions");
   for (std::string line; std::getline(partitions, line);) {
     std::istringstream words(line);
@@ -178,7 +185,7 @@ Result<Place> find_place(const std::string& word) {
   const std::string name = TRY(resolve_tag(word));
   if (io::is_network_name(name)) {
     const std::string whole = io::absolute_name(name);
-    const auto mounted = find_mount_of(whole);
+    const auto mounted = find_believed_mount_of(whole);
     return mounted ? place_of(*mounted) : Place{whole, "", false};
   }
   const std::string path = resolve_mount_point(name);
@@ -190,7 +197,7 @@ Result<Place> find_place(const std::string& word) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     const int error = errno;
-    if (const auto mounted = find_mount_of(path)) return place_of(*mounted);
+    if (const auto mounted = find_believed_mount_of(path)) return place_of(*mounted);
     if (auto dead = dead_place_above(path)) return *std::move(dead);
     if (error == ENOENT) return Error(Errc::not_found, fmt::format("{}: no such file, directory or device", word));
     return Error(errc_from_errno(error), fmt::format("{}: {}", word, std::strerror(error)));

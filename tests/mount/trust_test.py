@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """The promises of SECURITY.md: whose images, plugins and logs are trusted, and what listens to whom."""
 
+import threading
+
 from harness import *
+from system_calls import *
 
 NOBODY = 65534
 
@@ -64,6 +67,48 @@ class OtherUsersImages(unittest.TestCase):
         os.chown(self.image.path, NOBODY, NOBODY)
         self.image.mount("suid,dev")
         self.assertFalse({"nosuid", "nodev"} & set(flags_of(self.image.dir)))
+
+
+@unittest.skipUnless(IS_ROOT, "needs root")
+class MountsOfOthers(unittest.TestCase):
+    """Any user may mount a FUSE filesystem under whatever name."""
+
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("64M")
+        os.chmod(self.image.folder, 0o755)
+        self.theirs = self.image.folder / "theirs"
+        self.theirs.mkdir()
+        self.addCleanup(subprocess.run, ["umount", "-l", self.theirs], stderr=subprocess.DEVNULL)
+
+    def pretend(self, source):
+        """As fusermount3 does it for a program of another user's, which answers nobody."""
+        self.connection = os.open("/dev/fuse", os.O_RDWR)
+        self.addCleanup(os.close, self.connection)
+        options = f"fd={self.connection},rootmode=40000,user_id={NOBODY},group_id={NOBODY}"
+        checked(libc.mount(os.fsencode(source), os.fsencode(self.theirs), b"fuse.varve", 6, options.encode()))  # nosuid, nodev
+
+    def test_of_no_device_of_roots_is_believed(self):
+        self.pretend(self.image.path)
+        said = command(BIN / "varve", "status", "-s", self.image.path, timeout=20).stdout
+        self.assertIn("not mounted, clean", said)
+        command(BIN / "varve", "label", self.image.path, "mine", timeout=20)
+        self.assertEqual(command(BIN / "varve", "label", self.image.path, timeout=20).stdout, "mine\n")
+
+    def test_what_they_name_is_not_opened_for_a_tag(self):
+        pipe = self.image.folder / "pipe"
+        os.mkfifo(pipe)
+        os.chown(pipe, NOBODY, NOBODY)
+        self.pretend(pipe)
+        opened = []
+        waiter = threading.Thread(target=lambda: opened.append(os.open(pipe, os.O_WRONLY)), daemon=True)
+        waiter.start()
+        done = command(BIN / "varve", "status", "UUID=01234567-89ab-cdef-0123-456789abcdef", check=False, timeout=20)
+        self.assertIn("no mounted image and no block device", done.stderr)
+        waiter.join(0.2)
+        self.assertEqual(opened, [], "it was opened")
+        os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 
 class CodeAndFiles(unittest.TestCase):
