@@ -77,13 +77,14 @@ def sections_of(page, command):
     return "\n".join(usages) + text
 
 
-def by_bash(tool, command, word="-"):
+def by_bash(tool, command, word="-", environment=None):
     """What is completed after these words, of which the last one may be empty: then it is the one that is completed."""
     words = [tool, *command, word] if not command or command[-1] else [tool, *command]
     function = {"varve": "_varve", "mkfs.varve": "_mkfs_varve", "fsck.varve": "_fsck_varve"}[tool]
     script = (f'source "{COMPLETIONS["bash"]}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); {function}; '
               'printf "%s\\n" "${COMPREPLY[@]}"')
-    return set(subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True, cwd="/").stdout.split("\n")) - {""}
+    done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True, cwd="/", env=environment)
+    return set(done.stdout.split("\n")) - {""}
 
 
 def by_zsh(tool, command):
@@ -159,6 +160,17 @@ class Install(unittest.TestCase):
         known = by_bash("varve", ["mount", "a.img", "d", "-o"], "")
         listed = re.findall(r"^  (\w+) ", help_of("varve", "mount").partition("Options of a mount")[2], re.M)
         self.assertFalse(set(listed) - {option.partition("=")[0] for option in known})
+
+    def test_no_name_of_a_mount_point_is_carried_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mark = Path(folder) / "mark"
+            place = f"/tmp/$(touch${{IFS}}{mark})\\040with a blank"
+            awk = Path(folder) / "awk"
+            awk.write_text(f"#!/bin/sh\ncat <<'END'\n{place}\nEND\n")
+            awk.chmod(0o755)
+            found = by_bash("varve", ["umount", ""], environment=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"))
+            self.assertEqual(found, {place.replace("\\040", " ")})
+            self.assertFalse(mark.exists(), "a name was carried out as a command")
 
     def test_versions_agree(self):
         version = re.search(r"project\(varve VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
