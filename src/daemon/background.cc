@@ -60,7 +60,10 @@ Result<Background> Background::start() {
     ::close(ends[1]);
     return Background(true, ends[0], child);
   }
-  ::close(ends[0]);
+  // What the caller has open, as a lock or a file of another filesystem, must not stay so for as long as the mount.
+  const auto pipe = static_cast<unsigned>(ends[1]);
+  if (pipe > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, pipe - 1, 0);
+  ::close_range(pipe + 1, ~0U, 0);
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a mount that somebody interrupts does not come about later
   ::signal(SIGPIPE, SIG_IGN);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "base/errc.h"
 #include "daemon/journal_sink.h"
@@ -83,7 +84,11 @@ Status open_log(const MountOptions& options, bool foreground, const std::string&
   } catch (const spdlog::spdlog_ex& error) {
     return Error(Errc::io, fmt::format("log: {}", error.what()));
   }
-  if (const char* level = std::getenv("VARVE_LOG")) spdlog::set_level(spdlog::level::from_str(level));
+  if (const char* level = std::getenv("VARVE_LOG")) {
+    const auto known = spdlog::level::from_str(level);
+    if (known != spdlog::level::off || std::string_view(level) == "off") spdlog::set_level(known);
+    else spdlog::warn("VARVE_LOG={}: no such level: there are trace, debug, info, warning, error, critical and off", level);
+  }
   return {};
 }
 

@@ -126,7 +126,9 @@ Status run(std::vector<const char*> words) {
   return Error(is_busy ? Errc::busy : Errc::not_permitted, said.empty() ? fmt::format("{} failed", words[0]) : said);
 }
 
-// The library knows no such flag. Before the filesystem answers anybody.
+}  // namespace
+
+// The library knows no such flag.
 Status forbid_symbolic_links(const std::string& directory) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_NOSYMFOLLOW;
@@ -135,8 +137,6 @@ Status forbid_symbolic_links(const std::string& directory) {
   return Error(errc_from_errno(errno),
                fmt::format("option nosymfollow: {}", is_old ? "this kernel cannot do it: Linux 5.14 can" : errno_text()));
 }
-
-}  // namespace
 
 Result<std::string> prepare_mount_point(const std::string& directory) {
   const std::string path = control::resolve_mount_point(directory);
@@ -181,7 +181,7 @@ Result<std::unique_ptr<MountPoint>> MountPoint::attach(const MountRequest& reque
   if (::fuse_session_mount(session, request.directory.c_str()) != 0) return mount_error(request.directory);
   const auto found = control::find_mount(request.directory);
   mounted->device_ = found ? found->device : "";
-  if (options.nosymfollow) TRY(forbid_symbolic_links(request.directory));
+  if (options.nosymfollow) TRY(forbid_symbolic_links(request.directory));  // before the filesystem answers anybody
   enter_umount_helper(request.source, request.directory);
   return mounted;
 }

@@ -17,6 +17,9 @@ namespace varve::fuse {
 // Errc::not_found, not_directory, in_use say what stands in the way.
 Result<std::string> prepare_mount_point(const std::string& directory);
 
+// From now on the kernel follows no symbolic link in what is mounted there.
+Status forbid_symbolic_links(const std::string& directory);
+
 struct MountRequest {
   std::string directory;  // from prepare_mount_point()
   std::string source;     // device or image, absolute

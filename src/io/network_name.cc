@@ -62,7 +62,11 @@ std::string absolute_name(const std::string& name) {
   if (is_network_name(name)) return name;
   std::error_code error;
   const auto whole = std::filesystem::absolute(name, error);
-  return error ? name : whole.lexically_normal().string();
+  if (error) return name;
+  // Behind a link ".." is not where the link stands.
+  const bool goes_up = std::ranges::find(whole, "..") != whole.end();
+  const auto folder = goes_up ? std::filesystem::canonical(whole.parent_path(), error) : whole.parent_path();
+  return (error ? whole : folder / whole.filename()).lexically_normal().string();
 }
 
 }  // namespace varve::io

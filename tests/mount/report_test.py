@@ -117,6 +117,17 @@ class Report(Pages):
         self.check_colours(page)
         self.assertIn("Latencies since the mount", page.text)
 
+    def test_a_link_is_written_through(self):
+        real, link = self.image.folder / "real.html", self.image.folder / "report.html"
+        link.symlink_to(real)
+        real.touch()
+        self.check(self.page(self.dir))
+        self.assertTrue(link.is_symlink())
+        self.check(Page(real.read_text()))
+        with (self.image.folder / "shown.html").open("wb+") as out:
+            subprocess.run([BIN / "varve", "report", self.dir, "-o", "/proc/self/fd/1"], stdout=out, check=True)
+            self.check(Page((self.image.folder / "shown.html").read_text()))
+
     def test_of_an_image(self):
         page = self.page_of_image()
         self.check(page)

@@ -213,6 +213,10 @@ class Snapshots(SnapshotTest):
         snapshot("delete", self.image.path, "before")
         self.image.fsck("--data")
         self.assertEqual(self.names(self.image.path), ["of the image"])
+        for name in ("old", "[old]", "older", "[older]"):
+            snapshot("create", self.image.path, name)
+        snapshot("delete", self.image.path, "[old]", "[older]")
+        self.assertEqual(self.names(self.image.path), ["of the image", "old", "older"])
         said = command(BIN / "varve", "mount", self.image.path, self.dir, "-o", "snapshot=none", check=False)
         self.assertNotEqual(said.returncode, 0)
         self.assertIn("there is no snapshot 'none'", said.stderr)
@@ -296,6 +300,17 @@ class MountedBeside(SnapshotTest):
         self.assertEqual(command(BIN / "varve", "umount", self.place).stderr, "")
         self.assertTrue(os.path.ismount(self.dir))
         snapshot("delete", self.dir, "first")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
+    def test_what_is_forbidden_there_is_forbidden(self):
+        self.show("first,nosuid,nodev,noexec,nosymfollow")
+        shown = set(mount_line(self.place).split()[3].split(","))
+        self.assertLessEqual({"ro", "nosuid", "nodev", "noexec", "nosymfollow"}, shown)
+        command("umount", self.place)
+        self.show("first,nosuid,suid")
+        self.assertFalse({"nosuid", "noexec", "nosymfollow"} & set(mount_line(self.place).split()[3].split(",")))
+        done = command(BIN / "varve", "mount", "-f", self.image.path, self.dir, "-o", "snapshot=first,ro", check=False)
+        self.assertIn("leave out -f", done.stderr)
 
     def mounted_at(self, name):
         return next(one for one in listed(self.dir)["snapshots"] if one["name"] == name).get("mounted_at", [])

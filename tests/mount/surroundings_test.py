@@ -2,6 +2,8 @@
 """What the tools make of what they are started in: without io_uring, with odd bytes in names, with signals that others ignore."""
 
 import ctypes
+import re
+import select
 
 from harness import *
 from system_calls import *
@@ -73,6 +75,39 @@ class OddNames(unittest.TestCase):
         image.fsck("--data")
 
 
+class Inherited(unittest.TestCase):
+    def setUp(self):
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("64M")
+
+    def test_what_the_caller_has_open_is_not_kept(self):
+        """It may be a lock, or a file of a filesystem that is to be unmounted."""
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as ending:
+            command(BIN / "varve", "mount", self.image.path, self.image.dir, pass_fds=(writing,))
+            os.close(writing)
+            self.assertTrue(select.select([ending], [], [], 20)[0], "it is still open")
+            self.assertEqual(ending.read(), b"")
+        self.image.umount()
+
+    def test_a_path_means_what_it_means_to_the_kernel(self):
+        other = Image()
+        other.mkfs("64M")
+        below = other.folder / "below"
+        below.mkdir()
+        (self.image.folder / "current").symlink_to(below)
+        varve("mount", f"{self.image.folder}/current/../{other.path.name}", self.image.dir)
+        self.assertEqual(json.loads(varve("status", "--json", self.image.dir).stdout)["device"], str(other.path))
+        varve("umount", self.image.dir)
+
+    def test_an_unknown_level_of_the_log_silences_nothing(self):
+        log = self.image.folder / "log"
+        varve("mount", self.image.path, self.image.dir, "-o", f"log={log}", env={**os.environ, "VARVE_LOG": "verbose"})
+        self.assertIn("VARVE_LOG=verbose: no such level", log.read_text())
+        self.image.umount()
+
+
 class Signals(unittest.TestCase):
     def test_a_repair_goes_on_when_nobody_listens_any_more(self):
         image = Image()
@@ -83,6 +118,20 @@ class Signals(unittest.TestCase):
         done = command(BIN / "fsck.varve", "-f", "-y", f"-C{writing}", image.path, pass_fds=(writing,))
         os.close(writing)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_progress_is_told_as_fsck_of_systemd_reads_it(self):
+        image = Image()
+        self.addCleanup(clean_up_all)
+        image.mkfs("64M")
+        reading, writing = os.pipe()
+        command(BIN / "fsck.varve", "-f", "-n", "--data", f"-C{writing}", image.path, pass_fds=(writing,))
+        os.close(writing)
+        with os.fdopen(reading) as said:
+            lines = said.read().splitlines()
+        self.assertGreater(len(lines), 1)
+        passes = [re.fullmatch(rf"(\d+) \d+ \d+ {re.escape(str(image.path))}", line)[1] for line in lines]
+        self.assertEqual(passes, sorted(passes, key=int))
+        self.assertEqual(passes[0], "1")
 
 
 if __name__ == "__main__":

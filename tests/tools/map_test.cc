@@ -115,6 +115,7 @@ TEST_F(Map, SignsOfEveryAspectAreInTheLegend) {
       EXPECT_NE(std::ranges::find(looks, palette.look_of(cell)), looks.end()) << static_cast<int>(aspect);
   }
   EXPECT_EQ(Palette(map, Aspect::owner).legend({{large_, "a/name"}})[2].text, "a/name, 8.0 MiB");
+  EXPECT_EQ(Palette(map, Aspect::owner).legend({{large_, "a\x1b[31m"}})[2].text.find('\x1b'), std::string::npos);
 }
 
 TEST_F(Map, TellsItsCellsToPrograms) {

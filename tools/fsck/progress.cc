@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string_view>
+#include <utility>
 
 namespace varve::fsck {
 
@@ -54,7 +55,7 @@ class LineProgress : public PercentProgress {
   std::ostream& out_;
 };
 
-// For another program, as fsck(8) knows it from other filesystems: "phase done total device".
+// For another program, as fsck(8) and systemd know it from other filesystems: "pass done total device".
 class DescriptorProgress : public PercentProgress {
  public:
   DescriptorProgress(int descriptor, std::string device) : descriptor_(descriptor), device_(std::move(device)) {}
@@ -62,11 +63,14 @@ class DescriptorProgress : public PercentProgress {
  private:
   unsigned step() const override { return 1; }
   void show(const char* phase, unsigned, std::uint64_t done, std::uint64_t total) override {
-    const std::string line = fmt::format("{} {} {} {}\n", phase, done, total, device_);
+    if (phase != std::exchange(shown_, phase)) ++pass_;
+    const std::string line = fmt::format("{} {} {} {}\n", pass_, done, total, device_);
     if (::write(descriptor_, line.data(), line.size()) < 0) descriptor_ = -1;  // nobody listens: no matter
   }
   int descriptor_;
   std::string device_;
+  std::string_view shown_;
+  unsigned pass_ = 0;
 };
 
 }  // namespace

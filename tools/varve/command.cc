@@ -89,6 +89,20 @@ std::string check_commands(const CLI::App& app, const std::vector<std::string>& 
 
 }  // namespace
 
+// The parser takes "[a,b]" for two words wherever there may be several, and a name may look so: it does not see such words as they are.
+constexpr char kMark = '\1';
+
+void mark(std::vector<std::string>& words) {
+  for (std::string& word : words)
+    if (word.starts_with('[') || word.starts_with(kMark)) word.insert(word.begin(), kMark);
+}
+
+void unmark(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    option->transform([](std::string word) { return word.starts_with(kMark) ? word.substr(1) : word; });
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) unmark(*command);
+}
+
 int run(int argc, const char* const* argv, IoLayer io) {
   CLI::App app("Mounts Varve filesystems, looks into them, and unmounts them.", "varve");
   app.set_version_flag("-V,--version", std::string("varve ") + VARVE_VERSION);
@@ -108,6 +122,8 @@ int run(int argc, const char* const* argv, IoLayer io) {
     io.err << wrong;
     return 1;
   }
+  mark(words);
+  unmark(app);
   std::ranges::reverse(words);  // as the parser wants them
   try {
     app.parse(words);

@@ -24,6 +24,14 @@ std::string options_footer() {
   return text + "Those of mount(8) as well: sync, async, dirsync, nosuid, nodev, noexec and their opposites.\n";
 }
 
+// Of a filesystem that is mounted: its daemon shows the snapshot.
+Status mount_beside(const MountArguments& arguments, const control::Place& running, const fuse::MountOptions& options, std::ostream& err) {
+  if (arguments.foreground)
+    return Error(Errc::invalid, fmt::format("{}: is mounted at {}, and its daemon shows the snapshot: leave out -f", running.source,
+                                            running.directory));
+  return mount_snapshot(running, options, arguments.directory, err);
+}
+
 Status mount(const MountArguments& arguments, IoLayer& io) {
   const std::string source = TRY(control::resolve_tag(arguments.source));
   fuse::DaemonArguments daemon{source, arguments.directory, {}, arguments.foreground, {}};
@@ -34,7 +42,7 @@ Status mount(const MountArguments& arguments, IoLayer& io) {
     if (!daemon.options.fs.read_only)  // mount(8) gives rw unasked, but before it
       return Error(Errc::invalid, fmt::format("{}: snapshot={}: a snapshot is shown read-only: leave out rw", source, snapshot));
     if (const auto running = control::find_place(source); running.ok() && running->is_mounted())
-      return mount_snapshot(*running, snapshot, arguments.directory, io.err);
+      return mount_beside(arguments, *running, daemon.options, io.err);
   }
   return fuse::run_daemon(daemon);
 }

@@ -27,6 +27,18 @@ Status write_all(int file, const std::string& path, std::string_view content) {
   return {};
 }
 
+// Of a link: what it leads to is written, be it another file or /dev/stdout, behind which more may follow.
+Status write_through(const std::string& path, std::string_view content, const struct stat& target) {
+  struct stat out {};
+  const bool is_out = ::fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == target.st_dev && out.st_ino == target.st_ino;
+  if (is_out) return write_all(STDOUT_FILENO, path, content);
+  const bool is_file = S_ISREG(target.st_mode);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | (is_file ? O_TRUNC : 0)));
+  if (!file) return failed(path);
+  TRY(write_all(file.get(), path, content));
+  return file.close() ? Status() : Status(failed(path));
+}
+
 Status check_replaceable(const std::string& path, const OutputKind& kind) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string begin(kind.begin.size(), '\0');
@@ -54,16 +66,16 @@ mode_t usual_mode() {
 }  // namespace
 
 Status write_output(const std::string& path, std::string_view content, const OutputKind& kind) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return errno == ENOENT ? replace(path, content, usual_mode()) : Status(failed(path));
+  struct stat status {}, itself {};
+  const bool is_link = ::lstat(path.c_str(), &itself) == 0 && S_ISLNK(itself.st_mode);
+  if (::stat(path.c_str(), &status) != 0) return errno == ENOENT && !is_link ? replace(path, content, usual_mode()) : Status(failed(path));
   if (S_ISBLK(status.st_mode)) return Error(Errc::invalid, fmt::format("{}: is a device: give a file for the {}", path, kind.name));
   if (S_ISDIR(status.st_mode)) return Error(Errc::invalid, fmt::format("{}: is a directory: give a file for the {}", path, kind.name));
   if (S_ISREG(status.st_mode)) {
     TRY(check_replaceable(path, kind));
-    return replace(path, content, status.st_mode & 07777);
+    return is_link ? write_through(path, content, status) : replace(path, content, status.st_mode & 07777);
   }
-  const Descriptor stream(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return stream ? write_all(stream.get(), path, content) : Status(failed(path));
+  return write_through(path, content, status);
 }
 
 }  // namespace varve::tool

@@ -14,7 +14,7 @@ struct OutputKind {
 };
 
 // In place of what stands there only if that is of this kind or empty, and then in one step: nobody's image is written over by a slip.
-// Never to a device. Pipes and terminals take it as well. Errors name the file.
+// Never to a device. Pipes and terminals take it as well, and links stay. Errors name the file.
 Status write_output(const std::string& path, std::string_view content, const OutputKind& kind);
 
 }  // namespace varve::tool

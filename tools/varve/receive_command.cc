@@ -78,6 +78,8 @@ Result<Descriptor> lock_alone(const std::string& directory) {
 Status receive(const ReceiveArguments& arguments, IoLayer& io) {
   if (arguments.wants_token) return print_token(arguments, io);
   if (arguments.wants_last) return print_last(arguments, io);
+  if (io.in.rdbuf() == std::cin.rdbuf() && ::isatty(STDIN_FILENO))
+    return Error(Errc::invalid, "a stream comes from a file (< FILE) or from a program (varve send DIR NAME |)");
   std::error_code failure;
   const std::string directory = std::filesystem::canonical(arguments.path, failure);
   if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", arguments.path, failure.message()));

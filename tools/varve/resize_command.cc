@@ -11,6 +11,7 @@
 #include "control/request_json.h"
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
+#include "log/segment_table.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
 #include "varve/interruptible.h"
@@ -145,7 +146,8 @@ std::string resize_report(const Json& state) {
   const std::uint64_t segments = now / std::max<std::uint64_t>(1, bytes_of(state, "segment_bytes"));
   if (segments > kManySegments)
     text += fmt::format("It has {} segments of {}: when it is full, the table of them takes {} of memory. One that is made anew with this "
-                        "size takes less.\n", segments, exact_size(bytes_of(state, "segment_bytes")), size_text(segments * 64));
+                        "size takes less.\n", segments, exact_size(bytes_of(state, "segment_bytes")),
+                        size_text(segments * sizeof(log::SegmentInfo)));
   return text;
 }
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.h"
+
 namespace varve::tool {
 
 namespace {
@@ -41,6 +43,13 @@ mode_t mode_of(const fs::Attr& attr, bool is_owned) {
   return attr.mode & (may_change_user ? 07777 : 01777);
 }
 
+// Of what was made, not of what somebody else has put in its place since: no link is followed.
+bool change_mode(const SalvagedPlace& place, mode_t mode) {
+  if (place.fd >= 0) return ::fchmod(place.fd, mode) == 0;
+  const Descriptor named(::openat(place.directory, place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  return named && ::chmod(fmt::format("/proc/self/fd/{}", named.get()).c_str(), mode) == 0;
+}
+
 }  // namespace
 
 // In this order: a change of the owner takes capabilities away, and the bits of set-user-ID programs; the rest takes nothing.
@@ -50,7 +59,7 @@ void copy_attributes(fs::Filesystem& filesystem, const fs::Attr& attr, const Sal
   const bool is_owned = is_root && ::fchownat(place.directory, name, attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) == 0;
   if (is_root && !is_owned) report.lose(place.path, "its owner: " + errno_text());
   copy_xattrs(filesystem, attr.ino, place, report);
-  if (!S_ISLNK(attr.mode) && ::fchmodat(place.directory, name, mode_of(attr, is_owned), 0) != 0)
+  if (!S_ISLNK(attr.mode) && !change_mode(place, mode_of(attr, is_owned)))
     report.lose(place.path, "its mode: " + errno_text());
   auto time = [](const Timestamp& t) { return timespec{static_cast<time_t>(t.seconds), static_cast<long>(t.nanoseconds)}; };
   const timespec times[] = {time(attr.atime), time(attr.mtime)};

@@ -37,6 +37,8 @@ Result<Salvaged> salvage(const SalvageArguments& arguments) {
   return result;
 }
 
+bool has_losses(const Salvaged& s) { return s.copy.loss_count > 0 || !s.repair.actions.is_safe(); }
+
 void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostream& out) {
   for (const repair::Action& action : s.repair.actions.kept()) {
     using repair::ActionCode;  // these two are told by a line about all such inodes
@@ -48,7 +50,7 @@ void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostre
   out << fmt::format("{}, {}, {}, {} with {} copied to {}\n", counted(s.copy.files, "file"),
                      counted(s.copy.directories, "directory", "directories"), counted(s.copy.symlinks, "symlink"),
                      counted(s.copy.others, "other"), size_text(s.copy.bytes), arguments.target);
-  if (s.copy.loss_count > 0 || !s.repair.actions.is_safe())
+  if (has_losses(s))
     out << fmt::format("Not everything could be had: {} lost something, {} could not be copied, {}.\n",
                        counted(s.repair.actions.losses(), "repair"), counted(s.copy.loss_count, "thing"),
                        counted(s.copy.damaged_blocks, "block is a hole", "blocks are holes"));
@@ -97,7 +99,8 @@ void declare_salvage(CLI::App& app, Action& chosen) {
       if (!salvaged.warning.empty()) io.err << fmt::format("varve: warning: {}: {}\n", arguments->source, salvaged.warning);
       if (arguments->json) print_json(salvaged, io.out);
       else print_text(salvaged, *arguments, io.out);
-      return {};
+      if (!has_losses(salvaged) && salvaged.failure.empty()) return {};
+      return Error(Errc::io, fmt::format("{}: not everything could be had", arguments->source));
     };
   });
 }

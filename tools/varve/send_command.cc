@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <ostream>
 #include <string>
 
+#include "base/errc.h"
 #include "send/sender.h"
 #include "send/token.h"
 #include "send/whole_sender.h"
@@ -57,6 +59,8 @@ Result<send::Sent> send_all(const compare::Ask& ask, const send::Begin& begin, c
   return send::Sender(ask, Serial{begin.base->serial}, after, sink).send(begin);
 }
 
+Error cannot_write() { return {Errc::io, fmt::format("the stream cannot be written{}", errno ? ": " + errno_text() : "")}; }
+
 Status send_stream(const SendArguments& arguments, IoLayer& io) {
   if (io.out.rdbuf() == std::cout.rdbuf() && ::isatty(STDOUT_FILENO))
     return Error(Errc::invalid, "a stream is no text: send it to a file (> FILE), or to a program (| varve receive DIR)");
@@ -74,12 +78,14 @@ Status send_stream(const SendArguments& arguments, IoLayer& io) {
   };
   const compare::Ask ask = telling_of_damage(asking, arguments.path, begin.snapshot.name);
   const auto sent = send_all(ask, begin, [&io](std::span<const std::byte> bytes) -> Status {
+    errno = 0;
     io.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return io.out ? Status() : Status(Error(Errc::io, "the stream cannot be written"));
+    return io.out ? Status() : Status(cannot_write());
   });
   const Status closed = source->close();
   if (!sent.ok()) return sent.error();
-  if (!io.out.flush()) return Error(Errc::io, "the stream cannot be written");
+  errno = 0;
+  if (!io.out.flush()) return cannot_write();
   return closed;
 }
 

@@ -73,8 +73,14 @@ class MountedTarget final : public SnapshotTarget {
           for (std::size_t at = next++; at < changes.size(); at = next++) done[at] = change(changes[at]);
         });
     }
-    const auto failed = std::ranges::find_if(done, [](const Status& one) { return !one.ok(); });
-    return failed == done.end() ? Status() : *failed;
+    std::string all;
+    const Status* first = nullptr;
+    for (const Status& one : done) {
+      if (one.ok()) continue;
+      all += (first ? "\n  " : "") + one.error().message();
+      if (!first) first = &one;
+    }
+    return first ? Status(Error(first->error().code(), all)) : Status();
   }
   Result<Json> list() override { return client_.snapshots(); }
   std::string damage() override {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <ostream>
+#include <string_view>
+#include <vector>
 
 #include "base/json_text.h"
 #include "daemon/mount_point.h"
@@ -48,14 +50,24 @@ Status check_is_held(const control::Place& running, Serial snapshot, const std::
   return Error(Errc::not_found, fmt::format("{}: the snapshot was deleted meanwhile", running.source));
 }
 
-// What the running mount forbids stays forbidden.
-unsigned long flags_of(const std::string& path) {
+struct Ban {
+  unsigned long found, flag;  // by statvfs(3), for mount(2)
+  std::string_view word, opposite;
+};
+constexpr Ban kBans[] = {{ST_NOSUID, MS_NOSUID, "nosuid", "suid"}, {ST_NODEV, MS_NODEV, "nodev", "dev"},
+                         {ST_NOEXEC, MS_NOEXEC, "noexec", "exec"}};
+
+// What is asked for, and what the running mount forbids.
+unsigned long flags_of(const std::string& path, const std::vector<std::string>& asked) {
   struct statvfs found {};
-  if (::statvfs(path.c_str(), &found) != 0) return MS_NOSUID | MS_NODEV;
-  unsigned long flags = 0;
-  if (found.f_flag & ST_NOSUID) flags |= MS_NOSUID;
-  if (found.f_flag & ST_NODEV) flags |= MS_NODEV;
-  if (found.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
+  const bool is_known = ::statvfs(path.c_str(), &found) == 0;
+  unsigned long flags = is_known ? 0 : MS_NOSUID | MS_NODEV;
+  for (const Ban& ban : kBans) {
+    const auto last = std::ranges::find_if(asked.rbegin(), asked.rend(), [&](const std::string& word) {
+      return word == ban.word || word == ban.opposite;
+    });
+    if ((found.f_flag & ban.found) || (last != asked.rend() && *last == ban.word)) flags |= ban.flag;
+  }
   return flags;
 }
 
@@ -66,17 +78,19 @@ Error not_shown(const std::string& path, const std::string& point, int error) {
   return {errc_from_errno(error), fmt::format("{}: the kernel does not show {} there: {}", point, path, errno_text())};
 }
 
-Status bind_read_only(const std::string& path, const std::string& point) {
+Status bind_read_only(const std::string& path, const std::string& point, const fuse::MountOptions& options) {
   if (::mount(path.c_str(), point.c_str(), nullptr, MS_BIND, nullptr) != 0) return not_shown(path, point, errno);
-  if (::mount(nullptr, point.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | flags_of(path), nullptr) == 0) return {};
-  const Error error = not_shown(path, point, errno);
-  (void)fuse::detach(point, fuse::Detach::now);
-  return error;
+  const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | flags_of(path, options.kernel_flags);
+  Status done = ::mount(nullptr, point.c_str(), nullptr, flags, nullptr) == 0 ? Status() : Status(not_shown(path, point, errno));
+  if (done.ok() && options.nosymfollow) done = fuse::forbid_symbolic_links(point);
+  if (!done.ok()) (void)fuse::detach(point, fuse::Detach::now);
+  return done;
 }
 
 }  // namespace
 
-Status mount_snapshot(const control::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err) {
+Status mount_snapshot(const control::Place& running, const fuse::MountOptions& options, const std::string& directory, std::ostream& err) {
+  const std::string& snapshot = options.fs.snapshot;
   if (running.is_dead) return control::daemon_gone(running);
   const std::string folder = TRY(folder_of(running.directory));
   if (folder.empty())
@@ -85,7 +99,7 @@ Status mount_snapshot(const control::Place& running, const std::string& snapshot
   const Serial serial = TRY(find_one(running, snapshot));
   const std::string path = fmt::format("{}/{}/{}", running.directory, folder, snapshot);
   const std::string point = TRY(fuse::prepare_mount_point(directory));
-  TRY(bind_read_only(path, point));
+  TRY(bind_read_only(path, point, options));
   const Status held = check_is_held(running, serial, point, err);
   if (!held.ok()) (void)fuse::detach(point, fuse::Detach::now);
   return held;

@@ -6,12 +6,13 @@
 
 #include "base/result.h"
 #include "control/place.h"
+#include "daemon/mount_options.h"
 
 namespace varve::tool {
 
 // Shows the snapshot read-only at `directory`, until that is unmounted; the daemon of `running` serves both, and holds the snapshot.
-// It is a bind mount, so it needs root. `err`: how far it is not held. Errc::not_found: there is no such snapshot; Errc::unsupported: the
-// running mount shows none; Errc::not_permitted.
-Status mount_snapshot(const control::Place& running, const std::string& snapshot, const std::string& directory, std::ostream& err);
+// It is a bind mount, so it needs root, and of the options it takes those that forbid something. `err`: how far it is not held.
+// Errc::not_found: there is no such snapshot; Errc::unsupported: the running mount shows none; Errc::not_permitted.
+Status mount_snapshot(const control::Place& running, const fuse::MountOptions& options, const std::string& directory, std::ostream& err);
 
 }  // namespace varve::tool

@@ -358,12 +358,13 @@ std::string status_summary(const Json& status) {
     return value.empty() ? "" : fmt::format("{:<9}{}\n", name, value);
   };
   const Json &cleaner = part(status, "cleaner"), &protection = part(status, "protection");
-  return line("Varve", status.value("device", "") + (label.empty() ? "" : " \"" + printable(label) + "\"")) + line("Mounted", at) +
+  return line("Varve", printable(status.value("device", "")) + (label.empty() ? "" : " \"" + printable(label) + "\"")) +
+         line("Mounted", printable(at)) +
          line("State", state_of(status)) + line("Device", outage_text(status)) + line("Size", room_of(part(status, "space"))) +
          line("Room", growth_text(status)) + line("Damage", damage_text(status)) +
          line("Kept", kept_text(part(status, "snapshots"), protection)) + line("Protects", protection_text(protection)) +
          line("Cleaner", cleaner.value("state", "")) +
-         line("Log", part(status, "mount").value("log", ""));
+         line("Log", printable(part(status, "mount").value("log", "")));
 }
 
 std::string status_text(const Json& status) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "base/types.h"
 #include "varve/latency_view.h"
 #include "varve/status_text.h"
@@ -54,8 +55,8 @@ class View {
 
   std::string head() const {
     const std::uint64_t up = now_.value("uptime_seconds", std::uint64_t{0});
-    std::string text = fmt::format("{} on {}, mounted for {}:{:02}:{:02}, {}\n", now_.value("device", ""),
-                                   words(now_, "mount", "mount_point"), up / 3600, up / 60 % 60, up % 60,
+    std::string text = fmt::format("{} on {}, mounted for {}:{:02}:{:02}, {}\n", printable(now_.value("device", "")),
+                                   printable(words(now_, "mount", "mount_point")), up / 3600, up / 60 % 60, up % 60,
                                    now_.value("backend", ""));
     if (now_.value("read_only", false)) text += fmt::format("READ-ONLY: {}\n", now_.value("read_only_reason", ""));
     if (const std::string outage = outage_text(now_); !outage.empty()) text += outage + "\n";

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "format/map_record.h"
 #include "varve/status_text.h"
 
@@ -124,7 +125,7 @@ std::vector<LegendLine> Palette::owners_legend(const std::map<Ino, std::string>&
     }
     const auto name = names.find(ino);
     lines.push_back({spread(i, kOwnerSigns[i]),
-                     fmt::format("{}, {}", name != names.end() ? name->second : fmt::format("inode {}", ino),
+                     fmt::format("{}, {}", name != names.end() ? printable(name->second) : fmt::format("inode {}", ino),
                                  size_text(blocks << kBlockShift))});
   }
   if (others)
