@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 namespace varve {
@@ -27,5 +28,14 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// A path to an open file, also to one that is only named by its descriptor (O_PATH), for calls that take no descriptor.
+inline std::string way_to(int file) { return "/proc/self/fd/" + std::to_string(file); }
+
+// Closes all descriptors from `first` on but the one that is kept.
+inline void close_others(unsigned first, unsigned kept) {
+  if (kept > first) ::close_range(first, kept - 1, 0);
+  ::close_range(kept + 1, ~0U, 0);
+}
 
 }  // namespace varve

@@ -104,7 +104,7 @@ Descriptor open_storage(const std::string& path) {
   const Descriptor named(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat status {};
   if (!named || ::fstat(named.get(), &status) != 0 || (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))) return Descriptor();
-  return Descriptor(::open(fmt::format("/proc/self/fd/{}", named.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return Descriptor(::open(way_to(named.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
 bool fits(const Tag& tag, const std::string& path) {

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace varve::fuse {
 
 namespace {
@@ -61,9 +63,7 @@ Result<Background> Background::start() {
     return Background(true, ends[0], child);
   }
   // What the caller has open, as a lock or a file of another filesystem, must not stay so for as long as the mount.
-  const auto pipe = static_cast<unsigned>(ends[1]);
-  if (pipe > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, pipe - 1, 0);
-  ::close_range(pipe + 1, ~0U, 0);
+  close_others(STDERR_FILENO + 1, static_cast<unsigned>(ends[1]));
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a mount that somebody interrupts does not come about later
   ::signal(SIGPIPE, SIG_IGN);

@@ -249,7 +249,6 @@ Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedB
   read.address = address;
   read.seen = view().serial;
   read.blocks = blocks;
-  read.wanted = sum_of_sums(mapped);
   if (!target) {
     read.own = AlignedBuffer(std::size_t{blocks} * kBlockSize);
     target = read.own.data();

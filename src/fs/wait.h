@@ -54,8 +54,8 @@ struct DataRead {
   std::uint32_t blocks = 0;
   std::byte* target = nullptr;  // aligned; own.data() unless the caller's buffer takes it directly
   AlignedBuffer own;
-  std::uint32_t wanted = 0;  // checksum of the checksums
-  unsigned failures = 0;     // in which the same was wanted
+  std::uint32_t wanted = 0;  // checksum of the checksums, when it failed last
+  unsigned failures = 0;     // in which the same was wanted as before
   bool started = false, done = false;
   int error = 0;
   io::IoRequest request;

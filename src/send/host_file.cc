@@ -11,8 +11,6 @@
 #include <cstring>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/errc.h"
 
 namespace varve::send {
@@ -128,8 +126,6 @@ Unlocked::~Unlocked() {
   if (flags_) (void)::ioctl(directory_.get(), FS_IOC_SETFLAGS, &flags_);
   errno = why;
 }
-
-std::string way_to(int file) { return fmt::format("/proc/self/fd/{}", file); }
 
 Result<std::set<std::string>> names_of_xattrs(int file) {
   std::vector<char> names(64u << 10);

@@ -68,8 +68,7 @@ int unlocking(int directory, const std::string& name, Change&& change) {
   return change();
 }
 
-// The file that is open, also one that is only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.
-std::string way_to(int file);
+// Of a file that is open, or only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.
 Result<std::set<std::string>> names_of_xattrs(int file);
 Result<std::map<std::string, format::Bytes>> xattrs_of(int file);  // errno says why
 

@@ -23,7 +23,7 @@ auto call(fs::Filesystem& filesystem, Function&& function) {
 
 bool set_xattr(const SalvagedPlace& place, const std::string& name, std::span<const std::byte> value) {
   if (place.fd >= 0) return ::fsetxattr(place.fd, name.c_str(), value.data(), value.size(), 0) == 0;
-  const std::string there = fmt::format("/proc/self/fd/{}/{}", place.directory, place.name);
+  const std::string there = way_to(place.directory) + "/" + place.name;
   return ::lsetxattr(there.c_str(), name.c_str(), value.data(), value.size(), 0) == 0;
 }
 
@@ -47,7 +47,7 @@ mode_t mode_of(const fs::Attr& attr, bool is_owned) {
 bool change_mode(const SalvagedPlace& place, mode_t mode) {
   if (place.fd >= 0) return ::fchmod(place.fd, mode) == 0;
   const Descriptor named(::openat(place.directory, place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  return named && ::chmod(fmt::format("/proc/self/fd/{}", named.get()).c_str(), mode) == 0;
+  return named && ::chmod(way_to(named.get()).c_str(), mode) == 0;
 }
 
 }  // namespace

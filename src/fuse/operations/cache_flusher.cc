@@ -51,9 +51,7 @@ Descriptor open_mount(const std::string& directory) {
 int sync_apart(int mount) {
   const pid_t child = ::vfork();  // this thread sleeps until the child ends; it has our memory, but its own table of files
   if (child == 0) {
-    const auto only = static_cast<unsigned>(mount);
-    if (only > 0) ::close_range(0, only - 1, 0);
-    ::close_range(only + 1, ~0U, 0);
+    close_others(0, static_cast<unsigned>(mount));
     ::_exit(::syncfs(mount) == 0 ? 0 : errno);
   }
   if (child < 0) return errno;
