@@ -14,11 +14,6 @@ def strategies():
     return re.findall(r"^  (\S+) ", text[text.index("Strategies:"):], re.MULTILINE)
 
 
-def catches(process, number):
-    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
-    return int(caught[1], 16) >> (number - 1) & 1
-
-
 class Clean(MountTest):
     size = "256M"
 
@@ -179,7 +174,7 @@ class Clean(MountTest):
             fill_random(self.dir / f"h{i}", MIB, seed=i, sync=False)
         tool = subprocess.Popen([BIN / "varve", "clean", "-s", "compacting", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True)
-        wait_until(lambda: tool.poll() is not None or catches(tool, signal.SIGINT), 60, "the tool can be interrupted")
+        wait_until_interruptible(tool)
         tool.send_signal(signal.SIGINT)
         out, error = tool.communicate(timeout=120)
         self.assertIn(tool.returncode, (0, 1), out + error)  # 0: it was faster

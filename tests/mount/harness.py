@@ -131,6 +131,15 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
+def wait_until_interruptible(tool):
+    """It stops for Ctrl-C from then on, and does not just die."""
+    def catches():
+        status = Path(f"/proc/{tool.pid}/status").read_text()
+        return int(status.split("SigCgt:")[1].split()[0], 16) >> (signal.SIGINT - 1) & 1
+
+    wait_until(lambda: tool.poll() is not None or catches(), 60, "the tool can be interrupted")
+
+
 def sqlite_promise(database, committed):
     """What must be there of so many transactions; before the database is opened again. After removing its journal SQLite
     syncs the folder, but takes one that cannot be opened (the daemon has died in between) for synced. It calls the

@@ -133,7 +133,7 @@ class Resize(MountTest):
         self.fill_the_end()
         for cancel in ("command", "signal"):
             process = subprocess.Popen([BIN / "varve", "resize", self.dir, "90M"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            time.sleep(0.05)
+            wait_until_interruptible(process)
             if cancel == "command":
                 resize("--cancel", self.dir)
             else:
