@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/json_text.h"
 #include "cleaner/file_layout.h"
 #include "cleaner/mover.h"
 #include "cleaner/registry.h"
@@ -19,7 +20,6 @@ namespace varve::bench {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Files = std::map<std::uint64_t, ReplayedFile>;
 
 std::vector<FileOperation> operations_of(const FragmentationSetup& setup, const std::string& sample) {

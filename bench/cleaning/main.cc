@@ -7,12 +7,13 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/json_text.h"
 #include "engine_run.h"
 
 namespace {
 
 using namespace varve::bench;
-using Json = nlohmann::ordered_json;
+using varve::Json;
 
 struct Choice {
   std::vector<std::string> policies = {"decline/learned"};  // VICTIMS/PLACEMENT

@@ -8,6 +8,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "base/json_text.h"
 #include "cleaner/registry.h"
 #include "rig.h"
 #include "table.h"
@@ -15,8 +16,6 @@
 namespace varve::bench {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kWriteBytes = 32 << 10;
 constexpr std::size_t kBins = 20;

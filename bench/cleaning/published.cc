@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/json_text.h"
 #include "fragmentation_study.h"
 #include "policies_study.h"
 #include "sfs_study.h"
@@ -14,7 +15,7 @@
 namespace {
 
 using namespace varve::bench;
-using Json = nlohmann::ordered_json;
+using varve::Json;
 
 struct Study {
   CLI::App* command;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/json_text.h"
 #include "rig.h"
 #include "table.h"
 #include "workload.h"
@@ -15,8 +16,6 @@
 namespace varve::bench {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char *kZipf = "zipf-1.0", *kTpcc = "tpcc", *kUniform = "uniform";
 constexpr std::size_t kAgeBins = 20;

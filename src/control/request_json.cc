@@ -1,12 +1,11 @@
 #include "control/request_json.h"
 
+#include "base/json_text.h"
 #include "base/types.h"
 
 namespace varve::control {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json limit_json(std::uint64_t blocks) { return blocks == fs::CleanRequest::kNoLimit ? Json(nullptr) : Json(blocks); }
 

@@ -1,13 +1,12 @@
 #include "control/status_json.h"
 
 #include "base/errc.h"
+#include "base/json_text.h"
 #include "format/map_record.h"
 
 namespace varve::control {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Segments by the head that filled them.
 Json groups_json(const fs::FilesystemStatus& s) {

@@ -22,8 +22,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct CleanArguments {
   fs::CleanRequest request;
   std::uint64_t free_bytes = 0, move_bytes = 0;

@@ -10,6 +10,7 @@
 
 #include "base/errc.h"
 #include "base/buffer.h"
+#include "base/json_text.h"
 #include "format/superblock.h"
 #include "fs/filesystem.h"
 #include "control/request_json.h"
@@ -20,8 +21,6 @@
 namespace varve::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 class Mounted final : public CleanTarget {
  public:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "base/types.h"
 #include "shared/counted.h"
 #include "varve/status_text.h"
@@ -11,8 +12,6 @@
 namespace varve::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 class View {
  public:

@@ -4,12 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json_text.h"
 #include "format/record.h"
 #include "varve/image_reader.h"
 
 namespace varve::tool {
-
-using Json = nlohmann::ordered_json;
 
 Result<Json> dump_superblocks(const std::string& path);  // both copies, also when they are damaged
 Result<Json> dump_segment(ImageReader& image, std::uint64_t segment);

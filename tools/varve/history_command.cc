@@ -16,8 +16,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct HistoryArguments {
   std::string directory;
   bool json = false;

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <vector>
 
+#include "base/json_text.h"
+
 namespace varve::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A character for each 5 % of live share, higher for more segments. Logarithmic: few nearly empty ones matter as well.
 std::string shape(const std::vector<std::uint64_t>& counts) {

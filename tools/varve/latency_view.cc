@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/json_text.h"
+
 namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr std::size_t kShown = 8;
 constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
 

@@ -17,8 +17,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Words {
   std::string directory;
   std::vector<std::string> settings;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/json_text.h"
 #include "control/mount_table.h"
 #include "control/place.h"
 #include "varve/command.h"
@@ -14,8 +15,6 @@
 namespace varve::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct MetricsArguments {
   std::vector<std::string> places;

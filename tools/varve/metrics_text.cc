@@ -5,6 +5,7 @@
 #include <bit>
 #include <map>
 
+#include "base/json_text.h"
 #include "base/types.h"
 #include "base/utf8.h"
 #include "varve/latency_view.h"
@@ -13,7 +14,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Labels = std::string;  // inside the braces
 
 enum class Kind : std::uint8_t { counter, gauge, histogram, info };

@@ -20,12 +20,12 @@ namespace varve::tool {
 
 namespace {
 
-using Change = Status (*)(format::Superblock&, const std::string&);
+using Setter = Status (*)(format::Superblock&, const std::string&);
 
 struct Name {
   const char* key;  // in the status, and of the setting
   std::string (*text)(const format::Superblock&);
-  Change change;
+  Setter set;
 };
 
 const Name kLabel{"label", [](const format::Superblock& s) { return s.label; },
@@ -78,7 +78,7 @@ Status change_mounted(const std::string& directory, const Name& name, const std:
 // As a mount would do it: after a recovery, where one is due, with a checkpoint. So a crash leaves the old name or the new one.
 Status change_image(const std::string& path, const Name& name, const std::string& value) {
   format::Superblock trial;
-  TRY(name.change(trial, value));  // before anything is opened for writing
+  TRY(name.set(trial, value));  // before anything is opened for writing
   const auto device = TRY(lease::LeasedDevice::open(path, {}, {fmt::format("varve {}", name.key), ""}));
   fs::Options options;
   options.cleaner = false;

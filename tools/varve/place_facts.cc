@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/json_text.h"
 #include "base/types.h"
 #include "daemon/log_output.h"
 #include "io/network_name.h"
@@ -13,8 +14,6 @@
 namespace varve::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // In bytes; 0: it cannot be told.
 std::uint64_t length_of(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_text.h"
 #include "varve/latency_view.h"
 #include "varve/map/palette.h"
 #include "varve/status_text.h"
@@ -14,8 +15,6 @@ namespace varve::tool {
 namespace report_page {  // named: other files of the room have functions of these names
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Colours by role, for both schemes; contrast of text on its ground at least 4.5.
 constexpr const char* kStyle = R"(<style>

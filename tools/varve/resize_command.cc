@@ -23,8 +23,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct ResizeArguments {
   std::string path;
   std::uint64_t size = 0;  // bytes; 0: that of the device

@@ -24,8 +24,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct ScrubArguments {
   std::string directory;
   std::uint64_t bytes_per_second = scrub::Request::kUsualRate;

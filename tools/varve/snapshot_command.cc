@@ -29,7 +29,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Change = store::SnapshotChange;
 
 struct SnapshotArguments {

@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "base/errc.h"
+#include "base/json_text.h"
 #include "base/mutex.h"
 #include "control/place.h"
 #include "varve/mount_client.h"
 
 namespace varve::tool {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 

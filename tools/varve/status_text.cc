@@ -19,8 +19,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Lines of a section; those about what the status does not have are left out.
 class Section {
  public:

@@ -4,13 +4,12 @@
 
 #include <ctime>
 
+#include "base/json_text.h"
 #include "control/status_json.h"
 
 namespace varve::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json heads_json(const format::Superblock& super) {
   Json heads = Json::array();

@@ -16,8 +16,6 @@ namespace varve::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kBar = 40;
 constexpr std::size_t kRequestsShown = 8;
 
