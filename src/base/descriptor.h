@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -35,7 +36,7 @@ inline std::string way_to(int file) { return "/proc/self/fd/" + std::to_string(f
 // Closes all descriptors from `first` on but the one that is kept.
 inline void close_others(unsigned first, unsigned kept) {
   if (kept > first) ::close_range(first, kept - 1, 0);
-  ::close_range(kept + 1, ~0U, 0);
+  ::close_range(std::max(first, kept + 1), ~0U, 0);
 }
 
 }  // namespace varve
