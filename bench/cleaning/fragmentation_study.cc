@@ -4,7 +4,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "base/json_text.h"
 #include "cleaner/file_layout.h"
 #include "cleaner/mover.h"
 #include "cleaner/registry.h"

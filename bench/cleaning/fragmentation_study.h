@@ -3,11 +3,11 @@
 // filesystem keeps, against making one by scanning all inodes. Time and energy by a model of a small disk (disk_model.h).
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "base/json_text.h"
 
 namespace varve::bench {
 
@@ -25,6 +25,6 @@ struct FragmentationSetup {
 };
 
 // Prints its tables; returns them.
-nlohmann::ordered_json run_fragmentation_study(const FragmentationSetup& setup);
+Json run_fragmentation_study(const FragmentationSetup& setup);
 
 }  // namespace varve::bench

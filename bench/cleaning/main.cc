@@ -1,7 +1,6 @@
 // bench/cleaning: write amplification of policies, on the filesystem or in the simulator. See README.md here.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>

@@ -8,7 +8,6 @@
 #include <random>
 #include <stdexcept>
 
-#include "base/json_text.h"
 #include "cleaner/registry.h"
 #include "rig.h"
 #include "table.h"

@@ -3,11 +3,11 @@
 // 12.5 %.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "base/json_text.h"
 
 namespace varve::bench {
 
@@ -26,6 +26,6 @@ struct PoliciesSetup {
 };
 
 // Prints its tables; returns them.
-nlohmann::ordered_json run_policies_study(const PoliciesSetup& setup);
+Json run_policies_study(const PoliciesSetup& setup);
 
 }  // namespace varve::bench

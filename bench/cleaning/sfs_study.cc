@@ -8,7 +8,6 @@
 #include <numeric>
 #include <set>
 
-#include "base/json_text.h"
 #include "rig.h"
 #include "table.h"
 #include "workload.h"

@@ -2,10 +2,10 @@
 // hotness, the way of finding the groups, and cost-hotness are worth, by SFS's own measure of write cost.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <vector>
+
+#include "base/json_text.h"
 
 namespace varve::bench {
 
@@ -27,6 +27,6 @@ struct SfsSetup {
 };
 
 // Prints its tables; returns them.
-nlohmann::ordered_json run_sfs_study(const SfsSetup& setup);
+Json run_sfs_study(const SfsSetup& setup);
 
 }  // namespace varve::bench

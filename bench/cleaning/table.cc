@@ -10,7 +10,7 @@ namespace varve::bench {
 namespace {
 constexpr std::size_t kNarrowest = 9;
 
-std::string text(const nlohmann::ordered_json& value) {
+std::string text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.3f}", value.get<double>());
   if (value.is_array()) return "...";  // for the plot
@@ -31,8 +31,8 @@ Table::Table(std::string title, std::vector<std::string> columns) : title_(std::
   std::fflush(stdout);
 }
 
-void Table::add(std::vector<nlohmann::ordered_json> values) {
-  nlohmann::ordered_json row;
+void Table::add(std::vector<Json> values) {
+  Json row;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const std::string shown = text(values.at(i));
     if (i < 2) print(i, shown);
@@ -44,6 +44,6 @@ void Table::add(std::vector<nlohmann::ordered_json> values) {
   rows_.push_back(std::move(row));
 }
 
-nlohmann::ordered_json Table::json() const { return {{"title", title_}, {"rows", rows_}}; }
+Json Table::json() const { return {{"title", title_}, {"rows", rows_}}; }
 
 }  // namespace varve::bench

@@ -1,6 +1,5 @@
 #include "control/request_json.h"
 
-#include "base/json_text.h"
 #include "base/types.h"
 
 namespace varve::control {

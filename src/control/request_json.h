@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "base/result.h"
 #include "cleaner/history.h"
 #include "fs/clean_job.h"
@@ -15,22 +14,22 @@
 
 namespace varve::control {
 
-nlohmann::ordered_json to_json(const fs::CleanRequest& request);
+Json to_json(const fs::CleanRequest& request);
 // Errc::invalid: not what to_json() makes.
 Result<fs::CleanRequest> clean_request_from(std::string_view text);
 
 // Blocks are of 4 KiB; "segment_blocks" says how many make a segment.
-nlohmann::ordered_json to_json(const fs::CleanState& state);
+Json to_json(const fs::CleanState& state);
 
 // Rounds of cleaning as `varve history` and the bench's plot read them.
-nlohmann::ordered_json to_json(const cleaner::PastRound& round);
-nlohmann::ordered_json to_json(const std::vector<cleaner::PastRound>& rounds);  // an array of them
+Json to_json(const cleaner::PastRound& round);
+Json to_json(const std::vector<cleaner::PastRound>& rounds);  // an array of them
 
-nlohmann::ordered_json to_json(const fs::ResizeRequest& request);
-nlohmann::ordered_json to_json(const fs::ResizeState& state);
+Json to_json(const fs::ResizeRequest& request);
+Json to_json(const fs::ResizeState& state);
 // Errc::invalid: not what to_json() makes.
 Result<fs::ResizeRequest> resize_request_from(std::string_view text);
 
-nlohmann::ordered_json to_json(const fs::SnapshotState& state);
+Json to_json(const fs::SnapshotState& state);
 
 }  // namespace varve::control

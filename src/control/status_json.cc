@@ -1,7 +1,6 @@
 #include "control/status_json.h"
 
 #include "base/errc.h"
-#include "base/json_text.h"
 #include "format/map_record.h"
 
 namespace varve::control {

@@ -13,12 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <thread>
 
 #include "base/errc.h"
+#include "base/json_text.h"
 #include "daemon/background.h"
 #include "daemon/departure.h"
 #include "daemon/device_trace.h"
@@ -78,10 +78,10 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   }
 }
 
-nlohmann::ordered_json facts_of(const lease::LeasedDevice& device) {
+Json facts_of(const lease::LeasedDevice& device) {
   const lease::LeaseFacts lease = device.facts();
-  nlohmann::ordered_json json{{"lease", {{"held", lease.is_held}, {"others_may_reach_it", lease.may_be_shared}, {"holder", lease.holder},
-                                         {"lost_because", lease.why_lost}, {"last_look_ms", lease.look_age_ms}}}};
+  Json json{{"lease", {{"held", lease.is_held}, {"others_may_reach_it", lease.may_be_shared}, {"holder", lease.holder},
+                       {"lost_because", lease.why_lost}, {"last_look_ms", lease.look_age_ms}}}};
   if (const auto connection = device.connection())
     json["connection"] = {{"connected", connection->is_there}, {"away_ms", connection->away_ms},
                           {"patience_ms", connection->patience_ms}, {"reconnects", connection->renewals}};

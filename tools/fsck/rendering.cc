@@ -1,7 +1,5 @@
 #include "fsck/rendering.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <set>
 
@@ -55,8 +53,8 @@ bool is_done(const Findings& f, check::Code code) {
   return f.in_place && !f.outcome.actions.empty() && f.outcome.after.problems.count(code) == 0;
 }
 
-nlohmann::ordered_json problem_json(const Findings& f, const check::Problem& problem) {
-  nlohmann::ordered_json json;
+Json problem_json(const Findings& f, const check::Problem& problem) {
+  Json json;
   json["code"] = static_cast<unsigned>(problem.code);
   json["name"] = check::name_of(problem.code);
   json["severity"] = name_of(check::severity_of(problem.code));
@@ -72,8 +70,8 @@ nlohmann::ordered_json problem_json(const Findings& f, const check::Problem& pro
   return json;
 }
 
-nlohmann::ordered_json action_json(const Findings& f, const repair::Action& action) {
-  nlohmann::ordered_json json;
+Json action_json(const Findings& f, const repair::Action& action) {
+  Json json;
   json["code"] = static_cast<unsigned>(action.code);
   json["name"] = repair::name_of(action.code);
   json["safe"] = repair::safety_of(action.code) == repair::Safety::safe;
@@ -186,7 +184,7 @@ std::string to_text(const Findings& f) {
 
 std::string to_json(const Findings& f) {
   const check::Report& before = f.outcome.before;
-  nlohmann::ordered_json json;
+  Json json;
   json["device"] = f.device;
   json["label"] = before.super.label;
   json["format_version"] = before.super.version;
@@ -203,13 +201,13 @@ std::string to_json(const Findings& f) {
   if (!f.outcome.ended.ok()) json["ended_early"] = f.outcome.ended.error().message();
   json["former_errors_are_over"] = f.ended_errors;
   for (const Number& number : numbers_of(before.statistics)) json["statistics"][number.key] = number.value;
-  json["problems"] = nlohmann::ordered_json::array();
+  json["problems"] = Json::array();
   for (const check::Problem& problem : before.problems.kept()) json["problems"].push_back(problem_json(f, problem));
-  json["counts"] = nlohmann::ordered_json::object();
+  json["counts"] = Json::object();
   for (const auto& [code, count] : before.problems.counts()) json["counts"][check::name_of(code)] = count;
-  json["actions"] = nlohmann::ordered_json::array();
+  json["actions"] = Json::array();
   for (const repair::Action& action : f.outcome.actions.kept()) json["actions"].push_back(action_json(f, action));
-  json["left"] = nlohmann::ordered_json::object();
+  json["left"] = Json::object();
   for (const auto& [code, count] : f.outcome.after.problems.counts()) json["left"][check::name_of(code)] = count;
   return json_text(json, 2) + "\n";
 }

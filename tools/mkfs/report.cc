@@ -1,7 +1,5 @@
 #include "mkfs/report.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/json_text.h"
 
 namespace varve::mkfs {
@@ -74,7 +72,7 @@ std::string to_text(const Report& report) {
 }
 
 std::string to_json(const Report& report) {
-  nlohmann::ordered_json json;
+  Json json;
   for (const Fact& fact : report.facts)
     if (fact.key) std::visit([&](const auto& value) { json[fact.key] = value; }, fact.value);
   return json_text(json, 2);

@@ -10,7 +10,6 @@
 
 #include "base/errc.h"
 #include "base/buffer.h"
-#include "base/json_text.h"
 #include "format/superblock.h"
 #include "fs/filesystem.h"
 #include "control/request_json.h"

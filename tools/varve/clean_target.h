@@ -3,11 +3,11 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json_text.h"
 #include "base/result.h"
 #include "fs/clean_job.h"
 
@@ -19,7 +19,7 @@ class CleanTarget {
   // Begins; `paths` become inodes. Errc::invalid, not_found, busy… say what is wrong.
   virtual Status start(fs::CleanRequest request, const std::vector<std::string>& paths) = 0;
   virtual Status stop() = 0;
-  virtual Result<nlohmann::ordered_json> state() = 0;  // control/request_json.h
+  virtual Result<Json> state() = 0;  // control/request_json.h
   virtual Status close() { return {}; }                // what is unfinished is left as after a stop
 };
 

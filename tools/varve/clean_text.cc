@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/json_text.h"
 #include "base/types.h"
 #include "shared/counted.h"
 #include "varve/status_text.h"

@@ -243,10 +243,10 @@ void check_errors(const control::Place& place, const format::Superblock& super, 
   found.push_back({errors.are_over() ? Grade::good : Grade::unsafe, "errors", text_of(errors), errors.are_over() ? "" : advice});
 }
 
-void check_connection(const nlohmann::ordered_json& status, std::vector<Finding>& found) {
+void check_connection(const Json& status, std::vector<Finding>& found) {
   if (const std::string outage = outage_text(status); !outage.empty())
     found.push_back({Grade::broken, "connection", outage, "look whether the server runs and is reached; nothing that was synced is lost"});
-  const auto connection = status.value("connection", nlohmann::ordered_json::object());
+  const auto connection = status.value("connection", Json::object());
   if (const auto renewed = connection.value("reconnects", std::uint64_t{0}))
     found.push_back({Grade::note, "connection", fmt::format("lost and made anew {} since the mount", counted(renewed, "time")),
                      "look at the server and the way there; patience=SECONDS says how long to wait for it"});
@@ -299,23 +299,23 @@ std::vector<Finding> check_mount(const control::Place& place) {
   const auto status = mount_status(place.directory);
   if (!status.ok()) return {{Grade::note, "mount", status.error().message(), ""}};
   std::vector<Finding> found;
-  const auto mount = status->value("mount", nlohmann::ordered_json::object());
+  const auto mount = status->value("mount", Json::object());
   if (status->value("read_only", false) && !mount.value("read_only", false))
     found.push_back({Grade::broken, "mount", "read-only after an error: " + status->value("read_only_reason", ""),
                      "umount it, look at the disk, fsck.varve -n"});
-  const std::string damage = status->value("snapshots", nlohmann::ordered_json::object()).value("damage", "");
+  const std::string damage = status->value("snapshots", Json::object()).value("damage", "");
   if (!damage.empty()) found.push_back({Grade::broken, "snapshots", damage, "umount it, fsck.varve -n"});
   check_connection(*status, found);
   judge_options(mount.value("options", ""), found);
   if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
-  const auto space = status->value("space", nlohmann::ordered_json::object());
+  const auto space = status->value("space", Json::object());
   if (space.contains("available_blocks") && space.value("available_blocks", std::uint64_t{0}) < 256) {
-    const auto kept = status->value("snapshots", nlohmann::ordered_json::object()).value("held_bytes", std::uint64_t{0});
+    const auto kept = status->value("snapshots", Json::object()).value("held_bytes", std::uint64_t{0});
     found.push_back({Grade::broken, "room", kept ? fmt::format("full; snapshots hold {}", size_text(kept)) : "full",
                      kept ? "remove something, or a snapshot (varve snapshot list)" : "remove something, or varve resize"});
   }
-  const auto segments = space.value("segments", nlohmann::ordered_json::object());
+  const auto segments = space.value("segments", Json::object());
   if (segments.value("clean", 0) * 20 < segments.value("total", 1))
     found.push_back({Grade::slow, "space", "less than 5 % of the segments are clean: each write waits for cleaning",
                      "remove something, or varve clean --free 1G"});

@@ -43,7 +43,7 @@ Status examine(const DoctorArguments& arguments, IoLayer& io) {
     for (const auto& more : {check_storage(place), check_mount(place)})
       findings.insert(findings.end(), more.begin(), more.end());
   }
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   for (const Finding& f : findings) {
     const char* grade = kGrades[static_cast<unsigned>(f.grade)];
     json.push_back({{"grade", grade}, {"subject", f.subject}, {"text", f.text}, {"advice", f.advice}});

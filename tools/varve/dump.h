@@ -1,7 +1,6 @@
 // Structures of an unmounted filesystem as JSON, one function each; dump_text shows any of them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/json_text.h"

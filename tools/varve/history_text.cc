@@ -6,8 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "base/json_text.h"
-
 namespace varve::tool {
 
 namespace {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/json_text.h"
-
 namespace varve::tool {
 
 namespace {

@@ -1,10 +1,11 @@
 // How long requests took, from the histograms of a status (`mount.latencies`).
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/json_text.h"
 
 namespace varve::tool {
 
@@ -18,10 +19,9 @@ struct LatencyHistogram {
 };
 
 // What has come between two statuses; `before` may be null. Operations without any are left out, the most frequent come first.
-std::vector<LatencyHistogram> latencies_between(const nlohmann::ordered_json& before,
-                                                const nlohmann::ordered_json& now);
+std::vector<LatencyHistogram> latencies_between(const Json& before, const Json& now);
 // A table of the most frequent operations; empty where there is nothing.
-std::string latency_lines(const nlohmann::ordered_json& before, const nlohmann::ordered_json& now);
+std::string latency_lines(const Json& before, const Json& now);
 std::string microseconds_text(std::uint64_t us);  // "850 µs", "1.2 ms", "3.0 s"
 
 }  // namespace varve::tool

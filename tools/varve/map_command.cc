@@ -96,22 +96,22 @@ std::map<Ino, std::string> names_of(const std::vector<Ino>& owners, const std::s
   return names;
 }
 
-nlohmann::ordered_json json_of(const DeviceMap& map, const std::map<Ino, std::string>& names) {
-  nlohmann::ordered_json cells = nlohmann::ordered_json::array(), owners = nlohmann::ordered_json::array();
+Json json_of(const DeviceMap& map, const std::map<Ino, std::string>& names) {
+  Json cells = Json::array(), owners = Json::array();
   for (const MapCell& cell : map.cells) {
-    nlohmann::ordered_json one{{"blocks", cell.blocks}, {"live", cell.live}};
+    Json one{{"blocks", cell.blocks}, {"live", cell.live}};
     if (cell.live) one.update({{"age", cell.age}, {"group", cell.group}});
     if (cell.owner) one["inode"] = cell.owner.v;
     cells.push_back(std::move(one));
   }
   for (const auto& [owner, blocks] : map.owners) {
-    nlohmann::ordered_json one{{"inode", owner.v}, {"live", blocks}};
+    Json one{{"inode", owner.v}, {"live", blocks}};
     if (const auto name = names.find(owner); name != names.end()) one["name"] = name->second;
     owners.push_back(std::move(one));
   }
-  nlohmann::ordered_json json{{"blocks", map.blocks},     {"live", map.live},
-                              {"segments", map.segments}, {"empty_segments", map.empty_segments},
-                              {"cell_blocks", map.blocks_per_cell}, {"cells", std::move(cells)}};
+  Json json{{"blocks", map.blocks},     {"live", map.live},
+            {"segments", map.segments}, {"empty_segments", map.empty_segments},
+            {"cell_blocks", map.blocks_per_cell}, {"cells", std::move(cells)}};
   if (!owners.empty()) json["owners"] = std::move(owners);
   return json;
 }

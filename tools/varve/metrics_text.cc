@@ -5,7 +5,6 @@
 #include <bit>
 #include <map>
 
-#include "base/json_text.h"
 #include "base/types.h"
 #include "base/utf8.h"
 #include "varve/latency_view.h"

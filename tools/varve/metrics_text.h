@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "base/json_text.h"
 
 namespace varve::tool {
 
@@ -17,7 +18,7 @@ struct Outage {
 
 // All mounts in one text, families together. Every sample is labelled with the mount point and the device. Of those that did not answer
 // there is varve_up 0, and nothing else.
-std::string metrics_text(const std::vector<nlohmann::ordered_json>& statuses, const std::vector<Outage>& outages,
+std::string metrics_text(const std::vector<Json>& statuses, const std::vector<Outage>& outages,
                          MetricsFormat format = MetricsFormat::openmetrics);
 
 }  // namespace varve::tool

@@ -53,9 +53,9 @@ Error MountClient::error(const char* action) const {
   return Error(errc_from_errno(errno), fmt::format("{}: {}: {}", directory_, action, errno_text()));
 }
 
-Result<nlohmann::ordered_json> MountClient::status() { return document(control::kStatusIoctl, "status"); }
+Result<Json> MountClient::status() { return document(control::kStatusIoctl, "status"); }
 
-Result<nlohmann::ordered_json> MountClient::scrub_report() { return document(control::kScrubReportIoctl, "scrub"); }
+Result<Json> MountClient::scrub_report() { return document(control::kScrubReportIoctl, "scrub"); }
 
 Status MountClient::scrub(const control::ScrubCommand& command) {
   control::ScrubCommand copy = command;
@@ -63,9 +63,9 @@ Status MountClient::scrub(const control::ScrubCommand& command) {
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::clean_report() { return document(control::kCleanReportIoctl, "clean"); }
+Result<Json> MountClient::clean_report() { return document(control::kCleanReportIoctl, "clean"); }
 
-Status MountClient::clean(const nlohmann::ordered_json& request) {
+Status MountClient::clean(const Json& request) {
   control::CleanText text;
   const std::string words = json_text(request);
   if (words.size() >= sizeof text.text) return Error(Errc::invalid, "too many files at once: name their directories");
@@ -76,16 +76,16 @@ Status MountClient::clean(const nlohmann::ordered_json& request) {
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::history() { return document(control::kHistoryIoctl, "history"); }
+Result<Json> MountClient::history() { return document(control::kHistoryIoctl, "history"); }
 
 Status MountClient::stop_clean() {
   if (::ioctl(fd_, control::kCleanStopIoctl) != 0) return error("clean");
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::resize_report() { return document(control::kResizeReportIoctl, "resize"); }
+Result<Json> MountClient::resize_report() { return document(control::kResizeReportIoctl, "resize"); }
 
-Status MountClient::resize(const nlohmann::ordered_json& request) {
+Status MountClient::resize(const Json& request) {
   control::TuneText text;
   json_text(request).copy(text.text, sizeof text.text - 1);
   if (::ioctl(fd_, control::kResizeIoctl, &text) != 0) return error("resize");
@@ -99,11 +99,11 @@ Status MountClient::stop_resize() {
   return {};
 }
 
-Result<nlohmann::ordered_json> MountClient::snapshots() { return document(control::kSnapshotsIoctl, "snapshot"); }
+Result<Json> MountClient::snapshots() { return document(control::kSnapshotsIoctl, "snapshot"); }
 
 Result<std::optional<Serial>> MountClient::find_snapshot(const std::string& name) {
   const auto state = TRY(snapshots());
-  for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+  for (const auto& one : state.value("snapshots", Json::array()))
     if (one.value("name", "") == name) return std::optional(Serial{one.value("serial", std::uint64_t{0})});
   return std::optional<Serial>();
 }
@@ -141,7 +141,7 @@ Status MountClient::hold_snapshot(Serial snapshot, std::uint64_t reader, std::ui
   return error("snapshot");
 }
 
-Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const char* what) {
+Result<Json> MountClient::document(unsigned long number, const char* what) {
   control::StatusPage page;
   std::string text;
   do {
@@ -151,7 +151,7 @@ Result<nlohmann::ordered_json> MountClient::document(unsigned long number, const
       return Error(Errc::corrupt, "the daemon's answer makes no sense");
     text.append(page.text, std::min<std::size_t>(sizeof page.text, page.total - page.offset));
   } while (text.size() < page.total);
-  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  auto json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return Error(Errc::corrupt, "the daemon's answer makes no sense");
   return json;
 }
@@ -178,7 +178,7 @@ Result<std::uint64_t> MountClient::trim() {
   return range.len;
 }
 
-Result<nlohmann::ordered_json> mount_status(const std::string& directory) {
+Result<Json> mount_status(const std::string& directory) {
   MountClient client = TRY(MountClient::open(directory));
   return client.status();
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "base/json_text.h"
 #include "base/result.h"
 #include "compare/question.h"
 #include "control/control.h"
@@ -21,29 +21,29 @@ class MountClient {
   MountClient& operator=(MountClient&&) = delete;
   ~MountClient();
 
-  Result<nlohmann::ordered_json> status();
-  Result<nlohmann::ordered_json> scrub_report();
+  Result<Json> status();
+  Result<Json> scrub_report();
   Status scrub(const control::ScrubCommand& command);
-  Result<nlohmann::ordered_json> clean_report();
-  Status clean(const nlohmann::ordered_json& request);  // control/request_json.h; errors in the daemon's words
+  Result<Json> clean_report();
+  Status clean(const Json& request);  // control/request_json.h; errors in the daemon's words
   Status stop_clean();
-  Result<nlohmann::ordered_json> resize_report();
-  Status resize(const nlohmann::ordered_json& request);  // control/request_json.h; errors in the daemon's words
+  Result<Json> resize_report();
+  Status resize(const Json& request);  // control/request_json.h; errors in the daemon's words
   Status stop_resize();
-  Result<nlohmann::ordered_json> snapshots();                         // control/request_json.h
+  Result<Json> snapshots();  // control/request_json.h
   Result<std::optional<Serial>> find_snapshot(const std::string& name);
   Status change_snapshot(const store::SnapshotChange& change);        // errors in the daemon's words; any thread
   // Errc::stale: it has gone; Errc::no_space. control.h, SnapshotHold; a daemon from before holds nothing, and no error is made of it.
   Status hold_snapshot(Serial snapshot, std::uint64_t reader, std::uint64_t seconds);  // any thread
   Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
-  Result<nlohmann::ordered_json> history();  // control/request_json.h
+  Result<Json> history();  // control/request_json.h
   Status checkpoint();           // returns when it is settled
   Result<std::uint64_t> trim();  // bytes
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words
 
  private:
   MountClient(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}
-  Result<nlohmann::ordered_json> document(unsigned long number, const char* what);
+  Result<Json> document(unsigned long number, const char* what);
   Error error(const char* action) const;
 
   int fd_;
@@ -51,6 +51,6 @@ class MountClient {
 };
 
 // Opened, asked and closed: a tool that watches a mount must not keep it busy between two looks.
-Result<nlohmann::ordered_json> mount_status(const std::string& directory);
+Result<Json> mount_status(const std::string& directory);
 
 }  // namespace varve::tool

@@ -68,7 +68,7 @@ Status change_mounted(const std::string& directory, const Name& name, const std:
   MountClient client = TRY(MountClient::open(directory));
   const auto serial = [&]() -> Result<std::uint64_t> {
     const auto status = TRY(client.status());
-    return status.value("log", nlohmann::ordered_json::object()).value("serial", std::uint64_t{0});
+    return status.value("log", Json::object()).value("serial", std::uint64_t{0});
   };
   const std::uint64_t before = TRY(serial());
   TRY(client.tune(fmt::format("{}={}", name.key, value)));

@@ -8,8 +8,8 @@
 
 namespace varve::tool {
 
-PastErrors past_errors(const nlohmann::ordered_json& status) {
-  const auto part = [&](const char* key) { return status.value(key, nlohmann::ordered_json::object()); };
+PastErrors past_errors(const Json& status) {
+  const auto part = [&](const char* key) { return status.value(key, Json::object()); };
   const auto scrub = part("scrub"), last = part("last_error");
   PastErrors errors{part("lifetime").value("errors", std::uint64_t{0}), 0, 0};
   if (last.is_object()) errors.last = last.value("seconds", std::int64_t{0});

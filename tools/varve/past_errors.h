@@ -1,8 +1,9 @@
 // Errors that a filesystem has met since it was made, and whether they are over.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json_text.h"
 
 namespace varve::tool {
 
@@ -15,7 +16,7 @@ struct PastErrors {
   bool are_over() const { return count > 0 && verified > last; }
 };
 
-PastErrors past_errors(const nlohmann::ordered_json& status);  // of a mount or a superblock
+PastErrors past_errors(const Json& status);  // of a mount or a superblock
 // "2 errors since it was made, the last 2026-11-26 14:00:00 +0000"; "no errors" without any.
 std::string text_of(const PastErrors& errors);
 

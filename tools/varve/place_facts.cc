@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "base/json_text.h"
 #include "base/types.h"
 #include "daemon/log_output.h"
 #include "io/network_name.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "control/onlooker.h"
 #include "control/place.h"
 
@@ -14,9 +14,9 @@ namespace varve::tool {
 std::uint64_t unused_bytes(const control::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks);
 
 // Into the status of what is not mounted here: who may have it elsewhere.
-void add_presence(nlohmann::ordered_json& status, control::Presence presence, const std::string& holder);
+void add_presence(Json& status, control::Presence presence, const std::string& holder);
 
 // Into the status (control/status_json.h, superblock_status()) of what is there.
-void add_place_facts(nlohmann::ordered_json& status, const control::Place& place);
+void add_place_facts(Json& status, const control::Place& place);
 
 }  // namespace varve::tool

@@ -120,12 +120,12 @@ Status probe(const ProbeArguments& arguments, IoLayer& io) {
   if (arguments.exported) {
     io.out << export_text(*super);
   } else if (arguments.json) {
-    io.out << json_text(nlohmann::ordered_json{{"device", path},
-                                               {"type", "varve"},
-                                               {"uuid", format::uuid_text(super->uuid)},
-                                               {"label", super->label},
-                                               {"version", super->version},
-                                               {"size", super->device_blocks << kBlockShift}},
+    io.out << json_text(Json{{"device", path},
+                             {"type", "varve"},
+                             {"uuid", format::uuid_text(super->uuid)},
+                             {"label", super->label},
+                             {"version", super->version},
+                             {"size", super->device_blocks << kBlockShift}},
                         2)
            << "\n";
   } else {

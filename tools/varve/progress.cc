@@ -11,12 +11,12 @@
 
 namespace varve::tool {
 
-Result<nlohmann::ordered_json> wait_for_end(const Progress& progress, IoLayer& io) {
+Result<Json> wait_for_end(const Progress& progress, IoLayer& io) {
   constexpr std::size_t kWidth = 110;
   const bool shows = progress.shows && ::isatty(STDERR_FILENO);
   bool told = false;
   for (std::chrono::milliseconds pause{20};; pause = std::min(2 * pause, progress.longest)) {
-    nlohmann::ordered_json state = TRY(progress.state());
+    Json state = TRY(progress.state());
     if (Interruptible::asked() && !std::exchange(told, true)) TRY(progress.stop());
     if (state.value("state", "") != "running") {
       if (shows) io.err << "\r\x1b[K" << std::flush;

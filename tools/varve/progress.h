@@ -5,22 +5,21 @@
 #include <functional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "base/result.h"
 #include "varve/io_layer.h"
 
 namespace varve::tool {
 
 struct Progress {
-  std::function<Result<nlohmann::ordered_json>()> state;  // its "state" is "running" until the end
-  std::function<std::string(const nlohmann::ordered_json&)> line;
+  std::function<Result<Json>()> state;  // its "state" is "running" until the end
+  std::function<std::string(const Json&)> line;
   std::function<Status()> stop;            // once, when the tool is interrupted (interruptible.h)
   bool shows = true;                       // if standard error is a terminal: one line that is written over, and wiped at the end
   std::chrono::milliseconds longest{500};  // between two looks
 };
 
 // The state at the end.
-Result<nlohmann::ordered_json> wait_for_end(const Progress& progress, IoLayer& io);
+Result<Json> wait_for_end(const Progress& progress, IoLayer& io);
 
 }  // namespace varve::tool

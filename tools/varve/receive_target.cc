@@ -36,7 +36,7 @@ bool is_the_same(const send::State& one, const send::State& other) { return one.
 // How it is called by now. Errc::not_found: it has gone.
 Result<std::string> name_of_kept(MountClient& client, const std::string& directory, const send::Whole& whole) {
   const auto state = TRY(client.snapshots());
-  for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array())) {
+  for (const auto& one : state.value("snapshots", Json::array())) {
     const std::string name = one.value("name", "");
     const bool is_it = whole.here == Serial{} ? name == whole.name : Serial{one.value("serial", std::uint64_t{0})} == whole.here;
     if (is_it) return name;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json_text.h"
 #include "varve/latency_view.h"
 #include "varve/map/palette.h"
 #include "varve/status_text.h"

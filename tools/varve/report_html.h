@@ -1,11 +1,11 @@
 // A mount or an image as one page that needs nothing else: no network, no scripts from elsewhere; light and dark.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json_text.h"
 #include "varve/doctor_checks.h"
 #include "varve/map/device_map.h"
 
@@ -13,8 +13,8 @@ namespace varve::tool {
 
 struct ReportFacts {
   std::string made;                // when, in words
-  nlohmann::ordered_json status;   // as of `varve status --json`
-  nlohmann::ordered_json history;  // rounds of cleaning; null: not mounted
+  Json status;   // as of `varve status --json`
+  Json history;  // rounds of cleaning; null: not mounted
   std::optional<DeviceMap> map;    // none: the device could not be read
   std::string no_map;              // why
   std::vector<Finding> findings;   // what the doctor says

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/json_text.h"
@@ -59,7 +58,7 @@ void print_text(const Salvaged& s, const SalvageArguments& arguments, std::ostre
 void print_json(const Salvaged& s, std::ostream& out) {
   std::uint64_t repairs = 0;
   for (const auto& [code, count] : s.repair.actions.counts()) repairs += count;
-  nlohmann::ordered_json json;
+  Json json;
   json["files"] = s.copy.files;
   json["directories"] = s.copy.directories;
   json["symlinks"] = s.copy.symlinks;
@@ -71,15 +70,15 @@ void print_json(const Salvaged& s, std::ostream& out) {
   json["repair_count"] = repairs;
   json["lossy_repair_count"] = s.repair.actions.losses();
   json["loss_count"] = s.copy.loss_count;
-  json["repairs"] = nlohmann::ordered_json::array();
+  json["repairs"] = Json::array();
   for (const repair::Action& action : s.repair.actions.kept()) {
-    nlohmann::ordered_json one{{"code", static_cast<unsigned>(action.code)}, {"name", repair::name_of(action.code)}};
+    Json one{{"code", static_cast<unsigned>(action.code)}, {"name", repair::name_of(action.code)}};
     if (action.ino) one["inode"] = action.ino.v;
     if (action.last_ino) one["last_inode"] = action.last_ino.v;
     one["detail"] = action.detail;
     json["repairs"].push_back(one);
   }
-  json["losses"] = nlohmann::ordered_json::array();
+  json["losses"] = Json::array();
   for (const SalvageLoss& loss : s.copy.losses) json["losses"].push_back({{"path", loss.path}, {"what", loss.what}});
   out << json_text(json, 2) << "\n";
 }

@@ -15,20 +15,20 @@ namespace varve::tool {
 
 namespace {
 
-std::uint64_t number(const nlohmann::ordered_json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
+std::uint64_t number(const Json& json, const char* key) { return json.value(key, std::uint64_t{0}); }
 
 std::string time_text(std::uint64_t seconds) {
   if (seconds == 0) return "";
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(seconds)));
 }
 
-std::string finding_text(const nlohmann::ordered_json& finding) {
+std::string finding_text(const Json& finding) {
   const std::string kind = finding.value("kind", "");
   std::string text;
   if (kind == "data") {
     text = fmt::format("inode {}, {} bytes from {}", number(finding, "inode"), number(finding, "bytes"),
                        number(finding, "offset"));
-    const auto names = finding.value("names", nlohmann::ordered_json::array());
+    const auto names = finding.value("names", Json::array());
     for (const auto& name : names) text += fmt::format("\n    {}", ascii_text(name.get<std::string>()));
     if (names.empty()) text += "\n    (no name found)";
   } else if (kind == "node") {
@@ -48,7 +48,7 @@ std::string finding_text(const nlohmann::ordered_json& finding) {
 
 }  // namespace
 
-std::string scrub_progress(const nlohmann::ordered_json& report) {
+std::string scrub_progress(const Json& report) {
   const std::uint64_t done = number(report, "verified_blocks");
   const std::uint64_t all = std::max<std::uint64_t>(number(report, "live_blocks"), 1);
   return fmt::format("{} of {} ({:.0f} %), {}", size_text(done << kBlockShift), size_text(all << kBlockShift),
@@ -57,7 +57,7 @@ std::string scrub_progress(const nlohmann::ordered_json& report) {
          (number(report, "snapshot_errors") ? fmt::format(", {} of them only in snapshots", number(report, "snapshot_errors")) : "");
 }
 
-std::string scrub_text(const nlohmann::ordered_json& report) {
+std::string scrub_text(const Json& report) {
   const std::string state = report.value("state", "never");
   if (state == "never") return "no scrub has been made yet\n";
   std::string text = fmt::format("{:<12}{}\n", "Scrub", state);
@@ -66,7 +66,7 @@ std::string scrub_text(const nlohmann::ordered_json& report) {
   text += fmt::format("{:<12}{}\n", "Began", time_text(number(report, "started")));
   if (number(report, "finished")) text += fmt::format("{:<12}{}\n", "Ended", time_text(number(report, "finished")));
   text += fmt::format("{:<12}{}\n", "Verified", scrub_progress(report));
-  const auto findings = report.value("findings", nlohmann::ordered_json::array());
+  const auto findings = report.value("findings", Json::array());
   for (const auto& finding : findings) text += finding_text(finding);
   if (number(report, "errors") > findings.size())
     text += fmt::format("  {} more before the last mount, or too many to keep: see the log\n",

@@ -1,12 +1,13 @@
 // A scrub's report for people.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json_text.h"
 
 namespace varve::tool {
 
-std::string scrub_progress(const nlohmann::ordered_json& report);  // one line, no newline
-std::string scrub_text(const nlohmann::ordered_json& report);      // everything, a line per finding
+std::string scrub_progress(const Json& report);  // one line, no newline
+std::string scrub_text(const Json& report);      // everything, a line per finding
 
 }  // namespace varve::tool

@@ -14,7 +14,7 @@ namespace varve::tool {
 
 namespace {
 
-std::vector<AutomaticSnapshot> automatic_in(const nlohmann::ordered_json& list) {
+std::vector<AutomaticSnapshot> automatic_in(const Json& list) {
   std::vector<AutomaticSnapshot> found;
   for (const auto& one : list["snapshots"])
     if (one.value("automatic", false)) found.push_back({one.value("name", ""), one.value("made", std::int64_t{0})});
@@ -54,7 +54,7 @@ std::string local_time(std::int64_t seconds, const char* form) {
   return text;
 }
 
-Result<AutomaticSnapshot> choose_automatic(const nlohmann::ordered_json& list, const std::string& which, std::int64_t now) {
+Result<AutomaticSnapshot> choose_automatic(const Json& list, const std::string& which, std::int64_t now) {
   const std::vector<AutomaticSnapshot> all = automatic_in(list);
   if (all.empty()) return Error(Errc::not_found, "there are no automatic snapshots: `varve tune DIR protect=1h` makes them from now on");
   for (const AutomaticSnapshot& one : all)

@@ -5,8 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "base/result.h"
 
 namespace varve::tool {
@@ -21,6 +20,6 @@ struct AutomaticSnapshot {
 
 // Of `list` (control/request_json.h): its name, with or without "auto-"; how long ago ("10m"); or a local time ("14:30", "14:30:15",
 // "2026-11-26 14:30"). Of a time it is the last one made by then. Errc::not_found says which there are.
-Result<AutomaticSnapshot> choose_automatic(const nlohmann::ordered_json& list, const std::string& which, std::int64_t now);
+Result<AutomaticSnapshot> choose_automatic(const Json& list, const std::string& which, std::int64_t now);
 
 }  // namespace varve::tool

@@ -38,8 +38,8 @@ Status check_is_held(const control::Place& running, Serial snapshot, const std::
   const auto state = TRY(client.snapshots());
   for (const auto& one : state["snapshots"]) {
     if (one.value("serial", std::uint64_t{0}) != snapshot.v) continue;
-    const auto places = one.value("mounted_at", nlohmann::ordered_json::array());
-    const auto is_here = [&](const nlohmann::ordered_json& place) { return json_text(place) == json_text(point); };
+    const auto places = one.value("mounted_at", Json::array());
+    const auto is_here = [&](const Json& place) { return json_text(place) == json_text(point); };
     if (!std::ranges::any_of(places, is_here))
       err << fmt::format("varve: {}: the daemon runs in another mount namespace, so that the snapshot can be deleted while it is mounted "
                          "here\n", point);

@@ -61,7 +61,7 @@ class MountedSource final : public SnapshotSource {
 
   Result<bool> has(Serial serial) override {
     const auto state = TRY(client_.snapshots());
-    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+    for (const auto& one : state.value("snapshots", Json::array()))
       if (one.value("serial", std::uint64_t{0}) == serial.v) return true;
     return false;
   }
@@ -119,7 +119,7 @@ class MountedSource final : public SnapshotSource {
   }
   Result<bool> is_automatic(Serial serial) {
     const auto state = TRY(client_.snapshots());
-    for (const auto& one : state.value("snapshots", nlohmann::ordered_json::array()))
+    for (const auto& one : state.value("snapshots", Json::array()))
       if (one.value("serial", std::uint64_t{0}) == serial.v) return one.value("automatic", false);
     return false;
   }
@@ -190,7 +190,7 @@ class ImageSource final : public SnapshotSource {
 };
 
 // A mount that writes nothing makes no snapshots. Unless it shows the past it shows what the image has, which can be read beside it.
-bool shows_the_image(const nlohmann::ordered_json& mount) {
+bool shows_the_image(const Json& mount) {
   const std::string options = "," + mount.value("options", "") + ",";
   return mount.value("read_only", false) && options.find(",snapshot=") == options.npos && options.find(",norecovery,") == options.npos;
 }

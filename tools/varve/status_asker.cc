@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/errc.h"
-#include "base/json_text.h"
 #include "base/mutex.h"
 #include "control/place.h"
 #include "varve/mount_client.h"

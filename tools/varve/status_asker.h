@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "base/result.h"
 
 namespace varve::tool {
@@ -21,7 +20,7 @@ class StatusAsker {
 
   // One answer for each place, in their order, all within the patience. Errc::busy: there was none in time. What it owes is waited for
   // the next time, so that no more than one thread waits for each mount.
-  std::vector<Result<nlohmann::ordered_json>> ask(const std::vector<std::string>& places);
+  std::vector<Result<Json>> ask(const std::vector<std::string>& places);
 
   // Threads of this program that still wait in the kernel. Then it ends by _Exit(): they must not meet what exit() destroys, and
   // a leak checker would wait for them.

@@ -24,7 +24,7 @@ struct StatusArguments {
   bool brief = false;
 };
 
-Result<nlohmann::ordered_json> status_of(const control::Place& place) {
+Result<Json> status_of(const control::Place& place) {
   if (place.is_mounted() && !place.is_dead) return mount_status(place.directory);
   auto image = ImageReader::open(place.source);
   if (!image.ok()) return place.is_dead ? control::daemon_gone(place) : image.error();

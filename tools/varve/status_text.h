@@ -1,16 +1,17 @@
 // The JSON of a status (src/control/status_json.h, superblock_json.h) for people.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json_text.h"
 
 namespace varve::tool {
 
 // For a quick look: at most nine lines, made for 80 columns.
-std::string status_summary(const nlohmann::ordered_json& status);
+std::string status_summary(const Json& status);
 // One line about a server that cannot be reached now; else empty.
-std::string outage_text(const nlohmann::ordered_json& status);
-std::string status_text(const nlohmann::ordered_json& status);
+std::string outage_text(const Json& status);
+std::string status_text(const Json& status);
 std::string size_text(std::uint64_t bytes);  // "1.5 GiB"
 std::string local_time_text(std::int64_t seconds);  // since 1970: "2026-11-26 14:00:00 +0000"
 

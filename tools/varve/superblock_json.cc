@@ -4,7 +4,6 @@
 
 #include <ctime>
 
-#include "base/json_text.h"
 #include "control/status_json.h"
 
 namespace varve::tool {

@@ -87,7 +87,7 @@ bool on_a_terminal(IoLayer& io) { return &io.out == &std::cout && ::isatty(STDIN
 Status watch(TopArguments arguments, IoLayer& io) {
   arguments.directory = TRY(control::find_mounted(arguments.directory));
   using Time = std::chrono::steady_clock;
-  nlohmann::ordered_json before;
+  Json before;
   Time::time_point then;
   std::optional<Screen> screen;
   for (unsigned i = 0; !arguments.count || i < arguments.count; ++i) {

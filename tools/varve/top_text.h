@@ -2,12 +2,13 @@
 // the second of them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json_text.h"
 
 namespace varve::tool {
 
 // `seconds` lie between the two. The first view of a mount has only rates since it was mounted: then `before` is null.
-std::string top_text(const nlohmann::ordered_json& before, const nlohmann::ordered_json& now, double seconds);
+std::string top_text(const Json& before, const Json& now, double seconds);
 
 }  // namespace varve::tool

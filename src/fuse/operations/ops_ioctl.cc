@@ -212,7 +212,7 @@ Status scrub(Request& r) {
 
 // With what finds the names of damaged files in snapshots: the folder, and the numbers that inodes have there.
 std::string scrub_report(Request& r) {
-  nlohmann::ordered_json json = control::to_json(r.fs().status().scrub);
+  Json json = control::to_json(r.fs().status().scrub);
   const std::string& folder = r.session().settings().snapshots_dir;
   for (auto& finding : json["findings"]) {
     if (folder.empty() || !finding.contains("snapshot") || !finding.contains("inode")) continue;

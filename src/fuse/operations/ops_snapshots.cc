@@ -49,7 +49,7 @@ void reply_change(Request& r, control::SnapshotCommand answer, const Status& don
 // With the directories where one is mounted by itself.
 std::string snapshots_json(Request& r) {
   const auto mounts = r.session().snapshot_mounts().look();
-  nlohmann::ordered_json json = control::to_json(r.fs().snapshots());
+  Json json = control::to_json(r.fs().snapshots());
   for (auto& one : json["snapshots"])
     for (const auto& mounted : mounts)
       if (one["serial"] == mounted.snapshot.v) one["mounted_at"].push_back(mounted.directory);

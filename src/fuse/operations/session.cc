@@ -96,18 +96,18 @@ void Session::end(int error) {
 }
 
 // Of all threads. A bucket is [its end in µs, how many]; the end of the last possible one is null.
-nlohmann::ordered_json Session::latency_json(std::uint32_t opcode) {
+Json Session::latency_json(std::uint32_t opcode) {
   std::uint64_t total_ns = 0, times = 0;
-  auto buckets = nlohmann::ordered_json::array();
+  auto buckets = Json::array();
   for (unsigned bucket = 0; bucket < Latencies::kBuckets; ++bucket) {
     std::uint64_t sum = 0;
     for (const auto& counters : counters_) sum += counters->latencies.count(opcode, bucket);
     const std::uint64_t end = Latencies::end_of(bucket);
-    if (sum) buckets.push_back({end ? nlohmann::ordered_json(end) : nlohmann::ordered_json(nullptr), sum});
+    if (sum) buckets.push_back({end ? Json(end) : Json(nullptr), sum});
     times += sum;
   }
   for (const auto& counters : counters_) total_ns += counters->latencies.total_ns(opcode);
-  if (!times) return nlohmann::ordered_json::object();
+  if (!times) return Json::object();
   return {{"times", times}, {"total_us", total_ns / 1000}, {"buckets", std::move(buckets)}};
 }
 
@@ -128,13 +128,13 @@ std::string Session::status_json() {
   }
   const Lock lock(mutex_);
   mount["threads"] = counters_.size();
-  auto& requests = mount["requests"] = nlohmann::ordered_json::object();
+  auto& requests = mount["requests"] = Json::object();
   for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode) {
     std::uint64_t sum = 0;
     for (const auto& counters : counters_) sum += counters->served[opcode].load(std::memory_order_relaxed);
     if (sum) requests[opcode_name(opcode)] = sum;
   }
-  auto& latencies = mount["latencies"] = nlohmann::ordered_json::object();
+  auto& latencies = mount["latencies"] = Json::object();
   for (std::uint32_t opcode = 0; opcode < kOpcodes; ++opcode)
     if (auto histogram = latency_json(opcode); !histogram.empty()) latencies[opcode_name(opcode)] = std::move(histogram);
   return json_text(json);
