@@ -6,6 +6,7 @@ VARVE_MOUNT_OPTIONS (added to every mount), VARVE_TEST_SEED."""
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -278,6 +279,15 @@ def fill_random(path, size, seed=0, sync=True):
             os.fsync(file.fileno())
 
 
+def drop_cached(path):
+    """The kernel keeps nothing of the file's data: it is read from the daemon again."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+
+
 def fsync_directory(path):
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -307,6 +317,8 @@ def main(timeout=900):
         skip("not root, and no fusermount3")
     if IS_ROOT and not can_mount():
         skip("root here may not mount (no CAP_SYS_ADMIN)")
+    if IS_ROOT:
+        enter_own_mounts()
     atexit.register(clean_up_all)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
@@ -314,6 +326,19 @@ def main(timeout=900):
     signal.alarm(timeout)
     print(f"VARVE_TEST_SEED={SEED}")
     unittest.main(verbosity=2)
+
+
+def enter_own_mounts():
+    """A mount namespace of this test's own: several tests may run at a time, and none sees, fills or unmounts what another one has mounted.
+    With the test and its daemons all mounts are gone."""
+    CLONE_NEWNS = 0x00020000
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS):
+        skip(f"no mount namespace to be had: {os.strerror(ctypes.get_errno())}")
+    subprocess.run(["mount", "--make-rslave", "/"], check=True)
+    with open("/proc/self/mounts", errors="replace") as mounts:  # or what others unmount meanwhile would live on here
+        for place in [line.split()[1] for line in mounts if line.split()[2] == "fuse.varve"]:
+            subprocess.run(["umount", "-l", place.encode().decode("unicode_escape")], capture_output=True)
 
 
 def can_mount():

@@ -55,6 +55,29 @@ def mutated_texts():
     return texts
 
 
+SHARED = ["tests/support", "tests/mutation", "cmake"]  # what the tests of all rules are made of
+
+
+def texts_of(folder):
+    return [path.read_text() for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in (".cc", ".h", ".py", ".txt", ".cmake")]
+
+
+@functools.cache
+def tests_of(program):
+    """The sources of a test program: all of its folder, and what is shared."""
+    for list_of_targets in sorted((ROOT / "tests").glob("*/CMakeLists.txt")):
+        if re.search(rf"varve_test\({program}\s", list_of_targets.read_text()):
+            folders = [list_of_targets.parent, *(ROOT / name for name in SHARED)]
+            return "".join(text for folder in folders for text in texts_of(folder))
+    sys.exit(f"no folder of tests has a program {program}")
+
+
+def dependence(rule):
+    """All that says whether its removal is noticed, but for the sources around it: its text, the files it stands in, and its tests."""
+    files = sorted({edit.file for edit in rule.edits}) or sorted({edit.file for other in RULES for edit in other.edits if rule.name in edit.new})
+    return repr(rule) + "".join((ROOT / file).read_text() for file in files) + "".join(tests_of(program) for program, _ in rule.runs)
+
+
 def write_if_changed(path, data):
     """Keeps the time of what has not changed, so that it is not built again."""
     if path.is_file() and path.read_bytes() == data:
@@ -145,6 +168,8 @@ def main():
         print("\n".join(f"{rule.name:12} {rule.what}" for rule in RULES))
         return 0
     rules = [rule for rule in RULES if not options.rules or rule.name in options.rules or rule.hazard in options.rules]
+    if not rules:
+        sys.exit(f"no rule and no hazard is called {' or '.join(options.rules)}; --list shows them")
     options.build = options.build.resolve()  # the compiler is called from somewhere else
     make_tree(options.build)
     bin_dir = build(options.build, {program for rule in rules for program, _ in rule.runs}, options.jobs)

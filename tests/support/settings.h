@@ -18,13 +18,13 @@ inline std::uint64_t number_setting(const char* name, std::uint64_t otherwise) {
   return value.empty() ? otherwise : std::stoull(value);
 }
 
-// A share of the seconds that VARVE_TEST_SECONDS allows the tests of one program (nightly runs give hours).
+// A share of the seconds that VARVE_TEST_SECONDS allows the tests of one program. Those with sanitizers get more (CMakePresets.json).
 class Budget {
  public:
   explicit Budget(double share)
       : end_(std::chrono::steady_clock::now() +
              std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(
-                 share * static_cast<double>(number_setting("VARVE_TEST_SECONDS", 60))))) {}
+                 share * static_cast<double>(number_setting("VARVE_TEST_SECONDS", 20))))) {}
 
   bool left() const { return std::chrono::steady_clock::now() < end_; }
 
