@@ -56,7 +56,7 @@ struct Live {
 };
 
 bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 6000; ++i) {  // only what hangs takes so long
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // between two looks, each of which mounts an image
   }

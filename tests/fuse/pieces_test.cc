@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kRoomBytes = 64u << 10;
 constexpr std::byte kSpoilt{0xEE};
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::seconds(300);  // only what hangs takes so long
 
 // A payload that the filesystem goes on using; `alive` counts those that it has.
 class KeptPayload : public log::PayloadBuffer {

@@ -337,7 +337,7 @@ TEST_F(Network, AServerThatStaysAwayIsAFailedDevice) {
   server.start();
   AlignedBuffer data(kBlockSize);
   Status read;
-  for (int looks = 0; looks < 100 && !(read = device->read(0, data.span())).ok(); ++looks)
+  for (int looks = 0; looks < 3000 && !(read = device->read(0, data.span())).ok(); ++looks)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // between two looks
   EXPECT_TRUE(read.ok()) << "what can be read stays readable";
   EXPECT_FALSE(write(*device, 3, 1).ok()) << "but it has failed for good";

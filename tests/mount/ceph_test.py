@@ -161,7 +161,7 @@ class Death(CephTest):
             time.sleep(generator.uniform(0.1, 2.0))
             self.restart_osd(generator.uniform(0, 2.0))
             before = sum(writers.promised)
-            wait_until(lambda: sum(writers.promised) > before, 60, "it goes on")
+            wait_until(lambda: sum(writers.promised) > before, "it goes on")
         writers.have_lost_nothing(self, export)
 
     def test_osd_and_daemon_killed_at_once(self):
@@ -201,7 +201,7 @@ class Death(CephTest):
         os.kill(self.osd(), signal.SIGSTOP)
         self.addCleanup(os.kill, self.osd(), signal.SIGCONT)
         for thread in writers.threads:
-            thread.join(90)
+            thread.join(HANG)
         self.assertTrue(all(writers.failed), "programs that sync hear of it")
         status = export.status()
         self.assertTrue(status["read_only"])
@@ -228,7 +228,7 @@ class OneWriter(CephTest):
 
     def reason(self, export):
         state = lambda: json.loads(command(BIN / "varve", "status", "--json", export.dir).stdout)
-        wait_until(lambda: state()["read_only"], 60, "it notices")
+        wait_until(lambda: state()["read_only"], "it notices")
         return state()["read_only_reason"]
 
     def test_a_take_over_under_load(self):
@@ -237,7 +237,7 @@ class OneWriter(CephTest):
         time.sleep(1)  # something is being written when it happens
         two.mount("take_over")
         for thread in writers.threads:
-            thread.join(60)
+            thread.join(HANG)
         self.assertTrue(all(writers.failed))
         self.assertIn("another Ceph client has taken the image over", self.reason(one))
         writers.check(self, two.dir)

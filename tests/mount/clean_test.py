@@ -176,7 +176,7 @@ class Clean(MountTest):
                                 text=True)
         wait_until_interruptible(tool)
         tool.send_signal(signal.SIGINT)
-        out, error = tool.communicate(timeout=120)
+        out, error = tool.communicate(timeout=HANG)
         self.assertIn(tool.returncode, (0, 1), out + error)  # 0: it was faster
         if tool.returncode:
             self.assertIn("nothing is lost", error)
@@ -222,7 +222,7 @@ class Clean(MountTest):
                                   stderr=subprocess.DEVNULL) as tool:
                 time.sleep(random.Random(SEED).random() / 5)
                 self.image.kill()
-                tool.wait(60)
+                tool.wait(HANG)
             self.image.mount()
             self.compare()
 

@@ -82,7 +82,7 @@ class Jumps(unittest.TestCase):
                 command(BIN / "varve", "scrub", self.dir)  # shows when it began
         finally:
             stop.set()
-            load.join(60)
+            load.join(HANG)
         self.assertFalse(load.is_alive())
         self.assertEqual(failures, [])
         command(BIN / "varve", "status", self.dir)
@@ -100,7 +100,7 @@ class Jumps(unittest.TestCase):
         os.close(os.open(self.dir / "kept", os.O_CREAT | os.O_WRONLY))
         self.set_clock(-10 * YEAR_SECONDS)
         # Not a word to sync it: sealed and flushed five seconds after it was made, by a clock that nobody sets.
-        wait_until(lambda: self.image.status()["log"]["durable_lsn"] > before, 120, "it is durable")
+        wait_until(lambda: self.image.status()["log"]["durable_lsn"] > before, "it is durable")
         self.image.kill()
         self.image.mount()
         self.assertTrue((self.dir / "kept").exists())

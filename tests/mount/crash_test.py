@@ -107,11 +107,11 @@ class Crash(unittest.TestCase):
         for thread in threads:
             thread.start()
         time.sleep(seconds)  # at any moment
-        wait_until(lambda: notes.promises >= enough, 120, "something is promised")
+        wait_until(lambda: notes.promises >= enough, "something is promised")
         self.image.kill()
         stop.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(HANG)
             self.assertFalse(thread.is_alive(), "a caller hangs although the daemon is gone")
 
     def check_notes(self, notes):
@@ -151,9 +151,9 @@ class Crash(unittest.TestCase):
             time.sleep(delay)
             # Again and again: the daemon may not have been started, or not yet have split off, at the first look.
             kill_all(processes_of(self.image.path))
-            mounting.wait(60)
-            wait_until(lambda: not kill_all(processes_of(self.image.path)), 30, "killed")
-            wait_until(lambda: is_unlocked(self.image.path), 30, "unlocked")
+            mounting.wait(HANG)
+            wait_until(lambda: not kill_all(processes_of(self.image.path)), "killed")
+            wait_until(lambda: is_unlocked(self.image.path), "unlocked")
         self.image.clean_up()
         self.image.fsck("--data")
         self.image.mount()
@@ -181,7 +181,7 @@ class Crash(unittest.TestCase):
             thread.start()
             time.sleep(2)
             self.image.kill()
-            thread.join(60)
+            thread.join(HANG)
             self.image.fsck("--data")
             self.image.mount()
             promised = sqlite_promise(path, committed[0])
@@ -214,7 +214,7 @@ class Crash(unittest.TestCase):
         self.image.fsck("--data")
         self.image.mount()
         self.assertEqual(os.listdir(self.dir), [])
-        wait_until(lambda: os.statvfs(self.dir).f_bfree >= used - 256, 20, "the space of open-unlinked files comes back")
+        wait_until(lambda: os.statvfs(self.dir).f_bfree >= used - 256, "the space of open-unlinked files comes back")
         self.image.check_all()
 
     def test_abort_of_the_connection(self):
@@ -226,7 +226,7 @@ class Crash(unittest.TestCase):
         fsync_directory(self.dir)
         pid = self.image.daemon()
         command("umount", "-i", "-l", "-f", self.dir)
-        wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, "the daemon ends")
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the daemon ends")
         self.image.fsck("--data")
         self.image.mount()
         self.assertTrue(same_random(self.dir / "f", 3 * MIB, 7))

@@ -69,12 +69,12 @@ class Sqlite(Killed):
                     pass  # the daemon is gone
             thread = threading.Thread(target=work, daemon=True)
             thread.start()
-            wait_until(lambda: done[0] >= committed + 10, 120, "transactions are made")
+            wait_until(lambda: done[0] >= committed + 10, "transactions are made")
             time.sleep(self.generator.uniform(0.1, 2))
 
             # A connection that is closed later would delete the journal of its successor, by name.
             def end_connection(db=db, thread=thread):
-                thread.join(60)
+                thread.join(HANG)
                 self.assertFalse(thread.is_alive(), "writes go on without a daemon")
                 db.close()
             self.kill_and_mount(before_mount=end_connection)
@@ -140,11 +140,11 @@ class Git(Killed):
                         return  # the daemon is gone
             thread = threading.Thread(target=work, daemon=True)
             thread.start()
-            wait_until(lambda: len(commits) >= begun + 5, 240, "commits are made")
+            wait_until(lambda: len(commits) >= begun + 5, "commits are made")
             time.sleep(self.generator.uniform(0.1, 1.5))
             def end_work(stop=stop, thread=thread):
                 stop.set()
-                thread.join(120)
+                thread.join(HANG)
             self.kill_and_mount(before_mount=end_work)
             for lock in repo.rglob(".git/**/*.lock"):
                 lock.unlink()  # as git asks of a user that knows that no other git runs
@@ -196,13 +196,13 @@ class Postgres(Killed):
                  "listen_addresses=", "-c", "checkpoint_timeout=30s", "-c", "max_wal_size=64MB", "-c", "shared_buffers=16MB"],
                 stdout=subprocess.DEVNULL, stderr=log, cwd="/")
         ready = lambda: subprocess.run([self.programs / "pg_isready", "-q", "-h", self.sockets, "-p", self.port]).returncode == 0
-        wait_until(lambda: ready() or self.server.poll() is not None, 180, "PostgreSQL is ready")
+        wait_until(lambda: ready() or self.server.poll() is not None, "PostgreSQL is ready")
         if self.server.poll() is not None:
             self.fail("PostgreSQL does not start: " + (self.sockets / "log").read_text()[-2000:])
 
     def end_server(self, number):
         self.server.send_signal(number)
-        self.server.wait(120)
+        self.server.wait(HANG)
 
     def kill_server(self):
         """Its backends notice that the postmaster is gone; wait for them: they hold files of the dead mount."""
@@ -210,7 +210,7 @@ class Postgres(Killed):
         children = subprocess.run(["pgrep", "-P", str(self.server.pid)], capture_output=True, text=True).stdout.split()
         self.end_server(signal.SIGKILL)
         kill_all([int(c) for c in children])
-        wait_until(lambda: not any(Path(f"/proc/{c}").exists() for c in children), 60, "the backends are gone")
+        wait_until(lambda: not any(Path(f"/proc/{c}").exists() for c in children), "the backends are gone")
 
     def psql(self, text, check=True):
         return self.run_as(self.programs / "psql", "-h", self.sockets, "-p", self.port, "-d", "postgres", "-X", "-q", "-A", "-t",
@@ -255,13 +255,13 @@ class Postgres(Killed):
         notes = threading.Thread(target=numbered, daemon=True)
         load.start()
         notes.start()
-        wait_until(lambda: state[0] >= promised + 5, 240, "transactions are made")
+        wait_until(lambda: state[0] >= promised + 5, "transactions are made")
         time.sleep(self.generator.uniform(0.5, 4))  # at any moment
         self.image.kill()
         stop.set()
         self.kill_server()
         for thread in (load, notes):
-            thread.join(120)
+            thread.join(HANG)
         self.image.fsck("--data")
         self.image.mount(self.options())
         (self.data / "postmaster.pid").unlink(missing_ok=True)

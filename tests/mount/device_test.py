@@ -35,7 +35,7 @@ class BesideLoops(unittest.TestCase):
     def test_one_whose_daemon_has_died_is_no_danger(self):
         below = new_folder()
         with subprocess.Popen([BIN / "bench_device", "--model", "ssd-page", "--size", "64M", below]) as server:
-            wait_until(lambda: (below / "device").exists(), 10, "the file is there")
+            wait_until(lambda: (below / "device").exists(), "the file is there")
             done = command("losetup", "--find", "--show", below / "device", check=False)
             server.kill()
         self.addCleanup(subprocess.run, ["umount", "-l", below])
@@ -61,7 +61,7 @@ class Modelled(unittest.TestCase):
         self.server = subprocess.Popen([BIN / "bench_device", "--model", "sd-cheap", "--size", "1G", "--speed", "4", below])
         self.addCleanup(self.server.wait)
         self.addCleanup(subprocess.run, ["umount", "-l", below])
-        wait_until(lambda: (below / "device").exists(), 10, "the file is there")
+        wait_until(lambda: (below / "device").exists(), "the file is there")
         done = command("losetup", "--find", "--show", "--direct-io=on", below / "device", check=False)
         if done.returncode:
             self.skipTest(f"no loop device: {done.stderr}")
@@ -104,7 +104,7 @@ class RawDevice(OnDevice):
         fill_random(self.dir / "f", 40 * MIB, 3)
         self.assertGreater(os.statvfs(self.dir).f_blocks * 4096, 400 * MIB)
         command("umount", self.dir)  # the plain one: on a block device it waits
-        wait_until(lambda: not processes_of(self.loop), 20, "the daemon ends")
+        wait_until(lambda: not processes_of(self.loop), "the daemon ends")
         self.image.fsck("--data")
         self.image.mount()
         self.assertTrue(same_random(self.dir / "f", 40 * MIB, 3))
@@ -307,7 +307,7 @@ class RandomNames(OnDevice):
             for each in dice.sample(words, 2):
                 running.append(subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
                 time.sleep(dice.random() * 0.1)
-            ends = [(process.communicate(timeout=100)[1], process.returncode) for process in running]
+            ends = [(process.communicate(timeout=HANG)[1], process.returncode) for process in running]
             for said, status in ends:
                 self.assertTrue(status in (0, 1) or "in use" in said, (about, said))
             there = [directory for directory in (self.dir, other) if mount_line(directory)]
@@ -345,20 +345,20 @@ class EndedBySignal(OnDevice):
             pass  # it does not wait
         command("umount", control)
         kill_all(processes_of(self.loop))
-        wait_until(lambda: is_unlocked(self.loop), 30, "the daemon is gone")
+        wait_until(lambda: is_unlocked(self.loop), "the daemon is gone")
 
     def begin(self):
         self.image.mkfs(None)
         log = open(self.folder / "log", "w")
         self.addCleanup(log.close)
         daemon = subprocess.Popen([BIN / "varve", "mount", "-f", self.loop, self.dir], stdout=log, stderr=log)
-        wait_until(lambda: self.image.is_mounted() or daemon.poll() is not None, 20, "the mount is there")
+        wait_until(lambda: self.image.is_mounted() or daemon.poll() is not None, "the mount is there")
         self.assertIn(" fuseblk", mount_line(self.dir))
         fill_random(self.dir / "f", 20 * MIB, 3, sync=False)
         return daemon
 
     def expect_clean_end(self, daemon):
-        self.assertEqual(daemon.wait(timeout=30), 0, (self.folder / "log").read_text())
+        self.assertEqual(daemon.wait(HANG), 0, (self.folder / "log").read_text())
         self.assertFalse(self.image.is_mounted())
         dump = command(BIN / "varve", "dump", "superblock", "--json", self.loop).stdout
         self.assertIn('"clean": true', dump)
@@ -379,7 +379,7 @@ class EndedBySignal(OnDevice):
         self.image.mount()
         fill_random(self.dir / "f", 20 * MIB, 3, sync=False)
         os.kill(self.image.daemon(), signal.SIGTERM)
-        wait_until(lambda: not processes_of(self.loop), 30, "the daemon ends")
+        wait_until(lambda: not processes_of(self.loop), "the daemon ends")
         self.image.mount()
         self.assertTrue(same_random(self.dir / "f", 20 * MIB, 3))
         self.image.check_all()
@@ -388,7 +388,7 @@ class EndedBySignal(OnDevice):
         daemon = self.begin()
         with open(self.dir / "g", "w") as file:
             daemon.send_signal(signal.SIGTERM)
-            wait_until(lambda: not self.image.is_mounted(), 20, "nobody new gets in")
+            wait_until(lambda: not self.image.is_mounted(), "nobody new gets in")
             file.write("last words")
         self.expect_clean_end(daemon)
         self.assertEqual((self.dir / "g").read_text(), "last words")
@@ -399,7 +399,7 @@ class EndedBySignal(OnDevice):
         with open(self.dir / "g", "wb", buffering=0) as file:
             file.write(b"first words")
             daemon.send_signal(signal.SIGTERM)
-            self.assertEqual(daemon.wait(timeout=30), 0)
+            self.assertEqual(daemon.wait(HANG), 0)
             with self.assertRaises(OSError):
                 os.pread(file.fileno(), 1 << 20, 1 << 20)
                 os.fsync(file.fileno())
@@ -443,10 +443,10 @@ class Unprivileged(unittest.TestCase):
         self.run_script("""
             $as_user bin/mkfs.varve -q --size 64M disk.img
             $as_user bin/varve mount disk.img mnt
-            $as_user sh -c 'exec 3> mnt/open; echo > ready; exec sleep 60' & user=$!
+            $as_user sh -c 'exec 3> mnt/open; echo > ready; exec sleep 200' & user=$!
             while [ ! -e ready ]; do sleep 0.1; done
             ignoring="import os, signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv('bin/varve', ['varve', 'umount', 'mnt'])"
-            if $as_user timeout 20 python3 -c "$ignoring" 2> said; then exit 1; fi
+            if $as_user timeout 100 python3 -c "$ignoring" 2> said; then exit 1; fi
             grep "still open" said
             kill $user
             while ! $as_user bin/varve umount mnt; do sleep 0.1; done

@@ -267,4 +267,4 @@ class Sync(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main(300)
+    main()

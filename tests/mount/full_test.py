@@ -56,7 +56,7 @@ class Full(MountTest):
 
     def room_comes_back(self):
         shutil.rmtree(self.dir / "ballast")
-        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 20 * MIB, 30, "the room comes back")
+        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 20 * MIB, "the room comes back")
         fill_random(self.dir / "again", 10 * MIB, 5)
         self.assertTrue(same_random(self.dir / "again", 10 * MIB, 5))
 
@@ -213,7 +213,7 @@ class WritingBack(MountTest):
             self.assertLess(accepted - self.stored(), self.most_in_vain, f"writes of {size}")
             self.assertGreater(self.stored(), 45 * MIB)
             os.unlink(self.dir / "file")
-            wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 45 * MIB, 30, "the room comes back")
+            wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 45 * MIB, "the room comes back")
 
     def test_appenders_are_told(self):
         """Each with a descriptor of its own, all to one file."""
@@ -238,7 +238,7 @@ class WritingBack(MountTest):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("No space left", done.stderr)
         if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 18):
-            wait_until(lambda: self.forgotten() > forgotten, 30, "the kernel forgets what it believed of the copy")
+            wait_until(lambda: self.forgotten() > forgotten, "the kernel forgets what it believed of the copy")
         else:
             self.image.remount()
         size, content = (self.dir / "copy").stat().st_size, (self.dir / "copy").read_bytes()
@@ -298,7 +298,7 @@ class WritingBack(MountTest):
         self.assertFalse(succeeds(os.pwrite, descriptor, b"x" * 40 * MIB, 0) and succeeds(os.fsync, descriptor))
         self.assertFalse(succeeds(os.fsync, descriptor))
         os.unlink(self.dir / "ballast")
-        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 20 * MIB, 30, "the room comes back")
+        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > 20 * MIB, "the room comes back")
         self.assertFalse(succeeds(os.fsync, descriptor))  # the kernel does not try again
         os.lseek(descriptor, 0, os.SEEK_SET)
         for _ in range(40):

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("VARVE_BIN", ROOT / "build/release/bin")).resolve()
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 IS_ROOT = os.geteuid() == 0
+HANG = 300  # seconds: only what hangs takes so long, however busy the machine is
 SEED = int(os.environ.get("VARVE_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 
 _mounts = []
@@ -38,7 +39,7 @@ def skip(reason):
     sys.exit(77)
 
 
-def command(*words, timeout=120, check=True, **options):
+def command(*words, timeout=HANG, check=True, **options):
     """Runs it; returns the CompletedProcess with text output. Fails with the output when `check`."""
     options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
     if options["stdin"] is None:
@@ -124,11 +125,11 @@ def kill_all(pids):
     return pids
 
 
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
+def wait_until(condition, what):
+    end = time.monotonic() + HANG
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {HANG} s: {what}")
         time.sleep(0.02)
 
 
@@ -138,7 +139,7 @@ def wait_until_interruptible(tool):
         status = Path(f"/proc/{tool.pid}/status").read_text()
         return int(status.split("SigCgt:")[1].split()[0], 16) >> (signal.SIGINT - 1) & 1
 
-    wait_until(lambda: tool.poll() is not None or catches(), 60, "the tool can be interrupted")
+    wait_until(lambda: tool.poll() is not None or catches(), "the tool can be interrupted")
 
 
 def sqlite_promise(database, committed):
@@ -189,8 +190,8 @@ class Image:
         """As a crash of the daemon: nothing more gets written. The dead mount stays."""
         pid = self.daemon()
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
-        wait_until(lambda: is_unlocked(self.path), 30, "the killed daemon's threads are gone")
+        wait_until(lambda: not processes_of(self.path), "the killed daemon is gone")
+        wait_until(lambda: is_unlocked(self.path), "the killed daemon's threads are gone")
 
     def status(self):
         return json.loads(command(BIN / "varve", "status", "--json", self.dir).stdout)

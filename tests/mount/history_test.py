@@ -80,7 +80,7 @@ class History(MountTest):
         with subprocess.Popen(words, stdout=subprocess.PIPE) as sending:
             varve("receive", "--name", f"{target.name} {name}", target, stdin=sending.stdout)
             sending.stdout.close()
-            self.assertEqual(sending.wait(60), 0)
+            self.assertEqual(sending.wait(HANG), 0)
 
     def test_each_commit_arrives_whole_and_as_a_step(self):
         source, commits = self.repository()

@@ -36,12 +36,12 @@ class Lifecycle(unittest.TestCase):
         image = self.image
         for closed in ("<&-", "<&- >&-", "<&- >&- 2>&-", "2>&-"):
             command("sh", "-c", f'"$1/mkfs.varve" -q -f --size 64M "$2" {closed}', "sh", BIN, image.path)
-            command("sh", "-c", f'"$1/varve" mount "$2" "$3" {closed}', "sh", BIN, image.path, self.dir, timeout=30)
+            command("sh", "-c", f'"$1/varve" mount "$2" "$3" {closed}', "sh", BIN, image.path, self.dir)
             (self.dir / "file").write_text("kept")
             daemon = image.daemon()
             for number in range(3):
                 self.assertEqual(os.readlink(f"/proc/{daemon}/fd/{number}"), "/dev/null")
-            image.umount(timeout=30)
+            image.umount()
             done = command("sh", "-c", f'"$1/fsck.varve" -n -f --data "$2" {closed}', "sh", BIN, image.path, check=False)
             self.assertEqual(done.returncode, 8 if " >&-" in closed else 0, "what it says is lost, or is not")
             image.fsck("--data")

@@ -130,7 +130,7 @@ class Locks(MountTest):
         thread.start()
         self.assertFalse(got.is_set())
         fcntl.flock(self.first, fcntl.LOCK_UN)
-        thread.join(60)
+        thread.join(HANG)
         self.assertTrue(got.is_set())
 
     def test_a_killed_process_holds_nothing(self):
@@ -151,4 +151,4 @@ class Locks(MountTest):
 
 
 if __name__ == "__main__":
-    main(120)
+    main()

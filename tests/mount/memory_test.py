@@ -34,7 +34,7 @@ class Group:
         (self.path / "cgroup.procs").write_text(str(pid))
 
     def remove(self):
-        wait_until(lambda: not (self.path / "cgroup.procs").read_text(), 30, "the group is empty")
+        wait_until(lambda: not (self.path / "cgroup.procs").read_text(), "the group is empty")
         self.path.rmdir()
 
 
@@ -97,12 +97,12 @@ class Loaded(unittest.TestCase):
         self.threads += [threading.Thread(target=noise, args=(self.dir, self.stop, n), daemon=True) for n in range(3)]
         for thread in self.threads:
             thread.start()
-        wait_until(lambda: len(self.kept) > 10 or not processes_of(self.image.path), 120, "something is synced")
+        wait_until(lambda: len(self.kept) > 10 or not processes_of(self.image.path), "something is synced")
 
     def end(self):
         self.stop.set()
         for thread in self.threads:
-            thread.join(120)
+            thread.join(HANG)
             self.assertFalse(thread.is_alive(), "a caller hangs")
 
     def check(self):
@@ -149,7 +149,7 @@ class NoMore(unittest.TestCase):
     def test_it_ends_with_everything_in_the_log(self):
         self.forbid_more()
         written = self.write_until_it_ends()
-        wait_until(lambda: not processes_of(self.image.path), 60, "the daemon ends")
+        wait_until(lambda: not processes_of(self.image.path), "the daemon ends")
         self.assertIn("out of memory", self.log.read_text())
         self.assertGreater(written, 100)
         self.image.mount()
@@ -303,7 +303,7 @@ class MemoryGroup(Loaded):
             kills += killed
             self.end()
             if killed:
-                wait_until(lambda: is_unlocked(self.image.path), 30, "the killed daemon's threads are gone")
+                wait_until(lambda: is_unlocked(self.image.path), "the killed daemon's threads are gone")
                 self.image.fsck("--data")
                 self.image.mount()
             else:
@@ -323,7 +323,7 @@ class StandingStill(Loaded):
             time.sleep(STOP_SECONDS)
             os.kill(pid, signal.SIGCONT)
             self.kept.clear()
-            wait_until(lambda: len(self.kept) > 10, 120, "it goes on")
+            wait_until(lambda: len(self.kept) > 10, "it goes on")
         self.end()
         self.assertEqual(self.image.daemon(), pid)
         self.check()

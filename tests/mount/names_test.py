@@ -188,7 +188,7 @@ class Metrics(unittest.TestCase):
 
     def listening(self, place):
         server = subprocess.Popen([BIN / "varve", "metrics", "--all", "--listen", place])
-        self.addCleanup(lambda: (server.terminate(), server.wait(20)))
+        self.addCleanup(lambda: (server.terminate(), server.wait(HANG)))
         return server
 
     def test_over_a_port(self):
@@ -198,7 +198,7 @@ class Metrics(unittest.TestCase):
         self.listening(f"127.0.0.1:{port}")
 
         def get(path="/metrics"):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=HANG) as answer:
                 return answer.headers["Content-Type"], answer.read().decode()
 
         def answers():
@@ -206,7 +206,7 @@ class Metrics(unittest.TestCase):
                 return get()
             except OSError:
                 return None
-        wait_until(answers, 20, "the server answers")
+        wait_until(answers, "the server answers")
         kind, text = get()
         self.assertIn("openmetrics-text", kind)
         self.assertIn("varve_device_bytes", text)
@@ -226,7 +226,7 @@ class Metrics(unittest.TestCase):
         down = f'varve_up{{mount="{other.dir}",device="{other.path}"}} 0\n'
         try:
             os.kill(daemon, signal.SIGSTOP)
-            done = varve("metrics", "--all", timeout=60)
+            done = varve("metrics", "--all")
             self.assertIn(down, done.stdout)
             self.assertIn(f"{up} 1\n", done.stdout)
             self.assertIn("does not answer", done.stderr)
@@ -247,22 +247,22 @@ class Metrics(unittest.TestCase):
         with socket.socket(socket.AF_UNIX) as another:
             another.bind(str(path))
             another.listen()
-            done = command(BIN / "varve", "metrics", "--all", "--listen", f"unix:{path}", check=False, timeout=20)
+            done = command(BIN / "varve", "metrics", "--all", "--listen", f"unix:{path}", check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("ddress already in use", done.stderr)
             self.assertTrue(path.exists())
         server = self.listening(f"unix:{path}")  # nobody listens there any more
-        wait_until(lambda: stat.S_IMODE(path.stat().st_mode) == 0o600 if path.exists() else False, 20, "it is ours now")
+        wait_until(lambda: stat.S_IMODE(path.stat().st_mode) == 0o600 if path.exists() else False, "it is ours now")
         path.unlink()
         path.touch()
         server.terminate()
-        self.assertEqual(server.wait(20), 0)
+        self.assertEqual(server.wait(HANG), 0)
         self.assertTrue(path.exists())
 
     def test_over_a_socket_for_its_owner(self):
         path = self.image.folder / "metrics.sock"
         server = self.listening(f"unix:{path}")
-        wait_until(path.exists, 20, "the socket is there")
+        wait_until(path.exists, "the socket is there")
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
@@ -270,7 +270,7 @@ class Metrics(unittest.TestCase):
             answer = b"".join(iter(lambda: client.recv(65536), b""))
         self.assertIn(b"# EOF", answer)
         server.terminate()
-        self.assertEqual(server.wait(20), 0)
+        self.assertEqual(server.wait(HANG), 0)
         self.assertFalse(path.exists())
 
 

@@ -66,7 +66,7 @@ class EveryTool(NetworkTest):
         server = subprocess.Popen(["qemu-nbd", "-t", "-e", "8", "-f", "qcow2", "-k", str(socket), "--discard=unmap", str(disk)], **QUIET)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
-        wait_until(socket.exists, 20, "qemu-nbd serves")
+        wait_until(socket.exists, "qemu-nbd serves")
         export = Export(f"nbd+unix:///?socket={socket}", self.folder)
         export.mkfs()
         export.mount("discard")
@@ -90,7 +90,7 @@ class Death(NetworkTest):
             time.sleep(generator.uniform(0, 1.0))
             server.start()
             before = sum(writers.promised)
-            wait_until(lambda: sum(writers.promised) > before, 30, "it goes on")
+            wait_until(lambda: sum(writers.promised) > before, "it goes on")
         writers.have_lost_nothing(self, export)
 
     def test_a_path_in_the_name_holds_wherever_the_daemon_is(self):
@@ -103,7 +103,7 @@ class Death(NetworkTest):
         server.kill()
         server.start()
         before = sum(writers.promised)
-        wait_until(lambda: sum(writers.promised) > before, 30, "it goes on")
+        wait_until(lambda: sum(writers.promised) > before, "it goes on")
         writers.end()
         command(BIN / "varve", "umount", f"nbd+unix:///?socket={server.socket.name}", cwd=self.folder)
         export.fsck("--data")
@@ -115,10 +115,10 @@ class Death(NetworkTest):
         server.process.send_signal(signal.SIGSTOP)
         for words in ([], ["-f"]):
             waiting = subprocess.Popen([BIN / "varve", "mount", *words, export.path, export.dir, "-o", "patience=600"], **QUIET)
-            wait_until(lambda: len(processes_of(export.path)) == (1 if words else 2), 10, "it has begun")
+            wait_until(lambda: len(processes_of(export.path)) == (1 if words else 2), "it has begun")
             time.sleep(0.5)
             waiting.send_signal(signal.SIGINT)
-            wait_until(lambda: waiting.poll() is not None and not processes_of(export.path), 10, "it has ended")
+            wait_until(lambda: waiting.poll() is not None and not processes_of(export.path), "it has ended")
         server.process.send_signal(signal.SIGCONT)
         export.mount()
         export.check_all()
@@ -147,7 +147,7 @@ class Death(NetworkTest):
         time.sleep(0.5)  # something is being written when it happens
         server.kill()
         for thread in writers.threads:
-            thread.join(60)
+            thread.join(HANG)
         self.assertTrue(all(writers.failed), "programs that sync hear of it")
         status = export.status()
         self.assertTrue(status["read_only"])
@@ -168,12 +168,12 @@ class Death(NetworkTest):
         self.assertNotIn("not connected", say("status"))
         self.assertEqual((metric("connected"), metric("reconnects_total")), ("1", "0"))
         server.kill()
-        wait_until(lambda: not export.status()["connection"]["connected"], 20, "the outage is noticed")
+        wait_until(lambda: not export.status()["connection"]["connected"], "the outage is noticed")
         self.assertRegex(say("status", "-s"), r"(?m)^Device +nbd.*: not connected for \d+ s; waits up to 30 s, then read-only$")
         self.assertEqual(metric("connected"), "0")
         self.assertRegex(doctor(), r"(?m)^broken connection: nbd.*: not connected for \d+ s; waits up to 30 s")
         server.start()
-        wait_until(lambda: export.status()["connection"]["connected"], 20, "it is connected again")
+        wait_until(lambda: export.status()["connection"]["connected"], "it is connected again")
         self.assertNotIn("not connected", say("status"))
         self.assertEqual((metric("connected"), metric("reconnects_total")), ("1", "1"))
         self.assertRegex(doctor(), r"(?m)^note connection: lost and made anew 1 time since the mount")
@@ -187,7 +187,7 @@ class Death(NetworkTest):
         server.kill()
         server.start()
         for thread in writers.threads:
-            thread.join(60)
+            thread.join(HANG)
         self.assertTrue(all(writers.failed))
         self.assertIn("removed the lease", export.status()["read_only_reason"])
         export.umount(check=False)
@@ -359,7 +359,7 @@ class Failover(NetworkTest):
 
     def test_a_database_moves_to_another_machine(self):
         script = ROOT / "examples/failover/failover"
-        done = command(script, self.folder, BIN, check=False, timeout=150)
+        done = command(script, self.folder, BIN, check=False)
         if done.returncode == 77:
             self.skipTest(done.stdout.strip())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -367,4 +367,4 @@ class Failover(NetworkTest):
         print(done.stdout)
 
 
-main(timeout=300)
+main()

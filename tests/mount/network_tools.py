@@ -29,7 +29,7 @@ class Server:
         for stale in (self.socket, self.ready):
             stale.unlink(missing_ok=True)
         self.process = subprocess.Popen(["nbdkit", "-f", *self.where, "-P", str(self.ready), *self.words], **QUIET)
-        wait_until(lambda: self.ready.exists(), 20, "nbdkit serves")
+        wait_until(lambda: self.ready.exists(), "nbdkit serves")
 
     def kill(self):
         if self.process:
@@ -50,7 +50,7 @@ class Export(Image):
 
     def kill(self):
         os.kill(self.daemon(), signal.SIGKILL)
-        wait_until(lambda: not processes_of(self.path), 30, "the killed daemon is gone")
+        wait_until(lambda: not processes_of(self.path), "the killed daemon is gone")
 
 
 class Machine:

@@ -22,7 +22,7 @@ class Parallel(MountTest):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(300)
+            thread.join(HANG)
             self.assertFalse(thread.is_alive(), "a caller hangs")
         if failures:
             self.fail(f"caller {failures[0][0]}: {failures[0][2]}")

@@ -201,4 +201,4 @@ class Permissions(MountTest):
 if __name__ == "__main__":
     if not IS_ROOT:
         skip("not root")
-    main(120)
+    main()

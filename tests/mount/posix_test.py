@@ -568,7 +568,7 @@ class Posix(MountTest):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(HANG)
         self.assertFalse(failures, failures[:1])
 
     def test_rename_against_rmdir_and_link_against_unlink(self):

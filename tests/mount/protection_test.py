@@ -17,7 +17,7 @@ class ProtectionTest(MountTest):
         return kept_names(place or self.dir)
 
     def settle(self):
-        wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")
+        wait_until(lambda: not listed(self.dir)["giving_back"], "what deleted snapshots held is given back")
 
     steps = 0
 
@@ -27,7 +27,7 @@ class ProtectionTest(MountTest):
         self.steps += 1
         marker = f".step{self.steps}"
         (self.dir / marker).touch()
-        wait_until(lambda: any((self.dir / ".snapshots" / one["name"] / marker).exists() for one in self.automatic()), 20, "it is protected")
+        wait_until(lambda: any((self.dir / ".snapshots" / one["name"] / marker).exists() for one in self.automatic()), "it is protected")
 
 
 class Protection(ProtectionTest):
@@ -85,7 +85,7 @@ class Protection(ProtectionTest):
         snapshot("delete", self.dir, oldest)
         self.assertNotIn(oldest, self.names())
         command(BIN / "varve", "tune", self.dir, "protect=off")
-        wait_until(lambda: not self.automatic(), 20, "automatic snapshots go")
+        wait_until(lambda: not self.automatic(), "automatic snapshots go")
         self.assertEqual(self.names(), ["good", now])
         self.settle()
         self.assertTrue(same_random(self.dir / ".snapshots/good/f", MIB, 2))
@@ -98,7 +98,7 @@ class Protection(ProtectionTest):
     def test_switched_on_at_run_time_it_begins_with_the_present(self):
         (self.dir / "f").write_text("before")
         command(BIN / "varve", "tune", self.dir, "protect=1h", "protect_every=1s")
-        wait_until(self.automatic, 20, "the first one is there")
+        wait_until(self.automatic, "the first one is there")
         self.assertEqual((self.dir / ".snapshots" / self.automatic()[0]["name"] / "f").read_text(), "before")
         self.image.umount()
         kept = [one["name"] for one in listed(self.image.path)["snapshots"]]
@@ -198,7 +198,7 @@ class Read(ProtectionTest):
             self.overwrite(free // 2, 3)
             self.assertIn(self.name, self.names(), "it is held, and the rest of the room is for others")
             sending.kill()
-        wait_until(lambda: (self.overwrite(free // 2, 1), self.name not in self.names())[1], 30, "nobody needs it")
+        wait_until(lambda: (self.overwrite(free // 2, 1), self.name not in self.names())[1], "nobody needs it")
         self.image.check_all()
 
 
@@ -228,7 +228,7 @@ class Mounted(ProtectionTest):
         def are_gone():
             (self.dir / "g").write_text(str(time.monotonic()))
             return not old & set(self.names())
-        wait_until(are_gone, 30, "those that are too old go")
+        wait_until(are_gone, "those that are too old go")
 
     def test_it_does_not_go_for_its_age(self):
         self.wait_until_they_go()
@@ -243,12 +243,12 @@ class Mounted(ProtectionTest):
     def test_it_stays_when_the_others_are_given_up(self):
         self.step(lambda: (self.dir / "f").write_text("later"))
         varve("tune", self.dir, "protect=off")
-        wait_until(lambda: self.names() == [self.name], 20, "the others go")
+        wait_until(lambda: self.names() == [self.name], "the others go")
         self.assertTrue(same_random(self.place / "f", 4 * MIB, 1))
         command("umount", self.place)
         (self.dir / "more").write_text("x")
         varve("checkpoint", self.dir)
-        wait_until(lambda: not self.names(), 20, "it goes, too")
+        wait_until(lambda: not self.names(), "it goes, too")
 
     def test_its_room_is_not_refused_to_anybody(self):
         (self.dir / "f").unlink()

@@ -104,4 +104,4 @@ class Refused(MountTest):
 
 
 if __name__ == "__main__":
-    main(120)
+    main()

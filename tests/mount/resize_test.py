@@ -138,7 +138,7 @@ class Resize(MountTest):
                 resize("--cancel", self.dir)
             else:
                 process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=100)
+            said = process.communicate(timeout=HANG)
             if process.returncode:
                 self.assertIn("256M as before", said[1])
                 self.expect_size(256)
@@ -158,7 +158,7 @@ class Resize(MountTest):
             process = subprocess.Popen([BIN / "varve", "resize", self.dir, f"{to}M"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(dice.random() * 0.3)
             self.image.kill()
-            process.wait(timeout=60)
+            process.wait(HANG)
             self.image.mount()
             sizes.add(self.blocks())
             self.assertIn(self.blocks(), (90 * 256, 256 * 256))

@@ -186,13 +186,13 @@ class Restore(RestoreTest):
             time.sleep(0.1)
             if turn == 0:
                 self.image.kill()
-                running.communicate(timeout=60)
+                running.communicate(timeout=HANG)
                 self.image.mount()
                 left = self.names()
             else:
                 running.send_signal(signal.SIGINT if turn == 1 else signal.SIGKILL)
-                running.communicate(timeout=60)
-                wait_until(lambda: self.names() == left, 20, "the snapshot of what was there has gone")
+                running.communicate(timeout=HANG)
+                wait_until(lambda: self.names() == left, "the snapshot of what was there has gone")
         self.restore(tree, "--delete")
         self.assertEqual(self.tree(tree), one)
 
@@ -235,7 +235,7 @@ class Restore(RestoreTest):
         self.assertIn("No space", varve("restore", self.dir, "--from", "one", expect=1).stderr)
         self.assertEqual(os.listdir(self.dir), ["other"])
         os.sync()
-        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > before * 4096 - 4 * MIB, 20, "its room has come back")
+        wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > before * 4096 - 4 * MIB, "its room has come back")
 
     def fill_up(self):
         for unit in (MIB, 4096):

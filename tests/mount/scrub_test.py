@@ -135,7 +135,7 @@ class Scrub(MountTest):
     def test_stops_and_goes_on_after_a_remount(self):
         report = self.report("--background", "--rate", "2M")
         self.assertEqual(report["state"], "running")
-        wait_until(lambda: self.report("--status")["verified_blocks"] > 0, 60, "the scrub moves")
+        wait_until(lambda: self.report("--status")["verified_blocks"] > 0, "the scrub moves")
         stopped = self.report("--stop")
         self.assertEqual(stopped["state"], "stopped")
         self.image.remount()
@@ -151,15 +151,15 @@ class Scrub(MountTest):
         waiting = subprocess.Popen([BIN / "varve", "scrub", "-r", "1M", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         self.addCleanup(waiting.kill)
-        wait_until(lambda: self.report("--status")["state"] == "running", 60, "the scrub has begun")
+        wait_until(lambda: self.report("--status")["state"] == "running", "the scrub has begun")
         self.scrub("--stop")
-        out, err = waiting.communicate(timeout=60)
+        out, err = waiting.communicate(timeout=HANG)
         self.assertEqual(waiting.returncode, 1, out)
         self.assertIn("stopped", err)
 
     def test_goes_on_after_a_kill(self):
         self.report("--background", "--rate", "2M")
-        wait_until(lambda: self.report("--status")["verified_blocks"] > 256, 60, "the scrub moves")
+        wait_until(lambda: self.report("--status")["verified_blocks"] > 256, "the scrub moves")
         (self.dir / "new").write_text("x")
         command(BIN / "varve", "checkpoint", self.dir)
         self.image.kill()

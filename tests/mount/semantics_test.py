@@ -166,15 +166,15 @@ class Semantics(MountTest):
         path, data = self.dir / "log", os.urandom(3 << 20)
         with open(path, "wb", buffering=0) as file:
             file.write(data)
-            wait_until(lambda: path.stat().st_blocks > 0, 60, "it is in the kernel's cache alone")
+            wait_until(lambda: path.stat().st_blocks > 0, "it is in the kernel's cache alone")
             tar = subprocess.run(["tar", "-cSf", "-", "-C", self.dir, "log"], check=True, stdout=subprocess.PIPE).stdout
             back = subprocess.run(["tar", "-xOf", "-", "log"], check=True, input=tar, stdout=subprocess.PIPE).stdout
             self.assertEqual(back, data)
             os.fsync(file.fileno())
-            wait_until(lambda: path.stat().st_blocks >= len(data) // 512, 60, "it is on the device")
+            wait_until(lambda: path.stat().st_blocks >= len(data) // 512, "it is on the device")
             file.write(data)
             os.fsync(file.fileno())
-            wait_until(lambda: path.stat().st_blocks >= 2 * len(data) // 512, 60, "more is on the device")
+            wait_until(lambda: path.stat().st_blocks >= 2 * len(data) // 512, "more is on the device")
             file.truncate(0)
             self.assertEqual(path.stat().st_blocks, 0)
 
@@ -281,7 +281,7 @@ class Semantics(MountTest):
         self.assertGreater(used, 49 * MIB)
         self.assertLess(used, 53 * MIB)
         os.unlink(self.dir / "f")
-        wait_until(lambda: before.f_bfree - os.statvfs(self.dir).f_bfree < 256, 20, "the room comes back")
+        wait_until(lambda: before.f_bfree - os.statvfs(self.dir).f_bfree < 256, "the room comes back")
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ class Send(SendTest):
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(seconds)  # at any moment
         self.other.kill()
-        receiving.wait(60)
+        receiving.wait(HANG)
         self.other.mount()
 
     def test_goes_on_after_the_receiving_daemon_was_killed(self):
@@ -459,7 +459,7 @@ class Send(SendTest):
                     return True
                 fcntl.flock(directory, fcntl.LOCK_UN)
                 return False
-            wait_until(is_locked, 20, "it waits for its stream")
+            wait_until(is_locked, "it waits for its stream")
             os.close(directory)
             self.assertIn("another varve receive is at work there", self.receive(None, 1).stderr)
             first.communicate(self.stream.read_bytes(), timeout=120)

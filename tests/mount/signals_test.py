@@ -7,6 +7,7 @@ import resource
 from harness import *
 
 SIZE = 3_000_000
+PATIENCE = 2.0  # seconds that a daemon gives its users after a signal
 
 
 class Signals(unittest.TestCase):
@@ -41,7 +42,7 @@ class Signals(unittest.TestCase):
     def end(self):
         """By a signal."""
         os.kill(self.image.daemon(), signal.SIGTERM)
-        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+        wait_until(lambda: not processes_of(self.image.path), "the daemon ends")
 
     def expect_all_of_it(self):
         self.image.mount()
@@ -61,9 +62,9 @@ class Signals(unittest.TestCase):
         user = self.use(self.dir, apart=True)
         leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
         self.addCleanup(leaving.kill)
-        wait_until(lambda: not self.image.is_mounted(), 30, "it is unmounted here")
+        wait_until(lambda: not self.image.is_mounted(), "it is unmounted here")
         self.end()
-        leaving.communicate(timeout=30)
+        leaving.communicate(timeout=HANG)
         user.kill()
         self.expect_all_of_it()
 
@@ -79,12 +80,19 @@ class Signals(unittest.TestCase):
         self.expect_all_of_it()
 
     def test_users_may_finish_elsewhere(self):
-        user = self.use(self.dir, apart=True)
-        os.kill(self.image.daemon(), signal.SIGTERM)
-        wait_until(lambda: "still used" in self.log.read_text(), 20, "it waits for users")
-        user.communicate()
-        wait_until(lambda: not processes_of(self.image.path), 1.5, "the daemon ends when nobody is left")
-        self.expect_all_of_it()
+        for _ in range(10):  # on a busy machine all of it may take longer than the daemon waits
+            user, told = self.use(self.dir, apart=True), self.log.read_text().count("still used")
+            began = time.monotonic()
+            os.kill(self.image.daemon(), signal.SIGTERM)
+            wait_until(lambda: self.log.read_text().count("still used") > told, "it waits for users")
+            user.communicate()
+            wait_until(lambda: not processes_of(self.image.path), "the daemon ends")
+            took = time.monotonic() - began
+            self.expect_all_of_it()
+            if took < PATIENCE:
+                return
+            self.image.mount(f"log={self.log}")
+        self.fail("the daemon does not end when nobody is left")
 
     def test_another_mount_of_ours_at_its_place(self):
         self.use(self.dir)
@@ -115,7 +123,7 @@ class Signals(unittest.TestCase):
             self.skipTest("the kernel has given the device number to somebody else")
         (self.dir / "g").write_text("the other one")
         os.kill(daemon, signal.SIGCONT)
-        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+        wait_until(lambda: not processes_of(self.image.path), "the daemon ends")
         self.assertTrue(other.is_mounted())
         self.assertEqual((self.dir / "g").read_text(), "the other one")
         other.check_all()
@@ -164,7 +172,7 @@ class StraySignals(unittest.TestCase):
             os.kill(daemon, number)
             leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
             os.kill(daemon, signal.SIGCONT)
-            self.assertEqual(leaving.wait(timeout=60), 0, leaving.stderr.read())
+            self.assertEqual(leaving.wait(HANG), 0, leaving.stderr.read())
             leaving.stderr.close()
             self.image.mount()
         self.image.check_all()
@@ -173,7 +181,7 @@ class StraySignals(unittest.TestCase):
         for number in (signal.SIGQUIT, signal.SIGXCPU, signal.SIGPWR):
             (self.dir / number.name).write_text("written, never synced")
             os.kill(self.image.daemon(), number)
-            wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+            wait_until(lambda: not processes_of(self.image.path), "the daemon ends")
             self.image.fsck("--data")
             self.image.mount()
             self.assertEqual((self.dir / number.name).read_text(), "written, never synced")
@@ -189,11 +197,11 @@ class StraySignals(unittest.TestCase):
         self.assertIn("oo large", json.dumps(status))
         self.assertTrue(same_random(self.dir / "f", 5 * MIB, 3))
         self.image.umount(check=False)
-        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon ends")
+        wait_until(lambda: not processes_of(self.image.path), "the daemon ends")
         self.image.mount()
         self.assertTrue(same_random(self.dir / "f", 5 * MIB, 3))
         self.image.check_all()
 
 
 if __name__ == "__main__":
-    main(300)
+    main()

@@ -235,11 +235,7 @@ class Beside(SnapshotTest):
             with self.assertRaises(OSError):
                 mapped.flush()
         os.close(handle)
-        for _ in range(50):
-            if same_random(self.kept("s", "f"), 256 * KIB, 1):
-                return
-            time.sleep(0.1)
-        self.fail("the page is still shown")
+        wait_until(lambda: same_random(self.kept("s", "f"), 256 * KIB, 1), "the page is shown no more")
 
     def test_read_while_all_is_moved(self):
         """What a snapshot holds is moved under its readers, and they never see anything else."""

@@ -29,7 +29,7 @@ class SnapshotTest(MountTest):
         return kept_names(place or self.dir)
 
     def settle(self):
-        wait_until(lambda: not listed(self.dir)["giving_back"], 60, "what deleted snapshots held is given back")
+        wait_until(lambda: not listed(self.dir)["giving_back"], "what deleted snapshots held is given back")
 
     def tree(self, root=None):
         """Everything that tar and rsync would look at, but access times."""

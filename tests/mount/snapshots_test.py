@@ -163,7 +163,7 @@ class Snapshots(SnapshotTest):
         self.make_as_a_tool("now (varve 4194304-ffffffff)")
         self.image.kill()
         said = self.image.mount().stderr
-        wait_until(lambda: kept_names(self.dir) == mine, 20, "they are deleted")
+        wait_until(lambda: kept_names(self.dir) == mine, "they are deleted")
         self.assertIn("the snapshot 'now (varve 17-0123abcd)' is deleted: a tool that was interrupted has left it", said)
         self.settle()
         self.image.check_all()

@@ -48,7 +48,7 @@ class Space(MountTest):
             for name in os.listdir(self.dir):
                 if name != "keep":
                     os.unlink(self.dir / name)
-            wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > empty - 14 * MIB, 30,
+            wait_until(lambda: os.statvfs(self.dir).f_bavail * 4096 > empty - 14 * MIB,
                        f"turn {turn}: the room comes back")
             if turn % 7 == 6:
                 self.image.remount()

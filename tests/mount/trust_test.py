@@ -91,10 +91,10 @@ class MountsOfOthers(unittest.TestCase):
 
     def test_of_no_device_of_roots_is_believed(self):
         self.pretend(self.image.path)
-        said = command(BIN / "varve", "status", "-s", self.image.path, timeout=20).stdout
+        said = command(BIN / "varve", "status", "-s", self.image.path).stdout
         self.assertIn("not mounted, clean", said)
-        command(BIN / "varve", "label", self.image.path, "mine", timeout=20)
-        self.assertEqual(command(BIN / "varve", "label", self.image.path, timeout=20).stdout, "mine\n")
+        command(BIN / "varve", "label", self.image.path, "mine")
+        self.assertEqual(command(BIN / "varve", "label", self.image.path).stdout, "mine\n")
 
     def test_what_they_name_is_not_opened_for_a_tag(self):
         pipe = self.image.folder / "pipe"
@@ -104,7 +104,7 @@ class MountsOfOthers(unittest.TestCase):
         opened = []
         waiter = threading.Thread(target=lambda: opened.append(os.open(pipe, os.O_WRONLY)), daemon=True)
         waiter.start()
-        done = command(BIN / "varve", "status", "UUID=01234567-89ab-cdef-0123-456789abcdef", check=False, timeout=20)
+        done = command(BIN / "varve", "status", "UUID=01234567-89ab-cdef-0123-456789abcdef", check=False)
         self.assertIn("no mounted image and no block device", done.stderr)
         waiter.join(0.2)
         self.assertEqual(opened, [], "it was opened")
@@ -166,7 +166,7 @@ class CodeAndFiles(unittest.TestCase):
 
     def test_metrics_listen_to_this_machine_only(self):
         for place in ("0.0.0.0:9811", "192.0.2.1:9811", "[::]:9811", "localhost", "unix:", "127.0.0.1:99999"):
-            done = command(BIN / "varve", "metrics", "--all", "--listen", place, check=False, timeout=20)
+            done = command(BIN / "varve", "metrics", "--all", "--listen", place, check=False)
             self.assertEqual(done.returncode, 1, place)
             self.assertIn("--listen", done.stderr)
 

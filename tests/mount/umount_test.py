@@ -69,11 +69,11 @@ class Umount(unittest.TestCase):
     def test_who_watches_does_not_keep_the_mount_busy(self):
         image = self.made()
         image.mount()
-        watching = subprocess.Popen([BIN / "varve", "top", "-b", "-d", "60", self.dir], stdout=subprocess.PIPE, text=True)
+        watching = subprocess.Popen([BIN / "varve", "top", "-b", "-d", "3600", self.dir], stdout=subprocess.PIPE, text=True)
         self.addCleanup(watching.communicate)
         self.addCleanup(watching.kill)
         self.assertIn(str(self.dir), watching.stdout.readline())  # the first view: then it waits
-        image.umount(timeout=50)
+        image.umount()
         image.fsck("--data")
 
     def test_unmount_says_what_it_waits_for(self):
@@ -106,7 +106,7 @@ class Umount(unittest.TestCase):
         daemon = subprocess.Popen([*unshare, BIN / "varve", "mount", "-f", self.image.path, self.dir], stderr=subprocess.DEVNULL)
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.kill)
-        wait_until(lambda: self.image.is_mounted() or daemon.poll() is not None, 20, "the mount is there")
+        wait_until(lambda: self.image.is_mounted() or daemon.poll() is not None, "the mount is there")
         self.assertEqual(self.image.status()["mount"]["pid"], 1)
 
     def test_a_daemon_in_another_pid_namespace(self):
@@ -114,7 +114,7 @@ class Umount(unittest.TestCase):
             self.skipTest("needs root")
         image = self.made()
         self.mounted_in_another_pid_namespace()
-        image.umount(timeout=25)
+        image.umount()
         image.fsck("--data")
 
     def test_whoever_holds_the_image_does_not_keep_root_waiting(self):
@@ -126,7 +126,7 @@ class Umount(unittest.TestCase):
             with open(image.path, "rb") as file:
                 after = threading.Thread(target=fcntl.flock, args=(file, fcntl.LOCK_EX))
                 after.start()
-                done = image.umount(timeout=60, check=False)
+                done = image.umount(check=False)
                 after.join()
             if done.returncode != 0:
                 break
@@ -145,11 +145,11 @@ class Umount(unittest.TestCase):
         for way in ([BIN / "varve", "umount"], [BIN / "umount.fuse.varve"]):
             for shown in (self.dir, self.dir / "d"):
                 command("mount", "--bind", shown, bound)
-                done = command(*way, bound, timeout=20)
+                done = command(*way, bound)
                 self.assertIn(f"still mounted at {self.dir}", done.stderr)
                 self.assertIsNone(mount_line(bound))
         command("mount", "--bind", self.dir, bound)
-        image.umount(timeout=20)
+        image.umount()
         self.assertEqual(os.listdir(bound), ["d"])
         command(BIN / "varve", "umount", bound)  # the last one ends it
         image.fsck("--data")
@@ -166,13 +166,13 @@ class Umount(unittest.TestCase):
         host.freeze()
         leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
         self.addCleanup(leaving.kill)
-        wait_until(lambda: not image.is_mounted(), 30, "it is unmounted")
+        wait_until(lambda: not image.is_mounted(), "it is unmounted")
         leaving.send_signal(signal.SIGSTOP)
         host.thaw()
-        wait_until(lambda: not processes_of(image.path), 30, "the daemon has ended")
+        wait_until(lambda: not processes_of(image.path), "the daemon has ended")
         image.mount()
         leaving.send_signal(signal.SIGCONT)
-        self.assertIn("again", leaving.communicate(timeout=20)[1])
+        self.assertIn("again", leaving.communicate(timeout=HANG)[1])
         self.assertEqual(leaving.returncode, 0)
         self.assertEqual(len(os.listdir(self.dir)), 2000)
         image.check_all()
@@ -224,11 +224,11 @@ class UmountProgram(unittest.TestCase):
             leaving = subprocess.Popen([*self.inside, *way, *([self.dir] if way[0] == "umount" else [])], stderr=subprocess.PIPE,
                                        stdout=subprocess.DEVNULL, text=True)
             self.addCleanup(leaving.kill)
-            wait_until(lambda: not self.is_mounted(), 60, "it is unmounted")
+            wait_until(lambda: not self.is_mounted(), "it is unmounted")
             time.sleep(1)
             self.assertIsNone(leaving.poll(), f"{way}: has not waited")
             self.host.thaw()
-            self.assertNotIn("varve:", leaving.communicate(timeout=60)[1])
+            self.assertNotIn("varve:", leaving.communicate(timeout=HANG)[1])
             self.assertEqual(leaving.returncode, 0)
             self.assertEqual(processes_of(self.image.path), [])
             self.assertNotIn(str(self.dir), self.run_inside("cat", "/run/mount/utab").stdout)
@@ -238,7 +238,7 @@ class UmountProgram(unittest.TestCase):
         self.run_inside(BIN / "varve", "mount", self.image.path, self.dir)
         self.assertIn("uhelper=fuse.varve", self.run_inside("cat", "/run/mount/utab").stdout)
         self.run_inside("umount", "-i", self.dir)  # without the helper
-        wait_until(lambda: not processes_of(self.image.path), 30, "the daemon has ended")
+        wait_until(lambda: not processes_of(self.image.path), "the daemon has ended")
         self.assertNotIn(str(self.dir), self.run_inside("cat", "/run/mount/utab").stdout)
 
     def test_a_bind_mount_of_a_file(self):
