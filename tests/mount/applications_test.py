@@ -152,7 +152,7 @@ class Applications(MountTest):
                 command("fio", f"--name={name.replace(' ', '-')}", f"--directory={self.dir}", "--size=32M", "--io_size=64M",
                         "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", "--end_fsync=1",
                         f"--randseed={SEED}", *options, timeout=300, cwd=self.image.folder)
-                os.sync()
+                sync_filesystem(self.dir)
         self.image.remount()
         command("fio", "--name=buffered", f"--directory={self.dir}", "--size=32M", "--rw=read", "--bs=64k", "--numjobs=2",
                 timeout=300)

@@ -37,10 +37,10 @@ class Clean(MountTest):
             file.close()
         for i in range(40):
             fill_random(self.dir / f"g{i}", 2 * MIB, seed=i, sync=False)
-        os.sync()  # what is removed before it is sealed leaves no holes
+        sync_filesystem(self.dir)  # what is removed before it is sealed leaves no holes
         for i in range(0, 40, 2):
             (self.dir / f"g{i}").unlink()
-        os.sync()
+        sync_filesystem(self.dir)
 
     def compare(self):
         for name, data in self.content.items():
@@ -130,7 +130,7 @@ class Clean(MountTest):
         for i in range(1, 40, 2):  # half of each goes, so that no checkpoint alone frees anything
             for at in range(0, 2 * MIB, 256 * KIB):
                 command("fallocate", "-p", "-o", str(at), "-l", str(128 * KIB), self.dir / f"g{i}")
-        os.sync()
+        sync_filesystem(self.dir)
         command(BIN / "varve", "checkpoint", self.dir)
         report = self.report("--free", "4M")
         self.assertEqual(report["reason"], "all that was asked for is done")

@@ -28,8 +28,8 @@ class BesideLoops(unittest.TestCase):
     """A loop device of others may stand on the same image; what it leads to must be known, or the lease is waited for."""
 
     def setUp(self):
-        if not IS_ROOT:
-            self.skipTest("needs root")
+        if not IS_ROOT or not (BIN / "bench_device").exists():
+            self.skipTest("needs root and bench_device")
         self.addCleanup(clean_up_all)
 
     def test_one_whose_daemon_has_died_is_no_danger(self):
@@ -124,14 +124,16 @@ class RawDevice(OnDevice):
         self.image.check_all()
 
     def test_one_storage_under_several_names_is_one_filesystem(self):
-        self.image.mkfs(None, "-L", "stacked")
+        label = f"stacked{os.getpid()}"
+        self.image.mkfs(None, "-L", label)
         upper = command("losetup", "--find", "--show", self.loop).stdout.strip()
-        self.addCleanup(subprocess.run, ["losetup", "-d", upper])
-        shown = command(BIN / "varve", "status", "-s", "LABEL=stacked").stdout  # and not that two disks have the label
+        try:
+            shown = command(BIN / "varve", "status", "-s", f"LABEL={label}").stdout  # and not that two disks have the label
+        finally:
+            command("losetup", "-d", upper)  # once: afterwards its number may be another test's
         self.assertIn(f"Varve    {upper} ", shown)
-        command("losetup", "-d", upper)
         self.image.mount()
-        for name in (self.file, "LABEL=stacked"):
+        for name in (self.file, f"LABEL={label}"):
             self.assertIn(f"Mounted  {self.dir}\n", command(BIN / "varve", "status", "-s", name).stdout)
         command(BIN / "varve", "umount", self.file)
         self.image.check_all()
@@ -199,7 +201,7 @@ class RawDevice(OnDevice):
         self.image.mount()
         fill_random(self.dir / "f", 100 * MIB)
         self.assertGreater(self.file.stat().st_blocks * 512, 95 * MIB)
-        os.unlink(self.dir / "f")
+        unlink_and_wait(self.dir / "f")
         command(BIN / "varve", "checkpoint", self.dir)
         command("fstrim", self.dir)
         self.assertGreater(json.loads(command(BIN / "varve", "trim", "--json", self.dir).stdout)["trimmed_bytes"], 0)

@@ -168,7 +168,12 @@ class Faults(unittest.TestCase):
             info = bytearray(232)
             fcntl.ioctl(device, get_status, info)
             info[size_at:size_at + 8] = size.to_bytes(8, "little")
-            fcntl.ioctl(device, set_status, bytes(info))
+
+            def is_set():
+                with contextlib.suppress(BlockingIOError):  # somebody reads the device at this moment
+                    fcntl.ioctl(device, set_status, bytes(info))
+                    return True
+            wait_until(is_set, "the loop device has another size")
 
     def test_a_device_that_goes_away_and_comes_back(self):
         image = self.loop_device()

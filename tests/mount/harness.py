@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import unittest
@@ -133,6 +134,26 @@ def wait_until(condition, what):
         time.sleep(0.02)
 
 
+class Beside(threading.Thread):
+    """Work that goes on beside the test. If it fails, end() does."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self.work, self.error = work, None
+        self.start()
+
+    def run(self):
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
+
+    def end(self):
+        self.join()
+        if self.error:
+            raise self.error
+
+
 def wait_until_interruptible(tool):
     """It stops for Ctrl-C from then on, and does not just die."""
     def catches():
@@ -239,8 +260,9 @@ def _too_long(_signal, _frame):
     traceback.print_stack(_frame)
     for image in _mounts:
         for pid in processes_of(image.path):
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                print(f"daemon {pid} thread {task.name}: {(task / 'wchan').read_text()}")
+            with contextlib.suppress(OSError):  # it ends
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    print(f"daemon {pid} thread {task.name}: {(task / 'wchan').read_text()}")
     clean_up_all()
     os._exit(1)
 
@@ -287,6 +309,19 @@ def drop_cached(path):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(fd)
+
+
+def sync_filesystem(path, check=True):
+    """All of this filesystem. sync(2) would wait for those of other tests as well, and tells of no error."""
+    command("sync", "-f", path, check=check)
+
+
+def unlink_and_wait(path):
+    """The kernel tells the daemon afterwards that it has forgotten the file, and then its room is free."""
+    about, top = path.stat(), path.parent
+    before = os.statvfs(top).f_bfree
+    path.unlink()
+    wait_until(lambda: (os.statvfs(top).f_bfree - before) * 4096 > about.st_blocks * 512 * 9 // 10, "the room of the file comes back")
 
 
 def fsync_directory(path):
@@ -338,7 +373,7 @@ def enter_own_mounts():
         skip(f"no mount namespace to be had: {os.strerror(ctypes.get_errno())}")
     subprocess.run(["mount", "--make-rslave", "/"], check=True)
     with open("/proc/self/mounts", errors="replace") as mounts:  # or what others unmount meanwhile would live on here
-        for place in [line.split()[1] for line in mounts if line.split()[2] == "fuse.varve"]:
+        for place in [line.split()[1] for line in mounts if line.split()[2] in ("fuse.varve", "fuseblk.varve")]:
             subprocess.run(["umount", "-l", place.encode().decode("unicode_escape")], capture_output=True)
 
 

@@ -8,6 +8,9 @@ import urllib.request
 from harness import *
 
 
+LABEL = f"old{os.getpid()}"  # block devices of others are looked through for it, too
+
+
 def varve(*words, **more):
     return command(BIN / "varve", *words, **more)
 
@@ -15,7 +18,7 @@ def varve(*words, **more):
 class Names(unittest.TestCase):
     def setUp(self):
         self.image = Image()
-        self.image.mkfs("64M", "-L", "old")
+        self.image.mkfs("64M", "-L", LABEL)
 
     def tearDown(self):
         self.image.check_all()
@@ -24,11 +27,11 @@ class Names(unittest.TestCase):
         self.image.mount()
         uuid = self.image.status()["uuid"]
         (self.image.dir / "deep/er").mkdir(parents=True)
-        for place in (self.image.path, self.image.dir, self.image.dir / "deep/er", f"UUID={uuid}", "LABEL=old"):
+        for place in (self.image.path, self.image.dir, self.image.dir / "deep/er", f"UUID={uuid}", f"LABEL={LABEL}"):
             for words in (["status", "-s"], ["checkpoint"], ["trim"], ["tune"], ["top", "-b", "-n", "1"], ["history"], ["scrub", "--status"],
                           ["map", "--rows", "2"], ["metrics"], ["label"], ["clean", "-n"]):
                 varve(*words, place)
-        self.assertEqual(varve("label", self.image.dir).stdout, "old\n")
+        self.assertEqual(varve("label", self.image.dir).stdout, f"{LABEL}\n")
         varve("umount", self.image.path)
         self.assertFalse(self.image.is_mounted())
 
@@ -37,10 +40,10 @@ class Names(unittest.TestCase):
         loop = command("losetup", "--show", "-f", self.image.path).stdout.strip()
         try:
             for words in (["dump", "superblock"], ["status", "-s"]):
-                varve(*words, "LABEL=old")
-            self.assertIn("no errors", command(BIN / "fsck.varve", "-n", "LABEL=old").stdout)
+                varve(*words, f"LABEL={LABEL}")
+            self.assertIn("no errors", command(BIN / "fsck.varve", "-n", f"LABEL={LABEL}").stdout)
             out = self.image.folder / "out"
-            varve("salvage", "LABEL=old", out)
+            varve("salvage", f"LABEL={LABEL}", out)
             self.assertTrue(out.is_dir())
         finally:
             command("losetup", "-d", loop)
@@ -77,7 +80,7 @@ class Names(unittest.TestCase):
             for label in ("a\nb", "a\x1b[31mb", "a\udcffb"):  # the last one is no UTF-8
                 refused = varve("label", place, label, check=False)
                 self.assertIn("a label is UTF-8 without control characters", refused.stderr)
-            self.assertEqual(varve("label", place).stdout, "old\n")
+            self.assertEqual(varve("label", place).stdout, f"{LABEL}\n")
             if self.image.is_mounted():
                 self.image.umount()
 
@@ -115,7 +118,7 @@ class Names(unittest.TestCase):
     def test_programs_and_people_read_what_is_dumped_and_watched(self):
         self.image.mount()
         views = [json.loads(line) for line in varve("top", "--json", "-n", "2", "-d", "0.1", self.image.dir).stdout.splitlines()]
-        self.assertEqual([view["label"] for view in views], ["old", "old"])
+        self.assertEqual([view["label"] for view in views], [LABEL, LABEL])
         self.image.umount()
         shown = varve("dump", "superblock", self.image.path).stdout
         self.assertRegex(shown, r"^first and second, which are equal\n")
@@ -125,7 +128,7 @@ class Names(unittest.TestCase):
         if not shutil.which("file"):
             self.skipTest("no file(1)")
         said = command("file", "-m", ROOT / "packaging/recognition/magic", self.image.path).stdout
-        self.assertIn('Varve log-structured filesystem, version 1, label "old"', said)
+        self.assertIn('Varve log-structured filesystem, version 1, label "' + LABEL + '"', said)
         self.assertIn(varve("uuid", self.image.path).stdout.strip(), said)
 
 
@@ -192,10 +195,14 @@ class Metrics(unittest.TestCase):
         return server
 
     def test_over_a_port(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.listening(f"127.0.0.1:{port}")
+        port, server = 0, None
+
+        def listen():
+            nonlocal port, server
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            server = self.listening(f"127.0.0.1:{port}")
 
         def get(path="/metrics"):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=HANG) as answer:
@@ -205,7 +212,10 @@ class Metrics(unittest.TestCase):
             try:
                 return get()
             except OSError:
+                if server.poll() is not None:  # somebody else has taken the port meanwhile
+                    listen()
                 return None
+        listen()
         wait_until(answers, "the server answers")
         kind, text = get()
         self.assertIn("openmetrics-text", kind)

@@ -278,7 +278,7 @@ class Posix(MountTest):
             self.skipTest("not root")
         fill_random(self.dir / "gone", 60 * MIB, 1)
         fill_random(self.dir / "kept", 20 * MIB, 2)
-        (self.dir / "gone").unlink()
+        unlink_and_wait(self.dir / "gone")
         command(BIN / "varve", "checkpoint", self.dir)
         fd = os.open(self.dir, os.O_RDONLY)
         trimmed = struct.unpack("QQQ", fcntl.ioctl(fd, FITRIM, struct.pack("QQQ", 0, 2**64 - 1, 0)))[1]
@@ -297,7 +297,7 @@ class Posix(MountTest):
     def test_reads_with_noatime_leave_no_trace(self):
         path = self.dir / "f"
         path.write_bytes(b"x" * 2 * MIB)
-        os.sync()
+        sync_filesystem(self.dir)
         self.image.remount("strictatime")
 
         def changes(flags, size):

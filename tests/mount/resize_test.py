@@ -61,8 +61,7 @@ class Resize(MountTest):
                 fill_random(self.dir / f"w{turn % 5}", 2 * MIB, turn)
                 turn += 1
 
-        writer = threading.Thread(target=write)
-        writer.start()
+        writer = Beside(write)
         try:
             for mib in (400, 128, 1024, 90, 256):
                 done = resize(self.dir, f"{mib}M")
@@ -72,7 +71,7 @@ class Resize(MountTest):
                 self.assertGreater(self.available(), mib * MIB // 3)
         finally:
             stop.set()
-            writer.join()
+            writer.end()
         self.assertTrue(same_random(self.dir / "kept", 20 * MIB, 1))
         self.assertIn("already", resize(self.dir, "256M").stdout)
         self.image.check_all()
@@ -94,7 +93,7 @@ class Resize(MountTest):
     def test_the_smallest_size(self):
         for i in range(30):
             fill_random(self.dir / f"f{i}", 4 * MIB, i, sync=False)
-        os.sync()
+        sync_filesystem(self.dir)
         least = report(self.dir)["least_bytes"]
         text = resize("--minimum", self.dir).stdout
         self.assertRegex(text, r"^Smallest possible size: \d+[MG]$")
@@ -118,11 +117,11 @@ class Resize(MountTest):
     def fill_the_end(self):
         for i in range(44):
             fill_random(self.dir / f"f{i}", 4 * MIB, i, sync=False)
-        os.sync()
+        sync_filesystem(self.dir)
         for i in range(0, 44):
             if i % 4:
                 (self.dir / f"f{i}").unlink()
-        os.sync()
+        sync_filesystem(self.dir)
 
     def expect_the_rest(self):
         for i in range(0, 44, 4):
