@@ -179,7 +179,8 @@ class Crash(unittest.TestCase):
                     pass
             thread = threading.Thread(target=insert, daemon=True)
             thread.start()
-            time.sleep(2)
+            time.sleep(2)  # at any moment
+            wait_until(lambda: committed[0] >= 10 or not thread.is_alive(), "transactions are made")
             self.image.kill()
             thread.join(HANG)
             self.image.fsck("--data")

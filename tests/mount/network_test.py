@@ -116,7 +116,7 @@ class Death(NetworkTest):
         for words in ([], ["-f"]):
             waiting = subprocess.Popen([BIN / "varve", "mount", *words, export.path, export.dir, "-o", "patience=600"], **QUIET)
             wait_until(lambda: len(processes_of(export.path)) == (1 if words else 2), "it has begun")
-            time.sleep(0.5)
+            time.sleep(0.5)  # or it dies before it has anything to give up
             waiting.send_signal(signal.SIGINT)
             wait_until(lambda: waiting.poll() is not None and not processes_of(export.path), "it has ended")
         server.process.send_signal(signal.SIGCONT)
@@ -319,7 +319,9 @@ class Elsewhere(NetworkTest):
 
     def test_that_writes(self):
         uri = self.server.uri
-        self.rose.run(f"while date > {self.export.dir}/file && sync {self.export.dir}/file; do sleep 0.1; done > /dev/null 2>&1 &")
+        file = self.export.dir / "file"
+        write = f"import os, time\nfile = os.open('{file}', os.O_CREAT | os.O_WRONLY)\nwhile True: os.write(file, b'x'); os.fsync(file); time.sleep(0.05)"
+        self.rose.run(f'{sys.executable} -c "{write}" > /dev/null 2>&1 &\nuntil [ -s {file} ]; do sleep 0.1; done')
         self.assertRegex(self.look("varve", "status", uri), r"State +in use by process \d+ \(varve mount, at .*\) on rose, since")
         said = json.loads(self.look("varve", "status", "--json", uri))["elsewhere"]
         self.assertTrue(said["lives"])
@@ -338,7 +340,8 @@ class Elsewhere(NetworkTest):
         for has_ended in (False, True):
             if has_ended:
                 self.rose.run(f"kill -9 $(pidof varve); umount -l {self.export.dir}")
-            self.assertRegex(self.look("varve", "status", uri), r"State +not mounted here.*on rose, since .*: it may still be in use there")
+            idle = r"State +not mounted here.*on rose, since .*: it may still be in use there"
+            wait_until(lambda: re.search(idle, self.look("varve", "status", uri)), "the mount there is idle")
             self.assertIsNone(json.loads(self.look("varve", "status", "--json", uri))["elsewhere"]["lives"])
             self.assertRegex(self.look("fsck.varve", "-n", uri), r"warning: .* on rose, since .*, has not given it back")
             self.assertRegex(self.look("varve", "salvage", uri, self.folder / "out"), r"on rose, since .*has not given it back")

@@ -133,7 +133,7 @@ class Scrub(MountTest):
         self.assertEqual(report["findings"][0]["block"], 0)
 
     def test_stops_and_goes_on_after_a_remount(self):
-        report = self.report("--background", "--rate", "2M")
+        report = self.report("--background", "--rate", "256K")  # a minute of it, however slow those are that look
         self.assertEqual(report["state"], "running")
         wait_until(lambda: self.report("--status")["verified_blocks"] > 0, "the scrub moves")
         stopped = self.report("--stop")
@@ -148,7 +148,7 @@ class Scrub(MountTest):
         self.assertGreaterEqual(again["started"], end["finished"])
 
     def test_who_waits_hears_that_somebody_stopped_it(self):
-        waiting = subprocess.Popen([BIN / "varve", "scrub", "-r", "1M", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        waiting = subprocess.Popen([BIN / "varve", "scrub", "-r", "256K", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         self.addCleanup(waiting.kill)
         wait_until(lambda: self.report("--status")["state"] == "running", "the scrub has begun")
@@ -158,7 +158,7 @@ class Scrub(MountTest):
         self.assertIn("stopped", err)
 
     def test_goes_on_after_a_kill(self):
-        self.report("--background", "--rate", "2M")
+        self.report("--background", "--rate", "256K")
         wait_until(lambda: self.report("--status")["verified_blocks"] > 256, "the scrub moves")
         (self.dir / "new").write_text("x")
         command(BIN / "varve", "checkpoint", self.dir)

@@ -315,7 +315,7 @@ class Send(SendTest):
             os.setxattr(self.other.dir, mark, b"keeping " + os.getxattr(self.other.dir, mark))
             if not has_snapshot:
                 varve("snapshot", "delete", self.other.dir, self.names(self.other.dir)[-1])
-            os.sync()
+            sync_filesystem(self.other.dir)
             self.other.kill()
             self.other.mount()
         for has_snapshot in (False, True):  # the same stream once more
@@ -450,17 +450,10 @@ class Send(SendTest):
         self.snapshot("one")
         self.send("one")
         with subprocess.Popen([BIN / "varve", "receive", self.other.dir], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
-            directory = os.open(self.other.dir, os.O_RDONLY)
-
-            def is_locked():
-                try:
-                    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return True
-                fcntl.flock(directory, fcntl.LOCK_UN)
-                return False
-            wait_until(is_locked, "it waits for its stream")
-            os.close(directory)
+            def has_lock():  # only looked at: a lock that is tried would be in its way
+                locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+                return any(lock[1] == "FLOCK" and lock[3:5] == ["WRITE", str(first.pid)] for lock in locks)
+            wait_until(has_lock, "it waits for its stream")
             self.assertIn("another varve receive is at work there", self.receive(None, 1).stderr)
             first.communicate(self.stream.read_bytes(), timeout=120)
         self.assertEqual(first.returncode, 0)
