@@ -6,6 +6,21 @@ from harness import *
 import ctypes
 
 
+def may_be_idle_for_a_while():
+    """As the daemon asks: in a process that nobody needs."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.stat("/proc/thread-self/schedstat")
+            for policy in (os.SCHED_IDLE, os.SCHED_OTHER):
+                os.sched_setscheduler(0, policy, os.sched_param(0))
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 class Lifecycle(unittest.TestCase):
     def setUp(self):
         self.image = Image()
@@ -127,7 +142,7 @@ class Lifecycle(unittest.TestCase):
         image = self.made()
         image.mount()
         (self.dir / "f").write_text("x")
-        os.sync()
+        sync_filesystem(self.dir)
         fd = os.open(self.dir / "f", os.O_RDONLY)
         os.fsync(fd)
         os.close(fd)
@@ -285,7 +300,8 @@ class Lifecycle(unittest.TestCase):
         image = self.made()
         image.mount("idle_threads=auto")
         tasks = [int(entry.name) for entry in Path(f"/proc/{image.daemon()}/task").iterdir() if (entry / "comm").read_text() == "varve-serve\n"]
-        if os.SCHED_IDLE not in map(os.sched_getscheduler, tasks):
+        self.assertTrue(tasks)
+        if not may_be_idle_for_a_while():
             self.skipTest("threads may not become idle ones here and leave that again")
         fd = os.open(self.dir / "f", os.O_CREAT | os.O_WRONLY)
         self.addCleanup(os.close, fd)
@@ -294,6 +310,7 @@ class Lifecycle(unittest.TestCase):
             while policy not in map(os.sched_getscheduler, tasks):
                 os.pwrite(fd, bytes(4096), 0)
                 os.fdatasync(fd)
+        write_until(os.SCHED_IDLE)  # others may take the CPUs by now
         hogs = []
         for cpu in sorted(os.sched_getaffinity(0)):
             hog = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -323,18 +340,19 @@ class Lifecycle(unittest.TestCase):
             fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
             return int(io["write_bytes"]), int(io["read_bytes"]), int(fields[11]) + int(fields[12])
 
-        for _ in range(4):  # idle threads come late on a busy machine
+        for _ in range(6):  # idle threads come late on a busy machine
             requests, stat_before, before, began = requested(), image.path.stat().st_mtime_ns, used(), time.monotonic()
             time.sleep(8)  # what is idle is seen only over a time
             after, took = used(), time.monotonic() - began
             requests_after = requested()
-            if requests_after == requests:
+            looks = (after[1] - before[1]) / (4 * 4096)  # the superblock and the lease, every two seconds
+            ticks = after[2] - before[2]
+            if requests_after == requests and before[0] == after[0] and looks <= took + 4 and ticks <= 2:
                 break
         self.assertEqual(requests, requests_after, "an idle mount read or wrote")
         self.assertEqual(before[0], after[0], "an idle mount wrote")
-        looks = (after[1] - before[1]) / (4 * 4096)  # the superblock and the lease, every two seconds
         self.assertLessEqual(looks, took + 4, "an idle mount looks at its lease more often than it should")
-        self.assertLessEqual(after[2] - before[2], 2, "an idle mount used the CPU")
+        self.assertLessEqual(ticks, 2, "an idle mount used the CPU")
         self.assertEqual(stat_before, image.path.stat().st_mtime_ns)
         image.check_all()
 

@@ -121,7 +121,7 @@ class Umount(unittest.TestCase):
         if not IS_ROOT:
             self.skipTest("needs root")
         image = self.made()
-        for _ in range(5):  # umount may be the first that the daemon's end lets in
+        for _ in range(50):  # umount may be the first that the daemon's end lets in
             self.mounted_in_another_pid_namespace()
             with open(image.path, "rb") as file:
                 after = threading.Thread(target=fcntl.flock, args=(file, fcntl.LOCK_EX))
