@@ -24,6 +24,7 @@ class Group:
         own = top / (v1 if v1 is not None else v2).lstrip("/")
         self.path = (own if own.exists() else top) / f"varve-test-{os.getpid()}-{limit}"
         self.path.mkdir()
+        self.events = self.path / ("memory.oom_control" if v1 is not None else "memory.events")
         try:
             (self.path / ("memory.limit_in_bytes" if v1 is not None else "memory.max")).write_text(str(limit))
         except OSError:
@@ -32,6 +33,9 @@ class Group:
 
     def add(self, pid):
         (self.path / "cgroup.procs").write_text(str(pid))
+
+    def oom_kills(self):
+        return int(re.search(r"(?m)^oom_kill (\d+)$", self.events.read_text())[1])
 
     def remove(self):
         wait_until(lambda: not (self.path / "cgroup.procs").read_text(), "the group is empty")
@@ -300,15 +304,13 @@ class MemoryGroup(Loaded):
             end = time.monotonic() + (20 if kills or limit > limits[-1] else HANG)
             while processes_of(self.image.path) and time.monotonic() < end:
                 time.sleep(0.1)
-            killed = not processes_of(self.image.path)
-            kills += killed
             self.end()
-            if killed:
+            if not processes_of(self.image.path) or self.image.umount(check=False).returncode:  # also while it ends
+                self.assertGreater(group.oom_kills(), 0, "it has ended, and nobody has killed it")
+                kills += 1
                 wait_until(lambda: is_unlocked(self.image.path), "the killed daemon's threads are gone")
                 self.image.fsck("--data")
-                self.image.mount()
-            else:
-                self.image.remount()
+            self.image.mount()
             for name, sum_ in self.kept.items():
                 self.assertEqual(hashlib.sha256((self.dir / name).read_bytes()).hexdigest(), sum_, f"{name}, {limit} MiB")
         self.assertGreater(kills, 0, "no limit was low enough")
