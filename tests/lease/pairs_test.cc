@@ -133,7 +133,7 @@ class Process {
 TEST(Pairs, OfRandomOpeningsWriteOneHistory) {
   namespace fs = std::filesystem;
   const char* asked = std::getenv("VARVE_PAIRS");
-  const int pairs = asked ? std::atoi(asked) : 120;
+  const int pairs = asked ? std::atoi(asked) : 40;  // a step that a busy machine makes slow is followed by a wait of seconds
   SeededRandom random(20261123);
   const fs::path folder = fs::path(testing::TempDir()) / fmt::format("pairs.{}", ::getpid());
   fs::create_directories(folder / "deeper");
@@ -152,7 +152,10 @@ TEST(Pairs, OfRandomOpeningsWriteOneHistory) {
   }
   std::uint64_t length = 0;
   std::map<End, int> ends;
-  for (int i = 0; i < pairs; ++i) {
+  const auto has_seen_all = [&] {
+    return ends[End::refused] > pairs / 20 && ends[End::crashed] > pairs / 20 && ends[End::released] > pairs / 5;
+  };
+  for (int i = 0; i < pairs || (!has_seen_all() && i < 20 * pairs); ++i) {
     Process first(User(names[random.next() % names.size()], random.next()));
     Process second(User(names[random.next() % names.size()], random.next()));
     for (const Told& told : {first.wait(), second.wait()}) {
@@ -165,9 +168,8 @@ TEST(Pairs, OfRandomOpeningsWriteOneHistory) {
     ASSERT_TRUE(device.ok());
     ASSERT_EQ(read_history(**device)->length, length) << "pair " << i << ": one history was written over the other";
   }
-  EXPECT_GT(ends[End::refused], pairs / 20);
-  EXPECT_GT(ends[End::crashed], pairs / 20);
-  EXPECT_GT(ends[End::released], pairs / 5);
+  EXPECT_TRUE(has_seen_all()) << ends[End::refused] << " refused, " << ends[End::crashed] << " crashed, " << ends[End::released]
+                              << " released";
   fs::remove_all(folder);
 }
 
