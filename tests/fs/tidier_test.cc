@@ -1,14 +1,13 @@
 // What puts files together by itself: where, how much, and that it comes to rest.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "cleaner/file_layout.h"
@@ -246,12 +245,16 @@ TEST_F(TidierTest, lets_itself_be_unmounted) {
   mount(kDisk, true, true);
   write_over(5000);
   std::atomic<unsigned> reads{0}, after{0};
-  std::atomic<bool> unmounting{false};
+  std::atomic<bool> unmounting{false}, waited_for{false};
+  const pid_t unmounts = ::gettid();
   on_request_ = [&](const io::IoRequest& request) {
     if (request.kind != io::IoKind::read) return;
-    ++reads;
-    after += unmounting;
-    if (reads > 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is time to unmount
+    after += waited_for;
+    if (++reads != 200) return;
+    test::wait_until([&] { return unmounting.load(); });
+    test::SleepWatch watch;
+    test::wait_until([&] { return watch.is_asleep_for_good(unmounts); });
+    waited_for = true;
   };
   test::wait_until([&] {
     clock_.advance(1'000'000'000);
