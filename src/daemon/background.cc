@@ -51,6 +51,7 @@ bool read_some(int fd, std::string& text) {
 Result<Background> Background::start() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error(errc_from_errno(errno), "cannot make a pipe");
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
     const int error = errno;
@@ -66,6 +67,8 @@ Result<Background> Background::start() {
   close_others(STDERR_FILENO + 1, static_cast<unsigned>(ends[1]));
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a mount that somebody interrupts does not come about later
+  const pid_t now = ::getppid();       // of a parent that had ended before no signal comes; 0: it is in another PID namespace
+  if (now != parent && now != 0) ::_exit(1);
   ::signal(SIGPIPE, SIG_IGN);
   return Background(false, ends[1], 0);
 }
