@@ -41,12 +41,13 @@ def usual_stages():
 def repeated_stages(times, load):
     """The same again and again, to find tests that depend on luck. Each time has stamps of its own, so that it can be resumed."""
     beside = f"-loaded-{load}" if load else ""
+    idle = not load  # programs that compute leave no time for what takes only the time that others leave
     stages = [release_build()]
     for number in range(1, times + 1):
         before = stages[-1].name
         stages += [Suite(f"mounts-{number}{beside}", f"tests of mounts, time {number} of {times}", needs=(before,), preset="release-mounts",
                          build="release", at_once=2),
-                   Suite(f"units-{number}{beside}", f"all other tests, time {number} of {times}", needs=(before,), idle=True,
+                   Suite(f"units-{number}{beside}", f"all other tests, time {number} of {times}", needs=(before,), idle=idle,
                          preset="release-units", build="release")]
     return stages
 
