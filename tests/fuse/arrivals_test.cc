@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMost = 64;
 constexpr std::chrono::milliseconds kShort = 20ms;
-constexpr Arrivals::Limits kLong{60s, 60s}, kBrief{5ms, 5ms};
+constexpr Arrivals::Limits kLong{300s, 300s}, kBrief{5ms, 5ms};
 
 bool nothing_waits() { return false; }
 
@@ -116,7 +116,7 @@ TEST_F(ArrivalsTest, WhatHasComeIsWaitedForAlsoBesideManyReaders) {
   std::vector<unsigned> reads;
   for (std::size_t i = 0; i < kMost; ++i) reads.push_back(arrivals_.begin_read());
   const unsigned write = arrivals_.begin_write(kBlockSize);
-  auto settled = std::async(std::launch::async, [this] { return arrivals_.settle(kMost, nothing_waits, {5ms, 60s}); });
+  auto settled = std::async(std::launch::async, [this] { return arrivals_.settle(kMost, nothing_waits, {5ms, 300s}); });
   EXPECT_TRUE(goes_on(settled));
   arrivals_.end_data(write);
   EXPECT_FALSE(settled.get());

@@ -294,20 +294,12 @@ class Loop {
  public:
   explicit Loop(const std::string& image) {
     const int control = ::open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    const int number = control < 0 ? -1 : ::ioctl(control, LOOP_CTL_GET_FREE);
-    if (control >= 0) ::close(control);
-    if (number < 0) return;
-    path_ = "/dev/loop" + std::to_string(number);
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (control < 0) return;
     const int file = ::open(image.c_str(), O_RDWR | O_CLOEXEC);
-    loop_config config{};
-    config.fd = static_cast<__u32>(file);
-    config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
-    if (fd_ >= 0 && ::ioctl(fd_, LOOP_CONFIGURE, &config) != 0) {
-      ::close(fd_);
-      fd_ = -1;
+    while (take(::ioctl(control, LOOP_CTL_GET_FREE), file) == EBUSY) {  // another program has taken that one meanwhile
     }
     ::close(file);
+    ::close(control);
   }
   ~Loop() {
     if (fd_ >= 0) ::close(fd_);
@@ -317,6 +309,22 @@ class Loop {
   int fd() const { return fd_; }
 
  private:
+  // Returns the errno of what failed, or 0.
+  int take(int number, int file) {
+    if (number < 0) return errno;
+    path_ = "/dev/loop" + std::to_string(number);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd_ < 0) return errno;
+    loop_config config{};
+    config.fd = static_cast<__u32>(file);
+    config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+    if (::ioctl(fd_, LOOP_CONFIGURE, &config) == 0) return 0;
+    const int error = errno;
+    ::close(fd_);
+    fd_ = -1;
+    return error;
+  }
+
   std::string path_;
   int fd_ = -1;
 };

@@ -29,10 +29,10 @@ class Loss {
     });
   }
 
-  // Waits for it, for a minute; empty: it has said nothing.
+  // Waits for it as long as only what hangs takes; empty: it has said nothing.
   std::string why() {
     std::unique_lock lock(mutex_);
-    (void)told_.wait_for(lock, std::chrono::seconds(60), [this] { return !why_.empty(); });
+    (void)told_.wait_for(lock, std::chrono::seconds(300), [this] { return !why_.empty(); });
     return why_;
   }
 
