@@ -64,10 +64,13 @@ MemStore::BlockPtr MemStore::make_block(std::span<const std::byte, kBlockSize> d
 }
 
 void MemStore::read(std::uint64_t offset, std::span<std::byte> out) const {
+  MEMORY_INVARIANT(out.size() <= blocks_ * kBlockSize && offset <= blocks_ * kBlockSize - out.size());
   while (!out.empty()) {
     const std::size_t start = offset % kBlockSize;
     const std::size_t bytes = std::min(out.size(), kBlockSize - start);
-    if (const BlockPtr found = block(block_of(offset))) {
+    const ChunkPtr& chunk = chunks_[block_of(offset) / kChunkBlocks];
+    const Block* const found = chunk ? chunk->blocks[block_of(offset) % kChunkBlocks].get() : nullptr;
+    if (found) {
       std::memcpy(out.data(), found->bytes.data() + start, bytes);
     } else {
       std::memset(out.data(), 0, bytes);
