@@ -5,8 +5,6 @@
 
 namespace varve::fuzz {
 
-using Seeds = std::vector<std::vector<std::byte>>;
-
 void superblock(Input input);
 void chunk(Input input);
 void records(Input input);

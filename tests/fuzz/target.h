@@ -15,11 +15,12 @@
 namespace varve::fuzz {
 
 using Input = std::span<const std::byte>;
+using Seeds = std::vector<std::vector<std::byte>>;
 
 struct Target {
   const char* name;  // folder of its corpus
   void (*run)(Input);
-  std::vector<std::vector<std::byte>> (*seeds)();  // where the corpus began
+  Seeds (*seeds)();        // where the corpus began
   unsigned mutations;                              // how many a normal test run tries
 };
 std::span<const Target> targets();

@@ -1,3 +1,4 @@
+#include "fuzz/decoders.h"
 #include "fuzz/image.h"
 #include "fuzz/requests.h"
 #include "fuzz/streams.h"
@@ -13,8 +14,8 @@ std::span<const Target> targets() {
                                         {"map_record", map_record, map_record_seeds, 3000},
                                         {"options", options, option_seeds, 3000},
                                         {"requests", requests, request_seeds, 30},
-                                        {"image", image, image_seeds, 40},
-                                        {"sfile", sfile, sfile_seeds, 30},
+                                        {"image", image, image_seeds, 1000},
+                                        {"sfile", sfile, sfile_seeds, 100},
                                         {"streams", streams, stream_seeds, 1000}};
   return kTargets;
 }
