@@ -73,9 +73,11 @@ NodeBatch MapWalk::fetch(std::span<const Subtree> nodes, unsigned level) {
 
 bool MapWalk::is_well_placed(const FetchedNode& node, std::uint64_t index, unsigned level) {
   const std::uint64_t expected = index * records_below(shape_, level);
-  if (node.header.first.offset == expected) return true;
+  const format::Key& first = node.header.first;
+  if (first == format::Key{{}, {}, expected}) return true;
+  const bool is_key = first.offset == expected;
   context_.add(Code::map_node_misplaced, {node.header.address, {}},
-               fmt::format("starts at record {} instead of {}", node.header.first.offset, expected));
+               is_key ? "its first key is no record's" : fmt::format("starts at record {} instead of {}", first.offset, expected));
   return false;
 }
 

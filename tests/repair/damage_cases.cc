@@ -182,6 +182,10 @@ std::vector<DamageCase> tree_cases() {
       {"305-block-sum", Code::block_sum_wrong, with_image([](Superblock& s) { ++s.inode_file.blocks; })},
       {"306-misplaced", Code::map_node_misplaced,
        with_node(TreeId::reverse_map, 0, 1, [](auto bytes) { bytes[45] ^= std::byte{0xA8}; })},
+      {"306-key-of-an-item", Code::map_node_misplaced,
+       with_node(TreeId::reverse_map, 0, 1, [](auto bytes) { bytes[36] ^= std::byte{1}; })},
+      {"306-kind-of-an-item", Code::map_node_misplaced,
+       with_node(TreeId::reverse_map, 1, 0, [](auto bytes) { bytes[44] ^= std::byte{1}; })},
       {"307-beyond-end", Code::map_beyond_end, with_node(TreeId::reverse_map, 1, 0, [](auto bytes) {
          for (std::size_t i = 0; i < 12; ++i)
            bytes[kNodeHeaderBytes + 255 * 12 + i] = bytes[kNodeHeaderBytes + 1 * 12 + i];
