@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/buffer.h"
 #include "base/listing.h"
 
 namespace varve::check {
@@ -22,7 +23,7 @@ class TableReader : public ItemVisitor {
   TableReader(Context& context, SnapshotTables& tables) : context_(context), tables_(tables) {}
 
   std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override {
-    if (Status status = tables_.take(item, context_.super().device_blocks); !status.ok()) {
+    if (Status status = tables_.take(item, context_.super()); !status.ok()) {
       context_.add(Code::snapshot_item_damaged, {leaf, {}}, status.error().message());
       tables_.complete = false;
     }
@@ -80,10 +81,12 @@ class KeptExtents : public ItemVisitor {
 
 }  // namespace
 
-Status SnapshotTables::take(const format::ItemRef& item, std::uint64_t device_blocks) {
+Status SnapshotTables::take(const format::ItemRef& item, const format::Superblock& super) {
   switch (item.key.kind) {
     case ItemKind::snapshot:
       if (item.key.ino.v != 0) break;
+      if (item.key.offset > super.serial.v)
+        return Error(Errc::corrupt, fmt::format("snapshot of checkpoint {}, which is to come", item.key.offset));
       items.push_back(TRY(format::decode_snapshot(item.key, item.value)));
       return {};
     case ItemKind::dead: {
@@ -92,17 +95,24 @@ Status SnapshotTables::take(const format::ItemRef& item, std::uint64_t device_bl
       Piece piece{holder, TRY(format::decode_dead(item.value)), item.key};
       std::uint64_t sum = listed;
       for (const DeadRun& run : piece.piece.runs) {
-        if (run.length > device_blocks) return Error(Errc::corrupt, fmt::format("list of dead blocks: {} in a row", run.length));
+        if (run.length > super.device_blocks) return Error(Errc::corrupt, fmt::format("list of dead blocks: {} in a row", run.length));
         sum += run.length;
       }
       // Each block is listed once. All are looked at, so that lists without a bound would take years.
-      if (sum > device_blocks) return Error(Errc::corrupt, fmt::format("lists of dead blocks: {} of a device of {}", sum, device_blocks));
+      if (sum > super.device_blocks)
+        return Error(Errc::corrupt, fmt::format("lists of dead blocks: {} of a device of {}", sum, super.device_blocks));
       listed = sum;
       dead.push_back(std::move(piece));
       return {};
     }
-    case ItemKind::place: places.emplace(item.key, TRY(format::decode_place(item.value)).place); return {};
-    case ItemKind::name: names.emplace(item.key, TRY(format::decode_name(item.value))); return {};
+    case ItemKind::place:
+      if (item.key.ino.v > format::kMaxAddress) break;
+      places.emplace(item.key, TRY(format::decode_place(item.value)).place);
+      return {};
+    case ItemKind::name:
+      if (item.key.ino.v > format::kMaxAddress) break;
+      names.emplace(item.key, TRY(format::decode_name(item.value)));
+      return {};
     default: break;
   }
   return Error(Errc::corrupt, "an item that has no business here");
@@ -197,6 +207,13 @@ void KeptTrees::claim_listed(Claims& claims) {
   }
 }
 
+std::optional<Serial> node_birth(io::BlockDevice& device, BlockAddr place) {
+  AlignedBuffer block(kBlockSize);
+  if (place.v >= device.geometry().blocks() || !device.read(place.v * kBlockSize, block.span()).ok()) return std::nullopt;
+  const auto header = format::decode_node_header(block.span());
+  return header.ok() ? std::optional(header->serial) : std::nullopt;
+}
+
 // --- the tables -----------------------------------------------------------------------------------------------------------------
 
 void KeptTrees::check_run(const SnapshotTables::Piece& listed, const DeadRun& run) {
@@ -211,6 +228,11 @@ void KeptTrees::check_run(const SnapshotTables::Piece& listed, const DeadRun& ru
     if (place.v >= only_kept_.size() || !only_kept_[place.v]) complain(place, "it is not dead, or listed twice");
     else only_kept_[place.v] = false;
   }
+  if (!run.birth.of_node) return;
+  // One that says it came later goes with its list, while an older snapshot still has it.
+  const BlockAddr place = tables_.place_of(run.address, listed.piece.death);
+  const auto birth = node_birth(context_.device, place);
+  if (birth && run.birth.when != std::min(*birth, listed.holder).v) complain(place, "the node was not written then");
 }
 
 void KeptTrees::check_list_of(const SnapshotItem& item, std::uint64_t dead, std::uint64_t alone) {
@@ -235,6 +257,20 @@ void KeptTrees::check_lists() {
   for (const SnapshotItem& item : tables_.items) check_list_of(item, sums[item.serial].first, sums[item.serial].second);
 }
 
+// A place without the way back would be forgotten when the cleaner moves the block again.
+void KeptTrees::check_places() {
+  for (const auto& [key, named] : tables_.names) {
+    const auto way = tables_.places.find(format::place_key(named, Serial{key.offset}));
+    if (way == tables_.places.end() || way->second.v != key.ino.v)
+      context_.add(Code::place_wrong, {BlockAddr{key.ino.v}, {}}, fmt::format("called {} before checkpoint {}", named, key.offset));
+  }
+  for (const auto& [way, place] : tables_.places) {
+    const auto name = tables_.names.find(format::name_key(place, Serial{way.offset}));
+    if (name == tables_.names.end() || name->second.v != way.ino.v)
+      context_.add(Code::place_wrong, {place, {}}, fmt::format("no name says that it was {} before checkpoint {}", way.ino, way.offset));
+  }
+}
+
 void KeptTrees::check_tables(const Claims& claims) {
   const format::SnapshotTables& super = context_.super().snapshots;
   if (!super.root) return;
@@ -246,11 +282,7 @@ void KeptTrees::check_tables(const Claims& claims) {
     if (unlisted++ == 0) first = BlockAddr{i};
   }
   if (unlisted) context_.add(Code::held_not_listed, {first, {}}, fmt::format("{} blocks", unlisted));
-  for (const auto& [key, named] : tables_.names) {
-    const auto way = tables_.places.find(format::place_key(named, Serial{key.offset}));
-    if (way == tables_.places.end() || way->second.v != key.ino.v)
-      context_.add(Code::place_wrong, {BlockAddr{key.ino.v}, {}}, fmt::format("called {} before checkpoint {}", named, key.offset));
-  }
+  check_places();
   if (super.snapshots != tables_.items.size())
     context_.add(Code::count_wrong, {}, fmt::format("snapshots {} instead of {}", super.snapshots, tables_.items.size()));
   if (super.places != tables_.places.size())

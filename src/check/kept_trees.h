@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "check/claims.h"
@@ -26,10 +27,13 @@ struct SnapshotTables {
   std::vector<Piece> dead;
   bool complete = true;
 
-  Status take(const format::ItemRef& item, std::uint64_t device_blocks);  // Errc::corrupt: not one that can be here
+  Status take(const format::ItemRef& item, const format::Superblock& super);  // Errc::corrupt: not one that can be here
   // Where the block stands that a tree of checkpoint `seen` calls so.
   BlockAddr place_of(BlockAddr named, Serial seen) const;
 };
+
+// The checkpoint that wrote a node, as it says itself. Nothing: it cannot be read, or is none.
+std::optional<Serial> node_birth(io::BlockDevice& device, BlockAddr place);
 
 class KeptTrees {
  public:
@@ -50,6 +54,7 @@ class KeptTrees {
   void claim_tree_of(const format::SnapshotItem& item, Claims& claims, DataVerifier* verifier);
   void claim_listed(Claims& claims);
   void check_lists();
+  void check_places();
   void check_list_of(const format::SnapshotItem& item, std::uint64_t dead, std::uint64_t alone);
   void check_run(const SnapshotTables::Piece& listed, const format::DeadRun& run);
   const format::SnapshotItem* item_of(Serial serial) const;

@@ -58,7 +58,7 @@ Status KeptStates::read() {
 }
 
 Status KeptStates::take(const format::ItemRef& item) {
-  TRY(tables_.take(item, old_.device_blocks));
+  TRY(tables_.take(item, old_));
   found_.emplace(item.key, Bytes(item.value.begin(), item.value.end()));
   return {};
 }
@@ -123,10 +123,18 @@ void KeptStates::complete_places() {
     }
     ++name;
   }
-  for (const auto& [way, place] : tables_.places) {
+  for (auto at = tables_.places.begin(); at != tables_.places.end();) {
+    const auto& [way, place] = *at;
     const Key key = format::name_key(place, Serial{way.offset});
     const BlockAddr named{way.ino.v};
-    if (!tables_.names.emplace(key, named).second) continue;
+    const auto [name, is_new] = tables_.names.emplace(key, named);
+    if (name->second != named) {  // two places lead to one block: its name says which of them is right
+      edits_[way] = std::nullopt;
+      at = tables_.places.erase(at);
+      continue;
+    }
+    ++at;
+    if (!is_new) continue;
     Bytes value;
     format::encode_name(named, value);
     put(key, std::move(value));
@@ -142,6 +150,20 @@ void KeptStates::give_up_lost_ones() {
     const auto root = block.ok() ? format::check_node(block->span(), expected) : Result<format::NodeHeader>(block.error());
     if (!root.ok()) give_up(item, root.error().message());
   }
+}
+
+// Their roots are whole, but stand where something else has a right to be. False: there are none.
+bool KeptStates::give_up_unclaimed(const check::Report& report) {
+  bool any = false;
+  for (const check::Problem& problem : report.problems.kept()) {
+    if (problem.code != check::Code::snapshot_lost) continue;
+    for (SnapshotItem& item : tables_.items) {
+      if (item.deleting || item.name != problem.snapshot) continue;
+      give_up(item, "its root is another's block");
+      any = true;
+    }
+  }
+  return any;
 }
 
 void KeptStates::give_up(SnapshotItem& item, const std::string& why) {
@@ -186,6 +208,13 @@ BlockAddr KeptStates::named_at(BlockAddr place, Serial death) const {
   const auto next = tables_.names.lower_bound(format::name_key(place, Serial{death.v + 1}));
   const bool is_name = next != tables_.names.end() && next->first.ino.v == place.v && next->first.kind == ItemKind::name;
   return is_name ? next->second : place;
+}
+
+// What cannot be read nobody knows better.
+bool KeptStates::has_birth_of(Serial holder, const DeadRun& run, BlockAddr place) const {
+  if (!run.birth.of_node) return true;
+  const auto birth = check::node_birth(device_, place);
+  return !birth || run.birth.when == std::min(*birth, holder).v;
 }
 
 // After the snapshot that still has it, and not after the next one.
@@ -300,7 +329,7 @@ void KeptStates::bring_in_line(const format::Superblock& super) {
     const SnapshotItem* item = item_of(holder);
     if (places_lost_ || !item || death <= item->serial || !item->holds(run.birth)) return false;
     if (!claims.is_inside(place) || claims.is_claimed(place)) return false;
-    if (listed[place.v]) return false;
+    if (listed[place.v] || !has_birth_of(holder, run, place)) return false;
     listed[place.v] = true;
     return true;
   });
@@ -311,6 +340,7 @@ void KeptStates::bring_in_line(const format::Superblock& super) {
   });
   kept.claim(claims, nullptr);
   claims.set_recorder({});
+  if (give_up_unclaimed(silence.report)) return bring_in_line(super);
   // What is below a damaged node of a snapshot has been claimed by the lists themselves.
   filter_lists([&](Serial, Serial, const DeadRun&, BlockAddr place) { return claims.is_claimed(place); });
   std::erase_if(tables_.dead, [this](const auto& listed_piece) {

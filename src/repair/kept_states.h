@@ -43,9 +43,11 @@ class KeptStates {
   void find_lost();
   void report_lost(const LostTables& found, std::uint64_t missing);
   void give_up_lost_ones();
+  bool give_up_unclaimed(const check::Report& report);
   void give_up(format::SnapshotItem& item, const std::string& why);
   void complete_places();
   format::SnapshotItem* item_of(Serial serial);
+  bool has_birth_of(Serial holder, const format::DeadRun& run, BlockAddr place) const;
   Serial death_of(const Held& held, Serial newest) const;
   BlockAddr named_at(BlockAddr place, Serial death) const;
 

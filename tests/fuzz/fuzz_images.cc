@@ -27,6 +27,7 @@ constexpr const char* kHelp =
     "  --timeout S    an image that takes longer has failed (60)\n"
     "  --stage NAME   nothing but check, use (mount, read, write, unmount) or repair, to measure that\n"
     "  --recipe FILE  nothing but this input, in this process\n"
+    "  --save IMAGE   with --recipe: writes the image for fsck.varve instead\n"
     "Exit code: 0: nothing was found; 1: something; 2: it was called wrongly.\n";
 
 Recipe load(const std::filesystem::path& path) {
@@ -45,9 +46,10 @@ std::vector<Recipe> load_corpus(const std::string& folder) {
   return all;
 }
 
-int try_one(const std::string& path) {
+int try_one(const std::string& path, const std::string& save) {
   const Recipe recipe = load(path);
-  fmt::print("{}", to_text(recipe));
+  fmt::print(stderr, "{}", to_text(recipe));
+  if (!save.empty()) return image_of(recipe)->save(save).ok() ? 0 : 2;
   TrialCounts counts;
   suffer(*image_of(recipe), recipe.plan, counts);
   fmt::print("{}\n", counts.whole ? "fsck calls it whole, and so it is" : counts.mounted ? "damaged, but it mounts" : "damaged");
@@ -56,7 +58,7 @@ int try_one(const std::string& path) {
 
 struct Arguments {
   CampaignOptions options;
-  std::string state, recipe, corpus = VARVE_CORPUS "/image";
+  std::string state, recipe, save, corpus = VARVE_CORPUS "/image";
   bool has_seed = false;
 };
 
@@ -76,7 +78,7 @@ bool parse(int argc, char** argv, Arguments& to) {
                                     {"jobs", required_argument, nullptr, 'j'},    {"failures", required_argument, nullptr, 'f'},
                                     {"folder", required_argument, nullptr, 'd'},  {"corpus", required_argument, nullptr, 'c'},
                                     {"timeout", required_argument, nullptr, 'o'}, {"recipe", required_argument, nullptr, 'r'},
-                                    {"stage", required_argument, nullptr, 'g'},
+                                    {"stage", required_argument, nullptr, 'g'},   {"save", required_argument, nullptr, 'v'},
                                     {"help", no_argument, nullptr, 'h'},          {}};
   CampaignOptions& options = to.options;
   for (int c; (c = ::getopt_long(argc, argv, "", kOptions, nullptr)) != -1;) {
@@ -97,6 +99,7 @@ bool parse(int argc, char** argv, Arguments& to) {
         if (!parse_stage(optarg, options.stage)) return false;
         break;
       case 'r': to.recipe = optarg; break;
+      case 'v': to.save = optarg; break;
       default: return false;
     }
   }
@@ -110,7 +113,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "{}", kHelp);
     return 2;
   }
-  if (!arguments.recipe.empty()) return try_one(arguments.recipe);
+  if (!arguments.recipe.empty()) return try_one(arguments.recipe, arguments.save);
   CampaignOptions& options = arguments.options;
   options.corpus = load_corpus(arguments.corpus);
   if (!arguments.state.empty() && !arguments.has_seed) std::ifstream(arguments.state) >> options.first_seed;

@@ -2,11 +2,15 @@
 
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <cstring>
+#include <fstream>
+#include <memory>
 
 #include "control/control.h"
 #include "daemon/mount_options.h"
 #include "fuse/served_mount.h"
+#include "support/settings.h"
 
 namespace varve::fuzz {
 
@@ -36,17 +40,63 @@ Seeds option_seeds() {
   return seeds;
 }
 
+namespace {
+
+constexpr unsigned kInputsOfMount = 1000;
+constexpr std::size_t kNodes = 5;
+
+// One mount serves many inputs: making one takes as long as a hundred of them. So a failure may come from what an earlier input has done.
+// All messages since the mount was made go to the file $VARVE_FUZZ_HISTORY, if that is set, which is an input that does the same.
+class Mounted {
+ public:
+  static Mounted& get() {
+    static std::unique_ptr<Mounted> mounted;
+    if (!mounted || mounted->inputs_ == kInputsOfMount) {
+      mounted.reset();
+      mounted = std::make_unique<Mounted>();
+    }
+    return *mounted;
+  }
+
+  Mounted() {
+    mount_.initialise();
+    if (const std::string path = test::setting("VARVE_FUZZ_HISTORY"); !path.empty()) history_.open(path, std::ios::binary);
+  }
+
+  void begin(Input input) {
+    ++inputs_;
+    history_.write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size())).flush();
+    nodes_ = {0, 1, file(), nodes_[2], nodes_[3]};
+  }
+
+  fuse::FakeKernel& kernel() { return mount_.kernel(); }
+  std::uint64_t node(std::uint64_t number) const { return nodes_.at(number % kNodes); }
+
+ private:
+  // The file that inputs are about; some input may have taken it away.
+  std::uint64_t file() {
+    const fuse::Reply found = kernel().call(FUSE_LOOKUP, 1, fuse::name_bytes("file"));
+    return found.error == 0 && found.as<fuse_entry_out>().nodeid ? found.as<fuse_entry_out>().nodeid : mount_.create(1, "file").nodeid;
+  }
+
+  fuse::ServedMount mount_;
+  unsigned inputs_ = 0;
+  std::array<std::uint64_t, kNodes> nodes_{0, 1, 0, 0, 0};
+  std::ofstream history_;
+};
+
+}  // namespace
+
 // Input: per message u8 opcode, u8 node, u16 length, body. The body of an ioctl begins with a valid header for one of
 // the commands that Varve knows: they are too rare among all numbers.
 void requests(Input input) {
   spdlog::set_level(spdlog::level::off);
-  fuse::ServedMount mount;
-  mount.initialise();
-  mount.create(1, "file");
+  Mounted& mounted = Mounted::get();
+  mounted.begin(input);
   Source source(input);
-  for (int i = 0; i < 40 && !source.empty(); ++i) {
+  while (!source.empty()) {
     auto opcode = static_cast<std::uint32_t>(source.number(1)) % 56;
-    const std::uint64_t node = source.number(1) % 5;
+    const std::uint64_t node = mounted.node(source.number(1));
     const Input body = source.bytes(source.number(2) % 4096);
     Bytes message(body.begin(), body.end());
     if (opcode == FUSE_IOCTL && !message.empty()) {
@@ -61,9 +111,9 @@ void requests(Input input) {
     // These get no answer, or end the mount.
     const bool is_silent = opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET;
     if (opcode == FUSE_DESTROY || opcode == FUSE_INIT || opcode == FUSE_NOTIFY_REPLY) continue;
-    const std::uint64_t unique = mount.kernel().send(opcode, node, message);
+    const std::uint64_t unique = mounted.kernel().send(opcode, node, message);
     if (is_silent) continue;
-    const auto reply = mount.kernel().receive();
+    const auto reply = mounted.kernel().receive();
     require(reply && reply->unique == unique, "a request without an answer");
   }
 }

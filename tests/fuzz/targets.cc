@@ -13,7 +13,7 @@ std::span<const Target> targets() {
                                         {"item", item, item_seeds, 20000},
                                         {"map_record", map_record, map_record_seeds, 3000},
                                         {"options", options, option_seeds, 3000},
-                                        {"requests", requests, request_seeds, 30},
+                                        {"requests", requests, request_seeds, 1000},
                                         {"image", image, image_seeds, 1000},
                                         {"sfile", sfile, sfile_seeds, 100},
                                         {"streams", streams, stream_seeds, 1000}};

@@ -249,13 +249,14 @@ class SmallTables : public testing::Test {
 
 // All of what is listed is looked at, again and again: what a hostile image lists has to have an end.
 TEST(ListsOfDeadBlocks, AreTogetherNoLongerThanTheDevice) {
-  constexpr std::uint64_t kBlocks = 1000;
+  format::Superblock super;
+  super.device_blocks = 1000;
   check::SnapshotTables tables;
   const auto take = [&](std::uint64_t holder, std::uint64_t length) {
     format::DeadPieceBuilder builder;
     EXPECT_TRUE(builder.add({BlockAddr{100}, length, {.ancient = true}}));
     const format::Bytes piece = builder.finish(Serial{9});
-    return tables.take({format::dead_key(Serial{holder}, 1), piece}, kBlocks);
+    return tables.take({format::dead_key(Serial{holder}, 1), piece}, super);
   };
   EXPECT_TRUE(take(5, 600).ok());
   EXPECT_TRUE(take(6, 600).fails_with(Errc::corrupt)) << "each block is listed once";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/crc32c.h"
 #include "format/superblock_layout.h"
 
@@ -13,13 +15,9 @@ constexpr std::uint16_t kFormer = 0xF000;  // blocks from here on are of former 
 constexpr std::uint8_t kOnlySuperblock = 1, kAnyElement = 2, kMatches = 4;  // bits of Mutation::other
 constexpr std::size_t kNodeAddressAt = 24;
 
-template <class T>
-std::size_t nth_that_says_something(const std::vector<T>& elements, std::size_t n) {
-  std::vector<std::size_t> full;
-  for (std::size_t i = 0; i < elements.size(); ++i)
-    if (!elements[i].empty()) full.push_back(i);
-  return full.empty() ? n % elements.size() : full[n % full.size()];
-}
+constexpr const char* kParts[] = {"superblock", "leaf", "interior node", "slots", "owners", "segments", "image", "chunk"};
+
+bool is_of_map(Part part) { return part == Part::slots || part == Part::reverse || part == Part::free; }
 
 void alter_text(const Mutation& m, const Field& field, Bytes& bytes) {
   const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(field.at);
@@ -81,17 +79,55 @@ void Draft::change_elements(const Mutation& m, unsigned block) {
   const Part part = base_.blocks[block].part;
   if (part == Part::superblock || part == Part::image) return alter_header(m, block);
   auto elements = take_apart(part, bytes(block), base_.super.segment_blocks);
-  if (!elements || elements->empty() || !change(m, block, *elements)) return;
+  if (elements && !elements->empty() && change(m, block, *elements)) put(block, *elements);
+}
+
+bool Draft::put(unsigned block, const Elements& elements) {
+  const Part part = base_.blocks[block].part;
   Bytes changed(bytes(block).begin(), bytes(block).end());
-  if (!put_together(part, *elements, changed)) return;
+  if (!put_together(part, elements, changed)) return false;
   seal(part, changed);
   own(block) = std::move(changed);
+  return true;
+}
+
+bool Draft::edit(unsigned block, const std::function<void(std::vector<Element>&)>& change) {
+  auto elements = take_apart(base_.blocks[block].part, bytes(block), base_.super.segment_blocks);
+  if (!elements) return false;
+  change(*elements);
+  return put(block, *elements);
+}
+
+// Most records and slots of a map say nothing.
+std::size_t Draft::element_of(const Mutation& m, Part part, const Elements& elements) {
+  std::vector<std::size_t> full;
+  for (std::size_t i = 0; is_of_map(part) && !(m.other & kAnyElement) && i < elements.size(); ++i)
+    if (!elements[i].empty()) full.push_back(i);
+  return full.empty() ? m.element % elements.size() : full[m.element % full.size()];
+}
+
+std::string Draft::place_of(const Mutation& m) const {
+  const unsigned block = pick(m.block);
+  const Part part = base_.blocks[block].part;
+  std::string text = fmt::format("{} at block {}", kParts[static_cast<unsigned>(part)], base_.blocks[block].address);
+  if (block >= base_.current) text += ", of a former checkpoint";
+  if (m.act == Act::copy || m.act == Act::copy_block)
+    text += fmt::format(", from block {}", base_.blocks[pick_alike(part, m.other)].address);
+  const auto elements = take_apart(part, bytes(block), base_.super.segment_blocks);
+  if (!elements || elements->empty()) return text;
+  const std::size_t at = element_of(m, part, *elements);
+  const format::Key& key = (*elements)[at].key;
+  text += fmt::format(", element {} of {}", at, elements->size());
+  if (part == Part::leaf || part == Part::interior)
+    text += fmt::format(", key {} {} {}", key.ino, static_cast<unsigned>(key.kind), key.offset);
+  const std::size_t fields = fields_of(part, (*elements)[at]).size();
+  return fields && m.act == Act::alter_field ? text + fmt::format(", field {} of {}", m.field % fields, fields) : text;
 }
 
 bool Draft::change(const Mutation& m, unsigned block, Elements& elements) {
   const Part part = base_.blocks[block].part;
-  const bool is_map = part == Part::slots || part == Part::reverse || part == Part::free;
-  const std::size_t at = is_map && !(m.other & kAnyElement) ? nth_that_says_something(elements, m.element) : m.element % elements.size();
+  const bool is_map = is_of_map(part);
+  const std::size_t at = element_of(m, part, elements);
   Element& element = elements[at];
   const std::size_t other = m.value % elements.size();
   switch (m.act) {
@@ -122,7 +158,7 @@ bool Draft::change(const Mutation& m, unsigned block, Elements& elements) {
 
 void Draft::add_copy(const Mutation& m, Part part, Elements& elements, Element element) const {
   const std::size_t to = m.value % elements.size();
-  if (part == Part::slots || part == Part::reverse || part == Part::free) {
+  if (is_of_map(part)) {
     elements[to].value = std::move(element.value);
     return;
   }

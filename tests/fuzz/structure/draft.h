@@ -2,9 +2,11 @@
 // blocks that lead to it are made right again.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 
 #include "fuzz/structure/base_image.h"
 #include "fuzz/structure/mutation.h"
@@ -16,6 +18,9 @@ class Draft {
   explicit Draft(const BaseImage& base, bool only_tables = false) : base_(base), only_tables_(only_tables && !base.tables.empty()) {}
 
   void apply(const Mutation& mutation);
+  std::string place_of(const Mutation& mutation) const;  // that apply() would change now, for people
+  // The same by hand, for tests. False: it does not fit.
+  bool edit(unsigned block, const std::function<void(std::vector<Element>&)>& change);
   // With checksums made right up to the superblocks and along the log. The draft is used up.
   std::unique_ptr<io::MemDevice> finish();
 
@@ -28,7 +33,9 @@ class Draft {
   Bytes& own(unsigned block);
 
   void change_elements(const Mutation& m, unsigned block);
+  bool put(unsigned block, const Elements& elements);
   bool change(const Mutation& m, unsigned block, Elements& elements);
+  static std::size_t element_of(const Mutation& m, Part part, const Elements& elements);
   void add_copy(const Mutation& m, Part part, Elements& elements, Element element) const;
   void alter_field(const Mutation& m, Part part, const Elements& elements, Element& element) const;
   void alter_key(const Mutation& m, format::Key& key) const;
@@ -57,6 +64,7 @@ class Draft {
   std::uint8_t copies_ = 0xFF;                 // of the superblock
 };
 
+std::string to_text(const Recipe& recipe);  // for people
 // The image that a recipe describes.
 std::unique_ptr<io::MemDevice> image_of(const Recipe& recipe);
 

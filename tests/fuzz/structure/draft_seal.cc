@@ -3,6 +3,8 @@
 #include <array>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "format/superblock_layout.h"
 #include "fuzz/structure/draft.h"
 
@@ -93,6 +95,17 @@ void Draft::write_superblocks(io::MemDevice& device, Bytes block) const {
   if (!super.area) return;
   put(2, super.area.place_of(super.sequence), 0);
   put(3, super.area.place_of(super.sequence - 1), 1);
+}
+
+std::string to_text(const Recipe& recipe) {
+  std::string text = fmt::format("base {} ({}), plan {:#x}\n", recipe.base % kBaseImages, name_of_base(recipe.base), recipe.plan);
+  Draft draft(base_image(recipe.base), recipe.plan & kOnlyTables);
+  for (const Mutation& m : recipe.mutations) {
+    text += fmt::format("  {}, field {} how {} other {} value {:#x}: {}\n", name_of(m.act), m.field, m.how, m.other, m.value,
+                        draft.place_of(m));
+    draft.apply(m);
+  }
+  return text;
 }
 
 std::unique_ptr<io::MemDevice> image_of(const Recipe& recipe) {

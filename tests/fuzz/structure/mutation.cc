@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
 #include "fuzz/structure/base_image.h"
 
 namespace varve::fuzz {
 
 namespace {
 
-constexpr const char* kNames[kActs] = {"alter field", "alter key", "remove", "duplicate", "swap", "copy", "splice", "alter header",
-                                       "raw bytes", "copy block", "one copy", "lose", "spoil", "keep reference"};
-// Sixteenths: what reaches deep comes more often than what is noticed at once.
+constexpr std::array<const char*, kActs> kNames = {"alter field", "alter key", "remove",     "duplicate", "swap",
+                                                   "copy",        "splice",    "alter header", "raw bytes", "copy block",
+                                                   "one copy",    "lose",      "spoil",      "keep reference"};
+// What reaches deep comes more often than what is noticed at once.
 constexpr std::array<Act, 32> kOften = {
     Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_field,
     Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_field, Act::alter_key, Act::alter_key, Act::remove,
@@ -63,13 +62,7 @@ std::vector<std::byte> bytes_of(const Recipe& recipe) {
   return bytes;
 }
 
-std::string to_text(const Recipe& recipe) {
-  std::string text = fmt::format("base {} ({}), plan {:#x}\n", recipe.base % kBaseImages, name_of_base(recipe.base), recipe.plan);
-  for (const Mutation& m : recipe.mutations)
-    text += fmt::format("  {}: block {} element {} field {} how {} other {} value {:#x}\n", kNames[static_cast<unsigned>(m.act)], m.block,
-                        m.element, m.field, m.how, m.other, m.value);
-  return text;
-}
+const char* name_of(Act act) { return kNames.at(static_cast<unsigned>(act)); }
 
 Mutation random_mutation(Random& random) {
   Mutation m;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -59,7 +58,7 @@ struct Recipe {
 // The input of the target: base, plan, mutations. What is missing in the last one is zeros.
 Recipe parse_recipe(Input input);
 std::vector<std::byte> bytes_of(const Recipe& recipe);
-std::string to_text(const Recipe& recipe);  // for people
+const char* name_of(Act act);
 
 Mutation random_mutation(Random& random);
 Recipe random_recipe(Random& random);
