@@ -241,6 +241,8 @@ void MapBuilder::fill_segment(std::uint64_t segment, const check::Claims& claims
   record.live = claimed.live;
   record.clock_sum = claimed.clock_sum;
   if (claimed.live == 0) record = {.flags = record.flags};
+  // What a snapshot keeps stays as it is: then it is the clock that is behind.
+  super_.clock = std::max(super_.clock, record.youngest * super_.clock_unit);
   format::encode_segment_record(record, bytes);
   const auto bits = bytes.subspan(format::kSegmentRecordHeaderBytes);
   std::ranges::fill(bits, std::byte{0});

@@ -118,5 +118,15 @@ TEST_F(Findings, AListedNodeThatIsSaidToBeYounger) {
   expect(Code::listed_not_held);
 }
 
+TEST_F(Findings, AClockBehindWhatSnapshotsKeep) {
+  Mutation clock{.act = Act::alter_header, .value = base_.super.clock / 8};
+  const Fields fields = header_fields(Part::superblock, base_.blocks[0].bytes);
+  const auto at = std::ranges::find(fields, format::superblock_layout::kClockAt, &Field::at);
+  ASSERT_NE(at, fields.end());
+  clock.field = static_cast<std::uint8_t>(at - fields.begin());
+  draft_.apply(clock);
+  expect(Code::free_map_counter_wrong);
+}
+
 }  // namespace
 }  // namespace varve::fuzz
