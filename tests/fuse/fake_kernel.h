@@ -115,7 +115,7 @@ class FakeKernel {
 
  private:
   std::optional<Reply> receive_any() {
-    Bytes message(2 << 20);
+    static thread_local Bytes message(2 << 20);  // zeros for each reply would take longer than the reply
     ssize_t got = 0;
     do got = ::recv(kernel_, message.data(), message.size(), 0);
     while (got < 0 && errno == EINTR);  // the end of a ring interrupts threads that have used one
@@ -123,8 +123,7 @@ class FakeKernel {
     fuse_out_header header;
     std::memcpy(&header, message.data(), sizeof header);
     if (header.len != static_cast<std::uint32_t>(got)) return {};
-    message.resize(static_cast<std::size_t>(got));
-    return Reply{header.unique, -header.error, Bytes(message.begin() + sizeof header, message.end())};
+    return Reply{header.unique, -header.error, Bytes(message.begin() + sizeof header, message.begin() + got)};
   }
 
   int kernel_ = -1;
