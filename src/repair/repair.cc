@@ -171,7 +171,10 @@ Status Repair::replay(const check::Report& report) {
 
 // A program that does not know all the rules spoils what they are about.
 Status Repair::allow_writing(const format::Superblock& super, const std::string& state) const {
-  const Status known = format::check_features(super, format::Intent::write);
+  Status known = format::check_features(super, format::Intent::write);
+  if (known.ok() && super.serial.v > format::kMostCount)
+    known = Error(Errc::out_of_range, fmt::format("checkpoint {} is the last that there can be: mount it with -o ro and copy what it "
+                                                  "holds to a new filesystem", super.serial));
   if (known.ok()) return {};
   return Error(known.error().code(), fmt::format("{}: {}, but nothing is repaired: {}", device_.name(), state, known.error().message()));
 }

@@ -196,7 +196,9 @@ Status restore_superblocks(io::BlockDevice& device, format::Superblock& super, c
   // On until no damaged slot follows: two of them would mean that a newer one is lost.
   for (std::uint32_t i = 0; i < super.area.slots; ++i) {
     TRY(write_superblocks(device, super, flush, super.device_blocks));
-    if (read_ring(device, super).after_newest().ok()) break;
+    const format::SuperblockRing now = read_ring(device, super);
+    if (!now.newest()) return Error(Errc::io, fmt::format("{}: superblocks that were written cannot be read", device.name()));
+    if (now.after_newest().ok()) break;
   }
   return anchors_fit(device, super) ? Status() : write_anchors(device, super, flush);
 }

@@ -6,8 +6,10 @@
 #include "check/check.h"
 #include "format/snapshot.h"
 #include "format/superblock_layout.h"
+#include "fsck/recovery.h"
 #include "fuzz/structure/draft.h"
 #include "fuzz/structure/trial.h"
+#include "repair/repair.h"
 
 namespace varve::fuzz {
 namespace {
@@ -31,6 +33,13 @@ class Findings : public ::testing::Test {
   void change_tables(const std::function<void(Elements&)>& change) {
     ASSERT_EQ(base_.tables.size(), 1U) << "all items stand in one leaf";
     ASSERT_TRUE(draft_.edit(base_.tables[0], change));
+  }
+
+  void alter_superblock(std::size_t at, std::uint64_t number) {
+    const Fields fields = header_fields(Part::superblock, base_.blocks[0].bytes);
+    const auto field = std::ranges::find(fields, at, &Field::at);
+    ASSERT_NE(field, fields.end());
+    draft_.apply({.act = Act::alter_header, .field = static_cast<std::uint8_t>(field - fields.begin()), .value = number});
   }
 
   // The checker says so, and the image holds what a trial asks of it: a repair leaves nothing, or only what it may.
@@ -119,13 +128,18 @@ TEST_F(Findings, AListedNodeThatIsSaidToBeYounger) {
 }
 
 TEST_F(Findings, AClockBehindWhatSnapshotsKeep) {
-  Mutation clock{.act = Act::alter_header, .value = base_.super.clock / 8};
-  const Fields fields = header_fields(Part::superblock, base_.blocks[0].bytes);
-  const auto at = std::ranges::find(fields, format::superblock_layout::kClockAt, &Field::at);
-  ASSERT_NE(at, fields.end());
-  clock.field = static_cast<std::uint8_t>(at - fields.begin());
-  draft_.apply(clock);
+  alter_superblock(format::superblock_layout::kClockAt, base_.super.clock / 8);
   expect(Code::free_map_counter_wrong);
+}
+
+// The next one could not be read any more, so a repair would destroy what is there.
+TEST_F(Findings, ACheckpointAfterWhichThereCanBeNone) {
+  alter_superblock(format::superblock_layout::kSerialAt, 1ULL << 63);
+  const auto device = draft_.finish();
+  const auto before = device->snapshot();
+  const auto done = repair::repair(*device, fsck::recover, {});
+  EXPECT_TRUE(done.fails_with(Errc::out_of_range));
+  for (std::uint64_t i = 0; i < before->store().blocks(); ++i) EXPECT_EQ(device->store().block(i), before->store().block(i));
 }
 
 }  // namespace
