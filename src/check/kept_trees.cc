@@ -82,17 +82,19 @@ class KeptExtents : public ItemVisitor {
 }  // namespace
 
 Status SnapshotTables::take(const format::ItemRef& item, const format::Superblock& super) {
+  // Snapshots that are made later would have it.
+  const auto to_come = [](std::uint64_t serial) { return Error(Errc::corrupt, fmt::format("of checkpoint {}, which is to come", serial)); };
+  if (item.key.kind != ItemKind::dead && item.key.offset > super.serial.v) return to_come(item.key.offset);
   switch (item.key.kind) {
     case ItemKind::snapshot:
       if (item.key.ino.v != 0) break;
-      if (item.key.offset > super.serial.v)
-        return Error(Errc::corrupt, fmt::format("snapshot of checkpoint {}, which is to come", item.key.offset));
       items.push_back(TRY(format::decode_snapshot(item.key, item.value)));
       return {};
     case ItemKind::dead: {
       const Serial holder{item.key.ino.v & ~(1ULL << 63)};
       if (!format::is_dead_key_of(item.key, holder)) break;
       Piece piece{holder, TRY(format::decode_dead(item.value)), item.key};
+      if (piece.piece.death > super.serial) return to_come(piece.piece.death.v);
       std::uint64_t sum = listed;
       for (const DeadRun& run : piece.piece.runs) {
         if (run.length > super.device_blocks) return Error(Errc::corrupt, fmt::format("list of dead blocks: {} in a row", run.length));

@@ -109,6 +109,18 @@ TEST_F(Findings, ASnapshotWhoseRootIsAnothersBlock) {
   expect(Code::place_wrong);
 }
 
+TEST_F(Findings, AMovedBlockOfACheckpointToCome) {
+  change_tables([](Elements& elements) {
+    for (const ItemKind kind : {ItemKind::place, ItemKind::name}) {
+      Element copy = first_of(elements, kind);
+      copy.key.offset = 1000;
+      elements.push_back(copy);
+    }
+    put_in_order(elements);
+  });
+  expect(Code::snapshot_item_damaged);
+}
+
 TEST_F(Findings, AListedNodeThatIsSaidToBeYounger) {
   change_tables([](Elements& elements) {
     for (Element& element : elements) {

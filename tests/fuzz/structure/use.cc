@@ -65,7 +65,8 @@ void Use::walk(Ino directory, unsigned depth) {
 
 void Use::look(Ino directory, const test::ListedEntry& entry, unsigned depth) {
   const auto attr = fixture_.lookup(directory, entry.name);
-  want("lookup", entry.ino, attr);
+  // fsck does not look at names in the trees of snapshots: after a repair with another hash key nobody finds them there.
+  if (changes_) want("lookup", entry.ino, attr);
   if (!attr.ok()) return;
   if (strict_ && attr->ino != entry.ino) broken_ = fmt::format("'{}' is inode {} and {}", entry.name, entry.ino, attr->ino);
   if (!seen_.insert(attr->ino).second) return;
