@@ -39,8 +39,8 @@ class TableReader : public ItemVisitor {
 // Claims what the newest trees do not have, and reads that.
 class KeptExtents : public ItemVisitor {
  public:
-  KeptExtents(Context& context, Claims& claims, DataVerifier* verifier, const WalkedTree& tree)
-      : context_(context), claims_(claims), verifier_(verifier), tree_(tree) {}
+  KeptExtents(Context& context, Claims& claims, DataVerifier* verifier, const WalkedTree& tree, const ListedClocks& clocks)
+      : context_(context), claims_(claims), verifier_(verifier), tree_(tree), clocks_(clocks) {}
 
   std::uint64_t visit(const format::ItemRef& item, BlockAddr leaf) override {
     if (item.key.kind != ItemKind::extent || item.key.ino == format::kOrphanIno) return 0;
@@ -64,7 +64,11 @@ class KeptExtents : public ItemVisitor {
     if (outcome == Claim::outside) context_.add(Code::address_outside, {place, key.ino}, fmt::format("file block {}", block));
     if (outcome == Claim::twice) context_.add(Code::claimed_twice, {place, key.ino}, fmt::format("file block {} should be there", block));
     if (outcome == Claim::outside || outcome == Claim::twice) context_.kept_damaged = true;
-    if (outcome != Claim::good || !verifier_) return;
+    if (outcome != Claim::good) return;
+    // The segment would go on counting the wrong one when the snapshot has gone.
+    if (clocks_.contradict(place, extent.clock))
+      context_.problems().add(Code::listed_not_held, {place, key.ino}, "its list says that it was written at another time");
+    if (!verifier_) return;
     format::Extent single;
     single.address = place;
     single.length = 1;
@@ -77,6 +81,7 @@ class KeptExtents : public ItemVisitor {
   Claims& claims_;
   DataVerifier* verifier_;
   const WalkedTree& tree_;
+  const ListedClocks& clocks_;
 };
 
 }  // namespace
@@ -167,10 +172,29 @@ void KeptTrees::report_missing() {
   context_.add(Code::snapshot_tables_torn, {}, fmt::format("missing: {}", fmt::join(missing, "; ")));
 }
 
-void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVerifier* verifier) {
+ListedClocks::ListedClocks(const SnapshotTables& tables) {
+  for (const auto& [holder, piece, key] : tables.dead)
+    for (const DeadRun& run : piece.runs)
+      for (std::uint64_t i = 0; !run.birth.of_node && i < run.length; ++i) {
+        const BlockAddr place = tables.place_of(run.address + i, piece.death);
+        Stretch* const last = stretches_.empty() ? nullptr : &stretches_.back();
+        if (last && last->place + last->length == place && last->clock == run.clock) ++last->length;
+        else stretches_.push_back({place, 1, run.clock});
+      }
+  std::ranges::sort(stretches_, {}, &Stretch::place);
+}
+
+bool ListedClocks::contradict(BlockAddr place, std::uint32_t clock) const {
+  const auto next = std::ranges::upper_bound(stretches_, place, {}, &Stretch::place);
+  if (next == stretches_.begin()) return false;
+  const Stretch& stretch = *std::prev(next);
+  return place < stretch.place + stretch.length && stretch.clock != clock;
+}
+
+void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVerifier* verifier, const ListedClocks& clocks) {
   const WalkedTree tree{item.inode_file, item.inode_file_level, format::TreeId::inode_file, true,
                         [this, serial = item.serial](BlockAddr named) { return tables_.place_of(named, serial); }};
-  KeptExtents extents(context_, claims, verifier, tree);
+  KeptExtents extents(context_, claims, verifier, tree, clocks);
   context_.part = fmt::format("snapshot {}: ", item.name);
   context_.in_snapshot = true;
   context_.snapshot = item.name;
@@ -191,8 +215,9 @@ void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {
   only_kept_.resize(context_.super().device_blocks);
   for (std::uint64_t i = 0; i < only_kept_.size(); ++i) only_kept_[i] = claims.is_inside(BlockAddr{i}) && !claims.is_claimed(BlockAddr{i});
   // The newest first: most is shared with the live tree, or with the next one.
+  const ListedClocks clocks(tables_);
   for (auto item = tables_.items.rbegin(); item != tables_.items.rend(); ++item)
-    if (!item->deleting) claim_tree_of(*item, claims, verifier);
+    if (!item->deleting) claim_tree_of(*item, claims, verifier, clocks);
   claim_listed(claims);
   context_.held_blocks = claims.live() - live_before;
   context_.held_data = claims.data() - data_before;

@@ -32,6 +32,22 @@ struct SnapshotTables {
   BlockAddr place_of(BlockAddr named, Serial seen) const;
 };
 
+// When blocks of files were written, as the lists of dead blocks say it, by where they stand.
+class ListedClocks {
+ public:
+  explicit ListedClocks(const SnapshotTables& tables);
+  // Does some list say another clock than this?
+  bool contradict(BlockAddr place, std::uint32_t clock) const;
+
+ private:
+  struct Stretch {
+    BlockAddr place;
+    std::uint64_t length;
+    std::uint32_t clock;
+  };
+  std::vector<Stretch> stretches_;  // ascending
+};
+
 // The checkpoint that wrote a node, as it says itself. Nothing: it cannot be read, or is none.
 std::optional<Serial> node_birth(io::BlockDevice& device, BlockAddr place);
 
@@ -51,7 +67,7 @@ class KeptTrees {
  private:
   void read_tables(Claims& claims);
   void report_missing();
-  void claim_tree_of(const format::SnapshotItem& item, Claims& claims, DataVerifier* verifier);
+  void claim_tree_of(const format::SnapshotItem& item, Claims& claims, DataVerifier* verifier, const ListedClocks& clocks);
   void claim_listed(Claims& claims);
   void check_lists();
   void check_places();

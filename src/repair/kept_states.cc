@@ -1,6 +1,7 @@
 #include "repair/kept_states.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/listing.h"
@@ -334,15 +335,20 @@ void KeptStates::bring_in_line(const format::Superblock& super) {
     return true;
   });
   std::vector<Held> held;
+  std::set<BlockAddr> untimely;  // what is listed with another clock than its tree has
+  const check::ListedClocks clocks(tables_);
   check::KeptTrees kept(silence.context, tables_);
   claims.set_recorder([&](BlockAddr place, const format::ReverseEntry& owner) {
-    if (kept.walked() && !listed[place.v]) held.push_back({place, owner, kept.walked()->serial});
+    if (!kept.walked()) return;
+    const bool is_file = owner.owner == format::Owner::file_block;
+    if (listed[place.v] && is_file && clocks.contradict(place, owner.clock)) untimely.insert(place);
+    if (!listed[place.v] || untimely.contains(place)) held.push_back({place, owner, kept.walked()->serial});
   });
   kept.claim(claims, nullptr);
   claims.set_recorder({});
   if (give_up_unclaimed(silence.report)) return bring_in_line(super);
   // What is below a damaged node of a snapshot has been claimed by the lists themselves.
-  filter_lists([&](Serial, Serial, const DeadRun&, BlockAddr place) { return claims.is_claimed(place); });
+  filter_lists([&](Serial, Serial, const DeadRun&, BlockAddr place) { return claims.is_claimed(place) && !untimely.contains(place); });
   std::erase_if(tables_.dead, [this](const auto& listed_piece) {
     if (!listed_piece.piece.runs.empty()) return false;
     edits_[listed_piece.key] = std::nullopt;

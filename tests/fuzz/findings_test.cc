@@ -121,21 +121,30 @@ TEST_F(Findings, AMovedBlockOfACheckpointToCome) {
   expect(Code::snapshot_item_damaged);
 }
 
-TEST_F(Findings, AListedNodeThatIsSaidToBeYounger) {
-  change_tables([](Elements& elements) {
-    for (Element& element : elements) {
-      if (element.key.kind != ItemKind::dead) continue;
-      format::DeadPiece piece = *format::decode_dead(element.value);
-      const auto node = std::ranges::find_if(piece.runs, [](const format::DeadRun& run) { return run.birth.of_node; });
-      if (node == piece.runs.end() || node->birth.when < 2) continue;
-      --node->birth.when;
-      format::DeadPieceBuilder builder(format::kMostDeadPieceBytes);
-      for (const format::DeadRun& run : piece.runs) ASSERT_TRUE(builder.add(run));
-      element.value = builder.finish(piece.death);
-      return;
-    }
-    FAIL() << "no list has a node";
-  });
+// The first in a list gets a birth before its own.
+void make_older(Elements& elements, bool of_node) {
+  for (Element& element : elements) {
+    if (element.key.kind != ItemKind::dead) continue;
+    format::DeadPiece piece = *format::decode_dead(element.value);
+    const auto run = std::ranges::find_if(piece.runs, [&](const format::DeadRun& one) { return one.birth.of_node == of_node; });
+    if (run == piece.runs.end() || run->birth.when < 2) continue;
+    --run->birth.when;
+    --run->clock;
+    format::DeadPieceBuilder builder(format::kMostDeadPieceBytes);
+    for (const format::DeadRun& one : piece.runs) ASSERT_TRUE(builder.add(one));
+    element.value = builder.finish(piece.death);
+    return;
+  }
+  FAIL() << "no list has one";
+}
+
+TEST_F(Findings, AListedNodeThatIsSaidToBeOlder) {
+  change_tables([](Elements& elements) { make_older(elements, true); });
+  expect(Code::listed_not_held);
+}
+
+TEST_F(Findings, AListedBlockOfAFileThatIsSaidToBeOlder) {
+  change_tables([](Elements& elements) { make_older(elements, false); });
   expect(Code::listed_not_held);
 }
 
