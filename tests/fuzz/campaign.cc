@@ -29,6 +29,14 @@ constexpr auto kLookEvery = std::chrono::milliseconds(50);
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
+// With those that have made failures small.
+double cpu_of_children() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 // What a process tells of itself, where the one that started it can read it.
 struct Worker {
   std::atomic<std::uint64_t> batch{0};  // first seed of those it has taken; all ones: it has none
@@ -84,6 +92,7 @@ class Campaign {
     while (look()) std::this_thread::sleep_for(kLookEvery);  // nothing tells of a process that hangs
     CampaignResult result;
     result.seconds = seconds_since(began_);
+    result.cpu_seconds = cpu_of_children();
     result.failures = failures_;
     result.next_seed = first_left_;
     if (result.next_seed == ~0ULL) result.next_seed = std::min(shared_->next.load(), end_);

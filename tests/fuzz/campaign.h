@@ -25,7 +25,7 @@ struct CampaignOptions {
 
 struct CampaignResult {
   TrialCounts counts;
-  double seconds = 0;
+  double seconds = 0, cpu_seconds = 0;
   std::uint64_t next_seed = 0;  // all before it are done
   unsigned failures = 0;
 };

@@ -119,8 +119,10 @@ int run(int argc, char** argv) {
   if (!arguments.state.empty() && !arguments.has_seed) std::ifstream(arguments.state) >> options.first_seed;
   const CampaignResult result = run_campaign(options);
   const TrialCounts& counts = result.counts;
-  fmt::print("{} images in {:.1f} s, {:.0f} a second: {} whole for fsck, {} damaged that mounted, {} of {} repairs made whole; "
-             "{} checks, {} mounts\n", counts.images, result.seconds, static_cast<double>(counts.images) / result.seconds, counts.whole,
+  const auto rate = [&](double seconds) { return static_cast<double>(counts.images) / std::max(seconds, 1e-3); };
+  fmt::print("{} images in {:.1f} s, {:.0f} a second, {:.0f} a CPU second\n", counts.images, result.seconds, rate(result.seconds),
+             rate(result.cpu_seconds));
+  fmt::print("{} whole for fsck, {} damaged that mounted, {} of {} repairs made whole; {} checks, {} mounts\n", counts.whole,
              counts.mounted, counts.repaired, counts.repairs, counts.checks, counts.mounts);
   fmt::print("next seed {}; {} failures\n", result.next_seed, result.failures);
   if (!arguments.state.empty()) std::ofstream(arguments.state) << result.next_seed << '\n';

@@ -14,6 +14,12 @@ void suffer(const Recipe& recipe) {
 
 }  // namespace
 
+void vary_image(std::vector<std::byte>& input, Random& random) {
+  Recipe recipe = parse_recipe(input);
+  for (std::uint64_t times = 1 + random.next() % 4; times > 0; --times) vary(recipe, random);
+  input = bytes_of(recipe);
+}
+
 void image(Input input) { suffer(parse_recipe(input)); }
 
 void sfile(Input input) {

@@ -8,6 +8,7 @@ namespace varve::fuzz {
 
 void image(Input input);
 Seeds image_seeds();
+void vary_image(std::vector<std::byte>& input, Random& random);
 // The same, of nothing but the tables of snapshots.
 void sfile(Input input);
 Seeds sfile_seeds();

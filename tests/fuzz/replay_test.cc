@@ -77,7 +77,7 @@ TEST_P(Replay, Mutations) {
     const std::uint64_t seed = test::first_seed() * 1'000'003 + i;
     SeededRandom random(seed);
     Bytes input = inputs[random.next() % inputs.size()];
-    mutate(input, random);
+    (target.mutate ? target.mutate : mutate)(input, random);
     SCOPED_TRACE(seed);
     target.run(input);
   }

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace varve::fuzz {
 
 using Input = std::span<const std::byte>;
@@ -21,7 +23,8 @@ struct Target {
   const char* name;  // folder of its corpus
   void (*run)(Input);
   Seeds (*seeds)();        // where the corpus began
-  unsigned mutations;                              // how many a normal test run tries
+  unsigned mutations;      // how many a normal test run tries
+  void (*mutate)(std::vector<std::byte>&, Random&) = nullptr;  // null: bytes
 };
 std::span<const Target> targets();
 

@@ -28,12 +28,12 @@ struct Plan {
 };
 constexpr std::array<Plan, kBaseImages> kPlans{{{"small", 6, false, false, false},
                                                 {"small-log", 6, false, true, false},
-                                                {"large", 60, false, false, false},
-                                                {"large-log", 60, false, true, false},
+                                                {"large", 32, false, false, false},
+                                                {"large-log", 32, false, true, false},
                                                 {"snapshots", 8, true, false, false},
                                                 {"snapshots-log", 8, true, true, false},
                                                 {"in-place-log", 6, false, true, true},
-                                                {"in-place-snapshots", 40, true, false, true}}};
+                                                {"in-place-snapshots", 24, true, false, true}}};
 
 class Builder {
  public:
