@@ -17,9 +17,19 @@
 
 #include "fuzz/structure/draft.h"
 
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+
 namespace varve::fuzz {
 
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kBatch = 64;
@@ -66,11 +76,7 @@ void run_recipe(const Recipe& recipe, TrialCounts& counts, Stage stage = Stage::
 
 void limit_process() {
   const rlimit memory{kMostMemory, kMostMemory}, none{0, 0};
-#ifdef NDEBUG  // sanitizers reserve terabytes
-  ::setrlimit(RLIMIT_AS, &memory);
-#else
-  (void)memory;
-#endif
+  if (!kSanitized) ::setrlimit(RLIMIT_AS, &memory);  // they reserve terabytes
   ::setrlimit(RLIMIT_CORE, &none);
 }
 

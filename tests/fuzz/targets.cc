@@ -14,7 +14,7 @@ std::span<const Target> targets() {
                                         {"map_record", map_record, map_record_seeds, 3000},
                                         {"options", options, option_seeds, 3000},
                                         {"requests", requests, request_seeds, 1000},
-                                        {"image", image, image_seeds, 700, vary_image},
+                                        {"image", image, image_seeds, 300, vary_image},
                                         {"sfile", sfile, sfile_seeds, 100, vary_image},
                                         {"streams", streams, stream_seeds, 1000}};
   return kTargets;
