@@ -4,6 +4,7 @@ add_library(varve_options INTERFACE)
 target_compile_options(varve_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor $<$<BOOL:${VARVE_WERROR}>:-Werror>
                        $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 target_link_libraries(varve_options INTERFACE Threads::Threads)
+include(${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake)
 
 # varve_join(target): twelve sources at once, unless VARVE_JOINED is off. Those of a test are few and large.
 function(varve_join target)
@@ -52,6 +53,7 @@ endfunction()
 # varve_join_tool(target): what a tool says and asks, at the speed of people and devices, which a compiler need not spend a minute on.
 function(varve_join_tool target)
   varve_join(${target})
+  varve_precompiled(${target} tool_headers)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
@@ -64,6 +66,7 @@ function(varve_library room)
   endif()
   target_include_directories(varve_${room} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(varve_${room} PUBLIC varve_options)
+  varve_precompiled(varve_${room} room_headers)
 endfunction()
 
 # With the thread sanitizer only those tests are run that start threads: tests/threaded names them, and every other build checks that none is missing
@@ -122,6 +125,7 @@ function(varve_test name)
   cmake_parse_arguments(T "" "TIMEOUT;PARTS" "SOURCES;LIBS;LABELS;FILES" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   varve_join(${name})
+  varve_precompiled(${name} test_headers)
   target_link_libraries(${name} PRIVATE ${T_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
   if(sanitizer EQUAL -1)
     target_link_libraries(${name} PRIVATE varve_thread_watch)
