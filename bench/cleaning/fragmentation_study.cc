@@ -12,7 +12,9 @@
 #include "fragmenter.h"
 #include "fs/clean_job.h"
 #include "fs/file_walk.h"
+#include "log/segment_table.h"
 #include "rig.h"
+#include "store/store.h"
 #include "table.h"
 
 namespace varve::bench {

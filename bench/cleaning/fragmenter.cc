@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
+
 namespace varve::bench {
 
 namespace {

@@ -10,6 +10,9 @@
 
 #include "cleaner/registry.h"
 #include "rig.h"
+#include "store/admission.h"
+#include "store/space.h"
+#include "store/store.h"
 #include "table.h"
 
 namespace varve::bench {

@@ -8,8 +8,17 @@
 #include <unordered_map>
 
 #include "checked.h"
+#include "cleaner/cleaner.h"
 #include "cleaner/file_layout.h"
+#include "cleaner/strategy.h"
 #include "format/make.h"
+#include "log/log.h"
+#include "log/segment_table.h"
+#include "store/admission.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
+#include "store/space.h"
+#include "store/store.h"
 
 namespace varve::bench {
 
@@ -56,6 +65,8 @@ Rig::Rig(const RigSetup& setup)
 }
 
 Rig::~Rig() = default;
+
+std::uint64_t Rig::clean_segments() { return engine().store().segments().clean(); }
 
 void Rig::mount() {
   fs::Options options;

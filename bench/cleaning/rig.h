@@ -62,7 +62,7 @@ class Rig {
   bool clean(std::uint64_t wanted, std::vector<double>& victims);
 
   Counts counts();
-  std::uint64_t clean_segments() { return engine().store().segments().clean(); }
+  std::uint64_t clean_segments();
   std::vector<Utilisation> utilisations();
   std::uint64_t fragments(Ino file);  // after a checkpoint
 

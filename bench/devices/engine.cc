@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/types.h"
 #include "engine_run.h"
 #include "models/catalogue.h"
 

@@ -7,6 +7,10 @@
 
 #include "base/buffer.h"
 #include "format/make.h"
+#include "log/io_context.h"
+#include "log/log.h"
+#include "store/counters.h"
+#include "store/store.h"
 
 namespace varve::bench {
 

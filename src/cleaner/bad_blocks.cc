@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleaner/mover.h"
+#include "log/segment_table.h"
 
 namespace varve::cleaner {
 

@@ -8,7 +8,12 @@
 #include <span>
 #include <unordered_map>
 
-#include "log/segment_table.h"
+#include "base/types.h"
+
+namespace varve::log {
+class SegmentTable;
+struct SegmentInfo;
+}  // namespace varve::log
 
 namespace varve::cleaner {
 

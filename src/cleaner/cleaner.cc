@@ -7,8 +7,19 @@
 #include "cleaner/learned_state.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
+#include "log/io_context.h"
+#include "log/segment_table.h"
 #include "log/write_cost.h"
+#include "store/admission.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
 #include "store/hole_feeder.h"
+#include "store/log_clock.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/superblock_keeper.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/mutex.h"
 #include "cleaner/bad_blocks.h"
@@ -14,7 +16,6 @@
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
-#include "store/store.h"
 
 namespace varve::cleaner {
 

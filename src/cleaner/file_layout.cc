@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "format/item.h"
+#include "log/gate.h"
+#include "store/inode.h"
+#include "store/layers.h"
+#include "store/store.h"
+#include "store/tree/item_tree.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 

@@ -5,7 +5,14 @@
 
 #include "base/buffer.h"
 #include "cleaner/mover.h"
+#include "format/map_record.h"
+#include "log/segment_table.h"
+#include "store/layers.h"
 #include "store/places.h"
+#include "store/snapshots.h"
+#include "store/store.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/types.h"
+#include "log/segment_table.h"
+
 namespace varve::cleaner {
 
 Utilisation utilisation_of(const log::SegmentTable& segments) {

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "log/segment_table.h"
+
+namespace varve::log {
+class SegmentTable;
+}
 
 namespace varve::cleaner {
 

@@ -12,9 +12,20 @@
 #include "base/crc32c.h"
 #include "base/invariant.h"
 #include "format/map_record.h"
+#include "log/io_context.h"
+#include "log/log.h"
 #include "log/write_cost.h"
+#include "store/counters.h"
+#include "store/demand.h"
+#include "store/faults.h"
 #include "store/holes.h"
+#include "store/inode.h"
+#include "store/layers.h"
+#include "store/space.h"
+#include "store/staging.h"
+#include "store/store.h"
 #include "store/superblocks.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 

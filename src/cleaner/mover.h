@@ -9,8 +9,14 @@
 #include <vector>
 
 #include "cleaner/bad_blocks.h"
+#include "io/batch.h"
 #include "io/sparse_read.h"
-#include "store/store.h"
+#include "store/tree/node_cache.h"
+
+namespace varve::store {
+class Store;
+struct Layers;
+}  // namespace varve::store
 
 namespace varve::cleaner {
 

@@ -6,6 +6,10 @@
 
 #include "base/invariant.h"
 #include "store/holes.h"
+#include "store/log_clock.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 

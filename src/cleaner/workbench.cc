@@ -7,6 +7,17 @@
 #include <spdlog/spdlog.h>
 
 #include "format/estimate.h"
+#include "format/map_record.h"
+#include "format/superblock.h"
+#include "log/log.h"
+#include "log/segment_table.h"
+#include "store/admission.h"
+#include "store/demand.h"
+#include "store/log_clock.h"
+#include "store/snapshots.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 

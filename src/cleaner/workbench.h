@@ -12,7 +12,6 @@
 #include "cleaner/placement.h"
 #include "cleaner/strategy.h"
 #include "cleaner/victim_rule.h"
-#include "store/store.h"
 
 namespace varve::cleaner {
 

@@ -1,12 +1,17 @@
 // Gives the answers (question.h), in attempts that never wait (fs/operation.h).
 #pragma once
 
-#include "compare/change_scan.h"
-#include "compare/kept_inode.h"
+#include "base/result.h"
 #include "compare/question.h"
-#include "fs/filesystem.h"
+
+namespace varve::fs {
+class Filesystem;
+class Operation;
+}  // namespace varve::fs
 
 namespace varve::compare {
+
+struct Progress;  // change_scan.h
 
 // One attempt at an answer: would_block: once more later, with the same `progress`.
 Result<Answer> answer(fs::Filesystem& filesystem, fs::Operation& operation, const Question& question, Progress& progress);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "format/record.h"
+#include "fs/operation.h"
 #include "store/places.h"
 
 namespace varve::compare {

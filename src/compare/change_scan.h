@@ -1,10 +1,13 @@
 // Answers about what differs between two snapshots, found by walking both trees side by side.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "compare/extent_sweep.h"
 #include "compare/kept_file.h"
 #include "compare/question.h"
-#include "fs/attempt.h"
 #include "store/tree/pair_walk.h"
 
 namespace varve::compare {

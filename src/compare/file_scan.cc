@@ -8,6 +8,8 @@
 
 #include "base/invariant.h"
 #include "compare/joint_read.h"
+#include "fs/attempt.h"
+#include "fs/engine.h"
 #include "store/layers.h"
 
 namespace varve::compare {

@@ -71,9 +71,7 @@ class JointRead {
     a_.inside();
     if (one.mapped.kind != store::MappedBlock::Kind::device)
       return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file has gone from a snapshot", (*one.inode)->ino, one.block));
-    const auto flying = a_.store().log().in_flight().find(one.mapped.address);
-    if (flying) std::memcpy(one.out.data(), flying->data, one.out.size());
-    else wanted_.push_back(one);
+    if (!fs::copy_in_flight(a_, one.mapped, one.out)) wanted_.push_back(one);
     return {};
   }
 

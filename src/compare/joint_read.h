@@ -3,8 +3,12 @@
 
 #include <vector>
 
+#include "base/result.h"
 #include "compare/kept_file.h"
-#include "fs/attempt.h"
+
+namespace varve::fs {
+class Attempt;
+}
 
 namespace varve::compare {
 

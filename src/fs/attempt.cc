@@ -6,7 +6,14 @@
 #include "base/crc32c.h"
 #include "base/invariant.h"
 #include "fs/attempt.h"
+#include "log/log.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/log_clock.h"
 #include "store/places.h"
+#include "store/protection.h"
+#include "store/readers.h"
+#include "store/space.h"
 #include "store/tree/neighbours.h"
 
 namespace varve::fs {

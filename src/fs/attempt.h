@@ -9,8 +9,16 @@
 #include <boost/container/small_vector.hpp>
 
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "fs/operation.h"
 #include "fs/wait.h"
+#include "store/demand.h"
+#include "store/faults.h"
+#include "store/inode.h"
+#include "store/staging.h"
 #include "store/store.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
 
 namespace varve::fs {
 
@@ -99,16 +107,16 @@ auto Engine::attempt(Operation& operation, F&& f) {
       Attempt attempt(*this, operation);
       return f(attempt);
     }();
-    store_->faults().settle_alarm();
+    store().faults().settle_alarm();
     Wait& wait = operation.wait();
     if (const Retry retry = std::exchange(wait.retry, Retry::no); retry != Retry::no) {
       if (retry == Retry::at_once) continue;
       // First by counting what is promised to others; if that is not enough, by a seal.
-      const Status made = store_->make_room_for_records(std::exchange(counted, true), operation.reactor());
+      const Status made = store().make_room_for_records(std::exchange(counted, true), operation.reactor());
       if (!made.ok()) return decltype(result)(made.error());
       continue;
     }
-    if (result.ok()) maintenance_.after_operation(operation.reactor());
+    if (result.ok()) maintenance_->after_operation(operation.reactor());
     return result;
   }
 }

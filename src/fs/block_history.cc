@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "base/invariant.h"
+#include "cleaner/cleaner.h"
+#include "cleaner/placement.h"
 #include "format/estimate.h"
+#include "store/log_clock.h"
 
 namespace varve::fs {
 

@@ -6,7 +6,14 @@
 
 #include "fs/engine.h"
 #include "fs/file_walk.h"
+#include "fs/maintenance.h"
 #include "fs/resize_job.h"
+#include "fs/wait_times.h"
+#include "log/segment_table.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
+#include "store/faults.h"
+#include "store/store.h"
 
 namespace varve::fs {
 

@@ -1,20 +1,15 @@
 // The running filesystem behind the facade: the store, what works on it in the background, and what the kernel holds.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/mutex.h"
-#include "fs/maintenance.h"
-#include "fs/node_reads.h"
-#include "fs/operation.h"
 #include "fs/options.h"
-#include "fs/reaper.h"
-#include "fs/references.h"
-#include "fs/service.h"
-#include "fs/tidier.h"
-#include "fs/trimmer.h"
-#include "fs/wait_times.h"
-#include "store/store.h"
+
+namespace varve::store {
+class Store;
+}
 
 namespace varve::scrub {
 class Scrubber;
@@ -27,26 +22,36 @@ class Cleaner;
 namespace varve::fs {
 
 class CleanJob;
+class Maintenance;
+class NodeReads;
+class Operation;
+class Reaper;
+class References;
 class ResizeJob;
+class Service;
+class Tidier;
+class Trimmer;
+class WaitTimes;
 
 class Engine {
  public:
   Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cleaner> cleaner, const Options& options);
   ~Engine();
 
+  // Its parts. A source that uses one includes the header of that part.
   store::Store& store() { return *store_; }
   const Options& options() const { return options_; }
-  References& references() { return references_; }
+  References& references() { return *references_; }
   cleaner::Cleaner& cleaner() { return *cleaner_; }
   scrub::Scrubber& scrubber() { return *scrubber_; }
   CleanJob& clean_job() { return *clean_job_; }
   ResizeJob& resize_job() { return *resize_job_; }
-  WaitTimes& wait_times() { return wait_times_; }
-  Reaper& reaper() { return reaper_; }
-  Trimmer& trimmer() { return trimmer_; }
-  NodeReads& node_reads() { return node_reads_; }
-  Tidier& tidier() { return tidier_; }
-  Maintenance& maintenance() { return maintenance_; }
+  WaitTimes& wait_times() { return *wait_times_; }
+  Reaper& reaper() { return *reaper_; }
+  Trimmer& trimmer() { return *trimmer_; }
+  NodeReads& node_reads() { return *node_reads_; }
+  Tidier& tidier() { return *tidier_; }
+  Maintenance& maintenance() { return *maintenance_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
   void start_threads();
@@ -59,19 +64,19 @@ class Engine {
   Mutex& rename_mutex() { return rename_mutex_; }  // for moves of directories between directories; inside the gate
 
  private:
-  NodeReads node_reads_;  // outlives the store's I/O
+  std::unique_ptr<NodeReads> node_reads_;  // outlives the store's I/O
   std::unique_ptr<store::Store> store_;
   const Options options_;
-  References references_;
+  std::unique_ptr<References> references_;
   std::unique_ptr<cleaner::Cleaner> cleaner_;
   const std::uint64_t started_ns_;
-  WaitTimes wait_times_;
+  std::unique_ptr<WaitTimes> wait_times_;
   Mutex rename_mutex_;
-  Reaper reaper_;
-  Trimmer trimmer_;
-  Tidier tidier_;
-  Service service_;
-  Maintenance maintenance_;
+  std::unique_ptr<Reaper> reaper_;
+  std::unique_ptr<Trimmer> trimmer_;
+  std::unique_ptr<Tidier> tidier_;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<Maintenance> maintenance_;
   std::unique_ptr<scrub::Scrubber> scrubber_;
   std::unique_ptr<CleanJob> clean_job_;
   std::unique_ptr<ResizeJob> resize_job_;

@@ -10,6 +10,9 @@
 #include <spdlog/spdlog.h>
 
 #include "base/crc32c.h"
+#include "log/log.h"
+#include "store/charge.h"
+#include "store/log_clock.h"
 
 namespace varve::fs {
 
@@ -42,6 +45,12 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& i
   const auto bytes = TRY(a.fetch({&mapped, 1}));
   TRY(verify_block(a, inode.ino, block, mapped, bytes));
   return bytes;
+}
+
+bool copy_in_flight(Attempt& a, const store::MappedBlock& mapped, std::span<std::byte> out) {
+  const auto flying = a.store().log().in_flight().find(mapped.address);
+  if (flying) std::memcpy(out.data(), flying->data, out.size());
+  return static_cast<bool>(flying);
 }
 
 namespace {

@@ -15,6 +15,9 @@ Result<std::span<const std::byte>> block_bytes(Attempt& attempt, const store::In
 // Says whether `bytes` are what the mapping promises; reports it if not. The inode need not be locked.
 Status verify_block(Attempt& attempt, Ino ino, std::uint64_t block, const store::MappedBlock& mapped, std::span<const std::byte> bytes);
 
+// Copies a block at this address that is still on its way to the device. False: it is not.
+bool copy_in_flight(Attempt& attempt, const store::MappedBlock& mapped, std::span<std::byte> out);
+
 // What a write needs to know of blocks [first, first + count): whether they are owned. Reads no tree as long as the
 // file's counts tell, or there is room enough to take those it does not know for holes.
 struct Ownership {

@@ -6,8 +6,26 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "cleaner/cleaner.h"
+#include "cleaner/placement.h"
+#include "cleaner/strategy.h"
+#include "cleaner/victim_rule.h"
 #include "fs/attempt.h"
+#include "fs/clean_job.h"
+#include "fs/reaper.h"
+#include "fs/references.h"
+#include "fs/resize_job.h"
+#include "io/trace_device.h"
+#include "log/io_context.h"
+#include "log/log.h"
 #include "scrub/scrubber.h"
+#include "store/changes.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
+#include "store/protection.h"
+#include "store/space.h"
+#include "store/superblock_keeper.h"
 
 namespace varve::fs {
 

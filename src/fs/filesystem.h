@@ -23,18 +23,29 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "format/item.h"
-#include "fs/clean_job.h"
 #include "fs/operation.h"
 #include "fs/options.h"
-#include "fs/resize_job.h"
 #include "fs/snapshot_list.h"
 #include "fs/status.h"
-#include "io/block_device.h"
+#include "log/gate.h"
 #include "log/payload.h"
-#include "store/protection.h"
-#include "store/snapshots.h"
+
+namespace varve::io {
+class BlockDevice;
+class Reactor;
+}  // namespace varve::io
+
+namespace varve::store {
+struct SnapshotChange;
+}
 
 namespace varve::fs {
+
+class Engine;
+struct CleanRequest;
+struct CleanState;
+struct ResizeRequest;
+struct ResizeState;
 
 struct Attr {
   Ino ino;
@@ -190,7 +201,7 @@ class Filesystem {
   Status change_snapshot(Operation&, const store::SnapshotChange& change);
   SnapshotState snapshots() const;
   // Which of them somebody uses (store/protection.h); `users` is called no more when this has returned.
-  void hold_snapshots(store::Protection::Users users);
+  void hold_snapshots(std::function<std::vector<Serial>()> users);
   // A tool that reads a snapshot and needs it to its end (store/readers.h).
   Status hold_for_reader(Serial snapshot, std::uint64_t reader, std::uint64_t seconds);
 

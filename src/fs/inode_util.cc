@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "fs/references.h"
+#include "store/space.h"
+
 namespace varve::fs {
 
 namespace {

@@ -1,12 +1,35 @@
 #include "fs/maintenance.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cleaner/patience.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
+#include "fs/operation.h"
+#include "fs/reaper.h"
+#include "fs/references.h"
 #include "fs/resize_job.h"
+#include "fs/tidier.h"
+#include "io/block_device.h"
+#include "io/reactor.h"
+#include "log/io_context.h"
+#include "log/log.h"
+#include "log/segment_table.h"
+#include "store/admission.h"
+#include "store/changes.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
+#include "store/faults.h"
 #include "store/hole_feeder.h"
+#include "store/log_clock.h"
+#include "store/protection.h"
+#include "store/snapshots.h"
+#include "store/space.h"
+#include "store/staging.h"
+#include "store/store.h"
+#include "store/unsealed.h"
+#include "store/waiters.h"
 
 namespace varve::fs {
 
@@ -186,6 +209,10 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   const bool makes_room = space_is_low() && protection.ask_for_room(store::Protection::Need::half);
   if (!makes_room) futile_until_ = store().log_clock().now() + 4 * segments.geometry().blocks;
 }
+
+bool Maintenance::room_is_waited_for() { return space_noted_ || (space_wanted_ && store().waiters().any()); }
+
+void Maintenance::note_sync() { sync_times_.note(store().options().clock->monotonic_ns()); }
 
 bool Maintenance::is_waited_for() {
   return room_is_waited_for() || checkpoint_wanted_ || store().checkpoints().epoch_due() || store().snapshots().anything_asked();

@@ -12,12 +12,20 @@
 #include "base/mutex.h"
 #include "fs/options.h"
 #include "fs/seal_timing.h"
-#include "io/reactor.h"
-#include "store/store.h"
+#include "log/gate.h"
 
 namespace varve::cleaner {
 class Cleaner;
 }
+
+namespace varve::io {
+class Reactor;
+}
+
+namespace varve::store {
+class Store;
+struct CheckpointRequest;
+}  // namespace varve::store
 
 namespace varve::fs {
 
@@ -38,7 +46,7 @@ class Maintenance {
   void request_checkpoint(bool space = false);
   // The same by its own thread, for the next work().
   void note_space_wanted() { space_noted_ = checkpoint_wanted_ = true; }
-  bool room_is_waited_for() { return space_noted_ || (space_wanted_ && store().waiters().any()); }
+  bool room_is_waited_for();
   // Does something wait for what this thread alone does? A job gives way to that, and goes on afterwards.
   bool is_waited_for();
   // Whether a step of a job that begins now is to give way. To a checkpoint only when it has moved something: the next one may be asked for
@@ -47,7 +55,7 @@ class Maintenance {
   // After each successful operation. Costs one relaxed load while the threads are awake anyway.
   void after_operation(io::Reactor* reactor) EXCLUDES(log::the_gate);
   // Somebody waits until all that was acknowledged is durable.
-  void note_sync() { sync_times_.note(store().options().clock->monotonic_ns()); }
+  void note_sync();
   // May there be anything that is not in the trees?
   bool is_armed() const { return armed_; }
 

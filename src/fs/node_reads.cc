@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
+#include "log/io_context.h"
 #include "store/store.h"
 #include "store/tree/neighbours.h"
+#include "store/trees.h"
 
 namespace varve::fs {
 

@@ -6,6 +6,19 @@
 
 #include "base/invariant.h"
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "fs/node_reads.h"
+#include "fs/tidier.h"
+#include "fs/trimmer.h"
+#include "fs/wait.h"
+#include "fs/wait_times.h"
+#include "fs/waiter.h"
+#include "io/reactor.h"
+#include "io/request.h"
+#include "log/io_context.h"
+#include "log/log.h"
+#include "store/store.h"
+#include "store/waiters.h"
 
 namespace varve::fs {
 
@@ -95,25 +108,25 @@ void ask_for_all(Engine& engine, Wait& wait, io::Reactor* reactor) {
 }  // namespace
 
 Operation::Operation(Engine& engine, Caller caller, io::Reactor* reactor)
-    : engine_(engine), caller_(caller), reactor_(reactor), wait_(engine) {}
+    : engine_(engine), caller_(caller), reactor_(reactor), wait_(std::make_unique<Wait>(engine)) {}
 
 Operation::~Operation() = default;
 
 void Operation::resume(std::function<void()> ready) {
-  wait_.waiter.begin(reactor_, std::move(ready));
-  ask_for_all(engine_, wait_, reactor_);
+  wait_->waiter.begin(reactor_, std::move(ready));
+  ask_for_all(engine_, *wait_, reactor_);
 }
 
 void Operation::block() {
-  const bool space = wait_.for_space;
-  wait_.waiter.begin(nullptr, {});
-  ask_for_all(engine_, wait_, nullptr);
-  if (engine_.store().io().background()) wait_.waiter.block();
-  while (!wait_.waiter.is_over()) {
+  const bool space = wait_->for_space;
+  wait_->waiter.begin(nullptr, {});
+  ask_for_all(engine_, *wait_, nullptr);
+  if (engine_.store().io().background()) wait_->waiter.block();
+  while (!wait_->waiter.is_over()) {
     if (engine_.store().io().pump()) continue;
     engine_.maintenance().work(space);
   }
-  wait_.take_answers();
+  wait_->take_answers();
 }
 
 }  // namespace varve::fs

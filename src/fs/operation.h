@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fs/wait.h"
-#include "io/reactor.h"
+#include "base/types.h"
+
+namespace varve::io {
+class Reactor;
+}
 
 namespace varve::fs {
 
@@ -27,6 +30,7 @@ struct Caller {
 };
 
 class Engine;
+struct Wait;
 
 class Operation {
  public:
@@ -43,7 +47,7 @@ class Operation {
 
   const Caller& caller() const { return caller_; }
   io::Reactor* reactor() const { return reactor_; }
-  Wait& wait() { return wait_; }
+  Wait& wait() { return *wait_; }  // fs/wait.h
 
   // After Errc::would_block: calls `ready` once, on the reactor's thread, when the call should be repeated. Never calls it
   // before returning.
@@ -56,7 +60,7 @@ class Operation {
   Caller caller_;
   io::Reactor* const reactor_;
   Serial shown_;
-  Wait wait_;
+  const std::unique_ptr<Wait> wait_;
 };
 
 // Calls attempt() (which returns a Result) until it has an answer; for threads that may block.

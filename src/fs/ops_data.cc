@@ -6,6 +6,10 @@
 #include "fs/block_history.h"
 #include "fs/file_content.h"
 #include "fs/file_space.h"
+#include "fs/tidier.h"
+#include "log/log.h"
+#include "store/counters.h"
+#include "store/log_clock.h"
 
 namespace varve::fs {
 

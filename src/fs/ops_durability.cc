@@ -2,7 +2,12 @@
 #include <fmt/format.h>
 
 #include "fs/inode_util.h"
+#include "fs/trimmer.h"
+#include "log/log.h"
 #include "scrub/scrubber.h"
+#include "store/checkpoints.h"
+#include "store/protection.h"
+#include "store/readers.h"
 
 namespace varve::fs {
 

@@ -5,6 +5,7 @@
 
 #include "fs/acl.h"
 #include "fs/inode_util.h"
+#include "fs/references.h"
 
 namespace varve::fs {
 

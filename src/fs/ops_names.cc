@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "fs/inode_util.h"
+#include "fs/reaper.h"
+#include "fs/references.h"
 
 namespace varve::fs {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "store/protection.h"
+#include "store/protection_settings.h"
 
 namespace varve::fs {
 

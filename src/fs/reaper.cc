@@ -1,6 +1,7 @@
 #include "fs/reaper.h"
 
 #include "fs/attempt.h"
+#include "fs/references.h"
 
 namespace varve::fs {
 

@@ -7,7 +7,18 @@
 
 #include "fs/clean_job.h"
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "fs/wait_times.h"
+#include "io/block_device.h"
+#include "log/log.h"
+#include "log/segment_table.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/faults.h"
 #include "store/reshaping.h"
+#include "store/store.h"
+#include "store/superblock_keeper.h"
+#include "store/waiters.h"
 
 namespace varve::fs {
 

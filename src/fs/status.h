@@ -10,7 +10,7 @@
 #include "format/superblock.h"
 #include "fs/wait_times.h"
 #include "scrub/state.h"
-#include "store/protection.h"
+#include "store/protection_settings.h"
 
 namespace varve::fs {
 

@@ -1,6 +1,7 @@
 #include "fs/tidier.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,7 +11,11 @@
 #include "cleaner/patience.h"
 #include "cleaner/strategy/power_source.h"
 #include "fs/engine.h"
+#include "fs/operation.h"
 #include "fs/read_probe.h"
+#include "store/checkpoints.h"
+#include "store/faults.h"
+#include "store/store.h"
 
 namespace varve::fs {
 

@@ -9,6 +9,17 @@
 
 #include "base/invariant.h"
 #include "fs/operation.h"
+#include "fs/wait.h"
+#include "io/block_device.h"
+#include "io/reactor.h"
+#include "io/request.h"
+#include "log/gate.h"
+#include "log/io_context.h"
+#include "log/segment_table.h"
+#include "store/admission.h"
+#include "store/discards.h"
+#include "store/space.h"
+#include "store/store.h"
 
 namespace varve::fs {
 

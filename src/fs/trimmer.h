@@ -4,8 +4,17 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fs/turn.h"
-#include "store/store.h"
+
+namespace varve::io {
+class Reactor;
+}
+
+namespace varve::store {
+class Store;
+}
 
 namespace varve::fs {
 

@@ -11,7 +11,6 @@
 #include "base/buffer.h"
 #include "fs/waiter.h"
 #include "store/layers.h"
-#include "store/snapshots.h"
 #include "store/tree/node_cache.h"
 
 namespace varve::store {
@@ -149,7 +148,7 @@ struct Wait {
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
   std::optional<Serial> checkpoint;
-  std::optional<store::Snapshots::Ticket> snapshot;  // a change of snapshots that it has asked for
+  std::optional<std::uint64_t> snapshot;  // store::Snapshots::Ticket of a change that it has asked for
   SpaceRounds space;
   Recount recount;
   std::unique_ptr<Steps> steps;

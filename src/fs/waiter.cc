@@ -1,9 +1,11 @@
 #include "fs/waiter.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/invariant.h"
 #include "fs/engine.h"
+#include "store/store.h"
 
 namespace varve::fs {
 

@@ -7,6 +7,10 @@
 
 #include "format/damaged_node.h"
 #include "store/places.h"
+#include "store/store.h"
+#include "store/tree/map_tree.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
 
 namespace varve::scrub {
 

@@ -10,7 +10,12 @@
 #include "format/map_record.h"
 #include "format/snapshot.h"
 #include "store/snapshots.h"
-#include "store/store.h"
+#include "store/tree/node_cache.h"
+
+namespace varve::store {
+class Store;
+struct TreeView;
+}  // namespace varve::store
 
 namespace varve::scrub {
 

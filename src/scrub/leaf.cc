@@ -6,6 +6,11 @@
 #include "base/crc32c.h"
 #include "format/item.h"
 #include "scrub/walk.h"
+#include "store/faults.h"
+#include "store/inode.h"
+#include "store/layers.h"
+#include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::scrub {
 

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "base/io_priority.h"
+#include "store/store.h"
+#include "store/superblock_keeper.h"
+#include "store/trees.h"
 
 namespace varve::scrub {
 

@@ -6,6 +6,11 @@
 
 #include "base/buffer.h"
 #include "scrub/walk.h"
+#include "store/checkpoints.h"
+#include "store/faults.h"
+#include "store/store.h"
+#include "store/superblock_keeper.h"
+#include "store/trees.h"
 
 namespace varve::scrub {
 

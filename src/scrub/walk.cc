@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include "format/item.h"
+#include "store/faults.h"
+#include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::scrub {
 

@@ -13,9 +13,10 @@
 #include <optional>
 #include <vector>
 
-#include "store/store.h"
 #include "scrub/finding.h"
 #include "scrub/kept_blocks.h"
+#include "store/tree/node_cache.h"
+#include "store/tree_view.h"
 
 namespace varve::scrub {
 

@@ -1,10 +1,21 @@
 #include "store/charge.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/invariant.h"
+#include "base/types.h"
+#include "format/layout.h"
+#include "format/superblock.h"
+#include "log/segment_table.h"
 #include "store/admission.h"
+#include "store/changes.h"
+#include "store/delta.h"
 #include "store/headroom.h"
+#include "store/snapshots.h"
+#include "store/staging.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
 
 namespace varve::store {
 
@@ -12,6 +23,8 @@ Charge::Charge(const log::SegmentTable& segments, const Trees& trees, const Chan
     : segments_(segments), trees_(trees), changes_(changes), staging_(staging) {
   INVARIANT(capacity_blocks() > 0 && reserve_blocks() > 0);
 }
+
+bool Charge::has_estimates() const { return changes_.any(); }
 
 std::uint64_t Charge::segments() const {
   const std::uint64_t aim = aim_.load(std::memory_order_relaxed), count = segments_.geometry().count;

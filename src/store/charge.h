@@ -2,13 +2,21 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
-#include "store/changes.h"
-#include "store/demand.h"
-#include "store/staging.h"
-#include "store/trees.h"
+#include "log/gate.h"
+
+namespace varve::log {
+class SegmentTable;
+}
 
 namespace varve::store {
+
+class Changes;
+class Staging;
+class Trees;
+struct Demand;
+using log::the_gate;
 
 class Charge {
  public:
@@ -27,7 +35,7 @@ class Charge {
 
   std::uint64_t blocks() const REQUIRES_SHARED(the_gate) { return charge(Counted::at_worst); }
   std::uint64_t inodes() const REQUIRES_SHARED(the_gate);
-  bool has_estimates() const REQUIRES_SHARED(the_gate) { return changes_.any(); }  // it may be above the truth
+  bool has_estimates() const REQUIRES_SHARED(the_gate);  // it may be above the truth
 
   // Can the new blocks and inodes of `demand` be charged?
   bool fits(const Demand& demand) const REQUIRES_SHARED(the_gate);

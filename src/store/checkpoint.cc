@@ -5,7 +5,17 @@
 #include <tuple>
 
 #include "base/invariant.h"
+#include "log/chain.h"
+#include "log/io_context.h"
+#include "log/log.h"
+#include "store/changes.h"
+#include "store/counters.h"
+#include "store/discards.h"
+#include "store/faults.h"
+#include "store/log_clock.h"
 #include "store/sealer.h"
+#include "store/space.h"
+#include "store/superblock_keeper.h"
 #include "store/superblocks.h"
 #include "store/hole_feeder.h"
 

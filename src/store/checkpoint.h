@@ -6,12 +6,14 @@
 #include <optional>
 #include <vector>
 
+#include "store/checkpoints.h"
 #include "store/delta_editor.h"
 #include "store/evacuees.h"
 #include "store/node_writer.h"
 #include "store/segment_ledger.h"
 #include "store/snapshot_merge.h"
 #include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::store {
 

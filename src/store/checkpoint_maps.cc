@@ -5,7 +5,9 @@
 #include <spdlog/spdlog.h>
 
 #include "base/invariant.h"
+#include "store/changes.h"
 #include "store/checkpoint.h"
+#include "store/faults.h"
 #include "store/superblocks.h"
 
 namespace varve::store {

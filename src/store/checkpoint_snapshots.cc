@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include "base/invariant.h"
+#include "store/changes.h"
+#include "store/charge.h"
 #include "store/checkpoint.h"
+#include "store/log_clock.h"
+#include "store/protection.h"
 
 namespace varve::store {
 

@@ -1,13 +1,26 @@
 #include "store/checkpoints.h"
 
 #include "base/invariant.h"
+#include "log/log.h"
 #include "store/checkpoint.h"
+#include "store/faults.h"
+#include "store/log_clock.h"
+#include "store/protection.h"
+#include "store/readers.h"
 #include "store/store.h"
+#include "store/superblock_keeper.h"
+#include "store/waiters.h"
 
 namespace varve::store {
 
 Checkpoints::Checkpoints(Store& store)
-    : store_(store), protection_(store), readers_(store), settled_(store.super().serial.v), node_head_(store.super().node_head.rest) {}
+    : store_(store),
+      protection_(std::make_unique<Protection>(store)),
+      readers_(std::make_unique<Readers>(store)),
+      settled_(store.super().serial.v),
+      node_head_(store.super().node_head.rest) {}
+
+Checkpoints::~Checkpoints() = default;
 
 Status Checkpoints::make(const CheckpointRequest& request) {
   Status status;
@@ -28,13 +41,13 @@ Status Checkpoints::make(const CheckpointRequest& request) {
 
 Status Checkpoints::make_one(const CheckpointRequest& request) {
   Checkpoint checkpoint(store_, request);
-  protection_.look_who_uses_them();
+  protection_->look_who_uses_them();
   TRY(checkpoint.freeze());
   // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
   TRY(write_epoch_if_due());
   TRY(checkpoint.complete());
-  readers_.count();
-  protection_.tell_who_lost_them();
+  readers_->count();
+  protection_->tell_who_lost_them();
   return {};
 }
 

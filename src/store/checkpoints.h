@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/mutex.h"
@@ -10,12 +11,13 @@
 #include "base/types.h"
 #include "format/chunk.h"
 #include "log/gate.h"
-#include "store/protection.h"
-#include "store/readers.h"
 
 namespace varve::store {
 
+class Protection;
+class Readers;
 class Store;
+using log::the_gate;
 
 struct CheckpointRequest {
   bool clean = false;               // unmounting
@@ -26,6 +28,7 @@ struct CheckpointRequest {
 class Checkpoints {
  public:
   explicit Checkpoints(Store& store);
+  ~Checkpoints();
 
   // Errc::read_only, or what went wrong: then the filesystem is read-only.
   Status make(const CheckpointRequest& request) EXCLUDES(mutex_);
@@ -35,8 +38,8 @@ class Checkpoints {
   Serial next() const;
   // Was there room to evacuate all that the last checkpoint which was asked to should have?
   bool evacuation_was_cut() const { return evacuation_was_cut_; }
-  Protection& protection() { return protection_; }  // makes snapshots unasked
-  Readers& readers() { return readers_; }
+  Protection& protection() { return *protection_; }  // makes snapshots unasked
+  Readers& readers() { return *readers_; }
   // The log's blocks since it froze.
   std::uint64_t log_blocks_since() const;
 
@@ -65,8 +68,8 @@ class Checkpoints {
   Status write_epoch_if_due() REQUIRES(mutex_);
 
   Store& store_;
-  Protection protection_;
-  Readers readers_;
+  const std::unique_ptr<Protection> protection_;
+  const std::unique_ptr<Readers> readers_;
   Mutex mutex_;  // of threads that write superblocks, and first look what is in them
   std::atomic<bool> running_{false}, epoch_due_{false}, evacuation_was_cut_{false};
   std::atomic<std::uint64_t> settled_, pointless_rounds_{0}, log_blocks_at_freeze_{0};

@@ -4,6 +4,11 @@
 #include <memory>
 
 #include "base/invariant.h"
+#include "io/block_device.h"
+#include "io/request.h"
+#include "log/io_context.h"
+#include "log/segment_table.h"
+#include "store/waiters.h"
 
 namespace varve::store {
 
@@ -17,6 +22,9 @@ struct Discards::Discard : io::IoRequest {
   std::uint64_t count;
   bool queued;
 };
+
+Discards::Discards(log::IoContext& io, log::SegmentTable& segments, Waiters& waiters, bool wanted)
+    : io_(io), segments_(segments), waiters_(waiters), wanted_(wanted && io.device().geometry().supports_discard) {}
 
 std::optional<DeadRuns> Discards::dead_runs() const {
   if (!wanted_) return std::nullopt;

@@ -10,17 +10,20 @@
 
 #include "base/mutex.h"
 #include "format/chunk.h"
-#include "log/io_context.h"
-#include "log/segment_table.h"
 #include "store/dead_runs.h"
-#include "store/waiters.h"
+
+namespace varve::log {
+class IoContext;
+class SegmentTable;
+}  // namespace varve::log
 
 namespace varve::store {
 
+class Waiters;
+
 class Discards {
  public:
-  Discards(log::IoContext& io, log::SegmentTable& segments, Waiters& waiters, bool wanted)
-      : io_(io), segments_(segments), waiters_(waiters), wanted_(wanted && io.device().geometry().supports_discard) {}
+  Discards(log::IoContext& io, log::SegmentTable& segments, Waiters& waiters, bool wanted);
 
   bool wanted() const { return wanted_; }
   // For a checkpoint to collect dead blocks in, if they are wanted.

@@ -7,7 +7,9 @@
 
 #include "format/map_record.h"
 #include "io/sparse_read.h"
+#include "store/faults.h"
 #include "store/holes.h"
+#include "store/trees.h"
 
 namespace varve::store {
 

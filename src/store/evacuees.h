@@ -11,6 +11,7 @@
 
 #include "io/batch.h"
 #include "store/store.h"
+#include "store/tree/item_merge.h"
 
 namespace varve::store {
 

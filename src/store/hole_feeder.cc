@@ -2,8 +2,16 @@
 
 #include <algorithm>
 
+#include "log/hole_pool.h"
+#include "log/log.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/demand.h"
+#include "store/faults.h"
 #include "store/holes.h"
+#include "store/space.h"
 #include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::store {
 

@@ -1,6 +1,7 @@
 #include "store/protection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,7 +9,17 @@
 
 #include "base/duration.h"
 #include "base/invariant.h"
+#include "format/snapshot.h"
+#include "log/segment_table.h"
+#include "store/admission.h"
+#include "store/changes.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/readers.h"
+#include "store/snapshots.h"
+#include "store/space.h"
 #include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::store {
 

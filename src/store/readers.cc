@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/charge.h"
+#include "store/snapshots.h"
 #include "store/store.h"
 
 namespace varve::store {

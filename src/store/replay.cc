@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "store/layers.h"
+#include "store/trees.h"
 
 namespace varve::store {
 

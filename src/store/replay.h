@@ -3,7 +3,11 @@
 
 #include <unordered_map>
 
+#include "format/chunk.h"
+#include "format/record.h"
+#include "store/delta.h"
 #include "store/store.h"
+#include "store/tree/node_cache.h"
 
 namespace varve::store {
 

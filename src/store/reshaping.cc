@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "format/map_record.h"
+#include "log/log.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/faults.h"
+#include "store/log_clock.h"
 #include "store/sealer.h"
 #include "store/store.h"
+#include "store/trees.h"
+#include "store/waiters.h"
 
 namespace varve::store {
 

@@ -4,7 +4,14 @@
 #include <numeric>
 
 #include "base/invariant.h"
+#include "io/reactor.h"
+#include "log/chain.h"
+#include "log/log.h"
+#include "store/checkpoints.h"
+#include "store/faults.h"
 #include "store/hole_feeder.h"
+#include "store/log_clock.h"
+#include "store/space.h"
 
 namespace varve::store {
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "store/staging.h"
 #include "store/store.h"
 
 namespace varve::store {

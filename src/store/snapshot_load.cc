@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "store/snapshots.h"
+#include "store/tree/item_tree.h"
+#include "store/tree/node_cache.h"
 
 namespace varve::store {
 

@@ -1,10 +1,12 @@
 #include "store/snapshots.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
 #include "base/invariant.h"
+#include "store/log_clock.h"
 
 namespace varve::store {
 

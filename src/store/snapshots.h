@@ -13,19 +13,14 @@
 #include "base/mutex.h"
 #include "format/map_record.h"
 #include "format/snapshot.h"
-#include "store/log_clock.h"
-#include "store/tree/item_tree.h"
+#include "store/snapshot_change.h"
 
 namespace varve::store {
 
+class LogClock;
+class NodeSource;
+struct TreeRoot;
 using format::SnapshotItem;
-
-struct SnapshotChange {
-  enum class Kind : std::uint8_t { create, rename, remove };  // an automatic one that is renamed is so no more
-  Kind kind = Kind::create;
-  std::string name;
-  std::string new_name;  // rename
-};
 
 // A block that only snapshots need, or a node that they share with the live tree, has been copied by the cleaner. The next checkpoint
 // makes the copy count; without one nothing has happened.

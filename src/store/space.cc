@@ -1,8 +1,21 @@
 #include "store/space.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/invariant.h"
+#include "log/log.h"
+#include "log/stream_meter.h"
+#include "store/admission.h"
+#include "store/changes.h"
+#include "store/counters.h"
+#include "store/delta.h"
+#include "store/demand.h"
+#include "store/snapshots.h"
+#include "store/staging.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
+#include "store/unsealed.h"
 
 namespace varve::store {
 

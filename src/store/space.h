@@ -3,16 +3,30 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
-#include "log/log.h"
-#include "log/stream_meter.h"
-#include "store/admission.h"
-#include "store/changes.h"
-#include "store/counters.h"
-#include "store/staging.h"
-#include "store/trees.h"
+#include "base/types.h"
+#include "format/chunk.h"
+#include "format/superblock.h"
+#include "log/gate.h"
+
+namespace varve::log {
+class Log;
+class SegmentTable;
+class StreamMeter;
+}  // namespace varve::log
 
 namespace varve::store {
+
+class Changes;
+class Staging;
+class Trees;
+struct Counters;
+struct DeletionStep;
+struct Demand;
+struct SpaceView;
+using log::Gate;
+using log::the_gate;
 
 struct SpaceParts {
   log::SegmentTable& segments;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/invariant.h"
+#include "store/changes.h"
+#include "store/trees.h"
 
 namespace varve::store {
 

@@ -11,14 +11,21 @@
 
 #include "base/clock.h"
 #include "log/gate.h"
-#include "log/segment_table.h"
-#include "store/changes.h"
+#include "store/delta.h"
 #include "store/inode.h"
 #include "store/layers.h"
-#include "store/trees.h"
+#include "store/snapshots.h"
 #include "store/unsealed.h"
 
+namespace varve::log {
+class SegmentTable;
+}
+
 namespace varve::store {
+
+class Changes;
+class Trees;
+using log::the_gate;
 
 // What one staging step knows of the block it replaces.
 struct StageBlock {

@@ -5,10 +5,26 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "log/log.h"
+#include "log/recovery.h"
+#include "store/changes.h"
+#include "store/charge.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
+#include "store/discards.h"
+#include "store/faults.h"
 #include "store/hole_feeder.h"
+#include "store/inode.h"
+#include "store/log_clock.h"
 #include "store/replay.h"
 #include "store/sealer.h"
+#include "store/snapshots.h"
+#include "store/space.h"
+#include "store/staging.h"
+#include "store/superblock_keeper.h"
 #include "store/superblocks.h"
+#include "store/trees.h"
+#include "store/waiters.h"
 
 namespace varve::store {
 
@@ -39,37 +55,46 @@ std::uint64_t erase_unit_of(const format::Superblock& super) {
 
 Store::Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super)
     : options_(options),
-      io_(device, options.background, *options.clock, erase_unit_of(super)),
-      superblocks_(io_.device(), super),
-      faults_(io_.device(), *options.clock, super, options.read_only),
-      log_clock_(super.clock, super.clock_unit),
-      segments_({super.first_segment, super.segment_blocks, super.segments}),
-      log_(io_, segments_, super.identity, *options.clock, options.memory_bytes / 16, options.chunk_gap),
-      trees_(super, segments_.geometry(), node_cache_bytes(options.memory_bytes), log_clock_),
-      inodes_(inode_count(options.memory_bytes)),
-      changes_(gate_, segments_.generation()),
-      staging_(changes_, trees_, segments_, inodes_, *options.clock, most_record_bytes(super, options.memory_bytes), super.next_ino),
-      charge_(segments_, trees_, changes_, staging_),
-      space_({segments_, log_, gate_, trees_, changes_, staging_, counters_, options.memory_bytes,
-              profile_of(super, options.streams), io_.streams(), device.geometry().is_block_device}),
-      discards_(io_, segments_, waiters_, options.discard),
+      io_(std::make_unique<log::IoContext>(device, options.background, *options.clock, erase_unit_of(super))),
+      superblocks_(std::make_unique<SuperblockKeeper>(io_->device(), super)),
+      faults_(std::make_unique<Faults>(io_->device(), *options.clock, super, options.read_only)),
+      counters_(std::make_unique<Counters>()),
+      log_clock_(std::make_unique<LogClock>(super.clock, super.clock_unit)),
+      segments_(std::make_unique<log::SegmentTable>(log::SegmentGeometry{super.first_segment, super.segment_blocks, super.segments})),
+      log_(std::make_unique<log::Log>(*io_, *segments_, super.identity, *options.clock, options.memory_bytes / 16, options.chunk_gap)),
+      trees_(std::make_unique<Trees>(super, segments_->geometry(), node_cache_bytes(options.memory_bytes), *log_clock_)),
+      inodes_(std::make_unique<InodeTable>(inode_count(options.memory_bytes))),
+      changes_(std::make_unique<Changes>(gate_, segments_->generation())),
+      staging_(std::make_unique<Staging>(*changes_, *trees_, *segments_, *inodes_, *options.clock,
+                                         most_record_bytes(super, options.memory_bytes), super.next_ino)),
+      charge_(std::make_unique<Charge>(*segments_, *trees_, *changes_, *staging_)),
+      space_(std::make_unique<Space>(SpaceParts{*segments_, *log_, gate_, *trees_, *changes_, *staging_, *counters_, options.memory_bytes,
+                                                profile_of(super, options.streams), io_->streams(), device.geometry().is_block_device})),
+      waiters_(std::make_unique<Waiters>()),
+      discards_(std::make_unique<Discards>(*io_, *segments_, *waiters_, options.discard)),
       hole_feeder_(std::make_unique<HoleFeeder>(*this)),
       sealer_(std::make_unique<Sealer>(*this)),
-      checkpoints_(*this) {
+      checkpoints_(std::make_unique<Checkpoints>(*this)) {
   {
     const Gate::Closure closed(gate_);
-    log_.heads().set_clock(super.clock);
+    log_->heads().set_clock(super.clock);
   }
-  log_.on_epoch_wanted([this] { checkpoints_.ask_for_epoch(); });
-  log_.durability().on_failure([this](const Error& error) { faults_.go_read_only(error); });
-  faults_.on_read_only([this](const Error& why) {
-    log_.durability().fail(why);
-    log_.give_up();
-    waiters_.end();
+  log_->on_epoch_wanted([this] { checkpoints_->ask_for_epoch(); });
+  log_->durability().on_failure([this](const Error& error) { faults_->go_read_only(error); });
+  faults_->on_read_only([this](const Error& why) {
+    log_->durability().fail(why);
+    log_->give_up();
+    waiters_->end();
   });
 }
 
 Store::~Store() = default;
+
+const format::Superblock& Store::super() const { return superblocks_->found(); }
+
+io::BlockDevice& Store::device() { return io_->device(); }
+
+Snapshots& Store::snapshots() { return trees_->snapshots(); }
 
 Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreOptions& options) {
   // The first checkpoint would make the log's loss final.
@@ -103,19 +128,19 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
 
 Status Store::load_segments() {
   const format::Superblock& super = this->super();
-  BlockingSource source(trees_.cache(), device(), false);
-  const MapRoot& free_map = trees_.own_view().free_map;
+  BlockingSource source(trees_->cache(), device(), false);
+  const MapRoot& free_map = trees_->own_view().free_map;
   const std::size_t record_bytes = free_map.shape.record_bytes;
   TRY(scan_map(source, free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; i < free_map.shape.per_leaf() && first + i < super.segments; ++i) {
       const auto record = TRY(format::decode_segment_record(records.subspan(i * record_bytes, record_bytes)));
-      segments_.load(SegmentId{first + i}, record);
+      segments_->load(SegmentId{first + i}, record);
     }
     return {};
   }));
-  const auto& geometry = segments_.geometry();
+  const auto& geometry = segments_->geometry();
   auto open_run = [&](const format::Run& run, std::uint8_t group) {
-    if (run.blocks) segments_.set_open(geometry.segment_of(run.start), group);
+    if (run.blocks) segments_->set_open(geometry.segment_of(run.start), group);
   };
   if (super.clean) {
     open_run(super.chain, format::kGroupChain);
@@ -124,20 +149,20 @@ Status Store::load_segments() {
     const Gate::Closure closed(gate_);
     for (unsigned g = 0; g < format::kMaxGroups; ++g) {
       open_run(super.heads[g].rest, static_cast<std::uint8_t>(g));
-      log_.heads().set(g, super.heads[g].rest);
+      log_->heads().set(g, super.heads[g].rest);
     }
   } else {
     for (const format::Run& run : {super.chain, super.next_run})
-      if (run.blocks) segments_.occupy(geometry.segment_of(run.start));
-    checkpoints_.set_node_head({});
+      if (run.blocks) segments_->occupy(geometry.segment_of(run.start));
+    checkpoints_->set_node_head({});
   }
   return {};
 }
 
 Status Store::load_snapshots() {
-  BlockingSource source(trees_.cache(), device());
-  TRY(snapshots().load(source, trees_.own_view().snapshot_tree()));
-  trees_.note_snapshots();
+  BlockingSource source(trees_->cache(), device());
+  TRY(snapshots().load(source, trees_->own_view().snapshot_tree()));
+  trees_->note_snapshots();
   const Status damage = snapshots().damage();
   if (!damage.ok() && options_.read_only)
     spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage.error().message(), snapshots().count(),
@@ -147,7 +172,7 @@ Status Store::load_snapshots() {
   if (!shown && !damage.ok())
     return Error(Errc::corrupt, fmt::format("the list of snapshots is damaged, and '{}' is not in what can be read", options_.snapshot));
   if (!shown) return Error(Errc::not_found, fmt::format("{}: there is no snapshot '{}'", device().name(), options_.snapshot));
-  trees_.show(*shown);
+  trees_->show(*shown);
   return {};
 }
 
@@ -161,7 +186,7 @@ Status Store::start(bool copies_equal) {
   // once the log agrees that this superblock is the newest (H27).
   auto make_equal = [&]() -> Status {
     if (options_.read_only || copies_equal) return {};
-    return superblocks_.restore([this] { return log_.durability().flush_now(); });
+    return superblocks_->restore([this] { return log_->durability().flush_now(); });
   };
   // At the end of the device there may be one of a change of size that a crash has cut off. It may have been the only good one.
   auto make_good = [&]() -> Status {
@@ -171,53 +196,53 @@ Status Store::start(bool copies_equal) {
   const bool shows_past = options_.no_recovery || !options_.snapshot.empty();  // the log holds only what came later
   if (!super.clean && !shows_past) return recover(make_good);
   TRY(make_good());
-  segments_.finish_loading();
+  segments_->finish_loading();
   const Gate::Closure closed(gate_);
-  log_.start({super.chain, super.next_run, super.lsn, super.chain_crc}, options_.random->next(), false);
+  log_->start({super.chain, super.next_run, super.lsn, super.chain_crc}, options_.random->next(), false);
   return {};
 }
 
 Status Store::recover(const std::function<Status()>& make_equal) {
-  Replay replay(*this, changes_.first());
+  Replay replay(*this, changes_->first());
   const log::Recovered recovered =
       TRY(log::recover_chain(device(), super(), [&](const format::Chunk& chunk) { return replay.apply(chunk); },
                              {.accept_damage = options_.accept_log_damage}));
   if (options_.drop_lost_inodes) TRY(replay.drop_lost_inodes());
   TRY(make_equal());
   if (options_.read_only) replay.count();
-  segments_.finish_loading();
-  counters_.replayed_chunks = recovered.chunks;
-  log_clock_.set(recovered.clock);
-  staging_.set_next_ino(std::max(staging_.next_ino(), recovered.next_ino));
+  segments_->finish_loading();
+  counters_->replayed_chunks = recovered.chunks;
+  log_clock_->set(recovered.clock);
+  staging_->set_next_ino(std::max(staging_->next_ino(), recovered.next_ino));
   log::ChainPosition position{{}, {}, recovered.position.lsn, recovered.position.crc};
   if (!options_.read_only) {
     // The run after it is found when the first chunk is placed: the checkpoint to come has first claim to segments.
-    const auto id = segments_.take(format::kGroupChain);
+    const auto id = segments_->take(format::kGroupChain);
     if (!id) return Error(Errc::no_space, "no clean segment left to recover into");
-    position.rest = {segments_.geometry().start_of(*id), super().segment_blocks};
+    position.rest = {segments_->geometry().start_of(*id), super().segment_blocks};
   }
   {
     const Gate::Closure closed(gate_);
-    log_.heads().set_clock(recovered.clock);
-    log_.start(position, options_.random->next(), true);
+    log_->heads().set_clock(recovered.clock);
+    log_->start(position, options_.random->next(), true);
   }
   if (options_.read_only) return {};
   spdlog::info("{}: recovered {} chunks of the log", device().name(), recovered.chunks);
-  superblocks_.count_recovery();
-  return checkpoints_.make({});
+  superblocks_->count_recovery();
+  return checkpoints_->make({});
 }
 
 Result<Lsn> Store::seal(Seal purpose, io::Reactor* reactor) {
   Result<Lsn> lsn = Errc::read_only;
   {
     const Gate::Closure closed(gate_);
-    if (faults_.read_only()) return faults_.refusal();
+    if (faults_->read_only()) return faults_->refusal();
     lsn = sealer_->run(purpose == Seal::commit, reactor);
   }
-  faults_.settle_alarm();
-  if (!lsn.ok()) faults_.go_read_only(lsn.error());
-  if (faults_.read_only()) log_.give_up();  // it may have become so with the gate closed
-  if (checkpoints_.epoch_due() && !io_.background()) TRY(checkpoints_.write_epoch());
+  faults_->settle_alarm();
+  if (!lsn.ok()) faults_->go_read_only(lsn.error());
+  if (faults_->read_only()) log_->give_up();  // it may have become so with the gate closed
+  if (checkpoints_->epoch_due() && !io_->background()) TRY(checkpoints_->write_epoch());
   return lsn;
 }
 
@@ -227,37 +252,37 @@ Status Store::make_room_for_records(bool seal, io::Reactor* reactor) {
     const Gate::Closure closed(gate_);
     made = sealer_->make_room_for_records();
   }
-  faults_.settle_alarm();
+  faults_->settle_alarm();
   if (!made) TRY(this->seal(Seal::append, reactor));
   return {};
 }
 
 // A seal hands the time over to its chunk before it forgets it, so it is looked for in this order. What is in a chunk is older.
 std::uint64_t Store::unawaited_since_ns() {
-  const std::uint64_t unsealed = staging_.unsealed().since_ns();
-  const std::uint64_t sealed = log_.durability().unawaited_since_ns();
+  const std::uint64_t unsealed = staging_->unsealed().since_ns();
+  const std::uint64_t sealed = log_->durability().unawaited_since_ns();
   return sealed ? sealed : unsealed;
 }
 
-bool Store::dirty() { return staging_.unsealed().any() || changes_.count_records() > 0; }
+bool Store::dirty() { return staging_->unsealed().any() || changes_->count_records() > 0; }
 
 Status Store::write_superblocks(const format::Superblock& super) {
-  return superblocks_.write(super, [this] { return log_.durability().flush_now(); });
+  return superblocks_->write(super, [this] { return log_->durability().flush_now(); });
 }
 
 format::LifetimeCounters Store::lifetime() {
   format::LifetimeCounters sum = super().lifetime;
-  const format::Superblock written = superblocks_.written();
+  const format::Superblock written = superblocks_->written();
   sum.mounts = written.lifetime.mounts;
   sum.recoveries = written.lifetime.recoveries;
   sum.checkpoints = written.lifetime.checkpoints;
-  sum.errors += faults_.count();
-  sum.user_blocks += counters_.user_blocks;
-  sum.cleaned_blocks += counters_.cleaned_blocks;
-  sum.node_blocks += counters_.node_blocks;
-  sum.chain_blocks += log_.header_blocks();
-  sum.segments_cleaned += counters_.segments_cleaned;
-  sum.device_bytes += io_.counts()[io::IoKind::write].bytes;
+  sum.errors += faults_->count();
+  sum.user_blocks += counters_->user_blocks;
+  sum.cleaned_blocks += counters_->cleaned_blocks;
+  sum.node_blocks += counters_->node_blocks;
+  sum.chain_blocks += log_->header_blocks();
+  sum.segments_cleaned += counters_->segments_cleaned;
+  sum.device_bytes += io_->counts()[io::IoKind::write].bytes;
   return sum;
 }
 

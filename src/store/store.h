@@ -3,28 +3,52 @@
 // Locks, in this order: gate pass → inodes by number → the parts' own. Sealing and freezing close the gate instead.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
-#include "log/log.h"
-#include "log/recovery.h"
-#include "store/charge.h"
-#include "store/checkpoints.h"
-#include "store/counters.h"
-#include "store/discards.h"
-#include "store/faults.h"
-#include "store/inode.h"
-#include "store/log_clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "log/gate.h"
 #include "store/options.h"
-#include "store/space.h"
-#include "store/staging.h"
-#include "store/superblock_keeper.h"
-#include "store/trees.h"
-#include "store/waiters.h"
+
+namespace varve::format {
+struct LifetimeCounters;
+struct Superblock;
+}  // namespace varve::format
+
+namespace varve::io {
+class BlockDevice;
+class Reactor;
+}  // namespace varve::io
+
+namespace varve::log {
+class IoContext;
+class Log;
+class SegmentTable;
+}  // namespace varve::log
 
 namespace varve::store {
 
+using log::Gate;
+using log::the_gate;
+
+class Changes;
+class Charge;
+class Checkpoints;
+struct Counters;
+class Discards;
+class Faults;
 class HoleFeeder;
+class InodeTable;
+class LogClock;
 class Sealer;
+class Snapshots;
+class Space;
+class Staging;
+class SuperblockKeeper;
+class Trees;
+class Waiters;
 
 class Store {
  public:
@@ -33,28 +57,29 @@ class Store {
   ~Store();
 
   const StoreOptions& options() const { return options_; }
-  const format::Superblock& super() const { return superblocks_.found(); }  // of what changes ask superblocks().written()
+  const format::Superblock& super() const;  // of what changes ask superblocks().written()
 
-  io::BlockDevice& device() { return io_.device(); }
-  log::IoContext& io() { return io_; }
-  log::SegmentTable& segments() { return segments_; }
-  log::Log& log() { return log_; }
-  SuperblockKeeper& superblocks() { return superblocks_; }
-  Trees& trees() { return trees_; }
-  InodeTable& inodes() { return inodes_; }
+  // Its parts. A source that uses one includes the header of that part.
+  io::BlockDevice& device();
+  log::IoContext& io() { return *io_; }
+  log::SegmentTable& segments() { return *segments_; }
+  log::Log& log() { return *log_; }
+  SuperblockKeeper& superblocks() { return *superblocks_; }
+  Trees& trees() { return *trees_; }
+  InodeTable& inodes() { return *inodes_; }
   Gate& gate() { return gate_; }
-  Faults& faults() { return faults_; }
-  Counters& counters() { return counters_; }
-  LogClock& log_clock() { return log_clock_; }
-  Changes& changes() { return changes_; }
-  Staging& staging() { return staging_; }
-  Snapshots& snapshots() { return trees_.snapshots(); }
-  Charge& charge() { return charge_; }
-  Space& space() { return space_; }
+  Faults& faults() { return *faults_; }
+  Counters& counters() { return *counters_; }
+  LogClock& log_clock() { return *log_clock_; }
+  Changes& changes() { return *changes_; }
+  Staging& staging() { return *staging_; }
+  Snapshots& snapshots();
+  Charge& charge() { return *charge_; }
+  Space& space() { return *space_; }
   HoleFeeder& hole_feeder() { return *hole_feeder_; }
-  Checkpoints& checkpoints() { return checkpoints_; }
-  Waiters& waiters() { return waiters_; }  // for a checkpoint, or for a search for space to end
-  Discards& discards() { return discards_; }
+  Checkpoints& checkpoints() { return *checkpoints_; }
+  Waiters& waiters() { return *waiters_; }  // for a checkpoint, or for a search for space to end
+  Discards& discards() { return *discards_; }
   Sealer& sealer() { return *sealer_; }
 
   // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O.
@@ -82,25 +107,25 @@ class Store {
   Status recover(const std::function<Status()>& make_equal);
 
   const StoreOptions options_;
-  log::IoContext io_;
-  SuperblockKeeper superblocks_;
-  Faults faults_;
-  Counters counters_;
-  LogClock log_clock_;
-  log::SegmentTable segments_;
-  log::Log log_;
+  const std::unique_ptr<log::IoContext> io_;
+  const std::unique_ptr<SuperblockKeeper> superblocks_;
+  const std::unique_ptr<Faults> faults_;
+  const std::unique_ptr<Counters> counters_;
+  const std::unique_ptr<LogClock> log_clock_;
+  const std::unique_ptr<log::SegmentTable> segments_;
+  const std::unique_ptr<log::Log> log_;
   Gate gate_;
-  Trees trees_;
-  InodeTable inodes_;
-  Changes changes_;
-  Staging staging_;
-  Charge charge_;
-  Space space_;
-  Waiters waiters_;
-  Discards discards_;
-  std::unique_ptr<HoleFeeder> hole_feeder_;
-  std::unique_ptr<Sealer> sealer_;
-  Checkpoints checkpoints_;
+  const std::unique_ptr<Trees> trees_;
+  const std::unique_ptr<InodeTable> inodes_;
+  const std::unique_ptr<Changes> changes_;
+  const std::unique_ptr<Staging> staging_;
+  const std::unique_ptr<Charge> charge_;
+  const std::unique_ptr<Space> space_;
+  const std::unique_ptr<Waiters> waiters_;
+  const std::unique_ptr<Discards> discards_;
+  const std::unique_ptr<HoleFeeder> hole_feeder_;
+  const std::unique_ptr<Sealer> sealer_;
+  const std::unique_ptr<Checkpoints> checkpoints_;
 };
 
 }  // namespace varve::store

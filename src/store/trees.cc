@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "store/log_clock.h"
+#include "store/snapshots.h"
 
 namespace varve::store {
 
@@ -37,7 +39,9 @@ TreeView as_of(const TreeView& newest, const format::SnapshotItem& snapshot) {
 }
 
 Trees::Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock)
-    : cache_(super.identity, cache_bytes), snapshots_(clock), newest_(view_of(super, segments)) {}
+    : cache_(super.identity, cache_bytes), snapshots_(std::make_unique<Snapshots>(clock)), newest_(view_of(super, segments)) {}
+
+Trees::~Trees() = default;
 
 void Trees::show(const format::SnapshotItem& snapshot) {
   newest_ = std::make_shared<TreeView>(as_of(*newest_, snapshot));
@@ -45,7 +49,7 @@ void Trees::show(const format::SnapshotItem& snapshot) {
 
 void Trees::note_snapshots() {
   auto view = std::make_shared<TreeView>(*newest_);
-  const SnapshotList& list = snapshots_.current();
+  const SnapshotList& list = snapshots_->current();
   const SnapshotList::Loose loose = list.loose();
   view->automatic = {loose.blocks, loose.standing, loose.most, view->tables.shared_nodes, list.newest_permanent() != nullptr};
   newest_ = std::move(view);

@@ -7,11 +7,13 @@
 #include "format/snapshot.h"
 #include "format/superblock.h"
 #include "log/gate.h"
-#include "store/snapshots.h"
 #include "store/tree/node_cache.h"
 #include "store/tree_view.h"
 
 namespace varve::store {
+
+class LogClock;
+class Snapshots;
 
 using TreesPtr = std::shared_ptr<const TreeView>;
 
@@ -21,10 +23,11 @@ TreeView as_of(const TreeView& newest, const format::SnapshotItem& snapshot);
 class Trees {
  public:
   Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock);
+  ~Trees();
 
   NodeCache& cache() { return cache_; }
-  Snapshots& snapshots() { return snapshots_; }  // those of former checkpoints that are kept
-  const Snapshots& snapshots() const { return snapshots_; }
+  Snapshots& snapshots() { return *snapshots_; }  // those of former checkpoints that are kept
+  const Snapshots& snapshots() const { return *snapshots_; }
 
   const TreeView& view() const REQUIRES_SHARED(log::the_gate) { return *newest_; }
   // For the thread that makes checkpoints, which alone replaces them; and where there is only one thread.
@@ -39,7 +42,7 @@ class Trees {
 
  private:
   NodeCache cache_;
-  Snapshots snapshots_;
+  const std::unique_ptr<Snapshots> snapshots_;
   TreesPtr newest_ GUARDED_BY(log::the_gate);
 };
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/types.h"
+#include "format/map_record.h"
+#include "log/segment_table.h"
+
 namespace varve::cleaner {
 namespace {
 

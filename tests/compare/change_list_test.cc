@@ -9,6 +9,8 @@
 #include "compare/change_list.h"
 #include "compare/paths.h"
 #include "compare/walked_state.h"
+#include "store/snapshot_change.h"
+#include "store/snapshots.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"

@@ -8,8 +8,15 @@
 #include <iterator>
 
 #include "compare/answer.h"
+#include "compare/change_scan.h"
 #include "compare/difference.h"
 #include "compare/walked_state.h"
+#include "format/record.h"
+#include "store/inode.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"

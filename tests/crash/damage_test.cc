@@ -10,6 +10,8 @@
 #include "image_tools.h"
 #include "io/overlay_device.h"
 #include "mounts.h"
+#include "store/counters.h"
+#include "store/store.h"
 #include "support/comparer.h"
 #include "support/good.h"
 #include "support/pattern.h"

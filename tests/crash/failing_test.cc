@@ -15,7 +15,12 @@
 
 #include "format/node.h"
 #include "fs/engine.h"
+#include "fs/resize_job.h"
 #include "io/mem_device.h"
+#include "store/faults.h"
+#include "store/store.h"
+#include "store/trees.h"
+#include "store/waiters.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
 #include "support/manual_clock.h"

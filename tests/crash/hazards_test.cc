@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "store/counters.h"
+#include "store/store.h"
 #include "support/good.h"
 #include "support/world.h"
 #include "sweep.h"

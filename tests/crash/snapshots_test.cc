@@ -5,6 +5,8 @@
 
 #include "fs/engine.h"
 #include "store/places.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/good.h"
 #include "support/world.h"
 #include "sweep.h"

@@ -9,6 +9,9 @@
 #include "format/chunk.h"
 #include "format/record.h"
 #include "fs/engine.h"
+#include "log/log.h"
+#include "store/log_clock.h"
+#include "store/store.h"
 #include "support/fs_fixture.h"
 
 namespace varve::fs {

@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "store/checkpoints.h"
+#include "store/counters.h"
 #include "store/store.h"
+#include "store/waiters.h"
 #include "support/mounted_test.h"
 
 namespace varve::fs {

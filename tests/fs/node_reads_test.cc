@@ -11,7 +11,16 @@
 #include <vector>
 
 #include "fs/engine.h"
+#include "fs/node_reads.h"
+#include "fs/wait.h"
 #include "io/mem_device.h"
+#include "io/reactor.h"
+#include "log/io_context.h"
+#include "store/faults.h"
+#include "store/store.h"
+#include "store/tree/item_tree.h"
+#include "store/tree/node_cache.h"
+#include "store/trees.h"
 #include "support/fs_fixture.h"
 
 namespace varve::fs {

@@ -6,9 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "fs/clean_job.h"
 #include "fs/engine.h"
+#include "fs/resize_job.h"
 #include "io/mem_device.h"
+#include "log/segment_table.h"
+#include "store/faults.h"
 #include "store/reshaping.h"
+#include "store/store.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"

@@ -6,6 +6,12 @@
 #include <fmt/format.h>
 
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "log/log.h"
+#include "store/space.h"
+#include "store/staging.h"
+#include "store/store.h"
+#include "store/unsealed.h"
 #include "support/mounted_test.h"
 #include "support/pattern.h"
 

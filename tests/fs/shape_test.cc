@@ -4,7 +4,11 @@
 #include <algorithm>
 
 #include "fs/engine.h"
+#include "fs/wait.h"
 #include "io/mem_device.h"
+#include "store/store.h"
+#include "store/tree/node_cache.h"
+#include "store/trees.h"
 #include "support/mounted_test.h"
 
 namespace varve::fs {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "io/mem_device.h"
+#include "store/snapshot_change.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 

@@ -10,6 +10,8 @@
 #include "fs/engine.h"
 #include "io/backends.h"
 #include "io/mem_device.h"
+#include "store/checkpoints.h"
+#include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/mounted_test.h"
 #include "support/stalling_device.h"

@@ -7,7 +7,14 @@
 #include <vector>
 
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "fs/wait.h"
 #include "io/mem_device.h"
+#include "io/reactor.h"
+#include "log/io_context.h"
+#include "log/segment_table.h"
+#include "store/checkpoints.h"
+#include "store/store.h"
 #include "support/fs_fixture.h"
 
 namespace varve::fs {

@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+
+
+
+
 namespace varve::fuse {
 namespace {
 

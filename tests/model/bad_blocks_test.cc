@@ -5,8 +5,12 @@
 #include "check/check.h"
 #include "check/report.h"
 #include "cleaner/registry.h"
+#include "fs/clean_job.h"
 #include "model/bad_blocks.h"
 #include "model/strategy_names.h"
+#include "store/checkpoints.h"
+#include "store/snapshot_change.h"
+#include "store/trees.h"
 #include "support/plugging.h"
 
 namespace varve::test {

@@ -10,8 +10,16 @@
 #include <fmt/format.h>
 
 #include "cleaner/cleaner.h"
+#include "format/map_record.h"
 #include "fs/engine.h"
 #include "io/mem_device.h"
+#include "log/segment_table.h"
+#include "store/checkpoints.h"
+#include "store/demand.h"
+#include "store/log_clock.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/settings.h"

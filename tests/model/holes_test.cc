@@ -7,10 +7,16 @@
 #include <fmt/format.h>
 
 #include "base/types.h"
+#include "cleaner/cleaner.h"
 #include "cleaner/workbench.h"
 #include "fs/engine.h"
+#include "store/admission.h"
+#include "store/checkpoints.h"
 #include "store/holes.h"
 #include "store/hole_feeder.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/good.h"
 #include "support/plugging.h"
 #include "support/script_generator.h"

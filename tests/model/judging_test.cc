@@ -9,7 +9,10 @@
 
 #include "fs/engine.h"
 #include "io/mem_device.h"
+#include "log/io_context.h"
 #include "log/write_cost.h"
+#include "store/store.h"
+#include "store/superblock_keeper.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 #include "support/timed_device.h"

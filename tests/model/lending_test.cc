@@ -2,6 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "fs/engine.h"
+#include "log/segment_table.h"
+#include "store/faults.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/good.h"
 #include "support/world.h"
 

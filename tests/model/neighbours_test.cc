@@ -3,6 +3,8 @@
 
 #include "fs/engine.h"
 #include "io/mem_device.h"
+#include "store/checkpoints.h"
+#include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/good.h"
 #include "support/manual_clock.h"

@@ -7,12 +7,16 @@
 
 #include <fmt/format.h>
 
+#include "cleaner/cleaner.h"
 #include "cleaner/mover.h"
 #include "cleaner/victim_rule.h"
 #include "cleaner/workbench.h"
 #include "format/estimate.h"
+#include "format/map_record.h"
 #include "fs/engine.h"
+#include "log/segment_table.h"
 #include "model/aging.h"
+#include "store/store.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"

@@ -8,6 +8,13 @@
 
 #include "fs/engine.h"
 #include "model/strategy_names.h"
+#include "store/checkpoints.h"
+#include "store/protection.h"
+#include "store/snapshot_change.h"
+#include "store/snapshots.h"
+#include "store/store.h"
+#include "store/tree_view.h"
+#include "store/trees.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"

@@ -10,9 +10,13 @@
 #include <fmt/format.h>
 
 #include "cleaner/file_layout.h"
+#include "fs/clean_job.h"
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "log/segment_table.h"
 #include "model/aging.h"
 #include "model/strategy_names.h"
+#include "store/store.h"
 #include "support/good.h"
 #include "support/script_generator.h"
 #include "support/settings.h"

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "cleaner/victim_rule.h"
+#include "fs/clean_job.h"
 #include "support/good.h"
 #include "support/pattern.h"
 #include "support/script_generator.h"

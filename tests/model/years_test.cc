@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "aging.h"
+#include "cleaner/cleaner.h"
 #include "cleaner/workbench.h"
+#include "store/log_clock.h"
+#include "store/store.h"
 #include "support/good.h"
 
 namespace varve::test {

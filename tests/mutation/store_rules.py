@@ -18,14 +18,14 @@ SNAPSHOT_DELETION = "src/store/snapshot_deletion.cc"
 LEAVE_BEHIND = """
   std::vector<InodeDelta*> later;
   std::vector<PendingPtr> later_payload;
-  if (auto& deltas = const_cast<std::vector<InodeDelta*>&>(staging_.unsealed().deltas()); MUST_LEAVE && deltas.size() > 1) {
+  if (auto& deltas = const_cast<std::vector<InodeDelta*>&>(staging_->unsealed().deltas()); MUST_LEAVE && deltas.size() > 1) {
     std::erase_if(deltas, [&](InodeDelta* delta) {
       if (!(WHICH)) return false;
       later.push_back(delta);
       return true;
     });
     auto stays = [&](const PendingPtr& block) { return std::find(later.begin(), later.end(), block->owner) != later.end(); };
-    auto& payload = staging_.unsealed().payload();
+    auto& payload = staging_->unsealed().payload();
     for (const PendingPtr& block : payload)
       if (stays(block)) later_payload.push_back(block);
     std::erase_if(payload, stays);
@@ -41,9 +41,9 @@ def leave_behind(name, when, which):
 def bring_back(name):
     later = "later_" + name.lower()
     return f"""
-    for (InodeDelta* delta : {later}) staging_.unsealed().add(*delta, 1);
-    for (PendingPtr& block : {later}_payload) staging_.unsealed().payload().push_back(block);
-    if (!{later}.empty()) (void)staging_.unsealed().reserve_records(1u << 16);  // or the sealer itself would notice
+    for (InodeDelta* delta : {later}) staging_->unsealed().add(*delta, 1);
+    for (PendingPtr& block : {later}_payload) staging_->unsealed().payload().push_back(block);
+    if (!{later}.empty()) (void)staging_->unsealed().reserve_records(1u << 16);  // or the sealer itself would notice
 """
 
 
@@ -79,8 +79,8 @@ RULES = [
   }
   return format::decode_records(chunk.records,""")]),
     Rule("H16", "the mount after a replay goes on with the old epoch",
-         [Edit(STORE, "log_.start(position, options_.random->next(), true);",
-               "log_.start(position, OFF ? super().epoch : options_.random->next(), true);")]),
+         [Edit(STORE, "log_->start(position, options_.random->next(), true);",
+               "log_->start(position, OFF ? super().epoch : options_.random->next(), true);")]),
     Rule("H17-random", "a mount of a clean image goes on with the old epoch",
          [Edit(STORE, "super.chain_crc}, options_.random->next(), false);",
                "super.chain_crc}, OFF ? super.epoch : options_.random->next(), false);")]),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Reads the classes of src/ and fails on those that know too much: more than 30 public functions besides constructors, more than 20
 members, a friend that is not allowed. Structs that only hold data may be as long as what they describe. Devices stay small, what was taken
-apart stays so, and the project has what others look for."""
+apart stays so, an edit of a header compiles little again, and the project has what others look for."""
 
 import re
 import unittest
 from pathlib import Path
+
+from compile_units import Build
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_FUNCTIONS = 30
@@ -20,6 +22,26 @@ FACADES = {"fs/filesystem.h": {"Filesystem"}}
 # Which class lets which other one see inside it (docs/design.md, "Friends").
 FRIENDS = {("base/mutex.h", "Mutex", "Lock"), ("base/mutex.h", "Lock", "Condition"),
            ("fuse/transport/buffer_pool.h", "Lease", "BufferPool")}
+
+# How many compile units of a joined build, and how many sources, read a header of the store (compile_units.py), at most.
+MOST_UNITS, MOST_SOURCES = 15, 60
+# Headers that more read, with the reason. These figures may shrink, but not grow.
+WIDELY_READ = {
+    "store/protection_settings.h": (49, 190),  # it is a mount option, so that fs/options.h has it by value
+    "store/snapshot_change.h": (31, 93),       # it is what tools and tests ask the filesystem for
+    "store/options.h": (31, 113),              # a Store has it by value
+    "store/store.h": (31, 113),                # tests of the engine look into the store
+    "store/tree_view.h": (28, 90),             # tests read the trees, and move blocks in them
+    "store/trees.h": (25, 69),
+    "store/snapshots.h": (19, 59),
+    "store/tree/node_cache.h": (40, 159),      # tools, repair and scrub read trees, too
+    "store/tree/item_tree.h": (38, 138),
+    "store/tree/map_tree.h": (37, 118),
+    "store/checkpoints.h": (17, 39),           # tests without threads make checkpoints when they want one
+    "store/delta.h": (17, 64),                 # an Inode is guarded by its own lock, and so are its deltas: inode.h shows them
+    "store/block_map.h": (17, 68),
+    "store/range_map.h": (17, 64),
+}
 
 ANNOTATION = re.compile(r"\b(GUARDED_BY|PT_GUARDED_BY|REQUIRES|REQUIRES_SHARED|EXCLUDES|ACQUIRE|ACQUIRE_SHARED|RELEASE|RELEASE_SHARED|"
                         r"RELEASE_GENERIC|TRY_ACQUIRE|TRY_ACQUIRE_SHARED|RETURN_CAPABILITY|ASSERT_CAPABILITY|ASSERT_SHARED_CAPABILITY|"
@@ -171,6 +193,24 @@ class Architecture(unittest.TestCase):
         for path in [path for folder in ("src", "tools") for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cc")]:
             for name in re.findall(GONE, bare(path.read_text())):
                 self.findings.append(f"{path.relative_to(ROOT)}: {name} has gone on purpose (docs/design.md)")
+
+    def test_an_edit_of_the_store_compiles_little_again(self):
+        build = Build()
+        self.assertGreater(len(build.units), 100)  # or this test has forgotten how to read
+        seen = set()
+        for header in (ROOT / "src/store").rglob("*.h"):
+            name = header.relative_to(ROOT / "src").as_posix()
+            units, sources = len(build.reach[header]), build.sources[header]
+            most_units, most_sources = WIDELY_READ.get(name, (MOST_UNITS, MOST_SOURCES))
+            seen.add(name)
+            if units > most_units or sources > most_sources:
+                self.findings.append(f"{name}: {units} units and {sources} sources read it, more than {most_units} and {most_sources}: "
+                                     "declare its classes where a reference is all that is needed")
+            if name in WIDELY_READ and units <= MOST_UNITS and sources <= MOST_SOURCES:
+                self.findings.append(f"{name}: few read it now, so it needs no exception")
+        self.assertEqual(set(WIDELY_READ) - seen, set(), "there are none such any more")
+        widest = sorted(seen, key=lambda name: -len(build.reach[ROOT / "src" / name]))[:5]
+        print("read most:", ", ".join(f"{name} {len(build.reach[ROOT / 'src' / name])}" for name in widest))
 
     def test_a_project_has_what_others_look_for(self):
         for file, most in (("README.md", 120), ("LICENSE", None), ("CONTRIBUTING.md", None), ("CHANGELOG.md", None), ("SECURITY.md", None)):

@@ -9,6 +9,9 @@
 #include "fs/engine.h"
 #include "fsck/recovery.h"
 #include "repair/silence.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/pattern.h"
 
 namespace varve::repair::test {

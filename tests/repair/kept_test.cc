@@ -13,6 +13,9 @@
 #include "repair/kept_image.h"
 #include "repair/node_surgery.h"
 #include "repair/repair.h"
+#include "store/faults.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
 #include "support/pattern.h"
 
 namespace varve::repair::test {

@@ -11,6 +11,9 @@
 #include "format/chunk.h"
 #include "format/superblock.h"
 #include "fs/engine.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/crash_scenario.h"
 #include "support/pattern.h"
 

@@ -10,6 +10,10 @@
 #include "repair/fsck_image.h"
 #include "repair/kept_image.h"
 #include "repair/node_surgery.h"
+#include "store/faults.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
+#include "store/trees.h"
 #include "support/pattern.h"
 
 namespace varve::repair::test {

@@ -7,6 +7,11 @@
 
 #include "fs/engine.h"
 #include "image_tools.h"
+#include "store/counters.h"
+#include "store/faults.h"
+#include "store/store.h"
+#include "store/superblock_keeper.h"
+#include "store/trees.h"
 #include "support/fault_device.h"
 #include "support/good.h"
 #include "support/pattern.h"

@@ -8,10 +8,21 @@
 #include <spdlog/spdlog.h>
 
 #include "base/buffer.h"
+#include "cleaner/cleaner.h"
 #include "cleaner/file_source.h"
 #include "cleaner/mover.h"
+#include "cleaner/strategy.h"
 #include "format/make.h"
+#include "fs/clean_job.h"
 #include "fs/engine.h"
+#include "fs/maintenance.h"
+#include "fs/resize_job.h"
+#include "log/io_context.h"
+#include "log/segment_table.h"
+#include "store/checkpoints.h"
+#include "store/snapshot_change.h"
+#include "store/snapshots.h"
+#include "store/store.h"
 #include "support/settings.h"
 
 namespace varve::test {

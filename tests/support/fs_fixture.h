@@ -14,6 +14,10 @@
 #include "io/block_device.h"
 #include "support/manual_clock.h"
 
+namespace varve::store {
+class Store;
+}
+
 namespace varve::test {
 
 struct ImageParameters {

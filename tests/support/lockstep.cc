@@ -7,6 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "store/checkpoints.h"
+#include "store/protection.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
 #include "support/pattern.h"
 #include "support/snapshot.h"
 

@@ -2,6 +2,12 @@
 
 #include <algorithm>
 
+#include "format/map_record.h"
+#include "log/segment_table.h"
+#include "store/checkpoints.h"
+#include "store/store.h"
+#include "store/trees.h"
+
 namespace varve::test {
 
 std::vector<cleaner::SegmentFacts> plug_candidates(store::Store& store) {

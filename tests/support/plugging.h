@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "cleaner/plugger.h"
-#include "store/store.h"
+
+namespace varve::store {
+class Store;
+}
 
 namespace varve::test {
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "fs/engine.h"
+#include "store/counters.h"
+#include "store/store.h"
 #include "support/shrink.h"
 
 namespace varve::test {

@@ -4,6 +4,7 @@
 #include "check/check.h"
 #include "fs/engine.h"
 #include "fs/filesystem.h"
+#include "store/store.h"
 #include "store/superblock_keeper.h"
 #include "store/superblocks.h"
 

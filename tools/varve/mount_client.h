@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "compare/question.h"
 #include "control/control.h"
-#include "store/snapshots.h"
+#include "store/snapshot_change.h"
 
 namespace varve::tool {
 

@@ -16,6 +16,7 @@
 #include "base/json_text.h"
 #include "control/place.h"
 #include "control/request_json.h"
+#include "format/snapshot.h"
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
 #include "varve/command.h"

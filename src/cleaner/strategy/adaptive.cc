@@ -14,8 +14,13 @@
 #include "cleaner/strategy/decision.h"
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
+#include "log/io_context.h"
 #include "log/write_cost.h"
+#include "store/admission.h"
+#include "store/counters.h"
 #include "store/hole_feeder.h"
+#include "store/space.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 namespace {

@@ -5,7 +5,9 @@
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/decision.h"
 #include "cleaner/workbench.h"
+#include "log/io_context.h"
 #include "log/write_cost.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 namespace {

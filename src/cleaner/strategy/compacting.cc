@@ -10,6 +10,7 @@
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 namespace {

@@ -11,6 +11,11 @@
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
 #include "format/estimate.h"
+#include "format/superblock.h"
+#include "log/segment_table.h"
+#include "store/faults.h"
+#include "store/log_clock.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 namespace {

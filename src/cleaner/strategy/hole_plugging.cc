@@ -9,6 +9,8 @@
 #include "cleaner/plugger.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
+#include "log/segment_table.h"
+#include "store/store.h"
 
 namespace varve::cleaner {
 namespace {

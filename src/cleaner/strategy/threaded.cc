@@ -9,8 +9,12 @@
 #include "cleaner/strategy/bridges.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
+#include "store/admission.h"
 #include "store/holes.h"
 #include "store/hole_feeder.h"
+#include "store/space.h"
+#include "store/store.h"
+#include "store/trees.h"
 
 namespace varve::cleaner {
 namespace {

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 
 #include "fs/engine.h"
+#include "fs/references.h"
 #include "fuse/operations/attributes.h"
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/operations.h"

@@ -5,10 +5,12 @@
 
 #include "base/json_text.h"
 #include "compare/answer.h"
+#include "compare/change_scan.h"
 #include "control/kept_page.h"
 #include "control/request_json.h"
 #include "fuse/operations/ioctl_reply.h"
 #include "fuse/operations/operations.h"
+#include "store/snapshot_change.h"
 
 namespace varve::fuse {
 

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/invariant.h"
+#include "io/reactor.h"
 
 namespace varve::fuse {
 

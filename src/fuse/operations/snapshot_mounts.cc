@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "fs/engine.h"
+#include "store/snapshots.h"
+#include "store/store.h"
 
 namespace varve::fuse {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/invariant.h"
+#include "store/tree/item_merge.h"
 #include "store/tree/map_places.h"
 
 namespace varve::store {

@@ -7,6 +7,8 @@
 
 #include "base/invariant.h"
 #include "io/patient_read.h"
+#include "store/tree/item_merge.h"
+#include "store/tree/item_tree.h"
 #include "store/tree/map_places.h"
 
 namespace varve::store {

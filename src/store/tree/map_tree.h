@@ -9,10 +9,11 @@
 
 #include "base/buffer.h"
 #include "base/result.h"
-#include "store/tree/item_merge.h"
 #include "store/tree/node_cache.h"
 
 namespace varve::store {
+
+class NodeSink;
 
 struct MapRoot {
   format::NodeRef ref;  // none: the whole map is zero
