@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import commands
 import run
 from commands import LOGS
-from stages import Build, Fuzzing, Mutations, Packages, Settings, Stage, Suite
+from stages import Build, Fuzzing, Images, Mutations, Packages, Settings, Stage, Suite
 from stamps import Stamps
 
 FUZZ_TARGETS = ("superblock", "chunk", "records", "node", "item", "map_record", "options", "requests", "sfile", "streams", "image")
@@ -68,6 +68,7 @@ def nightly_stages():
               build=sanitized),
         Suite("threads", "tests that start threads, with the thread sanitizer", needs=("threaded",), idle=True, preset="tsan", build="tsan"),
         Suite("long", "long variants", needs=("release",), idle=True, preset="nightly-units", build="release"),
+        Images("images", "whole images at full speed", needs=("release",), idle=True),
         Mutations("mutations", "rules removed one by one", idle=True)]
     if compiler:
         stages += [Suite("address-mounts", "mounts with address and undefined-behaviour sanitizers", needs=("sanitized",), preset="fuzz-mounts",
@@ -113,7 +114,8 @@ def read_arguments():
 def main():
     options = read_arguments()
     settings = Settings(jobs=options.jobs, resume=options.resume, every_rule=options.all, ctest_options=options.ctest,
-                        fuzz_seconds=int(os.environ.get("VARVE_FUZZ_SECONDS", "60")))
+                        fuzz_seconds=int(os.environ.get("VARVE_FUZZ_SECONDS", "60")),
+                        fuzz_images=int(os.environ.get("VARVE_FUZZ_IMAGES", "400000")))
     if options.preset:
         stages = [Build("build", f"preset {options.preset}", preset=options.preset),
                   Suite("tests", f"tests of {options.preset}", needs=("build",), preset=options.preset, build=options.preset)]

@@ -26,6 +26,7 @@ class Settings:
     every_rule: bool = False       # also those rules whose files and tests are as they were
     ctest_options: list = field(default_factory=list)
     fuzz_seconds: int = 60         # for each target
+    fuzz_images: int = 400_000     # whole images, without sanitizers
 
 
 @dataclass
@@ -169,3 +170,24 @@ class Fuzzing(Stage):
         corpus.mkdir(parents=True, exist_ok=True)
         return [BUILD / f"fuzz/tests/bin/fuzz_{target}", f"-max_total_time={seconds}", "-timeout=60", "-rss_limit_mb=2048",
                 "-print_final_stats=1", f"-artifact_prefix={LOGS}/fuzz/{target}-", found, corpus]
+
+
+@dataclass
+class Images(Stage):
+    """Whole images at full speed, by the release build: seeds of the day, so that no night repeats another one. Its parts are so many images."""
+    BATCH = 100_000
+
+    def parts(self, settings):
+        key = digest(digest_of(BUILD / "release/tests/bin/fuzz_images", ROOT / "tests/fuzz/corpus/image"), digest_of_tools())
+        return [(f"{number}", key) for number in range(1, -(-settings.fuzz_images // self.BATCH) + 1)]
+
+    def run_parts(self, parts, settings, on_end, say):
+        found = LOGS / "fuzz" / "images"
+        found.mkdir(parents=True, exist_ok=True)
+        first = int(time.time() // 86400) * 1_000_000_000
+        for part in parts:
+            began = time.monotonic()
+            words = [BUILD / "release/tests/bin/fuzz_images", "--images", self.BATCH, "--seed", first + int(part) * self.BATCH,
+                     "--jobs", settings.jobs, "--folder", found]
+            status = commands.run(words, self.log(f"-{part}"), say, self.idle)
+            on_end(part, FAILED if status else PASSED, time.monotonic() - began)
