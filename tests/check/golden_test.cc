@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "checking.h"
+#include "support/places.h"
 
 namespace varve::check::test {
 namespace {
@@ -15,7 +16,7 @@ std::unique_ptr<io::MemDevice> unpack(const std::string& name) {
   char path[] = "/tmp/varve-golden-XXXXXX";
   const files::path folder = mkdtemp(path);
   const std::string image = folder / "image";
-  const std::string command = fmt::format("zstd -q -d -o '{}' '{}/{}.zst'", image, VARVE_IMAGES, name);
+  const std::string command = fmt::format("zstd -q -d -o '{}' '{}/tests/images/{}.zst'", image, varve::test::source_folder(), name);
   std::unique_ptr<io::MemDevice> device;
   if (std::system(command.c_str()) == 0) {
     auto loaded = io::MemDevice::load(image);
@@ -73,7 +74,7 @@ TEST(Golden, WritesImagesOnRequest) {
 
 // Lines "00000000: 5641 5256 …" of docs/format.md that follow a line "<!-- block N of the example -->".
 TEST(Golden, HexdumpsInTheDocumentAreReal) {
-  std::ifstream document(VARVE_DOCS "/format.md");
+  std::ifstream document(varve::test::source_folder() + "/docs/format.md");
   ASSERT_TRUE(document.good());
   const format::EmptyFilesystem made = example();
   std::map<std::uint64_t, std::array<std::byte, kBlockSize>> blocks;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "facts.h"
+#include "support/places.h"
 
 namespace varve::cleaner {
 namespace {
@@ -56,7 +57,7 @@ TEST(Registry, HoldsTheBuiltInPoliciesByName) {
 }
 
 TEST(Plugin, AddsItsPolicies) {
-  const Status loaded = load_plugin(EXAMPLE_PLUGIN);
+  const Status loaded = load_plugin(varve::test::example_plugin());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   // Segment 1 has more garbage, but is too young.
   EXPECT_THAT(choose("patient:wait=100", {segment(1, 10, 99), segment(2, 50, 100)}, {.wanted = 1}),
@@ -64,7 +65,7 @@ TEST(Plugin, AddsItsPolicies) {
   const auto made = make_placement("by-novelty", {});
   ASSERT_TRUE(made.ok());
   EXPECT_EQ((*made)->place(MovedBlock{}), 2);
-  EXPECT_EQ(load_plugin(EXAMPLE_PLUGIN).error().code(), Errc::exists);
+  EXPECT_EQ(load_plugin(varve::test::example_plugin()).error().code(), Errc::exists);
 }
 
 TEST(Plugin, SaysWhyItCannotBeLoaded) {

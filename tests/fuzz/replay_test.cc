@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "fuzz/target.h"
+#include "support/places.h"
 #include "support/settings.h"
 
 namespace varve::fuzz {
@@ -25,7 +26,7 @@ Bytes load(const std::filesystem::path& path) {
 
 std::vector<Bytes> corpus(const Target& target) {
   std::vector<Bytes> all = target.seeds();
-  const std::filesystem::path folder = std::filesystem::path(VARVE_CORPUS) / target.name;
+  const std::filesystem::path folder = std::filesystem::path(test::source_folder()) / "tests/fuzz/corpus" / target.name;
   if (!std::filesystem::is_directory(folder)) return all;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());

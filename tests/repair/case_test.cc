@@ -15,6 +15,7 @@
 #include "repair/damage_cases.h"
 #include "support/fs_fixture.h"
 #include "support/manual_clock.h"
+#include "support/places.h"
 
 namespace varve::repair::test {
 namespace {
@@ -75,7 +76,7 @@ void expect_text(const files::path& file, const std::string& found) {
 
 TEST_P(RepairCase, IsFoundRepairedAndGone) {
   const DamageCase& damage = GetParam();
-  const files::path expected = files::path(VARVE_IMAGES) / damage.name;
+  const files::path expected = files::path(varve::test::source_folder()) / "tests/images" / damage.name;
   ASSERT_TRUE(damage.make()->save(image()).ok());
   const bool data = damage.code == check::Code::data_damaged;
   const std::string dry = fsck(data ? std::vector<std::string>{"-n", "--search", "--data"} : std::vector<std::string>{"-n", "--search"});

@@ -13,7 +13,10 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+
+#include "support/places.h"
 
 namespace {
 
@@ -35,7 +38,7 @@ namespace {
 // Of this program, as tests/threaded has them: patterns of gtest's filters, joined by colons.
 std::string patterns() {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").filename();
-  std::ifstream list(VARVE_THREADED);
+  std::ifstream list(source_folder() + "/tests/threaded");
   for (std::string line; std::getline(list, line);) {
     std::istringstream words(line);
     std::string name, cases;

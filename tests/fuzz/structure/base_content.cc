@@ -10,6 +10,8 @@
 #include "fs/engine.h"
 #include "fuzz/structure/base_image.h"
 #include "fuzz/target.h"
+#include "store/snapshot_change.h"
+#include "store/store.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 
