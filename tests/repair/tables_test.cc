@@ -255,6 +255,7 @@ class SmallTables : public testing::Test {
 TEST(ListsOfDeadBlocks, AreTogetherNoLongerThanTheDevice) {
   format::Superblock super;
   super.device_blocks = 1000;
+  super.serial = Serial{9};
   check::SnapshotTables tables;
   const auto take = [&](std::uint64_t holder, std::uint64_t length) {
     format::DeadPieceBuilder builder;
