@@ -215,14 +215,18 @@ Result<check::Report> Repair::first_look() {
 Status Repair::go_on(check::Report& report) {
   unsigned rounds = 0;
   const bool hopeless = report.problems.count(Code::device_too_small) > 0;
-  while (!hopeless && rounds++ < kMostRounds) {
+  while (!hopeless) {
     report.needs_recovery |= log_is_lost(report);
-    if (!needs_work(report) && !report.needs_recovery) break;
-    TRY(round(report));
+    if (needs_work(report) || report.needs_recovery) {
+      if (rounds++ == kMostRounds) break;
+      TRY(round(report));
+    } else if (!report.super.clean && !outcome_.actions.empty()) {
+      TRY(recover_(device_, Tolerance::nothing));  // gives up snapshots, too, which may bring more to light
+    } else {
+      break;
+    }
     report = TRY(look(false));
   }
-  if (!hopeless && !report.super.clean && !outcome_.actions.empty() && !needs_work(report) && !report.needs_recovery)
-    TRY(recover_(device_, Tolerance::nothing));
   if (!outcome_.actions.empty()) report = TRY(look(options_.verify_data));
   return {};
 }

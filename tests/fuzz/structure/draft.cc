@@ -150,7 +150,7 @@ bool Draft::change(const Mutation& m, unsigned block, Elements& elements) {
   const bool ascends = m.how % 16 != 15;
   if (ascends && (part == Part::leaf || part == Part::interior)) {
     std::ranges::stable_sort(elements, {}, &Element::key);
-    const auto same = [](const Element& one, const Element& other) { return one.key == other.key; };
+    const auto same = [](const Element& left, const Element& right) { return left.key == right.key; };
     elements.erase(std::unique(elements.begin(), elements.end(), same), elements.end());
   }
   return !elements.empty() || part == Part::chunk;
