@@ -12,6 +12,7 @@
 #include "fuzz/target.h"
 #include "store/snapshot_change.h"
 #include "store/store.h"
+#include "store/trees.h"
 #include "support/fs_fixture.h"
 #include "support/pattern.h"
 
