@@ -128,7 +128,16 @@ Status SnapshotTables::take(const format::ItemRef& item, const format::Superbloc
 BlockAddr SnapshotTables::place_of(BlockAddr named, Serial seen) const {
   const auto next = places.lower_bound(format::place_key(named, Serial{seen.v + 1}));
   const bool has_moved = next != places.end() && next->first.ino.v == named.v && next->first.kind == ItemKind::place;
-  return has_moved ? next->second : named;
+  if (!has_moved) return named;
+  if (const auto found = nameless.find(next->first); found != nameless.end()) found->second = true;
+  return next->second;
+}
+
+void SnapshotTables::watch_nameless() {
+  for (const auto& [way, place] : places) {
+    const auto name = names.find(format::name_key(place, Serial{way.offset}));
+    if (name == names.end() || name->second.v != way.ino.v) nameless.emplace(way, false);
+  }
 }
 
 const SnapshotItem* KeptTrees::item_of(Serial serial) const {
@@ -211,6 +220,7 @@ void KeptTrees::claim_tree_of(const SnapshotItem& item, Claims& claims, DataVeri
 void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {
   if (!has_tables_ && !context_.super().snapshots.root) return;
   if (!has_tables_) read_tables(claims);
+  tables_.watch_nameless();
   const std::uint64_t live_before = claims.live(), data_before = claims.data();
   only_kept_.resize(context_.super().device_blocks);
   for (std::uint64_t i = 0; i < only_kept_.size(); ++i) only_kept_[i] = claims.is_inside(BlockAddr{i}) && !claims.is_claimed(BlockAddr{i});
@@ -291,11 +301,11 @@ void KeptTrees::check_places() {
     if (way == tables_.places.end() || way->second.v != key.ino.v)
       context_.add(Code::place_wrong, {BlockAddr{key.ino.v}, {}}, fmt::format("called {} before checkpoint {}", named, key.offset));
   }
-  for (const auto& [way, place] : tables_.places) {
-    const auto name = tables_.names.find(format::name_key(place, Serial{way.offset}));
-    if (name == tables_.names.end() || name->second.v != way.ino.v)
-      context_.add(Code::place_wrong, {place, {}}, fmt::format("no name says that it was {} before checkpoint {}", way.ino, way.offset));
-  }
+  // One that no snapshot needs any more may have lost its name to another block, which came to the same place.
+  for (const auto& [way, is_needed] : tables_.nameless)
+    if (is_needed)
+      context_.add(Code::place_wrong, {tables_.places.at(way), {}},
+                   fmt::format("no name says that it was {} before checkpoint {}", way.ino, way.offset));
 }
 
 void KeptTrees::check_tables(const Claims& claims) {

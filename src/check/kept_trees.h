@@ -30,6 +30,11 @@ struct SnapshotTables {
   Status take(const format::ItemRef& item, const format::Superblock& super);  // Errc::corrupt: not one that can be here
   // Where the block stands that a tree of checkpoint `seen` calls so.
   BlockAddr place_of(BlockAddr named, Serial seen) const;
+  // From now on place_of() notes which places without a name it has followed.
+  void watch_nameless();
+
+  // The keys of places that no name leads back to, and whether place_of() has followed them since.
+  mutable std::map<format::Key, bool> nameless;
 };
 
 // When blocks of files were written, as the lists of dead blocks say it, by where they stand.

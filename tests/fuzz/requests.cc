@@ -50,7 +50,8 @@ constexpr std::size_t kNodes = 5;
 class Mounted {
  public:
   static Mounted& get() {
-    static std::unique_ptr<Mounted> mounted;
+    // Never destroyed: at the end of the process what it stands on may have gone before it.
+    static auto& mounted = *new std::unique_ptr<Mounted>;
     if (!mounted || mounted->inputs_ == kInputsOfMount) {
       mounted.reset();
       mounted = std::make_unique<Mounted>();
