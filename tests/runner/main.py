@@ -34,20 +34,19 @@ def usual_stages():
     """Tests of mounts mostly wait: they begin as soon as there are tools, and the tests without mounts are built beside them."""
     return [release_build("tools", targets=("mountable",)),
             Suite("mounts", "tests of mounts", needs=("tools",), preset="release-mounts", build="release", at_once=2),
-            release_build("programs", needs=("tools",), idle=True),
-            Suite("units", "all other tests", needs=("programs",), idle=True, preset="release-units", build="release")]
+            release_build("programs", needs=("tools",), beside=True, idle=True),
+            Suite("units", "all other tests", needs=("programs",), beside=True, preset="release-units", build="release")]
 
 
 def repeated_stages(times, load):
     """The same again and again, to find tests that depend on luck. Each time has stamps of its own, so that it can be resumed."""
     beside = f"-loaded-{load}" if load else ""
-    idle = not load  # programs that compute leave no time for what takes only the time that others leave
     stages = [release_build()]
     for number in range(1, times + 1):
         before = stages[-1].name
         stages += [Suite(f"mounts-{number}{beside}", f"tests of mounts, time {number} of {times}", needs=(before,), preset="release-mounts",
                          build="release", at_once=2),
-                   Suite(f"units-{number}{beside}", f"all other tests, time {number} of {times}", needs=(before,), idle=idle,
+                   Suite(f"units-{number}{beside}", f"all other tests, time {number} of {times}", needs=(before,), beside=True,
                          preset="release-units", build="release")]
     return stages
 
@@ -61,20 +60,20 @@ def nightly_stages():
     options = ("-DVARVE_WERROR=ON", f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_C_COMPILER={compiler.replace('++', '')}") if compiler else ()
     stages += [
         Suite("mounts", "mounts, long variants too", needs=("release",), preset="nightly-mounts", build="release", at_once=2),
-        Build("sanitized", "the build with clang's warnings, sanitizers and fuzz programs", needs=("release",), idle=True, preset=sanitized,
+        Build("sanitized", "the build with clang's warnings, sanitizers and fuzz programs", needs=("release",), beside=True, idle=True, preset=sanitized,
               options=options),
-        Build("threaded", "the build with the thread sanitizer", needs=("sanitized",), idle=True, preset="tsan", targets=("threaded",)),
-        Suite("address", "tests with address and undefined-behaviour sanitizers", needs=("sanitized",), idle=True, preset=sanitized,
+        Build("threaded", "the build with the thread sanitizer", needs=("sanitized",), beside=True, idle=True, preset="tsan", targets=("threaded",)),
+        Suite("address", "tests with address and undefined-behaviour sanitizers", needs=("sanitized",), beside=True, idle=True, preset=sanitized,
               build=sanitized),
-        Suite("threads", "tests that start threads, with the thread sanitizer", needs=("threaded",), idle=True, preset="tsan", build="tsan"),
-        Suite("long", "long variants", needs=("release",), idle=True, preset="nightly-units", build="release"),
-        Images("images", "whole images at full speed", needs=("release",), idle=True),
-        Mutations("mutations", "rules removed one by one", idle=True)]
+        Suite("threads", "tests that start threads, with the thread sanitizer", needs=("threaded",), beside=True, idle=True, preset="tsan", build="tsan"),
+        Suite("long", "long variants", needs=("release",), beside=True, idle=True, preset="nightly-units", build="release"),
+        Images("images", "whole images at full speed", needs=("release",), beside=True, idle=True),
+        Mutations("mutations", "rules removed one by one", beside=True, idle=True)]
     if compiler:
         stages += [Suite("address-mounts", "mounts with address and undefined-behaviour sanitizers", needs=("sanitized",), preset="fuzz-mounts",
                          build="fuzz", at_once=2, reports=True),
-                   Fuzzing("fuzzing", "fuzz programs", needs=("sanitized",), idle=True, targets=FUZZ_TARGETS)]
-    computing = tuple(stage.name for stage in stages if stage.idle)
+                   Fuzzing("fuzzing", "fuzz programs", needs=("sanitized",), beside=True, idle=True, targets=FUZZ_TARGETS)]
+    computing = tuple(stage.name for stage in stages if stage.beside)
     return [*stages,
             Packages("packages", "packages in new Debian trees"),
             Suite("threads-mounts", "mounts with the thread sanitizer", needs=("threaded",), preset="tsan-mounts", build="tsan", at_once=2,

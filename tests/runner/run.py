@@ -75,7 +75,7 @@ class Course:
 
 
 class Run:
-    """Stages in their order. Those that wait go on beside those that compute, which get the time that the others leave."""
+    """Stages in their order, in two lanes: those that mostly wait, and beside them those that compute."""
 
     def __init__(self, stages, settings, say):
         self.settings, self.say = settings, say
@@ -86,7 +86,7 @@ class Run:
 
     def run(self):
         """Whether all stages passed; raises commands.Ended when it was told to end."""
-        lanes = [[c for c in self.courses if c.stage.idle == idle] for idle in (False, True)]
+        lanes = [[c for c in self.courses if c.stage.beside == beside] for beside in (False, True)]
         threads = [threading.Thread(target=self.follow, args=[lane]) for lane in lanes]
         for thread in threads:
             thread.start()

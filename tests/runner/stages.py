@@ -35,7 +35,8 @@ class Stage:
     name: str
     what: str
     needs: tuple = ()      # stages that come before it
-    idle: bool = False     # it gets the time that others leave
+    beside: bool = False   # it computes, and goes on beside those that mostly wait
+    idle: bool = False     # it gets only the time that others leave
 
     def is_possible(self):
         """Or a sentence that says why not."""
