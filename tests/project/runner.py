@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 """The runner of tests: what has a stamp, what is repeated, and what a killed run leaves behind."""
 
-import os
-import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,17 +5,15 @@ import argparse
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 sys.dont_write_bytecode = True
 
 import commands
 import run
 from commands import LOGS
-from stages import Build, Fuzzing, Images, Mutations, Packages, Settings, Stage, Suite
+from stages import Build, Fuzzing, Images, Mutations, Packages, Settings, Suite
 from stamps import Stamps
 
 FUZZ_TARGETS = ("superblock", "chunk", "records", "node", "item", "map_record", "options", "requests", "sfile", "streams", "image")

@@ -24,7 +24,7 @@ def _properties(entry):
     return {p["name"]: p["value"] for p in entry.get("properties", [])}
 
 
-def _key(entry, build, shared):
+def _key(entry, shared):
     """Of the program, its arguments and its environment, and of the files that it reads. A test of Python uses the tools, and what lies
     beside it; one of the project reads all there is."""
     known = _properties(entry)
@@ -34,9 +34,9 @@ def _key(entry, build, shared):
     files += [Path(name) for name in known.get("REQUIRED_FILES", [])]
     parts = [*entry["command"], *environment, shared["settings"], shared["tools"], digest_of(*files)]
     if "project" in known.get("LABELS", []):
-        parts.append(shared["tree"]())
+        parts.append(shared["tree"])
     elif any(path.suffix == ".py" for path in files):
-        parts.append(digest_of(build / "bin", *(ROOT / name for name in ("tests/mount", "tests/bench", "bench", "packaging", "examples"))))
+        parts.append(shared["scripts"])
     return digest(*parts)
 
 
@@ -47,16 +47,11 @@ def tests_of(preset, build, filters=()):
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
     settings = json.dumps({name: value for name, value in sorted(os.environ.items()) if name.startswith("VARVE_")})
-    trees = []
-
-    def tree():
-        if not trees:
-            trees.append(digest_of_tree())
-        return trees[0]
-
-    shared = {"settings": settings + (ROOT / "CMakePresets.json").read_text(), "tools": digest_of_tools(), "tree": tree}
+    scripts = (ROOT / name for name in ("tests/mount", "tests/bench", "bench", "packaging", "examples"))
+    shared = {"settings": settings + (ROOT / "CMakePresets.json").read_text(), "tools": digest_of_tools(), "tree": digest_of_tree(),
+              "scripts": digest_of(build / "bin", *scripts)}
     # One without a command has not been built: CTest says so when it is to run.
-    return [Test(entry["name"], _key(entry, build, shared) if entry.get("command") else "") for entry in json.loads(done.stdout)["tests"]]
+    return [Test(entry["name"], _key(entry, shared) if entry.get("command") else "") for entry in json.loads(done.stdout)["tests"]]
 
 
 def run(preset, names, jobs, log, on_end, on_line, idle=False, options=()):

@@ -11,6 +11,7 @@
 #ifdef VARVE_WATCH_THREADS
 
 #include <dlfcn.h>
+#include <fnmatch.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -47,17 +48,11 @@ std::string patterns() {
   return "";
 }
 
-bool matches(const char* pattern, const char* end, const char* name) {
-  if (pattern == end) return *name == '\0';
-  if (*pattern == '*') return matches(pattern + 1, end, name) || (*name != '\0' && matches(pattern, end, name + 1));
-  return *name != '\0' && (*pattern == '?' || *pattern == *name) && matches(pattern + 1, end, name + 1);
-}
-
 bool is_listed(const std::string& name) {
   static const std::string all = patterns();
   for (std::size_t from = 0; from < all.size();) {
     const std::size_t to = std::min(all.find(':', from), all.size());
-    if (matches(all.data() + from, all.data() + to, name.c_str())) return true;
+    if (::fnmatch(all.substr(from, to - from).c_str(), name.c_str(), 0) == 0) return true;
     from = to + 1;
   }
   return false;
