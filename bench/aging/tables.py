@@ -1,5 +1,6 @@
 """What is shown of aged filesystems: tables, what was published beside them, and the plot."""
 
+import pictures
 from experiment import log2_histogram, rank_stability
 from image import ALIKE, MODELS
 
@@ -124,40 +125,54 @@ def published(experiment, fsfb, git):
                      sorted(rows, key=lambda row: row[0]))
 
 
+KINDS = ("full", "empty", "unaged")
+
+
+def panels(data):
+    """Rows of [(title, what is along x, {name: {x: y}})]: filesystems by themselves, and Varve's strategies by themselves."""
+    rows = []
+    for part, unit in (("fsfb", "round"), ("git", "pulls")):
+        for what in MODELS:
+            for which, names in sets_of(data[part]):
+                for key, says in (("grep", "seconds a GiB of a cold grep"), ("write", "seconds that a round takes the device")):
+                    row = [(f"{part}, {what}, {kind}{which}: {says}", unit,
+                            {name: data[part][name][kind].get(what, {}).get(key) for name in names if data[part][name].get(kind)}) for kind in KINDS]
+                    row = [(title, unit, {name: by for name, by in of.items() if by}) for title, unit, of in row]
+                    if any(of for _, _, of in row):
+                        rows.append(row)
+        free = []
+        for which, names in sets_of(data[f"{part}_free"]):
+            ends = {name: by[max(by)] for name in names if (by := data[f"{part}_free"][name])}
+            free.append((f"{part}, full{which}: free space by the length of its pieces, %", None,
+                         {name: {exponent: shares.get(exponent, 0) for exponent in range(12, 27)} for name, shares in ends.items()}))
+        if free:
+            rows.append(free)
+    return rows
+
+
+def sets_of(names):
+    """[(words for a title, names)] with few enough curves for a panel."""
+    kinds = [name for name in names if pictures.filesystem_of(name) == "varve" and ":" in name]
+    others = [name for name in names if name not in kinds]
+    return [(words, some[:pictures.MOST_CURVES]) for words, some in (("", others), (", strategies of Varve", kinds)) if some]
+
+
 def draw(data):
     def plot(file):
         import matplotlib.pyplot as plt
-        figure, axes = plt.subplots(4, len(MODELS), figsize=(12, 14.5))
-        names = list(dict.fromkeys(name for part in ("fsfb", "git") for name in data[part]))
-        for row, (part, unit) in enumerate((("fsfb", "round"), ("git", "pulls"))):
-            for axis, what in zip(axes[row], MODELS):
-                for name, got in data[part].items():
-                    color = f"C{names.index(name) % 10}"
-                    for kind, style in (("full", "-"), ("empty", "--"), ("unaged", ":x")):
-                        if by := got[kind].get(what, {}).get("grep"):
-                            axis.plot(list(by), list(by.values()), style, color=color, label=None if kind == "unaged" else f"{name}, {kind}")
-                axis.set_title(f"{part}: seconds a GiB of a cold grep, {what} (modelled); x: unaged copies", fontsize=8)
-                axis.set_xlabel(unit)
-                axis.set_ylim(bottom=0)
-                axis.legend(fontsize=4)
-            axis = axes[2][row]
-            for name, by in data[f"{part}_free"].items():
-                if by:
-                    shares = by[max(by)]
-                    color = f"C{names.index(name) % 10}"
-                    axis.plot(range(12, 27), [shares.get(exponent, 0) for exponent in range(12, 27)], label=name, color=color)
-            axis.set_xticks(range(12, 27, 2), [name_of(exponent) for exponent in range(12, 27, 2)], fontsize=6)
-            axis.set_title(f"{part}: free space at the end by the length of its pieces, % (full image)", fontsize=8)
-            axis.legend(fontsize=5)
-        for axis, what in zip(axes[3], MODELS):
-            for name, got in data["fsfb"].items():
-                for kind, style in (("full", "-"), ("empty", "--")):
-                    if by := got[kind].get(what, {}).get("write"):
-                        axis.plot(list(by), list(by.values()), style, color=f"C{names.index(name) % 10}", label=f"{name}, {kind}")
-            axis.set_title(f"fsfb: seconds that a round takes the device, {what} (modelled)", fontsize=8)
-            axis.set_xlabel("round")
-            axis.set_yscale("log")
-            axis.legend(fontsize=4)
-        figure.tight_layout()
-        figure.savefig(file, dpi=80)
+        rows = panels(data)
+        figure, axes = plt.subplots(len(rows), len(KINDS), figsize=(16, 2.9 * len(rows)), squeeze=False)
+        for line, row in zip(axes, rows):
+            for axis in line[len(row):]:
+                axis.axis("off")
+            most = max(y for _, _, of in row for by in of.values() for y in by.values())
+            for axis, (title, unit, of) in zip(line, row):
+                pictures.curves(axis, of, looks=list(dict.fromkeys(name for _, _, one in row for name in one)) if unit else None)
+                axis.set_title(title + ("" if unit is None else " (modelled)"), fontsize=8)
+                axis.set_ylim(0, 1.05 * most)  # the same in the row, to be compared
+                if unit:
+                    axis.set_xlabel(unit, fontsize=8)
+                else:
+                    axis.set_xticks(range(12, 27, 2), [name_of(exponent) for exponent in range(12, 27, 2)], fontsize=6)
+        pictures.save(figure, file, dpi=70)
     return plot

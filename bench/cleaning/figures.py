@@ -1,5 +1,6 @@
 """Pictures of what bench_published --json wrote: one for each group of figures, into a folder."""
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,6 +8,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
+import pictures  # noqa: E402
 
 
 def grouped(rows, *keys):
@@ -22,16 +26,16 @@ class Place(NamedTuple):
     prefix: str
 
     def save(self, figure, name):
-        figure.tight_layout()
-        figure.savefig(self.folder / f"{self.prefix}{name}.png", dpi=80)
+        pictures.save(figure, self.folder / f"{self.prefix}{name}.png")
         plt.close(figure)
 
 
-def steps(axes, shares, label):
+def steps(axes, shares, label, labels):
     bins = len(shares)
-    axes.stairs(shares, [i / bins for i in range(bins + 1)], label=label, linewidth=1.3)
-    axes.set_xlabel("live share of a segment")
-    axes.set_ylabel("share of segments")
+    axes.stairs(shares, [i / bins for i in range(bins + 1)], label=label, linewidth=1.5, color=pictures.look_of(label, labels)[0])
+    axes.set_xlabel("live share of a segment", fontsize=8)
+    axes.set_ylabel("share of segments", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def panels(count, columns=3):
@@ -48,26 +52,27 @@ def draw_distributions(rows, into):
     columns = max(2, len(grouped(rows, "writes")))
     figure, axes = panels(len(cases), columns)
     for place, ((workload, writes), case) in zip(axes, cases.items()):
+        labels = list(dict.fromkeys(row["policy"] for row in rows))
         for row in case:
-            steps(place, row["shares"], row["policy"])
+            steps(place, row["shares"], row["policy"], labels)
         place.set_title(f"{workload}, {writes} writes", fontsize=9)
-        place.legend(fontsize=6)
+        pictures.legend_below(place, columns=2, gap=0.22)
     into.save(figure, "policies-utilisation")
 
 
 def draw_costs(rows, into):
     cases = grouped([r for r in rows if r["2/(1-u)"] is not None], "cleaning")  # else it ran out of space
-    figure, axes = panels(len(cases), 2)
-    for place, ((cleaning,), case) in zip(axes, cases.items()):
-        for (policy,), line in grouped(case, "policy").items():
-            x = [r["occupancy"] for r in line]
-            place.plot(x, [r["2/(1-u)"] for r in line], marker="o", label=f"{policy}, 2/(1-u)")
-            place.plot(x, [r["(new+read+moved)/new"] for r in line], marker=".", linestyle=":", label=f"{policy}, counted")
-        place.set_title(cleaning, fontsize=9)
-        place.set_xlabel("occupancy of the volume")
-        place.set_ylabel("write cost")
-        place.set_ylim(bottom=0)
-        place.legend(fontsize=7)
+    keys = {"2/(1-u)": "mean over cleans of 2/(1-u)", "(new+read+moved)/new": "counted: (new + read + moved)/new"}
+    figure, axes = panels(len(keys) * len(cases), len(keys))
+    panel = iter(axes)
+    for (cleaning,), case in cases.items():
+        for key, says in keys.items():
+            place = next(panel)
+            pictures.curves(place, {policy: {r["occupancy"]: r[key] for r in line} for (policy,), line in grouped(case, "policy").items()})
+            place.set_title(f"{cleaning}\n{says}", fontsize=8)
+            place.set_xlabel("occupancy of the volume", fontsize=8)
+            place.set_ylabel("write cost", fontsize=8)
+            place.set_ylim(bottom=0)
     into.save(figure, "policies-cost")
 
 
@@ -77,10 +82,12 @@ def bars(axes, rows, key, title):
     width = 0.8 / len(groups)
     for i, ((workload,), case) in enumerate(groups.items()):
         at = [names.index(r["policy"]) + (i - (len(groups) - 1) / 2) * width for r in case]
-        axes.bar(at, [r[key] for r in case], width, label=workload)
+        drawn = axes.bar(at, [r[key] for r in case], width, label=workload, color=pictures.look_of(workload, [w for w, in groups])[0])
+        axes.bar_label(drawn, [pictures.number(r[key]) for r in case], fontsize=6)
     axes.set_xticks(range(len(names)), [n.replace(", ", ",\n") for n in names], fontsize=7)
     axes.set_title(title, fontsize=9)
-    axes.legend(fontsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    pictures.legend_below(axes, gap=0.3)
 
 
 def draw_groups(result, into):
@@ -94,17 +101,18 @@ def draw_utilisations(rows, into):
     cases = grouped(rows, "workload")
     figure, axes = panels(3 * len(cases))
     for column, ((workload,), case) in enumerate(cases.items()):
-        for (policy,), line in grouped(case, "policy").items():
-            x = [r["utilisation"] for r in line]
-            axes[column].plot(x, [r["write cost"] for r in line], marker="o", label=policy)
-            axes[len(cases) + column].plot(x, [r["MB/s (modelled)"] for r in line], marker="o", label=policy)
-            for row in line:
-                if row["utilisation"] == 0.7:
-                    steps(axes[2 * len(cases) + column], row["shares"], policy)
+        policies = grouped(case, "policy")
+        labels = [policy for policy, in policies]
+        for line, key in enumerate(("write cost", "MB/s (modelled)")):
+            pictures.curves(axes[line * len(cases) + column], {policy: {r["utilisation"]: r[key] for r in rows_} for (policy,), rows_ in policies.items()})
+            axes[line * len(cases) + column].set_xlabel("utilisation", fontsize=8)
+            axes[line * len(cases) + column].set_ylim(bottom=0)
+        for row in case:
+            if row["utilisation"] == 0.7:
+                steps(axes[2 * len(cases) + column], row["shares"], row["policy"], labels)
         for line, label in ((0, "write cost"), (1, "MB/s, modelled"), (2, "share of segments, at 70 %")):
-            place = axes[line * len(cases) + column]
-            place.set_title(f"{workload}: {label}", fontsize=9)
-            place.legend(fontsize=7)
+            axes[line * len(cases) + column].set_title(f"{workload}: {label}", fontsize=9)
+        pictures.legend_below(axes[2 * len(cases) + column], columns=2, gap=0.22)
     into.save(figure, "sfs-utilisation")
 
 
@@ -115,7 +123,9 @@ def draw_cleaning(rows, into):
         names = [f"{r['strategy']}\n{r['amount']}" + (f", {r['buffer']} blocks" if r["buffer"] else "") for r in case]
         for line, key in ((0, "s (modelled)"), (1, "read s (modelled)")):
             place = axes[line * len(cases) + column]
-            place.barh(range(len(case)), [r[key] for r in case])
+            drawn = place.barh(range(len(case)), [r[key] for r in case], color=pictures.OTHERS[line][0])
+            place.bar_label(drawn, [pictures.number(r[key]) for r in case], fontsize=6, padding=2)
+            place.spines[["top", "right"]].set_visible(False)
             place.set_yticks(range(len(case)), names, fontsize=6)
             place.invert_yaxis()
             place.set_title(f"{sample}: {'cleaning' if line == 0 else 'reading all after'}, s (model)", fontsize=8)
@@ -125,11 +135,16 @@ def draw_cleaning(rows, into):
 def draw_maps(rows, into):
     figure, axes = panels(1, 1)
     samples = list(dict.fromkeys(r["sample"] for r in rows))
-    for i, ((how,), case) in enumerate(grouped(rows, "how").items()):
-        axes[0].bar([samples.index(r["sample"]) + (i - 0.5) * 0.4 for r in case], [r["s (modelled)"] for r in case], 0.4, label=how)
+    ways = grouped(rows, "how")
+    for i, ((how,), case) in enumerate(ways.items()):
+        drawn = axes[0].bar([samples.index(r["sample"]) + (i - 0.5) * 0.4 for r in case], [r["s (modelled)"] for r in case], 0.4, label=how,
+                            color=pictures.look_of(how, [way for way, in ways])[0])
+        axes[0].bar_label(drawn, [pictures.number(r["s (modelled)"]) for r in case], fontsize=7)
     axes[0].set_xticks(range(len(samples)), samples)
     axes[0].set_ylabel("s, modelled")
-    axes[0].legend()
+    axes[0].set_title("Finding the owners of all blocks, nothing in memory", fontsize=9)
+    axes[0].spines[["top", "right"]].set_visible(False)
+    pictures.legend_below(axes[0])
     into.save(figure, "fragmentation-map")
 
 

@@ -30,8 +30,8 @@ const std::map<std::string, Overwrites> kWorkloads = {
     {"uniform85", {0.85, 0, false}}, {"uniform90", {0.90, 0, false}}, {"uniform85sync", {0.85, 0, true}}, {"zipf80sync", {0.80, 1, true}},
 };
 
-// Many small files, and lines at the end of one (workloads.py).
-const std::vector<std::string> kFileWorkloads = {"untar", "postmark", "lines"};
+// Many small files, lines at the end of one, and a large one in a row (workloads.py).
+const std::vector<std::string> kFileWorkloads = {"untar", "postmark", "lines", "stream"};
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   bool watch = false, log = false;
   app.add_option("--models", models, "by comma; bench_device --help lists them")->capture_default_str();
   app.add_option("--workloads", workloads,
-                 "by comma: zipf80, zipf90, uniform70, 80, 85, 90, and with sync zipf80sync, uniform85sync; untar, postmark, lines")
+                 "by comma: zipf80, zipf90, uniform70, 80, 85, 90, and with sync zipf80sync, uniform85sync; untar, postmark, lines, stream")
       ->capture_default_str();
   app.add_option("--size", setup.size, "bytes of the device (suffixes as 1G)")->transform(CLI::AsSizeValue(false));
   app.add_option("--turns", setup.turns, "overwrites, as a share of the device")->capture_default_str();

@@ -1,4 +1,4 @@
-// Work with many small files, and with lines at the end of one: as in workloads.py, but with the engine alone.
+// Work with many small files, with lines at the end of one, and with a large one in a row: as in workloads.py, but with the engine alone.
 #include <sys/stat.h>
 
 #include <cmath>
@@ -28,6 +28,7 @@ class Files {
     if (setup_.files == "untar") return untar();
     if (setup_.files == "postmark") return postmark();
     if (setup_.files == "lines") return lines();
+    if (setup_.files == "stream") return stream();
     throw std::runtime_error("no such workload: " + setup_.files);
   }
 
@@ -113,6 +114,17 @@ class Files {
       stage_.sync();
     }
     return meter.part("", lines);
+  }
+
+  // One file in a row; an operation is a block of it.
+  EnginePart stream() {
+    const Ino file = stage_.make_file(kRootIno, "stream");
+    stage_.sync();
+    const Meter meter(stage_);
+    const std::uint64_t bytes = count(0.2 * static_cast<double>(setup_.size)) / kMiB * kMiB;
+    for (std::uint64_t at = 0; at < bytes; at += kMiB) append(file, at, kMiB);
+    stage_.sync();
+    return meter.part("", bytes / kBlockSize);
   }
 
   const EngineSetup& setup_;

@@ -14,7 +14,7 @@ namespace varve::bench {
 struct EngineSetup {
   std::string model = "sd-cheap";
   std::uint64_t size = 1u << 30;
-  std::string files;         // instead of overwrites: untar, postmark, lines
+  std::string files;         // instead of overwrites: untar, postmark, lines, stream
   double scale = 1;          // times as much work with files
   double full = 0.85;        // share of the device that the file has
   double exponent = 0;       // of Zipf's distribution of the overwritten blocks; 0: all alike

@@ -38,7 +38,9 @@ void DeviceClock::run_at(double speed) {
 
 ModelDevice::ModelDevice(io::BlockDevice& below, DeviceModel& model, DeviceClock& clock, bool discards)
     : below_(below), model_(model), clock_(clock), geometry_(below.geometry()) {
+  constexpr std::uint32_t kRequestBytes = 512 << 10;  // as hosts of cards and sticks pass on at once
   geometry_.is_block_device = true;
+  geometry_.request_bytes = kRequestBytes;
   geometry_.rotational = model.facts().rotational;
   geometry_.supports_discard = discards && model.facts().discards;
 }

@@ -83,16 +83,14 @@ def waiting(results):
 def plot(results, path, waited=False):
     key = "waited_seconds" if waited else "device_seconds"
     import matplotlib.pyplot as plt
+    import pictures
 
-    figure, axes = plt.subplots(len(results), 1, figsize=(12, 4 * len(results)), squeeze=False)
+    figure, axes = plt.subplots(len(results), 1, figsize=(9, sum(0.9 + 0.33 * len(rows) for rows in results.values())), squeeze=False,
+                                gridspec_kw={"height_ratios": [2 + len(rows) for rows in results.values()]})
     for axis, (model, rows) in zip(axes[:, 0], results.items()):
         names = list(dict.fromkeys(name for got in rows.values() for name in got))
-        for place, name in enumerate(names):
-            values = [got[name][key] / got[name]["operations"] * 1000 if name in got else 0 for got in rows.values()]
-            axis.bar([i + place / (len(names) + 1) for i in range(len(rows))], values, 1 / (len(names) + 1), label=name)
-        axis.set_yscale("log")
-        axis.set_title(f"{model}: {'what one waits for' if waited else 'device time of'} an operation, ms")
-        axis.set_xticks([i + 0.3 for i in range(len(rows))], list(rows), rotation=20, ha="right", fontsize=7)
-        axis.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+        of = {name: {row: got[name][key] / got[name]["operations"] * 1000 for row, got in rows.items() if name in got} for name in names}
+        pictures.points(axis, list(rows), of)
+        axis.set_title(f"{model}: {'what one waits for' if waited else 'device time of'} an operation, ms", fontsize=10)
+    pictures.shared_legend(figure, axes[0][0])
+    pictures.save(figure, path, dpi=90, top=0.97)

@@ -1,6 +1,7 @@
 """All figures in one picture: filesystems, a row for each run (7.2 to 7.4); cleaning (7.5 to 7.9); a disk that is used now and then."""
 
 import cleaning
+import pictures
 import samples
 
 WIDE = 3  # panels in a row
@@ -11,7 +12,7 @@ def stacked(axis, title, names, parts):
     bottom = [0.0] * len(names)
     for label, of in parts.items():
         values = [of.get(name, 0) for name in names]
-        axis.bar(names, values, bottom=bottom, label=label)
+        axis.bar(names, values, bottom=bottom, label=label, color=pictures.look_of(label, parts)[0])
         bottom = [a + b for a, b in zip(bottom, values)]
     finish(axis, title)
 
@@ -20,7 +21,8 @@ def beside(axis, title, names, parts):
     """The same, beside each other."""
     width = 1 / (len(parts) + 1)
     for i, (label, of) in enumerate(parts.items()):
-        axis.bar([x + i * width for x in range(len(names))], [of.get(name, 0) for name in names], width, label=label)
+        axis.bar([x + i * width for x in range(len(names))], [of.get(name, 0) for name in names], width, label=label,
+                 color=pictures.look_of(label, parts)[0])
     axis.set_xticks([x + width * (len(parts) - 1) / 2 for x in range(len(names))], names)
     finish(axis, title)
 
@@ -28,7 +30,8 @@ def beside(axis, title, names, parts):
 def finish(axis, title):
     axis.set_title(f"{title} (modelled)", fontsize=8)
     axis.tick_params(axis="x", rotation=60, labelsize=7)
-    axis.legend(fontsize=6)
+    axis.spines[["top", "right"]].set_visible(False)
+    pictures.legend_below(axis, gap=0.3)
 
 
 def filesystems(by, figures, run):
@@ -88,6 +91,5 @@ def draw(data, figures, buffer):
         for axis, (show, *what) in zip(axes.flat, panels):
             axis.axis("on")
             show(axis, *what)
-        canvas.tight_layout()
-        canvas.savefig(file, dpi=80)
+        pictures.save(canvas, file)
     return plot if panels else None

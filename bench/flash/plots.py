@@ -1,5 +1,6 @@
 """Figures 1 and 11 to 14, a panel each; two where both mappings are shown."""
 
+import pictures
 from tables import DRIVES, rate_of, ratio
 
 
@@ -17,46 +18,48 @@ BARS = [("12: MB/s, SSD-M", lambda got, _: rate_of(got, "sfs-m")),
         ("14: erases by the first one's, FAST", erased("ftl-fast")), ("14: erases by the first one's, page-mapped", erased("ftl-page"))]
 
 
-def by_request(axis, curves):
-    for name, curve in curves.items():
-        axis.plot(list(curve), list(curve.values()), marker="o", label=name)
+def by_request(axis, found):
+    pictures.curves(axis, found)
     axis.set_xscale("log", base=2)
     axis.set_title("1: random writes by request,\nas share of writes in a row (modelled)", fontsize=9)
-    if curves:
-        axis.legend(fontsize=7)
 
 
-def by_utilisation(axis, found):
-    for style, (workload, of) in zip(("-o", "--s", ":^", "-.d"), found.items()):
-        for color, drive in enumerate(DRIVES):
-            points = {share: ratio(by[drive], DRIVES[drive][3]) for share, by in of.items() if drive in by}
-            axis.plot(list(points), list(points.values()), style, color=f"C{color}", label=f"{workload}, {DRIVES[drive][0]}")
+def by_utilisation(axis, drive, found):
+    """Of one drive, a curve for each load."""
+    pictures.curves(axis, {load: {share: ratio(by[drive], DRIVES[drive][3]) for share, by in of.items() if drive in by} for load, of in found.items()})
     axis.set_ylim(bottom=0)
-    axis.set_title("11: the log's speed by utilisation,\nas share of writes in a row (modelled)", fontsize=9)
-    if found:
-        axis.legend(fontsize=6)
+    axis.set_xlabel("share of the device in use")
+    axis.set_title(f"11: {DRIVES[drive][0]}: the log's speed by utilisation,\nas share of writes in a row (modelled)", fontsize=9)
 
 
-def bars(axis, title, value, results):
-    names = list(dict.fromkeys(name for by in results.values() for name in by))
+def bars(axis, title, value, results, names):
     for i, name in enumerate(names):
         values = [(value(by[name], by[next(iter(by))]) or 0) if name in by else 0 for by in results.values()]
-        axis.bar([x + i / (len(names) + 1) for x in range(len(results))], values, 1 / (len(names) + 1), label=name, color=f"C{i % 10}")
+        axis.bar([x + i / (len(names) + 1) for x in range(len(results))], values, 1 / (len(names) + 1), label=name, **of_kind(name, names))
     axis.set_xticks([x + 0.4 for x in range(len(results))], list(results), fontsize=8)
     axis.set_title(f"{title} (modelled)", fontsize=9)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def of_kind(name, names):
+    """The colour of its filesystem, and for each kind of it another pattern."""
+    base = pictures.filesystem_of(name)
+    kinds = [other for other in names if pictures.filesystem_of(other) == base]
+    return {"color": pictures.look_of(name)[0], "hatch": ("", "///", "...", "xx", "\\\\", "++", "oo")[kinds.index(name) % 7], "edgecolor": "white"}
 
 
 def draw(data):
     def plot(file):
         import matplotlib.pyplot as plt
-        figure, axes = plt.subplots(2, 4, figsize=(19, 8))
-        *panels, last = axes.flat
-        by_request(panels[0], data["curves"])
-        by_utilisation(panels[1], data["utilisation"])
-        for axis, (title, value) in zip(panels[2:], BARS):
-            bars(axis, title, value, data["filesystems"])
-        last.axis("off")
-        last.legend(*panels[2].get_legend_handles_labels(), fontsize=7, loc="center")
-        figure.tight_layout()
-        figure.savefig(file, dpi=80)
+        figure, axes = plt.subplots(3, 3, figsize=(15, 12))
+        panels = iter(axes.flat)
+        by_request(next(panels), data["curves"])
+        for drive in list(DRIVES)[:3]:
+            by_utilisation(next(panels), drive, data["utilisation"])
+        names = list(dict.fromkeys(name for by in data["filesystems"].values() for name in by))
+        for title, value in BARS:
+            axis = next(panels)
+            bars(axis, title, value, data["filesystems"], names)
+        pictures.shared_legend(figure, axis, columns=5)
+        pictures.save(figure, file, top=0.94)
     return plot

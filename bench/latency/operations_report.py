@@ -67,22 +67,22 @@ def tables_of_dd(experiment, data):
 
 
 def draw_plot(file, data):
+    import pictures
     from matplotlib import pyplot
     depth = min(row_[1] for got in data.values() for row_ in got["rows"])
     operations = list(dict.fromkeys(row_[2] for got in data.values() for row_ in got["rows"]))
     figure, axes = pyplot.subplots(len(STATES), len(operations), figsize=(3.2 * len(operations), 3.2 * len(STATES)), squeeze=False, sharey="col")
     for line, state in enumerate(STATES):
         for axis, operation in zip(axes[line], operations):
-            for i, (name, got) in enumerate(data.items()):
+            of = {}
+            for name, got in data.items():
                 for row_ in got["rows"]:
                     if row_[:3] == [str(state), depth, operation]:
-                        points = [(at, value) for at, value in enumerate(row_[3:3 + len(SHARES)]) if value is not None]
-                        axis.plot([p[0] for p in points], [p[1] for p in points], marker="o", color=f"C{i}", label=name)
+                        of[name] = {at: value for at, value in enumerate(row_[3:3 + len(SHARES)]) if value is not None}
+            pictures.curves(axis, {name: by for name, by in of.items() if by}, looks=data)
             axis.set_xticks(range(len(SHARES)), SHARES)
             axis.set_yscale("log")
             axis.set_title(f"{operation}, {depth} at once\n{state}", fontsize=8)
             axis.tick_params(labelsize=7)
         axes[line][0].set_ylabel("µs")
-    axes[0][0].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(file, dpi=80)
+    pictures.save(figure, file)

@@ -45,6 +45,15 @@ std::unique_ptr<DeviceModel> usb_stick(std::uint64_t size) {
                                        std::make_unique<BlockFtl>(size / kFlashPage, mapping));
 }
 
+// Units of 4 MiB, one open, pages of 16 KiB: the worst sticks of that survey.
+std::unique_ptr<DeviceModel> one_unit_stick(std::uint64_t size) {
+  const FlashTiming timing{.read_request = 500 * kUs, .write_request = 600 * kUs, .scattered_read = 250 * kUs, .read_rate = 25 * kMB,
+                           .program_rate = 8 * kMB, .copy_rate = 8 * kMB, .erase = 2 * kMs, .read_watts = 0.3, .program_watts = 0.4};
+  const BlockMapping mapping{.unit_pages = 4 * kMiB / kFlashPage, .open_units = 1, .program_pages = 4};
+  return std::make_unique<FlashDevice>(flash("usb-one", "USB stick, block-mapped, one open unit", size, 4 * kMiB, 0.1), timing,
+                                       std::make_unique<BlockFtl>(size / kFlashPage, mapping));
+}
+
 std::unique_ptr<DeviceModel> application_card(std::string_view name, std::uint64_t size, double reads, double writes) {
   constexpr double kRequest = 150 * kUs;
   const double read_rate = 80 * kMB, program_rate = 20 * kMB;
@@ -228,6 +237,7 @@ const std::vector<CatalogueEntry>& catalogue() {
   static const std::vector<CatalogueEntry> entries = {
       {"sd-cheap", "SD card, block-mapped: units of 4 MiB, five open", cheap_card},
       {"usb-stick", "USB stick, block-mapped: units of 8 MiB, two open", usb_stick},
+      {"usb-one", "USB stick, block-mapped: units of 4 MiB, one open", one_unit_stick},
       {"sd-a1", "SD card of application class A1, page-mapped", a1_card},
       {"sd-a2", "SD card of application class A2, page-mapped", a2_card},
       {"emmc", "eMMC, page-mapped", emmc},

@@ -121,21 +121,17 @@ def plot(path, results, peers, base="ext4"):
         import matplotlib
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
+        import pictures
     except ImportError:
         print("no plot: this Python has no matplotlib")
         return
     rows = [row for row in results if median(results[row].get(base, []))]
     others = [p for p in peers if p != base]
-    figure, axes = plt.subplots(figsize=(9, 0.35 * len(rows) * max(1, len(others)) / 2 + 1.5))
-    height = 0.8 / max(1, len(others))
-    for i, peer in enumerate(others):
-        ratios = [ratio(r, median(results[r].get(peer, [])), median(results[r][base])) or 0 for r in rows]
-        axes.barh([y + i * height for y in range(len(rows))], ratios, height, label=peer)
-    axes.set_yticks([y + 0.4 - height / 2 for y in range(len(rows))], [ROWS[r].text for r in rows], fontsize=7)
+    figure, axes = plt.subplots(figsize=(9, 0.33 * len(rows) + 1.5))
+    texts = [ROWS[row].text for row in rows]
+    of = {peer: {text: ratio(row, median(results[row].get(peer, [])), median(results[row][base])) for row, text in zip(rows, texts)} for peer in others}
+    pictures.points(axes, texts, of)
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xscale("log")
     axes.set_xlabel(f"times as good as {base}")
-    axes.invert_yaxis()
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    pictures.shared_legend(figure, axes)
+    pictures.save(figure, path, dpi=110, top=0.96)

@@ -9,7 +9,7 @@
 
 #include "base/invariant.h"
 
-// So that the sanitizer knows what nobody may touch.
+// The sanitizer is told what nobody may touch.
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
 #else

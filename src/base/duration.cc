@@ -38,4 +38,10 @@ std::string duration_text(std::uint64_t seconds) {
   return fmt::format("{}s", seconds);
 }
 
+std::string rough_duration_text(std::uint64_t seconds) {
+  for (const Unit& unit : kUnits)
+    if (seconds >= 2 * unit.seconds) return fmt::format("{}{}", (seconds + unit.seconds / 2) / unit.seconds, unit.letter);
+  return fmt::format("{}s", seconds);
+}
+
 }  // namespace varve

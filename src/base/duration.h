@@ -13,5 +13,7 @@ namespace varve {
 Result<std::uint64_t> parse_duration(std::string_view text);
 // In the largest unit that divides it: "1h", "90m", "45s".
 std::string duration_text(std::uint64_t seconds);
+// For people: rounded to the largest unit of which it has two. "10d", "119m".
+std::string rough_duration_text(std::uint64_t seconds);
 
 }  // namespace varve

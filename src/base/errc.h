@@ -39,7 +39,8 @@ namespace varve {
   X(loop, EINVAL, "a directory cannot be moved into itself")                     \
   X(no_memory, ENOMEM, "out of memory")                                          \
   X(interrupted, EINTR, "interrupted")                                           \
-  X(shut_down, EIO, "filesystem shut down")
+  X(shut_down, EIO, "filesystem shut down")                                      \
+  X(host_full, ENOSPC, "no space left where the image lies")
 
 enum class Errc : std::uint8_t {
 #define X(name, number, text) name,

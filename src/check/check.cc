@@ -5,6 +5,7 @@
 #include "check/kept_trees.h"
 #include "check/maps.h"
 #include "check/superblocks.h"
+#include "format/image_mark.h"
 
 namespace varve::check {
 
@@ -54,7 +55,7 @@ void check_trees(Context& context) {
   Namespace names;
   names.expect(context);
   DataVerifier verifier(context);
-  InodePass pass(context, claims, names, context.options.verify_data ? &verifier : nullptr);
+  InodePass pass(context, claims, names, context.verifies_data ? &verifier : nullptr);
   TreeWalk(context, claims, pass, newest_inode_file(context.super())).run();
   pass.finish();
   Maps maps(context);
@@ -62,7 +63,7 @@ void check_trees(Context& context) {
   maps.free.claim_nodes(claims);
   check_image(context, claims);
   KeptTrees kept(context);
-  kept.claim(claims, context.options.verify_data ? &verifier : nullptr);
+  kept.claim(claims, context.verifies_data ? &verifier : nullptr);
   compare_all(context, claims, maps, names);
   if (!context.incomplete) kept.check_tables(claims);
   Statistics& statistics = context.report.statistics;
@@ -103,6 +104,7 @@ Result<Report> check(io::BlockDevice& device, const CheckOptions& options, Progr
     if (report.problems.count(Code::device_too_small) == 0) report.problems.add(Code::device_too_small, {});
     return report;
   }
+  if (format::is_image(report.super)) context.verifies_data = false;  // none is there
   const bool looks_well = report.super.clean && report.errors() == 0 && report.warnings() == 0;
   report.quick = options.skip_when_clean && looks_well && !met_errors(report.super);
   if (!report.quick) check_trees(context);

@@ -12,6 +12,7 @@ struct Context {
   const CheckOptions& options;
   Progress* progress;
   Report& report;
+  bool verifies_data = options.verify_data;
   // Part of a tree could not be read: what compares everything with everything would only repeat that.
   bool incomplete = false;
   std::unordered_set<std::uint64_t> bad_nodes = {};  // addresses, reported: maps are walked more than once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/image_mark.h"
 #include "format/node.h"
 
 namespace varve::check {
@@ -47,7 +48,16 @@ void DirectoryIndex::finish(Context& context, const format::Attributes& attribut
   for (std::size_t i = 1; i < entries_.size(); ++i)
     if (entries_[i].hash == entries_[i - 1].hash && entries_[i].second_hash == entries_[i - 1].second_hash)
       context.add(Code::name_twice, {{}, directory_}, fmt::format("cookies {} and {}", entries_[i - 1].cookie, entries_[i].cookie));
+  if (format::has_other_names(context.super())) ignore_hashes();
   compare(context);
+}
+
+// The index has those of the names that were there.
+void DirectoryIndex::ignore_hashes() {
+  for (std::vector<Entry>* const all : {&entries_, &index_}) {
+    for (Entry& entry : *all) entry.hash = 0;
+    std::ranges::sort(*all);
+  }
 }
 
 void DirectoryIndex::compare(Context& context) const {

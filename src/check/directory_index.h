@@ -26,6 +26,7 @@ class DirectoryIndex {
     auto operator<=>(const Entry&) const = default;
   };
 
+  void ignore_hashes();
   void compare(Context& context) const;
 
   Ino directory_;

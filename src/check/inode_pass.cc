@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 
+#include "base/counted.h"
+
 namespace varve::check {
 
 using format::ItemKind;
@@ -89,7 +91,8 @@ void InodePass::claim_extent(std::uint64_t first, const format::Extent& extent) 
   for (std::uint64_t i = 0; i < extent.length; ++i)
     inside &= claims_.claim(extent.address + i, entry_of(ino_, first, extent, i)) != Claim::outside;
   if (!inside)
-    context_.add(Code::address_outside, {extent.address, ino_}, fmt::format("{} blocks from file block {}", extent.length, first));
+    context_.add(Code::address_outside, {extent.address, ino_},
+                 fmt::format("{} from file block {}", counted(extent.length, "block"), first));
   else if (verifier_)
     verifier_->add({ino_, first, extent});
 }
@@ -121,7 +124,7 @@ void InodePass::check_extents(const format::Attributes& attributes) {
     context_.add(Code::item_misplaced, {{}, ino_}, "file blocks in what is no regular file");
   else if (written_end_ > blocks_for(attributes.size))
     context_.add(Code::extent_past_end, {{}, ino_},
-                 fmt::format("{} blocks, the size is {} bytes", written_end_, attributes.size));
+                 fmt::format("{}, the size is {}", counted(written_end_, "block"), counted(attributes.size, "byte")));
 }
 
 void InodePass::count(const format::Attributes& attributes) {

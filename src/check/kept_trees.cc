@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/buffer.h"
+#include "base/counted.h"
 #include "base/listing.h"
 
 namespace varve::check {
@@ -174,9 +175,9 @@ void KeptTrees::report_missing() {
     if (listed[item.serial] < item.dead) names.push_back(item.name);
   const std::uint64_t items = super.snapshots - std::min<std::uint64_t>(super.snapshots, tables_.items.size());
   const std::uint64_t places = super.places - std::min<std::uint64_t>(super.places, tables_.places.size());
-  if (items) missing.push_back(fmt::format("{} of {} snapshots, with their names", items, super.snapshots));
+  if (items) missing.push_back(fmt::format("{} of {}, with their names", items, counted(super.snapshots, "snapshot")));
   if (!names.empty()) missing.push_back(fmt::format("which blocks are held for {}", listing(names, kMostNames)));
-  if (places) missing.push_back(fmt::format("where {} blocks of snapshots stand", places));
+  if (places) missing.push_back(fmt::format("where {}", counted(places, "block of snapshots stands", "blocks of snapshots stand")));
   if (missing.empty()) missing.emplace_back("nothing that cannot be told from the rest");
   context_.add(Code::snapshot_tables_torn, {}, fmt::format("missing: {}", fmt::join(missing, "; ")));
 }
@@ -234,12 +235,14 @@ void KeptTrees::claim(Claims& claims, DataVerifier* verifier) {
 }
 
 // What deleted snapshots held is live until it is given back. Of a tree that cannot be read as a whole only the lists tell what it holds.
+// The same goes for what counts as old because clocks have begun anew: it may have come after the snapshot, so that no tree has it.
 void KeptTrees::claim_listed(Claims& claims) {
   for (const auto& [holder, piece, key] : tables_.dead) {
     const SnapshotItem* item = item_of(holder);
-    if (!item || (!item->deleting && !context_.kept_damaged)) continue;
+    if (!item) continue;
+    const bool tells_all = item->deleting || context_.kept_damaged;
     for (const DeadRun& run : piece.runs)
-      for (std::uint64_t i = 0; i < run.length; ++i)
+      for (std::uint64_t i = 0; (tells_all || run.birth.ancient) && i < run.length; ++i)
         claims.claim_listed(tables_.place_of(run.address + i, piece.death), run.birth.of_node, run.clock, run.estimate);
   }
 }
@@ -253,7 +256,7 @@ std::optional<Serial> node_birth(io::BlockDevice& device, BlockAddr place) {
 
 // --- the tables -----------------------------------------------------------------------------------------------------------------
 
-void KeptTrees::check_run(const SnapshotTables::Piece& listed, const DeadRun& run) {
+void KeptTrees::check_run(const SnapshotTables::Piece& listed, const DeadRun& run, const Claims& claims) {
   const SnapshotItem* item = item_of(listed.holder);
   auto complain = [&](BlockAddr place, const char* what) {
     context_.add(Code::listed_not_held, {place, {}}, fmt::format("list of snapshot {}: {}", listed.holder, what));
@@ -263,6 +266,7 @@ void KeptTrees::check_run(const SnapshotTables::Piece& listed, const DeadRun& ru
   for (std::uint64_t i = 0; i < run.length; ++i) {
     const BlockAddr place = tables_.place_of(run.address + i, listed.piece.death);
     if (place.v >= only_kept_.size() || !only_kept_[place.v]) complain(place, "it is not dead, or listed twice");
+    else if (!claims.is_claimed(place)) complain(place, "no snapshot's tree has it");
     else only_kept_[place.v] = false;
   }
   if (!run.birth.of_node) return;
@@ -280,12 +284,22 @@ void KeptTrees::check_list_of(const SnapshotItem& item, std::uint64_t dead, std:
   if (!item.deleting && item.alone > alone) compare("blocks of its own", item.alone, alone);  // fewer: not all have been counted yet
 }
 
-void KeptTrees::check_lists() {
+// The next piece would take the place of one that is there, and what that lists would be lost.
+void KeptTrees::check_number(const SnapshotTables::Piece& listed) {
+  const SnapshotItem* item = item_of(listed.holder);
+  const std::uint64_t number = format::piece_number(listed.key);
+  if (item && number >= item->next_piece)
+    context_.add(Code::count_wrong, {}, fmt::format("snapshot {}: the next piece of its list is {}, and there is {}", item->name,
+                                                    item->next_piece, number));
+}
+
+void KeptTrees::check_lists(const Claims& claims) {
   std::map<Serial, std::pair<std::uint64_t, std::uint64_t>> sums;  // dead, alone
   for (const SnapshotTables::Piece& listed : tables_.dead) {
+    check_number(listed);
     const SnapshotItem* before = newest_before(listed.holder);
     for (const DeadRun& run : listed.piece.runs) {
-      check_run(listed, run);
+      check_run(listed, run, claims);
       auto& [dead, alone] = sums[listed.holder];
       dead += run.length;
       if (!before || !before->holds(run.birth)) alone += run.length;
@@ -311,14 +325,14 @@ void KeptTrees::check_places() {
 void KeptTrees::check_tables(const Claims& claims) {
   const format::SnapshotTables& super = context_.super().snapshots;
   if (!super.root) return;
-  check_lists();
+  check_lists(claims);
   std::uint64_t unlisted = 0;
   BlockAddr first;
   for (std::uint64_t i = 0; i < only_kept_.size(); ++i) {
     if (!only_kept_[i] || !claims.is_claimed(BlockAddr{i})) continue;
     if (unlisted++ == 0) first = BlockAddr{i};
   }
-  if (unlisted) context_.add(Code::held_not_listed, {first, {}}, fmt::format("{} blocks", unlisted));
+  if (unlisted) context_.add(Code::held_not_listed, {first, {}}, counted(unlisted, "block"));
   check_places();
   if (super.snapshots != tables_.items.size())
     context_.add(Code::count_wrong, {}, fmt::format("snapshots {} instead of {}", super.snapshots, tables_.items.size()));

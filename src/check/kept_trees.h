@@ -74,10 +74,11 @@ class KeptTrees {
   void report_missing();
   void claim_tree_of(const format::SnapshotItem& item, Claims& claims, DataVerifier* verifier, const ListedClocks& clocks);
   void claim_listed(Claims& claims);
-  void check_lists();
+  void check_lists(const Claims& claims);
   void check_places();
   void check_list_of(const format::SnapshotItem& item, std::uint64_t dead, std::uint64_t alone);
-  void check_run(const SnapshotTables::Piece& listed, const format::DeadRun& run);
+  void check_run(const SnapshotTables::Piece& listed, const format::DeadRun& run, const Claims& claims);
+  void check_number(const SnapshotTables::Piece& listed);
   const format::SnapshotItem* item_of(Serial serial) const;
   const format::SnapshotItem* newest_before(Serial serial) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/buffer.h"
+#include "base/counted.h"
 #include "format/chunk.h"
 #include "format/make.h"
 #include "format/superblock_ring.h"
@@ -52,7 +53,7 @@ Superblock with_first(io::BlockDevice& device, const Copy& good, bool are_anchor
   const BlockAddr place{first.device_blocks - 1};
   if (place.v >= device.geometry().blocks()) {
     problems.add(Code::device_too_small, {},
-                 fmt::format("{} blocks instead of {}", device.geometry().blocks(), first.device_blocks));
+                 fmt::format("{} instead of {}", counted(device.geometry().blocks(), "block"), first.device_blocks));
     return first;
   }
   const Copy copy = read_copy(device, place.v);
@@ -185,10 +186,10 @@ void check_runs(Context& context, const Claims& claims) {
   std::ranges::sort(runs, {}, [](const format::Run& run) { return run.start; });
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (i > 0 && runs[i].start < runs[i - 1].end())
-      context.add(Code::runs_overlap, {runs[i].start, {}}, fmt::format("{} blocks", runs[i].blocks));
+      context.add(Code::runs_overlap, {runs[i].start, {}}, counted(runs[i].blocks, "block"));
     for (std::uint32_t b = 0; b < runs[i].blocks; ++b)
       if (const BlockAddr block = runs[i].start + b; claims.is_inside(block) && claims.is_claimed(block)) {
-        context.add(Code::run_not_free, {block, {}}, fmt::format("in the {} blocks from {}", runs[i].blocks, runs[i].start));
+        context.add(Code::run_not_free, {block, {}}, fmt::format("in the {} from {}", counted(runs[i].blocks, "block"), runs[i].start));
         break;
       }
   }

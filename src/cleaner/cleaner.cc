@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "cleaner/learned_state.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
+#include "log/device_timer.h"
 #include "log/io_context.h"
 #include "log/segment_table.h"
 #include "log/write_cost.h"
@@ -172,7 +174,7 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   pin_leftovers();
   if (task.costs) costs_.begin(reading());
   else costs_.interrupt();
-  const std::uint64_t began = store_.options().clock->monotonic_ns();
+  const log::DeviceTimer timer(store_.io());
   Workbench bench(store_, *rules.victims, *rules.placement, bad_, task, [this](std::string what) { set_state(std::move(what)); });
   rules.victims->observe(bench.facts(), now);
   rules.placement->observe(bench.facts(), now);
@@ -183,7 +185,7 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   round.read = store_.counters().cleaned_blocks_read - read;
   round.written = store_.counters().cleaned_blocks - written;
   round.moved |= round.written > 0;
-  if (task.costs) note_cost(round, bench.mover().plugged(), store_.options().clock->monotonic_ns() - began);
+  if (task.costs) note_cost(round, bench.mover().plugged(), timer.span());
   count_pinned();
   if (const std::uint64_t pinned = pinned_segments_)
     round.why += fmt::format("{}segments left alone because of bad blocks: {}", round.why.empty() ? "" : "; ", pinned);
@@ -196,7 +198,7 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
   if (round.emptied.empty()) store_.space().cancel_evacuation(~0ULL);  // no checkpoint need follow
   emptied_ = round.emptied;
   emptied_since_ = store_.trees().own_view().generation;
-  if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {} segments", round.emptied.size()));
+  if (!round.emptied.empty()) set_state(fmt::format("waiting for the checkpoint that frees {}", counted(round.emptied.size(), "segment")));
   else if (!round.moved) set_state("idle: " + round.why);
   return round;
 }
@@ -204,18 +206,19 @@ Round Cleaner::run_round(const Task& task, const Rules& rules) {
 // --- what it costs ------------------------------------------------------------------------------------------------------------
 
 CostLedger::Reading Cleaner::reading() const {
-  return {store_.io().writing_ns(), store_.counters().user_blocks, store_.counters().refilled_blocks};
+  return {store_.io().time_of_others().writing_ns, store_.io().cpu_wait_of_process_ns(), store_.counters().user_blocks,
+          store_.counters().refilled_blocks};
 }
 
 // A round that does both, for want of room for one, says little of either.
-void Cleaner::note_cost(const Round& round, std::uint64_t plugged, std::uint64_t ns) {
+void Cleaner::note_cost(const Round& round, std::uint64_t plugged, const log::DeviceSpan& took) {
   if (plugged && plugged < round.written) return costs_.interrupt();
-  costs_.ended(plugged ? CostLedger::Kind::filling : CostLedger::Kind::copying, round.written, ns);
+  costs_.ended(plugged ? CostLedger::Kind::filling : CostLedger::Kind::copying, round.written, took);
 }
 
-void Cleaner::note_settling(std::uint64_t ns) {
+void Cleaner::note_settling(std::uint64_t ns, const log::DeviceSpan& device) {
   settling_ns_ = settling_ns_ ? (3 * settling_ns_ + ns) / 4 : ns;  // a mean: it depends much on what had to be evacuated
-  costs_.settled(ns, reading());
+  costs_.settled(device, reading());
   if (costs_.take_forgotten()) store_.io().write_cost().forget_scattered();
   format::WritingCosts costs = costs_.remembered();
   costs.in_row = store_.io().write_cost().in_row();

@@ -46,12 +46,12 @@ class Cleaner {
   Round run_idle_round(std::function<bool()> stop);
   Forecast forecast(const Task& task, const Rules& rules);
 
-  // So many blocks users wrote from the start of the last round until it was settled: the next one leaves them room.
+  // Notes how many blocks users wrote from the start of the last round until it was settled: the next one leaves them room.
   void note_meanwhile(std::uint64_t blocks) { meanwhile_ = blocks; }
 
-  // So long the checkpoint took that settled the last round. The next round moves what can be moved in a few times that: those
-  // that wait for room get some soon, and most of the time still goes into moving.
-  void note_settling(std::uint64_t ns);
+  // Notes how long the checkpoint took that settled the last round, and how long the device was busy with it. The next round moves what can
+  // be moved in a few times that: those that wait for room get some soon, and most of the time still goes into moving.
+  void note_settling(std::uint64_t ns, const log::DeviceSpan& device);
   // Users write into holes, and there may be news of what that costs.
   void reconsider();
 
@@ -96,7 +96,7 @@ class Cleaner {
  private:
   explicit Cleaner(store::Store& store);
   CostLedger::Reading reading() const;
-  void note_cost(const Round& round, std::uint64_t plugged, std::uint64_t ns);
+  void note_cost(const Round& round, std::uint64_t plugged, const log::DeviceSpan& took);
   Rules mount_rules() const;
   static Round run_fruitfully(Strategy& strategy, Workbench& bench);
   void pin_leftovers();

@@ -25,9 +25,9 @@ std::uint32_t whole(double ns) { return static_cast<std::uint32_t>(std::clamp(st
 
 }  // namespace
 
-void CostLedger::Mean::add(double more_ns, double more_blocks) {
-  ns += more_ns;
-  blocks += more_blocks;
+void CostLedger::Mean::add(double more_ns, double more_blocks, double weight) {
+  ns += weight * more_ns;
+  blocks += weight * more_blocks;
   const double keep = std::min({1.0, kMostBlocks / std::max(blocks, 1.0), kMostNs / std::max(ns, 1.0)});
   // Never less than says something: where a block takes seconds these few are all there will be.
   const double least = blocks > kFewest ? kFewest / blocks : 1;
@@ -62,27 +62,27 @@ void CostLedger::begin(const Reading& now) {
   unsettled_ns_ = 0;
 }
 
-void CostLedger::ended(Kind kind, std::uint64_t moved, std::uint64_t ns) {
+void CostLedger::ended(Kind kind, std::uint64_t moved, const log::DeviceSpan& span) {
   if (!moved) return;
   // A cache may carry out only now what filling holes has left in it: the first round of copying after that says nothing.
   const bool tells = kind == Kind::filling || kind_ == Kind::copying;
   kind_ = kind;
   if (!tells) return;
-  const auto took = static_cast<double>(ns);
+  const auto took = static_cast<double>(span.ns);
   unsettled_ns_ += took;
-  moves_[index(kind)].add(took, static_cast<double>(moved));
+  moves_[index(kind)].add(took, static_cast<double>(moved), span.weight);
   spend(kind, took);
 }
 
 // A round that was cut short takes no more than its part of a checkpoint: a whole one would have been settled by the same. But what a
 // checkpoint takes longer than after copying is all its own: a cache carries out then what it took before.
-void CostLedger::settled(std::uint64_t ns, const Reading& now) {
-  const auto took = static_cast<double>(ns);
+void CostLedger::settled(const log::DeviceSpan& span, const Reading& now) {
+  const auto took = static_cast<double>(span.ns);
   if (unsettled_ns_ > 0) {
     if (kind_ == Kind::copying) usual_ns_ = usual_ns_ > 0 ? (3 * usual_ns_ + took) / 4 : took;
     const double usual = usual_ns_ > 0 ? std::min(usual_ns_, took) : took;
     const double part = kind_ == Kind::copying ? took : usual, full = std::max(kLeastRoundNs, kRoundPerSettling * part);
-    moves_[index(kind_)].add(part * std::min(1.0, unsettled_ns_ / full) + (took - part), 0);
+    moves_[index(kind_)].add(part * std::min(1.0, unsettled_ns_ / full) + (took - part), 0, span.weight);
     spend(kind_, took);
   }
   unsettled_ns_ = 0;
@@ -104,11 +104,14 @@ bool CostLedger::look(const Reading& now) {
 void CostLedger::add_users(const Reading& now) {
   INVARIANT(now.users >= since_.users && now.in_holes >= since_.in_holes && now.writing_ns >= since_.writing_ns);
   const auto blocks = static_cast<double>(now.users - since_.users), ns = static_cast<double>(now.writing_ns - since_.writing_ns);
+  // Threads that have ended since take what they waited with them.
+  const std::uint64_t waited = now.waited_ns - std::min(now.waited_ns, since_.waited_ns);
+  const double weight = log::DeviceSpan::on_host(now.writing_ns - since_.writing_ns, waited).weight;
   const auto holes = std::min(static_cast<double>(now.in_holes - since_.in_holes), blocks);
   since_ = now;
   if (blocks == 0) return;
   const Kind kind = kind_ == Kind::filling || holes > blocks / 4 ? Kind::filling : Kind::copying;
-  users_[index(kind)].add(ns, blocks);
+  users_[index(kind)].add(ns, blocks, weight);
   if (kind == Kind::filling) in_holes_ += std::min(1.0, blocks / 1024) * (holes / blocks - in_holes_);
   spend(kind, ns);
 }

@@ -1,6 +1,7 @@
 // What making room costs the device by whole rounds: reading, moving and the checkpoint after it, and what users' own writes cost
 // between rounds. So what one kind of cleaning does to the writes of others is in its account. Such is a write into a hole that throws
-// a head's allocation unit out of a card's few open ones, or that a disk's cache takes now and carries out later.
+// a head's allocation unit out of a card's few open ones, or that a disk's cache takes now and carries out later. All of it is time of
+// the device: the host's is in no account.
 //
 // Used by the thread that runs checkpoints. Pure but for what it is told.
 #pragma once
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "format/superblock.h"
+#include "log/device_span.h"
 
 namespace varve::cleaner {
 
@@ -16,7 +18,8 @@ class CostLedger {
  public:
   // Since the mount.
   struct Reading {
-    std::uint64_t writing_ns = 0;  // the device was busy with writes and flushes for so long
+    std::uint64_t writing_ns = 0;  // the device was busy with writes and flushes of users' for so long, and meanwhile…
+    std::uint64_t waited_ns = 0;   // …threads of this process waited so long for a CPU
     std::uint64_t users = 0;       // blocks that users wrote; of these…
     std::uint64_t in_holes = 0;    // …so many into holes. Counts what a round puts there, too: only looked at between rounds
   };
@@ -25,11 +28,11 @@ class CostLedger {
   // What a former mount has found counts until there is something newer.
   explicit CostLedger(const format::WritingCosts& remembered);
 
-  // A round for want of room begins, has moved so many blocks in so long, has been settled by a checkpoint. None of them, or what is
-  // no such round, comes between: interrupt().
+  // A round for want of room begins, has moved so many blocks, has been settled by a checkpoint, and the device took so long. None of
+  // them, or what is no such round, comes between: interrupt().
   void begin(const Reading& now);
-  void ended(Kind kind, std::uint64_t moved, std::uint64_t ns);
-  void settled(std::uint64_t ns, const Reading& now);
+  void ended(Kind kind, std::uint64_t moved, const log::DeviceSpan& took);
+  void settled(const log::DeviceSpan& took, const Reading& now);
   void interrupt();
   // Takes what users have written since into account before the next round begins. False: too little yet.
   bool look(const Reading& now);
@@ -49,8 +52,8 @@ class CostLedger {
  private:
   // A moving mean: of no more than some blocks and some seconds, so that an error does not last.
   struct Mean {
-    double ns = 0, blocks = 0;
-    void add(double more_ns, double more_blocks);
+    double ns = 0, blocks = 0;  // each by the weight of its measurement
+    void add(double more_ns, double more_blocks, double weight);
     double each() const { return blocks >= kFewest ? ns / blocks : 0; }
   };
   static constexpr double kFewest = 8, kMostBlocks = 4096, kMostNs = 5e9;

@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/invariant.h"
 #include "format/map_record.h"
+#include "log/device_timer.h"
 #include "log/io_context.h"
 #include "log/log.h"
 #include "log/write_cost.h"
@@ -43,7 +44,7 @@ Mover::Mover(store::Store& store, std::size_t buffer, BadBlocks* known)
     : store_(store), buffer_(buffer), source_(store.trees().cache(), store.device()), batch_(store.device()), known_(known) {}
 
 Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
-  const std::uint64_t began = store_.options().clock->monotonic_ns();
+  const log::DeviceTimer timer(store_.io());
   std::vector<LiveBlock> live, held_nodes;
   nodes_beside_ = 0;
   const auto& geometry = store_.segments().geometry();
@@ -69,7 +70,7 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
       ++nodes_beside_;
   }
   if (view.tables.root) TRY(sort_out_held(live));
-  // Not what a snapshot would still have: apply() looks which of them have it by then.
+  // What a snapshot would still have stays: apply() looks which of them have it by then.
   std::erase_if(live, [&](const LiveBlock& block) {
     return !block.held && !is_kept(block) && is_replaced(block);
   });
@@ -77,7 +78,7 @@ Result<std::vector<LiveBlock>> Mover::live_blocks(SegmentId segment) {
     live.insert(live.end(), held_nodes.begin(), held_nodes.end());
     std::ranges::sort(live, {}, &LiveBlock::address);
   }
-  look_up_ns_ += store_.options().clock->monotonic_ns() - began;
+  look_up_ns_ += timer.span().ns;
   return live;
 }
 
@@ -109,7 +110,7 @@ Status Mover::move(std::span<const LiveBlock> blocks, Sound beside_bad, const st
 template <class Item>
 Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::span<const Item>, const std::function<bool()>&),
                          bool small_lots, const std::function<bool()>& stop) {
-  const std::uint64_t began = store_.options().clock->monotonic_ns();
+  const log::DeviceTimer timer(store_.io());
   write_ns_ = 0;
   bad_ = 0;
   Status status;
@@ -121,20 +122,20 @@ Status Mover::in_batches(std::span<const Item> items, Status (Mover::*one)(std::
     if (!stopped_) at += batch.size();
     stopped_ = stopped_ || (at < items.size() && stop && stop());
   }
-  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
-  if (status.ok()) store_.io().write_cost().observe_handling(at, look_up_ns_ + took - write_ns_);
+  const log::DeviceSpan took = timer.span();
+  if (status.ok()) store_.io().write_cost().observe_handling(at, {look_up_ns_ + took.ns - write_ns_, took.weight});
   look_up_ns_ = 0;
   return status;
 }
 
 Result<std::vector<Mover::ReadBlock>> Mover::read_sound_ones(std::span<const LiveBlock> blocks, io::SparseRead& read,
                                                              const std::function<bool()>& stop) {
-  const std::uint64_t began = store_.options().clock->monotonic_ns();
+  const log::DeviceTimer timer(store_.io());
   Status status = read.run(batch_, stop);
   if (!status.ok() && (status.fails_with(Errc::no_memory) || !device_answers())) return status.error();
   stopped_ = read.stopped();
   if (stopped_) return std::vector<ReadBlock>();
-  store_.io().write_cost().observe_read(store_.options().clock->monotonic_ns() - began);
+  store_.io().write_cost().observe_read(timer.span());
   store_.counters().cleaned_blocks_read += blocks.size();
   const auto unnamed = TRY(unnamed_of(blocks));
   std::vector<ReadBlock> good;
@@ -237,17 +238,20 @@ Result<std::uint64_t> Mover::run_batch(std::size_t blocks, bool is_trial) {
     TRY(Status(flushed));
   }
   const std::size_t requests = batch_.size();
-  const std::uint64_t began = store_.options().clock->monotonic_ns();
+  const log::DeviceTimer timer(store_.io());
+  const std::uint64_t host_fulls = store_.faults().host_fulls();
+  const bool was_full = store_.faults().host_full();
   const Status status = batch_.run();
   batch_.clear();
   TRY(status);
   store_.log().durability().note_write();
   if (is_trial) TRY(store_.log().durability().flush_now());
-  const std::uint64_t took = store_.options().clock->monotonic_ns() - began;
-  write_ns_ += took;
-  store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
+  const log::DeviceSpan took = timer.span();
+  write_ns_ += took.ns;
+  if (!was_full && store_.faults().host_fulls() == host_fulls)
+    store_.io().write_cost().observe(static_cast<std::uint32_t>(requests), static_cast<std::uint32_t>(blocks), took);
   store_.counters().cleaned_blocks += blocks;
-  return took;
+  return took.ns;
 }
 
 Status Mover::write_batch(std::size_t blocks) {

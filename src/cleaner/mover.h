@@ -103,7 +103,7 @@ class Mover {
   // Adds to the batch: to to…, of which all has been handed out.
   void add_write(BlockAddr to, std::span<const ReadBlock> blocks);
   // Carries the batch out, which writes so many blocks.
-  Result<std::uint64_t> run_batch(std::size_t blocks, bool is_trial);  // how long it took, ns
+  Result<std::uint64_t> run_batch(std::size_t blocks, bool is_trial);  // how long it took the device, ns
   Status write_batch(std::size_t blocks);
   Status apply(const LiveBlock& block, BlockAddr to);
   Status apply_held(const LiveBlock& block, BlockAddr to);
@@ -125,7 +125,7 @@ class Mover {
   std::size_t bad_ = 0;
   bool stopped_ = false;
   std::uint64_t nodes_beside_ = 0, plugged_ = 0;
-  std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // since the last move
+  std::uint64_t look_up_ns_ = 0, write_ns_ = 0;  // of the device, since the last move
   struct Trial {
     bool singly = true;
     std::uint64_t slow = 0, least_ns = ~std::uint64_t{0};  // single blocks that took long; the quickest of them

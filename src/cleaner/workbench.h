@@ -59,7 +59,7 @@ class Workbench {
   bool may_move(std::uint64_t blocks, std::uint64_t nodes);
   // May so many be moved, too, if that frees nothing, and users are to go on afterwards as they could before?
   bool may_spend(std::uint64_t blocks);
-  // And not so much that segments must be cleaned soon?
+  // May so many be moved without making it necessary to clean segments soon?
   bool may_tidy(std::uint64_t blocks);
 
   // Closes all heads of groups other than 0: what is open cannot be cleaned. The facts are taken anew. How many it were.

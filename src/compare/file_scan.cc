@@ -111,7 +111,7 @@ class FileScan {
     return blocked ? Status(Errc::would_block) : Status();
   }
 
-  // So that what they need comes with what the first one waits for.
+  // What they need comes together with what the first one waits for.
   void look_ahead(fs::Attempt& a) {
     a.inside();
     constexpr std::size_t kAhead = 64;

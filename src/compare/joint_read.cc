@@ -78,7 +78,8 @@ class JointRead {
   Status fetch(std::size_t begin, std::size_t end) {
     std::vector<store::MappedBlock> blocks;
     for (std::size_t i = begin; i < end; ++i) blocks.push_back(wanted_[i].mapped);
-    const auto bytes = TRY(a_.fetch(blocks));
+    const auto whose = [&](std::size_t i) { return fs::FileBlock{(*wanted_[begin + i].inode)->ino, wanted_[begin + i].block}; };
+    const auto bytes = TRY(a_.fetch(blocks, whose));
     MEMORY_INVARIANT(bytes.size() == (end - begin) * kBlockSize);
     for (std::size_t i = begin; i < end; ++i) {
       const Wanted& one = wanted_[i];

@@ -18,6 +18,7 @@
 #include "base/descriptor.h"
 #include "base/errc.h"
 #include "control/mount_table.h"
+#include "control/patience.h"
 #include "format/superblock.h"
 #include "io/network_name.h"
 #include "io/stacking.h"
@@ -34,6 +35,7 @@ Place place_of(const MountEntry& mounted) {
     const auto whole = find_believed_mount_of(mounted.source);
     if (whole && whole->is_whole() && whole->device == mounted.device) directory = whole->directory;
   }
+  const Patience patience(directory);
   const bool dead = is_dead(directory);
   return {mounted.source, std::move(directory), dead};
 }

@@ -67,6 +67,8 @@ Json traffic_json(const fs::FilesystemStatus& s) {
           {"device_bytes_read", s.device_bytes_read},
           {"device_writes", s.device_writes},
           {"device_reads", s.device_reads},
+          {"device_read_errors", s.device_read_errors},
+          {"device_write_errors", s.device_write_errors},
           {"write_cost", s.write_cost},
           {"lifetime_write_cost", s.lifetime_write_cost}};
 }
@@ -129,12 +131,26 @@ Json waits_json(const fs::WaitCounts& counts) {
 }
 
 Json protection_json(const fs::FilesystemStatus& s) {
+  Json rules = Json::array();
+  for (const auto& [age, spacing] : s.protection.rules) rules.push_back({{"age_seconds", age}, {"spacing_seconds", spacing}});
   return {{"on", s.protection.is_on()},
-          {"seconds", s.protection.window_s},
+          {"seconds", s.protection.is_on() ? s.protection.window_s : 0},
           {"every_seconds", s.protection.interval_s()},
+          {"protect", s.protection.window_text()},
+          {"rules", rules},
+          {"kept_by_rule", s.snapshots.kept_by_rule},
+          {"oldest_seconds", s.snapshots.oldest_automatic_s},
           {"snapshots", s.snapshots.automatic},
           {"held_bytes", s.snapshots.loose_blocks << kBlockShift},
           {"given_up", s.snapshots.given_up}};
+}
+
+Json faults_json(const store::FaultCounts& faults) {
+  return {{"unreadable", faults.unreadable},
+          {"damaged", faults.damaged},
+          {"other", faults.other},
+          {"places_last_hour", faults.places_last_hour},
+          {"places_last_day", faults.places_last_day}};
 }
 
 Json memory_json(const fs::FilesystemStatus& s) {
@@ -207,7 +223,8 @@ Json to_json(const fs::FilesystemStatus& s) {
           {"memory", memory_json(s)},
           {"lifetime", to_json(s.lifetime)},
           {"first_error", to_json(s.first_error)},
-          {"last_error", to_json(s.last_error)}};
+          {"last_error", to_json(s.last_error)},
+          {"faults", faults_json(s.faults)}};
 }
 
 }  // namespace varve::control

@@ -1,15 +1,14 @@
 // Where serving threads run. A CPU on which only SCHED_IDLE threads run counts as idle. So a caller that a reply wakes
 // stays on its CPU instead of being moved to a halted one, which makes a round trip several times cheaper. The price is
-// that such a thread starves when others want all CPUs. So it watches how long it had to wait for a CPU, and runs as a
-// normal thread for a while when that was long.
+// that such a thread starves when others want all CPUs. So a thread is an idle one only while it is asked for something, and is a normal
+// one for a while after it had to wait long for a CPU. It sees that itself when it runs again, or the idle watch sees it before.
 #pragma once
 
-#include <sched.h>
-
 #include <cstdint>
-#include <string>
+#include <memory>
 
-#include "base/descriptor.h"
+#include "daemon/idle_watch.h"
+#include "daemon/placed_thread.h"
 
 namespace varve::fuse {
 
@@ -21,30 +20,28 @@ unsigned cpu_count();
 // Of the calling thread; one per serving thread.
 class CpuPlacement {
  public:
-  // As an idle thread it is pinned to the `index`-th of the CPUs it may use.
-  CpuPlacement(IdleThreads wish, unsigned index);
+  // As an idle thread it is pinned to the `index`-th of the CPUs it may use. `watch` outlives it; without one it cannot be automatic.
+  CpuPlacement(IdleThreads wish, unsigned index, IdleWatch* watch);
+  ~CpuPlacement();
   CpuPlacement(const CpuPlacement&) = delete;
   CpuPlacement& operator=(const CpuPlacement&) = delete;
 
   // Called whenever the thread has woken up. Has somebody waited for it: for requests it had, or one that it has received now?
   void woken(bool was_waited_for);
-  bool is_idle() const { return idle_; }
+  bool is_idle() const { return thread_->is_idle(); }
+  // To be asked before each sleep: how long it may be at most, in ns; negative: for ever.
+  std::int64_t rest() const;
 
  private:
-  void change(bool idle);
-  struct Waiting {
-    std::uint64_t ns = 0;     // spent runnable without a CPU
-    std::uint64_t times = 0;  // put on a CPU
-  };
-  Waiting waiting() const;  // so far
+  void become_idle(std::uint64_t now);
+  void become_normal(std::uint64_t now);  // because it had to wait
 
-  const unsigned index_;
-  cpu_set_t allowed_{};
-  bool enabled_ = false;  // changes between both
-  bool idle_ = false;
-  Descriptor schedstat_;
+  const std::shared_ptr<PlacedThread> thread_;
+  IdleWatch* watch_ = nullptr;  // if it changes between both
+  bool should_be_idle_ = false;
+  std::uint64_t last_busy_ns_ = 0;
   std::uint64_t next_look_ns_ = 0;
-  Waiting last_look_;
+  PlacedThread::Times last_look_;
   std::uint64_t penalty_ns_ = 0;
 };
 

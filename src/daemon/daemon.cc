@@ -32,6 +32,7 @@
 #include "control/onlooker.h"
 #include "daemon/server.h"
 #include "fuse/operations/session.h"
+#include "io/holding_device.h"
 #include "io/network_name.h"
 #include "lease/leased_device.h"
 
@@ -45,15 +46,19 @@ constexpr int kPatienceMs = 2000;  // for users of a mount that a signal ends
 struct Mount {
   ~Mount() {
     if (device) device->on_lost({});
+    if (holding) holding->forget_listener();
   }
 
   std::unique_ptr<lease::LeasedDevice> device;
+  std::unique_ptr<io::HoldingDevice> holding;
   std::unique_ptr<DeviceTrace> trace;
   std::unique_ptr<fs::Filesystem> fs;
   std::unique_ptr<MountPoint> point;
   std::unique_ptr<DeviceTransport> transport;
   std::unique_ptr<Session> session;
   std::unique_ptr<Server> server;
+  MemoryPlan plan;
+  MemoryGroup group;  // in which it began
 };
 
 // A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
@@ -78,10 +83,18 @@ Result<std::unique_ptr<io::BlockDevice>> open_when_free(const std::string& sourc
   }
 }
 
-Json facts_of(const lease::LeasedDevice& device) {
+// From now on what the host has no room for is held. Not at the mount, which is read-only then: nothing waits for it yet.
+Status hold_for_room(io::HoldingDevice& device, fs::Filesystem& fs) {
+  if (fs.read_only()) return {};
+  return device.begin([&fs](io::HoldingDevice::News news) { fs.set_host_full(news != io::HoldingDevice::News::over); });
+}
+
+Json facts_of(const lease::LeasedDevice& device, const io::HoldingDevice& holding) {
   const lease::LeaseFacts lease = device.facts();
   Json json{{"lease", {{"held", lease.is_held}, {"others_may_reach_it", lease.may_be_shared}, {"holder", lease.holder},
                        {"lost_because", lease.why_lost}, {"last_look_ms", lease.look_age_ms}}}};
+  const io::HostRoom host = holding.room();
+  json["host"] = {{"full", host.is_full}, {"since_ms", host.full_ms}, {"held_bytes", host.held_bytes}, {"times", host.times}};
   if (const auto connection = device.connection())
     json["connection"] = {{"connected", connection->is_there}, {"away_ms", connection->away_ms},
                           {"patience_ms", connection->patience_ms}, {"reconnects", connection->renewals}};
@@ -122,13 +135,17 @@ Status look_for_writer(io::BlockDevice& device) {
 
 Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime& lifetime) {
   const MountOptions& options = arguments.options;
-  const MemoryPlan plan = TRY(plan_memory(options.memory_bound, options.server.threads));
+  const MemoryGroup group = memory_group_of();
+  const std::size_t bound = options.memory_bound ? options.memory_bound : usual_bound(group, options.server.threads);
+  const MemoryPlan plan = TRY(plan_memory(bound, options.server.threads));
   thrift_heap(plan.bound);
   ServerOptions server = options.server;
   server.threads = plan.threads;
   server.request_bytes = plan.request_bytes;
   server.memory = protect_process(options, plan.large_bytes);
   auto mount = std::make_unique<Mount>();
+  mount->plan = plan;
+  mount->group = group;
   std::optional<EarlyEnd> early(lifetime.signals());  // until there is a mount that must be detached
   const std::string directory = TRY(prepare_mount_point(arguments.directory));
   const std::string source = io::absolute_name(arguments.source);
@@ -148,10 +165,12 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
       1000ULL * (options.commit_seconds ? options.commit_seconds : usual_commit_seconds(gets_syncs(*mount->device)));
   fs_options.memory_bytes = plan.engine_bytes;
   fs_options.memory_limit_bytes = plan.bound;
-  if (!options.trace_file.empty()) mount->trace = TRY(DeviceTrace::begin(options.trace_file, *mount->device));
-  io::BlockDevice& used = mount->trace ? mount->trace->device() : *mount->device;
+  mount->holding = std::make_unique<io::HoldingDevice>(*mount->device);
+  if (!options.trace_file.empty()) mount->trace = TRY(DeviceTrace::begin(options.trace_file, *mount->holding));
+  io::BlockDevice& used = mount->trace ? mount->trace->device() : *mount->holding;
   mount->fs = TRY(open_filesystem(used, fs_options));
   mount->device->on_lost([fs = mount->fs.get()](const std::string& why) { fs->stop_writing(Error(Errc::in_use, why)); });
+  TRY(hold_for_room(*mount->holding, *mount->fs));
 
   const io::Geometry& geometry = mount->device->geometry();
   const MountRequest request{directory, source, geometry.is_block_device, mount->fs->read_only(), geometry.is_roots_alone};
@@ -163,11 +182,12 @@ Result<std::unique_ptr<Mount>> attach(const DaemonArguments& arguments, Lifetime
   settings.log = arguments.log;
   settings.options = options.given;
   settings.durable = options.durable;
-  settings.device_facts = [device = mount->device.get()] { return facts_of(*device); };
+  settings.device_facts = [&device = *mount->device, &holding = *mount->holding] { return facts_of(device, holding); };
   settings.read_ahead_bytes = server.read_ahead_bytes();
   settings.snapshots_dir = options.fs.snapshot.empty() ? options.snapshots_dir : "";
   settings.shows_snapshots_dir = options.show_snapshots;
   const bool has_snapshots = !settings.snapshots_dir.empty() && !mount->fs->snapshots().snapshots.empty();
+  settings.wishes.allow_idmap = ::geteuid() == 0;  // the kernel lets nobody else map a mount of a user's
   settings.wishes.ask_opens = mount->fs->may_have_protected_files() || has_snapshots;
   mount->session = std::make_unique<Session>(*mount->fs, *mount->transport, std::move(settings),
                                              [&lifetime](int) { lifetime.unmounted(); });
@@ -184,6 +204,29 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   } catch (const std::system_error& error) {
     return Error(Errc::no_memory, fmt::format("cannot begin: {}", error.what()));  // no thread to be had
   }
+}
+
+void tell_memory(const Mount& mount, const MountOptions& options) {
+  const MemoryPlan& plan = mount.plan;
+  const bool is_too_much = mount.group.limit / 4 * 3 < plan.bound;
+  if (is_too_much)
+    spdlog::warn("memory: the bound is {} MiB, but {}: the daemon may be killed", plan.bound / kMiB, text_of(mount.group));
+  else if (!options.memory_bound && mount.group.limit / 2 <= plan.bound)
+    spdlog::info("memory: the bound is {} MiB, since {}", plan.bound / kMiB, text_of(mount.group));
+}
+
+// In 0.1.0 that folder had another name.
+void tell_snapshots(const Mount& mount) {
+  const SessionSettings& settings = mount.session->settings();
+  if (settings.snapshots_dir.empty() || mount.fs->snapshots().snapshots.empty()) return;
+  spdlog::info("snapshots are shown in {}/{} (snapshots_dir=NAME gives that folder another name; in 0.1.0 it was .snapshots)",
+               settings.mount_point, settings.snapshots_dir);
+}
+
+// Once the log is open.
+void tell(const Mount& mount, const MountOptions& options) {
+  tell_memory(mount, options);
+  tell_snapshots(mount);
 }
 
 // Of a mount that is used although it has been detached, or could not be because something else is mounted there. What is
@@ -217,6 +260,7 @@ Status finish(Mount& mount, Lifetime& lifetime, End end) {
     departure = depart(*mount.point, *mount.session, lifetime);
   else if (!mount.point->is_connected())  // nobody serves any more: one that is alive is closed before it is detached
     mount.point->detach_dead();  // an aborted connection leaves a dead mount
+  mount.fs->limit_wait_for_room();
   mount.server->stop();
   const Status unmounted = mount.fs->unmount();
   if (!unmounted.ok()) spdlog::critical("unmounting failed: {}", unmounted.error().message());
@@ -236,6 +280,7 @@ Status run_foreground(const DaemonArguments& arguments) {
   TRY(open_log(arguments, true));
   Lifetime lifetime;
   const auto mount = TRY(begin(arguments, lifetime));
+  tell(*mount, arguments.options);
   return finish(*mount, lifetime, lifetime.wait());
 }
 
@@ -247,10 +292,12 @@ Status run_foreground(const DaemonArguments& arguments) {
     auto mount = begin(arguments, lifetime);
     Status ended = mount.ok() ? open_log(arguments, false) : Status(mount.error());
     if (ended.ok()) {
+      tell(**mount, arguments.options);
       background.ready();
       ended = finish(**mount, lifetime, lifetime.wait());
       code = ended.ok() ? 0 : 1;
     } else {
+      if (mount.ok()) (*mount)->fs->limit_wait_for_room();
       if (mount.ok()) (*mount)->server->stop();
       background.failed(ended.error());
     }

@@ -25,6 +25,14 @@ std::size_t least_bound(unsigned threads) {
   return kProcess + taken_by_requests(threads * Server::kLeastPerThread) + kLeastForEngine / 4 * 3;
 }
 
+std::size_t engine_bytes_of(const MemoryPlan& plan) {
+  const std::size_t bound = plan.bound, least = least_bound(plan.threads);
+  // What the heap wastes grows with the bound. A bound in between: requests take what the engine does not need at least.
+  const std::size_t process = kProcess + std::min(bound / 24, bound - least);
+  const std::size_t rest = bound - process - std::min(taken_by_requests(plan.request_bytes), bound - process - kLeastForEngine / 4 * 3);
+  return std::min(bound, rest / 3 * 4);  // the shares that it makes of it come to three quarters
+}
+
 }  // namespace
 
 Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads) {
@@ -37,12 +45,19 @@ Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads) {
                                             bound / kMiB, threads, threads == 1 ? "" : "s", least_bound(threads) / kMiB + 1));
   MemoryPlan plan{.bound = bound, .threads = threads};
   plan.request_bytes = std::max(std::clamp<std::size_t>(bound / 8, 4 * kMiB, 128 * kMiB), threads * Server::kLeastPerThread);
-  // What the heap wastes grows with the bound. A bound in between: requests take what the engine does not need at least.
-  const std::size_t process = kProcess + std::min(bound / 24, bound - least_bound(threads));
-  const std::size_t rest = bound - process - std::min(taken_by_requests(plan.request_bytes), bound - process - kLeastForEngine / 4 * 3);
   plan.large_bytes = plan.request_bytes / 2;
-  plan.engine_bytes = std::min(bound, rest / 3 * 4);  // the shares that it makes of it come to three quarters
+  plan.engine_bytes = engine_bytes_of(plan);
   return plan;
+}
+
+std::size_t usual_bound(const MemoryGroup& group, unsigned threads) {
+  const std::size_t usual = std::max(kUsual, threads ? least_bound(threads) : 0);
+  return std::clamp<std::size_t>(group.limit / 2, least_bound(std::max(threads, 1U)), usual);
+}
+
+std::string text_of(const MemoryGroup& group) {
+  if (group.limit == MemoryGroup::kNone) return "no control group sets a limit";
+  return fmt::format("the control group may take {} MiB ({})", group.limit / kMiB, group.file);
 }
 
 void thrift_heap(std::size_t bound) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
+#include "base/memory_group.h"
 #include "base/result.h"
 
 namespace varve::fuse {
@@ -19,6 +21,12 @@ struct MemoryPlan {
 // `threads`: 0 for one per CPU, at most ServerOptions::kMaxThreads, and fewer where memory is short. Errc::invalid: the bound
 // cannot hold so many; the message says the least that can.
 Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads);
+
+// The bound where nobody has chosen one: the usual one, or half of what the process's control groups may take. The other half is for what
+// the kernel keeps for them, and for other processes. As much as the threads need at least.
+std::size_t usual_bound(const MemoryGroup& group, unsigned threads);
+// "the control group may take 64 MiB (FILE)".
+std::string text_of(const MemoryGroup& group);
 
 // Under a small bound the allocator keeps little of what has been freed. Before any thread is started.
 void thrift_heap(std::size_t bound);

@@ -1,5 +1,7 @@
 #include "daemon/mount_options.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -42,6 +44,7 @@ Result<std::uint64_t> parse_number(const char* name, Value value, std::uint64_t 
 Status set_memory(MountOptions& o, Value value) {
   const auto bytes = parse_size(value);
   if (!bytes.ok()) return bad_value("memory", value, "must be a size, as 256M");
+  if (*bytes < (1U << 20)) return bad_value("memory", value, "is less than 1 MiB: write it as 256M");
   o.memory_bound = *bytes;
   return {};
 }
@@ -89,7 +92,7 @@ constexpr Option kOptions[] = {
        o.fs.read_only = true;
        return {};
      }},
-    {"snapshots_dir", kValue, "the folder in the root that shows the snapshots, or none (.snapshots)",
+    {"snapshots_dir", kValue, "the folder in the root that shows the snapshots, or none (.varve-snapshots)",
      [](MountOptions& o, Value v) -> Status {
        if (v.empty() || v == "." || v == ".." || v.find('/') != Value::npos || v.size() > 255)
          return bad_value("snapshots_dir", v, "must be a name, or none");
@@ -98,7 +101,7 @@ constexpr Option kOptions[] = {
      }},
     {"show_snapshots", kFlag, "listings of the root have that folder, too",
      [](MountOptions& o, Value) { return o.show_snapshots = true, Status(); }},
-    {"protect", kValue, "keep the states of so much time as snapshots that go by themselves, as 1h; off gives up those there are (off)",
+    {"protect", kValue, "keep states as snapshots that go by themselves, as 1h, or 1h,24h:1h,30d:1d; off gives up those there are (off)",
      [](MountOptions& o, Value v) -> Status {
        return o.fs.protection = TRY(store::with_window(o.fs.protection, v)), Status();
      }},
@@ -137,9 +140,9 @@ constexpr Option kOptions[] = {
     {"strategy", kValue, "what the cleaner does with live data (adaptive)", set_strategy},
     {"policy", kValue, "how the cleaner chooses segments, as greedy, mdc+d-choices:d=20 (decline)", set_policy},
     {"placement", kValue, "which blocks share segments, as none, sfs:groups=4 (learned)", set_placement},
-    {"streams", kValue, "places that the device can write in a row at one time, 3 to 64; no more are used",
+    {"streams", kValue, "places that the device can write in a row at one time, 1 to 64; no more are used",
      [](MountOptions& o, Value v) -> Status {
-       return o.fs.streams = static_cast<unsigned>(TRY(parse_number("streams", v, 3, 64))), Status();
+       return o.fs.streams = static_cast<unsigned>(TRY(parse_number("streams", v, 1, 64))), Status();
      }},
     {"plugin", kValue, "shared object with policies; stands before the options that name them",
      [](MountOptions&, Value v) -> Status { return cleaner::load_plugin(TRY(check_loadable(std::string(v)))); }},
@@ -192,7 +195,25 @@ bool is_for_others(std::string_view option) {
   return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return option.starts_with(prefix); });
 }
 
+// ext4 takes these, so fstab may have them. Varve does the same without them.
+constexpr std::string_view kDoneAnyway[] = {"acl",       "user_xattr", "barrier",          "barrier=1",        "delalloc",
+                                            "errors=remount-ro", "auto_da_alloc", "journal_checksum", "data=ordered"};
+
+// The same, where Varve does otherwise.
+bool is_ext4_word(std::string_view option) {
+  static constexpr std::string_view kNames[] = {"noacl", "nouser_xattr", "nobarrier", "barrier=0", "nodelalloc", "noauto_da_alloc"};
+  return std::ranges::find(kNames, option) != std::end(kNames) || option.starts_with("errors=") || option.starts_with("data=");
+}
+
+bool is_owner_option(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"uid", "gid", "umask", "fmask", "dmask"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 Error unknown_option(std::string_view text, std::string_view name) {
+  if (is_owner_option(name))
+    return Error(Errc::invalid, fmt::format("unknown option {}: files have owners and modes of their own here; chown and chmod change them",
+                                            text));
   std::vector<std::string> names(std::begin(kKernelFlags), std::end(kKernelFlags));
   for (const Option& option : kOptions) names.emplace_back(option.name);
   const std::string near = nearest(name, names);
@@ -208,6 +229,11 @@ Status apply(std::string_view text, MountOptions& options) {
     if (text == "dirsync") options.durable.names = true;
     return {};
   }
+  if (std::ranges::find(kDoneAnyway, text) != std::end(kDoneAnyway)) return {};
+  if (is_ext4_word(text)) {
+    spdlog::warn("mount option {} is one of ext4 and changes nothing here: mount.varve(8) says what is done", text);
+    return {};
+  }
   const auto equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
   for (const Option& option : kOptions) {
@@ -216,9 +242,19 @@ Status apply(std::string_view text, MountOptions& options) {
     const Value value = has_value ? text.substr(equals + 1) : Value();
     if (has_value != (option.form == kValue) || (has_value && value.empty()))
       return Error(Errc::invalid, fmt::format("option {}: {}", name, option.form == kFlag ? "takes no value" : "needs a value"));
-    return option.apply(options, value);
+    const Status applied = option.apply(options, value);
+    if (applied.ok() || applied.error().message().starts_with("option ")) return applied;
+    return Error(applied.error().code(), fmt::format("option {}: {}", text, applied.error().message()));
   }
   return unknown_option(text, name);
+}
+
+// Rules of protect= have commas between them, and no option begins with a digit.
+std::size_t end_of_option(std::string_view text) {
+  const auto begins_a_rule = [text](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+  std::size_t comma = text.find(',');
+  while (text.starts_with("protect=") && comma != std::string_view::npos && begins_a_rule(comma + 1)) comma = text.find(',', comma + 1);
+  return comma;
 }
 
 }  // namespace
@@ -226,7 +262,7 @@ Status apply(std::string_view text, MountOptions& options) {
 Status parse_options(std::string_view text, MountOptions& options) {
   if (!text.empty()) options.given.append(options.given.empty() ? "" : ",").append(text);
   while (!text.empty()) {
-    const auto comma = text.find(',');
+    const auto comma = end_of_option(text);
     TRY(apply(text.substr(0, comma), options));
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }

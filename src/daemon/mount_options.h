@@ -27,15 +27,15 @@ struct MountOptions {
   std::string log_file;                   // instead of the system's log
   bool log_was_asked_for = false;         // else it is made with the first message
   std::string trace_file;                 // of the device's requests; empty: none
-  std::string snapshots_dir = ".snapshots";  // the folder of snapshots in the root; empty: none
+  std::string snapshots_dir = ".varve-snapshots";  // the folder of snapshots in the root; empty: none
   bool show_snapshots = false;               // that folder is in listings
   std::string given;                      // all of them, as they were written; for the status
   std::vector<std::string> kernel_flags;  // nosuid, sync…: for mount(2), as given
   bool nosymfollow = false;               // for mount_setattr(2), since the library does not know it
 };
 
-// Options separated by commas, applied to `options` from left to right. What means something only to mount(8) or
-// systemd (nofail, x-…) is dropped. Errc::invalid names what is not known or has no possible value.
+// Options separated by commas, applied to `options` from left to right. Rules of protect= have commas of their own. What means something
+// only to mount(8) or systemd (nofail, x-…) is dropped. Errc::invalid names what is not known or has no possible value.
 Status parse_options(std::string_view text, MountOptions& options);
 
 // As long as ext4 waits. Less where the kernel does not pass sync(2) and syncfs(2) on: callers count on them all the same.

@@ -15,6 +15,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "control/mount_table.h"
@@ -39,10 +40,22 @@ void keep_message(fuse_log_level, const char* format, va_list arguments) {
   library_messages += line;
 }
 
+// Effective, as the kernel has it for this process.
+bool has_right_to_mount() {
+  constexpr unsigned kSysAdmin = 21;  // CAP_SYS_ADMIN
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("CapEff:")) return std::stoull(line.substr(7), nullptr, 16) >> kSysAdmin & 1;
+  return true;
+}
+
 Error mount_error(const std::string& directory) {
   // As a user fusermount3 has said the rest on standard error.
   const bool by_helper = ::geteuid() != 0;
   std::string why = library_messages;
+  if (!by_helper && !has_right_to_mount())
+    why += std::string(why.empty() ? "" : "; ") +
+           "root may not mount here, without the capability CAP_SYS_ADMIN: give it to the container";
   if (why.empty()) why = by_helper ? "fusermount3 refused, and says why above" : "the kernel refused";
   if (const auto there = control::find_mount(directory); there && there->type.starts_with("fuse"))
     why += fmt::format("; {} is mounted there already: unmount it first, or take another directory", there->source);

@@ -47,7 +47,7 @@ class MountPoint {
   // `fuseblk`: the kernel has claimed the device, and lets nobody else mount it or claim it, under whatever name.
   bool has_claimed() const;
   const std::string& directory() const { return directory_; }
-  // Not gone, and under nothing else, as this process sees its directory. To be believed while it is connected.
+  // It has not gone and is under nothing else, as this process sees its directory. That can be believed while it is connected.
   bool is_there() const;
   bool is_connected() const;  // it is still mounted somewhere, or used
   Status detach(Detach how) const;  // as above, while it is connected. Errc::not_found: not there

@@ -11,15 +11,17 @@ Server::Server(Session& session, const ServerOptions& options) : session_(sessio
   const auto memory = options.memory ? options.memory->bytes() : std::span<std::byte>();
   const std::size_t share = memory.size() / threads / kBlockSize * kBlockSize;
   const std::size_t request_bytes = std::max(options.request_bytes / threads, kLeastPerThread);
+  if (options.idle_threads == IdleThreads::automatic) watch_ = std::make_unique<IdleWatch>();
   for (unsigned i = 0; i < threads; ++i)
     workers_.push_back(
-        std::make_unique<Worker>(session, options, i, request_bytes, memory.subspan(i * share, share)));
+        std::make_unique<Worker>(session, options, i, watch_.get(), request_bytes, memory.subspan(i * share, share)));
 }
 
 Server::~Server() { stop(); }
 
 void Server::stop() {
   session_.flusher().stop();  // needs the workers
+  session_.cache_probes().stop();
   session_.space_watch().stop();  // the same
   session_.block_counts().stop();
   for (const auto& worker : workers_) worker->ask_to_stop();

@@ -41,6 +41,7 @@ class Server {
 
  private:
   Session& session_;
+  std::unique_ptr<IdleWatch> watch_;  // if the threads may be idle ones for a while
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/invariant.h"
@@ -10,13 +11,13 @@
 
 namespace varve::fuse {
 
-Worker::Worker(Session& session, const ServerOptions& options, unsigned index,
-               std::size_t request_bytes, std::span<std::byte> memory)
+Worker::Worker(Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
+               std::span<std::byte> memory)
     : session_(session),
       counters_(session.add_counters()),
       request_bytes_(request_bytes),
       pool_(std::make_shared<BufferPool>(request_bytes / 4, options.memory, memory)),
-      thread_([this, idle = options.idle_threads, index] { run(idle, index); }) {}
+      thread_([this, idle = options.idle_threads, index, watch] { run(idle, index, watch); }) {}
 
 Worker::~Worker() {
   ask_to_stop();
@@ -39,9 +40,9 @@ void Worker::publish(io::Reactor* reactor) {
   if (asked_to_stop_) stopping_ = true;
 }
 
-void Worker::run(IdleThreads idle, unsigned index) {
+void Worker::run(IdleThreads idle, unsigned index, IdleWatch* watch) {
   ::pthread_setname_np(::pthread_self(), "varve-serve");
-  CpuPlacement placement(idle, index);
+  CpuPlacement placement(idle, index, watch);
   const auto reactor = io::Reactor::make();
   publish(reactor.get());
   serve(*reactor, placement);
@@ -59,17 +60,28 @@ void Worker::serve(io::Reactor& reactor, CpuPlacement& placement) {
     reactor.may_spin(placement.is_idle());
     const bool holding = active_ > 0 || reactor.in_flight() > 0;
     const std::uint64_t before = received_;
-    wait(reactor);
+    wait(reactor, placement);
     placement.woken(holding || received_ != before);
     recycle_finished();
   }
   pool_->forget_call();
 }
 
-void Worker::wait(io::Reactor& reactor) {
+namespace {
+
+// The shorter of two times, each in ns, and negative for ever.
+std::int64_t shorter(std::int64_t a, std::int64_t b) {
+  if (a < 0 || b < 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+}  // namespace
+
+void Worker::wait(io::Reactor& reactor, const CpuPlacement& placement) {
   limit_intake();
   if (paused_) session_.fs().give_back_messages(reactor);  // or nobody would seal what is kept in them before its time has come
-  reactor.wait(paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest());
+  const std::int64_t rest = paused_ ? static_cast<std::int64_t>(ReadAhead::kPatience) : port_->rest();
+  reactor.wait(shorter(rest, placement.rest()));
 }
 
 void Worker::receive(Message& message) {
@@ -124,8 +136,9 @@ void Worker::recycle_finished() {
 
 void Worker::limit_intake() {
   if (paused_) session_.read_ahead().expire();  // no request that comes could
-  // What could not be written stays readable, for good, and no more comes to it.
-  bool too_much = pool_->leased_bytes() > request_bytes_ && !session_.fs().read_only();
+  // The blocks that could not be written stay readable, for good or until the host has room, and no more come to them.
+  const bool is_refused = session_.fs().read_only() || session_.fs().host_full();
+  bool too_much = pool_->leased_bytes() > request_bytes_ && !is_refused;
   if (too_much && !paused_) too_much = pool_->when_below(request_bytes_, [reactor = reactor_] { reactor->wake(); });
   if (too_much == paused_ || stopping_) return;
   if (too_much)

@@ -15,18 +15,18 @@ namespace varve::fuse {
 
 class Worker : private MessageSink {
  public:
-  // Starts the thread; `index` says which CPU is its own.
-  Worker(Session& session, const ServerOptions& options, unsigned index,
-         std::size_t request_bytes, std::span<std::byte> memory);
+  // Starts the thread; `index` says which CPU is its own. `watch` (or none) outlives it.
+  Worker(Session& session, const ServerOptions& options, unsigned index, IdleWatch* watch, std::size_t request_bytes,
+         std::span<std::byte> memory);
   ~Worker() override;
 
   void ask_to_stop();  // thread-safe
   void join();
 
  private:
-  void run(IdleThreads idle, unsigned index);
+  void run(IdleThreads idle, unsigned index, IdleWatch* watch);
   void serve(io::Reactor& reactor, CpuPlacement& placement);
-  void wait(io::Reactor& reactor);
+  void wait(io::Reactor& reactor, const CpuPlacement& placement);
   void prepare() override;
   void receive(Message& message) override;
   void disconnected(int error) override;

@@ -5,6 +5,7 @@
 
 #include "base/invariant.h"
 #include "format/codec.h"
+#include "format/image_mark.h"
 #include "format/node_block.h"
 #include "format/superblock_check.h"
 #include "format/superblock_layout.h"
@@ -125,7 +126,7 @@ void allow_chunks(Superblock& super, Chunks chunks) {
 }
 
 Status check_features(const Superblock& super, Intent intent) {
-  const std::uint64_t incompat = super.features.incompat & ~kKnownFeatures.incompat;
+  const std::uint64_t incompat = super.features.incompat & ~(kKnownFeatures.incompat | kIncompatImage);
   if (incompat)
     return Error(Errc::unknown_feature, fmt::format("the filesystem uses unknown incompatible feature bits {}: it cannot "
                                                     "be read by this version, use a newer Varve", list_bits(incompat)));

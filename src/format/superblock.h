@@ -26,13 +26,14 @@ struct Features {
 
   bool operator==(const Features&) const = default;
 };
-inline constexpr std::uint64_t kCompatScrubMark = 1;  // the bytes of ScrubMark mean something
-inline constexpr std::uint64_t kCompatProtectedFiles = 2;  // some file is or was immutable or append-only
-inline constexpr std::uint64_t kCompatDeviceProfile = 4;  // what mkfs knew of the device
+inline constexpr std::uint64_t kCompatScrubMark = 1;         // the bytes of ScrubMark mean something
+inline constexpr std::uint64_t kCompatProtectedFiles = 2;    // some file is or was immutable or append-only
+inline constexpr std::uint64_t kCompatDeviceProfile = 4;     // what mkfs knew of the device
+inline constexpr std::uint64_t kCompatWritingCosts = 8;      // the bytes of WritingCosts mean something
 inline constexpr std::uint64_t kIncompatSuperblockArea = 1;  // superblocks stand in an area of their own
 inline constexpr std::uint64_t kIncompatLongHeaders = 2;  // while mounted for writing: chunks may have more than kMaxChunkHeaderBlocks
 inline constexpr std::uint64_t kIncompatGaps = 4;         // while mounted for writing: chunks may tell of another place for the next one
-inline constexpr std::uint64_t kCompatWritingCosts = 8;  // the bytes of WritingCosts mean something
+inline constexpr std::uint64_t kIncompatImage = 8;        // metadata alone (image_mark.h): nothing mounts it, so kKnownFeatures has it not
 // The fields of SnapshotTables mean something: blocks live that the newest trees do not name. A version that does not know that would
 // give them away by writing, but reads the newest trees as ever.
 inline constexpr std::uint64_t kRoCompatSnapshots = 1;
@@ -196,8 +197,8 @@ struct Superblock {
   bool operator==(const Superblock&) const = default;
 };
 
-// So many whole segments lie before the last block of a filesystem of this size. With fewer than kFewestSegments there is nothing to
-// clean into.
+// Returns how many whole segments lie before the last block of a filesystem of this size. With fewer than kFewestSegments there is
+// nothing to clean into.
 std::uint64_t segments_in(std::uint64_t device_blocks, BlockAddr first_segment, std::uint32_t segment_blocks);
 inline constexpr std::uint64_t kFewestSegments = 16;
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -168,6 +169,7 @@ Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
   inside();
   if (shown_) return Errc::read_only;
   if (store_.faults().read_only()) return store_.faults().refusal();
+  if (store_.faults().host_full()) return Errc::host_full;
   if (demand.record_bytes > format::kMaxChunkRecordBytes) return Error(Errc::no_space, "more than one chunk has room for");
   constexpr int kFruitlessRounds = 6;
   Wait& wait = operation_.wait();
@@ -231,7 +233,7 @@ bool holds(const DataRead& read, std::span<const store::MappedBlock> blocks) {
 
 }  // namespace
 
-Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedBlock> mapped, std::byte* target) {
+Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedBlock> mapped, const FileBlockOf& whose, std::byte* target) {
   const BlockAddr address = mapped.front().address;
   const auto blocks = static_cast<std::uint32_t>(mapped.size());
   for (DataRead& read : operation_.wait().reads) {
@@ -247,8 +249,7 @@ Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedB
       }
     }
     if (!read.done) return Errc::would_block;
-    if (read.error)
-      return Error(Errc::io, fmt::format("reading {} blocks at {} failed", blocks, address));
+    if (read.error) return blocks > 1 ? fetch_singly(read, mapped, whose) : unreadable(read, whose(0));
     return read.bytes();
   }
   INVARIANT(blocks > 0 && store_.segments().geometry().contains(address, blocks));
@@ -262,6 +263,31 @@ Result<std::span<const std::byte>> Attempt::fetch(std::span<const store::MappedB
   }
   read.target = target;
   return Errc::would_block;
+}
+
+// One weak sector fails all that is read with it. So the others are there, and it is known which one it is.
+Result<std::span<const std::byte>> Attempt::fetch_singly(DataRead& together, std::span<const store::MappedBlock> mapped,
+                                                         const FileBlockOf& whose) {
+  bool waits = false;
+  std::optional<Error> lost;
+  for (std::size_t i = 0; i < mapped.size(); ++i) {
+    const auto of_this = [&](std::size_t) { return whose(i); };
+    const auto bytes = fetch(mapped.subspan(i, 1), of_this, together.target + i * kBlockSize);
+    if (bytes.fails_with(Errc::would_block)) waits = true;
+    else if (!bytes.ok() && !lost) lost = bytes.error();
+  }
+  if (waits) return Errc::would_block;
+  if (lost) return *lost;
+  together.error = 0;
+  return together.bytes();
+}
+
+Error Attempt::unreadable(DataRead& read, FileBlock block) {
+  inside();
+  const Error error(Errc::io, fmt::format("inode {}: block {} of the file (block {} of {}) cannot be read: {}", block.ino, block.block,
+                                          read.address, store_.device().name(), std::generic_category().message(read.error)));
+  if (!std::exchange(read.noted, true)) store_.faults().note_data(Errc::io, read.address, block.ino, error.message());
+  return error;
 }
 
 // --- locks ----------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // One try of one operation: passes the gate, finds inodes, takes locks, asks for admission.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -25,6 +26,13 @@ namespace varve::fs {
 // How many places of the inode file a small change changes, at most; and bytes of its records.
 constexpr std::uint64_t kFewPlaces = 8;
 constexpr std::size_t kFewRecordBytes = 512;
+
+// Which block of which file is meant.
+struct FileBlock {
+  Ino ino;
+  std::uint64_t block = 0;
+};
+using FileBlockOf = std::function<FileBlock(std::size_t index)>;
 
 class SCOPED_CAPABILITY Attempt {
  public:
@@ -52,14 +60,16 @@ class SCOPED_CAPABILITY Attempt {
   Result<store::InodePtr> inode(Ino ino) { return find(ino, Wanted::any); }
   Result<store::InodePtr> directory(Ino ino) { return find(ino, Wanted::directory); }  // Errc::not_directory
 
-  // May the operation change something of this size? Errc::read_only, no_space; would_block: wait, or seal first.
+  // May the operation change something of this size? Errc::read_only, no_space, host_full; would_block: wait, or seal first.
   // no_space also if one chunk cannot hold its records. It waits while too much is in flight, or no segment is there for its payload.
   // waits_for_memory: false for the thread that makes the checkpoints, which cannot wait for one to free memory.
   Status admit(const store::Demand& demand, bool waits_for_memory = true);
 
   // Blocks of files that stand one behind the other on the device: the bytes when they have been read, else would_block. They are still to
-  // be verified. `target`: where to read to (aligned), or null for a buffer of the operation's own.
-  Result<std::span<const std::byte>> fetch(std::span<const store::MappedBlock> blocks, std::byte* target = nullptr);
+  // be verified. `target`: where to read to (aligned), or null for a buffer of the operation's own. What fails together is read again, each
+  // block by itself. Errc::io for one that fails then, too: it is noted as an error of the filesystem, and `whose` says whose it is.
+  Result<std::span<const std::byte>> fetch(std::span<const store::MappedBlock> blocks, const FileBlockOf& whose,
+                                           std::byte* target = nullptr);
 
   Timestamp now() { return store_.options().clock->now(); }
 
@@ -73,6 +83,8 @@ class SCOPED_CAPABILITY Attempt {
   bool fits(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
   bool may_gain_from_automatic(const store::Demand& demand) REQUIRES_SHARED(log::the_gate);
   void count_fruitless_rounds();
+  Result<std::span<const std::byte>> fetch_singly(DataRead& together, std::span<const store::MappedBlock> blocks, const FileBlockOf& whose);
+  Error unreadable(DataRead& read, FileBlock block);
 
   Engine& engine_;
   store::Store& store_;

@@ -11,6 +11,7 @@
 #include "fs/tidier.h"
 #include "fs/trimmer.h"
 #include "fs/wait_times.h"
+#include "io/block_device.h"
 #include "scrub/scrubber.h"
 #include "store/checkpoints.h"
 #include "store/store.h"
@@ -35,6 +36,7 @@ Engine::Engine(std::unique_ptr<store::Store> store, std::unique_ptr<cleaner::Cle
       resize_job_(std::make_unique<ResizeJob>(*this)) {}
 
 Engine::~Engine() {
+  store_->device().limit_holding(0);
   scrubber_->end();
   stop_threads();
 }

@@ -23,9 +23,10 @@ alignas(64) constexpr std::array<std::byte, kBlockSize> kZeros{};
 
 Status verify_block(Attempt& a, Ino ino, std::uint64_t block, const store::MappedBlock& mapped, std::span<const std::byte> bytes) {
   if (crc32c(bytes) == mapped.crc) return {};
-  a.store().faults().note(Errc::corrupt, mapped.address, ino);
-  return Error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", ino, block, mapped.address,
-                                          a.store().device().name()));
+  const Error error(Errc::corrupt, fmt::format("inode {}: block {} of the file (block {} of {}) is damaged", ino, block, mapped.address,
+                                               a.store().device().name()));
+  a.store().faults().note_data(Errc::corrupt, mapped.address, ino, error.message());
+  return error;
 }
 
 Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& inode, std::uint64_t block,
@@ -42,7 +43,7 @@ Result<std::span<const std::byte>> block_bytes(Attempt& a, const store::Inode& i
     read.started = read.done = true;
     return read.bytes();
   }
-  const auto bytes = TRY(a.fetch({&mapped, 1}));
+  const auto bytes = TRY(a.fetch({&mapped, 1}, [&](std::size_t) { return FileBlock{inode.ino, block}; }));
   TRY(verify_block(a, inode.ino, block, mapped, bytes));
   return bytes;
 }
@@ -56,6 +57,18 @@ bool copy_in_flight(Attempt& a, const store::MappedBlock& mapped, std::span<std:
 namespace {
 
 constexpr std::uint64_t kRoomForOthers = 4096;  // blocks that operations beside this one may take meanwhile
+
+// True also where it takes too many steps to tell.
+Result<bool> has_blocks_behind(Attempt& a, const store::Inode& inode, std::uint64_t end_block) REQUIRES_SHARED(inode.mutex) {
+  constexpr std::uint64_t kMostSteps = 16;
+  if (inode.nothing_behind) return false;
+  store::OwnedSoFar so_far{end_block, 0};
+  const Status counted = store::count_owned_on(inode, a.view(), a.source(), so_far, format::kMaxFileBlocks, kMostSteps);
+  if (so_far.owned > 0 || (counted.fails_with(Errc::would_block) && a.wait().nodes.empty())) return true;
+  TRY(counted);
+  inode.nothing_behind = true;
+  return false;
+}
 
 bool is_fresh(const store::MappedBlock& old, bool assume_owned) {
   return old.kind == Kind::hole || (old.kind == Kind::unknown && !assume_owned);
@@ -73,8 +86,10 @@ Result<Ownership> ownership(Attempt& a, const store::Inode& inode, std::uint64_t
   if (std::ranges::any_of(result.old, is_unknown)) {
     const std::uint64_t owned = store::block_count(inode, a.view());
     if (!a.store().charge().fits({.new_blocks = count + kRoomForOthers})) {
-      // What might be refused for want of room has a right to the truth, and so have operations that were promised some. What
-      // fallocate left behind the end is counted, too, and may be as much as what is missing before it.
+      // What might be refused for want of room has a right to the truth, and so have operations that were promised some.
+      TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
+    } else if (end_block && owned >= end_block && TRY(has_blocks_behind(a, inode, end_block))) {
+      // What fallocate left behind the end may be as much as what is missing before it.
       TRY(store::resolve_blocks(inode, a.view(), a.source(), first, result.all_old()));
     } else {
       for (std::size_t i = 0; i < count; ++i)

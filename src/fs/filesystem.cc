@@ -26,6 +26,7 @@
 #include "store/protection.h"
 #include "store/space.h"
 #include "store/superblock_keeper.h"
+#include "store/waiters.h"
 
 namespace varve::fs {
 
@@ -103,6 +104,8 @@ void fill_traffic(FilesystemStatus& status, store::Store& store) {
   status.device_bytes_read = io[io::IoKind::read].bytes;
   status.device_writes = io[io::IoKind::write].requests;
   status.device_reads = io[io::IoKind::read].requests;
+  status.device_read_errors = io[io::IoKind::read].errors;
+  status.device_write_errors = io[io::IoKind::write].errors + io[io::IoKind::flush].errors;
   status.lifetime = store.lifetime();
   status.write_cost = cost(status.user_blocks_written, status.cleaned_blocks_written + status.node_blocks_written +
                                                            status.chain_blocks_written);
@@ -152,22 +155,36 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
 Status Filesystem::reap_orphans() {
   const Status reaped = engine_->reaper().reap_orphans();
   if (reaped.ok()) return {};
-  const bool is_shown = read_only() && !engine_->store().snapshots().damage().ok();
+  const bool lacks_room = reaped.fails_with(Errc::no_space);  // of the host
+  const bool is_shown = read_only() && (lacks_room || !engine_->store().snapshots().damage().ok());
   if (!is_shown && !store::is_of_one_node(reaped.error())) return reaped;
   spdlog::error("files without a name keep their room: {}", reaped.error().message());
   return {};
 }
 
+void Filesystem::limit_wait_for_room() {
+  engine_->store().device().limit_holding(engine_->options().host_patience_ms * 1'000'000ULL);
+}
+
+// Whatever comes of the trees, the log has all that was acknowledged.
+Status Filesystem::sync_all() {
+  Operation operation(*engine_, {});
+  Status synced;
+  do synced = block_on(operation, [&] { return sync(operation); });
+  while (synced.fails_with(Errc::host_full));  // until there is room, or the device has failed for want of it
+  return synced;
+}
+
 Status Filesystem::unmount() {
   store::Store& store = engine_->store();
+  limit_wait_for_room();
   Status status;
   engine_->scrubber().end();
   engine_->clean_job().end();
   engine_->resize_job().end();
   if (!store.faults().read_only()) {
     status = engine_->reaper().reap_orphans();
-    Operation operation(*engine_, {});  // whatever comes of the trees, the log has all that was acknowledged
-    const Status synced = block_on(operation, [&] { return sync(operation); });
+    const Status synced = sync_all();
     if (status.ok()) status = synced;
   }
   engine_->maintenance().stop();
@@ -239,6 +256,9 @@ FilesystemStatus Filesystem::status() {
   status.snapshots.automatic = store.snapshots().automatic();
   status.snapshots.given_up = store.checkpoints().protection().given_up();
   status.protection = store.checkpoints().protection().settings();
+  const store::Protection::Kept kept = store.checkpoints().protection().kept();
+  status.snapshots.kept_by_rule = kept.by_rule;
+  status.snapshots.oldest_automatic_s = kept.oldest_s;
   status.snapshot = store.options().snapshot;
   status.delta_records = store.changes().count_records();
   fill_segments(status, store);
@@ -261,6 +281,7 @@ FilesystemStatus Filesystem::status() {
   status.memory_limit_bytes = engine_->options().memory_limit_bytes;
   if (!status.memory_limit_bytes) status.memory_limit_bytes = engine_->options().memory_bytes;
   std::tie(status.first_error, status.last_error) = store.faults().first_and_last();
+  status.faults = store.faults().counts();
   status.scrub = engine_->scrubber().state();
   return status;
 }
@@ -317,9 +338,10 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
 Status Filesystem::protect(std::string_view name, std::string_view value) {
   if (read_only()) return Error(Errc::read_only, "mounted read-only: no snapshots are made");
   store::Protection& protection = engine_->store().checkpoints().protection();
-  const auto settings = TRY(name == "protect" ? store::with_window(protection.settings(), value)
-                                              : store::with_interval(protection.settings(), value));
-  protection.set(settings);
+  const auto settings = name == "protect" ? store::with_window(protection.settings(), value)
+                                          : store::with_interval(protection.settings(), value);
+  if (!settings.ok()) return Error(settings.error().code(), fmt::format("{}={}: {}", name, value, settings.error().message()));
+  protection.set(*settings);
   begin_protection();
   return {};
 }
@@ -367,6 +389,18 @@ const format::Superblock& Filesystem::superblock() const { return engine_->store
 bool Filesystem::may_have_protected_files() const {
   return engine_->store().superblocks().written().features.compat & format::kCompatProtectedFiles;
 }
+void Filesystem::set_host_full(bool is_full) {
+  store::Store& store = engine_->store();
+  const bool was_full = store.faults().host_full();
+  store.faults().set_host_full(is_full);
+  if (is_full && was_full) store.log().durability().let_go(Errc::host_full);
+  store.log().flow().wake();  // they are refused, or let in
+  store.waiters().wake();
+  if (engine_->options().background) engine_->maintenance().kick();
+}
+
+bool Filesystem::host_full() const { return engine_->store().faults().host_full(); }
+
 void Filesystem::stop_writing(const Error& why) { engine_->store().faults().go_read_only(why); }
 
 bool Filesystem::read_only() const { return engine_->store().faults().read_only(); }

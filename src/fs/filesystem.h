@@ -69,7 +69,9 @@ struct AttrChange {
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<std::uint32_t> flags;
   bool chosen_time = false;      // atime is one that the caller named, not "now"
+  bool is_cut = false;           // to its size: what is set aside behind goes, also where the filesystem has a shorter file than the kernel
   bool of_open_file = false;     // times: by the kernel, which writes back its own of what it has cached; programs cannot ask so
+  bool kernel_dates = false;     // of a new size: none but what is given
   bool drop_privileges = false;  // clear suid, sgid (as the kernel's KILL_SUIDGID asks) and security.capability
 };
 
@@ -108,6 +110,7 @@ enum class FallocateMode : std::uint8_t { allocate, allocate_keep_size, punch_ho
 enum class SeekKind : std::uint8_t { data, hole };
 struct WriteFlags {
   bool from_cache = false;       // kernel writeback: times are the kernel's, set by a later setattr
+  bool kernel_dates = false;     // no writeback, but its times are the kernel's as well, and a later setattr tells those that are new
   bool append = false;           // to a file opened so: pieces of one write may come in any order
   bool drop_privileges = false;  // clear suid, sgid where the group may execute, and security.capability
   bool drop_sgid = false;        // with them: sgid in any case, for somebody outside the file's group
@@ -119,7 +122,9 @@ class Filesystem {
   static Result<std::unique_ptr<Filesystem>> mount(io::BlockDevice& device, const Options& options);
   ~Filesystem();  // without unmount(): as a crash, nothing more is written
 
-  // Finishes background work, frees orphans, checkpoints, marks the image clean. No operation may be under way.
+  // An unmount comes, and threads end that wait for operations: a host that is full has Options::host_patience_ms from now on to make room.
+  void limit_wait_for_room();
+  // Finishes background work, frees orphans, checkpoints, marks the image clean. No operation may be under way. Limits that wait as well.
   Status unmount();
 
   // --- names ---
@@ -170,6 +175,8 @@ class Filesystem {
   Status fallocate(Operation&, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
                    WriteFlags flags = {});
   Result<std::uint64_t> seek(Operation&, Ino ino, std::uint64_t offset, SeekKind kind);
+  // Would a file that becomes longer, so that it ends at `size`, still have blocks behind that? False where it would not become longer.
+  Result<bool> has_room_behind(Operation&, Ino ino, std::uint64_t size);
 
   // --- durability ---
   enum class Keeps : std::uint8_t { all, all_but_times };
@@ -217,6 +224,10 @@ class Filesystem {
   bool may_have_protected_files() const;
   Engine& engine() { return *engine_; }          // for making Operations
   bool read_only() const;
+  // What is written is held for want of room on the host (io/holding_device.h), or no more. Meanwhile changes are refused with
+  // Errc::host_full. Called again while that lasts, it ends the waits of each fsync with the same error. Thread-safe.
+  void set_host_full(bool is_full);
+  bool host_full() const;
   // From now on nothing is written any more, as after a failed write: the device is not to be trusted. Thread-safe.
   void stop_writing(const Error& why);
 
@@ -227,6 +238,7 @@ class Filesystem {
   void begin_protection();
   void drop_passing_snapshots();
   Status reap_orphans();
+  Status sync_all();
   explicit Filesystem(std::unique_ptr<Engine> engine);
   std::unique_ptr<Engine> engine_;
 };

@@ -76,7 +76,7 @@ void touch_atime(Engine& engine, Operation& operation, Ino ino) {
     if (store.space().changes_fill_memory()) return {};  // a reader does not wait for that
     store::InodePtr inode = TRY(a.inode(ino));
     WriteLock lock(inode->mutex);
-    if (inode->gone() || store.faults().read_only()) return {};
+    if (inode->gone() || store.faults().read_only() || store.faults().host_full()) return {};
     const store::Demand demand{.record_bytes = kAttributesRecordBytes, .places = 2};
     const auto room = store.space().admit(demand);
     if (room == store::Space::Room::chunk_full) {

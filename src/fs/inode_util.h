@@ -74,6 +74,7 @@ class Privileges {
 
 // The size of a file becomes `size`, and what is allocated behind it goes, unless it grows. `demand`: of all that its caller changes
 // with it. May answer would_block.
-Status resize(Attempt& attempt, store::Inode& inode, std::uint64_t size, store::Demand demand) REQUIRES(inode.mutex);
+Status resize(Attempt& attempt, store::Inode& inode, std::uint64_t size, bool is_cut, store::Demand demand)
+    REQUIRES(inode.mutex);
 
 }  // namespace varve::fs

@@ -1,8 +1,12 @@
 #include "fs/maintenance.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
+#include <spdlog/spdlog.h>
+
+#include "base/duration.h"
 #include "cleaner/patience.h"
 #include "fs/clean_job.h"
 #include "fs/engine.h"
@@ -13,6 +17,7 @@
 #include "fs/tidier.h"
 #include "io/block_device.h"
 #include "io/reactor.h"
+#include "log/device_timer.h"
 #include "log/io_context.h"
 #include "log/log.h"
 #include "log/segment_table.h"
@@ -44,9 +49,11 @@ constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{320};
 Maintenance::Maintenance(Engine& engine)
     : engine_(engine),
       heap_(options().memory_limit_bytes),
+      clock_watch_(*store().options().clock),
       sync_times_(engine.started_ns()),
       last_operation_ns_(engine.started_ns()),
-      tidied_at_(store().log_clock().now()) {}
+      tidied_at_(store().log_clock().now()),
+      futile_until_(tidied_at_ + 1) {}
 
 store::Store& Maintenance::store() { return engine_.store(); }
 cleaner::Cleaner& Maintenance::cleaner() { return engine_.cleaner(); }
@@ -122,8 +129,17 @@ bool Maintenance::checkpoint_is_due() {
   return store().checkpoints().log_blocks_since() > std::max<std::uint64_t>(free_blocks / 2, 2048);
 }
 
+void Maintenance::look_at_the_clock() {
+  const std::int64_t jump = clock_watch_.jump();
+  if (jump == 0) return;
+  spdlog::warn("the system's clock was set {} by {}: ages of snapshots go by the time that has passed, and new times of files by the clock",
+               jump > 0 ? "forward" : "back", rough_duration_text(static_cast<std::uint64_t>(std::abs(jump))));
+}
+
+// While the host is full nothing is begun that would write more, and what is under way waits for its writes.
 bool Maintenance::work(bool space_wanted) {
-  if (store().faults().read_only()) return false;
+  if (store().faults().read_only() || store().faults().host_full()) return false;
+  look_at_the_clock();
   store().space().note_memory_taken(engine_.references().bytes());  // as many names as the kernel knows
   heap_.look();  // checkpoints leave much behind
   bool worked = false;
@@ -154,7 +170,7 @@ bool Maintenance::feed_holes() {
   return true;
 }
 
-// Low on space, and not just found that nothing can be done about it (H33).
+// Low on space, somebody has written since the mount, and it has not just been found that nothing can be done about it (H33).
 bool Maintenance::look_for_space() { return space_is_low() && store().log_clock().now() >= futile_until_; }
 
 bool Maintenance::cleaning_helps() {
@@ -170,9 +186,12 @@ bool Maintenance::cleaning_helps() {
 
 // The checkpoint that makes room of what a round has moved.
 Status Maintenance::settle(const store::CheckpointRequest& request) {
-  const std::uint64_t began = store().options().clock->monotonic_ns();
+  const std::uint64_t began = store().options().clock->monotonic_ns(), host_fulls = store().faults().host_fulls();
+  const bool was_full = store().faults().host_full();
+  const log::DeviceTimer timer(store().io());
   Status status = store().checkpoints().make(request);
-  cleaner().note_settling(store().options().clock->monotonic_ns() - began);
+  if (!was_full && store().faults().host_fulls() == host_fulls)
+    cleaner().note_settling(store().options().clock->monotonic_ns() - began, timer.span());
   return status;
 }
 
@@ -194,7 +213,8 @@ void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   const std::uint64_t clean_before = segments.clean(), written_before = store().log_clock().now();
   bool moved = low && cleaning_helps() && clean_round(waited_for, request);
   // For want of space, but nothing to release (H33): it would only spread the nodes over more segments.
-  const bool has_work = wanted && (store().dirty() || store().snapshots().work_is_left() || protection.is_due());
+  const bool asked = store().snapshots().deletion_is_left() || store().snapshots().anything_asked();
+  const bool has_work = wanted && (store().dirty() || asked || protection.is_due());
   const bool pointless = low && !moved && segments.reclaimable() == 0 && !has_work;
   if (pointless) store().checkpoints().note_pointless_round();
   else (void)settle(request);
@@ -275,18 +295,22 @@ void Maintenance::maintain() {
       Lock lock(mutex_);
       auto due = [this]() REQUIRES(mutex_) { return stopping_ || poked_; };
       const bool deletes = store().snapshots().deletion_is_left() && !store().faults().read_only();
-      const bool busy = armed_.load() || deletes;
-      if (job_is_active()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
+      const bool has_job = job_is_active(), busy = armed_.load() || deletes || has_job;
+      if (has_job && !store().faults().host_full()) changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(rest, kLongestPause), due);
       else if (busy) changed_.wait_for(lock, pause, due);
       else changed_.wait(lock, due);
       if (stopping_) return;
       poked_ = false;
     }
     const bool waits = store().snapshots().deletion_is_left() && !store().faults().read_only();  // read-only, nothing more is given back
-    if (job_is_active() && !waits) rest = job_step();
+    if (job_is_active() && !waits && !store().faults().host_full()) rest = job_step();
     store().faults().settle_alarm();
     if (store().faults().read_only()) {
       armed_ = false;
+      continue;
+    }
+    if (store().faults().host_full()) {
+      pause = std::min(2 * pause, kLongestPause);
       continue;
     }
     while (work(false)) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/clock_watch.h"
 #include "base/heap_trim.h"
 #include "base/mutex.h"
 #include "fs/options.h"
@@ -65,6 +66,7 @@ class Maintenance {
   const Options& options() const;
 
   void maintain();
+  void look_at_the_clock();
   bool seal_is_due();
   bool checkpoint_is_due();
   bool space_is_low();
@@ -82,6 +84,7 @@ class Maintenance {
 
   Engine& engine_;
   HeapTrim heap_;
+  ClockWatch clock_watch_;
   SyncTimes sync_times_;
   std::thread thread_;
   Mutex mutex_;
@@ -92,7 +95,7 @@ class Maintenance {
   std::atomic<std::uint64_t> last_operation_ns_;
   std::uint64_t seen_operations_ = 0;
   std::uint64_t tidied_at_;         // log clock when there was nothing left to do in idle time
-  std::uint64_t futile_until_ = 0;  // log clock before which looking for space again is pointless
+  std::uint64_t futile_until_;      // log clock before which looking for space is pointless, or nobody needs any
 };
 
 }  // namespace varve::fs

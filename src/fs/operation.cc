@@ -84,8 +84,11 @@ void Beginning::log() {
   Waiter* const waiter = &wait_.waiter;
   log::Log& log = engine_.store().log();
   if (const auto lsn = std::exchange(wait_.for_durable, std::nullopt)) {
-    const auto came = [waiter](const Status&) { waiter->came(WaitCause::durable); };
-    waiter->await([&] { log.durability().when_durable(*lsn, came, reactor_); });
+    const auto came = [waiter, &let_go = wait_.let_go](const Status& status) {
+      if (status.fails_with(Errc::host_full)) let_go = status.error();
+      waiter->came(WaitCause::durable);
+    };
+    waiter->await([&] { log.durability().when_durable(*lsn, came, reactor_, log::Durability::Patience::may_let_go); });
   }
   if (std::exchange(wait_.for_room, false))
     waiter->await([&] { log.flow().when_room([waiter] { waiter->came(WaitCause::in_flight); }); });

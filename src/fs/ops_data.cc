@@ -102,7 +102,8 @@ class ReadRange {
     }
     INVARIANT(begin < end && end <= mapped_.size());
     const bool straight = direct(begin, end);
-    const auto bytes = TRY(a_.fetch(std::span(mapped_).subspan(begin, end - begin), straight ? part_of(begin).to : nullptr));
+    const auto whose = [this, begin](std::size_t i) { return FileBlock{ino_, first_ + begin + i}; };
+    const auto bytes = TRY(a_.fetch(std::span(mapped_).subspan(begin, end - begin), whose, straight ? part_of(begin).to : nullptr));
     for (std::size_t i = begin; i < end; ++i) {
       const auto block = bytes.subspan((i - begin) * kBlockSize, kBlockSize);
       TRY(verify_block(a_, ino_, first_ + i, mapped_[i], block));
@@ -256,8 +257,8 @@ Result<std::size_t> Filesystem::write(Operation& operation, Ino ino, std::uint64
     TRY(range.run(*inode));
     inode->attributes.size = std::max(inode->attributes.size, offset + data.size());
     privileges.drop(a, *inode);
-    inode->dated_by_write = !flags.from_cache;
-    if (!flags.from_cache) touch_mtime(*inode, a.now());
+    inode->dated_by_write = !flags.from_cache && !flags.kernel_dates;
+    if (!flags.from_cache && !flags.kernel_dates) touch_mtime(*inode, a.now());
     a.staging().set_attributes(*inode);
     return data.size();
   });

@@ -1,7 +1,10 @@
 // fsync, sync, checkpoint, trim, scrub.
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "fs/inode_util.h"
+#include "fs/snapshot_looks.h"
 #include "fs/trimmer.h"
 #include "log/log.h"
 #include "scrub/scrubber.h"
@@ -34,6 +37,7 @@ Status Filesystem::sync(Operation& operation) {
     engine_->maintenance().note_sync();
   }
   if (store.log().durability().is_durable(*wait.sealed)) return {};
+  if (const auto why = std::exchange(wait.let_go, std::nullopt)) return *why;
   wait.for_durable = *wait.sealed;
   return Errc::would_block;
 }
@@ -48,6 +52,7 @@ Status Filesystem::checkpoint(Operation& operation) {
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.faults().read_only()) return store.faults().refusal();
+  if (store.faults().host_full()) return Errc::host_full;
   if (!store.dirty() && !store.checkpoints().running()) return {};
   if (!wait.checkpoint) wait.checkpoint = store.checkpoints().next();
   if (store.checkpoints().settled() >= *wait.checkpoint) return {};
@@ -60,6 +65,7 @@ Status Filesystem::change_snapshot(Operation& operation, const store::SnapshotCh
   Wait& wait = operation.wait();
   if (auto failure = store.log().durability().failure()) return *failure;
   if (store.faults().read_only()) return store.faults().refusal();
+  if (!wait.snapshot && store.faults().host_full()) return Errc::host_full;
   if (!wait.snapshot) wait.snapshot = store.snapshots().ask(change);
   if (auto answer = store.snapshots().answer(*wait.snapshot)) {
     wait.snapshot.reset();
@@ -80,13 +86,34 @@ Status Filesystem::hold_for_reader(Serial snapshot, std::uint64_t reader, std::u
   return {};
 }
 
+namespace {
+SnapshotFacts facts_of(const store::SnapshotItem& item) {
+  return {item.name, item.automatic, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone};
+}
+}  // namespace
+
+std::optional<SnapshotFacts> find_snapshot(Filesystem& filesystem, std::string_view name) {
+  const auto found = filesystem.engine().store().snapshots().find(name);
+  return found ? std::optional(facts_of(*found)) : std::nullopt;
+}
+
+std::vector<SnapshotFacts> snapshots_behind(Filesystem& filesystem, Serial serial, std::size_t most) {
+  std::vector<SnapshotFacts> facts;
+  for (const store::SnapshotItem& item : filesystem.engine().store().snapshots().list(serial, most)) facts.push_back(facts_of(item));
+  return facts;
+}
+
+SnapshotNews snapshot_news(Filesystem& filesystem) {
+  const store::Snapshots::News news = filesystem.engine().store().snapshots().news();
+  return {news.newest, news.changed};
+}
+
 SnapshotState Filesystem::snapshots() const {
   store::Store& store = engine_->store();
   SnapshotState state;
-  for (const format::SnapshotItem& item : store.snapshots().list())
-    state.snapshots.push_back({item.name, item.automatic, item.serial.v, item.made, item.inodes, item.data_blocks, item.alone});
+  for (const format::SnapshotItem& item : store.snapshots().list()) state.snapshots.push_back(facts_of(item));
   state.giving_back = store.snapshots().deletion_is_left();
-  state.changed = store.snapshots().changed();
+  state.changed = store.snapshots().news().changed;
   const log::Gate::Pass pass(store.gate());
   state.held_blocks = store.trees().view().tables.held_blocks;
   state.data_blocks = store.trees().view().data_blocks;
@@ -95,7 +122,7 @@ SnapshotState Filesystem::snapshots() const {
 }
 
 Status Filesystem::start_scrub(Operation& operation, const scrub::Request& request) {
-  if (!engine_->store().faults().read_only()) TRY(checkpoint(operation));
+  if (!engine_->store().faults().read_only() && !engine_->store().faults().host_full()) TRY(checkpoint(operation));
   return engine_->scrubber().start(request);
 }
 
@@ -103,7 +130,7 @@ void Filesystem::stop_scrub() { engine_->scrubber().stop(); }
 
 Result<std::uint64_t> Filesystem::trim(Operation& operation, std::uint64_t start, std::uint64_t length,
                                        std::uint64_t minimum) {
-  TRY(checkpoint(operation));
+  if (!engine_->store().faults().host_full()) TRY(checkpoint(operation));  // else what is given back may be the room that is lacking
   return engine_->trimmer().trim(operation, start, length, minimum);
 }
 

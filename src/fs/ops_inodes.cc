@@ -66,11 +66,11 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     }
     const store::Demand demand{
         .record_bytes = 256 + (acl ? 64 + acl->size() : 0), .places = kFewPlaces, .item_bytes = set_bytes, .frees = true};
-    if (change.size) TRY(resize(a, *inode, *change.size, demand));
+    if (change.size) TRY(resize(a, *inode, *change.size, change.is_cut, demand));
     else TRY(a.admit(demand));
     if (acl) a.staging().set_xattr(*inode, kAccessAcl, std::move(*acl), set_bytes);
     if (has_capability) a.staging().set_xattr(*inode, kCapability, std::nullopt, set_bytes);
-    if (change.size) attributes.mtime = now;
+    if (change.size && !change.kernel_dates) attributes.mtime = now;
     // As with writes: sgid that does not mean execution goes, too, unless the caller is in that group, as far as its groups are known.
     const fs::Caller& caller = operation.caller();
     const bool any_sgid = caller.uid != 0 && caller.gid != attributes.gid;
@@ -82,7 +82,7 @@ Result<Attr> Filesystem::setattr(Operation& operation, Ino ino, const AttrChange
     if (change.ctime) a.store().options().clock->not_before(*change.ctime);
     if (change.atime) attributes.atime = *change.atime;
     if (change.mtime) attributes.mtime = *change.mtime;
-    attributes.ctime = change.ctime ? *change.ctime : now;
+    if (!change.kernel_dates) attributes.ctime = change.ctime ? *change.ctime : now;
     a.staging().set_attributes(*inode, kind_of(*inode, change));
     return attr_of(*inode, a.view());
   });

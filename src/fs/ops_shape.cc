@@ -9,13 +9,13 @@ namespace varve::fs {
 
 namespace {
 
-Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges)
-    REQUIRES(inode.mutex) {
+Status finish_fallocate(Attempt& a, store::Inode& inode, FallocateMode mode, std::uint64_t end, const Privileges& privileges,
+                        WriteFlags flags) REQUIRES(inode.mutex) {
   privileges.drop(a, inode);
   if (mode == FallocateMode::allocate || mode == FallocateMode::zero_range)
     inode.attributes.size = std::max(inode.attributes.size, end);
   inode.change_content();
-  touch_mtime(inode, a.now());
+  if (!flags.kernel_dates) touch_mtime(inode, a.now());
   a.staging().set_attributes(inode);
   return {};
 }
@@ -30,6 +30,7 @@ Status clear_range(Attempt& a, store::Inode& inode, std::uint64_t offset, std::u
   const std::uint64_t wanted = kind == store::Cleared::unwritten && from < to ? to - from - owned : 0;
   // What becomes unwritten keeps its room, and a snapshot that was asked for keeps the blocks.
   const std::uint64_t kept = kind == store::Cleared::unwritten && a.store().snapshots().any_permanent() ? owned : 0;
+  if (kind == store::Cleared::unwritten) inode.nothing_behind = false;
   TRY(a.admit({.record_bytes = 2048, .new_blocks = wanted + kept, .places = kFewPlaces, .freed = owned,
                .frees = kind == store::Cleared::hole}));
   const std::uint64_t head_end = std::min(end, from << kBlockShift);
@@ -55,8 +56,9 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
       TRY(must_be_file(*inode));
       TRY(may_extend(*inode));
       const Privileges privileges = TRY(Privileges::look(a, *inode, flags));
+      inode->nothing_behind = false;
       done = TRY(allocate_some(a, *inode, block_of(offset), blocks_for(offset + length)));
-      return done ? finish_fallocate(a, *inode, mode, offset + length, privileges) : Status();
+      return done ? finish_fallocate(a, *inode, mode, offset + length, privileges, flags) : Status();
     }));
   }
   if (!done) return Errc::would_block;  // with nothing wanted: others have their turn
@@ -65,8 +67,8 @@ Status allocate(Engine& engine, Operation& operation, Ino ino, FallocateMode mod
 
 }  // namespace
 
-Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand demand) {
-  if (size > inode.attributes.size) {
+Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, bool is_cut, store::Demand demand) {
+  if (size > inode.attributes.size && !is_cut) {
     TRY(a.admit(demand));
     inode.attributes.size = size;
     inode.change_content();
@@ -84,6 +86,17 @@ Status resize(Attempt& a, store::Inode& inode, std::uint64_t size, store::Demand
   else a.staging().clear(inode, first, format::kMaxFileBlocks, store::Cleared::hole, -static_cast<std::int64_t>(owned));
   inode.attributes.size = size;
   return {};
+}
+
+Result<bool> Filesystem::has_room_behind(Operation& operation, Ino ino, std::uint64_t size) {
+  if (size > format::kMaxFileBytes) return Errc::file_too_big;
+  return engine_->attempt(operation, [&](Attempt& a) -> Result<bool> {
+    store::InodePtr inode = TRY(a.inode(ino));
+    ReadLock lock(inode->mutex);
+    if (inode->gone()) return Errc::stale;
+    if (!is_regular(*inode) || size <= inode->attributes.size || store::block_count(*inode, a.view()) == 0) return false;
+    return TRY(count_in_steps(a, *inode, blocks_for(size), format::kMaxFileBlocks)) > 0;
+  });
 }
 
 Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, std::uint64_t offset, std::uint64_t length,
@@ -105,7 +118,7 @@ Status Filesystem::fallocate(Operation& operation, Ino ino, FallocateMode mode, 
       case FallocateMode::zero_range:
       case FallocateMode::zero_range_keep_size: TRY(clear_range(a, *inode, offset, length, store::Cleared::unwritten)); break;
     }
-    return finish_fallocate(a, *inode, mode, offset + length, privileges);
+    return finish_fallocate(a, *inode, mode, offset + length, privileges, flags);
   });
 }
 

@@ -34,6 +34,7 @@ struct Options {
   std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
   std::size_t memory_limit_bytes = 0;     // of the whole process (base/heap_trim.h); 0: the same, and nothing is given back
   std::uint64_t seal_delay_ms = 30'000;     // an acknowledged operation is on its way to the device after this
+  std::uint64_t host_patience_ms = 10'000;  // so long an unmount waits for room on a host that is full
   std::uint64_t checkpoint_records = 1'000'000;
   Clock* clock = &Clock::system();
   Random* random = &Random::system();

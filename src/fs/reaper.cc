@@ -28,7 +28,8 @@ void Reaper::reap(Ino ino) {
 
 void Reaper::soon(Ino ino) {
   Operation operation(engine_, {});
-  if (try_once(operation, ino, Hurry::hurried).fails_with(Errc::would_block)) later(ino);
+  const Status reaped = try_once(operation, ino, Hurry::hurried);
+  if (reaped.fails_with(Errc::would_block) || reaped.fails_with(Errc::host_full)) later(ino);
 }
 
 void Reaper::later(Ino ino) {
@@ -49,16 +50,15 @@ bool Reaper::reap_waiting() {
   }
   for (Ino ino : inodes) {
     Operation operation(engine_, {});
-    while (try_once(operation, ino, Hurry::hurried).fails_with(Errc::would_block)) {
-      if (operation.wait().for_settled) {
-        left.push_back(ino);
-        break;
-      }
+    Status reaped = try_once(operation, ino, Hurry::hurried);
+    while (reaped.fails_with(Errc::would_block) && !operation.wait().for_settled) {
       operation.block();
+      reaped = try_once(operation, ino, Hurry::hurried);
     }
+    if (reaped.fails_with(Errc::would_block) || reaped.fails_with(Errc::host_full)) left.push_back(ino);
   }
   if (!left.empty()) {
-    engine_.maintenance().note_space_wanted();
+    if (!engine_.store().faults().host_full()) engine_.maintenance().note_space_wanted();
     const Lock lock(mutex_);
     waiting_.insert(waiting_.end(), left.begin(), left.end());
   }

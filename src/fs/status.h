@@ -10,6 +10,7 @@
 #include "format/superblock.h"
 #include "fs/wait_times.h"
 #include "scrub/state.h"
+#include "store/fault_counts.h"
 #include "store/protection_settings.h"
 
 namespace varve::fs {
@@ -45,6 +46,8 @@ struct SnapshotCounts {
   std::uint64_t automatic = 0;    // of `count`
   std::uint64_t loose_blocks = 0; // of `held_blocks`: that goes when the room is needed; at least
   std::uint64_t given_up = 0;     // automatic ones, for their room, in this mount
+  std::vector<std::uint64_t> kept_by_rule;  // automatic ones after the last checkpoint (store/protection.h)
+  std::uint64_t oldest_automatic_s = 0;     // its age
   std::string damage;             // of their tables, and what to do; empty: none was met
 };
 
@@ -99,6 +102,8 @@ struct FilesystemStatus {
   std::uint64_t device_bytes_read = 0;
   std::uint64_t device_writes = 0;
   std::uint64_t device_reads = 0;
+  std::uint64_t device_read_errors = 0;   // requests that failed, those of trials and second tries included
+  std::uint64_t device_write_errors = 0;  // and flushes
   double write_cost = 0;           // (user + cleaned + node + chain) / user, this mount
   double lifetime_write_cost = 0;
 
@@ -127,6 +132,7 @@ struct FilesystemStatus {
 
   format::LifetimeCounters lifetime;
   format::ErrorEvent first_error, last_error;
+  store::FaultCounts faults;
   scrub::State scrub;
 };
 

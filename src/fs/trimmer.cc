@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/invariant.h"
 #include "fs/operation.h"
 #include "fs/wait.h"
@@ -32,7 +33,7 @@ std::uint64_t most_at_once(std::uint64_t spare, std::uint64_t segment_bytes) {
 }
 
 Status account(Trim& trim, std::uint64_t segment_bytes) {
-  if (trim.error) return Error(errc_from_errno(trim.error), fmt::format("discarding {} segments failed", trim.count));
+  if (trim.error) return Error(errc_from_errno(trim.error), fmt::format("discarding {} failed", counted(trim.count, "segment")));
   INVARIANT(trim.count == 0 || trim.started);
   trim.trimmed += std::exchange(trim.count, 0) * segment_bytes;
   trim.started = false;

@@ -56,6 +56,7 @@ struct DataRead {
   std::uint32_t wanted = 0;  // checksum of the checksums, when it failed last
   unsigned failures = 0;     // in which the same was wanted as before
   bool started = false, done = false;
+  bool noted = false;        // that it failed, as an error of the filesystem
   int error = 0;
   io::IoRequest request;
   Waiter* waiter = nullptr;
@@ -147,6 +148,7 @@ struct Wait {
   std::unordered_map<NodeName, FailedNode, NodeName::Hash> failed_nodes;
   std::list<DataRead> reads;      // stable addresses; nothing allocated while empty
   std::optional<Lsn> sealed;      // what an fsync waits for
+  std::optional<Error> let_go;    // why it is to wait no longer, though that may come yet
   std::optional<Serial> checkpoint;
   std::optional<std::uint64_t> snapshot;  // store::Snapshots::Ticket of a change that it has asked for
   SpaceRounds space;

@@ -105,6 +105,10 @@ class BlockDevice {
   // Nothing: it has none of its own, as a local one or Ceph's. Any thread.
   virtual std::optional<Connection> connection() const { return {}; }
 
+  // Of a device that holds back writes for want of room (holding_device.h): from now on none is held for longer than this. What is then
+  // still held ends with its error, and no more is held. Of several limits the earliest counts. Nanoseconds. Any thread.
+  virtual void limit_holding(std::uint64_t) {}
+
   // What it stands on may have grown since it was opened: geometry() says how long it is now. Any thread. The answer is the same as
   // before where that cannot be found out.
   virtual Status look_again() { return {}; }

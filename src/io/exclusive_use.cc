@@ -14,6 +14,7 @@
 
 #include "base/errc.h"
 #include "io/device_facts.h"
+#include "io/holders.h"
 #include "io/locality.h"
 #include "io/stacking.h"
 
@@ -25,6 +26,11 @@ Error in_use(const struct stat& status, const std::string& path) {
   const std::string user = user_of(status);
   if (user == "swap") return Error(Errc::in_use, fmt::format("{} is in use as swap: swapoff it first", path));
   if (!user.empty()) return Error(Errc::in_use, fmt::format("{} is mounted at {}: unmount it first", path, user));
+  if (const auto holders = holders_of(status); !holders.empty()) {
+    const Holder& first = holders.front();
+    const std::string end = first.directory.empty() ? "stop that first" : fmt::format("`varve umount --pid {}` ends it", first.pid);
+    return Error(Errc::in_use, fmt::format("{} is in use by {}: {}", path, describe(first), end));
+  }
   return Error(Errc::in_use, fmt::format("{} is in use by another program (a mount that is ending, a Varve tool, "
                                          "RAID or LVM): stop that first",
                                          path));

@@ -24,6 +24,7 @@ namespace varve::io {
 
 namespace {
 
+static_assert(sizeof(off_t) == 8, "offsets would be cut at 4 GiB");
 constexpr unsigned kPoolThreads = 8;
 constexpr std::size_t kMaxSingle = std::size_t{1} << 30;  // bytes of one READ or WRITE; the rest follows
 constexpr auto kGuardTurn = std::chrono::milliseconds(20);
@@ -107,6 +108,13 @@ int FileDevice::wait_for_leave(const IoRequest& request) const {
   return EIO;
 }
 
+// The kernel says the same of a device that has become smaller, or has gone, as of one behind which there is no room.
+int FileDevice::meant_by(int error, const IoRequest& request) const {
+  if (error != ENOSPC || !file_.geometry.is_block_device) return error;
+  const off_t end = ::lseek(file_.fd, 0, SEEK_END);
+  return end < 0 || static_cast<std::uint64_t>(end) < request.offset + request.length ? EIO : error;
+}
+
 int FileDevice::execute_late(IoRequest& request) {
   const int error = wait_for_leave(request);
   return error ? error : execute(request);
@@ -125,7 +133,7 @@ int FileDevice::execute(IoRequest& request) {
       case Transfer::Next::finished:
         return 0;
       case Transfer::Next::failed:
-        return transfer.error();
+        return meant_by(transfer.error(), request);
       case Transfer::Next::again:
         break;
     }
@@ -220,7 +228,7 @@ bool FileDevice::complete(RingEntry& entry, int result) {
   } else {
     const Transfer::Next next = transfer.advance(result);
     if (next == Transfer::Next::again) return false;
-    if (next == Transfer::Next::failed) error = transfer.error();
+    if (next == Transfer::Next::failed) error = device.meant_by(transfer.error(), request);
   }
   request.reactor()->finish(request, error);
   return true;

@@ -53,6 +53,7 @@ class FileDevice : public BlockDevice {
 
   bool needs_thread(const IoRequest& request) const;
   int wait_for_leave(const IoRequest& request) const;
+  int meant_by(int error, const IoRequest& request) const;
   void hand_to_pool(Reactor& reactor, IoRequest& request);
   void prepare_discard(io_uring_sqe& to, const IoRequest& request) const;
   bool ring_refuses(const IoRequest& request, int result) const;

@@ -41,12 +41,13 @@ Error open_error(const std::string& path, bool writable) {
     case ENOTDIR:
       return with(Errc::not_directory, "a part of this path is not a directory: check the name");
     case EACCES:
-      return with(Errc::access, writable ? "permission denied: it must be readable and writable by you (or use sudo)"
+      return with(Errc::access, writable ? "permission denied: it must be readable and writable by you (or use sudo); "
+                                           "mount -o ro only reads"
                                          : "permission denied: it must be readable by you (or use sudo)");
     case EPERM:
       return with(Errc::not_permitted, "must not be changed (immutable?): see lsattr");
     case EROFS:
-      return with(Errc::read_only, "lies on a read-only filesystem: only read-only use is possible");
+      return with(Errc::read_only, "lies on a read-only filesystem: only read-only use is possible, as mount -o ro");
     case ENOMEDIUM:
       return with(Errc::io, "no medium in the drive: insert one");
     case ENXIO:
@@ -70,7 +71,7 @@ Status check_kind(const struct stat& status, const std::string& path) {
 Status check_writable(int fd, const struct stat& status, const std::string& path) {
   int write_protected = 0;
   if (S_ISBLK(status.st_mode) && ::ioctl(fd, BLKROGET, &write_protected) == 0 && write_protected)
-    return Error(Errc::read_only, fmt::format("{}: is write-protected: only read-only use is possible", path));
+    return Error(Errc::read_only, fmt::format("{}: is write-protected: only read-only use is possible, as mount -o ro", path));
   return {};
 }
 

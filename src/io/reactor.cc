@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/invariant.h"
 #include "io/block_device.h"
@@ -34,6 +35,7 @@ void IoRequest::complete(int result) {
     const Interceptor last = interceptors_.back();
     interceptors_.pop_back();
     last.after(last.context, *this, last.note);
+    if (std::exchange(taken_back_, false)) return;
   }
   if (done) done(*this);
 }
@@ -101,6 +103,14 @@ void Reactor::finish_from_elsewhere(IoRequest& request, int error) {
   mailbox_.signal();
 }
 
+void Reactor::submit_from_elsewhere(BlockDevice& device, IoRequest& request) {
+  request.carrier = &device;
+  const Lock lock(mutex_);
+  again_.push_back(request);
+  anything_from_elsewhere_ = true;  // as in the mailbox
+  mailbox_.signal();
+}
+
 void Reactor::hand_over(BlockDevice& device, IoRequest& request) {
   if (is_mine()) return device.submit(*this, request);
   request.carrier = &device;
@@ -138,6 +148,23 @@ unsigned Reactor::submit_handed() {
   return ran;
 }
 
+unsigned Reactor::submit_again() {
+  Line again;
+  {
+    const Lock lock(mutex_);
+    again.swap(again_);
+  }
+  unsigned ran = 0;
+  for (; !again.empty(); ++ran) {
+    IoRequest& request = request_of(again.front());
+    again.pop_front();
+    MEMORY_INVARIANT(elsewhere_ > 0);
+    --elsewhere_;
+    request.carrier->submit(*this, request);
+  }
+  return ran;
+}
+
 unsigned Reactor::run_arrivals() {
   unsigned ran = mailbox_.run();
   Line finished;  // only those so far: a callback that submits again must not keep us here for ever
@@ -153,6 +180,7 @@ unsigned Reactor::run_arrivals() {
     MEMORY_INVARIANT(elsewhere_ >= back.size());
     elsewhere_ -= back.size();
     ran += submit_handed();
+    ran += submit_again();
     ran += finish_all(back);
   }
   return ran;
@@ -160,13 +188,15 @@ unsigned Reactor::run_arrivals() {
 
 void Reactor::abandon_all() {
   for (;;) {
-    Line back;
+    Line back, again;
     {
       const Lock lock(mutex_);
       back.swap(back_);
+      again.swap(again_);
     }
-    elsewhere_ -= back.size();
+    elsewhere_ -= back.size() + again.size();
     back.clear();
+    again.clear();
     if (elsewhere_ == 0) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -77,6 +77,8 @@ class Reactor {
   void finish_later(IoRequest& request, int error);  // in the next poll() or wait(); begins it if it has not begun
   // Any thread, for what has begun elsewhere: runs its callbacks in the reactor's thread. Needs no memory.
   void finish_from_elsewhere(IoRequest& request, int error);
+  // The same for one that was taken back (IoRequest::take_back): the reactor's thread submits it to `device` again. Needs no memory.
+  void submit_from_elsewhere(BlockDevice& device, IoRequest& request);
 
  protected:
   Reactor() = default;
@@ -98,6 +100,7 @@ class Reactor {
 
   unsigned finish_all(Line& line);
   unsigned submit_handed();
+  unsigned submit_again();
 
   std::atomic<std::thread::id> owner_;
   std::atomic<std::size_t> in_flight_{0};
@@ -110,6 +113,7 @@ class Reactor {
   std::atomic<bool> anything_from_elsewhere_{false};
   Line back_ GUARDED_BY(mutex_);    // finished by other threads
   Line handed_ GUARDED_BY(mutex_);  // to be submitted
+  Line again_ GUARDED_BY(mutex_);   // the same, of those begun elsewhere
 };
 
 }  // namespace varve::io

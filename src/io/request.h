@@ -41,6 +41,7 @@ struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
   std::uint64_t length = 0;                      // bytes; for discard; sum of iov for read and write
   boost::container::small_vector<iovec, 2> iov;  // read, write; at most kMaxIov entries
   int error = 0;                                 // out: 0 or a positive errno
+  bool was_held = false;                         // out: it has waited for room (holding_device.h), so how long it took says nothing
   std::function<void(IoRequest&)> done;          // called once, inside poll() or wait() of the reactor
   void (*abandoned)(IoRequest&) = nullptr;       // called instead, if the reactor ends before
 
@@ -54,6 +55,7 @@ struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
 
   // For the reactor and the device that carries it out.
   BlockDevice* carrier = nullptr;
+  bool is_counted = false;  // by a HoldingDevice
 
   // The one that it was submitted to last; null: it never was.
   Reactor* reactor() const { return reactor_; }
@@ -63,6 +65,8 @@ struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
   // `done`. It may change `error`.
   using After = void (*)(void* context, IoRequest& request, std::uint64_t note);
   void intercept(After after, void* context, std::uint64_t note = 0) { interceptors_.push_back({after, context, note}); }
+  // Inside such a call: it has not been completed. The caller submits it again, now or later (Reactor::begin_elsewhere).
+  void take_back() { taken_back_ = true; }
 
   // --- for Reactor and Transfer, which carry it out: nobody else touches what follows ---
   struct Interceptor {
@@ -79,7 +83,8 @@ struct IoRequest : RingEntry, boost::intrusive::list_base_hook<> {
   void complete(int result);
 
   Reactor* reactor_ = nullptr;
-  boost::container::small_vector<Interceptor, 2> interceptors_;
+  boost::container::small_vector<Interceptor, 3> interceptors_;
+  bool taken_back_ = false;
   Progress progress_;
 };
 

@@ -68,7 +68,7 @@ int Ring::open(unsigned entries) {
 
 int Ring::enable() {
   if (!(ring_->flags & IORING_SETUP_R_DISABLED)) return 0;
-  // Not io_uring_enable_rings(): the shared library of liburing 2.3 declares it but does not export it.
+  // This is io_uring_enable_rings(), which the shared library of liburing 2.3 declares but does not export.
   const long result = ::syscall(__NR_io_uring_register, ring_->ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   return result < 0 ? errno : 0;
 }

@@ -28,55 +28,56 @@ TraceDevice::TraceDevice(std::unique_ptr<BlockDevice> below, Listener listener, 
 TraceDevice::TraceDevice(BlockDevice& below, Listener listener, Clock& clock)
     : below_(below), listener_(std::move(listener)), clock_(clock), start_ns_(clock.monotonic_ns()) {}
 
+namespace {
+constexpr std::uint64_t kApart = 1ULL << 63;  // of a note: the rest is when it was submitted
+}
+
 void TraceDevice::submit(Reactor& reactor, IoRequest& request) {
-  const std::uint64_t start = clock_.monotonic_ns();
-  submitted(request, start);
-  const auto completed = [](void* context, IoRequest& done, std::uint64_t since) {
+  const std::uint64_t note = submitted(request);
+  const auto completed = [](void* context, IoRequest& done, std::uint64_t told) {
     auto& self = *static_cast<TraceDevice*>(context);
-    self.finished(done, since);
+    self.finished(done, told);
   };
-  try {
-    request.intercept(completed, this, start);
-    below_.submit(reactor, request);
-  } catch (...) {  // nothing is on its way
-    if (request.kind != IoKind::read) end_writing(start);
-    throw;
-  }
+  request.intercept(completed, this, note);
+  below_.submit(reactor, request);
 }
 
 int TraceDevice::execute(IoRequest& request) {
-  const std::uint64_t start = clock_.monotonic_ns();
-  submitted(request, start);
+  const std::uint64_t note = submitted(request);
   request.error = below_.execute(request);
-  finished(request, start);
+  finished(request, note);
   return request.error;
 }
 
-void TraceDevice::submitted(const IoRequest& request, std::uint64_t now_ns) {
+std::uint64_t TraceDevice::submitted(const IoRequest& request) {
+  const std::uint64_t now_ns = clock_.monotonic_ns();
   Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
   cell.requests.fetch_add(1, std::memory_order_relaxed);
   if (request.durable) cell.durable.fetch_add(1, std::memory_order_relaxed);
-  // The last one to finish reads this after the first has set it, which is on its way until then.
-  if (request.kind != IoKind::read && writers_.fetch_add(1) == 0) writing_since_ns_ = now_ns;
   if (listener_) listener_(TraceEvent{now_ns - start_ns_, request.kind, request.offset, request.length, request.durable});
+  // A thread sees what it has set itself, and no other one has its number.
+  return now_ns | (apart_.load(std::memory_order_relaxed) == std::this_thread::get_id() ? kApart : 0);
 }
 
-void TraceDevice::end_writing(std::uint64_t now_ns) {
-  const std::uint64_t since = writing_since_ns_;  // before this one has ended, so that nobody can have begun anew
-  if (writers_.fetch_sub(1) == 1) writing_ns_.fetch_add(now_ns - std::min(now_ns, since), std::memory_order_relaxed);
+void TraceDevice::spend(const IoRequest& request, bool apart, std::uint64_t since_ns, std::uint64_t now_ns) {
+  std::uint64_t free_at = free_at_ns_;
+  while (free_at < now_ns && !free_at_ns_.compare_exchange_weak(free_at, now_ns)) {
+  }
+  Spent& spent = spent_[apart];
+  (request.kind == IoKind::read ? spent.reading_ns : spent.writing_ns) += now_ns - std::min(now_ns, std::max(since_ns, free_at));
 }
 
-void TraceDevice::finished(const IoRequest& request, std::uint64_t since_ns) {
-  const std::uint64_t now_ns = clock_.monotonic_ns(), took_ns = now_ns - since_ns;
-  if (request.kind != IoKind::read) end_writing(now_ns);
-  if (written_ && request.kind == IoKind::write && !request.error) written_(request, since_ns, now_ns);
+void TraceDevice::finished(const IoRequest& request, std::uint64_t note) {
+  const std::uint64_t since_ns = note & ~kApart, now_ns = clock_.monotonic_ns();
+  if (!request.was_held) spend(request, note & kApart, since_ns, now_ns);  // else it has waited for room, and not for the device
+  if (written_ && request.kind == IoKind::write && !request.error && !request.was_held) written_(request, since_ns, now_ns);
   Cell& cell = cells_[static_cast<std::size_t>(request.kind)];
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
     counter.fetch_add(amount, std::memory_order_relaxed);
   };
   add(cell.bytes, request.error ? 0 : request.length);
   add(cell.errors, request.error ? 1 : 0);
-  add(cell.total_ns, took_ns);
+  add(cell.total_ns, now_ns - since_ns);
 }
 
 TraceCounts TraceDevice::counts() const {

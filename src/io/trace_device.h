@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -54,6 +55,15 @@ class TraceWriter {
   std::ostream& out_ GUARDED_BY(mutex_);
 };
 
+// How long the device was busy with requests. Of each it is the time since the one before was done: as if it served one after the other.
+// All of them together are never more than the time that has passed.
+struct DeviceTime {
+  std::uint64_t reading_ns = 0;
+  std::uint64_t writing_ns = 0;  // with flushes and discards
+
+  std::uint64_t ns() const { return reading_ns + writing_ns; }
+};
+
 class TraceDevice : public BlockDevice {
  public:
   // Called at each submission, by the submitting thread; events of different threads may come out of order by a little.
@@ -69,6 +79,7 @@ class TraceDevice : public BlockDevice {
   std::string refusal() const override { return below_.refusal(); }
   void submit(Reactor& reactor, IoRequest& request) override;
   int execute(IoRequest& request) override;
+  void limit_holding(std::uint64_t ns) override { below_.limit_holding(ns); }
   Status look_again() override { return below_.look_again(); }
   Status set_length(std::uint64_t bytes) override { return below_.set_length(bytes); }
 
@@ -78,17 +89,36 @@ class TraceDevice : public BlockDevice {
 
   TraceCounts counts() const;
   void reset();
-  // How long the device has been busy with anything but reads: at least one such request was on its way. Not reset.
-  std::uint64_t writing_ns() const { return writing_ns_.load(std::memory_order_relaxed); }
+
+  // As long as one lives the requests that its thread submits are counted apart. Of one thread at a time; they nest.
+  class Apart {
+   public:
+    explicit Apart(TraceDevice& device) : device_(device), before_(device.apart_.exchange(std::this_thread::get_id())) {}
+    ~Apart() { device_.apart_ = before_; }
+    Apart(const Apart&) = delete;
+    Apart& operator=(const Apart&) = delete;
+
+   private:
+    TraceDevice& device_;
+    const std::thread::id before_;
+  };
+  // Of requests that have completed. Not reset.
+  DeviceTime time_apart() const { return time_of(true); }
+  DeviceTime time_of_others() const { return time_of(false); }
 
  private:
   struct Cell {
     std::atomic<std::uint64_t> requests, bytes, errors, durable, total_ns;
   };
 
-  void submitted(const IoRequest& request, std::uint64_t now_ns);
-  void finished(const IoRequest& request, std::uint64_t since_ns);
-  void end_writing(std::uint64_t now_ns);
+  struct Spent {
+    std::atomic<std::uint64_t> reading_ns, writing_ns;
+  };
+
+  std::uint64_t submitted(const IoRequest& request);  // what finished() is to be told
+  void finished(const IoRequest& request, std::uint64_t note);
+  void spend(const IoRequest& request, bool apart, std::uint64_t since_ns, std::uint64_t now_ns);
+  DeviceTime time_of(bool apart) const { return {spent_[apart].reading_ns, spent_[apart].writing_ns}; }
 
   std::unique_ptr<BlockDevice> owned_;
   BlockDevice& below_;
@@ -97,7 +127,9 @@ class TraceDevice : public BlockDevice {
   Clock& clock_;
   std::uint64_t start_ns_;
   std::array<Cell, 4> cells_{};
-  std::atomic<std::uint64_t> writers_{0}, writing_since_ns_{0}, writing_ns_{0};
+  std::atomic<std::thread::id> apart_{};
+  std::atomic<std::uint64_t> free_at_ns_{0};  // when the last request was done
+  std::array<Spent, 2> spent_{};              // of others; apart
 };
 
 }  // namespace varve::io

@@ -30,6 +30,25 @@ int check_buffers(const IoRequest& request) {
   return total == request.length ? 0 : EINVAL;
 }
 
+// A medium that fails says ENODATA and more such, which would be taken for an answer about a file.
+Errc code_of(int error) {
+  if (is_lack_of_room(error)) return Errc::no_space;
+  switch (const Errc code = errc_from_errno(error)) {
+    case Errc::in_use:
+    case Errc::invalid:
+    case Errc::no_memory:
+    case Errc::read_only:
+    case Errc::unsupported:
+      return code;
+    default:
+      return Errc::io;
+  }
+}
+
+std::string why_text(const BlockDevice& device, int error) {
+  return is_lack_of_room(error) ? fmt::format("{}: {}", std::strerror(error), way_to_room(device)) : std::strerror(error);
+}
+
 }  // namespace
 
 int check_request(const IoRequest& request, const Geometry& geometry, bool read_only) {
@@ -55,14 +74,23 @@ const char* name_of(IoKind kind) {
   return "?";
 }
 
+bool is_lack_of_room(int error) { return error == ENOSPC || error == EDQUOT; }
+
+const char* way_to_room(const BlockDevice& device) {
+  return device.geometry().is_block_device ? "make room in the storage behind the device" : "make room on the host, where the image lies";
+}
+
+Error failure(const BlockDevice& device, int error, const std::string& what) {
+  const std::string text = fmt::format("{} failed: {}", what, why_text(device, error));
+  return is_lack_of_room(error) ? Error(Errc::no_space, text + ", unmount, mount again") : Error(Errc::io, text);
+}
+
 Status outcome_of(const BlockDevice& device, const IoRequest& request) {
   if (request.error == 0) return {};
-  const Errc code = errc_from_errno(request.error);
-  const char* verb = name_of(request.kind);
-  const char* why = std::strerror(request.error);
-  if (request.kind == IoKind::flush) return Error(code, fmt::format("{}: {} failed: {}", device.name(), verb, why));
-  return Error(code, fmt::format("{}: {} of {} bytes at byte {} failed: {}", device.name(), verb, request.length,
-                                 request.offset, why));
+  const bool is_flush = request.kind == IoKind::flush;
+  const std::string range = is_flush ? "" : fmt::format(" of {} bytes at byte {}", request.length, request.offset);
+  return Error(code_of(request.error),
+               fmt::format("{}: {}{} failed: {}", device.name(), name_of(request.kind), range, why_text(device, request.error)));
 }
 
 void Transfer::start() {

@@ -13,6 +13,13 @@ int check_request(const IoRequest& request, const Geometry& geometry, bool read_
 
 const char* name_of(IoKind kind);
 
+// The filesystem that an image lies on, or what is behind a thin volume, has no room left: a write that has failed so has not been done.
+bool is_lack_of_room(int error);
+// "make room on the host, where the image lies", or where it is to be made else.
+const char* way_to_room(const BlockDevice& device);
+// "WHAT failed: ..." of a mount, with what is to be done. Errc::no_space for lack of room, else Errc::io.
+Error failure(const BlockDevice& device, int error, const std::string& what);
+
 // What became of a completed request, in words that name the device and the range.
 Status outcome_of(const BlockDevice& device, const IoRequest& request);
 

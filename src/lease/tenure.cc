@@ -75,6 +75,9 @@ std::uint64_t Tenure::doubt_ns() const {
   return why_lost_.empty() && now < doubtful_until_ns_ ? doubtful_until_ns_ - now : 0;
 }
 
-void Tenure::expect_first_block(std::uint32_t crc) { former_first_block_ = std::exchange(first_block_, crc); }
+// The same write may be tried again (io/holding_device.h): what stands there is still what was there before the first try.
+void Tenure::expect_first_block(std::uint32_t crc) {
+  if (crc != first_block_) former_first_block_ = std::exchange(first_block_, crc);
+}
 
 }  // namespace varve::lease

@@ -1,12 +1,13 @@
 #include "log/durability.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <new>
 
 #include <fmt/format.h>
 
 #include "base/invariant.h"
+#include "io/transfer.h"
 
 namespace varve::log {
 
@@ -47,7 +48,7 @@ std::uint64_t Durability::payload_started() {
 }
 
 void Durability::payload_done(std::uint64_t ticket, int error, io::Reactor* reactor) {
-  if (error) fail(Error(Errc::io, fmt::format("writing data to {} failed: {}", io_.device().name(), std::strerror(error))));
+  if (error) fail(io::failure(io_.device(), error, fmt::format("writing data to {}", io_.device().name())));
   Lock lock(mutex_);
   INVARIANT(payload_.erase(ticket) == 1);
   advance();
@@ -72,8 +73,7 @@ void Durability::note_write() {
 }
 
 void Durability::chunk_done(Lsn lsn, int error, io::Reactor* reactor) {
-  if (error)
-    fail(Error(Errc::io, fmt::format("writing the log to {} failed: {}", io_.device().name(), std::strerror(error))));
+  if (error) fail(io::failure(io_.device(), error, fmt::format("writing the log to {}", io_.device().name())));
   Lock lock(mutex_);
   if (auto found = chunks_.find(lsn); INVARIANT(found != chunks_.end())) {
     INVARIANT(!found->second.done);
@@ -91,7 +91,7 @@ void Durability::go_on(Lock& lock, io::Reactor* reactor) {
 }
 
 void Durability::tell(const Waiters& waiters, const Status& status) {
-  for (const auto& waiter : waiters) waiter.second(status);
+  for (const auto& waiter : waiters) waiter.second.ready(status);
 }
 
 Durability::Waiters Durability::take_ready() {
@@ -137,7 +137,7 @@ int Durability::flush_here() {
 }
 
 void Durability::flush_done(const Flush& flush, int error, io::Reactor* reactor) {
-  if (error) fail(Error(Errc::io, fmt::format("flushing {} failed: {}", io_.device().name(), std::strerror(error))));
+  if (error) fail(io::failure(io_.device(), error, fmt::format("flushing {}", io_.device().name())));
   Lock lock(mutex_);
   INVARIANT(flushing_);
   INVARIANT(flush.writes <= writes_);
@@ -176,7 +176,7 @@ Lsn Durability::durable() const {
   return durable_;
 }
 
-void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready, io::Reactor* reactor) {
+void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready, io::Reactor* reactor, Patience patience) {
   Lock lock(mutex_);
   if (failure_) {
     const Error error = *failure_;
@@ -190,9 +190,25 @@ void Durability::when_durable(Lsn lsn, std::function<void(Status)> ready, io::Re
     return;
   }
   INVARIANT(!chunks_.empty() || lsn <= written_);  // what never comes would be waited for, for ever
-  waiters_.emplace(lsn, std::move(ready));
+  waiters_.emplace(lsn, Waiting{std::move(ready), patience});
   forget_unawaited(lsn);
   start_flush_if_wanted(lock, reactor);
+}
+
+void Durability::let_go(const Error& error) {
+  Waiters waiters;
+  {
+    const Lock lock(mutex_);
+    for (auto at = waiters_.begin(); at != waiters_.end();) {
+      const auto next = std::next(at);
+      if (at->second.patience == Patience::may_let_go) waiters.insert(waiters_.extract(at));
+      at = next;
+    }
+    // Changes that were acknowledged before are still to be flushed as soon as they are written.
+    if (!waiters.empty() && waiters_.lower_bound(waiters.rbegin()->first) == waiters_.end())
+      waiters_.emplace(waiters.rbegin()->first, Waiting{[](const Status&) {}, Patience::endless});
+  }
+  tell(waiters, error);
 }
 
 std::optional<Error> Durability::failure() const {

@@ -49,8 +49,12 @@ class Durability {
   // 0: there is none.
   std::uint64_t unawaited_since_ns() const { return unawaited_since_ns_; }
   // Calls `ready` once `lsn` is durable, or with the error that makes this impossible; starts a flush when one is
-  // needed. May call it at once.
-  void when_durable(Lsn lsn, std::function<void(Status)> ready, io::Reactor* reactor = nullptr);
+  // needed. May call it at once. `may_let_go`: it may also be told by let_go().
+  enum class Patience : std::uint8_t { endless, may_let_go };
+  void when_durable(Lsn lsn, std::function<void(Status)> ready, io::Reactor* reactor = nullptr, Patience patience = Patience::endless);
+  // It takes longer than anybody should wait without a word: who may let go gets this error. Nothing is lost by that, and what they waited
+  // for may become durable yet.
+  void let_go(const Error& error);
   std::optional<Error> failure() const;
   void fail(Error error);
   // Called once, outside locks, at the first failure. No waiter is left out because another has thrown.
@@ -62,7 +66,11 @@ class Durability {
     bool durable = false;          // when it is done: then everything before it was durable when it started
     bool done = false;
   };
-  using Waiters = std::multimap<Lsn, std::function<void(Status)>>;
+  struct Waiting {
+    std::function<void(Status)> ready;
+    Patience patience;
+  };
+  using Waiters = std::multimap<Lsn, Waiting>;
 
   void advance() REQUIRES(mutex_);
   bool nothing_in_flight() const REQUIRES(mutex_) { return payload_.empty() && chunks_.empty(); }

@@ -27,6 +27,15 @@ void Flow::landed(std::uint64_t bytes) {
   for (auto& call : ready) call();
 }
 
+void Flow::wake() {
+  std::vector<std::function<void()>> ready;
+  {
+    const Lock lock(mutex_);
+    ready.swap(waiting_);
+  }
+  for (auto& call : ready) call();
+}
+
 void Flow::when_room(std::function<void()> ready) {
   {
     const Lock lock(mutex_);

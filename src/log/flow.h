@@ -26,6 +26,8 @@ class Flow {
   bool is_full() const { return bytes() > bandwidth_.limit(); }
   // Calls `ready` when there is room again; maybe at once.
   void when_room(std::function<void()> ready);
+  // Tells all that wait, though there is none: they are to look what else has changed.
+  void wake();
 
  private:
   Clock& clock_;

@@ -3,21 +3,37 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/cpu_waits.h"
 #include "log/stream_meter.h"
 #include "log/write_cost.h"
 
 namespace varve::log {
 
+namespace {
+
+// May much of that be what the calling thread has waited for a CPU since it was told of the last write?
+bool was_late(std::uint64_t took_ns) {
+  static thread_local std::uint64_t before = 0;
+  const std::uint64_t waited = cpu_wait_of_thread_ns();
+  return 8 * (waited - std::exchange(before, waited)) > took_ns;
+}
+
+}  // namespace
+
 IoContext::IoContext(io::BlockDevice& device, bool background, Clock& clock, std::uint64_t erase_unit)
     : device_(device, {}, clock), background_(background), write_cost_(std::make_unique<WriteCost>(device.geometry().rotational)),
       streams_(std::make_unique<StreamMeter>(device.geometry().rotational ? 0 : erase_unit, device.geometry().before)) {
-  device_.on_written([meter = streams_.get()](const io::IoRequest& request, std::uint64_t began_ns, std::uint64_t ended_ns) {
-    meter->observe(request.offset, request.length, began_ns, ended_ns, request.durable);
+  device_.on_written([this](const io::IoRequest& request, std::uint64_t began_ns, std::uint64_t ended_ns) {
+    const bool late = background_ && streams_->measures() && was_late(ended_ns - began_ns);
+    streams_->observe(request.offset, request.length, began_ns, ended_ns, {.durable = request.durable, .late = late});
   });
   if (!background_) own_ = &open_service();
 }
 
 IoContext::~IoContext() = default;
+
+std::uint64_t IoContext::cpu_wait_of_thread_ns() const { return background_ ? varve::cpu_wait_of_thread_ns() : 0; }
+std::uint64_t IoContext::cpu_wait_of_process_ns() const { return background_ ? varve::cpu_wait_of_process_ns() : 0; }
 
 // By the thread that runs it: a ring that ends interrupts the thread that made it.
 io::Reactor& IoContext::open_service() {

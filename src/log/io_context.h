@@ -23,7 +23,13 @@ class IoContext {
 
   io::BlockDevice& device() { return device_; }
   io::TraceCounts counts() const { return device_.counts(); }
-  std::uint64_t writing_ns() const { return device_.writing_ns(); }  // io/trace_device.h
+  // What the device has taken (io/trace_device.h): for what log/device_timer.h measures, and for the rest.
+  [[nodiscard]] io::TraceDevice::Apart count_apart() { return io::TraceDevice::Apart(device_); }
+  io::DeviceTime time_apart() const { return device_.time_apart(); }
+  io::DeviceTime time_of_others() const { return device_.time_of_others(); }
+  // base/cpu_waits.h. Without background threads nothing of the host counts, and these are 0.
+  std::uint64_t cpu_wait_of_thread_ns() const;
+  std::uint64_t cpu_wait_of_process_ns() const;
   bool background() const { return background_; }
 
   // With background threads: the service reactor is made, run and ended by one thread. After end_service() it takes no more

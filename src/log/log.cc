@@ -111,22 +111,28 @@ void Log::written(Write& write) {
   // What was not written is read from here for as long as the mount stands. Nothing is written any more, so that its place stays its own.
   for (std::size_t i = 0; i < write.payload.size() && !write.error; ++i) in_flight_.remove(write.payload_at + i);
   flow_.landed(write.length);
-  if (write.durable && write.began_ns && !write.error) turn_gap_.observe({write.lsn, write.before, write.began_ns, clock_.monotonic_ns()});
+  const bool tells = write.durable && write.began_ns && !write.error && !write.was_held;
+  if (tells) turn_gap_.observe({write.lsn, write.before, write.began_ns, clock_.monotonic_ns()});
   if (write.is_chunk()) durability_.chunk_done(write.lsn, write.error, write.reactor());
   else durability_.payload_done(write.ticket, write.error, write.reactor());
 }
 
+// Each chunk that is sealed from now on waits for them.
+std::vector<std::unique_ptr<Log::Write>> Log::writes_of(BlockAddr at, std::span<const PayloadPtr> blocks) {
+  std::vector<std::unique_ptr<Write>> writes;
+  for (std::size_t begin = 0; begin < blocks.size(); begin += writes.back()->payload.size()) {
+    Write& write = *writes.emplace_back(new_write(at + begin));
+    add_payload(write, at + begin, blocks.subspan(begin, std::min(most_in_request_, blocks.size() - begin)));
+    flow_.launched(write.length);
+    payload_blocks_written_.fetch_add(write.payload.size(), std::memory_order_relaxed);
+    write.ticket = durability_.payload_started();
+  }
+  return writes;
+}
+
 void Log::write_payload(const format::Run& run, std::span<const PayloadPtr> blocks, io::Reactor* reactor) {
   INVARIANT(blocks.size() == run.blocks);
-  for (std::size_t begin = 0; begin < blocks.size();) {
-    auto write = new_write(run.start + begin);
-    add_payload(*write, run.start + begin, blocks.subspan(begin, std::min(most_in_request_, blocks.size() - begin)));
-    begin += write->payload.size();
-    flow_.launched(write->length);
-    payload_blocks_written_.fetch_add(write->payload.size(), std::memory_order_relaxed);
-    write->ticket = durability_.payload_started();
-    start(std::move(write), reactor);
-  }
+  for (auto& write : writes_of(run.start, blocks)) start(std::move(write), reactor);
 }
 
 Result<ChunkPlace> Log::place_chunk(std::uint16_t header_blocks, std::uint32_t payload_blocks, bool commit) {
@@ -161,16 +167,21 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   INVARIANT(header.durable < header.lsn);
   chain_.take(place, format::encode_chunk(header, records, chunk->header.span()));
 
-  add_payload(*chunk, place.payload(), payload);
-  INVARIANT(chunk->payload.size() == payload.size());
+  // Payload that is too long for one request is written behind it, and the chunk is not written before that is.
+  const std::size_t beside_header = most_in_request_ - std::min<std::size_t>(most_in_request_ - 1, place.header_blocks);
+  const auto first = payload.first(std::min(payload.size(), beside_header));
+  add_payload(*chunk, place.payload(), first);
+  INVARIANT(chunk->payload.size() == first.size());
+  auto rest = writes_of(place.payload() + first.size(), payload.subspan(first.size()));
   flow_.launched(chunk->length);
   chunks_written_.fetch_add(1, std::memory_order_relaxed);
   header_blocks_written_.fetch_add(place.header_blocks, std::memory_order_relaxed);
-  payload_blocks_written_.fetch_add(payload.size(), std::memory_order_relaxed);
+  payload_blocks_written_.fetch_add(first.size(), std::memory_order_relaxed);
   chunk->durable = durability_.chunk_started(header.lsn, urgency.commit, urgency.since_ns);
   chunk->before = place.before;
   if (urgency.commit && turn_gap_.leaves_any()) chunk->began_ns = clock_.monotonic_ns();
   submit_chunk(std::move(chunk), reactor);
+  for (auto& write : rest) start(std::move(write), reactor);
   return header.lsn;
 }
 

@@ -78,7 +78,7 @@ class Log {
   Durability& durability() { return durability_; }
   Flow& flow() { return flow_; }
 
-  // That the chain has taken: with the gaps that nothing will stand in any more.
+  // Counts what the chain has taken, with the gaps that nothing will stand in any more.
   std::uint64_t blocks_taken() const { return header_blocks() + payload_blocks() + chain_.blocks_given_up(); }
   std::uint64_t chunks() const { return chunks_written_.load(std::memory_order_relaxed); }
   std::uint64_t header_blocks() const { return header_blocks_written_.load(std::memory_order_relaxed); }
@@ -88,6 +88,7 @@ class Log {
   struct Write;
   std::unique_ptr<Write> new_write(BlockAddr at);
   void add_payload(Write& write, BlockAddr at, std::span<const PayloadPtr> blocks);
+  std::vector<std::unique_ptr<Write>> writes_of(BlockAddr at, std::span<const PayloadPtr> blocks);
   void start(std::unique_ptr<Write> write, io::Reactor* reactor);
   void written(Write& write);
   void submit_chunk(std::unique_ptr<Write> chunk, io::Reactor* reactor);
@@ -111,7 +112,7 @@ class Log {
   std::function<void()> epoch_wanted_;  // set before there are other threads
 
   Flow flow_;
-  const std::size_t most_in_request_;  // blocks of payload
+  const std::size_t most_in_request_;  // blocks
   std::atomic<std::uint64_t> chunks_written_{0}, header_blocks_written_{0}, payload_blocks_written_{0};
 };
 

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "base/invariant.h"
+#include "format/image_mark.h"
 #include "format/record.h"
 #include "io/patient_read.h"
 
@@ -191,6 +192,7 @@ class Walk {
   // its record was sealed, but perhaps not flushed.
   // Records that cannot be read behind a sound checksum were written so: a crash does not do that, and nothing is cut off for it.
   Result<bool> payload_is_there(const HeldChunk& chunk) {
+    if (format::is_image(super_)) return true;  // nothing of it is, and all that was whole has been copied
     bool is_there = true;
     const Status decoded = format::decode_records(chunk.records, [&](const format::Record& record) -> Status {
       const auto* map = std::get_if<format::MapBlocks>(&record);

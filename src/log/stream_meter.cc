@@ -10,9 +10,9 @@ constexpr std::uint64_t kMostBytes = 1 << 20;   // in longer writes a copy would
 constexpr std::uint64_t kTellsRate = 32 << 10;  // shorter ones take what a request takes
 constexpr double kRateBytes = 64 << 20;         // the rate is that of so much
 constexpr double kCopy = 1.0 / 8;               // of a unit: what takes so much longer has copied
+constexpr double kDear = 1.0 / 2;               // no seek takes that long
 constexpr std::uint32_t kEnough = 16;           // writes on each side of a limit
 constexpr std::uint32_t kRemembered = 4096;     // at one distance; then what was before counts half
-constexpr unsigned kFewest = 2;
 
 }  // namespace
 
@@ -28,9 +28,10 @@ unsigned StreamMeter::distance_of(std::uint64_t begin, std::uint64_t end) {
   return goes_on && end - begin <= kMostBytes ? distance : kMost;
 }
 
-bool StreamMeter::is_slow(unsigned distance, std::uint64_t length, double ns) {
+StreamMeter::Pace StreamMeter::pace_of(unsigned distance, std::uint64_t length, double ns) {
   const double each = row_ns_ / row_bytes_;
-  const bool slow = ns > (static_cast<double>(length) + kCopy * static_cast<double>(unit_)) * each;
+  const auto takes = [&](double copy) { return ns > (static_cast<double>(length) + copy * static_cast<double>(unit_)) * each; };
+  const bool slow = takes(kCopy);
   if (distance == 0 && length >= kTellsRate && !slow) {
     row_bytes_ += static_cast<double>(length);
     row_ns_ += ns;
@@ -38,10 +39,11 @@ bool StreamMeter::is_slow(unsigned distance, std::uint64_t length, double ns) {
     row_bytes_ *= keep;
     row_ns_ *= keep;
   }
-  return slow;
+  return !slow ? Pace::quick : takes(kDear) ? Pace::dear : Pace::slow;
 }
 
-void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns, bool durable) {
+void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns,
+                          const Beside& beside) {
   if (unit_ == 0 || length == 0) return;
   const Lock lock(mutex_);
   // A device serves one write after the other: it had this one when the one before was done.
@@ -49,23 +51,25 @@ void StreamMeter::observe(std::uint64_t offset, std::uint64_t length, std::uint6
   free_at_ns_ = std::max(free_at_ns_, ended_ns);
   const unsigned distance = distance_of(before_ + offset, before_ + offset + length);
   if (distance >= kMost || ended_ns <= had_it) return;
-  const bool slow = is_slow(distance, length, static_cast<double>(ended_ns - had_it));
-  count(counts_[distance], slow);
-  if (slow || limit() != 0) judge();
-  if (durable) return;
-  count(plain_[distance], slow);
-  if (!slow && distance > proven()) prove(distance);
+  const Pace pace = pace_of(distance, length, static_cast<double>(ended_ns - had_it));
+  if (pace != Pace::quick && beside.late) return;
+  count(counts_[distance], pace);
+  if (pace != Pace::quick || limit() != 0) judge();
+  if (beside.durable) return;
+  count(plain_[distance], pace);
+  if (pace == Pace::quick && distance > proven()) prove(distance);
 }
 
-void StreamMeter::count(Count& count, bool slow) {
-  ++(slow ? count.slow : count.quick);
-  if (count.all() > kRemembered) count = {count.quick / 2, count.slow / 2};
+void StreamMeter::count(Count& count, Pace pace) {
+  ++(pace == Pace::quick ? count.quick : count.slow);
+  if (pace == Pace::dear) ++count.dear;
+  if (count.all() > kRemembered) count = {count.quick / 2, count.slow / 2, count.dear / 2};
 }
 
 StreamMeter::Count StreamMeter::sum(const Counts& counts, unsigned first, unsigned end) {
   Count sum;
   for (unsigned distance = first; distance < end; ++distance)
-    sum = {sum.quick + counts[distance].quick, sum.slow + counts[distance].slow};
+    sum = {sum.quick + counts[distance].quick, sum.slow + counts[distance].slow, sum.dear + counts[distance].dear};
   return sum;
 }
 
@@ -79,24 +83,25 @@ void StreamMeter::prove(unsigned distance) {
 }
 
 // The number that tells quick from slow writes with the fewest errors, of two equals the greater. Where near ones are slow as well, or
-// far ones quick, there is no limit to be seen.
+// far ones quick, there is no limit to be seen. Going on at one place says little of taking turns, as any disk seeks. So there is one
+// stream only where nearly all turns of two cost copies.
 void StreamMeter::judge() {
-  const Count all = sum(counts_, 1, kMost);
+  const Count all = sum(counts_, 1, kMost), &one = counts_[0], &two = counts_[1];
+  const bool is_one = one.all() >= kEnough && 8 * one.slow < one.all() && two.all() >= kEnough && 4 * two.dear >= 3 * two.all();
   Count near;
-  unsigned best = 0;
+  unsigned best = is_one ? 1 : 0;
   std::uint32_t fewest = all.all();
-  for (unsigned distance = 0; distance < kMost; ++distance) {
+  for (unsigned distance = 1; distance < kMost; ++distance) {
     const Count far{all.quick - near.quick, all.slow - near.slow};
-    const bool splits = distance >= kFewest && near.all() >= kEnough && far.all() >= kEnough && 8 * near.slow < near.all() &&
-                        far.slow > far.quick;
+    const bool splits = near.all() >= kEnough && far.all() >= kEnough && 8 * near.slow < near.all() && far.slow > far.quick;
     if (splits && near.slow + far.quick <= fewest) {
       fewest = near.slow + far.quick;
       best = distance;
     }
-    if (distance == 0) continue;  // going on at one place says nothing of taking turns: any disk seeks
     near = {near.quick + counts_[distance].quick, near.slow + counts_[distance].slow};
   }
-  if (best) limit_.store(best, std::memory_order_relaxed);
+  const bool was_none = limit() == 1 && two.all() >= kEnough && 2 * two.dear < two.all();
+  if (best || was_none) limit_.store(best, std::memory_order_relaxed);
 }
 
 }  // namespace varve::log

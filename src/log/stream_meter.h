@@ -23,11 +23,19 @@ class StreamMeter {
   // In bytes: what the device is thought to erase as a whole, 0: nothing is measured; and what of the disk stands in front of it.
   explicit StreamMeter(std::uint64_t unit, std::uint64_t before = 0) : unit_(unit), before_(before) {}
 
-  // A write of these bytes was on its way from `began` to `ended`. `durable`: it was flushed as well, which takes its time anywhere.
-  void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns, bool durable = false);
+  bool measures() const { return unit_ != 0; }
+  struct Beside {
+    bool durable = false;  // it was flushed as well, which takes its time anywhere
+    bool late = false;     // the machine was busy: quick ones may seem slow
+  };
+  // A write of these bytes was on its way from `began` to `ended`.
+  void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns, const Beside& beside);
+  void observe(std::uint64_t offset, std::uint64_t length, std::uint64_t began_ns, std::uint64_t ended_ns) {
+    observe(offset, length, began_ns, ended_ns, {});
+  }
   // Places that stay cheap; 0: none has been found to be dear, or too little has been seen.
   unsigned limit() const { return limit_.load(std::memory_order_relaxed); }
-  // So many other places may be written in between: it has been seen that this stays cheap. kMost: nothing is measured.
+  // Returns how many other places may be written in between: it has been seen that this stays cheap. kMost: nothing is measured.
   unsigned proven() const { return unit_ ? proven_.load(std::memory_order_relaxed) : kMost; }
 
  private:
@@ -36,11 +44,13 @@ class StreamMeter {
   };
   struct Count {  // of writes at one distance
     std::uint32_t quick = 0, slow = 0;
+    std::uint32_t dear = 0;  // of the slow ones: half a unit may have been copied for it
     std::uint32_t all() const { return quick + slow; }
   };
 
   unsigned distance_of(std::uint64_t begin, std::uint64_t end) REQUIRES(mutex_);
-  bool is_slow(unsigned distance, std::uint64_t length, double ns) REQUIRES(mutex_);
+  enum class Pace : std::uint8_t { quick, slow, dear };
+  Pace pace_of(unsigned distance, std::uint64_t length, double ns) REQUIRES(mutex_);
   void judge() REQUIRES(mutex_);
   void prove(unsigned distance) REQUIRES(mutex_);
 
@@ -48,7 +58,7 @@ class StreamMeter {
   Mutex mutex_;
   std::vector<Unit> recent_ GUARDED_BY(mutex_);  // the last one written comes first
   using Counts = std::array<Count, kMost>;
-  static void count(Count& count, bool slow);
+  static void count(Count& count, Pace pace);
   static Count sum(const Counts& counts, unsigned first, unsigned end);
   Counts counts_ GUARDED_BY(mutex_){}, plain_ GUARDED_BY(mutex_){};  // plain: without durable ones
   std::uint64_t free_at_ns_ GUARDED_BY(mutex_) = 0;

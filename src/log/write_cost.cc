@@ -5,10 +5,12 @@
 namespace varve::log {
 
 // The mean of the first ones, then an exponential one over some thirty.
-void WriteCost::Mean::add(double value, std::uint64_t took) {
-  spent += took;
-  const double weight = 1.0 / static_cast<double>(std::min<std::uint64_t>(++samples, 32));
-  ns += weight * (value - ns);
+void WriteCost::Mean::add(double value, const DeviceSpan& took) {
+  constexpr double kRemembered = 32;
+  ++samples;
+  spent += took.ns;
+  weight = std::min(weight + took.weight, kRemembered);
+  ns += took.weight / weight * (value - ns);
 }
 
 void WriteCost::restore(std::uint32_t in_row, std::uint32_t scattered) {
@@ -32,15 +34,15 @@ std::uint32_t WriteCost::scattered() const {
   return scattered_.known() ? static_cast<std::uint32_t>(std::clamp(scattered_.ns, 0.0, 4e9)) : 0;
 }
 
-void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns) {
+void WriteCost::observe(std::uint32_t requests, std::uint32_t blocks, const DeviceSpan& took) {
   if (requests == 0) return;
   const Lock lock(mutex_);
-  const double per_block = static_cast<double>(ns) / blocks;
+  const double per_block = static_cast<double>(took.ns) / blocks;
   if (blocks >= requests * kMany) {
-    sequential_.add(per_block, ns);
+    sequential_.add(per_block, took);
     if (++since_scattered_ >= kForgotten) scattered_ = {};
   } else if (requests >= kPieces && blocks <= requests * kFew) {
-    scattered_.add(per_block, ns);
+    scattered_.add(per_block, took);
     since_scattered_ = 0;
   }
 }
@@ -51,15 +53,15 @@ void WriteCost::observe_slow(std::uint64_t ns) {
   since_scattered_ = 0;
 }
 
-void WriteCost::observe_read(std::uint64_t ns) {
+void WriteCost::observe_read(const DeviceSpan& took) {
   const Lock lock(mutex_);
-  reads_.add(static_cast<double>(ns), 0);
+  reads_.add(static_cast<double>(took.ns), {0, took.weight});
 }
 
-void WriteCost::observe_handling(std::uint64_t blocks, std::uint64_t ns) {
+void WriteCost::observe_handling(std::uint64_t blocks, const DeviceSpan& took) {
   if (blocks == 0) return;
   const Lock lock(mutex_);
-  handling_.add(static_cast<double>(ns) / static_cast<double>(blocks), 0);
+  handling_.add(static_cast<double>(took.ns) / static_cast<double>(blocks), {0, took.weight});
 }
 
 double WriteCost::handling() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/mutex.h"
+#include "log/device_span.h"
 
 namespace varve::log {
 
@@ -28,35 +29,36 @@ class WriteCost {
   // As restore() takes them, for the next one.
   std::uint32_t in_row() const;
   std::uint32_t scattered() const;
-  // Such a batch of requests took so long, nothing else of the caller's on its way.
-  void observe(std::uint32_t requests, std::uint32_t blocks, std::uint64_t ns);
+  // Such a batch of requests took the device so long.
+  void observe(std::uint32_t requests, std::uint32_t blocks, const DeviceSpan& took);
   // A single block somewhere took kLongNs or more, and not by chance.
   void observe_slow(std::uint64_t ns);
   // Reading what lives in a segment took so long. Virtual disks call themselves rotating whatever they are: what reads here and
   // there without seeks is not taken for one.
-  void observe_read(std::uint64_t ns);
-  // Moving so many blocks took so long beside writing them: looking them up, reading, verifying, telling the log.
-  void observe_handling(std::uint64_t blocks, std::uint64_t ns);
-  // That time for a block, over the one that it takes to write it in a row.
+  void observe_read(const DeviceSpan& took);
+  // Moving so many blocks took the device so long beside writing them: looking them up and reading.
+  void observe_handling(std::uint64_t blocks, const DeviceSpan& took);
+  // Returns that time for a block, over the one that it takes to write it in a row.
   double handling() const;
   // Time for a segment's worth of blocks written few at a time, over that in a row; at least 1.
   double factor() const;
   bool knows_in_row() const;
   bool knows_scattered() const;
-  // So many blocks, few at a time, are written in about that time; 0: not known.
+  // Returns how many blocks, few at a time, are written in about that time; 0: not known.
   std::uint64_t scattered_within(std::uint64_t ns) const;
   // Has it been seen that reads here and there are slow?
   bool seeks() const;
 
  private:
-  // So many say something, and fewer if they took kLongNs.
+  // As many samples as this say something, and fewer do if they took kLongNs.
   static constexpr unsigned kLeastSamples = 8;
-  // So many batches in a row later nobody knows any more what scattered ones would cost: they get another chance.
+  // After as many batches in a row nobody knows any more what scattered ones would cost: they get another chance.
   static constexpr unsigned kForgotten = 4096;
   struct Mean {  // moving
     double ns = 0;
     std::uint64_t samples = 0, spent = 0;
-    void add(double value, std::uint64_t took);
+    double weight = static_cast<double>(samples);  // of them together
+    void add(double value, const DeviceSpan& took);
     bool known() const { return samples >= kLeastSamples || spent >= kLongNs; }
   };
   // Can be compared with sequential writes.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
+
 namespace varve::repair {
 
 using format::Bytes;
@@ -82,7 +84,7 @@ void Corrector::flush_extent() {
 void Corrector::inode(CleanInode inode) {
   flush_extent();
   if (dropped_ > 0) {
-    actions_.add(ActionCode::item_removed, inode.ino, fmt::format("{} blocks in what is no regular file", dropped_));
+    actions_.add(ActionCode::item_removed, inode.ino, fmt::format("{} in what is no regular file", counted(dropped_, "block")));
     inode.owned = 0;
   }
   if (inode.exists) {

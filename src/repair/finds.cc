@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
+
 namespace varve::repair {
 
 using format::ItemKind;
@@ -115,7 +117,7 @@ void report_finds(LeafPlan& plan, const format::Superblock& super, bool fits, Ac
     if (fits) leaf.trust = Trust::found;
     taken += fits;
   }
-  if (fits) actions.add(ActionCode::newest_leaves_taken, {}, fmt::format("{} blocks", taken));
+  if (fits) actions.add(ActionCode::newest_leaves_taken, {}, counted(taken, "block"));
   for (const KeyRange& range : plan.lost)
     if (!fits) report_lost(range, super, actions);
 }

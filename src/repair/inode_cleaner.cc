@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/counted.h"
+
 namespace varve::repair {
 
 using format::Extent;
@@ -261,7 +263,8 @@ void InodeCleaner::judge_attributes() {
   }
   if (a != before) actions_.add(ActionCode::attributes_corrected, inode_.ino);
   if (!S_ISREG(a.mode) || inode_.written_end <= blocks_for(a.size)) return;
-  actions_.add(ActionCode::size_corrected, inode_.ino, fmt::format("{} bytes, it owns {} blocks", a.size, inode_.written_end));
+  actions_.add(ActionCode::size_corrected, inode_.ino,
+               fmt::format("{}, it owns {}", counted(a.size, "byte"), counted(inode_.written_end, "block")));
   a.size = inode_.written_end * kBlockSize;
 }
 

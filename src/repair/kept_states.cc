@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/listing.h"
 #include "check/inode_pass.h"
 #include "io/patient_read.h"
@@ -88,10 +89,11 @@ void KeptStates::report_lost(const LostTables& found, std::uint64_t missing) {
     const auto& names = found.not_found();
     const std::string told = names.empty() ? "not even the names are left" : "older copies name " + listing(names, kMostNames);
     actions_.add(ActionCode::snapshot_items_lost, {},
-                 fmt::format("{} of {} snapshots are given up; {}", missing, old_.snapshots.snapshots, told));
+                 fmt::format("{} of {} given up; {}", missing, counted(old_.snapshots.snapshots, "snapshot is", "snapshots are"), told));
   }
   if (const std::uint64_t blocks = found.blocks_not_found())
-    actions_.add(ActionCode::snapshot_items_lost, {}, fmt::format("{} blocks of snapshots are not found", blocks));
+    actions_.add(ActionCode::snapshot_items_lost, {},
+                 fmt::format("{} not found", counted(blocks, "block of snapshots is", "blocks of snapshots are")));
 }
 
 SnapshotItem* KeptStates::item_of(Serial serial) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/buffer.h"
+#include "base/counted.h"
 #include "base/errc.h"
 #include "base/crc32c.h"
 #include "format/codec.h"
@@ -145,8 +146,8 @@ Result<UndoResult> apply_undo(io::BlockDevice& device, const std::string& path, 
   });
   const Status done = written.ok() ? device.flush() : written.error();
   if (!done.ok())
-    return Error(done.error().code(), fmt::format("{} (after {} blocks had been brought back; to go on: -f)", done.error().message(),
-                                                  result.blocks));
+    return Error(done.error().code(), fmt::format("{} (after {} had been brought back; to go on: -f)", done.error().message(),
+                                                  counted(result.blocks, "block")));
   return result;
 }
 

@@ -23,6 +23,7 @@ namespace varve::scrub {
 struct Block {
   BlockAddr address;  // where it stands
   std::string error;  // what was wrong with it, if anything
+  Errc kind = Errc::corrupt;  // or io: it could not be read
 
   Ino ino;                    // of a file: which, and what must be there
   std::uint64_t file_block = 0;

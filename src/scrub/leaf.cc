@@ -119,6 +119,7 @@ void Walk::read_run(std::span<Block> run) {
     if (!read.ok()) {
       ++step_.unreadable;
       run[i].error = read.error().message();
+      run[i].kind = Errc::io;
     } else if (run[i].error.empty()) {
       verify(bytes, run[i]);
     }
@@ -187,7 +188,7 @@ void Walk::report_block(const Block& block, std::uint64_t blocks) {
     finding.ino = block.ino;
     finding.file_block = block.file_block;
   }
-  store_.faults().note(Errc::corrupt, finding.address, finding.ino);
+  store_.faults().note(block.kind, finding.address, finding.ino);
   report_(finding);
 }
 

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/io_priority.h"
 #include "store/store.h"
 #include "store/superblock_keeper.h"
@@ -198,7 +199,8 @@ void Scrubber::finish(State::Phase phase, std::string reason) {
   }
   if (unlogged > 0)
     spdlog::error("{}: scrub: {} more errors: this log names only the first {}", store_.device().name(), unlogged, kMaxFindings);
-  spdlog::info("{}: scrub {} after {} blocks, {} errors", store_.device().name(), name_of(phase), mark.blocks, mark.errors);
+  spdlog::info("{}: scrub {} after {}, {}", store_.device().name(), name_of(phase), counted(mark.blocks, "block"),
+               counted(mark.errors, "error"));
   save_();
 }
 

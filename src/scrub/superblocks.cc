@@ -71,7 +71,7 @@ Status repeated(Try&& attempt) {
 }
 
 void report(store::Store& store, const Walk::Report& report, BlockAddr address, const Error& error) {
-  store.faults().note(Errc::corrupt, address, {});
+  store.faults().note(error.is(Errc::io) ? Errc::io : Errc::corrupt, address, {});
   Finding finding;
   finding.kind = Finding::Kind::superblock;
   finding.address = address;

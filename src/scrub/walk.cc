@@ -115,7 +115,7 @@ bool Walk::enter(const Child& child, std::uint8_t level, bool is_root) {
     return true;
   }
   if (!is_current()) return false;
-  report_node(child, level, node.error().message());
+  report_node(child, level, node.error());
   position_.next = child.bound;
   left_ = 0;
   return true;
@@ -168,12 +168,12 @@ Result<BlockAddr> Walk::place_of(const format::NodeRef& ref) {
   return moved.empty() ? ref.address : moved.begin()->second;
 }
 
-void Walk::report_node(const Child& child, std::uint8_t level, const std::string& error) {
-  store_.faults().note(Errc::corrupt, child.ref.address, {});
+void Walk::report_node(const Child& child, std::uint8_t level, const Error& error) {
+  store_.faults().note(error.code(), child.ref.address, {});
   Finding finding;
   finding.kind = Finding::Kind::node;
   finding.address = child.ref.address;
-  finding.error = error;
+  finding.error = error.message();
   finding.tree = position_.tree;
   finding.level = level;
   finding.first = std::max(child.first, position_.next);

@@ -75,7 +75,7 @@ class Walk {
   std::uint64_t records_below(unsigned level) const;
   Result<store::NodePtr> read_node(const Child& child, std::uint8_t level, bool is_root);
   Result<BlockAddr> place_of(const format::NodeRef& ref);
-  void report_node(const Child& child, std::uint8_t level, const std::string& error);
+  void report_node(const Child& child, std::uint8_t level, const Error& error);
 
   void verify_leaf();
   Place collect(std::vector<Block>& blocks);

@@ -37,13 +37,14 @@ std::string set_xattrs(int file, const Finish& finish, const std::string& apart)
 // Where there are flags: those that are there now, and whether they can be changed.
 struct Flags {
   bool are_known = false;
-  unsigned now = 0;
+  unsigned before = 0, now = 0;
 };
 
 Flags take_locks(int file, const Finish& finish) {
   Flags flags;
   if (!S_ISREG(finish.mode) && !S_ISDIR(finish.mode)) return flags;
   flags.are_known = ::ioctl(file, FS_IOC_GETFLAGS, &flags.now) == 0;
+  flags.before = flags.now;
   if (!flags.are_known || !(flags.now & kLocks)) return flags;
   unsigned unlocked = flags.now & ~kLocks;
   if (::ioctl(file, FS_IOC_SETFLAGS, &unlocked) == 0) flags.now = unlocked;
@@ -64,6 +65,19 @@ unsigned take_locks(const Descriptor& file) {
   if (!file || ::ioctl(file.get(), FS_IOC_GETFLAGS, &flags) != 0 || !(flags & kLocks)) return 0;
   const unsigned without = flags & ~kLocks;
   return ::ioctl(file.get(), FS_IOC_SETFLAGS, &without) == 0 ? flags : 0;
+}
+
+// The owner first: it takes privileges away. Then what an ACL says of the mode.
+std::string set_all_but_flags(int file, const Finish& finish, const std::string& apart) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return "looking";
+  const bool other_owner = status.st_uid != finish.uid || status.st_gid != finish.gid;
+  if (other_owner && ::fchownat(file, "", finish.uid, finish.gid, AT_EMPTY_PATH) != 0) return "setting the owner";
+  if (finish.xattrs)
+    if (std::string failed = set_xattrs(file, finish, apart); !failed.empty()) return failed;
+  if (!S_ISLNK(finish.mode) && ::chmod(way_to(file).c_str(), finish.mode & 07777) != 0) return "setting the mode";
+  const timespec times[] = {to_timespec(finish.atime), to_timespec(finish.mtime)};
+  return ::utimensat(file, "", times, AT_EMPTY_PATH) == 0 ? "" : "setting times";
 }
 
 int open_piece(int directory, const std::string& path, int flags, mode_t mode) {
@@ -114,16 +128,21 @@ Spot spot_of(int root, const std::string& path) {
   return {Descriptor(open_below(root, relative(parent_of(path)), O_RDONLY | O_DIRECTORY)), path.substr(path.rfind('/') + 1)};
 }
 
+// The name may be one that is to come, or one of a device, which is not opened.
 bool unlock(int directory, const std::string& name) {
-  return take_locks(Descriptor(open_content(directory, name, O_RDONLY))) != 0;
+  const int why = errno;
+  const bool was_locked = take_locks(Descriptor(open_content(directory, name, O_RDONLY))) != 0;
+  errno = why;
+  return was_locked;
 }
 
 // By a descriptor of its own: the other may only name it (O_PATH).
-Unlocked::Unlocked(int directory) : directory_(open_below(directory, ".", O_RDONLY)), flags_(take_locks(directory_)) {}
+Unlocked::Unlocked(int directory, const std::string& name)
+    : file_(open_content(directory, name, O_RDONLY)), flags_(take_locks(file_)) {}
 
 Unlocked::~Unlocked() {
   const int why = errno;
-  if (flags_) (void)::ioctl(directory_.get(), FS_IOC_SETFLAGS, &flags_);
+  if (flags_) (void)::ioctl(file_.get(), FS_IOC_SETFLAGS, &flags_);
   errno = why;
 }
 
@@ -154,19 +173,14 @@ bool hand_over(int file) {
   return other && other.close();
 }
 
-// The owner first: it takes privileges away. Then what an ACL says of the mode.
 std::string set_attributes(int file, const Finish& finish, const std::string& apart) {
-  struct stat status {};
-  if (::fstat(file, &status) != 0) return "looking";
   const Flags flags = take_locks(file, finish);
-  const bool other_owner = status.st_uid != finish.uid || status.st_gid != finish.gid;
-  if (other_owner && ::fchownat(file, "", finish.uid, finish.gid, AT_EMPTY_PATH) != 0) return "setting the owner";
-  if (finish.xattrs)
-    if (std::string failed = set_xattrs(file, finish, apart); !failed.empty()) return failed;
-  if (!S_ISLNK(finish.mode) && ::chmod(way_to(file).c_str(), finish.mode & 07777) != 0) return "setting the mode";
-  const timespec times[] = {to_timespec(finish.atime), to_timespec(finish.mtime)};
-  if (::utimensat(file, "", times, AT_EMPTY_PATH) != 0) return "setting times";
-  return put_flags(file, flags, finish.flags) ? "" : "setting flags";
+  std::string failed = set_all_but_flags(file, finish, apart);
+  if (failed.empty()) return put_flags(file, flags, finish.flags) ? "" : "setting flags";
+  const int why = errno;
+  (void)put_flags(file, flags, flags.before);
+  errno = why;
+  return failed;
 }
 
 }  // namespace varve::send

@@ -41,31 +41,49 @@ struct Spot {
 };
 Spot spot_of(int root, const std::string& path);
 
-// So that it can be changed. False: it could be before, or cannot be.
+// Takes away the flags that forbid to change it. False: there are none, or they stay. Keeps errno.
 bool unlock(int directory, const std::string& name);
 
-// A directory that is immutable for as long as this lives; then it is as it was.
+// A file or a directory that is immutable can be changed for as long as this lives. Then it has its flags again, also under another name.
 class Unlocked {
  public:
-  explicit Unlocked(int directory);
+  Unlocked(int directory, const std::string& name);
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked();  // keeps errno
 
+  void keep() { flags_ = 0; }  // the flags that it has got meanwhile
+
  private:
-  const Descriptor directory_;
-  const unsigned flags_;  // that it had; 0: it was not locked
+  const Descriptor file_;
+  unsigned flags_;  // that it had; 0: it was not locked
 };
+
+// A change of what is in a directory that may be immutable.
+template <class Change>
+int unlocking_directory(int directory, Change&& change) {
+  const int done = change();
+  if (done >= 0 || errno != EPERM) return done;
+  const Unlocked folder(directory, ".");
+  return change();
+}
 
 // A file that is immutable gets its flags at the end, as all that changes does. Its directory may be none of that.
 template <class Change>
 int unlocking(int directory, const std::string& name, Change&& change) {
-  int done = change();
+  const int done = change();
   if (done >= 0 || errno != EPERM) return done;
-  if (name != "." && unlock(directory, name)) done = change();
+  unlock(directory, name);
+  return unlocking_directory(directory, change);
+}
+
+// A change that takes this name from its file. The file may have others, and keeps its flags.
+template <class Change>
+int unlocking_name(int directory, const std::string& name, Change&& change) {
+  const int done = change();
   if (done >= 0 || errno != EPERM) return done;
-  const Unlocked folder(directory);
-  return change();
+  const Unlocked file(directory, name);
+  return unlocking_directory(directory, change);
 }
 
 // Of a file that is open, or only named by its descriptor (O_PATH): symbolic links and devices have attributes, too.

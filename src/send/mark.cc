@@ -43,7 +43,7 @@ Result<std::string> read_mark(int directory) {
 }
 
 Status write_mark(int directory, const std::string& text) {
-  if (unlocking(directory, ".", [&] { return change(directory, text); }) == 0) return {};
+  if (unlocking_directory(directory, [&] { return change(directory, text); }) == 0) return {};
   return Error(errc_from_errno(errno), errno_text());
 }
 

@@ -16,7 +16,7 @@ namespace varve::send {
 // This attribute of the directory that receives says what it has received, or what it is receiving. It is no part of a stream.
 inline constexpr std::string_view kReceivedAttribute = "trusted.varve.received";
 
-// So it begins when all is there, and until the snapshot has been made of it. Then that snapshot's serial stands in it.
+// The attribute begins with this word when all is there, until the snapshot has been made of it. Then that snapshot's serial stands in it.
 inline constexpr std::string_view kKeeping = "keeping ";
 
 struct Interrupted {

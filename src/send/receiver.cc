@@ -238,7 +238,7 @@ Status Receiver::apply(const Attach& attach) {
   if (!staging_) return out_of_order();
   const std::string staged = staged_name(attach.ino);
   const Place place = TRY(place_of(attach.path));
-  const int done = unlocking(place.directory, ".", [&] {
+  const int done = unlocking_directory(place.directory, [&] {
     if (!attach.last) return ::linkat(staging_.get(), staged.c_str(), place.directory, place.name.c_str(), 0);
     return ::renameat2(staging_.get(), staged.c_str(), place.directory, place.name.c_str(), RENAME_NOREPLACE);
   });
@@ -256,8 +256,7 @@ Status Receiver::link(const Attach& attach) {
   const Descriptor from(::fcntl(source.directory, F_DUPFD_CLOEXEC, 0));  // place_of() keeps one directory open
   const Place place = TRY(place_of(attach.path));
   const auto link = [&] { return ::linkat(from.get(), source.name.c_str(), place.directory, place.name.c_str(), 0); };
-  int done = unlocking(place.directory, ".", link);
-  if (done != 0 && errno == EPERM && unlock(from.get(), source.name)) done = link();
+  const int done = unlocking_name(from.get(), source.name, [&] { return unlocking_directory(place.directory, link); });
   if (done == 0) return {};
   const int why = errno;
   struct stat one {}, other {};

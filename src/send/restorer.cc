@@ -13,6 +13,7 @@
 
 #include "base/errc.h"
 #include "base/invariant.h"
+#include "base/utf8.h"
 #include "send/host_file.h"
 
 namespace varve::send {
@@ -35,7 +36,8 @@ Error in_the_way(const std::string& path) {
 }  // namespace
 
 Error Restorer::failed(const std::string& action, const std::string& path) const {
-  return {errc_from_errno(errno), fmt::format("{}: {}: {}", path, action, errno_text())};
+  const char* const advice = errno == ETXTBSY ? " (it is a program that runs: end that, and give the same command again)" : "";
+  return {errc_from_errno(errno), fmt::format("{}: {}: {}{}", printable(path), action, errno_text(), advice)};
 }
 
 void Restorer::note(const char* what, const std::string& path) {
@@ -71,17 +73,28 @@ Result<Restorer::Here> Restorer::here(const std::string& directory) {
   return found;
 }
 
-Result<Restored> Restorer::restore(const std::string& path) {
+// Where everything else would fail as well, or would need what is lacking. Errors of the filesystem as a whole come in many codes.
+bool Restorer::ends_all(const Error& why) const {
+  constexpr Errc kOfAll[] = {Errc::no_space, Errc::read_only, Errc::interrupted, Errc::stale, Errc::no_memory};
+  struct stat status {};
+  return std::ranges::any_of(kOfAll, [&](Errc code) { return why.is(code); }) || ::fstat(root_.get(), &status) != 0;
+}
+
+Status Restorer::unless_it_ends_all(const Status& done) {
+  if (done.ok() || ends_all(done.error())) return done;
+  restored_.failures.push_back(done.error().message());
+  return {};
+}
+
+Status Restorer::restore(const std::string& path) {
   INVARIANT(path.starts_with('/'));
+  struct stat status {};
+  if (options_.only_missing && look_at(path, status)) return Error(Errc::exists, printable(path) + ": it is there: move it away first");
   const Entry entry = TRY(walk_to(path));
   if (entry.type == DT_DIR) TRY(find_links(path, entry.ino));
-  if (path == "/") {
-    TRY(restore_directory(path, kRootIno, false));
-    return restored_;
-  }
+  if (path == "/") return restore_directory(path, kRootIno, false);
   const std::string parent = parent_of(path);
-  TRY(restore_named(parent, entry, TRY(here(parent))));
-  return restored_;
+  return restore_named(parent, entry, TRY(here(parent)));
 }
 
 // What the snapshot has on the way there, below the root; the last one is what was asked for. Errc::not_found.
@@ -139,12 +152,23 @@ Result<std::set<Ino>> Restorer::moved_files() {
     const Ino directory = directories.back();
     directories.pop_back();
     if (!seen.insert(directory).second) continue;
-    for (const Entry& entry : TRY(entries_of(directory))) {
+    for (const Entry& entry : TRY(entries_if_known(directory))) {
       if (entry.type == DT_DIR) directories.push_back(entry.ino);
       else files.insert(entry.ino);
     }
   }
   return files;
+}
+
+// While only names are looked for. When it is their turn, it is said of them that they cannot be read.
+Result<Restorer::Here> Restorer::here_if_known(const std::string& directory) {
+  auto found = here(directory);
+  return found.ok() || ends_all(found.error()) ? std::move(found) : Here();
+}
+
+Result<std::vector<Restorer::Entry>> Restorer::entries_if_known(Ino directory) {
+  auto found = entries_of(directory);
+  return found.ok() || ends_all(found.error()) ? std::move(found) : std::vector<Entry>();
 }
 
 // Of files that have lost one of their names here, one that they still have: the others are to be links to it.
@@ -154,8 +178,8 @@ Status Restorer::find_links(const std::string& path, Ino directory) {
   while (!wanted.empty() && !waiting.empty()) {
     const auto [at, ino] = waiting.back();
     waiting.pop_back();
-    const Here now = TRY(here(at));
-    for (const Entry& entry : TRY(entries_of(ino))) {
+    const Here now = TRY(here_if_known(at));
+    for (const Entry& entry : TRY(entries_if_known(ino))) {
       if (entry.type == DT_DIR) waiting.emplace_back(below(at, entry.name), entry.ino);
       const auto same = now.find(entry.name);
       if (entry.type == DT_DIR || same == now.end() || same->second.ino != entry.ino || wanted.erase(entry.ino) == 0) continue;
@@ -177,12 +201,15 @@ Status Restorer::restore_named(const std::string& parent, const Entry& entry, co
 
 Status Restorer::enter(const std::string& path, const Entry& entry, const Entry* now) {
   if (now && now->type == DT_DIR) return {};
+  if (!options_.only_says) {
+    if (now) TRY(remove(path, false));
+    const Spot spot = spot_to_change(path);
+    const auto make = [&] { return ::mkdirat(spot.directory.get(), spot.name.c_str(), 0700); };
+    const int done = unlocking_directory(spot.directory.get(), make);
+    if (done != 0) return failed(fmt::format("making the directory of inode {}", entry.ino), path);
+  }
   note(now ? "replaced" : "created", path + "/");
-  if (options_.only_says) return {};
-  if (now) TRY(remove(path, false));
-  const Spot spot = spot_to_change(path);
-  if (unlocking(spot.directory.get(), ".", [&] { return ::mkdirat(spot.directory.get(), spot.name.c_str(), 0700); }) == 0) return {};
-  return failed(fmt::format("making the directory of inode {}", entry.ino), path);
+  return {};
 }
 
 // Its attributes at the end, since each change in it sets its times.
@@ -191,17 +218,18 @@ Status Restorer::restore_directory(const std::string& path, Ino ino, bool is_new
   const Here now = TRY(here(path));
   std::set<std::string> kept;
   for (const Entry& entry : TRY(entries_of(ino))) {
-    TRY(restore_named(path, entry, now));
+    TRY(unless_it_ends_all(restore_named(path, entry, now)));
     kept.insert(entry.name);
   }
   for (const auto& [name, entry] : now)
-    if (options_.removes && !kept.contains(name)) TRY(remove_new(below(path, name), entry));
+    if (options_.removes && !kept.contains(name)) TRY(unless_it_ends_all(remove_new(below(path, name), entry)));
   const auto change = changes_.find(ino);
   const bool itself = change != changes_.end() && TRY(changes_directory(path, ino, change->second));
   const bool differs = is_new || itself || (change != changes_.end() && change->second.entries);
   if (!differs) return {};
+  if (!options_.only_says) TRY(finish(path, TRY(kept_directory(ino))));
   if (!is_new && restored_.changes == before && itself) note("metadata", path);
-  return options_.only_says ? Status() : finish(path, TRY(kept_directory(ino)));
+  return {};
 }
 
 Status Restorer::restore_file(const std::string& path, const Entry& entry, const Entry* now) {
@@ -214,21 +242,26 @@ Status Restorer::restore_file(const std::string& path, const Entry& entry, const
     restored_.left.push_back(path);
     return {};
   }
-  if (const auto other = linked_.find(entry.ino); other != linked_.end()) {
-    if (now && is_one_file(other->second, path)) return {};
-    note("linked", path);
-    if (options_.only_says) return {};
-    if (now && now->type == DT_DIR && !TRY(remove(path, true))) return {};
-    return link(other->second, path, now && now->type != DT_DIR);
-  }
-  if (now && now->type == entry.type && TRY(is_there_already(path, entry.ino))) return {};
-  note(now ? "replaced" : "created", path);
-  if (options_.only_says) return {};
-  if (now && now->type == DT_DIR && !TRY(remove(path, true))) return {};
-  return make_beside(path, entry.ino, now && now->type != DT_DIR);
+  return make_file(path, entry, now);
 }
 
-// So that nobody sees a part of it, and a crash leaves what was there.
+Status Restorer::make_file(const std::string& path, const Entry& entry, const Entry* now) {
+  const auto other = linked_.find(entry.ino);
+  const bool is_link = other != linked_.end();
+  if (is_link && now && is_one_file(other->second, path)) return {};
+  if (!is_link && now && now->type == entry.type && TRY(is_there_already(path, entry.ino))) return {};
+  if (options_.only_says) {
+    if (!is_link && TRY(compare::ask_inode(ask_, snapshot_, entry.ino)).attributes.nlink > 1) linked_.emplace(entry.ino, path);
+  } else {
+    if (now && now->type == DT_DIR && !TRY(remove(path, true))) return {};
+    const bool replaces = now && now->type != DT_DIR;
+    TRY(is_link ? link(other->second, path, replaces) : make_beside(path, entry.ino, replaces));
+  }
+  note(is_link ? "linked" : now ? "replaced" : "created", path);
+  return {};
+}
+
+// Nobody sees a part of it so, and a crash leaves what was there.
 Status Restorer::make_beside(const std::string& path, Ino ino, bool replaces) {
   const KeptInode kept = TRY(compare::ask_inode(ask_, snapshot_, ino));
   const std::string beside = below(parent_of(path), fmt::format(".varve-restore-{}", ino));
@@ -258,11 +291,11 @@ Status Restorer::make_at(const std::string& path, Ino ino, const KeptInode& kept
     if (type == S_IFLNK) return ::symlinkat(kept.target.c_str(), directory, spot.name.c_str());
     return ::mknodat(directory, spot.name.c_str(), type | kUnfinished, kept.attributes.rdev);
   };
-  int done = unlocking(directory, ".", make);
+  int done = unlocking_directory(directory, make);
   if (done != 0 && errno == EEXIST) {
     if (!TRY(was_left(path, ino, kept))) return in_the_way(path);
-    (void)::unlinkat(directory, spot.name.c_str(), 0);
-    done = make();
+    TRY(remove(path, false));
+    done = unlocking_directory(directory, make);
   }
   if (done == 0) return {};
   return failed(fmt::format("making inode {}", ino), path);
@@ -294,24 +327,23 @@ bool Restorer::is_one_file(const std::string& one, const std::string& other) con
 
 Status Restorer::link(const std::string& from, const std::string& path, bool replaces) {
   const Spot source = spot_to_change(from), spot = spot_to_change(path);
-  const std::string beside = ".varve-restore-link";
-  const auto make = [&] { return ::linkat(source.directory.get(), source.name.c_str(), spot.directory.get(), beside.c_str(), 0); };
-  if (is_one_file(from, below(parent_of(path), beside))) (void)::unlinkat(spot.directory.get(), beside.c_str(), 0);  // by an interruption
-  int done = unlocking(spot.directory.get(), ".", make);
-  const bool was_locked = done != 0 && errno == EPERM && unlock(source.directory.get(), source.name);
-  if (was_locked) done = make();
-  if (done != 0 && errno == EEXIST) return in_the_way(below(parent_of(path), beside));
-  if (done != 0) return failed("linking", path);
-  TRY(give_name(path, below(parent_of(path), beside), replaces));
-  struct stat status {};
-  if (!was_locked || ::fstatat(spot.directory.get(), spot.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
-  return finish(path, TRY(compare::ask_inode(ask_, snapshot_, Ino{status.st_ino})));
+  const std::string beside = below(parent_of(path), ".varve-restore-link");
+  if (is_one_file(from, beside)) TRY(remove(beside, false));  // by an interruption
+  const auto make = [&] {
+    const int directory = spot.directory.get();
+    return ::linkat(source.directory.get(), source.name.c_str(), directory, spot_of(root_.get(), beside).name.c_str(), 0);
+  };
+  const Unlocked file(source.directory.get(), source.name);  // what is immutable gets no names
+  if (unlocking_directory(spot.directory.get(), make) != 0) return errno == EEXIST ? in_the_way(beside) : failed("linking", path);
+  Status done = give_name(path, beside, replaces);
+  if (!done.ok()) (void)remove(beside, false);
+  return done;
 }
 
 Status Restorer::give_name(const std::string& path, const std::string& beside, bool replaces) {
   const Spot spot = spot_to_change(path);
   const std::string from = beside.substr(beside.rfind('/') + 1);
-  const int done = unlocking(spot.directory.get(), spot.name, [&] {
+  const int done = unlocking_name(spot.directory.get(), spot.name, [&] {
     return ::renameat2(spot.directory.get(), from.c_str(), spot.directory.get(), spot.name.c_str(), replaces ? 0 : RENAME_NOREPLACE);
   });
   return done == 0 ? Status() : Status(failed("naming", path));

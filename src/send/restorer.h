@@ -26,13 +26,15 @@ namespace varve::send {
 struct RestoreOptions {
   bool removes = false;    // what is new since
   bool only_says = false;  // changes nothing
+  bool only_missing = false;  // nothing where the path is there
 };
 
 struct Restored {
   std::uint64_t changes = 0;
-  std::uint64_t data_bytes = 0;       // that were written
-  std::vector<std::string> left{};    // directories that stand where a file was, with what is in them
-  std::vector<std::string> mounts{};  // where something else is mounted: what the filesystem has there stays as it is
+  std::uint64_t data_bytes = 0;         // that were written
+  std::vector<std::string> left{};      // directories that stand where a file was, with what is in them
+  std::vector<std::string> mounts{};    // where something else is mounted: what the filesystem has there stays as it is
+  std::vector<std::string> failures{};  // what else was not restored, each with its path and the reason
 };
 
 class Restorer {
@@ -46,8 +48,13 @@ class Restorer {
            Tell tell)
       : ask_(ask), changes_(difference.inodes()), snapshot_(snapshot), root_(std::move(root)), options_(options), tell_(std::move(tell)) {}
 
-  // "/letters/one", from the root of the filesystem on. Errc::not_found: the snapshot does not have it.
-  Result<Restored> restore(const std::string& path);
+  // "/letters/one", from the root of the filesystem on. What cannot be restored below it is named in restored(), and the rest goes on.
+  // Errc::not_found: the snapshot does not have it. Errc::exists: it is there, and only what is missing was
+  // asked for. Errc::no_space, Errc::read_only, Errc::interrupted: it has ended before all was done.
+  Status restore(const std::string& path);
+
+  // What was done so far, also where restore() has failed.
+  const Restored& restored() const { return restored_; }
 
   // Nothing is changed by asking.
   Result<bool> has(const std::string& path);
@@ -66,8 +73,11 @@ class Restorer {
   Status restore_directory(const std::string& path, Ino ino, bool is_new);
   Status enter(const std::string& path, const Entry& entry, const Entry* now);
   Status restore_file(const std::string& path, const Entry& entry, const Entry* now);
+  Status make_file(const std::string& path, const Entry& entry, const Entry* now);
   Result<std::set<Ino>> moved_files();
   Status find_links(const std::string& path, Ino directory);
+  Result<Here> here_if_known(const std::string& directory);
+  Result<std::vector<Entry>> entries_if_known(Ino directory);
   Status change_in_place(const std::string& path, const compare::InodeChange& change, Ino ino);
   Status add_other_blocks(int file, const std::string& path, Ino ino, const compare::BlockRun& run, std::uint64_t size,
                           std::vector<compare::BlockRun>& others);
@@ -84,14 +94,18 @@ class Restorer {
   Result<bool> was_left(const std::string& path, Ino ino, const compare::KeptInode& kept);
   Status link(const std::string& from, const std::string& path, bool replaces);
   Status write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<compare::BlockRun>& runs);
+  Status clear(int file, const std::string& path, const compare::BlockRun& run, std::uint64_t size);
   Status write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to);
   Result<compare::KeptInode> kept_directory(Ino ino);
   Result<bool> changes_directory(const std::string& path, Ino ino, const compare::InodeChange& change);
   Status finish(const std::string& path, const compare::KeptInode& kept);
   Status remove_new(const std::string& path, const Entry& entry);
   Result<bool> remove(const std::string& path, bool is_directory);
+  Result<bool> remove_below(const std::string& path, bool is_directory);
   bool is_mount_point(const std::string& path) const;
   Status pass_over(const std::string& path);
+  bool ends_all(const Error& why) const;
+  Status unless_it_ends_all(const Status& done);
   Status give_name(const std::string& path, const std::string& beside, bool replaces);
   void note(const char* what, const std::string& path);
   Error failed(const std::string& action, const std::string& path) const;

@@ -116,36 +116,43 @@ Status Restorer::change_in_place(const std::string& path, const InodeChange& sin
   if (!changes_itself(change)) return {};
   const bool other_size = change.before && change.after && change.before->size != change.after->size;
   const bool has_data = S_ISREG(kept.attributes.mode) && (other_size || !change.runs.empty());
-  note(has_data ? "modified" : "metadata", path);
-  if (options_.only_says) return {};
   if (other_size && has_data && change.before->size > change.after->size)
     TRY(add_room_behind(ask_, snapshot_, ino, kept.attributes.size, change.runs));
-  if (has_data) TRY(write_runs(path, ino, kept.attributes.size, change.runs));
-  return finish(path, kept);
+  if (!options_.only_says) {
+    const Spot spot = spot_to_change(path);
+    Unlocked file(spot.directory.get(), spot.name);
+    if (has_data) TRY(write_runs(path, ino, kept.attributes.size, change.runs));
+    TRY(finish(path, kept));
+    file.keep();
+  }
+  note(has_data ? "modified" : "metadata", path);
+  return {};
 }
 
 // In its place: what both have stays where it is.
 Status Restorer::write_runs(const std::string& path, Ino ino, std::uint64_t size, const std::vector<BlockRun>& runs) {
   const Spot spot = spot_to_change(path);
-  const auto open = [&] { return open_content(spot.directory.get(), spot.name, O_RDWR); };
-  Descriptor file(unlocking(spot.directory.get(), spot.name, open));
+  Descriptor file(open_content(spot.directory.get(), spot.name, O_RDWR));
   if (!file) return failed("opening", path);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return failed("looking", path);
   const bool has_size = static_cast<std::uint64_t>(status.st_size) == size;  // then what is set aside behind its end stays
-  const auto set_size = [&] { return ::ftruncate(file.get(), static_cast<off_t>(size)); };
-  if (has_size) unlock(spot.directory.get(), spot.name);
-  else if (unlocking(spot.directory.get(), spot.name, set_size) != 0) return failed("setting its size", path);
+  if (!has_size && ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) return failed("setting its size", path);
   for (const BlockRun& run : runs) {
     const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
     if (run.is == BlockState::data && from < size) TRY(write_data(file.get(), path, ino, from, std::min(to, size)));
-    const std::uint64_t end = run.is == BlockState::hole ? end_of_hole(run, size) : to;
-    if (run.is == BlockState::data || end <= from) continue;
-    const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
-    if (::fallocate(file.get(), mode, static_cast<off_t>(from), static_cast<off_t>(end - from)) != 0)
-      return failed("clearing a part", path);
+    if (run.is != BlockState::data) TRY(clear(file.get(), path, run, size));
   }
   return file.close() ? Status() : Status(failed("writing", path));
+}
+
+Status Restorer::clear(int file, const std::string& path, const BlockRun& run, std::uint64_t size) {
+  const std::uint64_t from = run.first << kBlockShift, to = (run.first + run.length) << kBlockShift;
+  const std::uint64_t end = run.is == BlockState::hole ? end_of_hole(run, size) : to;
+  if (end <= from) return {};
+  const int mode = FALLOC_FL_KEEP_SIZE | (run.is == BlockState::hole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
+  if (::fallocate(file, mode, static_cast<off_t>(from), static_cast<off_t>(end - from)) == 0) return {};
+  return failed("clearing a part", path);
 }
 
 Status Restorer::write_data(int file, const std::string& path, Ino ino, std::uint64_t from, std::uint64_t to) {

@@ -26,12 +26,11 @@ Status Restorer::pass_over(const std::string& path) {
 Status Restorer::remove_new(const std::string& path, const Entry& entry) {
   if (is_mount_point(path)) return pass_over(path);
   const bool is_directory = entry.type == DT_DIR;
-  note("removed", path + (is_directory ? "/" : ""));
-  if (!options_.only_says) TRY(remove(path, is_directory));
+  if (options_.only_says || TRY(remove(path, is_directory))) note("removed", path + (is_directory ? "/" : ""));
   return {};
 }
 
-// With all that is in it. False: it stays, since something is mounted there or below.
+// With all that is in it. False: it stays, since something is mounted there or below, or since that cannot be removed.
 Result<bool> Restorer::remove(const std::string& path, bool is_directory) {
   INVARIANT(path.starts_with('/') && path.size() > 1);  // never the root
   if (is_mount_point(path)) {
@@ -40,12 +39,19 @@ Result<bool> Restorer::remove(const std::string& path, bool is_directory) {
   }
   bool is_empty = true;
   if (is_directory)
-    for (const auto& [name, entry] : TRY(here(path))) is_empty = TRY(remove(below(path, name), entry.type == DT_DIR)) && is_empty;
+    for (const auto& [name, entry] : TRY(here(path))) is_empty = TRY(remove_below(below(path, name), entry.type == DT_DIR)) && is_empty;
   if (!is_empty) return false;
   const Spot spot = spot_to_change(path);
   const auto take = [&] { return ::unlinkat(spot.directory.get(), spot.name.c_str(), is_directory ? AT_REMOVEDIR : 0); };
-  if (unlocking(spot.directory.get(), spot.name, take) != 0 && errno != ENOENT) return failed("removing", path);
+  if (unlocking_name(spot.directory.get(), spot.name, take) != 0 && errno != ENOENT) return failed("removing", path);
   return true;
+}
+
+Result<bool> Restorer::remove_below(const std::string& path, bool is_directory) {
+  auto gone = remove(path, is_directory);
+  if (gone.ok()) return gone;
+  TRY(unless_it_ends_all(gone.error()));
+  return false;
 }
 
 }  // namespace varve::send

@@ -17,6 +17,8 @@ constexpr std::array<unsigned char, 8> kMagic{'V', 'A', 'R', 'V', 'E', 'S', 0x1A
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kGoesOn = 1;  // feature: it begins in the middle
 
+bool is_magic(std::span<const std::byte> bytes) { return std::ranges::equal(bytes, std::as_bytes(std::span(kMagic))); }
+
 }  // namespace
 
 // Of data only where it is: a sender that begins in the middle has not read what was before.
@@ -120,9 +122,24 @@ Result<Begin> StreamReader::begin() {
   std::array<std::byte, kMagic.size()> magic;
   const Status filled = source_(magic);
   if (!filled.ok() && !filled.fails_with(Errc::out_of_range)) return filled.error();
-  if (!filled.ok() || !std::ranges::equal(magic, std::as_bytes(std::span(kMagic))))
-    return Error(Errc::invalid, "this is no stream of varve send");
-  bytes_ = magic.size();
+  if (!filled.ok() || !is_magic(magic)) return Error(Errc::invalid, "this is no stream of varve send");
+  return begin_behind_magic();
+}
+
+Result<std::optional<Begin>> StreamReader::another() {
+  std::array<std::byte, kMagic.size()> magic{};
+  const Status first = source_(std::span(magic).first(1));
+  if (first.fails_with(Errc::out_of_range)) return std::optional<Begin>();
+  TRY(first);
+  const Status rest = source_(std::span(magic).subspan(1));
+  if (!rest.ok() && !rest.fails_with(Errc::out_of_range)) return rest.error();
+  if (!rest.ok() || !is_magic(magic)) return Error(Errc::invalid, "more follows the stream, and it is no stream of varve send");
+  return std::optional<Begin>(TRY(begin_behind_magic()));
+}
+
+Result<Begin> StreamReader::begin_behind_magic() {
+  bytes_ += kMagic.size();
+  crc_ = 0;
   const Frame first = TRY(frame());
   format::Reader in(first.body);
   const std::uint64_t version = in.varint(), features = in.varint();

@@ -143,6 +143,8 @@ class StreamReader {
   explicit StreamReader(Source source) : source_(std::move(source)) {}
   Result<Begin> begin();
   Result<std::optional<Record>> next();  // none: it has ended as it should
+  // After that: the beginning of the stream behind it in the same source. None: nothing is behind it. Errc::invalid: that is no stream.
+  Result<std::optional<Begin>> another();
   const Position& position() const { return position_; }  // behind the last record
 
  private:
@@ -150,6 +152,7 @@ class StreamReader {
     std::uint8_t kind = 0;
     Bytes body;
   };
+  Result<Begin> begin_behind_magic();
   Result<Frame> frame();
   Status fill(std::span<std::byte> out);
 

@@ -81,12 +81,17 @@ void Checkpoint::take_snapshot_changes() {
     SnapshotItem* const item = plan_->list.find(serial);
     if (item->automatic && !item->deleting) plan_->list.remove(*item, plan_->changed);  // nobody has kept it just now
   }
+  for (const auto& [serial, made] : protection.corrected) {
+    plan_->list.find(serial)->made = made;
+    plan_->changed.push_back(serial);
+  }
   if (protection.makes_one && !plan_->creation) begin_snapshot(unused_name(store_.options().clock->now()), true);
   plan_->changes_names = !asked.empty() || !protection.leaving.empty() || plan_->creation;
 }
 
 void Checkpoint::begin_snapshots() {
   if (!plan_) return;
+  if (plan_->creation && plan_->creation->automatic) store_.checkpoints().protection().note_made(super_.serial);
   const SnapshotMerge::Parts parts{store_.snapshots(), *source_, *writer_, *ledger_, store_.trees().own_view(), super_.serial,
                                    store_.options().memory_bytes / 32};
   plan_->merge = std::make_unique<SnapshotMerge>(parts, std::move(plan_->list), plan_->changed, std::move(plan_->moves));

@@ -32,7 +32,7 @@ class Discards {
   // `dead`: runs of others that are free in the checkpoint that froze `settled`; it has settled.
   // A discard is a hint: whether it succeeds does not matter.
   void start(const std::vector<SegmentId>& freed, const std::vector<format::Run>& dead, std::uint64_t settled);
-  // So many neighbours have been discarded: those that are free as a whole can be handed out.
+  // Tells that so many neighbours have been discarded: those that are free as a whole can be handed out.
   void came(SegmentId first, std::uint64_t count);
 
  private:

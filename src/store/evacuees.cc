@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/counted.h"
 #include "format/map_record.h"
 #include "io/sparse_read.h"
 #include "store/faults.h"
@@ -100,8 +101,8 @@ void Evacuees::report_stuck() const {
   const auto first = std::ranges::find_if(stuck_, [this](const auto& stuck) { return !old_.contains(stuck.first); });
   if (first == stuck_.end()) return;
   const auto& [address, error] = *first;
-  spdlog::error("{}: {} nodes cannot be moved; the first at block {}: {}", store_.device().name(), stuck_.size() - old_.size(), address,
-                error.message());
+  spdlog::error("{}: {} cannot be moved; the first at block {}: {}", store_.device().name(), counted(stuck_.size() - old_.size(), "node"),
+                address, error.message());
   store_.faults().note(error.code(), address, {});
 }
 

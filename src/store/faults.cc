@@ -37,7 +37,7 @@ void Faults::go_read_only(const Error& failure) {
   read_only_ = true;
   if (read_only_call_) read_only_call_(why);
   spdlog::error("{}: read-only from now on: {}", device_.name(), why.message());
-  note(why.code(), {}, {});
+  (void)add(Kind::other, why.code(), {}, {});
 }
 
 void Faults::settle_alarm() {
@@ -50,12 +50,35 @@ void Faults::settle_alarm() {
   go_read_only(Error(Errc::io, what));
 }
 
-void Faults::note(Errc code, BlockAddr address, Ino ino) {
+Faults::Kind Faults::kind_of(Errc code) {
+  switch (code) {
+    case Errc::io:
+      return Kind::unreadable;
+    case Errc::corrupt:
+      return Kind::damaged;
+    default:
+      return Kind::other;
+  }
+}
+
+bool Faults::add(Kind kind, Errc code, BlockAddr address, Ino ino) {
   const Lock lock(mutex_);
   const format::ErrorEvent event{clock_.now(), static_cast<std::uint32_t>(code), address, ino};
   if (!first_.when.seconds) first_ = event;
   last_ = event;
-  ++count_;
+  if (kind == Kind::other) return ++counts_.other, false;
+  ++(kind == Kind::unreadable ? counts_.unreadable : counts_.damaged);
+  return address && places_.add(address, clock_.monotonic_ns());
+}
+
+void Faults::note(Errc code, BlockAddr address, Ino ino) { (void)add(kind_of(code), code, address, ino); }
+
+void Faults::note_data(Errc code, BlockAddr address, Ino ino, const std::string& what) {
+  if (!add(kind_of(code), code, address, ino)) return;
+  constexpr std::uint64_t kMostLines = 20;  // an hour
+  const std::uint64_t places = counts().places_last_hour;
+  if (places <= kMostLines) spdlog::error("{}", what);
+  if (places == kMostLines) spdlog::error("{}: so many blocks are bad that for an hour no more are named here", device_.name());
 }
 
 std::pair<format::ErrorEvent, format::ErrorEvent> Faults::first_and_last() const {
@@ -63,9 +86,13 @@ std::pair<format::ErrorEvent, format::ErrorEvent> Faults::first_and_last() const
   return {first_, last_};
 }
 
-std::uint64_t Faults::count() const {
+FaultCounts Faults::counts() const {
   const Lock lock(mutex_);
-  return count_;
+  FaultCounts counts = counts_;
+  const std::uint64_t now_ns = clock_.monotonic_ns();
+  counts.places_last_hour = places_.within(BadPlaces::kHourNs, now_ns);
+  counts.places_last_day = places_.within(BadPlaces::kDayNs, now_ns);
+  return counts;
 }
 
 }  // namespace varve::store

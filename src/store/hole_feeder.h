@@ -47,7 +47,7 @@ class HoleFeeder {
 
   // Do users' blocks go into holes, and instead of cleaning?
   bool spares_cleaning() const { return spares_cleaning_.load(std::memory_order_relaxed) && feeds(); }
-  // So many blocks there were in holes when the last checkpoint had settled, small ones included; none where cleaning is not spared.
+  // Returns how many blocks were in holes when the last checkpoint had settled, small ones included; 0 where cleaning is not spared.
   std::uint64_t room() const EXCLUDES(the_gate);
   // Are there so few holes ready that feed() should be called?
   bool is_hungry() const EXCLUDES(the_gate);

@@ -38,6 +38,7 @@ class Inode : public boost::intrusive_ref_counter<Inode, boost::thread_safe_coun
   std::uint64_t cleared_version() const REQUIRES_SHARED(mutex) { return cleared_version_; }
   void change_cleared() REQUIRES(mutex) { cleared_version_ = next_version_.fetch_add(1) + 1; }
   bool dated_by_write GUARDED_BY(mutex) = false;  // the last one was direct: it has set the times that the kernel sends some time after it
+  mutable std::atomic<bool> nothing_behind{false};  // known to have no blocks behind its end; taken back before some are set aside there
   mutable std::atomic<bool> no_xattrs{false};  // known to have none; an operation that makes a name asks its directory
 
   bool gone() const REQUIRES_SHARED(mutex) { return missing || (active && active->freed) || (frozen && frozen->freed); }

@@ -7,6 +7,7 @@
 
 #include "base/invariant.h"
 #include "format/map_record.h"
+#include "io/transfer.h"
 
 namespace varve::store {
 
@@ -101,8 +102,7 @@ Status NodeWriter::submit_piece() {
 
 Status NodeWriter::wait_below(std::size_t in_flight) {
   while (reactor_->in_flight() >= in_flight && reactor_->in_flight() > 0) reactor_->wait(-1);
-  if (error_)
-    return Error(Errc::io, fmt::format("writing metadata to {} failed: {}", device_.name(), std::strerror(error_)));
+  if (error_) return io::failure(device_, error_, fmt::format("writing metadata to {}", device_.name()));
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "store/charge.h"
 #include "store/checkpoints.h"
 #include "store/readers.h"
+#include "store/retention.h"
 #include "store/snapshots.h"
 #include "store/space.h"
 #include "store/store.h"
@@ -25,6 +26,7 @@ namespace varve::store {
 
 namespace {
 constexpr std::uint64_t kMostAutomatic = 10'000;
+static_assert(kMostAutomatic >= 4 * kMostSpacedSnapshots);  // half of them, with those that grow from one rule into the next
 constexpr std::uint64_t kLeftBehindSeconds = 3600;  // of a mount that does not say how far back they should reach
 }
 
@@ -32,12 +34,21 @@ constexpr std::uint64_t kLeftBehindSeconds = 3600;  // of a mount that does not 
 
 std::uint64_t ProtectionSettings::interval_s() const {
   if (!is_on()) return every_s;
-  return std::max(std::min(every_s, window_s), window_s / kMostAutomatic + (window_s % kMostAutomatic ? 1 : 0));
+  if (!rules.empty() && rules.front().spacing_s) return rules.front().spacing_s;
+  const std::uint64_t all_s = rules.empty() ? window_s : rules.front().age_s, most = kMostAutomatic - 2 * spaced_snapshots(rules);
+  return std::max(std::min(every_s, all_s), all_s / most + (all_s % most ? 1 : 0));
+}
+
+std::string ProtectionSettings::window_text() const {
+  if (!is_on()) return "off";
+  return rules.empty() ? duration_text(window_s) : retention_text(rules);
 }
 
 Result<ProtectionSettings> with_window(ProtectionSettings settings, std::string_view value) {
   using Mode = ProtectionSettings::Mode;
-  settings.window_s = value == "off" ? 0 : TRY(parse_duration(value));
+  const bool has_rules = value.find_first_of(",:") != std::string_view::npos;
+  settings.rules = has_rules ? TRY(parse_retention(value)) : std::vector<RetentionRule>();
+  settings.window_s = has_rules ? settings.rules.back().age_s : value == "off" ? 0 : TRY(parse_duration(value));
   settings.mode = settings.window_s ? Mode::on : Mode::off;
   return settings;
 }
@@ -49,35 +60,27 @@ Result<ProtectionSettings> with_interval(ProtectionSettings settings, std::strin
 }
 
 namespace {
-std::uint64_t reach_s(const ProtectionSettings& settings) { return settings.is_on() ? settings.window_s : kLeftBehindSeconds; }
+std::uint64_t reach_s(const ProtectionSettings& settings) {
+  return settings.is_on() ? settings.window_s : std::max(settings.window_s, kLeftBehindSeconds);
+}
 }  // namespace
 
-bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSettings& settings) {
+bool is_outdated(std::int64_t age_seconds, const ProtectionSettings& settings) {
   using Mode = ProtectionSettings::Mode;
   if (settings.mode == Mode::leave) return false;
-  if (settings.mode == Mode::off) return true;
-  const auto window = static_cast<std::int64_t>(reach_s(settings));
-  const std::int64_t age = now.seconds - made.seconds;
-  return age > window || age < -window;
+  return settings.mode == Mode::off || age_seconds > static_cast<std::int64_t>(reach_s(settings));
 }
 
-bool is_left_behind(std::span<const SnapshotItem> from_this_on, const Timestamp& now, const ProtectionSettings& settings) {
-  const Timestamp& made = from_this_on.front().made;
-  if (!is_outdated(made, now, settings)) return false;
-  if (!settings.is_on() || made.seconds > now.seconds) return true;
+Protection::Protection(Store& store) : store_(store), ages_(*store.options().clock) {}
+
+// The newest one from before the window has the state that the window begins with: as long as none is behind it, however long ago it was
+// made, what is done now can be undone.
+bool Protection::is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings) {
+  if (!is_outdated(ages_.seconds(from_this_on.front()), settings)) return false;
+  if (!settings.is_on()) return true;
   const auto later = from_this_on.subspan(1);
   const auto next = std::ranges::find_if(later, [](const SnapshotItem& item) { return item.automatic && !item.deleting; });
-  return next != later.end() && is_outdated(next->made, now, settings);
-}
-
-Protection::Protection(Store& store) : store_(store), began_ns_(now_ns()) {}
-
-// A clock that is behind has them come from the future. They are not given up for that before it had time to be set right.
-bool Protection::is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings) const {
-  const Timestamp now = store_.options().clock->now();
-  if (!is_left_behind(from_this_on, now, settings)) return false;
-  if (settings.mode == ProtectionSettings::Mode::off || from_this_on.front().made.seconds <= now.seconds) return true;
-  return (now_ns() - began_ns_) / 1'000'000'000 >= reach_s(settings);
+  return next != later.end() && is_outdated(ages_.seconds(*next), settings);
 }
 
 void Protection::set(const ProtectionSettings& settings) {
@@ -126,7 +129,7 @@ void Protection::look_who_uses_them() {
   if (users_) used_ = users_();
 }
 
-// Not at the freeze, while everybody waits.
+// This is not done at the freeze, while everybody waits.
 void Protection::tell_who_lost_them() {
   for (const std::string& name : std::exchange(lost_, {}))
     spdlog::warn("the automatic snapshot '{}' was mounted, and is given up: others need its room", name);
@@ -189,17 +192,58 @@ std::uint64_t Protection::to_free(Need need, bool makes_one) const {
   return need == Need::half ? std::max(beyond, loose / 2 + 1) : beyond;
 }
 
-// The automatic ones, those in use behind the others.
-std::vector<const SnapshotItem*> Protection::in_turn(const SnapshotList& list) const {
-  std::vector<const SnapshotItem*> turn;
+// The automatic ones, oldest first.
+std::vector<const SnapshotItem*> Protection::automatic_of(const SnapshotList& list) const {
+  std::vector<const SnapshotItem*> automatic;
   for (const SnapshotItem& item : list.items())
-    if (item.automatic && !item.deleting) turn.push_back(&item);
+    if (item.automatic && !item.deleting) automatic.push_back(&item);
+  return automatic;
+}
+
+// The same, those in use behind the others.
+std::vector<const SnapshotItem*> Protection::in_turn(const SnapshotList& list) const {
+  std::vector<const SnapshotItem*> turn = automatic_of(list);
   std::stable_partition(turn.begin(), turn.end(), [this](const SnapshotItem* item) { return !is_in_use(item->serial); });
   return turn;
 }
 
+// A mount that does not say how far back they should reach leaves them for as long again as they do now.
+void Protection::note_reach_found(const SnapshotList& list) {
+  const Lock lock(mutex_);
+  if (is_reach_known_ || settings_.mode != ProtectionSettings::Mode::fade) return;
+  is_reach_known_ = true;
+  const std::vector<const SnapshotItem*> found = automatic_of(list);
+  if (found.empty()) return;
+  const std::int64_t reach = ages_.seconds(*found.front()) - ages_.seconds(*found.back());
+  settings_.window_s = static_cast<std::uint64_t>(std::max<std::int64_t>(reach, 0));
+}
+
+// Those that the rules of retention do not need, in the order of serials. `old` go anyway, and are no neighbours to rely on.
+std::vector<Serial> Protection::needless(const SnapshotList& list, const ProtectionSettings& settings, const std::vector<Serial>& old) {
+  std::vector<Serial> serials, needless;
+  std::vector<AgedSnapshot> aged;
+  if (settings.rules.empty()) return needless;
+  for (const SnapshotItem* const item : automatic_of(list)) {
+    if (std::ranges::binary_search(old, item->serial)) continue;
+    serials.push_back(item->serial);
+    aged.push_back({ages_.seconds(*item), is_in_use(item->serial)});
+  }
+  const std::vector<bool> goes = superfluous(aged, settings.rules);
+  for (std::size_t i = 0; i < goes.size(); ++i)
+    if (goes[i]) needless.push_back(serials[i]);
+  return needless;
+}
+
+std::vector<Serial> Protection::too_old(const SnapshotList& list, const ProtectionSettings& settings) {
+  std::vector<Serial> old;
+  const std::span items(list.items());
+  for (const SnapshotItem* const item : automatic_of(list))
+    if (is_too_old(items.subspan(static_cast<std::size_t>(item - items.data())), settings)) old.push_back(item->serial);
+  return old;
+}
+
 // What the oldest of them lists is held by no other one: each gives back what it lists. One in use may be older, and have that as well:
-// then it is asked again, and as long as it takes.
+// then it is asked again, and as long as it takes. Of one that goes from between others only what it has alone is sure.
 std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, bool makes_one) {
   std::vector<Serial> gone;
   const ProtectionSettings settings = this->settings();
@@ -208,18 +252,21 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
   std::size_t read = 0;
   const std::vector<Serial> held = store_.checkpoints().readers().held();
   used_stay_ = 0;
-  const std::span items(list.items());
+  const std::vector<Serial> old = too_old(list, settings), needless = this->needless(list, settings, old);
+  bool is_oldest = true;
   for (const SnapshotItem* const item : in_turn(list)) {
-    const bool is_old = is_too_old(items.subspan(static_cast<std::size_t>(item - items.data())), settings);
+    const bool is_old = std::ranges::binary_search(old, item->serial);
+    const bool is_due = is_old || std::ranges::binary_search(needless, item->serial);
     const bool is_used = is_in_use(item->serial), is_read = std::ranges::find(held, item->serial) != held.end();
     read += is_read;
-    if (is_read || ((!is_old || is_used) && freed >= to_free)) {
+    if (is_read || ((!is_due || is_used) && freed >= to_free)) {
       used_stay_ += is_old;
+      is_oldest = false;
       continue;
     }
     gone.push_back(item->serial);
-    freed += list.loose_blocks(*item);
-    given_up_ += !is_old || is_used;
+    freed += is_oldest || !is_due || is_old ? list.loose_blocks(*item) : std::min(list.loose_blocks(*item), item->alone);
+    given_up_ += !is_due || is_used;
     if (is_used) lost_.push_back(item->name);
   }
   INVARIANT(gone.size() <= store_.snapshots().automatic());
@@ -236,9 +283,34 @@ Protection::Decision Protection::decide(const SnapshotList& list, bool last) {
   // Where there is no room, or somebody waits for it, not again at once.
   if (is_wanted || need != Need::none) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
   INVARIANT(!decision.makes_one || need == Need::none);  // it would ask for the room that others wait for
-  if (store_.snapshots().automatic()) decision.leaving = leaving(list, need, decision.makes_one);
+  if (store_.snapshots().automatic()) {
+    note_reach_found(list);
+    decision.leaving = leaving(list, need, decision.makes_one);
+    if (settings().mode != ProtectionSettings::Mode::leave) decision.corrected = ages_.corrected(list, last);
+  }
   store_.checkpoints().readers().note_leaving(decision.leaving);
+  note_kept(list, decision);
   return decision;
+}
+
+void Protection::note_kept(const SnapshotList& list, const Decision& decision) {
+  const ProtectionSettings settings = this->settings();
+  const std::vector<RetentionRule> rules = settings.rules.empty() ? std::vector<RetentionRule>(1) : settings.rules;
+  Kept kept{std::vector<std::uint64_t>(rules.size()), 0};
+  kept.by_rule.front() += decision.makes_one;
+  for (const SnapshotItem* const item : automatic_of(list)) {
+    if (std::ranges::find(decision.leaving, item->serial) != decision.leaving.end()) continue;
+    const std::int64_t age = std::max<std::int64_t>(ages_.seconds(*item), 0);
+    ++kept.by_rule[rule_for(age, rules)];
+    kept.oldest_s = std::max(kept.oldest_s, static_cast<std::uint64_t>(age));
+  }
+  const Lock lock(mutex_);
+  kept_ = std::move(kept);
+}
+
+Protection::Kept Protection::kept() const {
+  const Lock lock(mutex_);
+  return kept_;
 }
 
 }  // namespace varve::store

@@ -10,32 +10,23 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "log/gate.h"
 #include "store/protection_settings.h"
-
-namespace varve::format {
-struct SnapshotItem;
-}
+#include "store/snapshot_ages.h"
 
 namespace varve::store {
 
-class SnapshotList;
 class Store;
-using format::SnapshotItem;
 using log::the_gate;
 
 // How much automatic snapshots may hold where users have so much to fill: half of it. So the cleaner finds at least half as much room as
 // without them, and none is left when users have filled it all.
 constexpr std::uint64_t most_loose_blocks(std::uint64_t free_blocks) { return free_blocks / 2; }
-// Is this one too old? Also if it comes from a time that is further ahead than they reach back: then the clock has been set.
-bool is_outdated(const Timestamp& made, const Timestamp& now, const ProtectionSettings& settings);
-// May the first of these go for its age? The newest one from before the window has the state that the window begins with: as long as
-// none is behind it, however long ago it was made, what is done now can be undone.
-bool is_left_behind(std::span<const SnapshotItem> from_this_on, const Timestamp& now, const ProtectionSettings& settings);
+// Is one of this age too old?
+bool is_outdated(std::int64_t age_seconds, const ProtectionSettings& settings);
 
 class Protection {
  public:
@@ -46,6 +37,12 @@ class Protection {
   // The state of now is in the newest snapshot, or is_due().
   void begin() EXCLUDES(the_gate);
   ProtectionSettings settings() const;
+  // Which there were after the last checkpoint.
+  struct Kept {
+    std::vector<std::uint64_t> by_rule;  // how many for each rule, as `settings().rules` has them; without rules: one number
+    std::uint64_t oldest_s = 0;
+  };
+  Kept kept() const;
   // An operation waits for room, or would be refused: the next checkpoint gives up half of what they hold, or all.
   enum class Need : std::uint8_t { none, half, all };
   // False: there are none, or a tool reads all of them (readers.h), and these do not go for anybody.
@@ -67,11 +64,14 @@ class Protection {
 
   // --- a checkpoint, at its freeze ---
   struct Decision {
-    std::vector<Serial> leaving;  // those of the list that go now
+    std::vector<Serial> leaving;                // those of the list that go now
+    std::vector<SnapshotAges::Made> corrected;  // when others were made, by the clock as it is set now
     bool makes_one = false;
   };
   // `last`: no other checkpoint follows in this mount.
   Decision decide(const SnapshotList& list, bool last) REQUIRES(the_gate);
+  // The checkpoint makes this one, now.
+  void note_made(Serial serial) { ages_.note_made(serial); }
 
  private:
   bool any_may_make_room() const;
@@ -80,17 +80,24 @@ class Protection {
   std::uint64_t room_for_one() const REQUIRES_SHARED(the_gate);  // blocks; 0: there is none
   std::uint64_t to_free(Need need, bool makes_one) const REQUIRES_SHARED(the_gate);
   std::vector<Serial> leaving(const SnapshotList& list, Need need, bool makes_one) REQUIRES(the_gate);
+  std::vector<const SnapshotItem*> automatic_of(const SnapshotList& list) const;
   std::vector<const SnapshotItem*> in_turn(const SnapshotList& list) const;
+  std::vector<Serial> too_old(const SnapshotList& list, const ProtectionSettings& settings);
+  std::vector<Serial> needless(const SnapshotList& list, const ProtectionSettings& settings, const std::vector<Serial>& old);
+  void note_reach_found(const SnapshotList& list);
+  void note_kept(const SnapshotList& list, const Decision& decision);
   bool is_in_use(Serial serial) const { return std::ranges::find(used_, serial) != used_.end(); }
   bool anything_new() const REQUIRES_SHARED(the_gate);
   bool is_time() const;
   std::uint64_t now_ns() const;
-  bool is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings) const;
+  bool is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings);
 
   Store& store_;
-  const std::uint64_t began_ns_;
+  SnapshotAges ages_;  // the thread that makes a checkpoint
   mutable Mutex mutex_;
   ProtectionSettings settings_ GUARDED_BY(mutex_);
+  bool is_reach_known_ GUARDED_BY(mutex_) = false;
+  Kept kept_ GUARDED_BY(mutex_);
   std::atomic<bool> is_on_{false}, is_off_{false};
   std::atomic<Need> need_{Need::none};
   std::atomic<std::uint64_t> every_ns_{0}, last_ns_{0};  // 0: none yet

@@ -100,6 +100,20 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
   return true;
 }
 
+// Holes are there to be written, and what has been let in because of the room at a head may have to go there.
+bool Sealer::stays_in_chain() const {
+  const Space& space = store_.space();
+  return space.has_one_stream() && store_.log().heads().holes().blocks() == 0 && space.has_room_in_chain();
+}
+
+void Sealer::put_in_chain() {
+  for (Payload& blocks : groups_) {
+    inline_.insert(inline_.end(), blocks.begin(), blocks.end());
+    blocks.clear();
+  }
+  std::ranges::sort(inline_, {}, [](const PendingPtr& block) { return std::pair(block->owner->ino, block->block); });
+}
+
 void Sealer::write_to_heads(bool commit) {
   const std::size_t inline_max = store_.segments().geometry().blocks / 4;
   const std::size_t least = commit ? kHeadBlocks : kHeadBlocksUnhurried;
@@ -204,24 +218,53 @@ void Sealer::clear_marks() {
   unsealed().clear();
 }
 
-Status Sealer::write_chunk(Lsn& lsn, bool commit) {
+// A chunk without records takes along the first of what does not fit into the chain's segment together with all records. They follow in
+// the last chunk, so that the seal counts as a whole or not at all.
+Status Sealer::write_carriers() {
+  constexpr std::size_t kForCuts = 1;  // blocks: each cut may make a record more
+  measured_ = records_;
+  encode_maps(inline_, measured_, false);
+  const std::size_t header_blocks = format::chunk_header_blocks(measured_.size()) + kForCuts;
+  const std::size_t segment_blocks = store_.segments().geometry().blocks;
+  while (!inline_.empty()) {
+    const std::size_t rest = store_.log().position().rest.blocks, room = rest > 1 ? rest : segment_blocks;
+    if (header_blocks + inline_.size() <= room) break;
+    const std::size_t count = std::min(inline_.size(), room - 1);
+    const log::ChunkPlace place = TRY(store_.log().place_chunk(1, static_cast<std::uint32_t>(count), false));
+    const auto first = inline_.begin(), end = first + static_cast<std::ptrdiff_t>(count);
+    for (std::size_t i = 0; i < count; ++i) settle_address(*inline_[i], place.payload() + i);
+    payload_.assign(first, end);
+    write_at(place, {}, false);
+    placed_.insert(placed_.end(), first, end);
+    inline_.erase(first, end);
+  }
+  return {};
+}
+
+Lsn Sealer::write_at(const log::ChunkPlace& place, std::span<const std::byte> records, bool commit) {
+  if (place.is_among_gaps) store_.space().note_thin(place.address);
+  return store_.log().write_chunk(place, records, payload_,
+                                  {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()},
+                                  {commit, unsealed().since_ns()}, reactor_);
+}
+
+Status Sealer::write_chunk(Lsn& lsn, bool in_chain, bool commit) {
   for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
+  if (store_.faults().read_only()) return store_.faults().refusal();  // an invariant was found broken
+  if (in_chain) TRY(write_carriers());
   // Cleared ranges come before maps of the same file: encode_inode has put them.
   encode_maps(placed_, records_, true);
   measured_ = records_;
   encode_maps(inline_, measured_, false);
   INVARIANT(measured_.size() <= unsealed().reserved_records());  // what each operation said when it was let in
-  if (store_.faults().read_only()) return store_.faults().refusal();  // an invariant was found broken
+  if (store_.faults().read_only()) return store_.faults().refusal();  // that one, or one of a carrier
   const auto header_blocks = format::chunk_header_blocks(measured_.size());
   const log::ChunkPlace place =
       TRY(store_.log().place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size()), commit));
-  if (place.is_among_gaps) store_.space().note_thin(place.address);
   for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
   encode_maps(inline_, records_, true);
   payload_.assign(inline_.begin(), inline_.end());
-  lsn = store_.log().write_chunk(place, records_, payload_,
-                                {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()},
-                                {commit, unsealed().since_ns()}, reactor_);
+  lsn = write_at(place, records_, commit);
   return {};
 }
 
@@ -265,12 +308,13 @@ Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   }
   store_.log().heads().set_clock(store_.log_clock().now());
   collect();
-  write_to_heads(commit);
-  const Status written = write_chunk(lsn, commit);
+  const bool in_chain = stays_in_chain();
+  in_chain ? put_in_chain() : write_to_heads(commit);
+  const Status written = write_chunk(lsn, in_chain, commit);
   if (!written.ok()) keep_unplaced();
   forget();
   if (!written.ok()) return written.error();
-  INVARIANT(lsn == before + 1);
+  INVARIANT(lsn > before);
   clear_marks();
   return lsn;
 }

@@ -8,6 +8,10 @@
 #include "store/staging.h"
 #include "store/store.h"
 
+namespace varve::log {
+struct ChunkPlace;
+}
+
 namespace varve::store {
 
 class Sealer {
@@ -31,7 +35,12 @@ class Sealer {
   format::Run allocate(unsigned group, std::span<const PendingPtr> blocks) REQUIRES(the_gate);
   bool place_group(unsigned group, Payload& blocks) REQUIRES(the_gate);
   void settle_address(PendingBlock& block, BlockAddr address);
-  Status write_chunk(Lsn& lsn, bool commit) REQUIRES(the_gate);
+  // At one place: in the chunk, or in chunks without records in front of it.
+  bool stays_in_chain() const REQUIRES(the_gate);
+  void put_in_chain() REQUIRES(the_gate);
+  Status write_carriers() REQUIRES(the_gate);
+  Lsn write_at(const log::ChunkPlace& place, std::span<const std::byte> records, bool commit) REQUIRES(the_gate);
+  Status write_chunk(Lsn& lsn, bool in_chain, bool commit) REQUIRES(the_gate);
   void encode_inode(InodeDelta& delta);
   void encode_moves(InodeDelta& delta);
   void encode_maps(const Payload& payload, format::Bytes& out, bool with_addresses);

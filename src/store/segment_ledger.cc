@@ -100,7 +100,7 @@ Status SegmentLedger::claim_held(BlockAddr address, const format::ReverseEntry& 
   return claim(block);
 }
 
-// Not of one that will be handed out as a whole, nor of one that is being written: its blocks come when it has been closed.
+// Segments that will be handed out as a whole are left out. So are those that are being written: their blocks come when they are closed.
 void SegmentLedger::note_dead(SegmentId id, const Page& page, std::uint64_t frozen) {
   const log::SegmentInfo now = segments_.info(id);
   if (!page.record.live || now.state != log::SegmentState::used || now.touched > frozen) return;

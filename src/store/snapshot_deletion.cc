@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/counted.h"
 #include "base/invariant.h"
 #include "store/snapshot_merge.h"
 
@@ -123,7 +124,8 @@ Result<std::uint64_t> SnapshotMerge::forget_names(BlockAddr place, std::uint64_t
 
 // No snapshot is left: what still tells of moved blocks is of no use.
 Status SnapshotMerge::purge(DeletionStep step) {
-  if (counts_.held_blocks) spdlog::error("{} blocks are kept for snapshots that are not there; run fsck.varve", counts_.held_blocks);
+  if (counts_.held_blocks)
+    spdlog::error("{} kept for snapshots that are not there; run fsck.varve", counted(counts_.held_blocks, "block is", "blocks are"));
   Cursor cursor(source_, tables_);
   for (TRY(cursor.seek(format::kMinKey)); cursor.valid() && step.names > 0; TRY(cursor.next())) {
     edits_.erase(cursor.key());

@@ -7,6 +7,7 @@
 
 #include "base/invariant.h"
 #include "store/log_clock.h"
+#include "store/snapshot_names.h"
 
 namespace varve::store {
 
@@ -139,34 +140,44 @@ void SnapshotList::make_permanent(SnapshotItem& item) {
 
 // --- what is known ----------------------------------------------------------------------------------------------------------------
 
-std::vector<SnapshotItem> Snapshots::list() const {
+Snapshots::Snapshots(const LogClock& clock) : clock_(clock), names_(std::make_unique<SnapshotNames>()) {}
+Snapshots::~Snapshots() = default;
+
+std::vector<SnapshotItem> Snapshots::list(Serial behind, std::size_t most) const {
   const Lock lock(mutex_);
   std::vector<SnapshotItem> kept;
-  std::ranges::copy_if(list_.items(), std::back_inserter(kept), [](const SnapshotItem& item) { return !item.deleting; });
+  const auto& items = list_.items();
+  for (auto at = std::ranges::upper_bound(items, behind, {}, &SnapshotItem::serial); at != items.end() && kept.size() < most; ++at)
+    if (!at->deleting) kept.push_back(*at);
+  copied_ += kept.size();
   return kept;
 }
 
-Timestamp Snapshots::changed() const {
+Snapshots::News Snapshots::news() const {
   const Lock lock(mutex_);
-  return changed_;
+  const SnapshotItem* const newest = list_.newest();
+  return {newest ? newest->serial : Serial{}, changed_};
 }
 
 std::size_t Snapshots::count() const {
   const Lock lock(mutex_);
-  return static_cast<std::size_t>(std::ranges::count(list_.items(), false, &SnapshotItem::deleting));
+  return names_->count();
 }
 
 std::optional<SnapshotItem> Snapshots::find(std::string_view name) const {
   const Lock lock(mutex_);
-  for (const SnapshotItem& item : list_.items())
-    if (!item.deleting && item.name == name) return item;
-  return std::nullopt;
+  const SnapshotItem* const item = std::as_const(list_).find(names_->find(name));
+  if (!item) return std::nullopt;
+  ++copied_;
+  return *item;
 }
 
 std::optional<SnapshotItem> Snapshots::find(Serial serial) const {
   const Lock lock(mutex_);
   const SnapshotItem* const item = std::as_const(list_).find(serial);
-  return item && !item->deleting ? std::optional(*item) : std::nullopt;
+  if (!item || item->deleting) return std::nullopt;
+  ++copied_;
+  return *item;
 }
 
 Snapshots::LooseOf Snapshots::loose_of(std::vector<Serial> serials) const {
@@ -267,6 +278,7 @@ void Snapshots::expect_clock(std::uint64_t units, bool for_good) {
 void Snapshots::replace(SnapshotList list, bool purging, std::optional<Timestamp> changed) {
   const Lock lock(mutex_);
   if (changed) changed_ = *changed;
+  names_->update(list_.items(), list.items());
   list_ = std::move(list);
   move_count_ = 0;
   deleting_ = purging || list_.first_deleting();

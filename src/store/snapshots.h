@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 namespace varve::store {
 
 class LogClock;
+class SnapshotNames;
 class NodeSource;
 struct TreeRoot;
 using format::SnapshotItem;
@@ -79,17 +81,25 @@ class SnapshotList {
 
 class Snapshots {
  public:
-  explicit Snapshots(const LogClock& clock) : clock_(clock) {}
+  explicit Snapshots(const LogClock& clock);
+  ~Snapshots();
 
   // At mount: what the tables of the newest checkpoint say, as far as they can be read. What cannot is noted as damage.
   Status load(NodeSource& source, const TreeRoot& tables);
 
   // --- any thread ---
-  std::vector<SnapshotItem> list() const;  // oldest first, without those that are being deleted
-  Timestamp changed() const;               // when names came, went or became others
-  std::size_t count() const;               // of these
+  // Oldest first, without those that are being deleted: of those behind `behind`, so many at most.
+  std::vector<SnapshotItem> list(Serial behind = {}, std::size_t most = ~std::size_t{0}) const;
+  struct News {
+    Serial newest;      // none: there are no snapshots
+    Timestamp changed;  // when names came, went or became others
+  };
+  News news() const;
+  std::size_t count() const;  // of those in the list
   std::optional<SnapshotItem> find(std::string_view name) const;
   std::optional<SnapshotItem> find(Serial serial) const;
+  // How many items have been copied for callers: what looks at snapshots cost. Tests see to it that none copies all of them.
+  std::uint64_t copied() const { return copied_.load(std::memory_order_relaxed); }
   // May a block of a file with this clock be held, should the live tree let it go? Also if it is about to be.
   bool may_hold(std::uint32_t clock) const { return any() && holds_at(newest_clock_, clock); }
   bool any() const { return newest_clock_.load(std::memory_order_relaxed) > 0; }  // that blocks could be held for
@@ -119,7 +129,6 @@ class Snapshots {
   std::uint64_t moves() const { return move_count_.load(std::memory_order_relaxed); }  // noted for the next checkpoint
   // What was deleted has not been given back yet: checkpoints go on with it.
   bool deletion_is_left() const { return deleting_.load(std::memory_order_relaxed); }
-  bool work_is_left() const { return deletion_is_left() || anything_asked(); }
 
   // --- the thread that makes checkpoints ---
   format::Birth birth_of(std::uint32_t clock) const;  // any thread; of a block of a file, which may be as old as clocks go
@@ -146,6 +155,8 @@ class Snapshots {
   const LogClock& clock_;
   mutable Mutex mutex_;
   SnapshotList list_ GUARDED_BY(mutex_);  // changed by the thread that makes checkpoints only
+  const std::unique_ptr<SnapshotNames> names_ PT_GUARDED_BY(mutex_);
+  mutable std::atomic<std::uint64_t> copied_{0};
   std::vector<Asked> asked_ GUARDED_BY(mutex_);
   std::map<Ticket, Status> answers_ GUARDED_BY(mutex_);
   Ticket last_ticket_ GUARDED_BY(mutex_) = 0;

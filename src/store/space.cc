@@ -69,7 +69,7 @@ SpaceView Space::view() const {
   view.changed_blocks = active.records();
   view.usual_need = frozen_nodes_;
   view.planned_evacuation = planned_evacuation_.load();
-  view.head_blocks = parts_.log.heads().rests()[0].blocks;
+  view.head_blocks = room_at_head();
   view.hole_blocks = parts_.log.heads().holes().blocks();
   view.untouched_holes = parts_.log.heads().holes().untouched();
   return view;
@@ -210,6 +210,21 @@ std::uint64_t Space::spare_segments() const { return store::spare_segments(view(
 
 bool Space::has_room_without_holes() const {
   return spare_segments() > waiting_payload() / parts_.segments.geometry().blocks + 1;
+}
+
+bool Space::has_room_in_chain() const {
+  SpaceView there = view();
+  there.head_blocks = parts_.log.position().rest.blocks;
+  return there.clean >= kept_segments(there, {});
+}
+
+// For users' payload. The header of a seal stands behind it, and has the segment that the chain has announced. Where there are holes as
+// well the seal may go either way.
+std::uint64_t Space::room_at_head() const {
+  const std::uint64_t head = parts_.log.heads().rests()[0].blocks;
+  if (!has_one_stream()) return head;
+  const std::uint64_t rest = parts_.log.position().rest.blocks;
+  return parts_.log.heads().holes().blocks() ? std::min(head, rest) : rest;
 }
 
 bool Space::admits_users_into_holes(const Demand& more) const { return admits_into_holes(view(), more); }

@@ -76,6 +76,8 @@ class Space {
   unsigned head_for(unsigned group) const REQUIRES_SHARED(the_gate);
   unsigned most_open_groups() const;  // any thread
   format::DeviceProfile device_profile() const;  // as far as it is known by now; any thread
+  // The device keeps one place cheap. Then users' payload stands in the chain, between its headers, and not at heads. Any thread.
+  bool has_one_stream() const { return device_profile().streams == 1; }
   // For users' payload, by the sealer; an empty run when there are no holes.
   format::Run allocate_in_hole(std::uint32_t blocks) REQUIRES(the_gate);
   // For blocks that a cleaner moves: `run` is of a segment that it has opened, and in flight (SegmentTable) from now on.
@@ -84,6 +86,8 @@ class Space {
   void note_thin(BlockAddr address) REQUIRES(the_gate);
   // Could all that waits go to heads, with nothing taken from what is kept for others?
   bool has_room_without_holes() const REQUIRES_SHARED(the_gate);
+  // All of it to the chain, with what a checkpoint needs left?
+  bool has_room_in_chain() const REQUIRES_SHARED(the_gate);
   bool admits_users_into_holes(const Demand& more) const REQUIRES_SHARED(the_gate);
   std::uint64_t spare_segments() const REQUIRES_SHARED(the_gate);  // taking some takes a closed gate
   bool anything_waits() const REQUIRES_SHARED(the_gate) { return waiting_payload() > 0; }
@@ -113,6 +117,7 @@ class Space {
  private:
   SpaceView view() const REQUIRES_SHARED(the_gate);
   unsigned most_open_now() const;
+  std::uint64_t room_at_head() const REQUIRES_SHARED(the_gate);
   std::uint64_t memory_of_changes() const;
   std::uint64_t waiting_payload() const;  // blocks let in and in no chunk yet
   void scatter(const format::Run& run) REQUIRES(the_gate);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/counted.h"
+#include "format/image_mark.h"
 #include "log/log.h"
 #include "log/recovery.h"
 #include "store/changes.h"
@@ -82,6 +84,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
   log_->on_epoch_wanted([this] { checkpoints_->ask_for_epoch(); });
   log_->durability().on_failure([this](const Error& error) { faults_->go_read_only(error); });
   faults_->on_read_only([this](const Error& why) {
+    io_->device().limit_holding(0);
     log_->durability().fail(why);
     log_->give_up();
     waiters_->end();
@@ -106,6 +109,10 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   const Superblocks found = TRY(read_superblocks(device));
   const auto intent = options.read_only ? format::Intent::read : format::Intent::write;
   TRY(format::check_features(found.best, intent));
+  // Recovery by fsck.varve works on it: what it does can be seen there.
+  if (format::is_image(found.best) && !options.must_write)
+    return Error(Errc::unsupported, fmt::format("{}: an image of metadata, as `varve image` makes them: it has no data of files, and is "
+                                                "not mounted. fsck.varve, varve dump and varve map look into it", device.name()));
   if (!options.read_only && device.read_only())
     return Error(Errc::read_only, fmt::format("{} cannot be written: mount it with -o ro", device.name()));
   std::unique_ptr<Store> store(new Store(device, options, found.best));
@@ -117,12 +124,14 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
   // Then what the log holds stays in the log, and is shown from there. A checkpoint needs each node in which something has changed.
   std::string damage = tables.ok() ? "" : tables.error().message();
   if (damage.empty() && is_of_one_node(started.error())) damage = started.error().message() + ": run fsck.varve";
+  const bool lacks_room = started.fails_with(Errc::no_space);  // the host, too: a repair would lack it as well
+  if (damage.empty() && lacks_room) damage = started.error().message();
   if (damage.empty() || options.read_only || options.must_write) return started.error();
   store.reset();
   StoreOptions shown = options;
   shown.read_only = true;
   store = TRY(open(device, shown));
-  store->faults().go_read_only(Error(Errc::read_only, damage));
+  store->faults().go_read_only(Error(lacks_room ? Errc::no_space : Errc::read_only, damage));
   return store;
 }
 
@@ -227,7 +236,7 @@ Status Store::recover(const std::function<Status()>& make_equal) {
     log_->start(position, options_.random->next(), true);
   }
   if (options_.read_only) return {};
-  spdlog::info("{}: recovered {} chunks of the log", device().name(), recovered.chunks);
+  spdlog::info("{}: recovered {} of the log", device().name(), counted(recovered.chunks, "chunk"));
   superblocks_->count_recovery();
   return checkpoints_->make({});
 }
@@ -276,7 +285,7 @@ format::LifetimeCounters Store::lifetime() {
   sum.mounts = written.lifetime.mounts;
   sum.recoveries = written.lifetime.recoveries;
   sum.checkpoints = written.lifetime.checkpoints;
-  sum.errors += faults_->count();
+  sum.errors += faults_->counts().all();
   sum.user_blocks += counters_->user_blocks;
   sum.cleaned_blocks += counters_->cleaned_blocks;
   sum.node_blocks += counters_->node_blocks;

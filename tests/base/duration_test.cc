@@ -20,5 +20,11 @@ TEST(Duration, is_written_in_the_largest_unit_that_divides_it) {
   }
 }
 
+TEST(Duration, is_rounded_for_people) {
+  for (const auto& [seconds, text] : {std::pair{0U, "0s"}, {5U, "5s"}, {119U, "119s"}, {125U, "2m"}, {86'400U, "24h"},
+                                      {864'007U, "10d"}, {863'999U, "10d"}})
+    EXPECT_EQ(rough_duration_text(seconds), text);
+}
+
 }  // namespace
 }  // namespace varve

@@ -4,9 +4,11 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench/trace"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench/trace"), str(ROOT / "tests/mount")]
 
 import kernel  # noqa: E402
+import own_mounts  # noqa: E402
 
 
 def skip(why):
@@ -21,4 +23,8 @@ def main():
         skip(why)
     if not Path("/dev/fuse").exists() or not Path("/dev/loop-control").exists():
         skip("no /dev/fuse or no loop devices")
+    try:
+        own_mounts.enter()
+    except OSError as error:
+        skip(error.strerror)
     unittest.main()

@@ -17,16 +17,16 @@ import recording  # noqa: E402
 from recording import kernel  # noqa: E402
 
 SHORT = {
-    "energy/energy": ["--scale", "0.05", "--samples", "small,worn", "--buffers", "0,16", "--filesystems", "ext4,varve,none",
-                      "--used", "ext4,varve", "--use-seconds", "10"],
+    "energy/energy": ["--scale", "0.02", "--samples", "small,worn", "--buffers", "0,16", "--filesystems", "ext4,varve,none",
+                      "--used", "ext4,varve", "--use-seconds", "3"],
     "flash/flash": ["--workloads", "zipf,tpcc,none", "--filesystems", "varve@sfs-m,varve:strategy=copying;placement=none,varve:strategy=none,ext4",
                     "--size", "96", "--swept", "zipf", "--utilisations", "0.5", "--exponents", "0.8", "--other-seeds", ""],
-    "latency/operations": ["--filesystems", "varve,ext4", "--size", "512", "--seconds", "0.2", "--most-seconds", "1", "--depths", "1,2"],
-    "latency/latency": ["--distributions", "uniform", "--size", "256", "--seconds", "1"],
+    "latency/operations": ["--filesystems", "varve,ext4", "--size", "256", "--seconds", "0.05", "--most-seconds", "0.3", "--depths", "1,2"],
+    "latency/latency": ["--distributions", "uniform", "--size", "128", "--seconds", "1"],
     "cleaning/published": ["--quick"],
     "devices/devices": ["--models", "sd-cheap", "--workloads", "sync4k", "--filesystems", "ext4,varve", "--size", "256", "--scale", "0.02"],
-    "aging/aging": ["--filesystems", "varve@ssd-page,varve:strategy=none,ext4", "--git-filesystems", "varve:strategy=none,ext4", "--size", "96",
-                    "--folders", "8", "--rounds", "2", "--every", "1", "--pulls", "8", "--most-pulls", "8", "--pulls-every", "4",
+    "aging/aging": ["--filesystems", "varve@ssd-page,varve:strategy=none,ext4", "--git-filesystems", "varve:strategy=none,ext4", "--size", "64",
+                    "--folders", "4", "--rounds", "2", "--every", "1", "--pulls", "4", "--most-pulls", "4", "--pulls-every", "2",
                     "--other-seeds", ""],
 }
 

@@ -17,6 +17,16 @@ namespace {
 
 namespace files = std::filesystem;
 
+// Each look at it is a second later.
+class HurryingClock : public Clock {
+ public:
+  Timestamp now() override { return Clock::system().now(); }
+  std::uint64_t monotonic_ns() override { return now_ns_ += 1'000'000'000; }
+
+ private:
+  std::uint64_t now_ns_ = 0;
+};
+
 class FsckCommand : public testing::Test {
  protected:
   FsckCommand() {
@@ -32,11 +42,12 @@ class FsckCommand : public testing::Test {
     for (const auto& argument : arguments) argv.push_back(argument.c_str());
     out_.str("");
     err_.str("");
-    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, fsck::recover});
+    return fsck::run(static_cast<int>(argv.size()), argv.data(), {out_, err_, terminal_, fsck::recover, clock_});
   }
   std::string image() const { return folder_ / "image"; }
   void save(ImageBuilder& builder) { ASSERT_TRUE(builder.build()->save(image()).ok()); }
 
+  HurryingClock clock_;
   files::path folder_;
   std::ostringstream out_, err_;
   bool terminal_ = false;

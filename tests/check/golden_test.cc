@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "checking.h"
+#include "format/image_mark.h"
 #include "support/places.h"
 
 namespace varve::check::test {
@@ -59,6 +60,18 @@ TEST(Golden, FilledImageOfVersion1IsClean) {
   EXPECT_EQ(report.statistics.directories, 5U);
   EXPECT_EQ(report.statistics.symlinks, 2U);
   EXPECT_EQ(report.statistics.entries, 608U);
+}
+
+// Made by `varve image`: what only metadata tells is small so, also where much was written.
+TEST(Golden, ImageOfMetadataWithSnapshotsIsClean) {
+  const auto device = unpack("v1-snapshots-metadata");
+  if (!device) GTEST_SKIP() << "zstd is missing";
+  const Report report = run(*device);
+  EXPECT_EQ(lines(report), "");
+  EXPECT_TRUE(format::is_image(report.super));
+  EXPECT_EQ(report.super.snapshots.snapshots, 6U);
+  EXPECT_EQ(report.statistics.entries, 197U);
+  EXPECT_GT(report.statistics.held_blocks, 50U);
 }
 
 // Writes the images when VARVE_WRITE_IMAGES names a folder: for a new format version, never over existing ones.

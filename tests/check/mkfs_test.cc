@@ -153,7 +153,9 @@ TEST_F(MkfsCommand, RefusesAFileThatIsNotBlank) {
 TEST_F(MkfsCommand, AProbeThatFindsNothingChangesNothing) {
   ASSERT_EQ(mkfs({"--size", "128M", "--probe", "--json", path("a")}), 0) << err_.str();
   const auto json = nlohmann::json::parse(out_.str());
-  EXPECT_THAT(json["probe_found"].get<std::string>(), testing::StartsWith("nothing")) << "by a clock that stands still";
+  // By a clock that stands still. How busy the machine is is another matter.
+  EXPECT_THAT(json["probe_found"].get<std::string>(),
+              testing::AnyOf(testing::StartsWith("nothing"), testing::StartsWith("unclear: the machine is busy")));
   EXPECT_EQ(json["erase_unit_is"], "not known");
   EXPECT_EQ(json["streams"], 0);
   EXPECT_THAT(err_.str(), testing::HasSubstr("timed writes on"));

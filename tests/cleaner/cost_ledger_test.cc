@@ -20,8 +20,10 @@ class Use {
     ledger.ended(kind, moved, ms * kMs);
     ledger.settled(200 * kMs, now);
   }
-  void write(std::uint64_t blocks, double ms_each, double in_holes = 0) {
+  // `late`: threads wait for a CPU for that share of the device's time.
+  void write(std::uint64_t blocks, double ms_each, double in_holes = 0, double late = 0) {
     now.users += blocks;
+    now.waited_ns += static_cast<std::uint64_t>(late * static_cast<double>(blocks) * ms_each * kMs);
     now.in_holes += static_cast<std::uint64_t>(static_cast<double>(blocks) * in_holes);
     now.writing_ns += static_cast<std::uint64_t>(static_cast<double>(blocks) * ms_each * kMs);
   }
@@ -109,6 +111,22 @@ TEST(CostLedger, what_a_checkpoint_takes_longer_than_after_copying_belongs_to_th
   use.ledger.ended(Cleaning::filling, 16, 1 * kMs);  // into a cache
   use.ledger.settled(600 * kMs, use.now);
   EXPECT_NEAR(use.ledger.plugging(), 401e6 / 16, 2e6);
+}
+
+// Its threads hear late of what the device has done long ago.
+TEST(CostLedger, what_was_measured_while_the_host_was_starved_weighs_less) {
+  Use use;
+  use.round(Cleaning::copying);
+  for (int i = 0; i < 8; ++i) {
+    use.write(200, 0.3);
+    use.ledger.look(use.now);
+    use.write(200, 9, 0, 2);
+    use.ledger.look(use.now);
+    use.ledger.ended(Cleaning::copying, 1000, {10000 * kMs, log::DeviceSpan::kLeastWeight});
+    use.ledger.ended(Cleaning::copying, 1000, 1000 * kMs);
+  }
+  EXPECT_NEAR(use.ledger.copying(0), 0.3e6 + 8.7e6 / 16, 0.1e6);
+  EXPECT_NEAR(use.ledger.copying(0.5) - use.ledger.copying(0), 1.53e6, 0.1e6);
 }
 
 TEST(CostLedger, what_comes_between_does_not_count) {

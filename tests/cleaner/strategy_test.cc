@@ -292,6 +292,16 @@ TEST(WriteCost, compares_many_requests_here_and_there_with_blocks_in_a_row) {
   EXPECT_NEAR(cost.factor(), 5.0, 0.01);
 }
 
+TEST(WriteCost, what_was_measured_while_the_host_was_starved_weighs_less) {
+  log::WriteCost cost(false);
+  for (int i = 0; i < 20; ++i) {
+    cost.observe(100, 100, log::DeviceSpan::on_host(100 * 50'000, 0));
+    cost.observe(1, 64, log::DeviceSpan::on_host(640'000, 0));
+    cost.observe(1, 64, log::DeviceSpan::on_host(64'000'000, 70'000'000));
+  }
+  EXPECT_NEAR(cost.in_row(), (10'000.0 + 1'000'000.0 / 16) / (1 + 1.0 / 16), 10'000);
+}
+
 TEST(WriteCost, compares_handling_with_writes_in_a_row) {
   log::WriteCost cost(false);
   EXPECT_DOUBLE_EQ(cost.handling(), log::WriteCost::kUsualHandling);

@@ -129,6 +129,35 @@ TEST(Faults, no_room_on_the_host_and_timeouts_are_failed_writes) {
   }
 }
 
+// The same where such writes are held: they are tried again until there is room, and the script never hears of it. For each write, a few
+// tries in vain, of which some have written a part, and crashes everywhere, while it is held too.
+TEST(Hazards, H60_a_write_that_is_held_for_room_is_a_slow_one) {
+  CrashSetup setup;
+  setup.holds = true;
+  const Script start = script(kStart);
+  std::uint64_t held = 0;
+  for (std::uint64_t n = 1; n < 400; ++n) {
+    Fault fault;
+    fault.action = n % 3 == 0 ? Fault::Action::partial : Fault::Action::fail;
+    fault.kind = io::IoKind::write;
+    fault.nth = n;
+    fault.times = 1 + n % 4;
+    fault.error = n % 5 == 0 ? EDQUOT : ENOSPC;
+    setup.seed = n;
+    setup.completion_seed = n % 2 * n;
+    Recording recording(setup, prepare(setup, start), script(kSteps), {fault});
+    ASSERT_TRUE(good(recording.failed())) << "write " << n;
+    ASSERT_FALSE(recording.stopped_by_fault()) << "write " << n;
+    if (recording.times_held() == 0 && n > 40) break;
+    held += recording.times_held();
+    for (const Cut& cut : recording.cuts({.max_positions = 12, .seeds = 1, .seed = n})) {
+      const std::string failure = verify(recording, cut, {.check = n % 16 == 0});
+      ASSERT_TRUE(failure.empty()) << explain(recording, start, cut, failure);
+    }
+  }
+  EXPECT_GT(held, 10U);
+}
+
 constexpr const char* kReadingSteps =
     "remount; write /f 5000 100 2; fsync /f; remount; create /g 0644; truncate /f 70001; fsync /g; remount; write /f 90001 10 3;"
     "rename /g /d/g move; unlink /f; checkpoint; remount; rmdir /d; rename /d/g /h move; rmdir /d; fsync /";

@@ -76,5 +76,48 @@ TEST_F(MaintenanceTest, what_its_own_thread_has_noted_is_done) {
   EXPECT_FALSE(maintenance().room_is_waited_for());
 }
 
+// Space is low, and there is much to clean.
+class AgedMount : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(test::make_image(device_, {.segment_blocks = 64}).ok());
+    fixture_.options().cleaner = false;
+    ASSERT_TRUE(fixture_.mount().ok());
+    const auto made = fixture_.make("/file", S_IFREG | 0644);
+    ASSERT_TRUE(made.ok());
+    file_ = made->ino;
+    const auto room = fixture_.available_bytes();
+    ASSERT_TRUE(room.ok());
+    blocks_ = *room / kBlockSize * 9 / 10;
+    for (std::uint64_t block = 0; block < blocks_; ++block) ASSERT_TRUE(overwrite(block).ok());
+    for (std::uint64_t block = 0; overwrite(block).ok(); block = (block + 1613) % blocks_) {
+    }
+    ASSERT_TRUE(fixture_.unmount().ok());
+    fixture_.options().cleaner = true;
+    ASSERT_TRUE(fixture_.mount().ok());
+  }
+  Status overwrite(std::uint64_t block) { return fixture_.write(file_, block * kBlockSize, block_); }
+  std::uint64_t blocks_read() { return fixture_.store().counters().cleaned_blocks_read; }
+
+  io::MemDevice device_{64u << 20};
+  test::ManualClock clock_;
+  SeededRandom random_{7};
+  test::FsFixture fixture_{device_, test::test_options(clock_, random_)};
+  const std::vector<std::byte> block_ = std::vector<std::byte>(kBlockSize, std::byte{2});
+  Ino file_;
+  std::uint64_t blocks_ = 0;
+};
+
+// What reads only would wait behind it, and nobody needs the room yet.
+TEST_F(AgedMount, cleaning_begins_when_somebody_writes) {
+  Maintenance& maintenance = fixture_.fs().engine().maintenance();
+  ASSERT_TRUE(fixture_.read(file_, 0, kBlockSize).ok());
+  EXPECT_FALSE(maintenance.work(false));
+  EXPECT_EQ(blocks_read(), 0U);
+  ASSERT_TRUE(overwrite(1).ok());
+  (void)maintenance.work(false);
+  EXPECT_GT(blocks_read(), 0U);
+}
+
 }  // namespace
 }  // namespace varve::fs

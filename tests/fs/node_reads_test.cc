@@ -229,7 +229,7 @@ TEST_F(NodeReadsTest, ABadNeighbourIsNobodysFault) {
   answer();
   EXPECT_EQ(ok(), 2u);
   EXPECT_EQ(device_.reads.size(), 3u) << "each by itself";
-  EXPECT_EQ(fixture_.store().faults().count(), 0u);
+  EXPECT_EQ(fixture_.store().faults().counts().all(), 0u);
 }
 
 TEST_F(NodeReadsTest, ADamagedNeighbourIsNobodysFault) {

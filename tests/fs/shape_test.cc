@@ -222,6 +222,50 @@ TEST_F(Shape, allocating_more_than_there_is_changes_nothing) {
   EXPECT_EQ(fixture_.getattr(file)->blocks, blocks + 1);
 }
 
+// The file looks dense by its number of blocks, but some of them are behind its end.
+TEST_F(Shape, what_is_set_aside_behind_the_end_does_not_stand_for_a_hole_before_it) {
+  const Ino file = make_file("/f", Bytes(6 * kBlockSize));
+  AttrChange change;
+  change.size = 11 * kBlockSize;
+  ASSERT_TRUE(fixture_.call([&](Operation& op) { return fixture_.fs().setattr(op, file, change); }).ok());
+  const auto zero = [&](Operation& op) {
+    return fixture_.fs().fallocate(op, file, FallocateMode::zero_range_keep_size, 11 * kBlockSize, 5 * kBlockSize);
+  };
+  ASSERT_TRUE(fixture_.call(zero).ok());
+  remount();
+  ASSERT_TRUE(fixture_.write(file, 10 * kBlockSize, Bytes(1)).ok());
+  EXPECT_EQ(fixture_.getattr(file)->blocks, 12u);
+  ASSERT_TRUE(fixture_.write(file, 7 * kBlockSize, Bytes(1)).ok());
+  EXPECT_EQ(fixture_.getattr(file)->blocks, 13u);
+  ASSERT_TRUE(fixture_.write(file, 0, Bytes(1)).ok());
+  EXPECT_EQ(fixture_.getattr(file)->blocks, 13u);
+}
+
+// The kernel has a longer file in its cache.
+TEST_F(Shape, a_cut_to_more_than_there_is_gives_back_what_is_behind) {
+  const Ino file = make_file("/f", Bytes(kBlockSize));
+  const auto allocate = [&](Operation& op) {
+    return fixture_.fs().fallocate(op, file, FallocateMode::allocate_keep_size, 0, 100 * kBlockSize);
+  };
+  ASSERT_TRUE(fixture_.call(allocate).ok());
+  const auto has_room = [&](std::uint64_t size) {
+    return *fixture_.call([&](Operation& op) { return fixture_.fs().has_room_behind(op, file, size); });
+  };
+  EXPECT_TRUE(has_room(50 * kBlockSize));
+  EXPECT_FALSE(has_room(100 * kBlockSize));
+  EXPECT_FALSE(has_room(kBlockSize)) << "it does not become longer";
+  AttrChange change;
+  change.size = 50 * kBlockSize - 7;
+  const auto set = [&](Operation& op) { return fixture_.fs().setattr(op, file, change); };
+  EXPECT_EQ(fixture_.call(set)->blocks, 100u) << "becoming longer keeps it";
+  ASSERT_TRUE(fixture_.write(file, 60 * kBlockSize, Bytes(1)).ok());
+  change.size = 80 * kBlockSize;
+  change.is_cut = true;
+  const Attr cut = *fixture_.call(set);
+  EXPECT_EQ(cut.blocks, 80u);
+  EXPECT_EQ(cut.size, 80 * kBlockSize);
+}
+
 TEST_F(Shape, punching_across_the_end_changes_nothing_before_it_has_all_it_needs) {
   const Bytes content(4096, std::byte{'x'});
   const Ino file = make_file("/f", content);

@@ -104,6 +104,12 @@ class FakeKernel {
     }
   }
   unsigned notifications() const { return notifications_; }
+  // The next one; replies before it are dropped. Its error is the negative of its code.
+  std::optional<Reply> receive_notification() {
+    auto next = receive_any();
+    while (next && next->unique != 0) next = receive_any();
+    return next;
+  }
 
   // One request and its reply.
   Reply call(std::uint32_t opcode, std::uint64_t node, const Bytes& body = {}) {

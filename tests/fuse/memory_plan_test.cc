@@ -54,5 +54,25 @@ TEST(MemoryPlan, ThreadsThatNobodyHasAskedForGiveWay) {
   EXPECT_GT(plan_memory(0, 64).value().bound, 256 * kMiB) << "as many as are asked for fit, if no bound is";
 }
 
+MemoryGroup group_of(std::uint64_t mib) { return {mib * kMiB, "/a/file"}; }
+
+TEST(MemoryPlan, AGroupThatHasLessIsFollowed) {
+  EXPECT_EQ(usual_bound({}, 0), 256 * kMiB);
+  EXPECT_EQ(usual_bound(group_of(4096), 0), 256 * kMiB);
+  EXPECT_EQ(usual_bound(group_of(200), 0), 100 * kMiB);
+  EXPECT_EQ(usual_bound(group_of(64), 0), 32 * kMiB);
+}
+
+TEST(MemoryPlan, WhateverTheGroupHasTheMountBegins) {
+  for (const unsigned threads : {0U, 1U, 8U, 64U})
+    for (const std::uint64_t mib : {1, 24, 64, 100, 300, 512, 10'000}) {
+      const auto plan = plan_memory(usual_bound(group_of(mib), threads), threads);
+      ASSERT_TRUE(plan.ok()) << mib << " MiB, " << threads << " threads: " << plan.error().message();
+      if (mib >= 300 && threads <= 8) {
+        EXPECT_LE(plan->bound, mib * kMiB / 2);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace varve::fuse

@@ -86,6 +86,14 @@ TEST(Negotiation, OpensCanBeAskedFor) {
   EXPECT_THAT(negotiate(offer_of_everything(), {.ask_opens = true})->feature_names(), Not(Contains("no_open")));
 }
 
+TEST(Negotiation, IdMappedMountsAreAllowedWhereTheKernelHasThem) {
+  fuse_init_in offer = offer_of_everything();
+  EXPECT_EQ(negotiate(offer, {.allow_idmap = true})->reply.flags2, 1U << 8);
+  EXPECT_THAT(negotiate(offer, {.allow_idmap = true})->feature_names(), Contains("allow_idmap"));
+  offer.flags2 = 0;
+  EXPECT_EQ(negotiate(offer, {.allow_idmap = true})->reply.flags2, 0U);
+}
+
 TEST(Negotiation, WritebackCanBeDeclined) {
   const Agreement agreed = *negotiate(offer_of_everything(), {.writeback = false});
   EXPECT_FALSE(agreed.writeback);

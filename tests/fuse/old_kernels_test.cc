@@ -83,5 +83,14 @@ TEST(Privilege, FurtherGroupsAreThoseOfTheTask) {
   EXPECT_TRUE(further_groups(0).empty());
 }
 
+TEST(Privilege, CallersThatTheMessageDoesNotTellAreThoseOfTheTask) {
+  const auto task = static_cast<std::uint32_t>(::getpid());
+  const CallerIds found = caller_ids({kUntold, kUntold}, task);
+  EXPECT_EQ(found.uid, ::geteuid());
+  EXPECT_EQ(found.gid, ::getegid());
+  EXPECT_EQ(caller_ids({7, 8}, task).uid, 7U);
+  EXPECT_EQ(caller_ids({kUntold, kUntold}, 0).uid, kUntold) << "there is no such task";
+}
+
 }  // namespace
 }  // namespace varve::fuse

@@ -40,6 +40,18 @@ TEST(MountOptions, PoliciesHaveParameters) {
   EXPECT_THAT(complaint("plugin=/nowhere.so"), HasSubstr("/nowhere.so"));
 }
 
+TEST(MountOptions, RulesOfRetentionHaveCommasOfTheirOwn) {
+  const MountOptions options = parsed("noatime,protect=1h,24h:1h,30d:1d,protect_every=10s,commit=7");
+  EXPECT_EQ(options.fs.protection.window_text(), "1h,1d:1h,30d:1d");
+  EXPECT_EQ(options.fs.protection.every_s, 10U);
+  EXPECT_EQ(options.commit_seconds, 7U);
+  EXPECT_EQ(parsed("protect=1h,ro").fs.protection.window_text(), "1h");
+  EXPECT_EQ(complaint("ro,protect=1h,24h,commit=7"),
+            "option protect=1h,24h: '24h': only the first rule goes without a spacing, as in 1h,24h:1h,30d:1d");
+  EXPECT_THAT(complaint("commit=7,24h:1h"), HasSubstr("unknown option 24h:1h"));
+  EXPECT_THAT(complaint("protect=1h,,24h:1h"), HasSubstr("unknown option 24h:1h"));
+}
+
 // A link may lead elsewhere by the time it is loaded, and dlopen(3) looks for a name without a slash among the system's libraries.
 TEST(MountOptions, APluginIsLoadedByTheNameOfTheFileThatWasJudged) {
   namespace files = std::filesystem;
@@ -125,7 +137,7 @@ TEST(MountOptions, SaysWhatIsWrong) {
   EXPECT_THAT(complaint("rw,frobnicate"), HasSubstr("frobnicate"));
   EXPECT_THAT(complaint("noatim"), HasSubstr("did you mean noatime?"));
   EXPECT_THAT(complaint("log="), HasSubstr("option log: needs a value"));
-  EXPECT_EQ(complaint("strategy=copying:x=1"), "'copying:x=1': knows no x");
+  EXPECT_EQ(complaint("strategy=copying:x=1"), "option strategy=copying:x=1: 'copying:x=1': knows no x");
   EXPECT_THAT(complaint("memory=lots"), HasSubstr("memory=lots"));
   EXPECT_THAT(complaint("memory"), HasSubstr("needs a value"));
   EXPECT_THAT(complaint("ro=1"), HasSubstr("takes no value"));

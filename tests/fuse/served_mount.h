@@ -86,6 +86,7 @@ class ServedMount {
   }
 
   FakeKernel& kernel() { return kernel_; }
+  fs::Filesystem& fs() { return served_.fs(); }
   Session& session() { return served_.session(); }
   Server& server() { return served_.server(); }
   std::future<int> end() { return served_.end(); }

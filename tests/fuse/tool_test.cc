@@ -166,11 +166,6 @@ TEST(DumpText, IsReadableAndComplete) {
   EXPECT_THAT(text, HasSubstr("  x 3  y 4\n"));
 }
 
-TEST(DumpText, NamesOfAnyBytesAreShown) {
-  EXPECT_EQ(ascii_text("plain"), "plain");
-  EXPECT_EQ(ascii_text(std::string_view("\n\\\xff", 3)), "\\x0a\\x5c\\xff");
-}
-
 TEST(StatusText, LeavesOutWhatIsNotKnown) {
   const std::string text =
       status_text(Json{{"label", "named"}, {"space", {{"device_blocks", 256}, {"live_blocks", 64}}}});

@@ -249,5 +249,20 @@ TEST(BufferPool, GivesAlignedBuffersAndReusesThem) {
   EXPECT_GE(pool.take(BufferPool::kMaxBytes).size(), (1U << 20) + 80);
 }
 
+// As some ARM machines have: what is on loan is what it takes in memory.
+TEST(BufferPool, CountsWholePagesOfTheKernel) {
+  constexpr std::size_t kLargePage = 16384;
+  BufferPool pool(4U << 20, nullptr, {}, kLargePage);
+  std::vector<Lease> leases;
+  for (int i = 0; i < 10; ++i) leases.push_back(pool.take(100));
+  EXPECT_EQ(pool.leased_bytes(), 10 * kLargePage);
+  leases.clear();
+  EXPECT_EQ(pool.leased_bytes(), 0U);
+  EXPECT_EQ(BufferPool::size_for(100, kLargePage), kLargePage);
+  EXPECT_EQ(BufferPool::size_for(BufferPool::kMaxBytes, kLargePage) % kLargePage, 0U);
+  const Lease large = pool.take(BufferPool::kMaxBytes);
+  EXPECT_EQ(pool.leased_bytes(), BufferPool::size_for(BufferPool::kMaxBytes, kLargePage));
+}
+
 }  // namespace
 }  // namespace varve::fuse

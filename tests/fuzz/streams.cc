@@ -49,6 +49,7 @@ void check_bytes(Input input) {
     if (!*record) break;
     records.push_back(std::move(**record));
   }
+  (void)reader.another().ok();  // what follows
   send::Bytes again;
   StreamWriter writer(writing(again));
   Begin all = *begin;

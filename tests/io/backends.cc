@@ -192,4 +192,22 @@ bool is_zero(const std::byte* data, std::size_t bytes) {
   return std::all_of(data, data + bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
+Status put(BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks) {
+  AlignedBuffer data(blocks * kBlockSize);
+  fill_pattern(data.data(), block, seed, blocks);
+  return device.write(block * kBlockSize, data.span());
+}
+
+bool block_has(BlockDevice& device, std::uint64_t block, std::uint64_t seed) {
+  AlignedBuffer data(kBlockSize);
+  EXPECT_TRUE(device.read(block * kBlockSize, data.span()).ok());
+  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
+}
+
+bool block_has(const MemDevice& device, std::uint64_t block, std::uint64_t seed) {
+  AlignedBuffer data(kBlockSize);
+  device.peek(block * kBlockSize, data.span());
+  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
+}
+
 }  // namespace varve::io::test

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "io/block_device.h"
+#include "io/mem_device.h"
 #include "io/reactor.h"
 
 namespace varve::io::test {
@@ -83,5 +84,12 @@ class Batch {
 void fill_pattern(std::byte* data, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
 bool has_pattern(const std::byte* data, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
 bool is_zero(const std::byte* data, std::size_t bytes);
+
+constexpr std::uint64_t kSmallBytes = 4 << 20;  // a device for tests of a few writes
+
+// Blocks with that pattern, written one after the other; a block has a pattern, or with seed 0 is zero.
+Status put(BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1);
+bool block_has(BlockDevice& device, std::uint64_t block, std::uint64_t seed);
+bool block_has(const MemDevice& device, std::uint64_t block, std::uint64_t seed);
 
 }  // namespace varve::io::test

@@ -17,22 +17,8 @@ using varve::test::Cut;
 using varve::test::CutPlan;
 using varve::test::CutPolicy;
 
-constexpr std::uint64_t kBytes = 4 << 20;
-
-Status put(BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1) {
-  AlignedBuffer data(blocks * kBlockSize);
-  fill_pattern(data.data(), block, seed, blocks);
-  return device.write(block * kBlockSize, data.span());
-}
-
-bool block_has(const MemDevice& device, std::uint64_t block, std::uint64_t seed) {
-  std::vector<std::byte> data(kBlockSize);
-  device.peek(block * kBlockSize, data);
-  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
-}
-
 TEST(CrashDevice, EveryPrefix) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   constexpr std::uint64_t kWrites = 200;  // several milestones
   for (std::uint64_t i = 0; i < kWrites; ++i) ASSERT_TRUE(put(device, i, i + 1).ok());
   EXPECT_EQ(device.position(), kWrites);
@@ -44,7 +30,7 @@ TEST(CrashDevice, EveryPrefix) {
 
 // It keeps itself, and nothing that was written before it.
 TEST(CrashDevice, DurableWritesSurviveByThemselves) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   const auto reactor = Reactor::make();
   ASSERT_TRUE(put(device, 1, 1).ok());
   Batch batch;
@@ -63,7 +49,7 @@ TEST(CrashDevice, DurableWritesSurviveByThemselves) {
 }
 
 TEST(CrashDevice, FlushedWritesSurviveEveryCut) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   ASSERT_TRUE(put(device, 1, 1).ok());
   ASSERT_TRUE(put(device, 2, 1).ok());
   ASSERT_TRUE(device.flush().ok());
@@ -85,7 +71,7 @@ TEST(CrashDevice, FlushedWritesSurviveEveryCut) {
 }
 
 TEST(CrashDevice, AFlushCoversOnlyWhatWasCompleteWhenItWasSubmitted) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   const auto reactor = Reactor::make();
   Batch batch;
   batch.write(1, 1);
@@ -99,7 +85,7 @@ TEST(CrashDevice, AFlushCoversOnlyWhatWasCompleteWhenItWasSubmitted) {
 }
 
 TEST(CrashDevice, WritesInFlightMayBeThere) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   const auto reactor = Reactor::make();
   Batch batch;
   for (std::uint64_t block = 0; block < 4; ++block) batch.write(block, 1);
@@ -114,7 +100,7 @@ TEST(CrashDevice, WritesInFlightMayBeThere) {
 }
 
 TEST(CrashDevice, LaterWritesAreNotThereBeforeTheyWereSubmitted) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   ASSERT_TRUE(put(device, 1, 1).ok());
   ASSERT_TRUE(put(device, 2, 1).ok());
   ASSERT_TRUE(put(device, 3, 1).ok());
@@ -124,7 +110,7 @@ TEST(CrashDevice, LaterWritesAreNotThereBeforeTheyWereSubmitted) {
 }
 
 TEST(CrashDevice, TearsAtSectors) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   ASSERT_TRUE(put(device, 4, 1, 2).ok());
   ASSERT_TRUE(device.flush().ok());
   ASSERT_TRUE(put(device, 4, 2, 2).ok());
@@ -148,7 +134,7 @@ TEST(CrashDevice, TearsAtSectors) {
 }
 
 TEST(CrashDevice, DiscardsMayOrMayNotHappen) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   ASSERT_TRUE(put(device, 1, 1).ok());
   ASSERT_TRUE(device.flush().ok());
   ASSERT_TRUE(device.discard(kBlockSize, kBlockSize).ok());
@@ -160,7 +146,7 @@ TEST(CrashDevice, DiscardsMayOrMayNotHappen) {
 }
 
 TEST(CrashDevice, SameCutSameImage) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   for (std::uint64_t i = 0; i < 50; ++i) ASSERT_TRUE(put(device, i % 10, i + 1).ok());
   for (const Cut& cut : device.cuts({.max_positions = 10})) {
     const auto again = varve::test::parse_cut(to_string(cut));
@@ -179,7 +165,7 @@ TEST(CrashDevice, SameCutSameImage) {
 }
 
 TEST(CrashDevice, RandomOrderOfCompletion) {
-  const MemDevice start(kBytes);
+  const MemDevice start(kSmallBytes);
   CrashDevice device(start, {.completion_seed = 7});
   const auto reactor = Reactor::make();
   std::vector<std::uint64_t> order;
@@ -192,7 +178,7 @@ TEST(CrashDevice, RandomOrderOfCompletion) {
 }
 
 TEST(CrashDevice, PowerOff) {
-  CrashDevice device(kBytes);
+  CrashDevice device(kSmallBytes);
   ASSERT_TRUE(put(device, 1, 1).ok());
   device.power_off();
   EXPECT_FALSE(put(device, 1, 2).ok());
@@ -202,7 +188,7 @@ TEST(CrashDevice, PowerOff) {
 }
 
 TEST(CrashDevice, StartsFromAnImageAndLeavesItAlone) {
-  MemDevice start(kBytes);
+  MemDevice start(kSmallBytes);
   ASSERT_TRUE(put(start, 1, 1).ok());
   CrashDevice device(start);
   ASSERT_TRUE(put(device, 1, 2).ok());

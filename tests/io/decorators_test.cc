@@ -9,26 +9,13 @@
 #include "io/overlay_device.h"
 #include "io/trace_device.h"
 #include "support/fault_device.h"
+#include "support/timed_device.h"
 
 namespace varve::io::test {
 namespace {
 
 using varve::test::Fault;
 using varve::test::FaultDevice;
-
-constexpr std::uint64_t kBytes = 4 << 20;
-
-bool block_has(BlockDevice& device, std::uint64_t block, std::uint64_t seed) {
-  AlignedBuffer data(kBlockSize);
-  EXPECT_TRUE(device.read(block * kBlockSize, data.span()).ok());
-  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
-}
-
-Status put(BlockDevice& device, std::uint64_t block, std::uint64_t seed, std::size_t blocks = 1) {
-  AlignedBuffer data(blocks * kBlockSize);
-  fill_pattern(data.data(), block, seed, blocks);
-  return device.write(block * kBlockSize, data.span());
-}
 
 // Each call is a microsecond later.
 class SteppingClock : public Clock {
@@ -41,7 +28,7 @@ class SteppingClock : public Clock {
 };
 
 TEST(TraceDevice, CountsAndTimes) {
-  MemDevice memory(kBytes);
+  MemDevice memory(kSmallBytes);
   SteppingClock clock;
   TraceDevice device(memory, {}, clock);
   const auto reactor = Reactor::make();
@@ -70,10 +57,41 @@ TEST(TraceDevice, CountsAndTimes) {
   EXPECT_EQ(device.counts()[IoKind::write].total_ns, 0U);
 }
 
+// The host's time is in no account, and what two requests on their way together take is there once.
+TEST(TraceDevice, device_time_is_told_apart_by_who_asks_for_it) {
+  MemDevice memory(kSmallBytes);
+  varve::test::ManualClock clock;
+  varve::test::TimedDevice timed(memory, clock, false, [](const IoRequest& request) { return request.kind == IoKind::read ? 3000 : 5000; });
+  TraceDevice device(timed, {}, clock);
+  ASSERT_TRUE(put(device, 2, 1).ok());
+  ASSERT_TRUE(block_has(device, 2, 1));
+  EXPECT_EQ(device.time_of_others().writing_ns, 5000U);
+  EXPECT_EQ(device.time_of_others().reading_ns, 3000U);
+  {
+    const TraceDevice::Apart apart(device);
+    clock.advance(1'000'000);
+    ASSERT_TRUE(put(device, 3, 1).ok());
+    {
+      const TraceDevice::Apart nested(device);
+    }
+    ASSERT_TRUE(block_has(device, 3, 1));
+    const auto reactor = Reactor::make();
+    Batch batch;
+    batch.write(1, 1, 2);
+    batch.write(5, 1);
+    batch.submit_all(device, *reactor);
+    drain(*reactor);
+  }
+  EXPECT_EQ(device.time_apart().writing_ns, 15'000U);
+  EXPECT_EQ(device.time_apart().reading_ns, 3000U);
+  ASSERT_TRUE(put(device, 3, 1).ok());
+  EXPECT_EQ(device.time_of_others().ns(), 13'000U);
+}
+
 TEST(TraceDevice, WritesTheProjectFormat) {
   std::ostringstream out;
   TraceWriter writer(out);
-  MemDevice memory(kBytes);
+  MemDevice memory(kSmallBytes);
   SteppingClock clock;
   TraceDevice device(memory, std::ref(writer), clock);
   writer.note("a device");
@@ -92,7 +110,7 @@ TEST(TraceDevice, WritesTheProjectFormat) {
 }
 
 TEST(TraceDevice, CallbacksMaySubmitTheSameRequestAgain) {
-  MemDevice memory(kBytes);
+  MemDevice memory(kSmallBytes);
   TraceDevice device(memory);
   const auto reactor = Reactor::make();
   AlignedBuffer data(kBlockSize);
@@ -114,7 +132,7 @@ TEST(OverlayDevice, KeepsTheBaseUntouched) {
     using MemDevice::MemDevice;
     bool read_only() const override { return true; }
   };
-  ReadOnly base(kBytes);
+  ReadOnly base(kSmallBytes);
   ASSERT_TRUE(put(base, 10, 1, 8).ok());
   OverlayDevice device(base);
   EXPECT_FALSE(device.read_only());
@@ -137,14 +155,14 @@ TEST(OverlayDevice, KeepsTheBaseUntouched) {
 }
 
 TEST(OverlayDevice, RefusesWhatTheContractForbids) {
-  MemDevice base(kBytes);
+  MemDevice base(kSmallBytes);
   OverlayDevice device(base);
-  EXPECT_FALSE(device.discard(kBytes, kBlockSize).ok());
+  EXPECT_FALSE(device.discard(kSmallBytes, kBlockSize).ok());
   EXPECT_FALSE(device.discard(1, kBlockSize).ok());
 }
 
 TEST(OverlayDevice, WrittenBlocksHideBadOnes) {
-  MemDevice memory(kBytes);
+  MemDevice memory(kSmallBytes);
   FaultDevice base(memory);
   base.add({.kind = IoKind::read, .times = Fault::kForEver, .touches_block = 5});
   OverlayDevice device(base);
@@ -155,7 +173,7 @@ TEST(OverlayDevice, WrittenBlocksHideBadOnes) {
 }
 
 TEST(OverlayDevice, OverARealBackend) {
-  const Opened opened = open_backend(Backend::threads, kBytes);
+  const Opened opened = open_backend(Backend::threads, kSmallBytes);
   ASSERT_TRUE(opened.device);
   ASSERT_TRUE(put(*opened.device, 1, 1, 4).ok());
   OverlayDevice device(*opened.device);
@@ -178,7 +196,7 @@ TEST(OverlayDevice, OverARealBackend) {
 
 class Faults : public testing::Test {
  protected:
-  MemDevice memory_{kBytes};
+  MemDevice memory_{kSmallBytes};
   FaultDevice device_{memory_};
 };
 

@@ -11,28 +11,20 @@
 namespace varve::io::test {
 namespace {
 
-constexpr std::uint64_t kBytes = 4 << 20;
-
-bool block_has(const MemDevice& device, std::uint64_t block, std::uint64_t seed) {
-  std::vector<std::byte> data(kBlockSize);
-  device.peek(block * kBlockSize, data);
-  return seed ? has_pattern(data.data(), block, seed) : is_zero(data.data(), data.size());
-}
-
-void put(MemDevice& device, std::uint64_t block, std::uint64_t seed) {
+void poke(MemDevice& device, std::uint64_t block, std::uint64_t seed) {
   std::vector<std::byte> data(kBlockSize);
   fill_pattern(data.data(), block, seed);
   device.poke(block * kBlockSize, data);
 }
 
 TEST(MemDevice, SnapshotsAreIndependent) {
-  MemDevice device(kBytes);
-  put(device, 1, 1);
-  put(device, 200, 1);
+  MemDevice device(kSmallBytes);
+  poke(device, 1, 1);
+  poke(device, 200, 1);
   const auto first = device.snapshot();
-  put(device, 1, 2);
-  put(*first, 200, 3);
-  put(*first, 300, 3);
+  poke(device, 1, 2);
+  poke(*first, 200, 3);
+  poke(*first, 300, 3);
   const auto second = first->snapshot();
   EXPECT_TRUE(device.discard(200 * kBlockSize, kBlockSize).ok());
   EXPECT_TRUE(block_has(device, 1, 2));
@@ -46,8 +38,8 @@ TEST(MemDevice, SnapshotsAreIndependent) {
 }
 
 TEST(MemDevice, PokeChangesSingleBytes) {
-  MemDevice device(kBytes);
-  put(device, 7, 7);
+  MemDevice device(kSmallBytes);
+  poke(device, 7, 7);
   const auto before = device.snapshot();
   const std::byte wrong{0x5A};
   device.poke(7 * kBlockSize + 5, std::span(&wrong, 1));
@@ -59,8 +51,8 @@ TEST(MemDevice, PokeChangesSingleBytes) {
 }
 
 TEST(MemDevice, DiscardCrossesChunks) {
-  MemDevice device(kBytes);
-  for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block) put(device, block, 1);
+  MemDevice device(kSmallBytes);
+  for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block) poke(device, block, 1);
   const auto before = device.snapshot();
   EXPECT_TRUE(device.discard(100 * kBlockSize, 500 * kBlockSize).ok());
   for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block)
@@ -70,14 +62,14 @@ TEST(MemDevice, DiscardCrossesChunks) {
 
 TEST(MemDevice, SaveAndLoad) {
   const TempImage image(0);
-  MemDevice device(kBytes);
-  put(device, 0, 5);
-  put(device, 513, 6);
-  put(device, device.geometry().blocks() - 1, 7);
+  MemDevice device(kSmallBytes);
+  poke(device, 0, 5);
+  poke(device, 513, 6);
+  poke(device, device.geometry().blocks() - 1, 7);
   ASSERT_TRUE(device.save(image.path()).ok());
   const auto loaded = MemDevice::load(image.path());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-  EXPECT_EQ((*loaded)->geometry().size_bytes, kBytes);
+  EXPECT_EQ((*loaded)->geometry().size_bytes, kSmallBytes);
   for (std::uint64_t block = 0; block < device.geometry().blocks(); ++block) {
     const std::uint64_t seed = block == 0 ? 5 : block == 513 ? 6 : block == device.geometry().blocks() - 1 ? 7 : 0;
     ASSERT_TRUE(block_has(**loaded, block, seed)) << block;
@@ -88,11 +80,11 @@ TEST(MemDevice, LoadAndSaveSayWhatFailed) {
   const auto missing = MemDevice::load("/nonexistent/image");
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.error().message().find("/nonexistent/image"), std::string::npos);
-  EXPECT_FALSE(MemDevice(kBytes).save("/nonexistent/image").ok());
+  EXPECT_FALSE(MemDevice(kSmallBytes).save("/nonexistent/image").ok());
 }
 
 TEST(MemDevice, CompletesInOrder) {
-  MemDevice device(kBytes);
+  MemDevice device(kSmallBytes);
   const auto reactor = Reactor::make();
   std::vector<int> order;
   Batch batch;
@@ -105,15 +97,15 @@ TEST(MemDevice, CompletesInOrder) {
 }
 
 TEST(MemDevice, SnapshotsWhileOthersWrite) {
-  MemDevice device(kBytes);
+  MemDevice device(kSmallBytes);
   std::vector<std::thread> threads;
   for (std::uint64_t seed = 1; seed <= 3; ++seed)
     threads.emplace_back([&, seed] {
-      for (std::uint64_t i = 0; i < 2000; ++i) put(device, i % 64 + seed * 64, seed);
+      for (std::uint64_t i = 0; i < 2000; ++i) poke(device, i % 64 + seed * 64, seed);
     });
   for (int i = 0; i < 200; ++i) {
     const auto copy = device.snapshot();
-    put(*copy, 70, 9);
+    poke(*copy, 70, 9);
     EXPECT_TRUE(block_has(*copy, 70, 9));
   }
   for (std::thread& thread : threads) thread.join();

@@ -23,7 +23,7 @@
 namespace varve::io::test {
 namespace {
 
-constexpr std::uint64_t kBytes = 64 << 20;
+constexpr std::uint64_t kDiskBytes = 64 << 20;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 std::uint64_t seed() {
@@ -274,7 +274,7 @@ TEST_F(Network, PausesUnderLoad) {
 
 // The same with a file behind the server, which keeps what it has written when it is killed.
 TEST_F(Network, DeathsOfAFileServerUnderLoad) {
-  const TempImage image(kBytes);
+  const TempImage image(kDiskBytes);
   NbdServer server({"file", image.path()});
   const auto device = open(server);
   const std::uint64_t start = seed();
@@ -356,12 +356,12 @@ TEST_F(Network, AServerThatSaysNothingIsAFailedDevice) {
 }
 
 TEST_F(Network, AnExportThatHasShrunkIsNotWrittenTo) {
-  const TempImage image(kBytes);
+  const TempImage image(kDiskBytes);
   NbdServer server({"file", image.path()});
   const auto device = open(server);
   ASSERT_TRUE(write(*device, 1, 1).ok());
   server.kill();
-  ASSERT_EQ(::truncate(image.path().c_str(), kBytes / 2), 0);
+  ASSERT_EQ(::truncate(image.path().c_str(), kDiskBytes / 2), 0);
   server.start();
   EXPECT_FALSE(write(*device, 2, 1).ok());
   EXPECT_NE(device->refusal().find("smaller"), std::string::npos);

@@ -14,7 +14,7 @@
 namespace varve::io::test {
 namespace {
 
-constexpr std::uint64_t kBytes = 1 << 20;
+constexpr std::uint64_t kImageBytes = 1 << 20;
 constexpr std::uint64_t kRequests = 20;
 
 void limit_threads(rlim_t most) {
@@ -34,7 +34,7 @@ OpenFile image_as_device(const TempImage& image) {
   OpenFile file;
   file.fd = ::open(image.path().c_str(), O_RDWR | O_CLOEXEC);
   file.name = "image";
-  file.geometry.size_bytes = kBytes;
+  file.geometry.size_bytes = kImageBytes;
   file.geometry.is_block_device = file.geometry.supports_discard = true;
   return file;
 }
@@ -92,13 +92,13 @@ int error_of_discard(BlockDevice& device, Reactor& reactor) {
 }
 
 TEST(NoThread, RequestsAreCarriedOutByWhoeverWaits) {
-  const TempImage image(kBytes);
+  const TempImage image(kImageBytes);
   EXPECT_EXIT(go_through_threads(image), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(NoThread, ADiscardIsCarriedOutByWhoeverWaits) {
   if (Reactor::probe_ring() != 0) GTEST_SKIP() << "no io_uring here";
-  const TempImage image(kBytes);
+  const TempImage image(kImageBytes);
   EXPECT_EXIT(discard_beside_a_ring(image), ::testing::ExitedWithCode(0), "");
 }
 

@@ -320,5 +320,20 @@ TEST_F(LeasedDeviceTest, ItsOwnSuperblocksAreNoSurprise) {
   }
 }
 
+// What the host has no room for is tried again (io/holding_device.h), with the superblock of before in its place.
+TEST_F(LeasedDeviceTest, ASuperblockMayBeTriedAgain) {
+  test::FaultDevice failing(memory_);
+  const auto device = LeasedDevice::hold(std::make_unique<io::TraceDevice>(failing), {"test", "here"});
+  AlignedBuffer block(kBlockSize);
+  SeededRandom random(2);
+  format::MakeParameters parameters;
+  parameters.device_blocks = memory_.geometry().blocks();
+  format::encode_superblock(format::make_filesystem(parameters, random)->super, block.span());
+  failing.add({.kind = io::IoKind::write, .times = 3, .touches_block = 0, .error = ENOSPC});
+  for (int attempt = 0; attempt < 3; ++attempt) EXPECT_TRUE((*device)->write(0, block.span()).fails_with(Errc::no_space));
+  EXPECT_TRUE((*device)->write(0, block.span()).ok()) << (*device)->refusal();
+  EXPECT_TRUE((*device)->write(0, block.span()).ok()) << (*device)->refusal();
+}
+
 }  // namespace
 }  // namespace varve::lease

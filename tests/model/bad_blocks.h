@@ -7,13 +7,10 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include "base/buffer.h"
 #include "base/crc32c.h"
@@ -26,6 +23,7 @@
 #include "store/trees.h"
 #include "support/fault_device.h"
 #include "support/fs_fixture.h"
+#include "support/listener.h"
 #include "support/pattern.h"
 
 namespace varve::test {
@@ -35,31 +33,6 @@ inline constexpr std::uint32_t kSegmentBlocks = 64;
 inline constexpr std::uint64_t kStretch = 60;   // blocks of the large file between two of those that stay
 inline constexpr std::uint64_t kStretches = 80;
 inline constexpr std::uint64_t kPieceBytes = 16 * kBlockSize;
-
-// What is logged meanwhile, instead of being shown.
-class Listener {
- public:
-  Listener() : before_(spdlog::default_logger()) {
-    auto logger = std::make_shared<spdlog::logger>("heard", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
-    logger->set_level(spdlog::level::warn);
-    spdlog::set_default_logger(std::move(logger));
-  }
-  ~Listener() { spdlog::set_default_logger(before_); }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-
-  std::size_t count(std::string_view words) const {
-    const std::string text = text_.str();
-    std::size_t found = 0;
-    for (std::size_t at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++found;
-    return found;
-  }
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_;
-};
 
 // A file that is never written again has one block in each segment; all else is overwritten and so becomes garbage.
 class BadBlocks : public ::testing::Test {

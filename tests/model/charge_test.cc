@@ -88,6 +88,11 @@ class Charge : public ::testing::Test {
     ASSERT_TRUE(fixture_->mount().ok());
     ASSERT_TRUE(fixture_->make("/first", S_IFREG | 0644).ok());
   }
+  // It outlives the filesystem.
+  template <class... More>
+  StallingDevice& stall(More... more) {
+    return *(stalling_ = std::make_unique<StallingDevice>(memory_, more...));
+  }
   store::Store& store() { return fixture_->store(); }
   Ino file(const std::string& path) { return fixture_->make(path, S_IFREG | 0644)->ino; }
   Status checkpoint() {
@@ -151,6 +156,7 @@ class Charge : public ::testing::Test {
   io::MemDevice memory_{256 * kMiB};
   ManualClock clock_;
   SeededRandom random_{1};
+  std::unique_ptr<StallingDevice> stalling_;
   std::unique_ptr<FsFixture> fixture_;
   Ino cold_, fresh_;
 };
@@ -209,7 +215,7 @@ TEST_F(Charge, AppendsDoNotTakeWhatFallocateWasPromised) {
 // then has to wait for the checkpoint after that one, which counts.
 TEST_F(Charge, NewDataWaitsForTheCheckpointThatCounts) {
   constexpr std::uint64_t kDense = 130 * kMiB, kNew = 40 * kMiB, kRoom = 4500;
-  StallingDevice device(memory_);
+  StallingDevice& device = stall();
   start(device, 256 * kMiB);
   const Ino dense = file("/dense"), fresh = file("/new");
   for (std::uint64_t at = 0; at < kDense; at += kMiB) ASSERT_TRUE(fixture_->write(dense, at, blocks_of(256, 'x')).ok());
@@ -322,7 +328,7 @@ class ChargeOfSparse : public Charge {
 };
 
 TEST_F(ChargeOfSparse, DoesNotFallTooLowWhenItIsRemoved) {
-  StallingDevice device(memory_);
+  StallingDevice& device = stall();
   start_sparse(device);
   during_checkpoint(device, [&] {
     const std::uint64_t before = inodes();
@@ -334,7 +340,7 @@ TEST_F(ChargeOfSparse, DoesNotFallTooLowWhenItIsRemoved) {
 }
 
 TEST_F(ChargeOfSparse, DoesNotFallTooLowWhenItIsCut) {
-  StallingDevice device(memory_);
+  StallingDevice& device = stall();
   start_sparse(device);
   during_checkpoint(device, [&] {
     ASSERT_TRUE(cut());
@@ -349,7 +355,7 @@ TEST_F(ChargeOfSparse, DoesNotFallTooLowWhenItIsCut) {
 
 // Each time as much as before is given back.
 TEST_F(ChargeOfSparse, DoesNotGrowWhenItIsCutAgainAndAgain) {
-  StallingDevice device(memory_);
+  StallingDevice& device = stall();
   start_sparse(device);
   during_checkpoint(device, [&] {
     ASSERT_TRUE(cut());
@@ -365,7 +371,7 @@ TEST_F(ChargeOfSparse, DoesNotGrowWhenItIsCutAgainAndAgain) {
 
 // The first superblock takes its time, chunks wait for it until no more may be in flight, and then it cannot be written.
 TEST_F(Charge, WhoWaitsForLessInFlightHearsThatTheFirstSuperblockFailed) {
-  StallingDevice device(memory_, is_superblock_write, EIO);
+  StallingDevice& device = stall(is_superblock_write, EIO);
   make(device, 16 * kMiB);
   fixture_->options().background = true;
   device.hold(true);

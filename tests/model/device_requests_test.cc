@@ -51,6 +51,25 @@ class DeviceRequests : public ::testing::Test {
   Ino file_;
 };
 
+// A stick with one open unit copies it for each write that does not go on where the last one ended.
+TEST_F(DeviceRequests, what_is_written_in_a_row_is_one_row_where_the_device_keeps_one_place_cheap) {
+  constexpr std::uint64_t kSeals = 24, kBlocks = 32, kOfSegment = 64;
+  std::uint64_t end = 0, jumps = 0;
+  device_.on_written([&](const io::IoRequest& request, std::uint64_t, std::uint64_t) {
+    jumps += request.offset != end;
+    end = request.offset + request.length;
+  });
+  fixture_.options().streams = 1;
+  start();
+  jumps = 0;
+  for (std::uint64_t i = 0; i < kSeals; ++i) {
+    write(i * kBlocks, kBlocks);
+    ASSERT_TRUE(fixture_.seal().ok());
+  }
+  sync();
+  EXPECT_LE(jumps, kSeals * (kBlocks + 1) / kOfSegment + 2) << "one for each segment";
+}
+
 TEST_F(DeviceRequests, a_block_and_its_sync_are_one_durable_write_of_8_KiB) {
   start();
   for (std::uint64_t block = 0; block < 8; ++block) {

@@ -159,6 +159,43 @@ void judge(bool says_it_rotates, TimedDevice::Model model, Judged& judged) {
   judged.remembered = fixture.store().io().write_cost().factor();
 }
 
+// A machine that has much else to do: choosing victims takes it seconds.
+class SlowChoice : public Random {
+ public:
+  explicit SlowChoice(ManualClock& clock) : clock_(clock) {}
+  std::uint64_t next() override {
+    clock_.advance(10'000'000);
+    return random_.next();
+  }
+
+ private:
+  ManualClock& clock_;
+  SeededRandom random_{5};
+};
+
+TEST(Judging, what_the_host_takes_is_not_taken_for_the_devices_time) {
+  ManualClock clock;
+  SlowChoice choice(clock);
+  SeededRandom random{5};
+  io::MemDevice memory(64u << 20);
+  TimedDevice device(memory, clock, false, virtual_disk);
+  ASSERT_TRUE(make_image(memory, {.segment_blocks = 64}).ok());
+  fs::Options options = test_options(clock, choice);
+  options.victims = "greedy+d-choices";
+  FsFixture fixture(device, options);
+  ASSERT_TRUE(fixture.mount().ok());
+  const auto file = fixture.make("/f", 0100644);
+  ASSERT_TRUE(file.ok());
+  const std::uint64_t room = fixture.available_bytes().value() / 100 * 88 / kPiece;
+  for (std::uint64_t i = 0; i < room; ++i) ASSERT_TRUE(fixture.write(file->ino, i * kPiece, pattern_bytes(1, 0, kPiece)).ok());
+  for (std::uint64_t i = 0; i < room; ++i)
+    ASSERT_TRUE(fixture.write(file->ino, random.next() % room * kPiece, pattern_bytes(1, 0, kPiece)).ok());
+  const format::WritingCosts costs = fixture.store().superblocks().costs();
+  EXPECT_GT(costs.copied + costs.plugged, 0U);
+  EXPECT_LT(costs.copied, 2'000'000U);
+  EXPECT_LT(costs.plugged, 2'000'000U);
+}
+
 TEST(Judging, a_virtual_disk_that_says_that_it_rotates) {
   Judged judged;
   judge(true, virtual_disk, judged);

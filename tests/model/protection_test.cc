@@ -1,5 +1,4 @@
-// Snapshots that come and go by themselves: each shows what was there when it was made, whatever is written, cleaned and mounted again. And
-// what they hold is in nobody's way.
+// Snapshots that come and go by themselves: each shows what was there when it was made, whatever is written, cleaned and mounted again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "fs/engine.h"
+#include "model/protected_world.h"
 #include "model/strategy_names.h"
 #include "store/checkpoints.h"
 #include "store/protection.h"
@@ -23,42 +23,6 @@
 
 namespace varve::test {
 namespace {
-
-using store::ProtectionSettings;
-using Mode = ProtectionSettings::Mode;
-using Kind = store::SnapshotChange::Kind;
-
-constexpr ProtectionSettings kOneMinute{Mode::on, 60, 10};
-
-WorldParameters protected_world(ProtectionSettings settings = kOneMinute, std::uint64_t bytes = 48u << 20) {
-  WorldParameters parameters;
-  parameters.bytes = bytes;
-  parameters.options = [settings](fs::Options& options) { options.protection = settings; };
-  return parameters;
-}
-
-struct ProtectedWorld : World {
-  explicit ProtectedWorld(const WorldParameters& wanted = protected_world()) : World(wanted) {
-    EXPECT_TRUE(good(start()));
-  }
-  void run(const std::string& text) { ASSERT_TRUE(good(run_script(steps, script(text)))) << text; }
-  std::vector<std::string> automatic() {
-    std::vector<std::string> names;
-    for (const fs::SnapshotFacts& item : fixture.fs().snapshots().snapshots)
-      if (item.automatic) names.push_back(item.name);
-    return names;
-  }
-  const store::TreeView& trees() { return fixture.store().trees().own_view(); }
-  std::string look() {
-    std::string failure = compare_now();
-    return failure.empty() ? finish() : failure;
-  }
-  void remount(ProtectionSettings settings) {
-    ASSERT_TRUE(fixture.unmount().ok());
-    fixture.options().protection = settings;
-    ASSERT_TRUE(fixture.mount().ok());
-  }
-};
 
 TEST(Protection, keeps_the_states_of_the_last_minute) {
   ProtectedWorld world;
@@ -193,6 +157,46 @@ TEST(Protection, what_a_mount_without_it_finds_goes_when_it_is_an_hour_old) {
   EXPECT_TRUE(good(world.look()));
 }
 
+TEST(Protection, keeps_what_its_rules_say) {
+  const ProtectionSettings settings = *store::with_window({}, "1m,10m:2m,1h:10m");
+  ProtectedWorld world(protected_world({settings.mode, settings.window_s, 10, settings.rules}));
+  world.run("create /f 0644; write /f 0 300000 0");
+  for (int i = 1; i <= 400; ++i) world.run(fmt::format("write /f {} 20000 {}; pass 11000; work", i % 9 * 20480, i));
+  EXPECT_GE(world.automatic().size(), 5U + 4 + 5);
+  EXPECT_LE(world.automatic().size(), 8U + 7 + 8);
+  const fs::FilesystemStatus status = world.fixture.fs().status();
+  EXPECT_EQ(status.snapshots.given_up, 0U);
+  EXPECT_GT(status.snapshots.oldest_automatic_s, 3000U);
+  ASSERT_EQ(status.snapshots.kept_by_rule.size(), 3U);
+  const auto& kept = status.snapshots.kept_by_rule;
+  EXPECT_EQ(kept[0] + kept[1] + kept[2], world.automatic().size());
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  EXPECT_TRUE(good(world.look())) << "each still has its state, whatever went from between them";
+  ASSERT_TRUE(world.fixture.fs().tune("protect", "1m").ok());
+  world.run("write /f 0 4096 1; pass 11000; work");
+  ASSERT_TRUE(world.fixture.settle_deletions().ok());
+  EXPECT_LE(world.automatic().size(), 8U);
+  EXPECT_TRUE(good(world.look()));
+}
+
+// A month is not lost because the option was forgotten once.
+TEST(Protection, what_a_mount_without_it_finds_stays_for_as_long_again) {
+  const ProtectionSettings settings = *store::with_window({}, "1m,20h:1h");
+  ProtectedWorld world(protected_world({settings.mode, settings.window_s, 30, settings.rules}));
+  world.run("create /f 0644; write /f 0 300000 0");
+  for (int i = 1; i <= 100; ++i) world.run(fmt::format("write /f {} 20000 {}; pass 600000; work", i % 9 * 20480, i));
+  const auto names = world.automatic();
+  ASSERT_GE(names.size(), 16U);
+  world.remount({Mode::fade, 0, 30});
+  world.run("pass 7200000; write /f 0 4096 2; checkpoint");
+  const auto left = world.automatic();
+  EXPECT_GE(left.size() + 4, names.size());
+  EXPECT_NE(left.front(), names.front()) << "those that have grown too old by now";
+  world.run("pass 72000000; write /f 0 4096 3; checkpoint");
+  EXPECT_TRUE(world.automatic().empty());
+  EXPECT_TRUE(good(world.look()));
+}
+
 TEST(Protection, one_that_is_used_does_not_go_for_its_age) {
   ProtectedWorld world;
   world.run("create /f 0644; write /f 0 300000 1; pass 10000; work; write /f 0 300000 2; pass 10000; work");
@@ -235,207 +239,39 @@ TEST(Protection, a_clock_that_is_set_back_leaves_none_behind) {
 TEST(Protection, a_clock_that_is_behind_at_first_gives_up_none) {
   constexpr std::int64_t kBehind = 100'000'000'000'000;
   ProtectedWorld world;
-  world.clock.advance(kBehind);
   world.run("create /f 0644; write /f 0 300000 1; pass 10000; work; write /f 0 300000 2; pass 10000; work");
   ASSERT_TRUE(world.fixture.unmount().ok());
-  world.clock.advance(-kBehind);
+  world.clock.set_wall(-kBehind);
   ASSERT_TRUE(world.fixture.mount().ok());
   const auto names = world.automatic();
   world.run("write /f 0 4096 3; pass 20000; checkpoint");
   EXPECT_TRUE(std::ranges::includes(world.automatic(), names)) << "nobody has set the clock yet";
-  world.clock.advance(kBehind);
+  world.clock.set_wall(0);
   world.run("write /f 0 4096 4; checkpoint");
   EXPECT_EQ(std::ranges::count(world.automatic(), names.back()), 1) << "it is half a minute old";
 }
 
-// --- room ---------------------------------------------------------------------------------------------------------------------
-
-// Files of 128 KiB until one does not fit; each is written over a few times on the way. How many fit, and how often an operation waited
-// for room on the way.
-struct Filled {
-  std::uint64_t files = 0, overwrites = 0, waits = 0;
-};
-Filled fill(ProtectedWorld& world) {
-  constexpr std::size_t kBytes = 128u << 10;
-  Filled filled;
-  FsFixture& fixture = world.fixture;
-  Dice dice(7);
-  const auto write = [&](std::uint64_t file, std::uint64_t seed) {
-    world.clock.advance(50'000'000);
-    return fixture.write(*fixture.resolve(fmt::format("/f{}", file)), 0, pattern_bytes(seed, 0, kBytes));
-  };
-  for (;; ++filled.files) {
-    Status status;
-    if (const auto made = fixture.make(fmt::format("/f{}", filled.files), 0100644); !made.ok()) status = made.error();
-    if (status.ok()) status = write(filled.files, filled.files);
-    if (!status.ok()) {
-      EXPECT_TRUE(status.fails_with(Errc::no_space)) << status.error().message();
-      break;
-    }
-    for (int i = 0; i < 3; ++i, ++filled.overwrites) {
-      const Status over = write(dice.below(filled.files + 1), filled.files + 1000);
-      EXPECT_TRUE(over.ok()) << over.error().message() << " at file " << filled.files;
-      if (!over.ok()) return filled;
-    }
-  }
-  filled.waits = fixture.fs().status().waits[static_cast<std::size_t>(fs::WaitCause::space)].times;
-  return filled;
-}
-
-TEST(Protection, nobody_is_refused_for_what_they_hold) {
-  ProtectedWorld without(protected_world({Mode::leave, 0, 1}));
-  const Filled plain = fill(without);
-  ASSERT_GT(plain.files, 100U);
-  for (const std::uint64_t every : {1, 5}) {
-    ProtectedWorld world(protected_world({Mode::on, 600, every}));
-    const Filled filled = fill(world);
-    EXPECT_GE(filled.files + 1, plain.files) << every;
-    EXPECT_GE(filled.overwrites + 3, plain.overwrites);
-    EXPECT_GT(world.fixture.fs().status().snapshots.given_up, 0U);
-    EXPECT_LE(filled.waits, plain.waits + plain.waits / 4 + 4) << every;
-    // And over it again, with all of it full: the same as without.
-    Dice dice(9);
-    for (int i = 0; i < 600; ++i) {
-      world.clock.advance(100'000'000);
-      const auto ino = *world.fixture.resolve(fmt::format("/f{}", dice.below(filled.files)));
-      ASSERT_TRUE(world.fixture.write(ino, 0, pattern_bytes(static_cast<std::uint64_t>(i), 0, 128u << 10)).ok()) << i;
-    }
-    EXPECT_TRUE(good(foresight(world.fixture)));
-    ASSERT_TRUE(world.fixture.unmount().ok());
-    EXPECT_TRUE(good(check_image(world.device)));
-    ASSERT_TRUE(world.fixture.mount().ok());
-  }
-}
-
-TEST(Protection, nobody_is_refused_for_those_that_are_used) {
-  ProtectedWorld without(protected_world({Mode::leave, 0, 1}));
-  const Filled plain = fill(without);
-  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
-  world.fixture.fs().hold_snapshots([&store = world.fixture.store()] {
-    std::vector<Serial> all;
-    for (const auto& item : store.snapshots().list())
-      if (item.serial.v % 2) all.push_back(item.serial);
-    return all;
-  });
-  const Filled filled = fill(world);
-  EXPECT_GE(filled.files + 1, plain.files);
-  EXPECT_GE(filled.overwrites + 3, plain.overwrites);
-  EXPECT_GT(world.fixture.fs().status().snapshots.given_up, 0U);
-  EXPECT_TRUE(good(foresight(world.fixture)));
-  ASSERT_TRUE(world.fixture.unmount().ok());
-  EXPECT_TRUE(good(check_image(world.device)));
-  ASSERT_TRUE(world.fixture.mount().ok());
-}
-
-// Its room is charged like that of users: writes are refused in good time, so that files can still be removed.
-TEST(Protection, one_that_a_tool_reads_stays_on_a_full_filesystem) {
-  constexpr std::uint64_t kHeldBytes = 6'000'000;
-  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
-  fs::Filesystem& fs = world.fixture.fs();
-  world.run(fmt::format("create /g 0644; write /g 0 {} 1; pass 2000; work", kHeldBytes));
-  const Serial read{fs.snapshots().snapshots.back().serial};
-  ASSERT_TRUE(fs.hold_for_reader(read, 7, 3600).ok());
-  ASSERT_TRUE(fs.hold_for_reader(read, 8, 60).ok());
-  world.run("unlink /g; checkpoint");
-  const auto remove_all = [&](std::uint64_t files) {
-    for (std::uint64_t i = 0; i <= files; ++i) {
-      const auto gone = world.fixture.call([&](fs::Operation& op) { return fs.unlink(op, kRootIno, fmt::format("f{}", i)); });
-      EXPECT_TRUE(gone.ok() || (i == files && gone.fails_with(Errc::not_found))) << i;
-    }
-  };
-  const Filled filled = fill(world);
-  EXPECT_EQ(world.automatic().size(), 1U);
-  EXPECT_TRUE(good(foresight(world.fixture)));
-  world.fixture.show(read);
-  EXPECT_EQ(*world.fixture.read(*world.fixture.resolve("/g"), 0, kHeldBytes), pattern_bytes(1, 0, kHeldBytes));
-  world.fixture.show({});
-  remove_all(filled.files);
-  ASSERT_TRUE(fs.hold_for_reader(read, 7, 0).ok());
-  world.clock.advance(61'000'000'000);  // the other tool was killed
-  const Filled again = fill(world);
-  EXPECT_GE(again.files, filled.files + kHeldBytes / (128u << 10) - 4);
-  EXPECT_FALSE(fs.engine().store().snapshots().find(read));
-  EXPECT_TRUE(fs.hold_for_reader(read, 7, 60).fails_with(Errc::stale));
-  ASSERT_TRUE(world.fixture.unmount().ok());
-  EXPECT_TRUE(good(check_image(world.device)));
-  ASSERT_TRUE(world.fixture.mount().ok());
-}
-
-// Not all of what they hold alone is known then: before anything is refused it is given up.
-TEST(Protection, nobody_is_refused_for_what_they_hold_beside_others) {
-  std::uint64_t plain = 0;
-  for (const bool is_protected : {false, true}) {
-    ProtectedWorld world(protected_world({is_protected ? Mode::on : Mode::leave, 600, 1}));
-    world.run("create /g 0644; write /g 0 3000000 1; checkpoint; keep one");
-    for (int i = 0; i < 10; ++i) world.run(fmt::format("pass 1000; write /g {} 300000 {}; work", i * 300000, i));
-    if (is_protected) world.run(fmt::format("relabel {} two; remount", world.automatic().at(4)));
-    else world.run("remount");
-    if (is_protected) {
-      EXPECT_GT(world.trees().automatic.most, world.trees().automatic.blocks) << "it is known";
-    }
-    const Filled filled = fill(world);
-    if (!is_protected) plain = filled.files;
-    const std::uint64_t kept = is_protected ? 3 + 2 * 8 : 0;  // what `two` holds: all that was written since it, of files of 128 KiB
-    EXPECT_GE(filled.files + kept, plain);
-    ASSERT_TRUE(world.fixture.unmount().ok());
-    EXPECT_TRUE(good(check_image(world.device)));
-    ASSERT_TRUE(world.fixture.mount().ok());
-  }
-}
-
-TEST(Protection, what_they_hold_counts_as_free) {
+// The network answers, and the clock goes from last week to today: they are seconds old all the same, also for the next mount.
+TEST(Protection, a_clock_that_jumps_takes_none_away) {
+  constexpr std::int64_t kTenDays = 864'000'000'000'000;
   ProtectedWorld world;
-  world.run("create /f 0644; write /f 0 6000000 1; checkpoint");
-  const std::uint64_t before = *world.fixture.available_bytes();
-  for (int i = 2; i < 11; ++i) world.run(fmt::format("pass 5000; write /f {} 1000000 {}; work", i % 3 * 1000000, i));
-  EXPECT_GT(world.trees().automatic.blocks, 1000U);
-  EXPECT_GE(*world.fixture.available_bytes() + (1u << 20), before);
-  // One that is kept is charged, and one that is asked for holds what comes from now on.
-  world.run(fmt::format("relabel {} mine; checkpoint", world.automatic().at(1)));
-  EXPECT_LT(*world.fixture.available_bytes() + (2u << 20), before);
-  EXPECT_TRUE(good(world.look()));
-}
-
-// A filesystem that is full of what automatic ones hold is not full.
-TEST(Protection, a_snapshot_that_is_asked_for_takes_their_room) {
-  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
-  world.run("create /f 0644; write /f 0 12000000 1; checkpoint");
-  for (int i = 2; i < 14; ++i) world.run(fmt::format("pass 1000; write /f {} 1000000 {}; work", i % 12 * 1000000, i));
-  ASSERT_GT(world.trees().automatic.blocks, 1000U);
-  world.run("keep asked; write /f 0 12000000 20; checkpoint; work; work");
-  EXPECT_GT(world.trees().tables.held_blocks, world.trees().automatic.blocks + 2800);
-  EXPECT_TRUE(good(world.look()));
-}
-
-TEST(Protection, one_is_kept_only_where_there_is_room_for_what_it_holds) {
-  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
-  world.run("create /f 0644; write /f 0 8000000 1; pass 1000; work; write /f 0 8000000 2; checkpoint");
-  const std::string name = world.automatic().front();
-  std::uint64_t files = 0;
-  // Until what it holds would not fit any more, but is held.
-  while (*world.fixture.available_bytes() > (7u << 20) && !world.automatic().empty() && world.automatic().front() == name) {
-    world.run(fmt::format("create /n{0} 0644; append /n{0} 500000 {0}", files++));
+  world.run("create /f 0644; write /f 0 300000 1");
+  for (int i = 0; i < 4; ++i) world.run(fmt::format("pass 10000; write /f 0 4096 {}; work", i));
+  const auto names = world.automatic();
+  ASSERT_GE(names.size(), 4U);
+  for (const std::int64_t ahead : {kTenDays, -kTenDays, 1000 * kTenDays}) {
+    world.clock.set_wall(ahead);
+    world.run("write /f 0 4096 9; checkpoint");
+    EXPECT_TRUE(std::ranges::includes(world.automatic(), names)) << ahead;
   }
-  const Status kept = world.fixture.snapshot({Kind::rename, name, "mine"});
-  EXPECT_TRUE(kept.fails_with(Errc::no_space) || kept.fails_with(Errc::not_found)) << (kept.ok() ? "kept" : kept.error().message());
+  world.clock.set_wall(kTenDays);
+  world.run("write /f 0 4096 10; checkpoint");
+  world.remount(kOneMinute);
+  world.run("write /f 0 4096 11; checkpoint");
+  EXPECT_TRUE(std::ranges::includes(world.automatic(), names)) << "their times go by the clock as it is set now";
+  for (int i = 0; i < 8; ++i) world.run(fmt::format("write /f 0 4096 {}; pass 10000; work", i));
+  for (const std::string& name : names) EXPECT_EQ(std::ranges::count(world.automatic(), name), 0) << name;
   EXPECT_TRUE(good(world.look()));
-}
-
-// Everything can be removed, with nothing left but what they hold.
-TEST(Protection, deleting_works_on_a_full_filesystem) {
-  ProtectedWorld world(protected_world({Mode::on, 600, 1}));
-  const Filled filled = fill(world);
-  for (std::uint64_t i = 0; i < filled.files; ++i) {
-    world.clock.advance(300'000'000);
-    ASSERT_TRUE(world.fixture.call([&](fs::Operation& op) { return world.fixture.fs().unlink(op, kRootIno, fmt::format("f{}", i)); }).ok())
-        << i;
-  }
-  (void)world.fixture.call([&](fs::Operation& op) { return world.fixture.fs().unlink(op, kRootIno, fmt::format("f{}", filled.files)); });
-  const Filled again = fill(world);
-  EXPECT_GE(again.files + 1, filled.files) << "what was removed is in the way";
-  ASSERT_TRUE(world.fixture.unmount().ok());
-  EXPECT_TRUE(good(check_image(world.device)));
-  ASSERT_TRUE(world.fixture.mount().ok());
 }
 
 // --- random operations -----------------------------------------------------------------------------------------------------------

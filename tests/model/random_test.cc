@@ -34,6 +34,13 @@ ScriptProfile usual() {
 
 TEST(RandomModel, small_namespace) { run_seeds({}, usual(), 0.15); }
 
+TEST(RandomModel, all_payload_in_the_chain) {
+  WorldParameters parameters;
+  parameters.image.segment_blocks = 64;
+  parameters.options = [](fs::Options& options) { options.streams = 1; };
+  run_seeds(parameters, usual(), 0.08);
+}
+
 TEST(RandomModel, nothing_is_ever_made_durable_between_remounts) {
   ScriptProfile profile = usual();
   profile.fsync_weight = 0;

@@ -14,9 +14,9 @@ using mkfs::Findings;
 
 constexpr std::uint64_t kMiB = 1 << 20, kSize = 1024 * kMiB;
 
-Findings tried(TrialDevice& device, std::uint64_t seed = 1) {
+Findings tried(TrialDevice& device, std::uint64_t seed = 1, mkfs::HostWaits waits = mkfs::HostWaits::none()) {
   SeededRandom random(seed);
-  mkfs::Trial trial(device, device.geometry().size_bytes, device.clock(), random, [](const std::string&) {});
+  mkfs::Trial trial(device, device.geometry().size_bytes, device.clock(), random, [](const std::string&) {}, std::move(waits));
   const auto found = trial.run();
   EXPECT_TRUE(found.ok()) << found.error().message();
   return found.ok() ? *found : Findings();
@@ -39,7 +39,7 @@ TEST(Trial, FindsUnitsOfKnownCardsAndSticks) {
     const char* name;
     std::uint64_t unit;
     unsigned streams;
-  } known[] = {{"sd-cheap", 4 * kMiB, 5}, {"usb-stick", 8 * kMiB, 2}, {"sfs-l", 16 * kMiB, 1}};
+  } known[] = {{"sd-cheap", 4 * kMiB, 5}, {"usb-stick", 8 * kMiB, 2}, {"usb-one", 4 * kMiB, 1}, {"sfs-l", 16 * kMiB, 1}};
   for (const auto& [name, unit, streams] : known) {
     SCOPED_TRACE(name);
     TrialDevice device(make_model(name, kSize));
@@ -116,6 +116,55 @@ TEST(Trial, NoiseHidesNothing) {
     expect_found(tried(dear, seed), 4 * kMiB, 5);
     expect_nothing(tried(cheap, seed));
   }
+}
+
+// One of every two requests is late, by as much as a copy takes.
+class BusyMachine {
+ public:
+  BusyMachine(TrialDevice& device, std::uint64_t seed) : random_(seed) {
+    device.disturb = [this](std::uint64_t ns, Op) {
+      const std::uint64_t late = random_.next() % 2 ? random_.next() % 300'000'000 : 0;
+      waited_ += late;
+      return ns + late;
+    };
+  }
+  // `of_thread`: it is the thread that waits, and not what the device needs.
+  mkfs::HostWaits waits(bool of_thread) {
+    const auto waited = [this] { return waited_; };
+    return {of_thread ? waited : mkfs::HostWaits::none().of_thread, waited};
+  }
+
+ private:
+  SeededRandom random_;
+  std::uint64_t waited_ = 0;
+};
+
+TEST(Trial, AMachineThatIsBusyHidesNothing) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    TrialDevice dear(make_model("sd-cheap", kSize)), cheap(make_model("emmc", kSize));
+    BusyMachine beside_dear(dear, seed), beside_cheap(cheap, seed);
+    expect_found(tried(dear, seed, beside_dear.waits(true)), 4 * kMiB, 5);
+    expect_nothing(tried(cheap, seed, beside_cheap.waits(true)));
+  }
+}
+
+// What serves the device is late as well: that no time of ours tells.
+TEST(Trial, AMachineThatIsBusyIsNotCalledADeviceWithoutUnits) {
+  unsigned found = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    TrialDevice dear(make_model("sd-cheap", kSize)), cheap(make_model("emmc", kSize));
+    BusyMachine beside_dear(dear, seed), beside_cheap(cheap, seed);
+    const Findings of_dear = tried(dear, seed, beside_dear.waits(false)), of_cheap = tried(cheap, seed, beside_cheap.waits(false));
+    if (of_dear.erase_unit) expect_found(of_dear, 4 * kMiB, 5);
+    else EXPECT_TRUE(of_dear.outcome.starts_with("unclear: the machine is busy")) << of_dear.outcome;
+    found += of_dear.erase_unit != 0;
+    expect_nothing(of_cheap);
+    EXPECT_TRUE(of_cheap.outcome.starts_with("unclear: the machine is busy")) << of_cheap.outcome;
+    EXPECT_LT(dear.seconds(), 180);
+  }
+  EXPECT_GE(found, 5U);
 }
 
 TEST(Trial, ChanceAloneFindsNothing) {

@@ -198,7 +198,7 @@ class Death(CephTest):
         export = self.mounted(self.image(), "patience=5")
         writers = Writers(export.dir, 2)
         time.sleep(0.5)  # something is being written when it happens
-        os.kill(self.osd(), signal.SIGSTOP)
+        stop(self.osd())
         self.addCleanup(os.kill, self.osd(), signal.SIGCONT)
         for thread in writers.threads:
             thread.join(HANG)
@@ -273,10 +273,10 @@ class OneWriter(CephTest):
 class Contract(CephTest):
     # What every device promises: tests/io/contract_test.cc.
     def test_contract(self):
-        program = BIN.parent / "tests/bin/io_contract_test"
+        program = BIN.parent / "tests/bin/io_test"
         if not program.exists():
-            self.skipTest("io_contract_test is not built")
-        done = command(program, "--gtest_filter=*/rbd", check=False, timeout=400, env={**os.environ, "VARVE_TEST_CEPH": str(self.conf)})
+            self.skipTest("io_test is not built")
+        done = command(program, "--gtest_filter=*Contract*/rbd", check=False, timeout=400, env={**os.environ, "VARVE_TEST_CEPH": str(self.conf)})
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])
         self.assertRegex(done.stdout, r"PASSED  \] \d\d")
         self.assertNotIn("SKIPPED", done.stdout)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The daemon's wall clock is set back, and far ahead, under load; files get times from 1901 to 9999. Times are only shown: what
-waits for five seconds waits for those of the monotonic clock."""
+waits for five seconds waits for those of the monotonic clock. Automatic snapshots are as old as they are."""
 
 import threading
 
-from harness import *
+from snapshot_tools import *
+from system_calls import *
 
 CLOCK = Path(os.environ.get("VARVE_TEST_PRELOAD", ROOT / "build/release/tests/mount/libvarve_shifted_clock.so"))
 NOW = int(time.time())
@@ -13,6 +14,13 @@ YEAR_SECONDS = 31556952
 MOMENTS = {"hours ago": NOW - 8 * 3600, "1969": -86400, "the last second before 1970": -1, "2039": 2_177_452_800,
            "2107": 4_323_369_600, "2263": 9_246_000_000, "9999": 253_402_300_799}
 STAMPS = [-2_177_452_800, -(1 << 31) - 1, -1, 0, (1 << 31), (1 << 32) + 5, 15_032_385_536, 253_402_300_799, 1 << 45]
+
+
+COARSE_CLOCK = 5  # CLOCK_REALTIME_COARSE: its tick dates files
+
+
+def coarse_time():
+    return time.clock_gettime_ns(COARSE_CLOCK)
 
 
 class Times(MountTest):
@@ -32,8 +40,50 @@ class Times(MountTest):
             if not remounted:
                 self.image.remount()
 
+    def times_of(self, path):
+        return path.stat().st_mtime_ns, path.stat().st_ctime_ns
 
-class Jumps(unittest.TestCase):
+    def test_a_snapshot_has_the_times_that_programs_see(self):
+        path = self.dir / "file"
+        path.write_bytes(bytes(100_000))
+        os.sync()
+        before = self.times_of(path)
+        wait_until(lambda: coarse_time() > before[0], "a tick of the clock")
+        os.truncate(path, 100_000)
+        self.assertEqual(self.times_of(path), before)  # as on other filesystems
+        varve("snapshot", "create", self.dir, "truncated")
+        self.assertEqual(self.times_of(self.dir / ".varve-snapshots/truncated/file"), before)
+
+        # Within one tick the file gets its size and some room, and the daemon hears of the room later.
+        with open(path, "r+b") as file:
+            for size in range(200_000, 201_000):
+                asked = []
+
+                def set_aside():
+                    asked.append(coarse_time())
+                    fallocate(file.fileno(), KEEP_SIZE, MIB, MIB)
+
+                os.ftruncate(file.fileno(), size)
+                tick = path.stat().st_mtime_ns
+                os.kill(self.image.daemon(), signal.SIGSTOP)
+                thread = threading.Thread(target=set_aside)
+                thread.start()
+                wait_until(lambda: coarse_time() > tick + 30_000_000, "some ticks of the clock")
+                os.kill(self.image.daemon(), signal.SIGCONT)
+                thread.join()
+                if asked[0] <= tick:
+                    break
+            else:
+                self.fail("a thousand times a tick ended between two calls")
+        varve("snapshot", "create", self.dir, "allocated")
+        self.assertEqual(self.times_of(self.dir / ".varve-snapshots/allocated/file"), self.times_of(path))
+        self.image.remount()
+        self.assertEqual(self.times_of(self.dir / ".varve-snapshots/allocated/file"), self.times_of(path))
+
+
+class SetClock(unittest.TestCase):
+    options = ""
+
     def setUp(self):
         if not CLOCK.exists():
             self.skipTest(f"{CLOCK} is not built")
@@ -43,15 +93,20 @@ class Jumps(unittest.TestCase):
         self.dir = self.image.dir
         self.said = self.image.folder / "clock"
         self.set_clock(0)
+        self.mount(self.options)
+
+    def mount(self, given=""):
         preload = {"LD_PRELOAD": str(CLOCK), "VARVE_TEST_CLOCK": str(self.said)}
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS", ""), "verify_asan_link_order=0"]))
-        self.image.mount(env={**os.environ, **preload, "ASAN_OPTIONS": options})
+        self.image.mount(",".join(filter(None, [given, f"log={self.image.folder}/log"])), env={**os.environ, **preload, "ASAN_OPTIONS": options})
 
     def set_clock(self, ahead):
         new = self.said.with_suffix(".new")
         new.write_text(f"{ahead}\n")
         new.rename(self.said)
 
+
+class Jumps(SetClock):
     def write_until(self, stop, failures):
         count = 0
         while not stop.is_set():
@@ -104,6 +159,52 @@ class Jumps(unittest.TestCase):
         self.image.kill()
         self.image.mount()
         self.assertTrue((self.dir / "kept").exists())
+        self.image.check_all()
+
+
+DAY = 86400
+
+
+class AutomaticSnapshots(SetClock):
+    options = "protect=1h,protect_every=1s"
+
+    def automatic(self):
+        return [one["name"] for one in listed(self.dir)["snapshots"] if one["automatic"]]
+
+    def write_on(self, times):
+        """Each time another one is made; with it those go that are too old."""
+        for _ in range(times):
+            before = self.automatic()
+            wait_until(lambda: (self.dir / "f").write_text(str(time.monotonic())) and set(self.automatic()) - set(before), "one is made")
+
+    def test_stay_when_the_clock_jumps(self):
+        self.write_on(5)
+        names = self.automatic()
+        for ahead in (10 * DAY, -10 * DAY, 30 * YEAR_SECONDS, 10 * DAY):
+            self.set_clock(ahead)
+            self.write_on(2)
+            self.assertLessEqual(set(names), set(self.automatic()), ahead)
+        log = (self.image.folder / "log").read_text()
+        self.assertIn("the system's clock was set forward by 10d", log)
+        self.assertIn("the system's clock was set back by 20d", log)
+        self.image.kill()  # a board's power is cut
+        self.mount(self.options)
+        self.write_on(2)
+        self.assertLessEqual(set(names), set(self.automatic()), "the next mount finds how old they are by the clock as it is set now")
+        self.image.check_all()
+
+    def test_of_the_future_count_from_when_they_are_first_seen(self):
+        self.image.umount()
+        self.set_clock(30 * DAY)
+        self.mount(self.options)
+        self.write_on(2)
+        names = self.automatic()
+        self.image.umount()
+        self.set_clock(0)
+        self.mount("protect=8s,protect_every=1s")
+        self.write_on(1)
+        self.assertLessEqual(set(names), set(self.automatic()), "they have just been seen")
+        wait_until(lambda: self.write_on(1) or not set(names) & set(self.automatic()), "they go as others do")
         self.image.check_all()
 
 

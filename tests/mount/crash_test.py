@@ -2,12 +2,15 @@
 """The daemon dies (SIGKILL) under load. After the next mount fsck finds nothing and everything acknowledged by fsync is
 there. What was acknowledged is noted outside the mount, after the fsync has returned."""
 
+import errno
+import fcntl
 import hashlib
 import sqlite3
 import threading
 
 from harness import *
 
+FS_IOC_SHUTDOWN = 0x8004587D
 ROUNDS = int(os.environ.get("VARVE_CRASH_ROUNDS", "4"))
 
 
@@ -217,6 +220,49 @@ class Crash(unittest.TestCase):
         self.assertEqual(os.listdir(self.dir), [])
         wait_until(lambda: os.statvfs(self.dir).f_bfree >= used - 256, "the space of open-unlinked files comes back")
         self.image.check_all()
+
+    def test_shutdown_is_as_if_power_had_gone(self):
+        """FS_IOC_SHUTDOWN: what was synced is there afterwards, nothing more is written, and what would write is an error."""
+        if not IS_ROOT:
+            self.skipTest("needs root")
+        image = self.image
+        image.mkfs("64M")
+        image.mount("cleaner=off,commit=30")
+        kept, lost = image.dir / "kept", image.dir / "lost"
+        kept.write_bytes(b"synced" * 10_000)
+        top = os.open(image.dir, os.O_RDONLY)
+        os.fsync(top)
+        lost.write_bytes(b"not synced" * 10_000)
+        os.seteuid(65534)
+        try:
+            self.assertRaises(PermissionError, fcntl.ioctl, top, FS_IOC_SHUTDOWN, bytearray(4))
+        finally:
+            os.seteuid(0)
+        fcntl.ioctl(top, FS_IOC_SHUTDOWN, bytearray(4))
+        before = self.log_and_trees(image)
+        unsynced = os.open(lost, os.O_RDWR)
+        for call in (lambda: os.mkdir(image.dir / "new"), lambda: os.fsync(top), lambda: os.unlink(kept), lambda: os.fsync(unsynced)):
+            with self.assertRaises(OSError) as caught:
+                call()
+            self.assertEqual(caught.exception.errno, errno.EIO)
+        self.assertEqual(kept.read_bytes(), b"synced" * 10_000)
+        self.assertIn("FS_IOC_SHUTDOWN", image.status()["read_only_reason"])
+        os.close(unsynced)
+        os.close(top)
+        self.assertEqual(image.umount().stderr, "")  # nobody expects a clean end
+        self.assertEqual(self.log_and_trees(image), before)
+        image.fsck("--data")
+        image.mount()
+        self.assertEqual(kept.read_bytes(), b"synced" * 10_000)
+        self.assertFalse(lost.exists())
+        image.check_all()
+
+    @staticmethod
+    def log_and_trees(image):
+        """All but the lease, in blocks 1 to 3."""
+        with open(image.path, "rb") as file:
+            file.seek(4 * 4096)
+            return hashlib.sha256(file.read()).hexdigest()
 
     def test_abort_of_the_connection(self):
         """`umount -f` and an aborted connection end the daemon; nothing acknowledged is lost."""

@@ -206,7 +206,7 @@ class Postgres(Killed):
 
     def kill_server(self):
         """Its backends notice that the postmaster is gone; wait for them: they hold files of the dead mount."""
-        self.server.send_signal(signal.SIGSTOP)  # or one could come that is not in the list, and wait for the others' locks for ever
+        stop(self.server.pid)  # or one could come that is not in the list, and wait for the others' locks for ever
         children = subprocess.run(["pgrep", "-P", str(self.server.pid)], capture_output=True, text=True).stdout.split()
         self.end_server(signal.SIGKILL)
         kill_all([int(c) for c in children])

@@ -85,6 +85,9 @@ class Differences(SnapshotTest):
         text = command(BIN / "varve", "diff", self.dir, "first").stdout
         self.assertEqual(len(text.splitlines()), len(names))
         self.assertIn("created   /with\\x0anewline\n", text)
+        self.assertIn("created   /with ä\n", text)
+        done = command(BIN / "varve", "restore", "--delete", self.dir, "--from", "first").stdout
+        self.assertIn("removed   /with ä\n", done)
 
     def test_names_that_are_no_text(self):
         snapshot("create", self.dir, "first")

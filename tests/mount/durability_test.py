@@ -4,7 +4,6 @@ is there, at its length, with the names that lead to it."""
 
 import ctypes
 import mmap
-import re
 
 from harness import *
 from system_calls import *
@@ -234,7 +233,6 @@ class Sync(unittest.TestCase):
         self.image = Image()
         self.addCleanup(clean_up_all)
         self.image.mkfs("128M")
-        self.kernel = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
 
     def comes(self, image, call):
         def count():
@@ -251,7 +249,7 @@ class Sync(unittest.TestCase):
 
     def test_of_an_image(self):
         self.image.mount()
-        self.assertEqual(self.look(self.image), [False, False], f"Linux {self.kernel}: the documents are wrong")
+        self.assertEqual(self.look(self.image), [False, False], f"Linux {LINUX}: the documents are wrong")
 
     def test_of_a_device(self):
         done = command("losetup", "-f", "--show", self.image.path, check=False)
@@ -262,7 +260,7 @@ class Sync(unittest.TestCase):
         self.addCleanup(clean_up_all)
         device = Image(loop, self.image.folder)
         device.mount()
-        self.assertEqual(self.look(device), [self.kernel >= (6, 18)] * 2, f"Linux {self.kernel}: the documents are wrong")
+        self.assertEqual(self.look(device), [LINUX >= (6, 18)] * 2, f"Linux {LINUX}: the documents are wrong")
         device.umount()
 
 

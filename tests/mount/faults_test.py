@@ -4,6 +4,7 @@ answers with errors. An fsync that has returned is never broken. One that cannot
 there stays readable as far as it can be read. Status says why nothing is written any more."""
 
 import errno
+import shutil
 
 from harness import *
 
@@ -59,6 +60,20 @@ class Faults(unittest.TestCase):
         self.assertIn(status["read_only_reason"], command(BIN / "varve", "status", image.dir).stdout)
         return status["read_only_reason"]
 
+    def expect_advice_to_make_room(self, image):
+        """A repair or a trim would find no room either."""
+        reason = self.expect_read_only(image)
+        self.assertRegex(reason, "make room on the host.*unmount, mount again")
+        with open(image.dir / "kept0", "rb") as file, self.assertRaises(OSError) as caught:
+            os.fsync(file.fileno())
+        self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        found = json.loads(command(BIN / "varve", "doctor", "--json", image.dir, check=False).stdout)
+        said = [f["advice"] for f in found if f["subject"] in ("mount", "host")]
+        self.assertEqual(len(said), 2, found)
+        for advice in (*said, reason):
+            self.assertIn("make room", advice)
+            self.assertNotRegex(advice, "fsck|trim")
+
     def expect_unclean_umount(self, image):
         """It ends, and says that the image is not what an unmount promises, and why."""
         reason = self.expect_read_only(image)
@@ -74,22 +89,141 @@ class Faults(unittest.TestCase):
         image.mount()
         self.check_kept(image.dir)
 
-    def test_the_host_has_no_room(self):
-        """A sparse image on a small filesystem. When there is room again, a new mount has all that was fsynced."""
+    def host_of(self, kind):
+        """A small filesystem with a file that can be removed to make room."""
         host = self.folder / "host"
         host.mkdir()
-        command("mount", "-t", "tmpfs", "-o", "size=48M", "none", host)
+        if kind == "tmpfs":
+            command("mount", "-t", "tmpfs", "-o", "size=64M", "none", host)
+        else:
+            if shutil.which(f"mkfs.{kind}") is None:
+                self.skipTest(f"no mkfs.{kind}")
+            with open(self.folder / "host.img", "wb") as file:
+                file.truncate(160 * MIB)
+            command(f"mkfs.{kind}", "-q", self.folder / "host.img")
+            done = command("mount", "-o", "loop", self.folder / "host.img", host, check=False)
+            if done.returncode:
+                self.skipTest(f"cannot mount {kind}: {done.stderr}")
         self.addCleanup(subprocess.run, ["umount", "-l", str(host)], capture_output=True)
+        (host / "ballast").write_bytes(self.generator.randbytes(16 * MIB))
+        fd = os.open(host / "ballast", os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+        return host
+
+    def make_room(self, host):
+        (host / "ballast").unlink()
+        os.sync()
+
+    def fill_host(self, host):
+        """A mount whose host is full, and that has kept all that was fsynced."""
         image = Image(host / "disk.img", self.folder)
         image.mkfs("1G")
-        image.mount()
-        self.assertNotEqual(self.keep(image.dir, 400), 0, "the host cannot have had the room")
+        image.mount("log=" + str(self.folder / "log"))
+        self.assertEqual(self.keep(image.dir, 2000), errno.ENOSPC, "the host cannot have had the room")
         self.assertGreater(len(self.kept), 20)
-        self.expect_read_only(image)
+        return image
+
+    def expect_to_be_held(self, image):
+        status = image.status()
+        self.assertFalse(status["read_only"], status)
+        self.assertTrue(status["host"]["full"], status["host"])
+        self.assertGreater(status["host"]["held_bytes"], 0)
+        self.assertIn("changes are refused", command(BIN / "varve", "status", "-s", image.dir).stdout)
+        found = json.loads(command(BIN / "varve", "doctor", "--json", image.dir, check=False).stdout)
+        advice = [one["advice"] for one in found if one["subject"] == "room on the host"]
+        self.assertEqual(len(advice), 1, found)
+        self.assertIn("make room", advice[0])
+        self.assertRegex(command(BIN / "varve", "metrics", image.dir).stdout, r"varve_host_full\{[^}]*\} 1\b")
+        for call in (lambda: (image.dir / "new").mkdir(), lambda: (image.dir / "kept0").unlink()):
+            with self.assertRaises(OSError) as refused:
+                call()
+            self.assertEqual(refused.exception.errno, errno.ENOSPC)
+        self.assertEqual(fsync_write(image.dir / "new", b"x"), errno.ENOSPC)
         self.check_kept(image.dir)
-        self.expect_unclean_umount(image)
+
+    def expect_to_go_on(self, image):
+        wait_until(lambda: not image.status()["host"]["full"], "the mount has noticed that there is room")
+        self.assertEqual(self.keep(image.dir, 20, "again"), 0)
+        status = image.status()
+        self.assertFalse(status["read_only"])
+        self.assertGreater(status["host"]["times"], 0)
+        self.assertEqual(status["host"]["held_bytes"], 0)
+        log = (self.folder / "log").read_text()
+        self.assertRegex(log, "a write has failed: (No space left on device|Disk quota exceeded).*make room on the host")
+        self.assertRegex(log, "there is room again")
+        self.check_kept(image.dir)
+        image.umount()
+        self.expect_in_order_again(image)
+        image.check_all()
+
+    def a_full_host(self, kind):
+        host = self.host_of(kind)
+        image = self.fill_host(host)
+        self.expect_to_be_held(image)
+        self.make_room(host)
+        self.expect_to_go_on(image)
+
+    def test_a_full_tmpfs(self):
+        self.a_full_host("tmpfs")
+
+    def test_a_full_ext4(self):
+        self.a_full_host("ext4")
+
+    def test_a_full_btrfs(self):
+        self.a_full_host("btrfs")
+
+    def test_a_full_host_without_direct_io(self):
+        os.environ["VARVE_IO_BUFFERED"] = "1"
+        self.addCleanup(os.environ.pop, "VARVE_IO_BUFFERED")
+        self.a_full_host("ext4")
+
+    def test_a_trim_makes_room_on_a_full_host(self):
+        """What was removed inside, the host does not know."""
+        host = self.host_of("tmpfs")
+        image = Image(host / "disk.img", self.folder)
+        image.mkfs("1G")
+        image.mount("log=" + str(self.folder / "log"))
+        self.assertEqual(self.keep(image.dir, 80, "gone"), 0)
+        for name in list(self.kept):
+            (image.dir / name).unlink()
+            del self.kept[name]
+        command(BIN / "varve", "checkpoint", image.dir)
+        self.assertEqual(self.keep(image.dir, 2000), errno.ENOSPC)
+        self.expect_to_be_held(image)
+        command(BIN / "varve", "trim", image.dir)
+        self.expect_to_go_on(image)
+
+    def test_a_daemon_that_dies_on_a_full_host(self):
+        """What was held goes with it; all that was fsynced is there."""
+        host = self.host_of("ext4")
+        image = self.fill_host(host)
+        image.kill()
         image.clean_up()
-        command("mount", "-o", "remount,size=400M", host)
+        self.make_room(host)
+        image.mount()
+        self.check_kept(image.dir)
+        self.assertEqual(self.keep(image.dir, 20, "again"), 0)
+        image.check_all()
+
+    def test_unmounted_and_mounted_on_a_full_host(self):
+        """It waits for room, but not for ever. The next mount is read-only, since nothing waits for it yet."""
+        host = self.host_of("tmpfs")
+        image = self.fill_host(host)
+        done = image.umount(check=False)
+        self.assertFalse(image.is_mounted())
+        self.assertNotEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("clean end", done.stderr)
+        log = (self.folder / "log").read_text()
+        self.assertRegex(log, "what was held for [0-9.]* s for want of room could not be written")
+        self.assertRegex(log, "unmounting failed: .*make room on the host")
+        image.clean_up()
+        image.mount()
+        self.expect_advice_to_make_room(image)
+        self.check_kept(image.dir)
+        image.umount(check=False)
+        image.clean_up()
+        self.make_room(host)
         self.expect_in_order_again(image)
         self.assertEqual(self.keep(image.dir, 20, "again"), 0)
         image.check_all()

@@ -6,11 +6,11 @@ VARVE_MOUNT_OPTIONS (added to every mount), VARVE_TEST_SEED."""
 
 import atexit
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import stat
@@ -24,11 +24,15 @@ import traceback
 import unittest
 from pathlib import Path
 
+import own_mounts
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("VARVE_BIN", ROOT / "build/release/bin")).resolve()
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+PAGE = os.sysconf("SC_PAGE_SIZE")  # the kernel hands over what is written through its cache in whole ones
 IS_ROOT = os.geteuid() == 0
-HANG = 300  # seconds: only what hangs takes so long, however busy the machine is
+LINUX = tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())  # (6, 12)
+HANG = int(os.environ.get("VARVE_TEST_HANG", "300"))  # seconds: only what hangs takes so long, however busy the machine is
 SEED = int(os.environ.get("VARVE_TEST_SEED", random.SystemRandom().randrange(1 << 32)))
 
 _mounts = []
@@ -132,6 +136,17 @@ def wait_until(condition, what):
         if time.monotonic() > end:
             raise AssertionError(f"not within {HANG} s: {what}")
         time.sleep(0.02)
+
+
+def stop(pid):
+    """Until SIGCONT. The signal only asks for it: other threads go on until the one that gets it has run."""
+    def is_stopped(task):
+        try:
+            return (task / "stat").read_text().rpartition(")")[2].split()[0] in "TZX"  # one that has ended stands still, too
+        except (FileNotFoundError, ProcessLookupError):
+            return True  # that thread has ended
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: all(map(is_stopped, Path(f"/proc/{pid}/task").iterdir())), f"{pid} stands still")
 
 
 class Beside(threading.Thread):
@@ -351,10 +366,13 @@ def main(timeout=900):
         skip("no usable /dev/fuse")
     if not IS_ROOT and not shutil.which("fusermount3"):
         skip("not root, and no fusermount3")
-    if IS_ROOT and not can_mount():
+    if IS_ROOT and not own_mounts.can_mount():
         skip("root here may not mount (no CAP_SYS_ADMIN)")
     if IS_ROOT:
-        enter_own_mounts()
+        try:
+            own_mounts.enter()
+        except OSError as error:
+            skip(error.strerror)
     atexit.register(clean_up_all)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
@@ -362,25 +380,3 @@ def main(timeout=900):
     signal.alarm(timeout)
     print(f"VARVE_TEST_SEED={SEED}")
     unittest.main(verbosity=2)
-
-
-def enter_own_mounts():
-    """A mount namespace of this test's own: several tests may run at a time, and none sees, fills or unmounts what another one has mounted.
-    With the test and its daemons all mounts are gone."""
-    CLONE_NEWNS = 0x00020000
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS):
-        skip(f"no mount namespace to be had: {os.strerror(ctypes.get_errno())}")
-    subprocess.run(["mount", "--make-rslave", "/"], check=True)
-    with open("/proc/self/mounts", errors="replace") as mounts:  # or what others unmount meanwhile would live on here
-        for place in [line.split()[1] for line in mounts if line.split()[2] in ("fuse.varve", "fuseblk.varve")]:
-            subprocess.run(["umount", "-l", place.encode().decode("unicode_escape")], capture_output=True)
-
-
-def can_mount():
-    with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run(["mount", "-t", "tmpfs", "none", place], capture_output=True)
-        if done.returncode:
-            return False
-        subprocess.run(["umount", place], check=True)
-        return True

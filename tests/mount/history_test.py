@@ -107,7 +107,7 @@ class History(MountTest):
         self.assertEqual(git("-C", steps / "work", "status", "--porcelain"), "")
         git("-C", steps / "work", "fsck", "--full")
         self.other.remount()
-        self.assertEqual(git("-C", self.other.dir / ".snapshots" / f"steps {former}" / "steps/work", "rev-parse", "HEAD").strip(), commits[-1])
+        self.assertEqual(git("-C", self.other.dir / ".varve-snapshots" / f"steps {former}" / "steps/work", "rev-parse", "HEAD").strip(), commits[-1])
         varve("restore", work, "--from", "c0", "--delete")
         self.assertEqual(git("-C", work, "rev-parse", "HEAD").strip(), commits[0])
         self.assertEqual(git("-C", work, "status", "--porcelain"), "")

@@ -317,12 +317,69 @@ class MemoryGroup(Loaded):
         self.check()
 
 
+class DefaultBound(unittest.TestCase):
+    """Without memory= the bound is half of what the daemon's group may take."""
+
+    def setUp(self):
+        skip_if_sanitized(self)
+        self.image = Image()
+        self.addCleanup(clean_up_all)
+        self.image.mkfs("1G")
+        self.dir, self.log = self.image.dir, self.image.folder / "log"
+
+    group = MemoryGroup.group
+
+    def limit(self):
+        return self.image.status()["memory"]["memory_limit_bytes"]
+
+    def doctor(self, *words):
+        found = json.loads(command(BIN / "varve", "doctor", "--json", self.dir, check=False).stdout)
+        return [f"{f['grade']}: {f['text']}" for f in found if f["subject"] == "memory"]
+
+    def mount_in(self, group, options):
+        command("sh", "-c", 'echo $$ > "$1"; shift; exec "$@"', "sh", group.path / "cgroup.procs",
+                BIN / "varve", "mount", "-o", f"log={self.log}{options}", self.image.path, self.dir)
+
+    def make_files(self, count):
+        for i in range(count):
+            if i % 1000 == 0:
+                (self.dir / f"d{i}").mkdir()
+            with open(self.dir / f"d{i - i % 1000}" / f"file number {i}", "wb", buffering=0) as file:
+                file.write(b"x" * 500)
+
+    def test_thirty_thousand_files_in_64_MiB(self):
+        group = self.group(64 * MIB)
+        self.mount_in(group, "")
+        self.assertEqual(self.limit(), 32 * MIB)
+        self.assertRegex(self.log.read_text(), "the bound is 32 MiB, since the control group may take 64 MiB")
+        self.make_files(30_000)
+        os.sync()
+        self.assertEqual(group.oom_kills(), 0)
+        self.assertEqual(len(list((self.dir / "d29000").iterdir())), 1000)
+        self.assertEqual([said for said in self.doctor() if said.startswith("unsafe")], [])
+        self.image.check_all()
+
+    def test_a_limit_that_comes_later(self):
+        """Nothing in the mount changes, and doctor says that it is too little now."""
+        self.image.mount()
+        self.assertEqual([said for said in self.doctor() if said.startswith("unsafe")], [])
+        self.group(128 * MIB).add(self.image.daemon())
+        self.assertRegex("\n".join(self.doctor()), "unsafe: the daemon takes up to 256.0 MiB, but its control group has 128.0 MiB")
+        self.image.umount()
+
+    def test_doctor_looks_at_the_daemons_group(self):
+        group = self.group(64 * MIB)
+        self.mount_in(group, ",memory=200M")
+        self.assertIn("may be killed", self.log.read_text())
+        self.assertRegex("\n".join(self.doctor()), "unsafe: the daemon takes up to 200.0 MiB, but its control group has 64.0 MiB")
+
+
 class StandingStill(Loaded):
     def test_under_load(self):
         self.start()
         pid = self.image.daemon()
         for _ in range(2):
-            os.kill(pid, signal.SIGSTOP)
+            stop(pid)
             time.sleep(STOP_SECONDS)
             os.kill(pid, signal.SIGCONT)
             self.kept.clear()

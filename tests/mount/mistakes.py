@@ -29,13 +29,13 @@ LIST = [
     Mistake(COMMANDS, "varve umont DIR", "unknown command 'umont': did you mean `varve umount`"),
     Mistake(COMMANDS, "varve staus DIR", "did you mean `varve status`"),
     Mistake(COMMANDS, "varve ckeckpoint DIR", "did you mean `varve checkpoint`"),
-    Mistake(COMMANDS, "varve list", "unknown command 'list'. There are:\n  mount umount"),
+    Mistake(COMMANDS, "varve catalogue", "unknown command 'catalogue'. There are:\n  mount umount"),
     Mistake(COMMANDS, "varve unmount DIR", "did you mean `varve umount`"),
     Mistake(COMMANDS, "varve mount", "varve mount: source is missing"),
     Mistake(COMMANDS, "varve mount IMG", "varve mount: directory is missing: Where to mount it"),
     Mistake(COMMANDS, "varve mount IMG DIR more", "varve mount: 'more' is one argument too many"),
-    Mistake(COMMANDS, "varve umount", "varve umount: directory is missing"),
-    Mistake(COMMANDS, "varve status", "varve status: path is missing"),
+    Mistake(COMMANDS, "varve umount", "umount: directory is missing"),
+    Mistake(COMMANDS, "varve status", "status: path is missing"),
     Mistake(COMMANDS, "varve top", "varve top: directory is missing"),
     Mistake(COMMANDS, "varve map", "varve map: path is missing"),
     Mistake(COMMANDS, "varve dump", "varve dump: what is missing"),
@@ -49,6 +49,8 @@ LIST = [
     Mistake(COMMANDS, "varve map --png LIVE AT", "is there already, and is no PNG: give another name"),
     Mistake(COMMANDS, "varve report -o IMG AT", "is there already, and is no page: give another name"),
     Mistake(COMMANDS, "varve report -o DIR AT", "is a directory: give a file"),
+    Mistake(COMMANDS, "varve image IMG TEXT", "is there already; give the name of a new file"),
+    Mistake(COMMANDS, "varve image IMG", "varve image: file is missing"),
     Mistake(COMMANDS, "varve snapshot ls AT", "unknown command 'ls': did you mean `varve snapshot list`"),
     Mistake(COMMANDS, "varve snapshot create", "varve snapshot create: path is missing"),
     Mistake(COMMANDS, "varve fsck IMG", "it is a program of its own, `fsck.varve`"),
@@ -68,6 +70,7 @@ LIST = [
     Mistake(WHAT, "varve status NEW", "no such file, directory or device", "Check the name; a USB stick may have another name than last time: use `UUID=`."),
     Mistake(WHAT, "varve status TEXT", "no Varve filesystem is or fits here", NOT_VARVE),
     Mistake(WHAT, "varve map TEXT", "no Varve filesystem is or fits here"),
+    Mistake(WHAT, "varve image TEXT NEW", "no Varve filesystem is or fits here"),
     Mistake(WHAT, "varve dump superblock TEXT", "no Varve filesystem is or fits here"),
     Mistake(WHAT, "varve salvage TEXT DIR", "no Varve filesystem is or fits here"),
     Mistake(WHAT, "varve label TEXT", "no Varve filesystem is or fits here"),
@@ -110,12 +113,19 @@ LIST = [
     Mistake(MOUNT, "varve mount IMG AT", "is mounted there: unmount it first, or take another directory"),
     Mistake(MOUNT, "varve mount CUT DIR", "smaller .*than the filesystem on it", "The end is missing, as after an interrupted copy. Copy it again, or `varve salvage`."),
     Mistake(MOUNT, "varve mount HOLE DIR", "not a Varve filesystem"),
+    Mistake(MOUNT, "varve mount META DIR", "an image of metadata, as `varve image` makes them: it has no data of files, and is not mounted",
+            "`fsck.varve`, `varve dump` and `varve map` look into it. For the files mount the filesystem that it was made of."),
     Mistake(MOUNT, "varve mount IMG DIR -o colour", "unknown option colour"),
     Mistake(MOUNT, "varve mount IMG DIR -o noatim", "unknown option noatim: did you mean noatime?"),
     Mistake(MOUNT, "varve mount IMG DIR -o log=", "option log: needs a value"),
     Mistake(MOUNT, "varve mount IMG DIR -o strategy=copying:x=1", "'copying:x=1': knows no x"),
     Mistake(MOUNT, "varve mount IMG DIR -o memory=lots", "memory=lots: must be a size, as 256M"),
     Mistake(MOUNT, "varve mount IMG DIR -o memory=1M", "memory"),
+    Mistake(MOUNT, "varve mount IMG DIR -o memory=256", "option memory=256: is less than 1 MiB: write it as 256M"),
+    Mistake(MOUNT, "varve mount IMG DIR -o protect=24h,1h:1h", "option protect=24h,1h:1h: '1h:1h': each age must be longer than the one before"),
+    Mistake(MOUNT, "varve mount IMG DIR -o protect=1w", "option protect=1w: '1w' is no length of time: write it as 30s, 10m, 1h or 2d"),
+    Mistake(MOUNT, "varve mount IMG DIR -o policy=greedy+", "option policy=greedy"),
+    Mistake(MOUNT, "varve mount IMG DIR -o uid=1000", "unknown option uid=1000: files have owners and modes of their own here"),
     Mistake(MOUNT, "varve mount IMG DIR -o memory", "option memory: needs a value"),
     Mistake(MOUNT, "varve mount IMG DIR -o ro=1", "option ro: takes no value"),
     Mistake(MOUNT, "varve mount IMG DIR -o commit=0", "option commit=0: must be a number from 1 to 300"),
@@ -142,6 +152,10 @@ LIST = [
     Mistake(MAKE, "mkfs.varve --size 1000T -n NEW", "too big: at most 64T"),
     Mistake(MAKE, "mkfs.varve --size ten NEW", "ten"),
     Mistake(MAKE, "mkfs.varve --size -5M NEW", "--size"),
+    Mistake(MAKE, "mkfs.varve --size 1,5G NEW", "--size: '1,5G' is no size: write a whole number with K, M, G or T, as 1536M"),
+    Mistake(MAKE, "mkfs.varve --size 1e9 NEW", "--size: '1e9' is no size"),
+    Mistake(MAKE, "mkfs.varve --size 50% NEW", "--size: '50%' is no size"),
+    Mistake(MAKE, "mkfs.varve --size 0 NEW", "--size: '0' is no size: give more than 0, as 20G"),
     Mistake(MAKE, "mkfs.varve TEXT", "no Varve filesystem is or fits here"),
     Mistake(MAKE, "mkfs.varve HOST", "is a directory"),
     Mistake(MAKE, "mkfs.varve /dev/null", "a character device"),
@@ -168,6 +182,8 @@ LIST = [
     Mistake(CHECK, "fsck.varve -y --undo TEXT IMG", "exists"),
     Mistake(CHECK, "fsck.varve --undo-apply TEXT IMG", "TEXT|undo"),
     Mistake(CHECK, "fsck.varve --memory 1M IMG", "takes|needs|MiB"),
+    Mistake(CHECK, "fsck.varve --memory 100 IMG", "--memory: 100 bytes: too little for any check: write it as 512M"),
+    Mistake(CHECK, "fsck.varve --bogus", "unknown option --bogus"),
     Mistake(CHECK, "varve salvage IMG HOST", "empty", "Salvage never writes among other files: give a new directory."),
     Mistake(CHECK, "varve salvage NEW DIR", "no such device or file"),
     Mistake(CHECK, "varve dump superblock LIVE", "is mounted at"),
@@ -199,12 +215,15 @@ LIST = [
     Mistake(ASK, "varve snapshot delete AT", "names is missing"),
     Mistake(ASK, "varve snapshot keep AT", "which is missing"),
     Mistake(ASK, "varve snapshot keep AT 10m", "there are no automatic snapshots: `varve tune DIR protect=1h` makes them"),
-    Mistake(ASK, "varve tune AT protect=soon", "'soon' is no length of time: write it as 30s, 10m, 1h or 2d"),
+    Mistake(ASK, "varve tune AT protect=soon", "protect=soon: 'soon' is no length of time: write it as 30s, 10m, 1h or 2d"),
+    Mistake(ASK, "varve tune AT protect=1h,24h", "protect=1h,24h: '24h': only the first rule goes without a spacing, as in 1h,24h:1h,30d:1d"),
+    Mistake(ASK, "varve tune AT protect=1h,30d:1s", "'30d:1s': that makes more than 2500 snapshots: take a longer spacing"),
     Mistake(ASK, "varve tune AT protect_every=0", "protect_every must be a second or more"),
     Mistake(ASK, "varve snapshot rename AT none other", "there is no snapshot 'none'"),
     Mistake(ASK, "varve send AT", "either name a snapshot, with --from if need be, or give --resume"),
     Mistake(ASK, "varve send AT none", "there is no snapshot 'none'"),
     Mistake(ASK, "varve send --resume 123 AT", "this is no token of varve receive --resume-token"),
+    Mistake(ASK, "varve receive TEXT", "is no directory: a stream becomes files in one"),
     Mistake(ASK, "varve receive --resume-token AT", "no receive was interrupted here"),
     Mistake(ASK, "varve receive --last AT", "no snapshot was received here as a whole"),
     Mistake(ASK, "varve restore AT", "--from is required"),
@@ -215,6 +234,10 @@ LIST = [
     Mistake(ASK, "varve snapshot list HOST", "a directory of .*not a mounted Varve filesystem"),
     Mistake(ASK, "varve snapshot list EXT4", "not a Varve filesystem"),
     Mistake(ASK, "varve resize", "varve resize: path is missing"),
+    Mistake(ASK, "varve scrub -r 10MX AT", "--rate: '10MX' is no rate: write bytes per second as a whole number with K, M or G, as 10M"),
+    Mistake(ASK, "varve snapshot create AT -x", "unknown option -x: if it is a name, write -- before it"),
+    Mistake(ASK, "varve snapshot delete AT -x", "unknown option -x: if it is a name, write -- before it"),
+    Mistake(ASK, "varve label AT -x", "unknown option -x: if it is a name, write -- before it"),
     Mistake(ASK, "varve resize AT 0", "'0' is no size: give more than 0, as 20G"),
     Mistake(ASK, "varve clean --free 0 AT", "'0' is no size: give more than 0, as 20G"),
     Mistake(ASK, "varve clean --move 0K AT", "'0K' is no size: give more than 0, as 20G"),
@@ -243,7 +266,7 @@ to do. `varve status -s` shows the state in a few lines, and where the daemon's 
 
 ## Questions without a message
 
-**"Transport endpoint is not connected".** The daemon of the mount is gone. `varve mount IMAGE DIRECTORY` clears this and recovers. Everything
+**"Transport endpoint is not connected", "Software caused connection abort".** The daemon of the mount is gone. `varve mount IMAGE DIRECTORY` clears this and recovers. Everything
 before the last completed fsync is there.
 
 **`df` shows some percent used on an empty filesystem.** The cleaner needs room to work in, and a block costs its metadata, too. That is kept
@@ -255,10 +278,17 @@ needs a line `user_allow_other` in `/etc/fuse.conf`.
 **The mount is read-only because "the tables of snapshots are damaged".** The filesystem in use is whole, and nothing was written. Unmount it.
 `fsck.varve -n` says what of the snapshots is lost, and `fsck.varve -y` makes the image writable again.
 
-**The mount has become read-only.** A write or flush failed, or another program has taken the image. `varve status -s` says which. Unmount it,
-look at the disk (`dmesg`, `smartctl`), then `fsck.varve -n`.
+**The mount has become read-only.** A write or flush failed, or another program has taken the image. `varve status -s` says which. If the host's
+disk is full, see below. Else unmount it, look at the disk (`dmesg`, `smartctl`), then `fsck.varve -n`.
 
-**The host's disk was full.** The image could not grow. Make room there, unmount, mount again. `varve trim` gives back what is free inside.
+**A file gives "Input/output error".** The device could not read it, or had something else there than what was written. The log names the inode
+and the block, `find DIRECTORY -inum NUMBER` the file, and `varve scrub` all of them. `varve doctor DIRECTORY` says when it is the medium that fails:
+then copy what matters now, and replace it.
+
+**The host's disk is full.** The image cannot grow. Programs that write or sync get "No space left on device", `varve status -s` has a line "Host". Make
+room on the host, or give back to it what is free inside: `varve trim DIRECTORY`. The mount goes on by itself within five seconds, and nothing is lost
+that was not refused. Unmounted while the host is full, it waits ten seconds for room, and then ends with what was synced. Where it is read-only for want
+of room (it was mounted then, or a flush failed), make room, unmount, mount again: there is nothing for `fsck.varve` to repair.
 
 **"has not given it back: it may still be in use there".** Another machine had the filesystem mounted. It still has, or it has ended without
 unmounting; by reading nobody can tell. `varve mount` asks it, and waits up to twelve seconds for an answer. See [network.md](network.md#one-writer).
@@ -269,6 +299,8 @@ unmounting; by reading nobody can tell. `varve mount` asks it, and waits up to t
 daemon when nobody uses it any more.
 
 **In a container.** It needs `--device /dev/fuse` and `--cap-add SYS_ADMIN`. io_uring is usually forbidden there: threads do the I/O.
+Where the container has a limit of memory, the daemon takes half of that at most, or what `memory=` says. Files that programs in the container read
+and write count for the same limit, but the kernel gives those up by itself. `varve doctor DIRECTORY` looks at the daemon's group, wherever it is asked.
 
 **At boot it is mounted too early.** systemd orders an fstab line after the filesystem that its image lies on. Where the path goes over a bind
 mount or an automount, add `x-systemd.requires-mounts-for=`.

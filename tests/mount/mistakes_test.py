@@ -31,6 +31,8 @@ class Mistakes(unittest.TestCase):
         names["CUT"].write_bytes(cls.image.path.read_bytes()[:32 * MIB])
         with open(names["HOLE"], "wb") as file:
             file.truncate(64 * MIB)
+        names["META"] = folder / "META"
+        command(BIN / "varve", "image", cls.image.path, names["META"])
         cls.names = names
 
     @classmethod

@@ -189,6 +189,15 @@ class Metrics(unittest.TestCase):
         if shutil.which("promtool"):
             command("promtool", "check", "metrics", input=older)
 
+    def test_alerts_and_the_dashboard_use_what_is_there(self):
+        told = set()
+        for family, kind in re.findall(r"^# TYPE (\w+) (\w+)", varve("metrics", "--format", "prometheus", self.image.dir).stdout, re.M):
+            told |= {family + suffix for suffix in ("_bucket", "_count", "_sum")} if kind == "histogram" else {family}
+        for file in ("prometheus/varve.rules.yml", "grafana/varve.json"):
+            used = set(re.findall(r"\bvarve_\w+", (ROOT / "packaging" / file).read_text()))
+            self.assertGreater(len(used), 5, file)
+            self.assertFalse(used - told, file)
+
     def listening(self, place):
         server = subprocess.Popen([BIN / "varve", "metrics", "--all", "--listen", place])
         self.addCleanup(lambda: (server.terminate(), server.wait(HANG)))
@@ -235,7 +244,7 @@ class Metrics(unittest.TestCase):
         daemon = other.daemon()
         down = f'varve_up{{mount="{other.dir}",device="{other.path}"}} 0\n'
         try:
-            os.kill(daemon, signal.SIGSTOP)
+            stop(daemon)
             done = varve("metrics", "--all")
             self.assertIn(down, done.stdout)
             self.assertIn(f"{up} 1\n", done.stdout)
@@ -251,6 +260,21 @@ class Metrics(unittest.TestCase):
         self.assertIn(f'varve_up{{mount="{other.dir}",device=""}} 0\n', done.stdout)
         other.mount()
         other.check_all()
+
+    def test_who_asks_a_stopped_daemon_hears_what_is_waited_for(self):
+        daemon = self.image.daemon()
+        for words in (["resize", self.image.dir], ["snapshot", "create", self.image.dir, "one"], ["status", self.image.dir]):
+            stop(daemon)
+            try:
+                asking = subprocess.Popen([BIN / "varve", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                self.addCleanup(asking.kill)
+                said = asking.stderr.readline()  # the test's own time limit ends it should nothing be said
+                self.assertIn(f"varve: {self.image.dir}: waiting for its daemon, which does not answer", said, words)
+                self.assertIsNone(asking.poll())
+            finally:
+                os.kill(daemon, signal.SIGCONT)
+            asking.communicate(timeout=HANG)
+            self.assertEqual(asking.returncode, 0, words)
 
     def test_the_socket_of_another_program_stays(self):
         path = self.image.folder / "another.sock"

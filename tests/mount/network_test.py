@@ -2,6 +2,7 @@
 """Mounts over NBD: real servers (nbdkit, qemu-nbd) that are killed, stay away, or serve another machine; a take-over between two
 network namespaces with a database on the mount."""
 
+import errno
 import re
 
 from network_tools import *
@@ -29,6 +30,69 @@ class NetworkTest(unittest.TestCase):
         export.mkfs()
         export.mount(options)
         return export
+
+
+class DyingMedium(NetworkTest):
+    """nbdkit's error filter fails reads for as long as a file is there."""
+
+    def setUp(self):
+        super().setUp()
+        if command("nbdkit", "--filter=error", "memory", "--dump-plugin", check=False).returncode:
+            self.skipTest("nbdkit without its error filter")
+        self.breaks = self.folder / "breaks"
+        errors = ["error-pread=EIO", "error-pread-rate=100%", f"error-file={self.breaks}"]
+        self.server = self.serve("--filter=error", "file", self.disk, *errors)
+
+    def doctor(self, export):
+        done = command(BIN / "varve", "doctor", "--json", export.dir, check=False)
+        return done.returncode, [found for found in json.loads(done.stdout) if found["subject"] == "medium"]
+
+    def unreadable(self, export):
+        for line in command(BIN / "varve", "metrics", export.dir).stdout.splitlines():
+            if line.startswith("varve_unreadable_total"):
+                return int(line.split()[-1])
+        self.fail("no such metric")
+
+    def test_failed_reads_of_file_data_are_counted_and_judged(self):
+        log = self.folder / "log"
+        export = self.mounted(self.server)
+        for i in range(5):
+            fill_random(export.dir / f"f{i}", 4096, seed=i)
+        export.remount(f"log={log}")
+        files = [open(export.dir / f"f{i}", "rb", buffering=0) for i in range(5)]
+        self.addCleanup(lambda: [file.close() for file in files])
+        self.assertEqual((self.unreadable(export), self.doctor(export)[1]), (0, []))
+        self.breaks.touch()
+        with self.assertRaises(OSError) as caught:
+            files[0].read(4096)
+        self.breaks.unlink()
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        inode = os.fstat(files[0].fileno()).st_ino
+        status = export.status()
+        self.assertGreaterEqual(status["faults"]["unreadable"], 1)
+        self.assertEqual((status["faults"]["damaged"], status["faults"]["places_last_hour"]), (0, 1))
+        self.assertGreaterEqual(status["traffic"]["device_read_errors"], 1)
+        self.assertEqual(status["lifetime"]["errors"], status["faults"]["unreadable"])
+        self.assertEqual(self.unreadable(export), status["faults"]["unreadable"])
+        for event in (status["first_error"], status["last_error"]):
+            self.assertEqual((event["error"], event["inode"]), ("io", inode))
+        self.assertRegex(log.read_text(), f"inode {inode}: block 0 of the file .block {status['last_error']['block']} of .* cannot be read")
+        code, (found,) = self.doctor(export)
+        self.assertEqual((code, found["grade"]), (0, "unsafe"))
+        self.breaks.touch()
+        for file in files[1:]:
+            with self.assertRaises(OSError):
+                file.read(4096)
+        self.breaks.unlink()
+        code, (found,) = self.doctor(export)
+        self.assertEqual((code, found["grade"]), (1, "broken"))
+        self.assertIn("the medium is failing: 5 blocks", found["text"])
+        self.assertIn("error", command(BIN / "varve", "status", "-s", export.dir).stdout)
+        self.assertFalse(export.status()["read_only"])
+        for i, file in enumerate(files):  # it was the medium, and it is better now
+            self.assertTrue(same_random(export.dir / f"f{i}", 4096, seed=i))
+            file.close()
+        export.umount()
 
 
 class EveryTool(NetworkTest):
@@ -112,7 +176,7 @@ class Death(NetworkTest):
         server = self.serve("file", self.disk)
         export = Export(server.uri, self.folder)
         export.mkfs()
-        server.process.send_signal(signal.SIGSTOP)
+        stop(server.process.pid)
         for words in ([], ["-f"]):
             waiting = subprocess.Popen([BIN / "varve", "mount", *words, export.path, export.dir, "-o", "patience=600"], **QUIET)
             wait_until(lambda: len(processes_of(export.path)) == (1 if words else 2), "it has begun")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Automatic snapshots (mount option protect=): made while something is written, read in .snapshots, kept, switched off, and in nobody's way."""
+"""Automatic snapshots (mount option protect=): made while something is written, read in .varve-snapshots, kept, switched off, and in nobody's way."""
 
 from snapshot_tools import *
 
@@ -27,7 +27,7 @@ class ProtectionTest(MountTest):
         self.steps += 1
         marker = f".step{self.steps}"
         (self.dir / marker).touch()
-        wait_until(lambda: any((self.dir / ".snapshots" / one["name"] / marker).exists() for one in self.automatic()), "it is protected")
+        wait_until(lambda: any((self.dir / ".varve-snapshots" / one["name"] / marker).exists() for one in self.automatic()), "it is protected")
 
 
 class Protection(ProtectionTest):
@@ -41,13 +41,13 @@ class Protection(ProtectionTest):
         found = []
         for one in self.automatic():
             self.assertRegex(one["name"], r"^auto-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(\.\d+)?$")
-            path = self.dir / ".snapshots" / one["name"] / "letter"
+            path = self.dir / ".varve-snapshots" / one["name"] / "letter"
             found.append(path.read_text() if path.exists() else None)
         self.assertIn("first", found)
         self.assertIn("second", found)
         self.assertLess(found.index("first"), found.index("second"))
         self.assertIsNone(found[-1])
-        shutil.copy2(self.dir / ".snapshots" / self.automatic()[found.index("second")]["name"] / "letter", letter)
+        shutil.copy2(self.dir / ".varve-snapshots" / self.automatic()[found.index("second")]["name"] / "letter", letter)
         self.assertEqual(letter.read_text(), "second")
         self.assertNotIn("\nKept", command(BIN / "varve", "status", "-s", self.dir).stdout)
         self.assertIn("No snapshots but automatic ones.", command(BIN / "varve", "snapshot", "list", self.dir).stdout)
@@ -73,7 +73,7 @@ class Protection(ProtectionTest):
         self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout, r"(?m)^Protects the last 10m, every 1s: \d+ automatic snapshots, with")
         self.assertIn("varve_automatic_snapshots{", command(BIN / "varve", "metrics", self.dir).stdout)
         self.assertIn("protect=10m\nprotect_every=1s\n", command(BIN / "varve", "tune", self.dir).stdout)
-        shown = [(one["name"], self.dir / ".snapshots" / one["name"] / "f") for one in self.automatic()]
+        shown = [(one["name"], self.dir / ".varve-snapshots" / one["name"] / "f") for one in self.automatic()]
         name = next(name for name, file in shown if file.exists() and same_random(file, MIB, 2))
         self.assertRegex(command(BIN / "varve", "diff", self.dir, name).stdout, r"modified +/f|replaced +/f")
         self.assertGreater(len(subprocess.run([BIN / "varve", "send", self.dir, name], check=True, stdout=subprocess.PIPE, timeout=120).stdout), MIB)
@@ -82,7 +82,7 @@ class Protection(ProtectionTest):
         now = snapshot("keep", self.dir, "0s").stdout.strip()
         self.assertRegex(now, r"^\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d$")
         self.assertIn("no automatic snapshot is as old as", snapshot("keep", self.dir, "1d", expect=1).stderr)
-        self.assertIn("neither the name of an automatic snapshot nor a time", snapshot("keep", self.dir, "yesterday", expect=1).stderr)
+        self.assertIn("there is no automatic snapshot 'yesterday', and it is no time", snapshot("keep", self.dir, "yesterday", expect=1).stderr)
         oldest = self.automatic()[0]["name"]
         snapshot("delete", self.dir, oldest)
         self.assertNotIn(oldest, self.names())
@@ -90,18 +90,42 @@ class Protection(ProtectionTest):
         wait_until(lambda: not self.automatic(), "automatic snapshots go")
         self.assertEqual(self.names(), ["good", now])
         self.settle()
-        self.assertTrue(same_random(self.dir / ".snapshots/good/f", MIB, 2))
-        self.assertTrue(same_random(self.dir / ".snapshots" / now / "f", MIB, 3))
+        self.assertTrue(same_random(self.dir / ".varve-snapshots/good/f", MIB, 2))
+        self.assertTrue(same_random(self.dir / ".varve-snapshots" / now / "f", MIB, 3))
         (self.dir / "more").write_text("x")
         time.sleep(2.5)  # what should not come would have come
         self.assertEqual(self.automatic(), [])
+        self.image.check_all()
+
+    def test_rules_of_retention_thin_what_is_older(self):
+        self.image.umount()
+        self.image.mount("noatime,protect=3s,2h:1h,protect_every=1s,commit=7")
+        self.assertIn("protect=3s,2h:1h\nprotect_every=1s\n", command(BIN / "varve", "tune", self.dir).stdout)
+        self.step(lambda: (self.dir / "f").write_text("first"))
+        first = self.automatic()[0]["name"]
+        for number in range(8):
+            self.step(lambda: (self.dir / "f").write_text(str(number)))
+        names = [one["name"] for one in self.automatic()]
+        self.assertEqual(names[0], first, "the state with which the two hours begin")
+        self.assertLess(len(names), 8, "of those that are older than three seconds one stays")
+        status = self.image.status()["protection"]
+        self.assertEqual(status["protect"], "3s,2h:1h")
+        self.assertEqual([rule["spacing_seconds"] for rule in status["rules"]], [0, 3600])
+        self.assertEqual(status["given_up"], 0)
+        self.assertRegex(command(BIN / "varve", "status", "-s", self.dir).stdout,
+                         r"(?m)^Protects all of the last 3s, every 1s; one for each 1h up to 2h: \d+ automatic snapshots \(\d+ and \d+\), the oldest")
+        self.assertRegex(command(BIN / "varve", "doctor", self.dir).stdout, r"protect=3s,2h:1h: \d+ automatic snapshots")
+        said = varve("tune", self.dir, "protect=1h,2h", expect=1).stderr
+        self.assertIn("protect=1h,2h: '2h': only the first rule goes without a spacing, as in 1h,24h:1h,30d:1d", said)
+        command(BIN / "varve", "tune", self.dir, "protect=1h,24h:1h,30d:1d")
+        self.assertIn("protect=1h,1d:1h,30d:1d\n", command(BIN / "varve", "tune", self.dir).stdout)
         self.image.check_all()
 
     def test_switched_on_at_run_time_it_begins_with_the_present(self):
         (self.dir / "f").write_text("before")
         command(BIN / "varve", "tune", self.dir, "protect=1h", "protect_every=1s")
         wait_until(self.automatic, "the first one is there")
-        self.assertEqual((self.dir / ".snapshots" / self.automatic()[0]["name"] / "f").read_text(), "before")
+        self.assertEqual((self.dir / ".varve-snapshots" / self.automatic()[0]["name"] / "f").read_text(), "before")
         self.image.umount()
         kept = [one["name"] for one in listed(self.image.path)["snapshots"]]
         self.assertTrue(kept)
@@ -120,8 +144,8 @@ class Protection(ProtectionTest):
         self.image.kill()
         self.image.mount(self.protecting)
         self.assertTrue(set(names) <= set(self.names()))
-        self.assertIn("one", [(self.dir / ".snapshots" / name / "f").read_text() for name in names
-                              if (self.dir / ".snapshots" / name / "f").exists()])
+        self.assertIn("one", [(self.dir / ".varve-snapshots" / name / "f").read_text() for name in names
+                              if (self.dir / ".varve-snapshots" / name / "f").exists()])
         self.image.check_all()
 
     def test_one_that_is_kept_is_charged_with_its_nodes(self):

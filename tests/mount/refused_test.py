@@ -4,12 +4,15 @@
 import errno
 import fcntl
 import mmap
+import select
 import struct
 
 from harness import *
 from system_calls import *
 
 FS_IOC_FIEMAP, FIFREEZE, FICLONE, FIDEDUPERANGE = 0xC020660B, 0xC0045877, 0x40049409, 0xC0189436
+FS_IOC_GETFSUUID, FS_IOC_GETFSSYSFSPATH, FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY = 0x80111500, 0x80811501, 0x40806685, 0x800C6613
+RWF_DONTCACHE, RWF_ATOMIC = 0x80, 0x40
 FS_IOC_SETFLAGS, IMMUTABLE, APPEND = 0x40086602, 0x10, 0x20
 COLLAPSE_RANGE, INSERT_RANGE, UNSHARE_RANGE = 0x8, 0x20, 0x40
 Q_QUOTAON, USRQUOTA = 0x800002, 0
@@ -52,6 +55,21 @@ class Refused(MountTest):
         if IS_ROOT:
             self.refuses(none, fcntl.ioctl, self.fd, FIFREEZE, 0)
         os.close(other)
+
+    def test_names_of_the_filesystem_encryption_and_verity(self):
+        for number, size in ((FS_IOC_GETFSUUID, 17), (FS_IOC_GETFSSYSFSPATH, 129), (FS_IOC_ENABLE_VERITY, 128),
+                             (FS_IOC_SET_ENCRYPTION_POLICY, 12)):
+            self.refuses((errno.EOPNOTSUPP, errno.ENOTTY), fcntl.ioctl, self.fd, number, bytearray(size))
+
+    def test_kinds_of_writes(self):
+        for flag in (RWF_DONTCACHE, RWF_ATOMIC):
+            self.refuses((errno.EOPNOTSUPP,), os.pwritev, self.fd, [bytes(4096)], 0, flag)
+
+    def test_a_regular_file_can_be_watched_by_epoll(self):
+        """Not refused, as the kernel gives all files of FUSE a way to be polled; it is always ready."""
+        with select.epoll() as watching:
+            watching.register(self.fd, select.EPOLLIN | select.EPOLLOUT)
+            self.assertEqual(watching.poll(0), [(self.fd, select.EPOLLIN | select.EPOLLOUT)])
 
     def test_moving_contents_within_a_file(self):
         for mode in (COLLAPSE_RANGE, INSERT_RANGE, UNSHARE_RANGE):

@@ -110,8 +110,35 @@ class Report(Pages):
             for role in ("text", "soft", "good", "note", "slow", "unsafe", "broken"):
                 self.assertGreaterEqual(contrast(scheme[role], scheme["card"]), 4.5, role)
 
+    def check_map(self, page):
+        """Each colour of a map is in its legend, under the same name of the style sheet where it has one."""
+        views = re.findall(r'(?s)<div class="view view\d">(.*?)</p></div>', page.raw)
+        self.assertEqual(len(views), 4)
+        for view in views:
+            drawn = set(re.findall(r'<rect [^>]*fill="([^"]+)"', view))
+            told = set(re.findall(r'class=key style="background:([^"]+)"', view))
+            self.assertLessEqual(drawn, told)
+            self.assertIn("var(--free)", drawn)
+
+    def check_space(self, page):
+        """What is free is shown as free: the parts of each bar fill it, and the free one is as wide as df says."""
+        space = page.raw.partition("<h2>Space</h2>")[2].partition("</section>")[0]
+        for bar in re.findall(r"<div class=bar>(.*?)</div>", space):
+            self.assertAlmostEqual(sum(map(float, re.findall(r"width:([\d.]+)%", bar))), 100, delta=0.1)
+        widths = re.findall(r"width:([\d.]+)%;background:var\(--free\)", space)
+        blocks = self.image.status()["space"]
+        self.assertAlmostEqual(float(widths[0]), 100 * blocks["available_blocks"] / blocks["device_blocks"], delta=2)
+
     def test_of_a_mount(self):
         page = self.page(self.dir)
+        self.check_map(page)
+        self.check_space(page)
+        self.assertIn(f"{self.dir}/file, 5.0 MiB", page.text)  # the owner
+        for word in ("Median", "p99"):
+            self.assertIn(f"<th>{word}", page.raw)
+        self.assertIn("<th>State<td>mounted for", page.raw)
+        self.assertIn("@media(max-width:640px)", page.style())
+        self.assertIn("<td class=w data-l=Do><", page.raw)  # where nothing is to be done the cell is empty: no label stands in it
         self.check(page)
         self.check_offline(page)
         self.check_colours(page)

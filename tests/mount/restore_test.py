@@ -5,14 +5,22 @@ from snapshot_tools import *
 
 import array
 
-SETFLAGS = 0x40086602
-IMMUTABLE = 0x10
+GETFLAGS, SETFLAGS = 0x80086601, 0x40086602
+IMMUTABLE, APPEND = 0x10, 0x20
 
 
 def set_flags(path, flags):
     file = os.open(path, os.O_RDONLY)
     fcntl.ioctl(file, SETFLAGS, array.array("L", [flags]))
     os.close(file)
+
+
+def flags_of(path):
+    file = os.open(path, os.O_RDONLY)
+    flags = array.array("L", [0])
+    fcntl.ioctl(file, GETFLAGS, flags)
+    os.close(file)
+    return flags[0] & (IMMUTABLE | APPEND)
 
 
 class RestoreTest(MountTest):
@@ -379,6 +387,152 @@ class Restore(RestoreTest):
         self.assertIn("there is no snapshot 'two'", varve("snapshot", "show", self.dir, "two", expect=1).stderr)
 
 
+class Locked(RestoreTest):
+    """What is immutable, or can only be appended to, is restored like anything else, and has the flags that the snapshot has."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.dir / "d"
+        self.folder.mkdir()
+
+    def unlocked(self):
+        for path in self.dir.rglob("*"):
+            if path.is_dir() or path.is_file():
+                set_flags(path, 0)
+
+    def test_a_name_that_is_missing_in_such_a_folder(self):
+        for flags in (IMMUTABLE, APPEND):
+            for name in ("d/f", "d/linked", "z"):
+                (self.dir / name).unlink(missing_ok=True)
+            (self.folder / "f").write_text("x")
+            os.link(self.folder / "f", self.folder / "linked")
+            (self.folder / "p").unlink(missing_ok=True)
+            os.mkfifo(self.folder / "p")
+            (self.dir / "z").write_text("z")
+            varve("snapshot", "create", self.dir, f"one{flags}")
+            for name in ("f", "linked", "p"):
+                (self.folder / name).unlink()
+            (self.dir / "z").write_text("changed")
+            set_flags(self.folder, flags)
+            self.restore(self.dir, "--delete", name=f"one{flags}")
+            self.assertEqual([(self.dir / name).read_text() for name in ("d/f", "d/linked", "z")], ["x", "x", "z"])
+            self.assertTrue((self.folder / "p").is_fifo())
+            self.assertEqual((self.folder / "f").stat().st_nlink, 2)
+            self.assertEqual(flags_of(self.folder), 0)
+
+    def test_what_is_no_file_goes_from_such_a_folder(self):
+        varve("snapshot", "create", self.dir, "one")
+        os.mkfifo(self.folder / "p")
+        os.mknod(self.folder / "c", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        os.mknod(self.folder / "s", stat.S_IFSOCK | 0o600)
+        os.symlink("nowhere", self.folder / "l")
+        set_flags(self.folder, IMMUTABLE)
+        self.restore(self.dir, "--delete")
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(flags_of(self.folder), 0)
+
+    def test_a_file_with_several_names_keeps_its_flags(self):
+        changes = {
+            "another": lambda: os.rename(self.folder / "h", self.folder / "k"),
+            "one more": lambda: os.link(self.folder / "g", self.folder / "n"),
+            "first gone": lambda: os.unlink(self.folder / "g"),
+            "last gone": lambda: os.unlink(self.folder / "h"),
+            "both gone": lambda: (os.unlink(self.folder / "g"), os.unlink(self.folder / "h")),
+            "folder too": lambda: shutil.rmtree(self.folder),
+        }
+        (self.folder / "g").write_text("x")
+        os.link(self.folder / "g", self.folder / "h")
+        for flags in (IMMUTABLE, APPEND):
+            for locked_now in (False, True):
+                for what, change in changes.items():
+                    with self.subTest(what, flags=flags, locked_now=locked_now):
+                        set_flags(self.folder / "g", flags)
+                        varve("snapshot", "create", self.dir, "one")
+                        self.unlocked()
+                        change()
+                        if locked_now and self.folder.exists():
+                            for path in [*self.folder.iterdir(), self.folder]:
+                                set_flags(path, flags)
+                        self.restore(self.dir, "--delete")
+                        self.assertEqual([flags_of(self.folder / name) for name in "gh"], [flags, flags])
+                        self.assertEqual(flags_of(self.folder), 0)
+                        self.assertEqual((self.folder / "g").stat().st_ino, (self.folder / "h").stat().st_ino)
+                        self.assertEqual(sorted(os.listdir(self.folder)), ["g", "h"])
+                        varve("snapshot", "delete", self.dir, "one")
+                        self.unlocked()
+
+    def test_a_name_outside_of_the_tree_keeps_the_flags(self):
+        varve("snapshot", "create", self.dir, "one")
+        (self.dir / "out").write_text("new")
+        os.link(self.dir / "out", self.folder / "new")
+        set_flags(self.dir / "out", IMMUTABLE)
+        self.restore(self.folder, "--delete")
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(flags_of(self.dir / "out"), IMMUTABLE)
+        set_flags(self.dir / "out", 0)
+
+
+class NotRestored(RestoreTest):
+    """What cannot be restored is named, and the rest goes on."""
+
+    def test_a_program_that_runs(self):
+        (self.dir / "d").mkdir()
+        for name in ("a", "d/run", "z"):
+            shutil.copy("/bin/sleep", self.dir / name)
+        varve("snapshot", "create", self.dir, "one")
+        one = self.tree(self.dir)
+        for name in ("a", "d/run", "z"):
+            with open(self.dir / name, "ab") as program:
+                program.write(b"longer now")
+        set_flags(self.dir / "d/run", IMMUTABLE)
+        running = subprocess.Popen([self.dir / "d/run", "1000"])
+        try:
+            said = self.restore(self.dir, expect=1)
+        finally:
+            running.kill()
+            running.wait(timeout=HANG)
+        self.assertIn("/d/run: opening: Text file busy (it is a program that runs: end that, and give the same command again)\n", said.stderr)
+        self.assertIn("1 place not restored; all else is as the snapshot has it", said.stderr)
+        self.assertEqual(said.stdout.splitlines()[:-1], ["modified  /a", "modified  /z"])
+        self.assertEqual(flags_of(self.dir / "d/run"), IMMUTABLE)
+        self.restore(self.dir)
+        self.assertEqual(self.tree(self.dir), one)
+
+    def test_each_directory_that_has_the_place_of_a_file_is_named(self):
+        for name in "abc":
+            (self.dir / name).write_text(name)
+        varve("snapshot", "create", self.dir, "one")
+        for name in "abc":
+            (self.dir / name).unlink()
+            (self.dir / name).mkdir()
+        (self.dir / "c").rmdir()
+        said = self.restore(self.dir, expect=1).stderr
+        for name in "ab":
+            self.assertIn(f"/{name}: a directory has the place of a file", said)
+        self.assertIn("2 places not restored", said)
+        self.assertEqual((self.dir / "c").read_text(), "c")
+
+    def test_a_file_that_is_damaged_in_the_snapshot(self):
+        data = {name: os.urandom(256 * KIB) for name in "abc"}
+        for name in "abc":
+            (self.dir / name).write_bytes(data[name])
+        varve("snapshot", "create", self.dir, "one")
+        for name in "abc":
+            (self.dir / name).write_text("two")
+        self.image.umount()
+        image = bytearray(self.image.path.read_bytes())
+        at = image.index(data["b"][40960:45056])
+        with open(self.image.path, "r+b") as file:
+            file.seek(at + 77)
+            file.write(bytes([image[at + 77] ^ 1]))
+        self.image.mount()
+        said = self.restore(self.dir, expect=1).stderr
+        self.assertRegex(said, r"The snapshot 'one' is damaged: /b cannot be read")
+        self.assertIn("1 place not restored", said)
+        self.assertEqual([(self.dir / name).read_bytes() == data[name] for name in "abc"], [True, False, True])
+        varve("snapshot", "delete", self.dir, "one")
+
+
 class OtherMounts(RestoreTest):
     """Below the directory is what the filesystem does not have."""
 
@@ -392,10 +546,10 @@ class OtherMounts(RestoreTest):
         varve("snapshot", "create", self.dir, "one")
         (self.dir / "f").write_text("two")
         (self.dir / "new").mkdir()
-        self.assertIn(".snapshots", os.listdir(self.dir))
-        self.assertNotIn(".snapshots", self.restore(self.dir, "--delete", "-n").stdout)
+        self.assertIn(".varve-snapshots", os.listdir(self.dir))
+        self.assertNotIn(".varve-snapshots", self.restore(self.dir, "--delete", "-n").stdout)
         self.assertEqual(self.restore(self.dir, "--delete").stdout.splitlines()[:-1], ["modified  /f", "removed   /new/"])
-        self.assertEqual((self.dir / ".snapshots/one/f").read_text(), "one")
+        self.assertEqual((self.dir / ".varve-snapshots/one/f").read_text(), "one")
 
     def test_what_is_mounted_stays(self):
         for name in ("a", "proc", "z"):

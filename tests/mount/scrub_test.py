@@ -197,9 +197,9 @@ class Scrub(MountTest):
         self.assertEqual((finding["kind"], finding["offset"], finding["bytes"]), ("data", 100 * BLOCK, BLOCK))
         self.assertEqual((finding["snapshot"], finding["snapshots"]), ("before", 1))
         self.assertEqual(finding["inode"], (self.dir / "d" / "f3").stat().st_ino)
-        self.assertEqual(finding["names"], [str(self.dir / ".snapshots/before/d/f3")])
+        self.assertEqual(finding["names"], [str(self.dir / ".varve-snapshots/before/d/f3")])
         text = self.scrub("--status").stdout
-        for part in ("only in snapshot before", ".snapshots/before/d/f3", "1 of them only in snapshots"):
+        for part in ("only in snapshot before", ".varve-snapshots/before/d/f3", "1 of them only in snapshots"):
             self.assertIn(part, text)
         self.assertTrue(same_random(self.dir / "d" / "f3", 2 * MIB, seed=13), "the file in use is whole")
         (self.dir / "new").write_text("it can be written to")

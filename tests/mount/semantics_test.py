@@ -15,6 +15,7 @@ AT_SYMLINK_FOLLOW = 0x400
 
 class Semantics(MountTest):
     size = "256M"
+    many = 20_000  # names in a large directory
 
     def fails(self, number, call, *arguments):
         with self.assertRaises(OSError) as caught:
@@ -75,13 +76,17 @@ class Semantics(MountTest):
         os.pwrite(fd, b"still", 0)
         self.assertEqual(os.pread(fd, 5, 0), b"still")
         os.close(fd)
-        if hasattr(os, "O_TMPFILE"):
-            fd = os.open(self.dir, os.O_TMPFILE | os.O_RDWR, 0o600)
-            os.write(fd, b"unnamed")
-            checked(libc.linkat(AT_FDCWD, f"/proc/self/fd/{fd}".encode(), AT_FDCWD, os.fsencode(self.dir / "named"),
-                                AT_SYMLINK_FOLLOW))
-            os.close(fd)
-            self.assertEqual((self.dir / "named").read_bytes(), b"unnamed")
+
+    def test_unnamed_files(self):
+        if LINUX < (6, 1):
+            self.fails(errno.EOPNOTSUPP, os.open, self.dir, os.O_TMPFILE | os.O_RDWR)
+            self.skipTest("FUSE has O_TMPFILE from Linux 6.1 on; before, it is refused with EOPNOTSUPP")
+        fd = os.open(self.dir, os.O_TMPFILE | os.O_RDWR, 0o600)
+        os.write(fd, b"unnamed")
+        self.assertEqual(os.listdir(self.dir), [])
+        checked(libc.linkat(AT_FDCWD, f"/proc/self/fd/{fd}".encode(), AT_FDCWD, os.fsencode(self.dir / "named"), AT_SYMLINK_FOLLOW))
+        os.close(fd)
+        self.assertEqual((self.dir / "named").read_bytes(), b"unnamed")
 
     def test_rename(self):
         a, b = self.dir / "a", self.dir / "b"
@@ -151,11 +156,11 @@ class Semantics(MountTest):
         fd = os.open(path, os.O_RDWR)
         os.fsync(fd)
         self.assertEqual(os.lseek(fd, 0, os.SEEK_DATA), 10 << 40)
-        self.assertEqual(os.lseek(fd, 10 << 40, os.SEEK_HOLE), (10 << 40) + 4096)
+        self.assertEqual(os.lseek(fd, 10 << 40, os.SEEK_HOLE), (10 << 40) + PAGE)
         self.fails(errno.ENXIO, os.lseek, fd, 11 << 40, os.SEEK_DATA)
         os.pwrite(fd, b"unsynced", 1 << 30)  # dirty in the kernel's cache: no hole
         self.assertEqual(os.lseek(fd, 0, os.SEEK_DATA), 1 << 30)
-        self.assertLessEqual(os.fstat(fd).st_blocks, 32)
+        self.assertLessEqual(os.fstat(fd).st_blocks, 4 * PAGE // 512)
         self.assertEqual(os.pread(fd, 10, 5 << 40), bytes(10))
         os.ftruncate(fd, 5)
         self.assertEqual(os.pread(fd, 10, 0), bytes(5))
@@ -193,6 +198,37 @@ class Semantics(MountTest):
         os.ftruncate(fd, 30_000)
         self.assertEqual(os.pread(fd, 15_000, 15_000), bytes(15_000))
         os.close(fd)
+
+    def test_what_is_set_aside_goes_with_a_cut(self):
+        """As on other filesystems, also while the data are in the kernel's cache. It stays where a file becomes longer."""
+        room = 4 * MIB
+
+        def kib_after(written, size, sync=False, path=False):
+            name = self.dir / "f"
+            fd = os.open(name, os.O_CREAT | os.O_RDWR | os.O_TRUNC)
+            fallocate(fd, KEEP_SIZE, 0, room)
+            os.pwrite(fd, b"x" * written, 0)
+            if sync:
+                os.fsync(fd)
+            os.truncate(name, size) if path else os.ftruncate(fd, size)
+            os.fsync(fd)
+            self.assertEqual(os.pread(fd, room, 0), b"x" * min(written, size) + bytes(max(0, size - written)))
+            kib = os.fstat(fd).st_blocks // 2
+            os.close(fd)
+            return kib
+
+        for sync in (False, True):
+            for path in (False, True):
+                with self.subTest(sync=sync, path=path):
+                    self.assertEqual(kib_after(1_000_000, 1_000_000, sync, path), 980)
+                    self.assertEqual(kib_after(1_000_000, 999_999, sync, path), 980)
+                    self.assertEqual(kib_after(1_000_000, 500_000, sync, path), 492)
+                    self.assertEqual(kib_after(100, 100, sync, path), 4)
+                    self.assertEqual(kib_after(1_000_000, 1_000_001, sync, path), 4096)
+                    self.assertEqual(kib_after(1_000_000, 2_000_000, sync, path), 4096)
+                    self.assertEqual(kib_after(4096, 8192, sync, path), 4096)
+                    self.assertEqual(kib_after(0, MIB, sync, path), 4096)
+                    self.assertEqual(kib_after(0, 0, sync, path), 0)
 
     def test_truncate_and_append(self):
         path = self.dir / "f"
@@ -256,7 +292,7 @@ class Semantics(MountTest):
     def test_large_directory(self):
         top = self.dir / "d"
         top.mkdir()
-        count = 20_000
+        count = self.many
         for i in range(count):
             os.close(os.open(top / f"entry{i}", os.O_CREAT | os.O_WRONLY))
         self.assertEqual(len(set(os.listdir(top))), count)

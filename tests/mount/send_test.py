@@ -85,7 +85,7 @@ class Send(SendTest):
         self.receive()
         self.assertEqual(self.tree(self.other.dir), two)
         self.assertEqual(self.names(self.other.dir), ["one", "two"])
-        kept = self.other.dir / ".snapshots/one"
+        kept = self.other.dir / ".varve-snapshots/one"
         for name, about in one.items():
             if about[7] is not None:
                 self.assertEqual((kept / name).read_bytes(), about[7], name)
@@ -98,6 +98,48 @@ class Send(SendTest):
         self.send("two", "one", place=self.image.path)
         self.receive(None, 0, "--name", "two again")
         self.assertEqual(self.tree(self.other.dir), two)
+
+    def test_several_streams_in_one_file(self):
+        """As `cat 1 2 | varve receive` gives them. What stands behind them and is no stream is refused, and what was before it stays."""
+        self.fill()
+        self.snapshot("one")
+        self.change()
+        self.snapshot("two")
+        streams = []
+        for name, base in (("one", None), ("two", "one")):
+            self.send(name, base)
+            streams.append(self.stream.read_bytes())
+        self.stream.write_bytes(b"".join(streams))
+        self.assertRegex(self.receive().stdout, r"^one: \d+ changes, .*\ntwo: \d+ changes, .*\n$")
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
+        self.assertEqual(self.names(self.other.dir), ["one", "two"])
+        target = self.other.dir / "again"
+        target.mkdir()
+        self.stream.write_bytes(streams[0] + os.urandom(MIB))
+        self.assertIn("more follows the stream, and it is no stream", self.receive(target, 1, "--name", "renamed").stderr)
+        self.assertIn("renamed", self.names(self.other.dir))
+        self.assertEqual(varve("receive", "--last", target).stdout, "one\n")
+        third = self.other.dir / "third"
+        third.mkdir()
+        self.stream.write_bytes(b"".join(streams))
+        done = self.receive(third, 1, "--name", "by another name")
+        self.assertRegex(done.stdout, r"^by another name: \d+ changes")
+        self.assertIn("--name is for one stream, and another one follows, of 'two'", done.stderr)
+
+    def test_several_streams_go_on_where_the_last_was_interrupted(self):
+        self.fill()
+        self.snapshot("one")
+        self.send("one")
+        streams = self.stream.read_bytes()
+        fill_random(self.dir / "large", 20 * MIB)
+        self.snapshot("two")
+        self.send("two", "one")
+        streams += self.stream.read_bytes()
+        self.stream.write_bytes(streams[:-10 * MIB])
+        self.assertIn("--resume-token", self.receive(None, 1).stderr)
+        self.stream.write_bytes(streams)
+        self.assertRegex(self.receive().stdout, r"^one: was received before\ntwo: \d+ changes")
+        self.assertEqual(self.tree(self.other.dir), self.tree(self.dir))
 
     def test_into_a_directory_beside_others(self):
         self.fill()

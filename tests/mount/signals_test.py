@@ -114,7 +114,7 @@ class Signals(unittest.TestCase):
         (self.dir / "f").write_bytes(b"x" * SIZE)
         command("sync", "-f", self.dir)  # so that the kernel need not ask the daemon for anything when it is unmounted
         number, daemon = os.stat(self.dir).st_dev, self.image.daemon()
-        os.kill(daemon, signal.SIGSTOP)
+        stop(daemon)
         command("umount", "-i", "-l", self.dir)
         other = self.made()
         other.dir = self.dir
@@ -168,7 +168,7 @@ class StraySignals(unittest.TestCase):
     def test_a_stray_signal_hides_no_unmount(self):
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             daemon = self.image.daemon()
-            os.kill(daemon, signal.SIGSTOP)
+            stop(daemon)
             os.kill(daemon, number)
             leaving = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
             os.kill(daemon, signal.SIGCONT)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What snapshots keep, read in DIR/.snapshots while the filesystem is in use."""
+"""What snapshots keep, read in DIR/.varve-snapshots while the filesystem is in use."""
 
 from snapshot_tools import *
 from system_calls import *
@@ -10,10 +10,10 @@ import threading
 
 
 class Beside(SnapshotTest):
-    """DIR/.snapshots/NAME, in a mount that goes on."""
+    """DIR/.varve-snapshots/NAME, in a mount that goes on."""
 
     def kept(self, *parts):
-        return self.dir.joinpath(".snapshots", *parts)
+        return self.dir.joinpath(".varve-snapshots", *parts)
 
     def asked(self, path, request, room):
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -48,7 +48,7 @@ class Beside(SnapshotTest):
         shutil.rmtree(self.dir / "d1")
         self.fill(2)
         (self.dir / "later").write_text("later")
-        self.assertNotIn(".snapshots", os.listdir(self.dir))
+        self.assertNotIn(".varve-snapshots", os.listdir(self.dir))
         self.assertEqual(os.listdir(self.kept()), ["first"])
         self.assertEqual(self.tree(self.kept("first")), before)
         self.assertFalse(self.kept("first", "later").exists())
@@ -72,6 +72,28 @@ class Beside(SnapshotTest):
         self.image.remount("snapshots_dir=none")
         self.assertFalse(self.kept().exists())
 
+    def test_leaves_the_name_that_others_use_to_them(self):
+        """snapper and others have a folder .snapshots at the top of a tree."""
+        source = self.image.folder / "source"
+        (source / ".snapshots/1/snapshot").mkdir(parents=True)
+        (source / ".snapshots/1/info.xml").write_text("theirs")
+        snapshot("create", self.dir, "before")
+        command("cp", "-a", f"{source}/.", self.dir)
+        self.assertEqual((self.dir / ".snapshots/1/info.xml").read_text(), "theirs")
+        self.assertIn(".snapshots", os.listdir(self.dir))
+        snapshot("create", self.dir, "ours")
+        self.assertEqual(self.kept("ours", ".snapshots/1/info.xml").read_text(), "theirs")
+        (self.dir / ".snapshots").rename(self.dir / "moved")
+        (self.dir / "moved").rename(self.dir / ".snapshots")
+        (self.dir / ".snapshots/2").mkdir()
+        self.image.remount("snapshots_dir=.snapshots")
+        self.assertEqual(sorted(os.listdir(self.dir / ".snapshots")), ["1", "2"], "what is really there comes first")
+        shutil.rmtree(self.dir / ".snapshots")
+        self.image.remount(f"snapshots_dir=.snapshots,log={self.image.folder}/log")
+        self.assertEqual(os.listdir(self.dir / ".snapshots"), ["before", "ours"], "the name of 0.1.0 can be had")
+        self.assertFalse(self.kept().exists())
+        self.assertEqual((self.image.folder / "log").read_text().count(f"snapshots are shown in {self.dir}/.snapshots"), 1)
+
     def test_is_shown_where_that_is_asked_for(self):
         for i in range(300):
             (self.dir / f"file{i}").touch()
@@ -79,10 +101,10 @@ class Beside(SnapshotTest):
         files = sorted(os.listdir(self.dir))
         self.image.remount("show_snapshots")
         for _ in range(2):
-            self.assertEqual(sorted(os.listdir(self.dir)), [".snapshots", *files])
-        self.assertIn(".snapshots", command("ls", "-la", self.dir).stdout)
+            self.assertEqual(sorted(os.listdir(self.dir)), [".varve-snapshots", *files])
+        self.assertIn(".varve-snapshots", command("ls", "-la", self.dir).stdout)
         self.assertEqual(os.listdir(self.kept("first")), os.listdir(self.kept("first")))
-        self.assertNotIn(".snapshots", os.listdir(self.kept("first")))
+        self.assertNotIn(".varve-snapshots", os.listdir(self.kept("first")))
         self.assertEqual(os.listdir(self.kept()), ["first"])
         self.assertEqual(len(command("find", self.dir, "-name", "file7").stdout.splitlines()), 2)
         self.image.remount("show_snapshots,snapshots_dir=file5")

@@ -11,7 +11,7 @@ import threading
 
 class Snapshots(SnapshotTest):
     def test_a_name_leads_to_the_snapshot_that_has_it_now(self):
-        kept, file = self.dir / ".snapshots", self.dir / "f"
+        kept, file = self.dir / ".varve-snapshots", self.dir / "f"
         for name in ("first", "second"):
             file.write_text(name)
             snapshot("create", self.dir, name)
@@ -119,7 +119,7 @@ class Snapshots(SnapshotTest):
                 print("go on", file=writer.stdin, flush=True)
             writer.stdin.close()
         for made in range(rounds):
-            kept, said = self.dir / f".snapshots/open{made}", bytes([made + 1])
+            kept, said = self.dir / f".varve-snapshots/open{made}", bytes([made + 1])
             for i in range(8):
                 data = (kept / f"open{i}").read_bytes()
                 self.assertEqual([at for at in range(blocks) if data[at * size:][:4096] != said * 4096], [], f"open{i} in the snapshot {made}")
@@ -331,7 +331,7 @@ class MountedBeside(SnapshotTest):
     def test_it_is_held_under_any_name(self):
         self.show("first")
         snapshot("rename", self.dir, "first", "second")
-        self.assertFalse((self.dir / ".snapshots/first").exists())  # now the kernel knows that the name has gone
+        self.assertFalse((self.dir / ".varve-snapshots/first").exists())  # now the kernel knows that the name has gone
         self.refuses_to_delete("second", self.place)
         shutil.rmtree(self.dir / "d1")
         snapshot("create", self.dir, "first")  # another one
@@ -346,7 +346,7 @@ class MountedBeside(SnapshotTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root makes bind mounts")
     def test_what_others_have_mounted_is_held_as_well(self):
-        command("mount", "--bind", self.dir / ".snapshots/first/d1", self.place)
+        command("mount", "--bind", self.dir / ".varve-snapshots/first/d1", self.place)
         snapshot("rename", self.dir, "first", "second")
         self.refuses_to_delete("second", self.place)
         copy = self.image.folder / "copy"

@@ -1,6 +1,7 @@
 """What Python has no name for: some system calls, file handles, and places in a listing."""
 
 import ctypes
+import fcntl
 import os
 import struct
 
@@ -10,12 +11,21 @@ libc.telldir.restype = ctypes.c_long
 AT_FDCWD = -100
 RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
+FS_IOC_SETFLAGS = 0x40086602
 
 
 def checked(result):
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
+
+
+def set_flags(path, flags):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
+    finally:
+        os.close(fd)
 
 
 def renameat2(source, target, flags):

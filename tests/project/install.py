@@ -22,6 +22,8 @@ INSTALLED = [
     "share/man/man8/mkfs.varve.8", "share/man/man8/fsck.varve.8", "share/man/man8/mount.varve.8",
     "share/man/man1/varve.1",
     "lib/systemd/system/varve@.service", "lib/systemd/system/varve-metrics.service", "lib/systemd/system/varve-metrics.timer",
+    *(f"lib/systemd/system/varve-{kind}@.{suffix}" for kind in ("scrub", "trim", "snapshot") for suffix in ("service", "timer")),
+    "lib/systemd/system/varve-sleep.service", "lib/varve/varve-sleep", "lib/varve/varve-timed-snapshot", "share/varve/varve.rules.yml",
     "lib/systemd/system-generators/varve-generator", "lib/udev/rules.d/61-varve.rules", "share/varve/magic", "share/varve/varve.json",
     "share/zsh/vendor-completions/_varve", "share/fish/vendor_completions.d/varve.fish", "include/varve/cleaner/registry.h",
     "share/bash-completion/completions/varve", "share/bash-completion/completions/mkfs.varve",

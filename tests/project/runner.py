@@ -17,7 +17,7 @@ import main
 import run
 import stamps
 import suites
-from stages import Build, Settings, Stage
+from stages import Build, Machines, Settings, Stage
 from stamps import FAILED, PASSED, SKIPPED
 
 
@@ -148,6 +148,22 @@ class Stages(unittest.TestCase):
         self.assertIn("threaded", [s.name for s in stages])
         with self.assertRaises(SystemExit):
             main.chosen(main.nightly_stages(), ["nothing"])
+
+
+class Guests(Folder):
+    def test_a_machine_that_cannot_be_had_is_skipped_and_says_why(self):
+        class Here(Machines):
+            def log(_, suffix=""):
+                return self.folder / f"machines{suffix}.log"
+        results = {}
+        Here("machines", "guests").run_parts(["armhf-6.12"], Settings(), lambda part, result, _: results.update({part: result}), self.said.append)
+        self.assertEqual(results, {"armhf-6.12": SKIPPED})
+        self.assertIn("CMake refuses", self.said[0])
+
+    def test_each_machine_that_is_not_refused_is_a_part(self):
+        parts = dict(Machines("machines", "guests").parts(Settings()))
+        self.assertIn("6.12", parts)
+        self.assertNotIn("armhf-6.12", parts)
 
 
 class Killed(Folder):

@@ -30,6 +30,7 @@ ROOMS = {
     "compare": ["fs", "store", "format", "base"],
     "send": ["compare", "format", "base"],
     "check": ["format", "io", "base"],
+    "image": ["check", "log", "format", "io", "base"],
     "repair": ["check", "store", "log", "format", "io", "base"],
     "fuse/protocol": ["format", "base"],
     "fuse/transport": ["fuse/protocol", "log", "format", "io", "base"],

@@ -14,6 +14,7 @@
 #include "repair/node_surgery.h"
 #include "repair/repair.h"
 #include "store/faults.h"
+#include "store/log_clock.h"
 #include "store/snapshot_change.h"
 #include "store/store.h"
 #include "support/pattern.h"
@@ -191,6 +192,39 @@ TEST_F(KeptRepair, MapsAreRebuiltWithWhatSnapshotsHold) {
       expect_in_use_unharmed(*copy);
       expect_whole_without_snapshots(*copy);
     }
+}
+
+// Clocks have begun anew: what came after the snapshot is held as well, and nothing but its list says so.
+TEST(KeptRepairs, WhatIsHeldBecauseNobodyKnowsItsAgeStaysHeld) {
+  const auto image = populated_image(false);
+  {
+    ManualClock clock;
+    SeededRandom random(7);
+    FsFixture fixture(*image, varve::test::test_options(clock, random));
+    ASSERT_TRUE(fixture.mount().ok());
+    fixture.store().log_clock().advance(1ULL << 32);
+    ASSERT_TRUE(fixture.snapshot({Change::Kind::create, "kept", {}}).ok());
+    ASSERT_TRUE(fixture.make("/later", 0100644).ok());
+    ASSERT_TRUE(fixture.write(*fixture.resolve("/later"), 0, pattern_bytes(77, 0, 300'000)).ok());
+    ASSERT_TRUE(fixture.checkpoint().ok());
+    ASSERT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().unlink(op, kRootIno, "later"); }).ok());
+    ASSERT_TRUE(fixture.unmount().ok());
+  }
+  EXPECT_TRUE(repaired(*image->snapshot()).actions.empty());
+  const auto owned = owners_of(*image);
+  const States before = states_of(*image);
+  for (const format::TreeId tree : {format::TreeId::reverse_map, format::TreeId::free_map, format::TreeId::snapshots}) {
+    const auto copy = image->snapshot();
+    for (const auto& [at, owner] : owned)
+      if (is_node(owner, tree) && owner.owner.level == 0) flip_bit(*copy, at, 9999);
+    const Outcome done = repaired(*copy);
+    EXPECT_EQ(done.errors_left(), 0U) << check::test::lines(done.after);
+    const std::uint64_t held = done.after.super.snapshots.held_blocks;
+    if (tree == format::TreeId::snapshots) EXPECT_LT(held, 70U) << "without the list nobody holds them";
+    else EXPECT_EQ(held, done.before.super.snapshots.held_blocks);
+    EXPECT_EQ(lost_of(before.snapshots.at("kept"), states_of(*copy).snapshots.at("kept")), 0U);
+    expect_whole_without_snapshots(*copy);
+  }
 }
 
 // What stands in an old tree is older than what is lost: it must not pass for it (H58).

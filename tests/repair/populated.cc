@@ -132,7 +132,7 @@ std::unique_ptr<io::MemDevice> make_with_snapshots(bool unclean) {
   EXPECT_TRUE(make_image(*device, {.segment_blocks = 64}).ok());
   FsFixture fixture(*device, test_options(clock, random));
   EXPECT_TRUE(fixture.mount().ok());
-  const auto path = [](unsigned directory, unsigned i) { return fmt::format("/d{}/f{}", directory, i); };
+  const auto path = [](unsigned directory, unsigned i) { return fmt::format("/d{}/file{}", directory, i); };
   const auto write = [&](unsigned directory, unsigned first, unsigned end, std::uint64_t state) {
     for (unsigned i = first; i < end; ++i) {
       if (!fixture.resolve(path(directory, i)).ok()) {
@@ -148,7 +148,7 @@ std::unique_ptr<io::MemDevice> make_with_snapshots(bool unclean) {
   EXPECT_TRUE(fixture.snapshot({Change::Kind::create, "one", {}}).ok());
   for (unsigned i = 0; i < 30; ++i) {
     const Ino directory = *fixture.resolve("/d3");
-    EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().unlink(op, directory, fmt::format("f{}", i)); }).ok());
+    EXPECT_TRUE(fixture.call([&](fs::Operation& op) { return fixture.fs().unlink(op, directory, fmt::format("file{}", i)); }).ok());
   }
   write(0, 0, 20, 11);
   EXPECT_TRUE(fixture.snapshot({Change::Kind::create, "two", {}}).ok());

@@ -82,7 +82,7 @@ std::vector<std::byte> content(Mounted& mounted, const std::string& path) {
 // Lets go of what snapshots hold, in files that all of them have.
 void overwrite_much(Mounted& mounted) {
   for (unsigned i = 0; i < 30; ++i)
-    if (const auto ino = mounted->resolve(fmt::format("/d2/f{}", i)); ino.ok())
+    if (const auto ino = mounted->resolve(fmt::format("/d2/file{}", i)); ino.ok())
       (void)mounted->write(*ino, 0, pattern_bytes(900 + i, 0, 5 * kBlockSize)).ok();
 }
 

@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 import commands
 import run
 from commands import LOGS
-from stages import Build, Fuzzing, Images, Mutations, Packages, Settings, Suite
+from stages import Build, Fuzzing, Images, Machines, Mutations, Packages, Settings, Suite
 from stamps import Stamps
 
 FUZZ_TARGETS = ("superblock", "chunk", "records", "node", "item", "map_record", "options", "requests", "sfile", "streams", "image")
@@ -33,7 +33,7 @@ def usual_stages():
     return [release_build("tools", targets=("mountable",)),
             Suite("mounts", "tests of mounts", needs=("tools",), preset="release-mounts", build="release", at_once=2),
             release_build("programs", needs=("tools",), beside=True, idle=True),
-            Suite("units", "all other tests", needs=("programs",), beside=True, preset="release-units", build="release")]
+            Suite("units", "all other tests", needs=("programs",), beside=True, preset="release-units", build="release", at_once=1.5)]
 
 
 def repeated_stages(times, load):
@@ -45,7 +45,7 @@ def repeated_stages(times, load):
         stages += [Suite(f"mounts-{number}{beside}", f"tests of mounts, time {number} of {times}", needs=(before,), preset="release-mounts",
                          build="release", at_once=2),
                    Suite(f"units-{number}{beside}", f"all other tests, time {number} of {times}", needs=(before,), beside=True,
-                         preset="release-units", build="release")]
+                         preset="release-units", build="release", at_once=1.5)]
     return stages
 
 
@@ -66,6 +66,7 @@ def nightly_stages():
         Suite("threads", "tests that start threads, with the thread sanitizer", needs=("threaded",), beside=True, idle=True, preset="tsan", build="tsan"),
         Suite("long", "long variants", needs=("release",), beside=True, idle=True, preset="nightly-units", build="release"),
         Images("images", "whole images at full speed", needs=("release",), beside=True, idle=True),
+        Machines("machines", "other kernels and processors, in guests", needs=("release",), beside=True),
         Mutations("mutations", "rules removed one by one", beside=True, idle=True)]
     if compiler:
         stages += [Suite("address-mounts", "mounts with address and undefined-behaviour sanitizers", needs=("sanitized",), preset="fuzz-mounts",

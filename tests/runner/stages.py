@@ -7,13 +7,15 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "mutation"))
+for folder in ("mutation", "machines"):
+    sys.path.append(str(Path(__file__).resolve().parents[1] / folder))
 
 import commands
+import kernels
 import mutation_test
 import suites
 from commands import LOGS
-from stamps import FAILED, PASSED, ROOT, digest, digest_of, digest_of_tools, digest_of_tree
+from stamps import FAILED, PASSED, ROOT, SKIPPED, digest, digest_of, digest_of_tools, digest_of_tree
 
 BUILD = ROOT / "build"
 
@@ -80,7 +82,7 @@ class Suite(Stage):
     preset: str = ""
     build: str = ""                # folder below build/
     filters: tuple = ()            # further options of ctest that choose tests
-    at_once: int = 1               # tests for each processor: those of mounts mostly wait
+    at_once: float = 1             # tests for each processor: those of mounts mostly wait
     reports: bool = False          # sanitizers of programs without a terminal write files
 
     def parts(self, settings):
@@ -89,7 +91,7 @@ class Suite(Stage):
     def run_parts(self, parts, settings, on_end, say):
         for report in LOGS.glob(f"report-{self.preset}.*") if self.reports else ():
             report.unlink()
-        suites.run(self.preset, parts, self.at_once * settings.jobs, self.log(), on_end, say, self.idle)
+        suites.run(self.preset, parts, round(self.at_once * settings.jobs), self.log(), on_end, say, self.idle)
         if self.reports:
             self.look_at_reports(on_end)
 
@@ -122,6 +124,25 @@ class Packages(Stage):
             status = commands.run(words, self.log(f"-{system}"), None, self.idle)
             say(self.log(f"-{system}").read_text().splitlines()[-1])
             on_end(system, FAILED if status else PASSED, time.monotonic() - began)
+
+
+@dataclass
+class Machines(Stage):
+    """Kernels of Debian's, and other processors, in guests: a part for each. One that cannot be had here is skipped, and its log says why."""
+
+    def parts(self, settings):
+        folders = (BUILD / "release/bin", ROOT / "src", ROOT / "tools", ROOT / "tests/machines", ROOT / "tests/mount", ROOT / "packaging")
+        key = digest(digest_of(*folders), digest_of_tools())
+        return [(machine.name, key) for machine in kernels.MACHINES if not machine.refused]
+
+    def run_parts(self, parts, settings, on_end, say):
+        results = {0: PASSED, 77: SKIPPED}
+        for machine in parts:
+            began = time.monotonic()
+            status = commands.run(["tests/machines/run", machine], self.log(f"-{machine}"), None, self.idle,
+                                  {"VARVE_BIN": str(BUILD / "release/bin")})
+            say(self.log(f"-{machine}").read_text().splitlines()[-1])
+            on_end(machine, results.get(status, FAILED), time.monotonic() - began)
 
 
 @dataclass

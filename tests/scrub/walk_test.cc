@@ -222,6 +222,8 @@ TEST_F(WalkTest, UnreadableBlocksAreNamedOneByOne) {
   EXPECT_EQ(found.findings[0].address, places[0]);
   EXPECT_EQ(found.findings[0].blocks, 1U);
   EXPECT_EQ(found.unreadable, 1U);
+  EXPECT_EQ(fixture.store().faults().counts().unreadable, 1U);
+  EXPECT_EQ(fixture.store().faults().counts().damaged, 0U);
 }
 
 // A walk in steps while everything it reads is overwritten, freed, cleaned and used again: no false alarm.

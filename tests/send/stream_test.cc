@@ -134,6 +134,44 @@ TEST(Streams, are_refused_when_they_make_no_sense) {
   for (std::size_t i = 0; i < wrong.size(); ++i) EXPECT_TRUE(read_all(stream_of({wrong[i]})).fails_with(Errc::corrupt)) << i;
 }
 
+TEST(Streams, follow_one_another) {
+  const send::Bytes one = stream_of(samples()), other = stream_of({samples()[0]}, whole());
+  send::Bytes both = one;
+  both.insert(both.end(), other.begin(), other.end());
+  StreamReader reader(reading(both));
+  ASSERT_TRUE(reader.begin().ok());
+  for (const Record& record : samples()) EXPECT_EQ(*reader.next(), record);
+  EXPECT_FALSE(reader.next()->has_value());
+  const auto second = reader.another();
+  ASSERT_TRUE(second.ok()) << second.error().message();
+  EXPECT_EQ(*second, whole());
+  EXPECT_EQ(*reader.next(), samples()[0]);
+  EXPECT_FALSE(reader.next()->has_value());
+  const auto third = reader.another();
+  ASSERT_TRUE(third.ok()) << third.error().message();
+  EXPECT_FALSE(third->has_value());
+}
+
+TEST(Streams, are_told_from_what_else_stands_behind_one) {
+  const send::Bytes one = stream_of(samples());
+  for (const std::size_t length : {1, 7, 8, 1000}) {
+    send::Bytes longer = one;
+    longer.resize(one.size() + length, std::byte{'V'});
+    StreamReader reader(reading(longer));
+    ASSERT_TRUE(reader.begin().ok());
+    while (reader.next()->has_value()) {
+    }
+    EXPECT_TRUE(reader.another().fails_with(Errc::invalid)) << length;
+  }
+  send::Bytes cut = one;
+  cut.insert(cut.end(), one.begin(), one.begin() + 20);  // a beginning that is not all there
+  StreamReader reader(reading(cut));
+  ASSERT_TRUE(reader.begin().ok());
+  while (reader.next()->has_value()) {
+  }
+  EXPECT_TRUE(reader.another().fails_with(Errc::corrupt));
+}
+
 TEST(Streams, of_other_programs_and_of_later_versions_are_told_apart) {
   EXPECT_TRUE(read_all(send::Bytes(1000)).fails_with(Errc::invalid));
   EXPECT_TRUE(read_all({}).fails_with(Errc::invalid));

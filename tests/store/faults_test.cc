@@ -30,7 +30,7 @@ TEST_F(FaultsTest, TheFirstReasonStays) {
   EXPECT_TRUE(faults_.read_only());
   EXPECT_EQ(faults_.reason(), "the first");
   EXPECT_EQ(calls_, 1);
-  EXPECT_EQ(faults_.count(), 1U);
+  EXPECT_EQ(faults_.counts().other, 1U);
   EXPECT_TRUE(faults_.refusal().is(Errc::read_only));
 }
 
@@ -60,7 +60,7 @@ TEST_F(FaultsTest, RemembersTheFirstErrorAndTheLast) {
   const auto [first, last] = faults_.first_and_last();
   EXPECT_EQ(first.address, BlockAddr{7});
   EXPECT_EQ(last.address, BlockAddr{9});
-  EXPECT_EQ(faults_.count(), 3U);
+  EXPECT_EQ(faults_.counts().all(), 3U);
 }
 
 using Invariants = ::testing::Test;

@@ -11,6 +11,8 @@ namespace varve::test {
 
 namespace {
 
+constexpr io::HoldingTimes kQuickly{std::chrono::microseconds(100), std::chrono::microseconds(400), std::chrono::milliseconds(1)};
+
 fs::Options with_protection(fs::Options options, const CrashSetup& setup) {
   if (setup.protect) options.protection = {store::ProtectionSettings::Mode::on, 80, 30};
   return options;
@@ -23,11 +25,11 @@ void must(const Status& status, const char* what) {
 }  // namespace
 
 std::string to_string(const CrashSetup& setup) {
-  return fmt::format("bytes={} segment={} seed={} completion={} records={} gap={} discard={} background={} in_place={} protect={} "
-                     "strategy={} victims={} placement={}",
+  return fmt::format("bytes={} segment={} seed={} completion={} records={} gap={} streams={} discard={} background={} in_place={} "
+                     "protect={} holds={} strategy={} victims={} placement={}",
                      setup.bytes, setup.segment_blocks, setup.seed, setup.completion_seed, setup.checkpoint_records, setup.chunk_gap,
-                     setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0, setup.protect ? 1 : 0,
-                     setup.strategy, setup.victims, setup.placement);
+                     setup.streams, setup.discard ? 1 : 0, setup.background ? 1 : 0, setup.superblocks_in_place ? 1 : 0,
+                     setup.protect ? 1 : 0, setup.holds ? 1 : 0, setup.strategy, setup.victims, setup.placement);
 }
 
 CrashSetup parse_setup(const std::string& text) {
@@ -48,9 +50,11 @@ CrashSetup parse_setup(const std::string& text) {
     if (name == "completion") setup.completion_seed = value;
     if (name == "records") setup.checkpoint_records = value;
     if (name == "gap") setup.chunk_gap = static_cast<std::uint32_t>(value);
+    if (name == "streams") setup.streams = static_cast<unsigned>(value);
     if (name == "discard") setup.discard = value != 0;
     if (name == "in_place") setup.superblocks_in_place = value != 0;
     if (name == "protect") setup.protect = value != 0;
+    if (name == "holds") setup.holds = value != 0;
     if (name == "background") setup.background = value != 0;
   }
   return setup;
@@ -64,6 +68,7 @@ fs::Options options_for(const CrashSetup& setup, ManualClock& clock, Random& ran
   options.victims = setup.victims;
   options.placement = setup.placement;
   if (setup.chunk_gap != 0) options.chunk_gap = setup.chunk_gap;
+  if (setup.streams != 0) options.streams = setup.streams;
   if (setup.checkpoint_records != 0) options.checkpoint_records = setup.checkpoint_records;
   return options;
 }
@@ -98,6 +103,7 @@ Recording::Recording(const CrashSetup& setup, const DurableState& start, const S
       script_(script),
       device_(std::make_unique<CrashDevice>(*start.image, CrashDevice::Options{setup.completion_seed})),
       faulty_(std::make_unique<FaultDevice>(*device_)),
+      holding_(std::make_unique<io::HoldingDevice>(*faulty_, kQuickly)),
       faults_wanted_(!faults.empty()),
       start_(start) {
   for (const Fault& fault : faults) faulty_->add(fault);
@@ -119,7 +125,7 @@ void Recording::run() {
   SeededRandom random(setup_.seed + 77);
   fs::Options options = with_protection(options_for(setup_, clock, random), setup_);
   options.background = setup_.background;
-  FsFixture fixture(*faulty_, options);
+  FsFixture fixture(*holding_, options);
   Lockstep steps(fixture, clock);
   steps.model = start_.model;
   add_state(0, 0, steps.model);
@@ -130,6 +136,7 @@ void Recording::run() {
     return;
   }
   if (!mounted.ok()) failed_ = "mount: " + mounted.error().message();
+  else if (setup_.holds) must(holding_->begin({}), "holding");
   for (std::size_t i = 0; i < script_.size() && failed_.empty(); ++i) {
     const std::size_t begun = device_->position();
     failed_ = steps.run(script_[i]);

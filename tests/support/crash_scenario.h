@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "io/holding_device.h"
 #include "io/mem_device.h"
 #include "support/crash_device.h"
 #include "support/fault_device.h"
@@ -27,9 +28,11 @@ struct CrashSetup {
   std::uint64_t completion_seed = 0;   // 0: requests complete in order
   std::uint64_t checkpoint_records = 0;  // 0: as by default
   std::uint32_t chunk_gap = 0;         // blocks behind each chunk that somebody waits for; 0: as test_options() has it
+  unsigned streams = 0;                // as the mount option; 0: as test_options() has it
   bool discard = false;
   bool superblocks_in_place = false;
   bool protect = false;  // automatic snapshots of 80 s, one each 30 s; not when the filesystem comes back after a crash
+  bool holds = false;    // what fails for want of room is held and tried again (io/holding_device.h), by a thread
   bool background = false;  // the engine's threads run beside the script: what they do when is not repeatable
   std::string strategy = fs::Options{}.strategy, victims = fs::Options{}.victims, placement = fs::Options{}.placement;
 
@@ -58,6 +61,7 @@ class Recording {
   Recording(const CrashSetup& setup, const DurableState& start, const Script& script, const std::vector<Fault>& faults);
   const std::string& failed() const { return failed_; }
   bool stopped_by_fault() const { return stopped_by_fault_; }
+  std::uint64_t times_held() const { return holding_->room().times; }
   bool synced_after_fault() const { return synced_after_fault_; }  // a sync claimed success afterwards
 
   const CrashSetup& setup() const { return setup_; }
@@ -89,6 +93,7 @@ class Recording {
   Script script_;
   std::unique_ptr<CrashDevice> device_;
   std::unique_ptr<FaultDevice> faulty_;  // on top of it
+  std::unique_ptr<io::HoldingDevice> holding_;  // on top of that
   bool faults_wanted_ = false, stopped_by_fault_ = false, synced_after_fault_ = false;
   DurableState start_;
   std::vector<State> states_;

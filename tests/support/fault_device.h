@@ -42,6 +42,7 @@ class FaultDevice : public io::BlockDevice {
   explicit FaultDevice(std::unique_ptr<io::BlockDevice> below);
   explicit FaultDevice(io::BlockDevice& below);
 
+  std::optional<io::Connection> connection() const override { return below_.connection(); }
   const io::Geometry& geometry() const override { return below_.geometry(); }
   const std::string& name() const override { return below_.name(); }
   bool read_only() const override { return below_.read_only(); }

@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/buffer.h"
+#include "base/invariant.h"
 #include "cleaner/cleaner.h"
 #include "cleaner/file_source.h"
 #include "cleaner/mover.h"
@@ -71,6 +72,8 @@ fs::Options test_options(ManualClock& clock, Random& random) {
   options.memory_bytes = 32u << 20;
   static const auto gap = static_cast<std::uint32_t>(number_setting("VARVE_TEST_GAP", 0));  // as on a disk that turns
   options.chunk_gap = gap;
+  static const auto streams = static_cast<unsigned>(number_setting("VARVE_TEST_STREAMS", 0));  // as on a stick with one open unit
+  options.streams = streams;
   options.clock = &clock;
   options.random = &random;
   return options;
@@ -248,5 +251,30 @@ Status FsFixture::work() {
   if (!options_.background) fs().engine().maintenance().work(true);
   return {};
 }
+
+struct PretendedSnapshots::Real {
+  std::vector<store::SnapshotItem> items;
+};
+
+PretendedSnapshots::PretendedSnapshots(fs::Filesystem& fs, std::uint64_t count)
+    : store_(fs.engine().store()), real_(new Real) {
+  fs::Operation operation(fs.engine(), fs::Caller{});
+  const store::SnapshotChange change{store::SnapshotChange::Kind::create, "real", {}};
+  const Status made = fs::block_on(operation, [&] { return fs.change_snapshot(operation, change); });
+  INVARIANT(made.ok());
+  real_->items = store_.snapshots().list();
+  std::vector<store::SnapshotItem> many;
+  for (std::uint64_t serial = 1; serial <= count; ++serial) {
+    store::SnapshotItem item = real_->items.back();
+    item.serial = Serial{serial};
+    item.name = fmt::format("state {}", serial);
+    many.push_back(std::move(item));
+  }
+  store_.snapshots().replace(store::SnapshotList(std::move(many)), false);
+}
+
+PretendedSnapshots::~PretendedSnapshots() { store_.snapshots().replace(store::SnapshotList(real_->items), false); }
+
+std::uint64_t PretendedSnapshots::copied() const { return store_.snapshots().copied(); }
 
 }  // namespace varve::test

@@ -44,6 +44,22 @@ struct ListedEntry {
   bool operator==(const ListedEntry&) const = default;
 };
 
+// Makes a snapshot, and shows so many in place of all that there are, named "state 1" and so on, which keep the same. For looks at them: no
+// checkpoint may come as long as they are there.
+class PretendedSnapshots {
+ public:
+  PretendedSnapshots(fs::Filesystem& fs, std::uint64_t count);
+  ~PretendedSnapshots();
+  PretendedSnapshots(const PretendedSnapshots&) = delete;
+  PretendedSnapshots& operator=(const PretendedSnapshots&) = delete;
+  std::uint64_t copied() const;  // store::Snapshots::copied()
+
+ private:
+  struct Real;
+  store::Store& store_;
+  const std::unique_ptr<Real> real_;
+};
+
 class FsFixture {
  public:
   // The device, clock and random source in `options` must outlive the fixture.

@@ -7,17 +7,20 @@
 #include <ostream>
 
 #include "base/clock.h"
+#include "base/counted.h"
+#include "base/json_text.h"
 #include "fsck/acknowledgement.h"
 #include "fsck/consequences.h"
 #include "fsck/names.h"
 #include "fsck/progress.h"
 #include "fsck/rendering.h"
+#include "format/image_mark.h"
 #include "control/onlooker.h"
 #include "control/place.h"
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
 #include "repair/undo.h"
-#include "shared/counted.h"
+#include "shared/json_error.h"
 #include "shared/output.h"
 #include "shared/size_value.h"
 #include "shared/usage.h"
@@ -164,7 +167,7 @@ Result<Run> look(const Arguments& a, const World& world, const repair::RepairOpt
 }
 
 Result<Run> check_path(const Arguments& a, const World& world) {
-  const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path);
+  const auto progress = make_progress(a.progress, a.json ? nullptr : &world.out, world.terminal, a.path, world.clock);
   repair::RepairOptions options{.search = a.search, .search_if_blank = a.yes, .verify_data = a.verify_data,
                                 .skip_when_clean = a.preen && !a.force, .check_memory = a.memory};
   if (a.yes) return repair_in_place(a, world, options, progress.get());
@@ -186,7 +189,9 @@ int exit_code(const Run& run, bool preen) {
   return (changed ? kCorrected : kClean) | (left > 0 ? kErrorsLeft : kClean) | (failed ? kOperationalError : kClean);
 }
 
-int fail(const World& world, const Error& why) {
+// With --json the same for programs, where nothing else is told.
+int fail(const World& world, const Error& why, bool json = false) {
+  if (json) world.out << json_error(why.message(), kOperationalError);
   world.err << "fsck.varve: " << why.message() << "\n";
   return kOperationalError;
 }
@@ -197,7 +202,11 @@ int undo(const Arguments& a, const World& world) {
     return repair::apply_undo(*device, a.undo_apply, a.force);
   };
   const auto done = apply();
-  if (!done.ok()) return fail(world, done.error());
+  if (!done.ok()) return fail(world, done.error(), a.json);
+  if (a.json) {
+    world.out << json_text(Json{{"device", a.path}, {"blocks_brought_back", done->blocks}, {"complete", done->complete}}, 2) << "\n";
+    return kClean;
+  }
   world.out << fmt::format("{}: {} brought back{}\n", a.path, counted(done->blocks, "block"),
                            done->complete ? "" : "; the undo file has no end, what it does not hold stays as it is");
   return kClean;
@@ -205,8 +214,9 @@ int undo(const Arguments& a, const World& world) {
 
 int report(const Arguments& a, const World& world) {
   const auto done = check_path(a, world);
-  if (!done.ok()) return fail(world, done.error());
-  const Findings findings{a.path, a.verify_data, a.preen, done->in_place, done->ended_errors, done->outcome, done->names};
+  if (!done.ok()) return fail(world, done.error(), a.json);
+  const bool is_verified = a.verify_data && !format::is_image(done->outcome.before.super);
+  const Findings findings{a.path, is_verified, a.preen, done->in_place, done->ended_errors, done->outcome, done->names};
   world.out << (a.json ? to_json(findings) : to_text(findings)) << std::flush;
   for (const Status& status : {done->outcome.ended, done->acknowledged})
     if (!status.ok()) (void)fail(world, status.error());
@@ -224,13 +234,17 @@ int run(int argc, const char* const* argv, const World& world) {
   declare(app, arguments);
   try {
     app.parse(without_progress_option(argc, argv, arguments.progress));
+    if (arguments.memory && arguments.memory < (1U << 20))
+      throw CLI::ValidationError("--memory", fmt::format("{} bytes: too little for any check: write it as 512M", arguments.memory));
     if (!is_open(arguments.progress))
       throw CLI::ValidationError("-C", fmt::format("descriptor {} is not open", arguments.progress.descriptor));
   } catch (const CLI::ParseError& error) {
-    return finish_parsing(app, error, kUsageError, world.out, world.err);
+    const int status = finish_parsing(app, error, kUsageError, world.out, world.err);
+    if (status != kClean && arguments.json) world.out << json_error(error.what(), status);
+    return status;
   }
   auto source = control::find_unmounted(arguments.path);
-  if (!source.ok()) return fail(world, source.error());
+  if (!source.ok()) return fail(world, source.error(), arguments.json);
   arguments.path = std::move(source).value();
   const int code = arguments.undo_apply.empty() ? report(arguments, world) : undo(arguments, world);
   return is_written("fsck.varve", world.out, world.err) ? code : code | kOperationalError;

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 
+#include "base/clock.h"
 #include "repair/repair.h"
 
 namespace varve::fsck {
@@ -22,6 +23,7 @@ struct World {
   std::ostream& err;
   bool terminal = false;    // `out` is one: progress is shown there
   repair::Recover recover;  // the engine's
+  Clock& clock = Clock::system();  // of progress
 };
 
 int run(int argc, const char* const* argv, const World& world);

@@ -1,9 +1,9 @@
 #include "fsck/consequences.h"
 
+#include "base/counted.h"
 #include "base/listing.h"
 #include "base/utf8.h"
 #include "fsck/names.h"
-#include "shared/counted.h"
 
 namespace varve::fsck {
 

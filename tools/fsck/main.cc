@@ -2,16 +2,22 @@
 
 #include <csignal>
 #include <iostream>
+#include <string_view>
 
 #include "fsck/command.h"
 #include "fsck/recovery.h"
 #include "shared/guarded.h"
 #include "shared/start.h"
+#include "shared/terminal.h"
 
 namespace {
 
 // A repair that is cut off is a crash like any other: nothing to clean up.
-void cancel(int) { ::_exit(varve::fsck::kCancelled); }
+void cancel(int) {
+  constexpr std::string_view kWord = "\nfsck.varve: interrupted: give the same command again\n";
+  (void)!::write(STDERR_FILENO, kWord.data(), kWord.size());
+  ::_exit(varve::fsck::kCancelled);
+}
 
 }  // namespace
 
@@ -21,6 +27,6 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, cancel);
   std::signal(SIGPIPE, SIG_IGN);  // where nobody reads what it says, it repairs all the same
   return varve::guarded("fsck.varve", varve::fsck::kOperationalError, [&] {
-    return varve::fsck::run(argc, argv, {std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0, varve::fsck::recover});
+    return varve::fsck::run(argc, argv, {std::cout, std::cerr, varve::moves_cursor(STDOUT_FILENO), varve::fsck::recover});
   });
 }

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "shared/progress_meter.h"
+#include "shared/terminal.h"
+
 namespace varve::fsck {
 
 namespace {
@@ -30,17 +33,20 @@ class PercentProgress : public check::Progress {
   unsigned percent_ = 0;
 };
 
-class TerminalProgress : public PercentProgress {
+class TerminalProgress : public check::Progress {
  public:
-  explicit TerminalProgress(std::ostream& out) : out_(out) {}
-  ~TerminalProgress() override { out_ << "\r\x1b[K" << std::flush; }
+  TerminalProgress(std::ostream& out, Clock& clock)
+      : meter_(out, ProgressMeter::Kind::overwritten, [] { return size_of_terminal(STDOUT_FILENO).columns; }, clock) {}
+
+  void update(const char* phase, std::uint64_t done, std::uint64_t total) override {
+    if (phase != std::exchange(phase_, phase)) meter_.restart();
+    const double share = total == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+    meter_.show([&] { return fmt::format("{:<10}{:>3.0f} %", phase, 100 * share); }, share);
+  }
 
  private:
-  unsigned step() const override { return 1; }
-  void show(const char* phase, unsigned percent, std::uint64_t, std::uint64_t) override {
-    out_ << fmt::format("\r\x1b[K{:<10}{:>3} %", phase, percent) << std::flush;
-  }
-  std::ostream& out_;
+  ProgressMeter meter_;
+  std::string_view phase_;
 };
 
 class LineProgress : public PercentProgress {
@@ -76,10 +82,10 @@ class DescriptorProgress : public PercentProgress {
 }  // namespace
 
 std::unique_ptr<check::Progress> make_progress(const ProgressChoice& choice, std::ostream* out, bool terminal,
-                                               const std::string& device) {
+                                               const std::string& device, Clock& clock) {
   if (choice.wanted && choice.descriptor > 0) return std::make_unique<DescriptorProgress>(choice.descriptor, device);
   if (!out) return nullptr;
-  if (terminal) return std::make_unique<TerminalProgress>(*out);
+  if (terminal) return std::make_unique<TerminalProgress>(*out, clock);
   if (choice.wanted) return std::make_unique<LineProgress>(*out);
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "check/check.h"
 
 namespace varve::fsck {
@@ -16,6 +17,6 @@ struct ProgressChoice {
 
 // Null when nothing is to be shown. `out` may be null.
 std::unique_ptr<check::Progress> make_progress(const ProgressChoice& choice, std::ostream* out, bool terminal,
-                                               const std::string& device);
+                                               const std::string& device, Clock& clock);
 
 }  // namespace varve::fsck

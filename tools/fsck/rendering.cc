@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "base/counted.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
+#include "format/image_mark.h"
 #include "fsck/consequences.h"
 #include "fsck/names.h"
-#include "shared/counted.h"
 
 namespace varve::fsck {
 
@@ -16,21 +17,22 @@ namespace {
 struct Number {
   const char* key;
   const char* label;
+  const char* one;
   std::uint64_t value;
 };
 
 std::vector<Number> numbers_of(const check::Statistics& s) {
-  return {{"inodes", "inodes", s.inodes},
-          {"directories", "directories", s.directories},
-          {"files", "files", s.files},
-          {"symlinks", "symlinks", s.symlinks},
-          {"entries", "directory entries", s.entries},
-          {"orphans", "unlinked but open", s.orphans},
-          {"extents", "extents", s.extents},
-          {"data_blocks", "data blocks", s.data_blocks},
-          {"unwritten_blocks", "unwritten blocks", s.unwritten_blocks},
-          {"node_blocks", "metadata blocks", s.node_blocks},
-          {"verified_blocks", "data blocks verified", s.verified_blocks}};
+  return {{"inodes", "inodes", "inode", s.inodes},
+          {"directories", "directories", "directory", s.directories},
+          {"files", "files", "file", s.files},
+          {"symlinks", "symlinks", "symlink", s.symlinks},
+          {"entries", "directory entries", "directory entry", s.entries},
+          {"orphans", "unlinked but open", "unlinked but open", s.orphans},
+          {"extents", "extents", "extent", s.extents},
+          {"data_blocks", "data blocks", "data block", s.data_blocks},
+          {"unwritten_blocks", "unwritten blocks", "unwritten block", s.unwritten_blocks},
+          {"node_blocks", "metadata blocks", "metadata block", s.node_blocks},
+          {"verified_blocks", "data blocks verified", "data block verified", s.verified_blocks}};
 }
 
 const char* name_of(check::Severity severity) {
@@ -177,7 +179,10 @@ std::string to_text(const Findings& f) {
   const check::Report& shown = f.in_place ? f.outcome.after : before;
   if (!shown.quick)
     for (const Number& number : numbers_of(shown.statistics))
-      if (number.value > 0) text += fmt::format("{:>12} {}\n", number.value, number.label);
+      if (number.value > 0) text += fmt::format("{:>12} {}\n", number.value, number.value == 1 ? number.one : number.label);
+  if (format::is_image(shown.super))
+    text += fmt::format("An image of metadata, as `varve image` makes them{}: data of files is not there, and is not verified.\n",
+                        format::has_other_names(shown.super) ? ", with other names" : "");
   if (f.ended_errors) text += "All data was read, and nothing is damaged: the errors of before are over.\n";
   return text + verdict_lines(f) + consequence_lines(f);
 }

@@ -11,7 +11,10 @@
 #include "mkfs/target.h"
 #include "mkfs/trial.h"
 #include "mkfs/writer.h"
+#include "shared/interruptible.h"
+#include "shared/json_error.h"
 #include "shared/output.h"
+#include "shared/progress_meter.h"
 #include "shared/size_value.h"
 #include "shared/usage.h"
 
@@ -45,11 +48,11 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("-L,--label", a.label, "Label, at most 63 bytes");
   app.add_option("-U,--uuid", a.uuid, "UUID; random by default");
   app.add_option("--size", a.size, "Size, with suffix K, M, G or T; creates the image if there is none")
-      ->transform(size_value());
+      ->transform(positive_size_value());
   app.add_option("--segment-size", a.segment_size, "A power of two from 256K to 64M")
-      ->transform(size_value());
+      ->transform(positive_size_value());
   app.add_option("--erase-unit", a.erase_unit, "What the device erases as a whole, as 8M (what it tells, else 4M)")
-      ->transform(size_value());
+      ->transform(positive_size_value());
   app.add_option("--streams", a.streams, "How many places the device keeps open for writing at once, as 5 (not known)")
       ->check(CLI::Range(1, 1000));
   app.add_flag("--probe", a.probe, "Find both by timed writes first: seconds, on slow cards a minute or two");
@@ -118,7 +121,7 @@ Result<Findings> try_device(const Arguments& a, Target& target, std::uint64_t by
   TRY(wipe_signatures(target.device()));
   return Trial(target.device(), bytes, world.clock, world.random, [&](const std::string& line) {
            if (says) world.err << "  " << line << std::endl;
-         }).run();
+         }, HostWaits::of_system()).run();
 }
 
 struct Made {
@@ -144,6 +147,25 @@ Result<Made> plan(const Arguments& a, Target& target, World& world) {
   return made;
 }
 
+// What an interruption leaves: of an image that was made for this, nothing.
+Error explained(const Error& why, const Arguments& a, const Target& target) {
+  if (!why.is(Errc::interrupted)) return why;
+  return {Errc::interrupted, target.is_new() ? fmt::format("interrupted: {} was removed again", a.path)
+                                             : fmt::format("interrupted: {} has no filesystem now: give the same command again", a.path)};
+}
+
+Status write(const Arguments& a, Target& target, const Made& made, World& world) {
+  ProgressMeter meter(world.err, !a.quiet && !a.json);
+  const auto during_prewrite = [&](std::uint64_t done, std::uint64_t all) -> Status {
+    if (Interruptible::asked()) return Errc::interrupted;
+    const double share = static_cast<double>(done) / static_cast<double>(all);
+    meter.show([&] { return fmt::format("writing zeros: {} of {} MiB ({:.0f} %)", done >> 20, all >> 20, 100 * share); }, share);
+    return {};
+  };
+  return write_filesystem(target.device(), made.filesystem,
+                          {.discard = !a.no_discard, .prewrite = a.prewrite, .during_prewrite = during_prewrite});
+}
+
 Result<Report> make(const Arguments& a, World& world) {
   TRY(check_size(a));
   Target target = TRY(Target::open({a.path, a.size, a.dry_run}));
@@ -151,9 +173,11 @@ Result<Report> make(const Arguments& a, World& world) {
     world.err << fmt::format("mkfs.varve: warning: mkfs would be refused if {}, still has {}\n", target.holder(), a.path);
   if (!a.force) TRY(refuse_known_content(target.device()));
   TRY(target.grow());
-  const Made made = TRY(plan(a, target, world));
-  const WriteOptions options{.discard = !a.no_discard, .prewrite = a.prewrite};
-  if (!a.dry_run) TRY(write_filesystem(target.device(), made.filesystem, options));
+  const auto planned = plan(a, target, world);
+  if (!planned.ok()) return explained(planned.error(), a, target);
+  const Made& made = *planned;
+  const Status written = a.dry_run ? Status() : write(a, target, made, world);
+  if (!written.ok()) return explained(written.error(), a, target);
   target.keep();
   Report report = report_of(made.filesystem.super, a.path, a.dry_run);
   if (made.findings) add_findings(report, *made.findings);
@@ -171,10 +195,13 @@ int run(int argc, const char* const* argv, World world) {
   } catch (const CLI::ParseError& error) {
     return finish_parsing(app, error, 1, world.out, world.err);
   }
+  const Interruptible interruptible;
   const auto report = make(arguments, world);
   if (!report.ok()) {
+    const int status = Interruptible::exit_status(1);
     world.err << "mkfs.varve: " << report.error().message() << "\n";
-    return 1;
+    if (arguments.json) world.out << json_error(report.error().message(), status);
+    return status;
   }
   if (arguments.json) world.out << to_json(*report) << "\n";
   else if (!arguments.quiet) world.out << to_text(*report);

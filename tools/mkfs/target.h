@@ -31,6 +31,7 @@ class Target {
   // Of a dry run: who may use it on another machine; empty: nobody.
   const std::string& holder() const { return holder_; }
   const io::Geometry& geometry() const { return geometry_; }
+  bool is_new() const { return undo_ == Undo::remove; }  // there was no such image before
   void keep() { undo_ = Undo::nothing; }
 
  private:

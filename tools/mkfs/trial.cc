@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "mkfs/unit_search.h"
 
@@ -20,6 +21,8 @@ constexpr std::uint64_t kLeastBlockNs = 100;       // 40 GB/s
 constexpr std::size_t kReads = 15, kUsual = 9;
 constexpr std::size_t kScattered = 8, kMostScattered = 128;  // writes at once, and in all
 constexpr std::uint64_t kScatteredNs = 2'000'000'000;        // in which they are enough
+constexpr unsigned kMostTries = 4;       // on a busy machine
+constexpr double kBusy = 0.2;            // share of the time in which something waited for a CPU
 
 std::string unit_text(std::uint64_t bytes) { return fmt::format("{:g} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
@@ -42,8 +45,8 @@ void adopt(const Findings& found, format::MakeParameters& parameters) {
   if (found.erase_unit) parameters.costs = found.costs;
 }
 
-Trial::Trial(io::BlockDevice& device, std::uint64_t bytes, Clock& clock, Random& random, Say say)
-    : bytes_(bytes), device_(device, clock, random), random_(random), say_(std::move(say)) {
+Trial::Trial(io::BlockDevice& device, std::uint64_t bytes, Clock& clock, Random& random, Say say, HostWaits waits)
+    : bytes_(bytes), device_(device, clock, random, std::move(waits)), random_(random), say_(std::move(say)) {
   const std::uint64_t told = device.geometry().before, before = told % kBlockSize ? 0 : told;  // else no block is where a unit begins
   most_ = std::min(kMostUnit, std::bit_floor(bytes / kUnits));
   const std::uint64_t step = std::max<std::uint64_t>(3 * most_, 1);  // of units that are three times a power of two, too
@@ -55,6 +58,24 @@ Result<Findings> Trial::run() {
     found_.outcome = fmt::format("not tried: smaller than {} MiB", kLeastBytes >> 20);
     return found_;
   }
+  for (unsigned tries = 1; tries <= kMostTries; ++tries) {
+    const TimedDevice::Moment began = device_.now();
+    found_ = {};
+    places_.clear();
+    TRY(try_once());
+    const double share = device_.busy_share(began);
+    busy_ = share > kBusy && !found_.erase_unit && !(seeks() && device_.rotational());
+    if (!busy_) break;
+    found_.outcome = fmt::format("unclear: the machine is busy, something waited for a CPU in {:.0f} % of the time; try again when it is "
+                                 "idle, or give --erase-unit and --streams", 100 * share);
+    if (device_.elapsed_ns() > kMostNs / 2) break;
+    if (tries < kMostTries) say_(fmt::format("nothing clear, but the machine is busy ({:.0f} %): once more", 100 * share));
+  }
+  found_.took_ns = device_.elapsed_ns();
+  return found_;
+}
+
+Status Trial::try_once() {
   TRY(measure_reads());
   TRY(measure_rows());
   if (seeks()) found_.outcome = fmt::format("nothing: reading a block takes {:.0f} ms, as on a disk or far away", ms(found_.read_ns));
@@ -63,8 +84,7 @@ Result<Findings> Trial::run() {
   say_(fmt::format("a block written here and there: {:.2f} ms", ms(found_.costs.scattered)));
   // No device is that quick, and none takes less for what is here and there than for what is in a row.
   if (found_.costs.in_row < kLeastBlockNs || found_.costs.scattered < found_.costs.in_row / 2) found_.costs = {};
-  found_.took_ns = device_.elapsed_ns();
-  return found_;
+  return {};
 }
 
 bool Trial::seeks() const { return found_.read_ns >= kSeeksNs; }
@@ -108,7 +128,7 @@ Result<std::uint64_t> Trial::slow_from() {
 }
 
 Status Trial::find_units() {
-  Turns turns(device_, TRY(slow_from()), kMostNs);
+  Turns turns(device_, TRY(slow_from()), kMostNs, busy_);
   const auto streams = TRY(find_streams(turns));
   if (!streams) return find_nothing(turns, "the same writes were quick at one time and slow at another");
   if (*streams == 0) return find_nothing(turns, fmt::format("{} places are written in turn as quickly as one", kMostStreams));

@@ -34,13 +34,15 @@ class Trial {
   static constexpr unsigned kMostStreams = 24;  // more are no limit to us
   using Say = std::function<void(const std::string&)>;
 
-  // Of the first `bytes` of the device; nothing in its first 8 MiB is written. `say` hears how far it has come.
-  Trial(io::BlockDevice& device, std::uint64_t bytes, Clock& clock, Random& random, Say say);
+  // Of the first `bytes` of the device; nothing in its first 8 MiB is written. `say` hears how far it has come. Where nothing is found
+  // while the machine is busy, as `waits` tells, it is tried again, and said.
+  Trial(io::BlockDevice& device, std::uint64_t bytes, Clock& clock, Random& random, Say say, HostWaits waits = HostWaits::none());
 
   // Only errors of the device are errors.
   Result<Findings> run();
 
  private:
+  Status try_once();
   Status measure_reads();
   Status measure_rows();
   Status find_units();
@@ -59,6 +61,7 @@ class Trial {
   const Say say_;
   std::uint64_t most_ = 0;  // the largest unit that is looked for, in bytes
   std::uint64_t base_ = 0;  // where one begins, whatever its size
+  bool busy_ = false;       // the machine was, when it was tried last
   std::vector<Place> places_;
   Findings found_;
 };

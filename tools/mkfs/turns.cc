@@ -7,14 +7,16 @@ namespace varve::mkfs {
 namespace {
 
 constexpr std::size_t kFew = 6, kEnough = 12, kMost = 24;  // writes
+constexpr std::size_t kEnoughWhenBusy = 20;
 
-Pace judge(std::size_t slow, std::size_t all) {
-  if (all < kEnough) return Pace::unclear;
+}  // namespace
+
+Pace Turns::judge(std::size_t slow, std::size_t all) const {
+  if (all < (busy_ ? kEnoughWhenBusy : kEnough)) return Pace::unclear;
+  if (busy_) return 10 * slow <= 6 * all ? Pace::quick : 20 * slow >= 19 * all ? Pace::slow : Pace::unclear;
   if (4 * slow <= all) return Pace::quick;
   return 4 * slow >= 3 * all ? Pace::slow : Pace::unclear;
 }
-
-}  // namespace
 
 const char* name_of(Pace pace) { return pace == Pace::quick ? "quick" : pace == Pace::slow ? "slow" : "unclear"; }
 
@@ -40,7 +42,7 @@ Result<Pace> Turns::take(std::span<Place> places) {
       if (is_late()) return Pace::unclear;
       if (const std::uint64_t ns = TRY(go_on(place)); ns > slow_ns_) slow.push_back(ns);
       // They take long: where all are slow, few will do.
-      if (++all >= kFew && slow.size() == all) pace = Pace::slow;
+      if (++all >= (busy_ ? kEnough : kFew) && slow.size() == all) pace = Pace::slow;
       if (pace == Pace::slow) break;
     }
     if (pace == Pace::unclear) pace = judge(slow.size(), all);

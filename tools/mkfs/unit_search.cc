@@ -58,8 +58,8 @@ Result<Pace> UnitSearch::spread(const Kind& kind, std::uint64_t distance) {
   return pace;
 }
 
-// That its first part is one unit the search has shown. The last part is as well, and what meets at a boundary shares nothing. Not from end
-// to end: on the way back only what is behind the second place is copied.
+// The search has shown that its first part is one unit. It is one if the last part is as well, and what meets at a boundary shares nothing.
+// It is not tried from end to end: on the way back only what is behind the second place is copied.
 Result<bool> UnitSearch::is_confirmed(const Kind& kind, std::uint64_t unit) {
   if (TRY(pairs(kind, unit, base_ + unit / 4, base_ + unit - Turns::kMostBytes)) != kind.when_shared) return false;
   for (const std::uint64_t boundary : {base_ + unit, base_ + 2 * unit}) {

@@ -13,10 +13,14 @@ constexpr std::uint64_t kWipeStartBytes = 1 << 20;  // every signature that read
 constexpr std::uint64_t kWipeEndBytes = 768 << 10;  // backup tables, RAID metadata, labels of pools at the end
 constexpr std::uint64_t kZeroStepBytes = 4 << 20;
 
-Status write_zeros(io::BlockDevice& device, std::uint64_t from, std::uint64_t to) {
+using Advance = std::function<Status(std::uint64_t done, std::uint64_t all)>;
+
+Status write_zeros(io::BlockDevice& device, std::uint64_t from, std::uint64_t to, const Advance& advance = {}) {
   const auto zeros = AlignedBuffer::zeroed(std::min(to - from, kZeroStepBytes));
-  for (std::uint64_t at = from; at < to; at += zeros.size())
+  for (std::uint64_t at = from; at < to; at += zeros.size()) {
+    if (advance) TRY(advance(at - from, to - from));
     TRY(device.write(at, zeros.span().first(std::min<std::uint64_t>(zeros.size(), to - at))));
+  }
   return {};
 }
 
@@ -26,7 +30,7 @@ Status wipe(io::BlockDevice& device, const WriteOptions& options) {
   if (options.discard && geometry.is_block_device && geometry.supports_discard)
     (void)device.discard(0, geometry.size_bytes).ok();
   if (!options.prewrite) return wipe_signatures(device);
-  TRY(write_zeros(device, 0, geometry.size_bytes));
+  TRY(write_zeros(device, 0, geometry.size_bytes, options.during_prewrite));
   return device.flush();
 }
 

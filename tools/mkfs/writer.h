@@ -1,6 +1,9 @@
 // Puts an empty filesystem onto a device.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "format/make.h"
 #include "io/block_device.h"
 
@@ -12,6 +15,7 @@ Status wipe_signatures(io::BlockDevice& device);
 struct WriteOptions {
   bool discard = false;   // tell a block device first that everything is garbage
   bool prewrite = false;  // write zeros everywhere first
+  std::function<Status(std::uint64_t done, std::uint64_t all)> during_prewrite{};  // bytes; an error ends it
 };
 
 // Old superblocks and signatures go first, then nodes, then superblocks, with flushes between: a crash leaves the old

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,12 +27,13 @@ inline CLI::Validator size_value() {
     units[letter + "b"] = decimal;
   }
   const CLI::AsNumberWithUnit number(units, CLI::AsNumberWithUnit::DEFAULT, "SIZE");
-  const auto read = [number](std::string& text) -> std::string {
+  const auto read = [number, units](std::string& text) -> std::string {
     if (text.starts_with('+') || (text.starts_with('-') && text.size() > 1))
       return "'" + text + "': give the size itself, as 20G, and not how much more or less that is";
     drop_leading_zeros(text);
-    const bool is_hexadecimal = text.starts_with('0') && text.find_first_of("0123456789", 1) != std::string::npos;
-    if (text.empty() || is_hexadecimal || text.find_first_not_of("0123456789") == 0 || text.find('.') != std::string::npos)
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::string unit = CLI::detail::to_lower(CLI::detail::trim_copy(text.substr(digits)));
+    if (digits == 0 || (!unit.empty() && !units.contains(unit)))
       return "'" + text + "' is no size: write a whole number with K, M, G or T, as 1536M";
     return number(text);
   };
@@ -47,6 +49,17 @@ inline CLI::Validator positive_size_value() {
     return problem;
   };
   return {read, "SIZE"};
+}
+
+// Takes a rate in bytes per second: 10M, 10MB, 10MB/s.
+inline CLI::Validator rate_value() {
+  const auto read = [size = size_value()](std::string& text) -> std::string {
+    const std::string given = text;
+    if (text.ends_with("/s")) text.resize(text.size() - 2);
+    if (size(text).empty()) return "";
+    return "'" + given + "' is no rate: write bytes per second as a whole number with K, M or G, as 10M, or 0 for no limit";
+  };
+  return {read, "RATE"};
 }
 
 }  // namespace varve

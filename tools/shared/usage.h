@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -33,7 +34,19 @@ inline std::string unexpected(const CLI::App& command) {
     if (first.empty() || (word.starts_with("-") && !first.starts_with("-"))) first = word;
   if (!first.starts_with("-")) return "'" + first + "' is one argument too many";
   const std::string near = nearest(first.substr(0, first.find('=')), long_options(command));
-  return "unknown option " + first + (near.empty() ? "" : ": did you mean " + near + "?");
+  if (!near.empty()) return "unknown option " + first + ": did you mean " + near + "?";
+  const auto options = command.get_options();
+  const bool takes_names = std::ranges::any_of(options, [](const CLI::Option* option) { return option->get_positional(); });
+  return "unknown option " + first + (takes_names ? ": if it is a name, write -- before it" : "");
+}
+
+// What is missing, if it is not taken for an option.
+inline std::string missing(const CLI::App& command, const CLI::Option& option) {
+  const auto rest = command.remaining(true);
+  const auto looks_like_option = [](const std::string& word) { return word.size() > 1 && word.starts_with("-") && word != "--"; };
+  if (std::ranges::any_of(rest, looks_like_option)) return unexpected(command);
+  const std::string help = option.get_description();
+  return option.get_name(true) + " is missing" + (help.empty() ? "" : ": " + help);
 }
 
 // Prints help, the version, or the error with the name of the program; returns `wrong` for errors, else 0.
@@ -45,7 +58,7 @@ inline int finish_parsing(const CLI::App& app, const CLI::ParseError& error, int
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) what = unexpected(command);
   for (const CLI::Option* option : command.get_options())
     if (error.get_name() == "RequiredError" && option->get_positional() && what == option->get_name(true) + " is required")
-      what = option->get_name(true) + " is missing: " + option->get_description();
+      what = missing(command, *option);
   err << name << ": " << what << "\nTry " << name << " --help.\n";
   return wrong;
 }

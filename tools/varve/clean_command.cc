@@ -7,15 +7,15 @@
 #include <ostream>
 #include <utility>
 
-#include "base/json_text.h"
 #include "base/errc.h"
+#include "base/json_text.h"
 #include "cleaner/registry.h"
 #include "control/place.h"
+#include "shared/interruptible.h"
 #include "shared/size_value.h"
 #include "varve/clean_target.h"
 #include "varve/clean_text.h"
 #include "varve/command.h"
-#include "varve/interruptible.h"
 #include "varve/progress.h"
 
 namespace varve::tool {
@@ -37,6 +37,7 @@ Result<Json> work(CleanTarget& target, const CleanArguments& arguments, IoLayer&
   progress.state = [&] { return target.state(); };
   progress.stop = [&] { return target.stop(); };
   progress.line = clean_progress;
+  progress.share = clean_share;
   progress.shows = !arguments.json;
   return wait_for_end(progress, io);
 }
@@ -65,6 +66,7 @@ Status clean(CleanArguments arguments, IoLayer& io) {
   auto state = work(*target, arguments, io);
   const Status closed = target->close();
   if (!state.ok()) return state.error();
+  io.answered = true;
   io.out << (arguments.json ? json_text(*state, 2) + "\n" : clean_text(*state)) << std::flush;
   TRY(closed);
   const std::string end = state->value("state", "");

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/types.h"
-#include "shared/counted.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -43,11 +43,16 @@ class View {
   }
   std::string progress() const {
     std::string text = fmt::format("{} moved, {} freed", size(state_, "written_blocks"), freed());
-    if (const Json f = part(state_, "files"); !f.empty()) text += fmt::format(", {} files seen", count(f, "seen"));
-    const std::uint64_t first = count(state_, "left_at_first"), left = std::min(first, count(state_, "left"));
-    if (!state_.contains("files") && first) text += fmt::format(", {} % done", 100 * (first - left) / first);
+    if (const Json f = part(state_, "files"); !f.empty()) text += fmt::format(", {} seen", counted(count(f, "seen"), "file"));
+    if (share() >= 0) text += fmt::format(", {:.0f} % done", 100 * share());
     const std::string doing = state_.value("doing", "");
     return text + (doing.empty() ? "" : "; " + doing);
+  }
+
+  double share() const {
+    const std::uint64_t first = count(state_, "left_at_first"), left = std::min(first, count(state_, "left"));
+    if (state_.contains("files") || first == 0) return -1;
+    return static_cast<double>(first - left) / static_cast<double>(first);
   }
 
  private:
@@ -85,5 +90,7 @@ std::string clean_text(const Json& state) {
 }
 
 std::string clean_progress(const Json& state) { return View(state).progress(); }
+
+double clean_share(const Json& state) { return View(state).share(); }
 
 }  // namespace varve::tool

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "shared/interruptible.h"
+#include "shared/json_error.h"
 #include "shared/output.h"
 #include "shared/usage.h"
+#include "varve/list_command.h"
 
 namespace varve::tool {
 
@@ -109,10 +112,10 @@ int run(int argc, const char* const* argv, IoLayer io) {
   app.require_subcommand(1);
   Action chosen;
   for (const auto declare :
-       {declare_mount, declare_umount, declare_status, declare_top, declare_map, declare_checkpoint, declare_trim,
+       {declare_mount, declare_umount, declare_list, declare_status, declare_top, declare_map, declare_checkpoint, declare_trim,
         declare_clean, declare_history, declare_scrub, declare_tune, declare_probe, declare_label, declare_uuid, declare_resize,
-        declare_snapshot, declare_diff, declare_send, declare_receive, declare_restore, declare_metrics, declare_doctor,
-        declare_report, declare_dump, declare_salvage})
+        declare_snapshot, declare_diff, declare_send, declare_receive, declare_restore, declare_versions, declare_undelete,
+        declare_metrics, declare_doctor, declare_report, declare_image, declare_dump, declare_salvage, declare_trial})
     declare(app, chosen);
 
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -122,6 +125,8 @@ int run(int argc, const char* const* argv, IoLayer io) {
     io.err << wrong;
     return 1;
   }
+  const auto end = std::ranges::find(words, "--");
+  const bool wants_json = std::find(words.begin(), end, "--json") != end;
   mark(words);
   unmark(app);
   std::ranges::reverse(words);  // as the parser wants them
@@ -129,12 +134,15 @@ int run(int argc, const char* const* argv, IoLayer io) {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     const int code = finish_parsing(app, error, 1, io.out, io.err);
+    if (code != 0 && wants_json) io.out << json_error(error.what(), code);
     return code == 0 && !is_written("varve", io.out, io.err) ? 1 : code;
   }
   const Status done = chosen(io);
   if (!done.ok()) {
+    const int status = Interruptible::exit_status(1);
     io.err << "varve: " << done.error().message() << std::endl;
-    return 1;
+    if (wants_json && !io.answered) io.out << json_error(done.error().message(), status) << std::flush;
+    return status;
   }
   return is_written("varve", io.out, io.err) ? 0 : 1;
 }

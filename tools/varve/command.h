@@ -28,6 +28,8 @@ void declare_diff(CLI::App& app, Action& chosen);
 void declare_send(CLI::App& app, Action& chosen);
 void declare_receive(CLI::App& app, Action& chosen);
 void declare_restore(CLI::App& app, Action& chosen);
+void declare_versions(CLI::App& app, Action& chosen);
+void declare_undelete(CLI::App& app, Action& chosen);
 void declare_history(CLI::App& app, Action& chosen);
 void declare_scrub(CLI::App& app, Action& chosen);
 void declare_map(CLI::App& app, Action& chosen);
@@ -38,8 +40,10 @@ void declare_uuid(CLI::App& app, Action& chosen);
 void declare_metrics(CLI::App& app, Action& chosen);
 void declare_report(CLI::App& app, Action& chosen);
 void declare_doctor(CLI::App& app, Action& chosen);
+void declare_image(CLI::App& app, Action& chosen);
 void declare_dump(CLI::App& app, Action& chosen);
 void declare_salvage(CLI::App& app, Action& chosen);
+void declare_trial(CLI::App& app, Action& chosen);
 
 // Returns the exit code: 0 on success, otherwise 1 with a message on io.err.
 int run(int argc, const char* const* argv, IoLayer io);

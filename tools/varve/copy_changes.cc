@@ -103,7 +103,7 @@ class KeptCopy {
     return inode == difference_.inodes().end() || !inode->second.after || inode->second.after->nlink > 1;
   }
 
-  // Not the mark, and not what was brought back.
+  // The mark does not count, nor does what was brought back.
   Result<bool> counts(const Change& change) const {
     const std::vector<std::string> only_xattrs{"xattrs"};
     const bool may_be_mark = change.path == here_ && change.kind == Change::Kind::metadata && change.what == only_xattrs;

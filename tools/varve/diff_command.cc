@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "compare/change_list.h"
+#include "shared/interruptible.h"
+#include "shared/progress_meter.h"
 #include "varve/command.h"
 #include "varve/diff_command.h"
-#include "varve/dump.h"
-#include "varve/interruptible.h"
 #include "varve/snapshot_source.h"
+#include "varve/status_text.h"
 
 namespace varve::tool {
 
@@ -62,7 +64,7 @@ Json json_of(const Change& change) {
 
 // A directory is told by the slash behind it.
 std::string shown(const Change& change, const std::string& path) {
-  return ascii_text(path) + (S_ISDIR(change.mode) && path != "/" ? "/" : "");
+  return printable(path) + (S_ISDIR(change.mode) && path != "/" ? "/" : "");
 }
 
 std::string line_of(const Change& change) {
@@ -74,14 +76,22 @@ std::string line_of(const Change& change) {
   return line + (what.empty() ? "" : fmt::format("  ({})", what)) + "\n";
 }
 
-Result<std::vector<Change>> changes_in(SnapshotSource& source, const DiffArguments& arguments, std::ostream& err) {
+// Its arguments are the names of snapshots afterwards.
+Result<std::vector<Change>> changes_in(SnapshotSource& source, DiffArguments& arguments, std::ostream& err) {
+  for (std::string* const which : {&arguments.before, &arguments.after})
+    if (!which->empty()) *which = TRY(name_of_snapshot(source, arguments.path, *which, err));
   const Serial before = TRY(source.serial_of(arguments.before));
   TRY(hold_if_it_fits(source, before, err));
   const Serial after = arguments.after.empty() ? TRY(now_or_newest(source, err)) : TRY(source.serial_of(arguments.after));
   if (!arguments.after.empty()) TRY(hold_if_it_fits(source, after, err));
-  const compare::Ask ask = [&source](const compare::Question& question) -> Result<compare::Answer> {
-    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted");
-    return source.ask()(question);
+  ProgressMeter meter(err, true);
+  std::uint64_t read = 0;
+  const compare::Ask ask = [&](const compare::Question& question) -> Result<compare::Answer> {
+    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: nothing was changed, and nothing is left of it");
+    auto answer = source.ask()(question);
+    if (answer.ok()) read += answer->bytes.size();
+    meter.show([&] { return fmt::format("comparing: {} of changes and names read", size_text(read)); });
+    return answer;
   };
   return compare::list_changes(ask, TRY(compare::Difference::find(ask, before, after)), before, after);
 }
@@ -98,7 +108,7 @@ void print(const std::vector<Change>& changes, const DiffArguments& arguments, I
   io.out << json_text(json, 2) << std::endl;
 }
 
-Status diff(const DiffArguments& arguments, IoLayer& io) {
+Status diff(DiffArguments arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
   const auto source = TRY(SnapshotSource::open(arguments.path, arguments.after.empty()));
   const auto changes = changes_in(*source, arguments, io.err);
@@ -114,8 +124,8 @@ void add_diff(CLI::App& parent, Action& chosen) {
   auto arguments = std::make_shared<DiffArguments>();
   CLI::App* command = parent.add_subcommand("diff", "What has changed between two snapshots, or since one");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
-  command->add_option("before", arguments->before, "Name of the older snapshot")->required();
-  command->add_option("after", arguments->after, "Name of the newer one; without: as it is now");
+  command->add_option("before", arguments->before, "The older snapshot: its name, how long ago (10m), or a time (14:30)")->required();
+  command->add_option("after", arguments->after, "The newer one; without: as it is now");
   command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return diff(*arguments, io); }; });
 }

@@ -15,12 +15,15 @@
 #include <fstream>
 #include <optional>
 
+#include "base/counted.h"
+#include "base/duration.h"
+#include "base/memory_group.h"
 #include "io/block_folder.h"
 #include "io/network_name.h"
 #include "io/reactor.h"
 #include "io/rotational.h"
 #include "io/stacking.h"
-#include "shared/counted.h"
+#include "varve/first_line.h"
 #include "varve/image_reader.h"
 #include "varve/mount_client.h"
 #include "varve/past_errors.h"
@@ -35,12 +38,7 @@ namespace {
 using Grade = Finding::Grade;
 namespace files = std::filesystem;
 
-std::string first_line(const files::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
+constexpr std::uint64_t kUsualMemory = 256ULL << 20;  // memory=, see mount.varve(8)
 
 Finding kernel() {
   utsname name{};
@@ -109,17 +107,24 @@ Finding memory_limit() {
   if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < (512ULL << 20))
     return {Grade::broken, "memory", fmt::format("ulimit -v is {}", size_text(limit.rlim_cur)),
             "raise it: the daemon takes up to 256 MiB (memory=)"};
-  std::ifstream cgroup("/proc/self/cgroup");
-  for (std::string line; std::getline(cgroup, line);) {
-    if (!line.starts_with("0::")) continue;
-    const std::string most = first_line("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
-    if (most.empty() || most == "max") continue;
-    const std::uint64_t bytes = std::strtoull(most.c_str(), nullptr, 10);
-    if (bytes < (384ULL << 20))
-      return {Grade::unsafe, "memory", fmt::format("this control group may use {}", size_text(bytes)),
-              "mount with memory=64M or so, or the daemon may be killed when it is full"};
-  }
+  const MemoryGroup group = memory_group_of();
+  if (group.limit / 2 < kUsualMemory)
+    return {Grade::note, "memory",
+            fmt::format("this control group may take {}: a mount from here is bounded by half of that", size_text(group.limit)), ""};
   return {Grade::good, "memory", "no limit below what a mount takes", ""};
+}
+
+// The daemon may live in another group than this process.
+void check_memory(const Json& status, std::vector<Finding>& found) {
+  const auto bound = status.value("memory", Json::object()).value("memory_limit_bytes", std::uint64_t{0});
+  const auto daemon = status.value("mount", Json::object()).value("pid", 0);
+  if (!bound || !daemon) return;
+  const MemoryGroup group = memory_group_of(daemon);
+  if (group.limit == MemoryGroup::kNone || group.limit / 4 * 3 >= bound) return;
+  found.push_back({Grade::unsafe, "memory",
+                   fmt::format("the daemon takes up to {}, but its control group has {} ({}): the kernel may kill it", size_text(bound),
+                               size_text(group.limit), group.file),
+                   "give the group more, or mount again without memory=: then it takes half of what the group has"});
 }
 
 Finding helpers() {
@@ -177,16 +182,23 @@ void check_queue(dev_t device, std::vector<Finding>& found) {
   }
 }
 
-void check_host(const std::string& path, const struct stat& status, std::vector<Finding>& found) {
+bool is_read_only(const control::Place& place) {
+  if (!place.is_mounted() || place.is_dead) return false;
+  const auto status = mount_status(place.directory);
+  return status.ok() && status->value("read_only", false);
+}
+
+// Read-only, it can give nothing back.
+void check_host(const std::string& path, const struct stat& status, bool is_read_only, std::vector<Finding>& found) {
   struct statvfs host {};
   if (::statvfs(path.c_str(), &host) != 0) return;
   const std::uint64_t room = host.f_bavail * host.f_frsize, has = static_cast<std::uint64_t>(status.st_blocks) * 512;
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > has && size - has > room)
     found.push_back({Grade::unsafe, "host",
-                     fmt::format("the image may still grow by {}, but the host has {} free: then it becomes read-only",
+                     fmt::format("the image may still grow by {}, but the host has {} free: then changes are refused until it has room",
                                  size_text(size - has), size_text(room)),
-                     "make room there, or varve trim to give blocks back"});
+                     is_read_only ? "make room there" : "make room there, or varve trim to give blocks back"});
   else
     found.push_back({Grade::good, "host", "has room for all of the image", ""});
   if (status.st_mode & (S_IROTH | S_IWOTH))
@@ -243,6 +255,22 @@ void check_errors(const control::Place& place, const format::Superblock& super, 
   found.push_back({errors.are_over() ? Grade::good : Grade::unsafe, "errors", text_of(errors), errors.are_over() ? "" : advice});
 }
 
+// One bad block may be a weak sector. Ever more of them are a medium that dies, and it takes more with it each day.
+void check_medium(const Json& status, std::vector<Finding>& found) {
+  constexpr std::uint64_t kFew = 3;
+  const auto faults = status.value("faults", Json::object());
+  const auto hour = faults.value("places_last_hour", std::uint64_t{0}), day = faults.value("places_last_day", std::uint64_t{0});
+  if (day == 0) return;
+  const std::string what = fmt::format("{} could not be read, or had wrong data, within the last day ({} within the last hour)",
+                                       counted(day, "block"), hour);
+  if (day < kFew)
+    found.push_back({Grade::unsafe, "medium", what,
+                     "look at the system's log and the device's own health; if there will be more, replace it"});
+  else
+    found.push_back({Grade::broken, "medium", "the medium is failing: " + what,
+                     "copy what matters to another one now (cp, varve send, or varve salvage of the image), then replace it"});
+}
+
 void check_connection(const Json& status, std::vector<Finding>& found) {
   if (const std::string outage = outage_text(status); !outage.empty())
     found.push_back({Grade::broken, "connection", outage, "look whether the server runs and is reached; nothing that was synced is lost"});
@@ -252,7 +280,39 @@ void check_connection(const Json& status, std::vector<Finding>& found) {
                      "look at the server and the way there; patience=SECONDS says how long to wait for it"});
 }
 
+// Automatic snapshots reach less far back than was asked for where others have needed their room.
+void check_protection(const Json& status, std::vector<Finding>& found) {
+  const auto protection = status.value("protection", Json::object());
+  if (!protection.value("on", false)) return;
+  const std::string plain = varve::duration_text(protection.value("seconds", std::uint64_t{0}));  // a daemon of before has no rules
+  const std::string kept = fmt::format("protect={}: {}", protection.value("protect", plain),
+                                       counted(protection.value("snapshots", std::uint64_t{0}), "automatic snapshot"));
+  if (const auto given_up = protection.value("given_up", std::uint64_t{0}))
+    found.push_back({Grade::note, "protect", fmt::format("{}; {} went because their room was needed", kept, given_up),
+                     "make room, where they should reach farther back"});
+  else
+    found.push_back({Grade::good, "protect", kept, ""});
+}
+
+void check_held(const Json& status, std::vector<Finding>& found) {
+  if (const std::string host = host_text(status); !host.empty())
+    found.push_back({Grade::broken, "room on the host", host,
+                     "make room where the image lies, or varve trim to give blocks back; nothing that was synced is lost"});
+  else if (const auto times = status.value("host", Json::object()).value("times", std::uint64_t{0}))
+    found.push_back({Grade::note, "room on the host", fmt::format("was lacking {} since the mount", counted(times, "time")),
+                     "see to it that the image has room to grow"});
+}
+
 }  // namespace
+
+const char* name_of(Finding::Grade grade) {
+  constexpr const char* kGrades[] = {"ok", "note", "slow", "unsafe", "broken"};
+  return kGrades[static_cast<unsigned>(grade)];
+}
+
+Json to_json(const Finding& finding) {
+  return {{"grade", name_of(finding.grade)}, {"subject", finding.subject}, {"text", finding.text}, {"advice", finding.advice}};
+}
 
 std::vector<Finding> check_system() {
   return {kernel(), fuse_device(), fusermount(), fuse_conf(), ring(), memory_limit(), helpers()};
@@ -288,7 +348,7 @@ std::vector<Finding> check_storage(const control::Place& place) {
       found.push_back({Grade::note, "image", "not unmounted cleanly",
                        "the next mount recovers it; nothing that was synced is lost"});
   }
-  if (S_ISREG(status.st_mode)) check_host(place.source, status, found);
+  if (S_ISREG(status.st_mode)) check_host(place.source, status, is_read_only(place), found);
   check_queue(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev, found);
   return found;
 }
@@ -300,12 +360,19 @@ std::vector<Finding> check_mount(const control::Place& place) {
   if (!status.ok()) return {{Grade::note, "mount", status.error().message(), ""}};
   std::vector<Finding> found;
   const auto mount = status->value("mount", Json::object());
-  if (status->value("read_only", false) && !mount.value("read_only", false))
-    found.push_back({Grade::broken, "mount", "read-only after an error: " + status->value("read_only_reason", ""),
-                     "umount it, look at the disk, fsck.varve -n"});
+  if (status->value("read_only", false) && !mount.value("read_only", false)) {
+    const std::string reason = status->value("read_only_reason", "");
+    const bool lacks_room = reason.find(": make room ") != std::string::npos;  // io/transfer.h
+    found.push_back({Grade::broken, "mount", "read-only after an error: " + reason,
+                     lacks_room ? "make room, umount it, mount it again: nothing that was synced is lost, and nothing is to be repaired"
+                                : "umount it, look at the disk, fsck.varve -n"});
+  }
   const std::string damage = status->value("snapshots", Json::object()).value("damage", "");
   if (!damage.empty()) found.push_back({Grade::broken, "snapshots", damage, "umount it, fsck.varve -n"});
+  check_medium(*status, found);
+  check_memory(*status, found);
   check_connection(*status, found);
+  check_held(*status, found);
   judge_options(mount.value("options", ""), found);
   if (const std::string log = mount.value("log", ""); log.starts_with("nowhere"))
     found.push_back({Grade::note, "log", log, "mount with log=FILE"});
@@ -320,6 +387,7 @@ std::vector<Finding> check_mount(const control::Place& place) {
     found.push_back({Grade::slow, "space", "less than 5 % of the segments are clean: each write waits for cleaning",
                      "remove something, or varve clean --free 1G"});
   if (found.empty()) found.push_back({Grade::good, "mount", "works at " + place.directory, ""});
+  check_protection(*status, found);
   return found;
 }
 

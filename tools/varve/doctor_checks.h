@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_text.h"
 #include "control/place.h"
 
 namespace varve::tool {
@@ -14,6 +15,9 @@ struct Finding {
   std::string text;     // what is so
   std::string advice;   // what to do; empty: nothing
 };
+
+const char* name_of(Finding::Grade grade);
+Json to_json(const Finding& finding);
 
 std::vector<Finding> check_system();
 // Of the image or device and, where it is mounted, of the mount.

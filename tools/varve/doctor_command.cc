@@ -17,8 +17,6 @@ struct DoctorArguments {
   bool json = false;
 };
 
-constexpr const char* kGrades[] = {"ok", "note", "slow", "unsafe", "broken"};
-
 // As wide as 80 columns; the advice below.
 std::string wrapped(const std::string& text, const std::string& margin) {
   constexpr std::size_t kWidth = 80;
@@ -45,13 +43,13 @@ Status examine(const DoctorArguments& arguments, IoLayer& io) {
   }
   auto json = Json::array();
   for (const Finding& f : findings) {
-    const char* grade = kGrades[static_cast<unsigned>(f.grade)];
-    json.push_back({{"grade", grade}, {"subject", f.subject}, {"text", f.text}, {"advice", f.advice}});
+    json.push_back(to_json(f));
     if (arguments.json) continue;
     const std::string margin(22, ' ');
-    io.out << fmt::format("{:<8}{:<14}{}", grade, f.subject, wrapped(f.text, margin));
+    io.out << fmt::format("{:<8}{:<14}{}", name_of(f.grade), f.subject, wrapped(f.text, margin));
     if (!f.advice.empty()) io.out << margin << wrapped("-> " + f.advice, margin + "   ");
   }
+  io.answered = true;
   if (arguments.json) io.out << json_text(json, 2) << "\n";
   io.out << std::flush;
   const auto broken = std::ranges::count(findings, Finding::Grade::broken, &Finding::grade);

@@ -2,9 +2,11 @@
 #include <charconv>
 #include <ostream>
 
+#include "base/counted.h"
 #include "base/json_text.h"
 #include "varve/command.h"
 #include "varve/dump.h"
+#include "varve/steps.h"
 
 namespace varve::tool {
 
@@ -18,17 +20,17 @@ struct DumpArguments {
 struct Kind {
   const char* name;
   const char* which;  // null: nothing to choose
-  Result<Json> (*dump)(ImageReader&, std::uint64_t);
+  Result<Json> (*dump)(ImageReader&, std::uint64_t, const EachPart&);
 };
 
 constexpr Kind kKinds[] = {
-    {"segment", "its number", [](ImageReader& image, std::uint64_t n) { return dump_segment(image, n); }},
-    {"chunk", "its first block", [](ImageReader& image, std::uint64_t n) { return dump_chunk(image, BlockAddr{n}); }},
-    {"chain", nullptr, [](ImageReader& image, std::uint64_t) { return dump_chain(image); }},
-    {"node", "its block", [](ImageReader& image, std::uint64_t n) { return dump_node(image, BlockAddr{n}); }},
-    {"inode", "its number", [](ImageReader& image, std::uint64_t n) { return dump_inode(image, Ino{n}); }},
+    {"segment", "its number", [](ImageReader& image, std::uint64_t n, const EachPart&) { return dump_segment(image, n); }},
+    {"chunk", "its first block", [](ImageReader& image, std::uint64_t n, const EachPart&) { return dump_chunk(image, BlockAddr{n}); }},
+    {"chain", nullptr, [](ImageReader& image, std::uint64_t, const EachPart& each) { return dump_chain(image, each); }},
+    {"node", "its block", [](ImageReader& image, std::uint64_t n, const EachPart&) { return dump_node(image, BlockAddr{n}); }},
+    {"inode", "its number", [](ImageReader& image, std::uint64_t n, const EachPart& each) { return dump_inode(image, Ino{n}, each); }},
     {"directory", "its inode number",
-     [](ImageReader& image, std::uint64_t n) { return dump_directory(image, Ino{n}); }},
+     [](ImageReader& image, std::uint64_t n, const EachPart& each) { return dump_directory(image, Ino{n}, each); }},
 };
 constexpr const char* kSuperblock = "superblock";
 
@@ -42,13 +44,13 @@ Result<std::uint64_t> parse_which(const DumpArguments& arguments, const Kind& ki
   return number;
 }
 
-Result<Json> make(const DumpArguments& arguments) {
+Result<Json> make(const DumpArguments& arguments, const EachPart& each) {
   if (arguments.what == kSuperblock) return dump_superblocks(arguments.path);
   for (const Kind& kind : kKinds) {
     if (arguments.what != kind.name) continue;
     const std::uint64_t which = TRY(parse_which(arguments, kind));
     ImageReader image = TRY(ImageReader::open(arguments.path));
-    return kind.dump(image, which);
+    return kind.dump(image, which, each);
   }
   return Errc::invalid;  // the parser has checked
 }
@@ -68,7 +70,10 @@ Json without_repetition(const Json& json, const std::string& what) {
 }
 
 Status dump(const DumpArguments& arguments, IoLayer& io) {
-  const Json json = TRY(make(arguments));
+  Steps steps(io, !arguments.json, "nothing was shown, and nothing is left of it");
+  const auto each = [&steps](std::uint64_t parts) { return steps.next([&] { return fmt::format("{} read", counted(parts, "part")); }); };
+  const Json json = TRY(make(arguments, each));
+  steps.wipe();
   if (arguments.json)
     io.out << json_text(json, 2) << "\n";
   else

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "format/item.h"
 #include "format/snapshot.h"
 #include "varve/dump.h"
@@ -72,11 +73,11 @@ void add_extent(Json& json, const format::Extent& e) {
 void add_entry(Json& json, const format::Dirent& entry) {
   json["inode"] = entry.ino.v;
   json["type"] = entry.type;
-  json["name"] = ascii_text(entry.name);
+  json["name"] = printable(entry.name);
 }
 
 std::string as_text(std::span<const std::byte> value) {
-  return ascii_text({reinterpret_cast<const char*>(value.data()), value.size()});
+  return printable({reinterpret_cast<const char*>(value.data()), value.size()});
 }
 
 Json birth_json(const format::Birth& birth) {
@@ -85,7 +86,7 @@ Json birth_json(const format::Birth& birth) {
 }
 
 void add_snapshot(Json& json, const format::SnapshotItem& s) {
-  json["name"] = ascii_text(s.name);
+  json["name"] = printable(s.name);
   json["serial"] = s.serial.v;
   if (s.deleting) json["deleting"] = true;
   if (s.automatic) json["automatic"] = true;
@@ -175,16 +176,16 @@ struct RecordJson {
   }
   Json operator()(const format::DeleteDirent& r) const {
     return {
-        {"record", "delete_dirent"}, {"directory", r.directory.v}, {"cookie", r.cookie}, {"name", ascii_text(r.name)}};
+        {"record", "delete_dirent"}, {"directory", r.directory.v}, {"cookie", r.cookie}, {"name", printable(r.name)}};
   }
   Json operator()(const format::SetXattr& r) const {
-    return {{"record", "set_xattr"}, {"inode", r.ino.v}, {"name", ascii_text(r.name)}, {"value", bytes_json(r.value)}};
+    return {{"record", "set_xattr"}, {"inode", r.ino.v}, {"name", printable(r.name)}, {"value", bytes_json(r.value)}};
   }
   Json operator()(const format::DeleteXattr& r) const {
-    return {{"record", "delete_xattr"}, {"inode", r.ino.v}, {"name", ascii_text(r.name)}};
+    return {{"record", "delete_xattr"}, {"inode", r.ino.v}, {"name", printable(r.name)}};
   }
   Json operator()(const format::SetSymlink& r) const {
-    return {{"record", "set_symlink"}, {"inode", r.ino.v}, {"target", ascii_text(r.target)}};
+    return {{"record", "set_symlink"}, {"inode", r.ino.v}, {"target", printable(r.target)}};
   }
   Json operator()(const format::MapBlocks& r) const {
     return {{"record", "map_blocks"}, {"inode", r.ino.v}, {"first", r.first},       {"blocks", r.crcs.size()},
@@ -208,7 +209,7 @@ Json item_json(const format::Key& key, std::span<const std::byte> value) {
 Json record_json(const format::Record& record) { return std::visit(RecordJson{}, record); }
 
 // Everything about an inode: its items in the tree, decoded, as of the last checkpoint.
-Result<Json> dump_inode(ImageReader& image, Ino ino) {
+Result<Json> dump_inode(ImageReader& image, Ino ino, const EachPart& each) {
   Json json{{"inode", ino.v}, {"as_of", "the last checkpoint"}};
   Json extents = Json::array();
   std::uint64_t entries = 0;
@@ -218,6 +219,7 @@ Result<Json> dump_inode(ImageReader& image, Ino ino) {
   TRY(cursor.seek({ino, static_cast<format::ItemKind>(0), 0}));
   for (; cursor.valid() && cursor.key().ino == ino; TRY(cursor.next())) {
     found = true;
+    TRY(each(extents.size() + entries));
     const auto value = cursor.value();
     switch (cursor.key().kind) {
       case format::ItemKind::extent: {
@@ -249,16 +251,17 @@ Result<Json> dump_inode(ImageReader& image, Ino ino) {
   if (!target.empty()) json["target"] = as_text(target);
   if (!xattrs.empty())
     for (const auto& xattr : TRY(format::decode_xattrs(xattrs)))
-      json["xattrs"].push_back({{"name", ascii_text(xattr.name)}, {"value", as_text(xattr.value)}});
+      json["xattrs"].push_back({{"name", printable(xattr.name)}, {"value", as_text(xattr.value)}});
   return json;
 }
 
-Result<Json> dump_directory(ImageReader& image, Ino ino) {
+Result<Json> dump_directory(ImageReader& image, Ino ino, const EachPart& each) {
   Json entries = Json::array();
   store::Cursor cursor(image.nodes(), image.inode_file());
   TRY(cursor.seek({ino, format::ItemKind::dirent, 0}));
   for (; cursor.valid() && cursor.key().ino == ino && cursor.key().kind == format::ItemKind::dirent;
        TRY(cursor.next())) {
+    TRY(each(entries.size()));
     Json entry{{"cookie", cursor.key().offset}};
     add_entry(entry, TRY(format::decode_dirent(cursor.value())));
     entries.push_back(std::move(entry));

@@ -46,11 +46,12 @@ Result<Json> dump_chunk(ImageReader& image, BlockAddr address) {
   return chunk_json(TRY(format::decode_chunk(blocks.span())));
 }
 
-Result<Json> dump_chain(ImageReader& image) {
+Result<Json> dump_chain(ImageReader& image, const EachPart& each) {
   Json json{{"after_checkpoint", image.super().serial.v}};
   Json chunks = Json::array();
   const auto recovered =
       TRY(log::recover_chain(image.device(), image.super(), [&](const format::Chunk& chunk) -> Status {
+        TRY(each(chunks.size()));
         chunks.push_back(TRY(chunk_json(chunk)));
         return {};
       }));

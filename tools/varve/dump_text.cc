@@ -54,18 +54,6 @@ void show(const Json& json, std::size_t indent, std::string& out) {
 
 }  // namespace
 
-std::string ascii_text(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code >= 0x7F || c == '\\')
-      text += fmt::format("\\x{:02x}", code);
-    else
-      text.push_back(c);
-  }
-  return text;
-}
-
 std::string dump_text(const Json& json) {
   if (!json.is_structured()) return value_text(json) + "\n";
   std::string out;

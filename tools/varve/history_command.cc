@@ -6,6 +6,7 @@
 #include <ostream>
 #include <thread>
 
+#include "base/counted.h"
 #include "base/json_text.h"
 #include "control/place.h"
 #include "varve/command.h"
@@ -30,7 +31,7 @@ Status print_new(const HistoryArguments& arguments, std::uint64_t& last, IoLayer
     const auto number = round.value("round", std::uint64_t{0});
     if (number <= last) continue;
     if (last && number > last + 1 && !arguments.json)
-      io.out << fmt::format("… {} rounds were not kept\n", number - last - 1);
+      io.out << fmt::format("… {} not kept\n", counted(number - last - 1, "round was", "rounds were"));
     last = number;
     io.out << (arguments.json ? json_text(round) : history_line(round)) << "\n";
   }

@@ -1,12 +1,17 @@
 #include "varve/image_reader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/utf8.h"
 #include "control/place.h"
 #include "format/map_record.h"
+#include "io/network_name.h"
 #include "store/superblocks.h"
 #include "varve/dump.h"
+#include "varve/kernel_wait.h"
+#include "varve/mount_client.h"
 
 namespace varve::tool {
 
@@ -88,6 +93,30 @@ store::MapRoot ImageReader::reverse_map() const {
 
 store::MapRoot ImageReader::free_map() const {
   return {super_.free_map, format::TreeId::free_map, format::free_map_shape(super_.segments, super_.segment_blocks)};
+}
+
+// --- mounted or not --------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Result<ViewedPlace> place_of_mount(const std::string& device, const std::string& directory, IoLayer& io, bool json) {
+  MountClient client = TRY(MountClient::open(directory));
+  const auto state = TRY(client.status());
+  if (!io::is_network_name(device) && ::access(device.c_str(), R_OK) != 0)
+    return Error(Errc::not_permitted,
+                 fmt::format("{}: cannot be read by you: this command looks at the device below {}", device, directory));
+  if (state.value("read_only", false)) return ViewedPlace{device, directory};
+  const KernelWait wait(io, {"making a checkpoint", kMountGoesOn, json});
+  TRY(client.checkpoint());  // what has not been merged yet is in no tree
+  return ViewedPlace{device, directory};
+}
+
+}  // namespace
+
+Result<ViewedPlace> viewed_place(const std::string& path, IoLayer& io, bool json) {
+  const control::Place found = TRY(control::find_place(path));
+  if (found.is_dead) return control::daemon_gone(found);
+  return found.is_mounted() ? place_of_mount(found.source, found.directory, io, json) : Result<ViewedPlace>(ViewedPlace{found.source, ""});
 }
 
 }  // namespace varve::tool

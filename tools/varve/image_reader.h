@@ -9,6 +9,7 @@
 #include "io/block_device.h"
 #include "store/tree/item_tree.h"
 #include "store/tree/map_tree.h"
+#include "varve/io_layer.h"
 
 namespace varve::tool {
 
@@ -43,5 +44,21 @@ class ImageReader {
   std::unique_ptr<store::NodeCache> cache_;
   std::unique_ptr<store::NodeSource> source_;
 };
+
+// --- a filesystem that a command looks at block by block, mounted or not ---
+
+// A mount may use blocks of the checkpoint again while they are looked at: so often it is worth another try.
+inline constexpr int kTriesBesideMount = 5;
+
+struct ViewedPlace {
+  std::string device;
+  std::string directory;  // where it is mounted; empty: it is not
+
+  bool is_mounted() const { return !directory.empty(); }
+  Result<ImageReader> open() const { return is_mounted() ? ImageReader::open_beside_mount(device) : ImageReader::open(device); }
+};
+
+// `path`: where it is mounted, or a device or image. A mount makes a checkpoint, so that what was written is on the device.
+Result<ViewedPlace> viewed_place(const std::string& path, IoLayer& io, bool json);
 
 }  // namespace varve::tool

@@ -9,6 +9,7 @@ struct IoLayer {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
+  bool answered = false;  // with --json: what was asked is told, also where the command ends with an error
 };
 
 }  // namespace varve::tool

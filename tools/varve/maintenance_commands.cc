@@ -10,8 +10,10 @@
 #include "cleaner/victim_rule.h"
 #include "control/place.h"
 #include "varve/command.h"
+#include "varve/kernel_wait.h"
 #include "varve/mount_client.h"
 #include "varve/status_text.h"
+#include "varve/steps.h"
 
 namespace varve::tool {
 
@@ -39,7 +41,10 @@ CLI::App* declare(CLI::App& app, Action& chosen, const char* name, const char* h
 }
 
 Status checkpoint(MountClient& client, const Words& words, IoLayer& io) {
-  TRY(client.checkpoint());
+  {
+    const KernelWait wait(io, {"making a checkpoint", kMountGoesOn, words.json});
+    TRY(client.checkpoint());
+  }
   if (words.json) {
     const auto status = TRY(client.status());
     io.out << json_text(Json{{"checkpoint", status["log"].value("serial", std::uint64_t{0})}}, 2) << "\n";
@@ -47,9 +52,25 @@ Status checkpoint(MountClient& client, const Words& words, IoLayer& io) {
   return {};
 }
 
+// One piece after the other, so that it can be seen how far it has come, and ended. A segment belongs to the piece that it begins in.
+Result<std::uint64_t> trim_in_pieces(MountClient& client, const Json& space, const Words& words, IoLayer& io) {
+  constexpr std::uint64_t kLeastPiece = 64ULL << 20, kPieces = 200;
+  const std::uint64_t all = space.value("device_blocks", std::uint64_t{0}) << kBlockShift;
+  const std::uint64_t segment = space.value("segment_blocks", std::uint64_t{1}) << kBlockShift;
+  const std::uint64_t piece = std::max(kLeastPiece, all / kPieces) >> kBlockShift << kBlockShift;
+  std::uint64_t trimmed = 0;
+  Steps steps(io, !words.json, "what was trimmed stays so; the rest is as it was");
+  for (std::uint64_t at = 0; at < all; at += piece) {
+    const auto text = [&] { return fmt::format("{} of {} looked through, {} trimmed", size_text(at), size_text(all), size_text(trimmed)); };
+    TRY(steps.next(text, static_cast<double>(at) / static_cast<double>(all)));
+    trimmed += TRY(client.trim(at, piece + segment - kBlockSize));
+  }
+  return trimmed;
+}
+
 Status trim(MountClient& client, const Words& words, IoLayer& io) {
-  TRY(client.status());  // other filesystems know this ioctl, too
-  const std::uint64_t bytes = TRY(client.trim());
+  const Json status = TRY(client.status());  // other filesystems know this ioctl, too
+  const std::uint64_t bytes = TRY(trim_in_pieces(client, status["space"], words, io));
   if (words.json)
     io.out << json_text(Json{{"trimmed_bytes", bytes}}, 2) << "\n";
   else
@@ -75,7 +96,8 @@ Status tune(MountClient& client, const Words& words, IoLayer& io) {
   for (const auto& [setting, key] : {std::pair{"strategy", "strategy"}, {"policy", "victim_policy"}, {"placement", "placement"}})
     present[setting] = status["cleaner"].value(key, "");
   const Json& protection = status["protection"];
-  present["protect"] = protection.value("on", false) ? varve::duration_text(protection.value("seconds", std::uint64_t{0})) : "off";
+  const std::string plain = protection.value("on", false) ? varve::duration_text(protection.value("seconds", std::uint64_t{0})) : "off";
+  present["protect"] = protection.value("protect", plain);  // a daemon of before has no rules
   present["protect_every"] = varve::duration_text(protection.value("every_seconds", std::uint64_t{30}));
   if (words.json)
     io.out << json_text(present, 2) << "\n";

@@ -1,32 +1,35 @@
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <set>
+#include <string_view>
 
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "daemon/mount_point.h"
 #include "control/place.h"
 #include "io/network_name.h"
+#include "shared/terminal.h"
 #include "varve/command.h"
+#include "varve/image_reader.h"
 #include "varve/map/drawing.h"
+#include "varve/map/owner_names.h"
+#include "varve/map/picture.h"
 #include "varve/mount_client.h"
 #include "varve/output_file.h"
-#include "varve/scrub_names.h"
 #include "varve/status_text.h"
+#include "varve/steps.h"
 
 namespace varve::tool {
 
 namespace {
 
-// A mount may use blocks of the checkpoint again while they are looked at.
-constexpr int kTries = 5;
 constexpr std::size_t kPngRows = 192;
 
 const std::map<std::string, Aspect> kAspects{
@@ -42,32 +45,10 @@ struct MapArguments {
   bool json = false;
 };
 
-// Where the blocks are, and where their names are, if it is mounted.
-struct Place {
-  std::string device;
-  std::string directory;
-};
-
-Result<Place> place_of_mount(const std::string& device, const std::string& directory) {
-  MountClient client = TRY(MountClient::open(directory));
-  const auto state = TRY(client.status());
-  if (!io::is_network_name(device) && ::access(device.c_str(), R_OK) != 0)
-    return Error(Errc::not_permitted,
-                 fmt::format("{}: cannot be read by you: a map looks at the device below {}", device, directory));
-  if (!state.value("read_only", false)) TRY(client.checkpoint());  // what has not been merged yet is on no map
-  return Place{device, directory};
-}
-
-Result<Place> place_of(const std::string& path) {
-  const control::Place found = TRY(control::find_place(path));
-  if (found.is_dead) return control::daemon_gone(found);
-  return found.is_mounted() ? place_of_mount(found.source, found.directory) : Result<Place>(Place{found.source, ""});
-}
-
-Result<DeviceMap> read_map(const Place& place, const MapRequest& request) {
+Result<DeviceMap> read_map(const ViewedPlace& place, const MapRequest& request) {
   Status last;
-  for (int i = 0; i < kTries; ++i) {
-    auto image = TRY(place.directory.empty() ? ImageReader::open(place.device) : ImageReader::open_beside_mount(place.device));
+  for (int i = 0; i < kTriesBesideMount; ++i) {
+    auto image = TRY(place.open());
     auto map = read_device_map(image, request);
     if (map.ok() || place.directory.empty() || !map.fails_with(Errc::corrupt)) return map;
     last = map.error();
@@ -75,25 +56,9 @@ Result<DeviceMap> read_map(const Place& place, const MapRequest& request) {
   return last.error();
 }
 
-std::size_t terminal_columns() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 80;
-  return size.ws_col;
-}
-
 bool wants_colours(const MapArguments& arguments, IoLayer& io) {
   if (arguments.colour != "auto") return arguments.colour == "always";
-  return &io.out == &std::cout && ::isatty(STDOUT_FILENO);
-}
-
-std::map<Ino, std::string> names_of(const std::vector<Ino>& owners, const std::string& directory) {
-  std::map<Ino, std::string> names;
-  if (directory.empty() || owners.empty()) return names;
-  std::set<std::uint64_t> inodes;
-  for (const Ino owner : owners) inodes.insert(owner.v);
-  for (const auto& [inode, paths] : find_names(directory, inodes))
-    names[Ino{inode}] = paths.front() + (paths.size() > 1 ? fmt::format(" (one of {} names)", paths.size()) : "");
-  return names;
+  return &io.out == &std::cout && shows_colours(STDOUT_FILENO);
 }
 
 Json json_of(const DeviceMap& map, const std::map<Ino, std::string>& names) {
@@ -122,10 +87,22 @@ std::vector<Ino> owners_of(const DeviceMap& map) {
   return owners;
 }
 
-Status draw_picture(const MapArguments& arguments, const Place& place, Aspect aspect, std::ostream& out) {
+std::string title_of(const ViewedPlace& place, const Palette& palette) {
+  return fmt::format("{}: {}", printable(place.directory.empty() ? place.device : place.directory), palette.title());
+}
+
+std::function<Status(double)> showing(Steps& steps) {
+  return [&steps](double share) { return steps.next([&] { return fmt::format("reading the map, {:.0f} %", 100 * share); }, share); };
+}
+
+Status draw_picture(const MapArguments& arguments, const ViewedPlace& place, Aspect aspect, Steps& steps, std::ostream& out) {
   const PngSize size;
-  const DeviceMap map = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = aspect == Aspect::owner}));
-  const std::string picture = TRY(png_of(map, Palette(map, aspect), size));
+  const bool owners = aspect == Aspect::owner;
+  const DeviceMap map = TRY(read_map(place, {.cells = size.columns * kPngRows, .owners = owners, .advance = showing(steps)}));
+  steps.wipe();
+  const Palette palette(map, aspect, kDistinctColours);  // a picture has no signs
+  const auto legend = palette.legend(owner_names(palette.named_owners(), place.directory));
+  const std::string picture = TRY(png_of(map, palette, legend, title_of(place, palette), size));
   TRY(write_output(arguments.png, picture, {"PNG", "\x89PNG"}));
   out << fmt::format("{}: drawn, a cell is {}\n\n", arguments.png, size_text(map.blocks_per_cell << kBlockShift));
   return {};
@@ -133,20 +110,24 @@ Status draw_picture(const MapArguments& arguments, const Place& place, Aspect as
 
 Status draw(const MapArguments& arguments, IoLayer& io) {
   const Aspect aspect = kAspects.at(arguments.by);
-  const Place place = TRY(place_of(arguments.path));
+  const ViewedPlace place = TRY(viewed_place(arguments.path, io, arguments.json));
+  Steps steps(io, !arguments.json);
   constexpr std::size_t kMargin = 13;  // what stands before the cells of a line
-  const std::size_t columns = arguments.columns ? arguments.columns : terminal_columns() - kMargin;
+  const std::size_t width = std::max<std::size_t>(size_of_terminal(STDOUT_FILENO).columns, 40);
+  const std::size_t columns = arguments.columns ? arguments.columns : width - kMargin;
   const bool owners = aspect == Aspect::owner;
-  if (!arguments.png.empty()) TRY(draw_picture(arguments, place, aspect, arguments.json ? io.err : io.out));
-  const DeviceMap map = TRY(read_map(place, {.cells = columns * arguments.rows, .owners = owners}));
+  if (!arguments.png.empty()) TRY(draw_picture(arguments, place, aspect, steps, arguments.json ? io.err : io.out));
+  const DeviceMap map = TRY(read_map(place, {.cells = columns * arguments.rows, .owners = owners, .advance = showing(steps)}));
+  steps.wipe();
   if (arguments.json) {
-    io.out << json_text(json_of(map, names_of(owners_of(map), place.directory)), 1) << "\n";
+    io.out << json_text(json_of(map, owner_names(owners_of(map), place.directory)), 1) << "\n";
     return {};
   }
   const Palette palette(map, aspect);
   const bool colours = wants_colours(arguments, io);
-  io.out << map_text(map, palette, columns, colours)
-         << legend_text(palette.legend(names_of(palette.named_owners(), place.directory)), colours);
+  io.out << title_of(place, palette) << "\n\n"
+         << map_text(map, palette, columns, colours)
+         << legend_text(palette.legend(owner_names(palette.named_owners(), place.directory)), colours, palette.has_signs());
   return {};
 }
 

@@ -59,19 +59,31 @@ void tell(const Found& found, std::ostream& err) {
   for (const Error& error : found.errors) err << "varve metrics: " << error.message() << std::endl;
 }
 
+// Which of both a client wants: what it names counts more than what was chosen with --format.
+MetricsFormat format_for(std::string_view accept, MetricsFormat chosen) {
+  if (accept.find("application/openmetrics-text") != accept.npos) return MetricsFormat::openmetrics;
+  return accept.find("text/plain") != accept.npos ? MetricsFormat::prometheus : chosen;
+}
+
+const char* type_of(MetricsFormat format) {
+  return format == MetricsFormat::prometheus ? "text/plain; version=0.0.4; charset=utf-8"
+                                             : "application/openmetrics-text; version=1.0.0; charset=utf-8";
+}
+
 Status metrics(const MetricsArguments& arguments, IoLayer& io) {
   if (arguments.places.empty() != arguments.all)
     return Error(Errc::invalid, "metrics: name mounts, or --all, not both");
   StatusAsker asker(kPatience);
+  const auto format = arguments.format == "prometheus" ? MetricsFormat::prometheus : MetricsFormat::openmetrics;
   if (!arguments.listen.empty()) {
-    return serve_text(arguments.listen, [&]() -> std::string {
+    return serve_text(arguments.listen, [&](std::string_view accept) -> Page {
       const Found found = look(arguments, asker);
       tell(found, io.err);
-      return metrics_text(found.statuses, found.outages);
+      const MetricsFormat wanted = format_for(accept, format);
+      return {type_of(wanted), metrics_text(found.statuses, found.outages, wanted)};
     });
   }
   const Found found = look(arguments, asker);
-  const auto format = arguments.format == "prometheus" ? MetricsFormat::prometheus : MetricsFormat::openmetrics;
   io.out << metrics_text(found.statuses, found.outages, format) << std::flush;
   if (!arguments.all && !found.errors.empty()) return found.errors.front();
   tell(found, io.err);
@@ -85,12 +97,11 @@ void declare_metrics(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("metrics", "Counters and latencies as OpenMetrics text, for Prometheus");
   command->add_option("directory", arguments->places, "Where it is mounted");
   command->add_flag("--all", arguments->all, "All mounts of Varve that you may ask");
-  auto* listen = command->add_option("--listen", arguments->listen,
-                                     "Serve them over HTTP at unix:PATH or 127.0.0.1:PORT, until interrupted");
+  command->add_option("--listen", arguments->listen,
+                      "Serve them over HTTP at unix:PATH or 127.0.0.1:PORT, until interrupted");
   command->add_option("--format", arguments->format, "openmetrics, or prometheus: the older one, as the node exporter reads it")
       ->check(CLI::IsMember({"openmetrics", "prometheus"}))
-      ->capture_default_str()
-      ->excludes(listen);
+      ->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return metrics(*arguments, io); }; });
 }
 

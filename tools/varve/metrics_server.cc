@@ -31,12 +31,11 @@ namespace http = boost::beast::http;
 using Protocol = asio::generic::stream_protocol;
 
 constexpr auto kPatience = std::chrono::seconds(10);  // for a client that says nothing
-constexpr const char* kType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 // One client; lives in its callbacks.
 class Client : public std::enable_shared_from_this<Client> {
  public:
-  Client(Protocol::socket socket, const std::function<std::string()>& make)
+  Client(Protocol::socket socket, const MakePage& make)
       : timer_(socket.get_executor()), socket_(std::move(socket)), make_(make) {}
 
   void start() {
@@ -59,10 +58,16 @@ class Client : public std::enable_shared_from_this<Client> {
                                 : http::status::not_found);
     response_.version(request_.version());
     response_.keep_alive(false);
-    response_.set(http::field::content_type, is_get && is_known ? kType : "text/plain");
-    response_.body() = !is_get ? "only GET\n" : is_known ? make_() : "only /metrics\n";
+    Page page{"text/plain", is_get ? "only /metrics\n" : "only GET\n"};
+    if (is_get && is_known) page = make_(accepted());
+    response_.set(http::field::content_type, page.type);
+    response_.body() = std::move(page.text);
     response_.prepare_payload();
     http::async_write(socket_, response_, [self = shared_from_this()](beast::error_code, std::size_t) { self->end(); });
+  }
+  std::string_view accepted() const {
+    const auto accept = request_[http::field::accept];
+    return {accept.data(), accept.size()};
   }
   void end() {
     beast::error_code ignored;
@@ -72,13 +77,13 @@ class Client : public std::enable_shared_from_this<Client> {
 
   asio::steady_timer timer_;
   Protocol::socket socket_;
-  const std::function<std::string()>& make_;
+  const MakePage& make_;
   beast::flat_buffer buffer_{8192};
   http::request<http::empty_body> request_;
   http::response<http::string_body> response_;
 };
 
-void accept_next(asio::basic_socket_acceptor<Protocol>& acceptor, const std::function<std::string()>& make) {
+void accept_next(asio::basic_socket_acceptor<Protocol>& acceptor, const MakePage& make) {
   acceptor.async_accept([&](beast::error_code error, Protocol::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (!error) std::make_shared<Client>(std::move(socket), make)->start();
@@ -138,7 +143,7 @@ Result<Protocol::endpoint> endpoint_of(const std::string& place) {
 
 }  // namespace
 
-Status serve_text(const std::string& place, const std::function<std::string()>& make) {
+Status serve_text(const std::string& place, const MakePage& make) {
   const Protocol::endpoint endpoint = TRY(endpoint_of(place));
   asio::io_context context(1);
   asio::basic_socket_acceptor<Protocol> acceptor(context);

@@ -12,6 +12,7 @@
 #include "base/errc.h"
 #include "base/json_text.h"
 #include "control/kept_page.h"
+#include "control/patience.h"
 #include "format/snapshot.h"
 
 namespace varve::tool {
@@ -30,9 +31,10 @@ std::uint32_t command_of(store::SnapshotChange::Kind kind) {
 }  // namespace
 
 Result<MountClient> MountClient::open(const std::string& directory) {
+  const control::Patience patience(directory);
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) return MountClient(fd, directory);
-  if (errno == ENOTCONN)
+  if (errno == ENOTCONN || errno == ECONNABORTED)  // Linux 7.3 says the second one at first
     return Error(Errc::io, fmt::format("{}: its daemon is gone: unmount it, or mount again", directory));
   return Error(errc_from_errno(errno), fmt::format("{}: {}", directory, errno_text()));
 }
@@ -142,6 +144,7 @@ Status MountClient::hold_snapshot(Serial snapshot, std::uint64_t reader, std::ui
 }
 
 Result<Json> MountClient::document(unsigned long number, const char* what) {
+  const control::Patience patience(directory_);
   control::StatusPage page;
   std::string text;
   do {
@@ -172,8 +175,8 @@ Status MountClient::tune(const std::string& setting) {
   return {};
 }
 
-Result<std::uint64_t> MountClient::trim() {
-  fstrim_range range{0, ~0ULL, 0};
+Result<std::uint64_t> MountClient::trim(std::uint64_t start, std::uint64_t length) {
+  fstrim_range range{start, length, 0};
   if (::ioctl(fd_, FITRIM, &range) != 0) return error("trim");
   return range.len;
 }

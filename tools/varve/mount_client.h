@@ -38,7 +38,8 @@ class MountClient {
   Result<compare::Answer> ask(const compare::Question& question);  // about snapshots
   Result<Json> history();  // control/request_json.h
   Status checkpoint();           // returns when it is settled
-  Result<std::uint64_t> trim();  // bytes
+  // Of these bytes of the device: how many. Only what is free as a whole segment within them.
+  Result<std::uint64_t> trim(std::uint64_t start, std::uint64_t length);
   Status tune(const std::string& setting);  // "name=value"; Errc::invalid with the daemon's words
 
  private:

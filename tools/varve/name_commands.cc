@@ -90,18 +90,24 @@ Status change_image(const std::string& path, const Name& name, const std::string
   return device->release();
 }
 
-Status run_name(const Name& name, const std::string& path, const std::optional<std::string>& value, IoLayer& io) {
+void tell_name(const Name& name, const std::string& value, bool json, IoLayer& io) {
+  io.out << (json ? json_text(Json{{name.key, value}}, 2) : printable(value)) << "\n";
+}
+
+Status run_name(const Name& name, const std::string& path, const std::optional<std::string>& value, bool json, IoLayer& io) {
   const control::Place place = TRY(control::find_place(path));
   if (value && place.is_dead) return control::daemon_gone(place);
-  if (value)
-    return place.is_mounted() ? change_mounted(place.directory, name, *value)
-                              : change_image(place.source, name, *value);
+  if (value) {
+    TRY(place.is_mounted() ? change_mounted(place.directory, name, *value) : change_image(place.source, name, *value));
+    if (json) tell_name(name, *value, json, io);
+    return {};
+  }
   if (place.is_mounted() && !place.is_dead) {
-    io.out << printable(TRY(mount_status(place.directory)).value(name.key, "")) << "\n";
+    tell_name(name, TRY(mount_status(place.directory)).value(name.key, ""), json, io);
     return {};
   }
   const auto device = TRY(io::open_device(place.source, {.access = io::Access::read_only}));
-  io.out << printable(name.text(TRY(store::read_superblocks(*device)).best)) << "\n";
+  tell_name(name, name.text(TRY(store::read_superblocks(*device)).best), json, io);
   return {};
 }
 
@@ -109,15 +115,17 @@ void declare(CLI::App& app, Action& chosen, const Name& name, const char* help, 
   struct Arguments {
     std::string path;
     std::optional<std::string> value;
+    bool json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(name.key, help);
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
   command->add_option(std::string("new-") + name.key, arguments->value, value_help);
+  command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen, &name] {
     chosen = [arguments, &name](IoLayer& io) {
       if (&name == &kUuid && arguments->value == "random") arguments->value = random_uuid();
-      return run_name(name, arguments->path, arguments->value, io);
+      return run_name(name, arguments->path, arguments->value, arguments->json, io);
     };
   });
 }

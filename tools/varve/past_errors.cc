@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "format/superblock.h"
-#include "shared/counted.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {

@@ -12,9 +12,6 @@
 
 namespace varve::tool {
 
-namespace {
-
-// In bytes; 0: it cannot be told.
 std::uint64_t length_of(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
@@ -22,8 +19,6 @@ std::uint64_t length_of(const std::string& path) {
   const off_t end = is_storage ? ::lseek(file.get(), 0, SEEK_END) : 0;
   return end > 0 ? static_cast<std::uint64_t>(end) : 0;
 }
-
-}  // namespace
 
 std::uint64_t unused_bytes(const control::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks) {
   if (device_blocks == 0 || io::is_network_name(place.source)) return 0;

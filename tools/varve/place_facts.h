@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/json_text.h"
 #include "control/onlooker.h"
@@ -9,7 +10,10 @@
 
 namespace varve::tool {
 
-// So many bytes of the device or image behind the filesystem are of no use, of which `varve resize` could make segments. 0: none, or
+// Of a device or an image file, in bytes. 0: it is none, or that cannot be told.
+std::uint64_t length_of(const std::string& path);
+
+// Returns how many bytes of the device or image behind the filesystem are unused, of which `varve resize` could make segments. 0: none, or
 // that cannot be known from here, as of a server's disk.
 std::uint64_t unused_bytes(const control::Place& place, std::uint64_t device_blocks, std::uint64_t segment_blocks);
 

@@ -1,28 +1,22 @@
 #include "varve/progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <ostream>
 #include <thread>
 #include <utility>
 
-#include "varve/interruptible.h"
+#include "shared/interruptible.h"
+#include "shared/progress_meter.h"
 
 namespace varve::tool {
 
 Result<Json> wait_for_end(const Progress& progress, IoLayer& io) {
-  constexpr std::size_t kWidth = 110;
-  const bool shows = progress.shows && ::isatty(STDERR_FILENO);
+  ProgressMeter meter(io.err, progress.shows);
   bool told = false;
   for (std::chrono::milliseconds pause{20};; pause = std::min(2 * pause, progress.longest)) {
     Json state = TRY(progress.state());
     if (Interruptible::asked() && !std::exchange(told, true)) TRY(progress.stop());
-    if (state.value("state", "") != "running") {
-      if (shows) io.err << "\r\x1b[K" << std::flush;
-      return state;
-    }
-    if (shows) io.err << "\r\x1b[K" << progress.line(state).substr(0, kWidth) << std::flush;
+    if (state.value("state", "") != "running") return state;
+    meter.show([&] { return progress.line(state); }, progress.share ? progress.share(state) : ProgressMeter::kUnknown);
     std::this_thread::sleep_for(pause);
   }
 }

@@ -14,8 +14,9 @@ namespace varve::tool {
 struct Progress {
   std::function<Result<Json>()> state;  // its "state" is "running" until the end
   std::function<std::string(const Json&)> line;
+  std::function<double(const Json&)> share{};  // of all there is to do, from 0 to 1, or ProgressMeter::kUnknown; none: it is not known
   std::function<Status()> stop;            // once, when the tool is interrupted (interruptible.h)
-  bool shows = true;                       // if standard error is a terminal: one line that is written over, and wiped at the end
+  bool shows = true;                       // shared/progress_meter.h
   std::chrono::milliseconds longest{500};  // between two looks
 };
 

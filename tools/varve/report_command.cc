@@ -6,10 +6,14 @@
 
 #include "control/place.h"
 #include "varve/command.h"
+#include "varve/kernel_wait.h"
+#include "varve/map/owner_names.h"
+#include "varve/map/palette.h"
 #include "varve/mount_client.h"
 #include "varve/output_file.h"
 #include "varve/place_facts.h"
 #include "varve/report_html.h"
+#include "varve/steps.h"
 #include "varve/superblock_json.h"
 
 namespace varve::tool {
@@ -18,17 +22,21 @@ namespace {
 
 struct ReportArguments {
   std::string path, output;
+  bool json = false;
 };
 
 constexpr std::size_t kCells = 128 * 48;
 constexpr int kTries = 5;  // a mount may use blocks of the checkpoint again while they are looked at
 
-Result<DeviceMap> read_map(const control::Place& place) {
+Result<DeviceMap> read_map(const control::Place& place, Steps& steps) {
   Status last;
+  const auto advance = [&steps](double share) {
+    return steps.next([&] { return fmt::format("reading the map, {:.0f} %", 100 * share); }, share);
+  };
   for (int i = 0; i < kTries; ++i) {
     auto image =
         TRY(place.is_mounted() ? ImageReader::open_beside_mount(place.source) : ImageReader::open(place.source));
-    auto map = read_device_map(image, {.cells = kCells});
+    auto map = read_device_map(image, {.cells = kCells, .owners = true, .advance = advance});
     if (map.ok() || !place.is_mounted() || !map.fails_with(Errc::corrupt)) return map;
     last = map.error();
   }
@@ -44,11 +52,12 @@ std::string time_now() {
   return text;
 }
 
-Result<ReportFacts> collect(const control::Place& place) {
+Result<ReportFacts> collect(const control::Place& place, bool json, IoLayer& io) {
   ReportFacts facts;
   facts.made = time_now();
   if (place.is_mounted() && !place.is_dead) {
     MountClient client = TRY(MountClient::open(place.directory));
+    const KernelWait wait(io, {"making a checkpoint", kMountGoesOn, json});
     (void)client.checkpoint();  // what has not been merged yet is on no map; without the right to ask, the last one is drawn
     facts.status = TRY(client.status());
     facts.history = TRY(client.history());
@@ -57,18 +66,36 @@ Result<ReportFacts> collect(const control::Place& place) {
     facts.status = superblock_status(image.super(), place.source);
   }
   add_place_facts(facts.status, place);
-  auto map = read_map(place);
-  if (map.ok())
+  Steps steps(io, !json);
+  auto map = read_map(place, steps);
+  steps.wipe();
+  if (map.fails_with(Errc::interrupted)) return map.error();
+  if (map.ok()) {
     facts.map = std::move(map).value();
-  else
+    facts.names = owner_names(Palette(*facts.map, Aspect::owner, kDistinctColours).named_owners(),
+                              place.is_mounted() && !place.is_dead ? place.directory : "");
+  } else {
     facts.no_map = map.error().message();
+  }
   for (const auto& found : {check_system(), check_storage(place), check_mount(place)})
     facts.findings.insert(facts.findings.end(), found.begin(), found.end());
   return facts;
 }
 
+// What the page is made of, but for the map: `varve map --json` has that.
+std::string report_json(const ReportFacts& facts) {
+  Json json{{"made", facts.made}, {"status", facts.status}, {"history", facts.history}, {"findings", Json::array()}};
+  for (const Finding& finding : facts.findings) json["findings"].push_back(to_json(finding));
+  return json_text(json, 2) + "\n";
+}
+
 Status report(const ReportArguments& arguments, IoLayer& io) {
-  const std::string page = report_html(TRY(collect(TRY(control::find_place(arguments.path)))));
+  const ReportFacts facts = TRY(collect(TRY(control::find_place(arguments.path)), arguments.json, io));
+  if (arguments.json) {
+    io.out << report_json(facts) << std::flush;
+    return {};
+  }
+  const std::string page = report_html(facts);
   if (arguments.output.empty() || arguments.output == "-") {
     io.out << page << std::flush;
     return {};
@@ -84,7 +111,8 @@ void declare_report(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "Everything about a filesystem as one HTML page");
   command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
-  command->add_option("-o,--output", arguments->output, "The file to write; - or none: to the terminal");
+  auto* output = command->add_option("-o,--output", arguments->output, "The file to write; - or none: to the terminal");
+  command->add_flag("--json", arguments->json, "For programs: what it tells, without the map")->excludes(output);
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return report(*arguments, io); }; });
 }
 

@@ -1,6 +1,7 @@
 // A mount or an image as one page that needs nothing else: no network, no scripts from elsewhere; light and dark.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct ReportFacts {
   Json status;   // as of `varve status --json`
   Json history;  // rounds of cleaning; null: not mounted
   std::optional<DeviceMap> map;    // none: the device could not be read
+  std::map<Ino, std::string> names;  // of files with most blocks on it, as far as they are known
   std::string no_map;              // why
   std::vector<Finding> findings;   // what the doctor says
 };

@@ -12,9 +12,9 @@
 #include "fs/filesystem.h"
 #include "lease/leased_device.h"
 #include "log/segment_table.h"
+#include "shared/interruptible.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
-#include "varve/interruptible.h"
 #include "varve/mount_client.h"
 #include "varve/progress.h"
 #include "varve/status_text.h"
@@ -114,10 +114,14 @@ std::string exact_size(std::uint64_t bytes) {
   return fmt::format("{}{}", bytes, kUnits[unit]);
 }
 
-std::string resize_progress(const Json& state) {
+double resize_share(const Json& state) {
   const std::uint64_t first = bytes_of(state, "left_bytes_at_first"), left = std::min(first, bytes_of(state, "left_bytes"));
+  return first ? static_cast<double>(first - left) / static_cast<double>(first) : 0;
+}
+
+std::string resize_progress(const Json& state) {
   const std::string doing = state.value("doing", "");
-  return fmt::format("{} % done, {} moved{}{}", first ? 100 * (first - left) / first : 0, size_text(bytes_of(state, "moved_bytes")),
+  return fmt::format("{:.0f} % done, {} moved{}{}", 100 * resize_share(state), size_text(bytes_of(state, "moved_bytes")),
                      doing.empty() ? "" : "; ", doing);
 }
 
@@ -128,6 +132,7 @@ Result<Json> work(ResizeTarget& target, const ResizeArguments& arguments, IoLaye
   progress.state = [&] { return target.state(); };
   progress.stop = [&] { return target.stop(); };
   progress.line = resize_progress;
+  progress.share = resize_share;
   progress.shows = !arguments.json;
   return wait_for_end(progress, io);
 }
@@ -135,12 +140,18 @@ Result<Json> work(ResizeTarget& target, const ResizeArguments& arguments, IoLaye
 // Each segment takes memory: few large ones are what a filesystem of that size would have been made with.
 constexpr std::uint64_t kManySegments = 4u << 20;
 
+// With the size in words where the exact one is hard to read.
+std::string told_size(std::uint64_t bytes) {
+  const std::string exact = exact_size(bytes);
+  return bytes % (1U << 20) == 0 ? exact : fmt::format("{} ({})", exact, size_text(bytes));
+}
+
 std::string resize_report(const Json& state) {
   const std::uint64_t from = bytes_of(state, "from_bytes"), to = bytes_of(state, "to_bytes"), now = bytes_of(state, "bytes");
   const std::string reason = state.value("reason", "");
-  if (from == to) return fmt::format("The filesystem has {} already.\n", exact_size(now));
+  if (from == to) return fmt::format("The filesystem has {} already.\n", told_size(now));
   const std::string why = reason.empty() ? "" : ", " + reason;
-  std::string text = fmt::format("The filesystem has {} now, {} before{}.\n", exact_size(now), exact_size(from), why);
+  std::string text = fmt::format("The filesystem has {} now, {} before{}.\n", told_size(now), told_size(from), why);
   const std::uint64_t segments = now / std::max<std::uint64_t>(1, bytes_of(state, "segment_bytes"));
   if (segments > kManySegments)
     text += fmt::format("It has {} segments of {}: when it is full, the table of them takes {} of memory. One that is made anew with this "
@@ -151,6 +162,7 @@ std::string resize_report(const Json& state) {
 
 Status tell_end(const Json& state, const ResizeArguments& arguments, IoLayer& io) {
   const std::string end = state.value("state", "");
+  io.answered = true;
   if (arguments.json) io.out << json_text(state, 2) << "\n" << std::flush;
   else if (end == "finished") io.out << resize_report(state) << std::flush;
   const std::string kept = fmt::format("it has {} as before", exact_size(bytes_of(state, "bytes")));
@@ -164,6 +176,12 @@ Status tell_minimum(ResizeTarget& target, const ResizeArguments& arguments, IoLa
   const Json state = TRY(target.state());
   if (arguments.json) io.out << json_text(state, 2) << "\n";
   else io.out << "Smallest possible size: " << exact_size(bytes_of(state, "least_bytes")) << "\n";
+  return {};
+}
+
+Status cancel(ResizeTarget& target, const ResizeArguments& arguments, IoLayer& io) {
+  TRY(target.stop());
+  if (arguments.json) io.out << json_text(TRY(target.state()), 2) << "\n";
   return {};
 }
 
@@ -182,7 +200,7 @@ Status resize(const ResizeArguments& arguments, IoLayer& io) {
     TRY(tell_minimum(*target, arguments, io));
     return target->close();
   }
-  if (arguments.cancel) return target->stop();
+  if (arguments.cancel) return cancel(*target, arguments, io);
   auto state = work(*target, arguments, io);
   const Status closed = target->close();
   if (!state.ok()) return state.error();

@@ -10,15 +10,17 @@
 #include <ostream>
 #include <string>
 
+#include "base/counted.h"
 #include "base/errc.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "compare/difference.h"
-#include "control/place.h"
 #include "send/restorer.h"
-#include "shared/counted.h"
-#include "varve/dump.h"
-#include "varve/interruptible.h"
+#include "shared/interruptible.h"
+#include "shared/progress_meter.h"
 #include "varve/kept_damage.h"
 #include "varve/mount_client.h"
+#include "varve/past_view.h"
 #include "varve/snapshot_source.h"
 #include "varve/status_text.h"
 
@@ -27,32 +29,6 @@ namespace varve::tool {
 namespace {
 
 namespace files = std::filesystem;
-
-struct RestoreArguments {
-  std::string path, name;
-  bool removes = false, only_says = false;
-};
-
-// Where it is, or was: directories above may have gone, and the last name may be one of a symbolic link.
-Result<std::string> place_of(const std::string& path) {
-  std::error_code failure;
-  files::path wanted = files::absolute(path, failure).lexically_normal();
-  if (!wanted.has_filename()) wanted = wanted.parent_path();
-  const files::path parent = files::weakly_canonical(wanted.parent_path(), failure);
-  if (failure) return Error(errc_from_errno(failure.value()), fmt::format("{}: {}", path, failure.message()));
-  return (parent / wanted.filename()).string();
-}
-
-Result<std::string> mount_of(const std::string& place) {
-  for (files::path at = place;; at = at.parent_path()) {
-    std::error_code failure;
-    if (!files::is_directory(files::symlink_status(at, failure))) {
-      if (at == at.parent_path()) return Error(Errc::not_found, fmt::format("{}: there is no such directory", place));
-      continue;
-    }
-    return control::find_mounted(at.string());
-  }
-}
 
 // From what is there at this moment. The snapshot of it goes when it is known: it would hold each block that is written over.
 Result<compare::Difference> difference_to(SnapshotSource& source, const compare::Ask& ask, Serial snapshot, std::ostream& err) {
@@ -93,27 +69,73 @@ Result<std::string> path_then(send::Restorer& restorer, const std::string& direc
   return is_behind_links ? followed : direct;
 }
 
-// What was left alone, and why.
-Status all_done(const send::Restored& restored) {
+// What was left alone, and why. Empty: nothing.
+std::string left_alone(const send::Restored& restored) {
   std::string left;
-  if (!restored.left.empty())
-    left = fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it", restored.left.front());
-  if (!restored.mounts.empty()) left += std::string(left.empty() ? "" : "\n") + "not restored, since something else is mounted there:";
-  for (const std::string& path : restored.mounts) left += "\n  " + ascii_text(path);
-  return left.empty() ? Status() : Status(Error(Errc::busy, left));
+  for (const std::string& path : restored.left)
+    left += fmt::format("{}: a directory has the place of a file: --delete removes it, with all that is in it\n", printable(path));
+  for (const std::string& failure : restored.failures) left += failure + "\n";
+  if (!restored.mounts.empty()) left += "not restored, since something else is mounted there:\n";
+  for (const std::string& path : restored.mounts) left += "  " + printable(path) + "\n";
+  return left;
 }
 
-Status restore(const RestoreArguments& arguments, IoLayer& io) {
+Status all_done(const send::Restored& restored) {
+  const std::size_t count = restored.left.size() + restored.failures.size() + restored.mounts.size();
+  if (count == 0) return {};
+  const std::string counts = fmt::format("{} not restored; all else is as the snapshot has it", counted(count, "place"));
+  return Error(Errc::busy, left_alone(restored) + counts);
+}
+
+void answer(const RestoreArguments& arguments, Json json, IoLayer& io) {
+  if (arguments.answer) {
+    *arguments.answer = std::move(json);
+    return;
+  }
+  io.answered = true;
+  io.out << json_text(json, 2) << std::endl;
+}
+
+std::string text_of(const send::Restored& restored, bool only_says) {
+  const std::string changes = counted(restored.changes, "change");
+  return only_says ? fmt::format("{} to make\n", changes) : fmt::format("{}, {} written\n", changes, size_text(restored.data_bytes));
+}
+
+// How far it has come.
+struct Advance {
+  std::uint64_t changes = 0, all = 0;  // all: about; 0: not known
+  std::uint64_t read = 0;              // bytes of the snapshot
+
+  std::string text() const {
+    const std::string of = all ? fmt::format(" of about {}", all) : "";
+    return fmt::format("{}{}, {} of the snapshot read", counted(changes, "change"), of, size_text(read));
+  }
+  double share() const { return all ? static_cast<double>(changes) / static_cast<double>(all) : ProgressMeter::kUnknown; }
+  Error interrupted() const {
+    return {Errc::interrupted, fmt::format("interrupted after {}: the same command goes on from there", counted(changes, "change"))};
+  }
+};
+
+}  // namespace
+
+Status restore(RestoreArguments arguments, IoLayer& io) {
   const Interruptible interruptible;  // a snapshot of this moment must go again
   const std::string place = TRY(place_of(arguments.path)), mount = TRY(mount_of(place));
   std::string path = place.substr(mount == "/" ? 0 : mount.size());
   if (path.empty()) path = "/";
   const auto source = TRY(SnapshotSource::open(mount, true));
+  arguments.name = TRY(name_of_snapshot(*source, mount, arguments.name, io.err));
   const Serial snapshot = TRY(source->serial_of(arguments.name));
   TRY(source->hold(snapshot));
-  const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
-    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: the same command completes what has begun");
-    return source->ask()(question);
+  ProgressMeter meter(io.err, !arguments.json);
+  Advance advance;
+  Json told = Json::array();
+  const compare::Ask asking = [&](const compare::Question& question) -> Result<compare::Answer> {
+    if (Interruptible::asked()) return advance.interrupted();
+    auto answer = source->ask()(question);
+    if (answer.ok()) advance.read += answer->bytes.size();
+    meter.show([&] { return advance.text(); }, advance.share());
+    return answer;
   };
   const compare::Ask ask = telling_of_damage(asking, mount, arguments.name);
   const auto difference = difference_to(*source, ask, snapshot, io.err);
@@ -122,31 +144,40 @@ Status restore(const RestoreArguments& arguments, IoLayer& io) {
   TRY(forgotten);
   Descriptor root(::open(mount.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", mount, errno_text()));
-  const auto tell = [&io](const char* what, const std::string& where) { io.out << fmt::format("{:<9} {}\n", what, ascii_text(where)); };
-  send::Restorer restorer(ask, *difference, snapshot, std::move(root), {arguments.removes, arguments.only_says}, tell);
+  const auto tell = [&](const char* what, const std::string& where) {
+    ++advance.changes;
+    meter.wipe();
+    if (arguments.json) told.push_back({{"change", what}, {"path", where}});
+    else io.out << fmt::format("{:<9} {}\n", what, printable(where));
+  };
+  send::Restorer restorer(ask, *difference, snapshot, std::move(root),
+                          {arguments.removes, arguments.only_says, arguments.only_missing}, tell);
+  if (path == "/") advance.all = difference->inodes().size();
   path = TRY(path_then(restorer, path_without_links(arguments.path, mount), path));
-  const auto restored = restorer.restore(path);
+  const Status done = restorer.restore(path);
+  const send::Restored& restored = restorer.restored();
+  meter.wipe();
   io.out << std::flush;
-  const bool stays = restored.fails_with(Errc::no_space) && source->hold_on();
+  const bool stays = done.fails_with(Errc::no_space) && source->hold_on();
   const Status closed = source->close();
-  if (restored.fails_with(Errc::no_space)) return does_not_fit(mount, restored.error(), stays ? arguments.name : "");
-  if (!restored.ok()) return restored.error();
-  io.out << (arguments.only_says ? fmt::format("{} to make\n", counted(restored->changes, "change"))
-                                 : fmt::format("{}, {} written\n", counted(restored->changes, "change"), size_text(restored->data_bytes)))
-         << std::flush;
-  TRY(all_done(*restored));
+  if (!done.ok()) {
+    const Error why = done.fails_with(Errc::no_space) ? does_not_fit(mount, done.error(), stays ? arguments.name : "") : done.error();
+    return Error(why.code(), left_alone(restored) + why.message());
+  }
+  if (arguments.json) answer(arguments, {{"changes", told}, {"data_bytes", restored.data_bytes}}, io);
+  else io.out << text_of(restored, arguments.only_says) << std::flush;
+  TRY(all_done(restored));
   return closed;
 }
-
-}  // namespace
 
 void add_restore(CLI::App& parent, Action& chosen) {
   auto arguments = std::make_shared<RestoreArguments>();
   CLI::App* command = parent.add_subcommand("restore", "Bring back a file or a tree as a snapshot has it");
   command->add_option("path", arguments->path, "In a mounted filesystem; it may have gone")->required();
-  command->add_option("--from", arguments->name, "Name of the snapshot")->required();
+  command->add_option("--from", arguments->name, "The snapshot: its name, how long ago (10m), or a time (14:30)")->required();
   command->add_flag("--delete", arguments->removes, "Remove what is new since, in a tree");
   command->add_flag("-n,--dry-run", arguments->only_says, "Only say what would be done");
+  command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return restore(*arguments, io); }; });
 }
 

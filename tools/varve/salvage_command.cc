@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 
+#include "base/counted.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "shared/counted.h"
+#include "shared/interruptible.h"
+#include "shared/progress_meter.h"
 #include "varve/command.h"
 #include "varve/salvage_copy.h"
 #include "varve/salvage_source.h"
@@ -28,10 +31,33 @@ struct Salvaged {
   SalvageReport copy;
 };
 
-Result<Salvaged> salvage(const SalvageArguments& arguments) {
+// Of all that there may be to copy, as far as the trees tell.
+std::uint64_t bytes_to_copy(fs::Filesystem& filesystem, const std::string& snapshot) {
+  const fs::SnapshotState state = filesystem.snapshots();
+  const auto found = std::ranges::find(state.snapshots, snapshot, &fs::SnapshotFacts::name);
+  return (found == state.snapshots.end() ? state.data_blocks : found->data_blocks) << kBlockShift;
+}
+
+Result<SalvageReport> copy_out(fs::Filesystem& filesystem, const SalvageArguments& arguments, std::ostream& err) {
+  ProgressMeter meter(err, !arguments.json);
+  const std::uint64_t all = std::max<std::uint64_t>(bytes_to_copy(filesystem, arguments.snapshot), 1);
+  const Interruptible interruptible;
+  return salvage_copy(filesystem, arguments.target, [&](const SalvageReport& copied) -> Status {
+    if (Interruptible::asked())
+      return Error(Errc::interrupted, fmt::format("interrupted: {} with {} were copied to {}. To begin anew, remove them or give another "
+                                                  "directory", counted(copied.files, "file"), size_text(copied.bytes), arguments.target));
+    const auto text = [&] {
+      return fmt::format("{} with {} of about {} copied", counted(copied.files, "file"), size_text(copied.bytes), size_text(all));
+    };
+    meter.show(text, static_cast<double>(copied.bytes) / static_cast<double>(all));
+    return {};
+  });
+}
+
+Result<Salvaged> salvage(const SalvageArguments& arguments, std::ostream& err) {
   const auto source = TRY(SalvageSource::open(arguments.source, arguments.snapshot));
   Salvaged result{source->repaired(), source->failure(), {}, {}};
-  result.copy = TRY(salvage_copy(source->filesystem(), arguments.target));
+  result.copy = TRY(copy_out(source->filesystem(), arguments, err));
   result.warning = source->warning();
   return result;
 }
@@ -94,8 +120,9 @@ void declare_salvage(CLI::App& app, Action& chosen) {
   command->add_flag("--json", arguments->json, "For programs");
   command->callback([arguments, &chosen] {
     chosen = [arguments](IoLayer& io) -> Status {
-      const Salvaged salvaged = TRY(salvage(*arguments));
+      const Salvaged salvaged = TRY(salvage(*arguments, io.err));
       if (!salvaged.warning.empty()) io.err << fmt::format("varve: warning: {}: {}\n", arguments->source, salvaged.warning);
+      io.answered = true;
       if (arguments->json) print_json(salvaged, io.out);
       else print_text(salvaged, *arguments, io.out);
       if (!has_losses(salvaged) && salvaged.failure.empty()) return {};

@@ -27,8 +27,8 @@ namespace {
 
 class Copier {
  public:
-  Copier(fs::Filesystem& filesystem, int root, SalvageReport& report)
-      : fs_(filesystem), root_(root), report_(report), data_(filesystem, report) {}
+  Copier(fs::Filesystem& filesystem, int root, SalvageReport& report, const SalvageAdvance& advance)
+      : fs_(filesystem), root_(root), report_(report), advance_(advance), data_(filesystem, report, advance) {}
 
   Status copy_all();
 
@@ -69,6 +69,7 @@ class Copier {
   fs::Filesystem& fs_;
   const int root_;
   SalvageReport& report_;
+  const SalvageAdvance& advance_;
   SalvagedData data_;
   std::vector<Level> levels_;
   std::string path_;      // of what is being copied, from the root
@@ -109,6 +110,7 @@ Status Copier::copy_all() {
   if (!attr.ok()) report_.lose(path(), attr.error().message());
   TRY(enter(kRootIno, attr.ok() ? std::optional(*attr) : std::nullopt, 0, Descriptor(::fcntl(root_, F_DUPFD_CLOEXEC, 0))));
   while (!levels_.empty()) {
+    TRY(advance_(report_));
     Level& level = levels_.back();
     if (level.next == level.names.size()) {
       TRY(leave());
@@ -233,13 +235,13 @@ void SalvageReport::lose(std::string path, std::string what) {
   if (++loss_count <= kMostLosses) losses.push_back({std::move(path), std::move(what)});
 }
 
-Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target) {
+Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target, const SalvageAdvance& advance) {
   TRY(prepare(target));
   const Descriptor root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error(errc_from_errno(errno), fmt::format("{}: {}", target, errno_text()));
   std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large for the host's limits is an error like others
   SalvageReport report;
-  Copier copier(filesystem, root.get(), report);
+  Copier copier(filesystem, root.get(), report, advance);
   TRY(copier.copy_all());
   // The source may be given up for the copy: it has to be on the medium.
   if (::syncfs(root.get()) != 0)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,13 @@ struct SalvageReport {
   void lose(std::string path, std::string what);
 };
 
+using SalvageAdvance = std::function<Status(const SalvageReport&)>;
+
 // `target` is created, or must be an empty directory, and becomes what the root is. Files, directories, symlinks, hard links, pipes, modes,
 // times and extended attributes are copied, each directory once. Owners, device nodes and set-user-ID bits of others only for root. What
 // cannot be copied is in the report, and what was copied is on the medium. An error: the target cannot be used, or the host's filesystem
 // takes nothing more (full, read-only, broken).
-Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target);
+// `advance` is called often with what has been copied so far; an error of it ends the copying.
+Result<SalvageReport> salvage_copy(fs::Filesystem& filesystem, const std::string& target, const SalvageAdvance& advance);
 
 }  // namespace varve::tool

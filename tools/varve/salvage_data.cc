@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/counted.h"
+
 namespace varve::tool {
 
 namespace {
@@ -24,14 +26,15 @@ bool ends_everything(int error) { return error == ENOSPC || error == EDQUOT || e
 Status host_refuses(const std::string& what, const std::string& path, SalvageReport& report) {
   const int error = errno;
   if (ends_everything(error))
-    return Error(errc_from_errno(error), fmt::format("the host's filesystem: {}: {}: {}; {} files with {} bytes were copied before", path,
-                                                     what, std::strerror(error), report.files, report.bytes));
+    return Error(errc_from_errno(error), fmt::format("the host's filesystem: {}: {}: {}; {} with {} copied before", path,
+                                                     what, std::strerror(error), counted(report.files, "file"),
+                                                     counted(report.bytes, "byte was", "bytes were")));
   report.lose(path, fmt::format("{}: {}", what, std::strerror(error)));
   return {};
 }
 
-SalvagedData::SalvagedData(fs::Filesystem& filesystem, SalvageReport& report)
-    : fs_(filesystem), report_(report), buffer_(kPieceBytes) {}
+SalvagedData::SalvagedData(fs::Filesystem& filesystem, SalvageReport& report, const SalvageAdvance& advance)
+    : fs_(filesystem), report_(report), advance_(advance), buffer_(kPieceBytes) {}
 
 Status SalvagedData::copy(const fs::Attr& attr, int file, const std::string& path) {
   std::vector<std::uint64_t> bad;
@@ -41,6 +44,7 @@ Status SalvagedData::copy(const fs::Attr& attr, int file, const std::string& pat
     if (data.ok()) at = *data;
     const std::uint64_t length = std::min<std::uint64_t>(kPieceBytes - at % kPieceBytes, attr.size - at);
     if (!TRY(copy_piece(attr.ino, at, length, file, path, bad))) break;
+    TRY(advance_(report_));
     at += length;
   }
   tell_damage(path, bad);

@@ -16,7 +16,7 @@ Status host_refuses(const std::string& what, const std::string& path, SalvageRep
 
 class SalvagedData {
  public:
-  SalvagedData(fs::Filesystem& filesystem, SalvageReport& report);
+  SalvagedData(fs::Filesystem& filesystem, SalvageReport& report, const SalvageAdvance& advance);
 
   // All that can be read, to the open `file` of that size. `path` is for the report.
   Status copy(const fs::Attr& attr, int file, const std::string& path);
@@ -36,6 +36,7 @@ class SalvagedData {
 
   fs::Filesystem& fs_;
   SalvageReport& report_;
+  const SalvageAdvance& advance_;
   AlignedBuffer buffer_;
 };
 

@@ -8,13 +8,13 @@
 #include <ostream>
 #include <set>
 
+#include "base/counted.h"
 #include "base/json_text.h"
-#include "scrub/state.h"
 #include "control/place.h"
-#include "shared/counted.h"
+#include "scrub/state.h"
+#include "shared/interruptible.h"
 #include "shared/size_value.h"
 #include "varve/command.h"
-#include "varve/interruptible.h"
 #include "varve/mount_client.h"
 #include "varve/progress.h"
 #include "varve/scrub_names.h"
@@ -59,6 +59,7 @@ Result<Json> wait_for_end(const ScrubArguments& arguments, IoLayer& io) {
     return send(stopping);
   };
   progress.line = scrub_progress;
+  progress.share = scrub_share;
   progress.shows = !arguments.json;
   progress.longest = std::chrono::seconds(1);
   return tool::wait_for_end(progress, io);
@@ -99,6 +100,7 @@ Status scrub(ScrubArguments arguments, IoLayer& io) {
   if (!arguments.status) TRY(send(arguments));
   Json state = arguments.background || arguments.status ? TRY(report(arguments)) : TRY(wait_for_end(arguments, io));
   add_names(state, arguments.directory);
+  io.answered = true;
   io.out << (arguments.json ? json_text(state, 2) + "\n" : scrub_text(state)) << std::flush;
   if (arguments.stop || arguments.status || arguments.background) return {};
   if (const auto errors = state.value("errors", std::uint64_t{0}))
@@ -117,7 +119,7 @@ void declare_scrub(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("scrub", "Verify everything on the device while it is in use");
   command->add_option("directory", arguments->directory, "Where it is mounted")->required();
   command->add_option("-r,--rate", arguments->bytes_per_second, "Bytes to read per second, with K, M or G; 0: no limit")
-      ->transform(size_value())
+      ->transform(rate_value())
       ->default_str("64M");
   auto* restart = command->add_flag("--restart", arguments->restart, "From the beginning, not where it was stopped");
   auto* background = command->add_flag("-b,--background", arguments->background, "Begin, but do not wait for the end");

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/counted.h"
 #include "base/types.h"
-#include "shared/counted.h"
-#include "varve/dump.h"
+#include "base/utf8.h"
 #include "varve/status_text.h"
 
 namespace varve::tool {
@@ -26,10 +26,10 @@ std::string finding_text(const Json& finding) {
   const std::string kind = finding.value("kind", "");
   std::string text;
   if (kind == "data") {
-    text = fmt::format("inode {}, {} bytes from {}", number(finding, "inode"), number(finding, "bytes"),
+    text = fmt::format("inode {}, {} from {}", number(finding, "inode"), counted(number(finding, "bytes"), "byte"),
                        number(finding, "offset"));
     const auto names = finding.value("names", Json::array());
-    for (const auto& name : names) text += fmt::format("\n    {}", ascii_text(name.get<std::string>()));
+    for (const auto& name : names) text += fmt::format("\n    {}", printable(name.get<std::string>()));
     if (names.empty()) text += "\n    (no name found)";
   } else if (kind == "node") {
     text = fmt::format("{} node of level {}", finding.value("tree", "?"), number(finding, "level"));
@@ -40,7 +40,7 @@ std::string finding_text(const Json& finding) {
   }
   if (finding.contains("snapshot")) {
     const std::uint64_t older = number(finding, "snapshots") - 1;
-    text = fmt::format("only in snapshot {}{}: {}", ascii_text(finding.value("snapshot", "")),
+    text = fmt::format("only in snapshot {}{}: {}", printable(finding.value("snapshot", "")),
                        older ? fmt::format(" and {} older", older) : "", text);
   }
   return fmt::format("  block {}: {}\n    {}\n", number(finding, "block"), finding.value("error", ""), text);
@@ -48,12 +48,17 @@ std::string finding_text(const Json& finding) {
 
 }  // namespace
 
+double scrub_share(const Json& report) {
+  const auto done = static_cast<double>(number(report, "verified_blocks"));
+  return std::min(1.0, done / static_cast<double>(std::max<std::uint64_t>(number(report, "live_blocks"), 1)));
+}
+
+// What was freed or moved meanwhile is not among the blocks that were verified, so a scrub that has finished tells no share.
 std::string scrub_progress(const Json& report) {
-  const std::uint64_t done = number(report, "verified_blocks");
-  const std::uint64_t all = std::max<std::uint64_t>(number(report, "live_blocks"), 1);
-  return fmt::format("{} of {} ({:.0f} %), {}", size_text(done << kBlockShift), size_text(all << kBlockShift),
-                     std::min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(all)),
-                     counted(number(report, "errors"), "error")) +
+  const std::string done = size_text(number(report, "verified_blocks") << kBlockShift);
+  const std::uint64_t live = number(report, "live_blocks");
+  const std::string all = fmt::format(" of {} ({:.0f} %)", size_text(live << kBlockShift), 100 * scrub_share(report));
+  return fmt::format("{}{}, {}", done, report.value("state", "") == "finished" ? "" : all, counted(number(report, "errors"), "error")) +
          (number(report, "snapshot_errors") ? fmt::format(", {} of them only in snapshots", number(report, "snapshot_errors")) : "");
 }
 

@@ -11,10 +11,12 @@
 #include "send/sender.h"
 #include "send/token.h"
 #include "send/whole_sender.h"
+#include "shared/interruptible.h"
+#include "shared/progress_meter.h"
 #include "varve/command.h"
-#include "varve/interruptible.h"
 #include "varve/kept_damage.h"
 #include "varve/snapshot_source.h"
+#include "varve/status_text.h"
 
 namespace varve::tool {
 
@@ -59,6 +61,12 @@ Result<send::Sent> send_all(const compare::Ask& ask, const send::Begin& begin, c
   return send::Sender(ask, Serial{begin.base->serial}, after, sink).send(begin);
 }
 
+// Of all of a snapshot, about; 0: not known.
+Result<std::uint64_t> bytes_to_send(SnapshotSource& source, const send::Begin& begin) {
+  if (begin.base) return std::uint64_t{0};
+  return source.data_bytes(Serial{begin.snapshot.serial});
+}
+
 Error cannot_write() { return {Errc::io, fmt::format("the stream cannot be written{}", errno ? ": " + errno_text() : "")}; }
 
 Status send_stream(const SendArguments& arguments, IoLayer& io) {
@@ -73,12 +81,19 @@ Status send_stream(const SendArguments& arguments, IoLayer& io) {
   TRY(hold_if_it_fits(*source, Serial{begin.snapshot.serial}, io.err));
   if (begin.base) TRY(hold_if_it_fits(*source, Serial{begin.base->serial}, io.err));
   const compare::Ask asking = [&source](const compare::Question& question) -> Result<compare::Answer> {
-    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: what has been sent is no whole stream");
+    if (Interruptible::asked()) return Error(Errc::interrupted, "interrupted: what has been sent is no whole stream. Where it was "
+                                                         "received, varve receive --resume-token tells how to go on");
     return source->ask()(question);
   };
   const compare::Ask ask = telling_of_damage(asking, arguments.path, begin.snapshot.name);
-  const auto sent = send_all(ask, begin, [&io](std::span<const std::byte> bytes) -> Status {
+  ProgressMeter meter(io.err, true);
+  const std::uint64_t all = begin.position.records ? 0 : TRY(bytes_to_send(*source, begin));
+  std::uint64_t bytes_sent = 0;
+  const auto sent = send_all(ask, begin, [&](std::span<const std::byte> bytes) -> Status {
     errno = 0;
+    bytes_sent += bytes.size();
+    meter.show([&] { return fmt::format("{}{} sent", size_text(bytes_sent), all ? " of about " + size_text(all) : ""); },
+               all ? static_cast<double>(bytes_sent) / static_cast<double>(all) : ProgressMeter::kUnknown);
     io.out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return io.out ? Status() : Status(cannot_write());
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <optional>
@@ -14,10 +15,11 @@ namespace varve::tool {
 
 namespace {
 
-std::vector<AutomaticSnapshot> automatic_in(const Json& list) {
-  std::vector<AutomaticSnapshot> found;
+std::vector<ChosenSnapshot> snapshots_in(const Json& list, bool only_automatic) {
+  std::vector<ChosenSnapshot> found;
   for (const auto& one : list["snapshots"])
-    if (one.value("automatic", false)) found.push_back({one.value("name", ""), one.value("made", std::int64_t{0})});
+    if (!only_automatic || one.value("automatic", false)) found.push_back({one.value("name", ""), one.value("made", std::int64_t{0})});
+  std::erase_if(found, [](const ChosenSnapshot& one) { return format::is_passing_name(one.name); });
   return found;
 }
 
@@ -44,6 +46,31 @@ std::optional<std::int64_t> moment_of(const std::string& text, std::int64_t now)
   return std::nullopt;
 }
 
+// The last one made by then. Clocks can have been set back between two.
+const ChosenSnapshot* last_by(const std::vector<ChosenSnapshot>& all, std::int64_t moment) {
+  const ChosenSnapshot* last = nullptr;
+  for (const ChosenSnapshot& one : all)
+    if (one.made <= moment && (!last || one.made >= last->made)) last = &one;
+  return last;
+}
+
+// `kind`: what they are called, as "automatic snapshot".
+Result<ChosenSnapshot> choose(const std::vector<ChosenSnapshot>& all, const std::string& which, std::int64_t now, const char* kind) {
+  for (const std::string& name : {which, std::string(format::kAutomaticPrefix) + which})
+    if (const auto named = std::ranges::find(all, name, &ChosenSnapshot::name); named != all.end()) return *named;
+  std::optional<std::int64_t> moment = moment_of(which, now);
+  if (const auto ago = parse_duration(which); !moment && ago.ok()) moment = now - static_cast<std::int64_t>(*ago);
+  const auto [oldest, newest] = std::ranges::minmax_element(all, {}, &ChosenSnapshot::made);
+  const std::string range = fmt::format("there are {}, the oldest is '{}' of {}, the newest is of {}", all.size(), oldest->name,
+                                        local_time(oldest->made), local_time(newest->made));
+  if (!moment)
+    return Error(Errc::not_found, fmt::format("there is no {} '{}', and it is no time, as 14:30 or 10m: see varve snapshot list ({})", kind,
+                                              which, range));
+  const ChosenSnapshot* const last = last_by(all, *moment);
+  if (!last) return Error(Errc::not_found, fmt::format("no {} is as old as {}: {}", kind, local_time(*moment), range));
+  return *last;
+}
+
 }  // namespace
 
 std::string local_time(std::int64_t seconds, const char* form) {
@@ -54,23 +81,18 @@ std::string local_time(std::int64_t seconds, const char* form) {
   return text;
 }
 
-Result<AutomaticSnapshot> choose_automatic(const Json& list, const std::string& which, std::int64_t now) {
-  const std::vector<AutomaticSnapshot> all = automatic_in(list);
+std::vector<ChosenSnapshot> all_snapshots(const Json& list) { return snapshots_in(list, false); }
+
+Result<ChosenSnapshot> choose_automatic(const Json& list, const std::string& which, std::int64_t now) {
+  const std::vector<ChosenSnapshot> all = snapshots_in(list, true);
   if (all.empty()) return Error(Errc::not_found, "there are no automatic snapshots: `varve tune DIR protect=1h` makes them from now on");
-  for (const AutomaticSnapshot& one : all)
-    if (one.name == which || one.name == std::string(format::kAutomaticPrefix) + which) return one;
-  std::optional<std::int64_t> moment = moment_of(which, now);
-  if (const auto ago = parse_duration(which); !moment && ago.ok()) moment = now - static_cast<std::int64_t>(*ago);
-  const std::string range = fmt::format("there are {} automatic ones, from {} to {}", all.size(), local_time(all.front().made),
-                                        local_time(all.back().made));
-  if (!moment)
-    return Error(Errc::not_found,
-                 fmt::format("'{}' is neither the name of an automatic snapshot nor a time, as 14:30 or 10m: {}", which, range));
-  const AutomaticSnapshot* last = nullptr;
-  for (const AutomaticSnapshot& one : all)
-    if (one.made <= *moment) last = &one;
-  if (!last) return Error(Errc::not_found, fmt::format("no automatic snapshot is as old as {}: {}", local_time(*moment), range));
-  return *last;
+  return choose(all, which, now, "automatic snapshot");
+}
+
+Result<ChosenSnapshot> choose_snapshot(const Json& list, const std::string& which, std::int64_t now) {
+  const std::vector<ChosenSnapshot> all = all_snapshots(list);
+  if (all.empty()) return Error(Errc::not_found, fmt::format("there is no snapshot '{}', and no other", which));
+  return choose(all, which, now, "snapshot");
 }
 
 }  // namespace varve::tool

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -21,6 +22,7 @@
 #include "lease/leased_device.h"
 #include "varve/command.h"
 #include "varve/diff_command.h"
+#include "varve/kernel_wait.h"
 #include "varve/mount_client.h"
 #include "varve/restore_command.h"
 #include "varve/snapshot_choice.h"
@@ -158,24 +160,28 @@ Status foresee(const std::string& path, const std::vector<Change>& changes) {
   return {};
 }
 
-Status change(const std::string& path, const std::vector<Change>& changes) {
+Status change(const std::string& path, const std::vector<Change>& changes, bool json, IoLayer& io) {
   for (const Change& one : changes)  // of tools the daemon takes them
     if (one.kind == Change::Kind::create && format::is_passing_name(one.name)) TRY(format::check_snapshot_name(one.name));
   const control::Place place = TRY(control::find_place(path));
   if (!place.is_mounted() && !place.is_dead) TRY(foresee(place.source, changes));
   const auto target = TRY(target_of(path, Use::changes));
+  std::optional<KernelWait> wait;
+  if (place.is_mounted())
+    wait.emplace(io, KernelWait::Words{"waiting for a checkpoint", std::string(kMountGoesOn) + "; varve snapshot list shows it", json});
   Status done = target->change_all(changes);
+  wait.reset();
   const Status closed = target->close();
   TRY(std::move(done));
   return closed;
 }
 
 // The time, and for the second one of it a number.
-Result<std::string> create_unnamed(const std::string& path) {
+Result<std::string> create_unnamed(const std::string& path, bool json, IoLayer& io) {
   const std::string time = local_time(Clock::system().now().seconds, "%Y-%m-%d_%H:%M:%S");
   for (unsigned number = 1;; ++number) {
     std::string name = number == 1 ? time : fmt::format("{}-{}", time, number);
-    const Status made = change(path, {{Change::Kind::create, name, {}}});
+    const Status made = change(path, {{Change::Kind::create, name, {}}}, json, io);
     if (made.ok()) return name;
     if (!made.fails_with(Errc::exists) || number == kMostInASecond) return made.error();
   }
@@ -188,19 +194,24 @@ Status check_is_no_slip(bool is_named, const std::string& name) {
 
 Status create(const SnapshotArguments& arguments, IoLayer& io) {
   TRY(check_is_no_slip(arguments.is_named, arguments.name));
-  if (arguments.is_named) return change(arguments.path, {{Change::Kind::create, arguments.name, {}}});
-  io.out << TRY(create_unnamed(arguments.path)) << std::endl;
+  std::string name = arguments.name;
+  if (arguments.is_named) TRY(change(arguments.path, {{Change::Kind::create, name, {}}}, arguments.json, io));
+  else name = TRY(create_unnamed(arguments.path, arguments.json, io));
+  if (arguments.json) io.out << json_text(Json{{"name", name}}, 2) << std::endl;
+  else if (!arguments.is_named) io.out << name << std::endl;
   return {};
 }
 
-Status rename(const SnapshotArguments& arguments) {
-  return change(arguments.path, {{Change::Kind::rename, arguments.name, arguments.new_name}});
+Status rename(const SnapshotArguments& arguments, IoLayer& io) {
+  return change(arguments.path, {{Change::Kind::rename, arguments.name, arguments.new_name}}, arguments.json, io);
 }
 
-Status remove(const SnapshotArguments& arguments) {
+Status remove(const SnapshotArguments& arguments, IoLayer& io) {
   std::vector<Change> changes;
   for (const std::string& name : arguments.names) changes.push_back({Change::Kind::remove, name, {}});
-  return change(arguments.path, changes);
+  TRY(change(arguments.path, changes, arguments.json, io));
+  if (arguments.json) io.out << json_text(Json{{"deleted", arguments.names}}, 2) << std::endl;
+  return {};
 }
 
 // One that somebody wants to stay: it gets a name, and is automatic no more.
@@ -212,9 +223,9 @@ Status keep(SnapshotArguments arguments, IoLayer& io) {
     state = TRY(target->list());
     TRY(target->close());
   }
-  const AutomaticSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
+  const ChosenSnapshot chosen = TRY(choose_automatic(state, arguments.name, Clock::system().now().seconds));
   if (!arguments.is_named) arguments.new_name = local_time(chosen.made, "%Y-%m-%d_%H:%M:%S");
-  TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}));
+  TRY(change(arguments.path, {{Change::Kind::rename, chosen.name, arguments.new_name}}, arguments.json, io));
   if (arguments.is_named) io.out << fmt::format("{} is as of {}", arguments.new_name, local_time(chosen.made)) << std::endl;
   else io.out << arguments.new_name << std::endl;
   return {};
@@ -310,6 +321,7 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   };
   CLI::App* making = add("create", "Keep the state of this moment, with all that has been written");
   const CLI::Option* const given = making->add_option("name", arguments->name, "Without: the time");
+  making->add_flag("--json", arguments->json, "For programs");
   making->callback([arguments, given, &chosen] {
     arguments->is_named = given->count() > 0;
     chosen = [arguments](IoLayer& io) { return create(*arguments, io); };
@@ -336,14 +348,15 @@ void declare_snapshot(CLI::App& app, Action& chosen) {
   CLI::App* naming = add("rename", "Give one another name");
   naming->add_option("name", arguments->name)->required();
   naming->add_option("new_name", arguments->new_name)->required();
-  naming->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return rename(*arguments); }; });
+  naming->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return rename(*arguments, io); }; });
 
   CLI::App* deleting = add("delete", "Its space comes back in the background");
   deleting->add_option("names", arguments->names)->required();
-  deleting->callback([arguments, &chosen] { chosen = [arguments](IoLayer&) { return remove(*arguments); }; });
+  deleting->add_flag("--json", arguments->json, "For programs");
+  deleting->callback([arguments, &chosen] { chosen = [arguments](IoLayer& io) { return remove(*arguments, io); }; });
   add_diff(*command, chosen);
   add_restore(*command, chosen);
-  command->footer("A snapshot is read in DIR/.snapshots/NAME, or by mounting it: varve mount IMAGE DIR -o snapshot=NAME\n");
+  command->footer("A snapshot is read in DIR/.varve-snapshots/NAME, or by mounting it: varve mount IMAGE DIR -o snapshot=NAME\n");
 }
 
 }  // namespace varve::tool

@@ -24,7 +24,7 @@ Result<std::string> folder_of(const std::string& directory) {
   return status["mount"].value("snapshots_dir", "");
 }
 
-// Not by looking for a file: ".." would be one, and a directory in a snapshot.
+// It does not look for a file: ".." would be one, and so would a directory in a snapshot.
 Result<Serial> find_one(const control::Place& running, const std::string& snapshot) {
   MountClient client = TRY(MountClient::open(running.directory));
   if (const auto found = TRY(client.find_snapshot(snapshot))) return *found;

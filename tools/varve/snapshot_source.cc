@@ -10,13 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "compare/answer.h"
 #include "control/place.h"
+#include "control/request_json.h"
 #include "format/snapshot.h"
 #include "fs/filesystem.h"
 #include "io/overlay_device.h"
 #include "lease/leased_device.h"
 #include "varve/mount_client.h"
+#include "varve/snapshot_choice.h"
 #include "varve/successor.h"
 
 namespace varve::tool {
@@ -59,11 +62,20 @@ class MountedSource final : public SnapshotSource {
     return no_such_snapshot(place_, name);
   }
 
+  Result<Json> list() override { return client_.snapshots(); }
+
   Result<bool> has(Serial serial) override {
     const auto state = TRY(client_.snapshots());
     for (const auto& one : state.value("snapshots", Json::array()))
       if (one.value("serial", std::uint64_t{0}) == serial.v) return true;
     return false;
+  }
+
+  Result<std::uint64_t> data_bytes(Serial serial) override {
+    const auto state = TRY(client_.snapshots());
+    for (const auto& one : state.value("snapshots", Json::array()))
+      if (one.value("serial", std::uint64_t{0}) == serial.v) return one.value("data_bytes", std::uint64_t{0});
+    return std::uint64_t{0};
   }
 
   Status hold(Serial serial) override {
@@ -159,10 +171,18 @@ class ImageSource final : public SnapshotSource {
     return no_such_snapshot(device_->name(), name);
   }
 
+  Result<Json> list() override { return control::to_json(filesystem_->snapshots()); }
+
   Result<bool> has(Serial serial) override {
     for (const fs::SnapshotFacts& one : filesystem_->snapshots().snapshots)
       if (Serial{one.serial} == serial) return true;
     return false;
+  }
+
+  Result<std::uint64_t> data_bytes(Serial serial) override {
+    for (const fs::SnapshotFacts& one : filesystem_->snapshots().snapshots)
+      if (Serial{one.serial} == serial) return one.data_blocks << kBlockShift;
+    return std::uint64_t{0};
   }
 
   Result<Serial> now() override {
@@ -208,6 +228,13 @@ Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err) {
   if (!now.fails_with(Errc::no_space)) return now;
   err << "varve: no space to keep the state of this moment: what others change meanwhile may be missed\n";
   return source.newest();
+}
+
+Result<std::string> name_of_snapshot(SnapshotSource& source, const std::string& path, const std::string& which, std::ostream& err) {
+  const auto chosen = choose_snapshot(TRY(source.list()), which, Clock::system().now().seconds);
+  if (!chosen.ok()) return Error(chosen.error().code(), fmt::format("{}: {}", path, chosen.error().message()));
+  if (chosen->name != which) err << fmt::format("varve: from '{}', made {}\n", chosen->name, local_time(chosen->made));
+  return chosen->name;
 }
 
 Status hold_if_it_fits(SnapshotSource& source, Serial snapshot, std::ostream& err) {

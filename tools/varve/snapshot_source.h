@@ -1,10 +1,12 @@
 // Snapshots that a tool looks into: of a mounted filesystem, through its daemon, or of an image that nobody has mounted.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <string>
 
+#include "base/json_text.h"
 #include "compare/question.h"
 
 namespace varve::tool {
@@ -19,6 +21,8 @@ class SnapshotSource {
   virtual Result<std::string> uuid() = 0;  // of the filesystem
   virtual Result<Serial> serial_of(const std::string& name) = 0;  // Errc::not_found
   virtual Result<bool> has(Serial serial) = 0;
+  virtual Result<std::uint64_t> data_bytes(Serial serial) = 0;  // of its files, shared or not; 0: not known
+  virtual Result<Json> list() = 0;  // control/request_json.h
   // If it is an automatic one it stays until close(), or until this tool has ended. Errc::no_space: there is no room to hold it.
   virtual Status hold(Serial) { return {}; }
   // For an hour, so that another attempt finds it. False: nothing is held.
@@ -35,6 +39,8 @@ class SnapshotSource {
 
 // now(), or newest() where there is no room to keep it: `err` tells that.
 Result<Serial> now_or_newest(SnapshotSource& source, std::ostream& err);
+// The name of the snapshot that is meant by its name or a time (snapshot_choice.h). `err` tells which one a time means. Errc::not_found.
+Result<std::string> name_of_snapshot(SnapshotSource& source, const std::string& path, const std::string& which, std::ostream& err);
 // hold(), for what only reads: where there is no room for that it goes on, and says so.
 Status hold_if_it_fits(SnapshotSource& source, Serial snapshot, std::ostream& err);
 

@@ -9,6 +9,7 @@
 
 #include "base/errc.h"
 #include "base/mutex.h"
+#include "control/patience.h"
 #include "control/place.h"
 #include "varve/mount_client.h"
 
@@ -28,6 +29,7 @@ class StatusAsker::Question {
     auto question = std::make_shared<Question>();
     waiting.fetch_add(1);
     std::thread([question, place] {  // waits in the kernel for as long as the daemon is stopped
+      control::Patience::keep_silent();
       question->set(look(place));
       waiting.fetch_sub(1);
     }).detach();

@@ -8,6 +8,7 @@
 #include "control/place.h"
 #include "varve/command.h"
 #include "varve/image_reader.h"
+#include "varve/list_command.h"
 #include "varve/mount_client.h"
 #include "varve/place_facts.h"
 #include "varve/status_text.h"
@@ -22,6 +23,7 @@ struct StatusArguments {
   bool json = false;
   bool watch = false;
   bool brief = false;
+  bool all = false;
 };
 
 Result<Json> status_of(const control::Place& place) {
@@ -35,6 +37,8 @@ Result<Json> status_of(const control::Place& place) {
 }
 
 Status show(const StatusArguments& arguments, IoLayer& io) {
+  if (arguments.all) return list_mounts(arguments.json, io);
+  if (arguments.path.empty()) return Error(Errc::invalid, "status: path is missing: where it is mounted, or a device or image; or --all");
   for (;;) {
     const control::Place place = TRY(control::find_place(arguments.path));
     auto status = TRY(status_of(place));
@@ -53,7 +57,8 @@ Status show(const StatusArguments& arguments, IoLayer& io) {
 void declare_status(CLI::App& app, Action& chosen) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* command = app.add_subcommand("status", "What a filesystem knows about itself");
-  command->add_option("path", arguments->path, "Where it is mounted, or a device or image")->required();
+  command->add_option("path", arguments->path, "Where it is mounted, or a device or image");
+  command->add_flag("--all", arguments->all, "All mounts of this machine, as varve list has them");
   command->add_flag("--json", arguments->json, "For programs");
   command->add_flag("-s,--short", arguments->brief, "Only the first lines: size, state, cleaner, log");
   command->add_flag("-w,--watch", arguments->watch, "Once a second, until interrupted");

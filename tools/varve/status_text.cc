@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/duration.h"
 #include "base/json_text.h"
 #include "base/types.h"
 #include "base/utf8.h"
-#include "shared/counted.h"
 #include "varve/past_errors.h"
 
 namespace varve::tool {
@@ -129,16 +129,39 @@ std::string kept_text(const Json& snapshots, const Json& protection) {
   return snapshots.value("giving_back", false) ? text + "; what deleted ones held is being given back" : text;
 }
 
+// Which are kept: "all of the last 1h, made every 30s; one for each 1h up to 24h".
+std::string rules_text(const Json& protection) {
+  const std::string every = varve::duration_text(number_in(protection, "every_seconds"));
+  const Json rules = protection.value("rules", Json::array());  // a daemon of before has none
+  if (rules.empty()) return fmt::format("the last {}, every {}", varve::duration_text(number_in(protection, "seconds")), every);
+  std::string text;
+  for (const Json& rule : rules) {
+    const std::string age = varve::duration_text(number_in(rule, "age_seconds"));
+    const std::uint64_t spacing = number_in(rule, "spacing_seconds");
+    text += text.empty() ? "" : "; ";
+    text += spacing ? fmt::format("one for each {} up to {}", varve::duration_text(spacing), age)
+                    : fmt::format("all of the last {}, every {}", age, every);
+  }
+  return text;
+}
+
+// " (120, 23 and 6), the oldest 6d old". Empty: there was no checkpoint yet, or without rules there is nothing to tell.
+std::string kept_by_rule_text(const Json& protection) {
+  const Json counts = protection.value("kept_by_rule", Json::array());
+  if (counts.size() < 2) return "";
+  std::string text;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == counts.size() ? " and " : ", ", counts[i].get<std::uint64_t>());
+  return fmt::format(" ({}), the oldest {} old", text, varve::rough_duration_text(number_in(protection, "oldest_seconds")));
+}
+
 // Empty: none are made by themselves, and none are left.
 std::string protection_text(const Json& protection) {
   const std::uint64_t count = number_in(protection, "snapshots");
   const bool is_on = protection.value("on", false);
   if (!is_on && count == 0) return "";
-  const std::string what = is_on ? fmt::format("the last {}, every {}", varve::duration_text(number_in(protection, "seconds")),
-                                               varve::duration_text(number_in(protection, "every_seconds")))
-                                 : "off";
-  return fmt::format("{}: {}, with {} that counts as free", what, counted(count, "automatic snapshot"),
-                     size_text(number_in(protection, "held_bytes")));
+  return fmt::format("{}: {}{}, with {} that counts as free", is_on ? rules_text(protection) : "off", counted(count, "automatic snapshot"),
+                     is_on ? kept_by_rule_text(protection) : "", size_text(number_in(protection, "held_bytes")));
 }
 
 std::string head_text(const Json& status) {
@@ -160,6 +183,11 @@ std::string lease_text(const Json& lease) {
 std::string connection_section(const Json& connection) {
   Section section("Connection to the device", connection);
   return section.yes_no("Connected", "connected").count("Connected anew", "reconnects").text();
+}
+
+std::string host_section(const Json& host) {
+  Section section("Host of the image", host);
+  return section.yes_no("Has no room", "full").bytes("Held in memory", "held_bytes").count("Had no room (times)", "times").text();
 }
 
 // Used segments by how full they are: a bar for each 5 %.
@@ -265,7 +293,7 @@ std::string waits_text(const Json& waits) {
     const std::uint64_t times = wait.value("times", std::uint64_t{0});
     if (times == 0) continue;
     const double mean = wait.value("total_us", 0.0) / static_cast<double>(times);
-    text += fmt::format("  {:<26}{} times, {:.2f} ms each, {:.2f} at most\n", label, times, mean / 1000,
+    text += fmt::format("  {:<26}{}, {:.2f} ms each, {:.2f} at most\n", label, counted(times, "time"), mean / 1000,
                         wait.value("longest_us", 0.0) / 1000);
   }
   return text.empty() ? "" : "\nOperations waited for\n" + text;
@@ -305,6 +333,14 @@ std::string error_text(const char* title, const Json& event) {
   if (section.number("block")) section.count("Block", "block");
   if (section.number("inode")) section.count("Inode", "inode");
   if (section.has("seconds")) section.line("When", local_time_text(event.value("seconds", std::int64_t{0})));
+  return section.text();
+}
+
+std::string faults_text(const Json& faults) {
+  Section section("Errors since the mount", faults);
+  if (section.number("unreadable") + section.number("damaged") + section.number("other") == 0) return "";
+  section.count("Reads that failed", "unreadable").count("Reads of damaged blocks", "damaged").count("Others", "other");
+  section.count("Bad blocks, last hour", "places_last_hour").count("Bad blocks, last day", "places_last_day");
   return section.text();
 }
 
@@ -350,6 +386,13 @@ std::string outage_text(const Json& status) {
                      status.value("read_only", false) ? "" : fmt::format("; waits up to {} s, then read-only", patience / 1000));
 }
 
+std::string host_text(const Json& status) {
+  const Json& host = part(status, "host");
+  if (!host.value("full", false)) return "";
+  return fmt::format("no room for {} s; {} held, changes are refused; goes on by itself when there is room",
+                     number_in(host, "since_ms") / 1000, size_text(number_in(host, "held_bytes")));
+}
+
 std::string status_summary(const Json& status) {
   const std::string label = status.value("label", ""), at = part(status, "mount").value("mount_point", "");
   const auto line = [](const char* name, const std::string& value) {
@@ -358,7 +401,8 @@ std::string status_summary(const Json& status) {
   const Json &cleaner = part(status, "cleaner"), &protection = part(status, "protection");
   return line("Varve", printable(status.value("device", "")) + (label.empty() ? "" : " \"" + printable(label) + "\"")) +
          line("Mounted", printable(at)) +
-         line("State", state_of(status)) + line("Device", outage_text(status)) + line("Size", room_of(part(status, "space"))) +
+         line("State", state_of(status)) + line("Device", outage_text(status)) + line("Host", host_text(status)) +
+         line("Size", room_of(part(status, "space"))) +
          line("Room", growth_text(status)) + line("Damage", damage_text(status)) +
          line("Kept", kept_text(part(status, "snapshots"), protection)) + line("Protects", protection_text(protection)) +
          line("Cleaner", cleaner.value("state", "")) +
@@ -367,12 +411,13 @@ std::string status_summary(const Json& status) {
 
 std::string status_text(const Json& status) {
   return head_text(status) + lease_text(part(status, "lease")) + connection_section(part(status, "connection")) +
+         host_section(part(status, "host")) +
          space_text(part(status, "space")) + log_text(part(status, "log")) +
          profile_text(part(status, "device_profile")) + traffic_text(part(status, "traffic")) + cleaner_text(part(status, "cleaner")) +
          waits_text(part(status, "waits")) + scrub_section(part(status, "scrub")) +
          memory_text(part(status, "memory")) + lifetime_text(part(status, "lifetime")) +
          error_text("First error", part(status, "first_error")) + error_text("Last error", part(status, "last_error")) +
-         mount_text(part(status, "mount"));
+         faults_text(part(status, "faults")) + mount_text(part(status, "mount"));
 }
 
 }  // namespace varve::tool

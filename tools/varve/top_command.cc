@@ -3,13 +3,18 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <optional>
+#include <vector>
 
 #include "base/json_text.h"
 #include "control/place.h"
+#include "shared/terminal.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
 #include "varve/top_text.h"
@@ -35,6 +40,31 @@ constexpr const char* kHelp =
 volatile sig_atomic_t interrupted = 0;
 void note_interrupt(int) { interrupted = 1; }
 
+// The views of one screen, as many lines as it has.
+class Pages {
+ public:
+  // What was shown stays the page that is shown.
+  void fill(const std::string& text) {
+    const TerminalSize size = size_of_terminal(STDOUT_FILENO);
+    pages_ = pages_of(varve::wrapped(text, size.columns), size.rows - std::min<std::size_t>(size.rows - 1, kFooter));
+    shown_ = std::min(shown_, pages_.size() - 1);
+  }
+  void turn(int by) { shown_ = (shown_ + pages_.size() + static_cast<std::size_t>(by)) % pages_.size(); }
+  std::string text() const {
+    std::string text;
+    for (const std::string& line : pages_[shown_]) text += line + "\x1b[K\n";
+    return text;
+  }
+  std::string number() const {
+    return pages_.size() == 1 ? "" : fmt::format("   space: next page ({} of {})", shown_ + 1, pages_.size());
+  }
+
+ private:
+  static constexpr std::size_t kFooter = 2;
+  std::vector<std::vector<std::string>> pages_{{}};
+  std::size_t shown_ = 0;
+};
+
 // The terminal as a screen of its own, without echo; as it was before at the end, also after Ctrl-C.
 class Screen {
  public:
@@ -46,7 +76,7 @@ class Screen {
     struct sigaction action {};
     action.sa_handler = note_interrupt;
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
-    out_ << "\x1b[?1049h\x1b[?25l\x1b[?7l";  // no cursor, and long lines end at the edge
+    out_ << "\x1b[?1049h\x1b[?25l\x1b[?7l";  // no cursor, and what is too long all the same ends at the edge
   }
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
@@ -55,34 +85,60 @@ class Screen {
     ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
 
-  // In place, line by line, so that nothing flickers.
   void show(const std::string& text) {
-    std::string frame = "\x1b[H";
-    for (const char c : text) frame += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
-    out_ << frame << "\nq: quit   ?: what the words mean\x1b[K\x1b[J" << std::flush;
+    view_.fill(text);
+    draw(view_, "q: quit   ?: what the words mean");
   }
 
   // False: the user wants to leave.
   bool wait(double seconds) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    const int ready = ::poll(&input, 1, static_cast<int>(seconds * 1000));
-    char key = 0;
-    if (ready > 0 && (::read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) return false;
-    if (ready > 0 && (key == '?' || key == 'h')) {
-      show(kHelp);
-      input.revents = 0;
-      (void)::poll(&input, 1, -1);  // any key goes back
-      if (!interrupted && ::read(STDIN_FILENO, &key, 1) <= 0) return false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+      const char key = key_within(static_cast<int>(std::max<std::int64_t>(left, 0)));
+      if (key == 'q' || key == 'Q' || interrupted) return false;
+      if (key == '?' || key == 'h') return explain();
+      if (key == ' ' || key == 'n') view_.turn(1);
+      if (key == 'p' || key == 'b') view_.turn(-1);
+      if (key == 0) return true;
+      draw(view_, "q: quit   ?: what the words mean");
     }
-    return !interrupted;
   }
 
  private:
+  // In place, line by line, so that nothing flickers.
+  void draw(const Pages& pages, const char* keys) {
+    const std::string footer = fitted(keys + pages.number(), size_of_terminal(STDOUT_FILENO).columns);
+    out_ << "\x1b[H" << pages.text() << "\x1b[K\n" << footer << "\x1b[K\x1b[J" << std::flush;
+  }
+
+  // 0: none came; 'q' also where there is nobody any more to press one.
+  static char key_within(int milliseconds) {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    char key = 0;
+    if (::poll(&input, 1, milliseconds) <= 0) return 0;
+    return ::read(STDIN_FILENO, &key, 1) <= 0 ? 'q' : key;
+  }
+
+  // False: the user wants to leave.
+  bool explain() {
+    Pages help;
+    help.fill(kHelp);
+    for (;;) {
+      draw(help, "any key: back");
+      const char key = key_within(-1);
+      if (interrupted || key == 'q') return false;
+      if (key != ' ' || help.number().empty()) return true;
+      help.turn(1);
+    }
+  }
+
+  Pages view_;
   std::ostream& out_;
   termios before_{};
 };
 
-bool on_a_terminal(IoLayer& io) { return &io.out == &std::cout && ::isatty(STDIN_FILENO) && ::isatty(STDOUT_FILENO); }
+bool on_a_terminal(IoLayer& io) { return &io.out == &std::cout && ::isatty(STDIN_FILENO) && moves_cursor(STDOUT_FILENO); }
 
 Status watch(TopArguments arguments, IoLayer& io) {
   arguments.directory = TRY(control::find_mounted(arguments.directory));

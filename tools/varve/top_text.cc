@@ -58,6 +58,7 @@ class View {
                                    now_.value("backend", ""));
     if (now_.value("read_only", false)) text += fmt::format("READ-ONLY: {}\n", now_.value("read_only_reason", ""));
     if (const std::string outage = outage_text(now_); !outage.empty()) text += outage + "\n";
+    if (const std::string host = host_text(now_); !host.empty()) text += "Host: " + host + "\n";
     return text;
   }
 

@@ -1,19 +1,24 @@
 #include <poll.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <ostream>
 #include <thread>
 
+#include "base/errc.h"
 #include "daemon/log_output.h"
 #include "daemon/mount_point.h"
 #include "control/mount_table.h"
 #include "control/place.h"
 #include "io/block_device.h"
+#include "io/holders.h"
 #include "store/superblocks.h"
 #include "varve/command.h"
 #include "varve/mount_client.h"
@@ -40,9 +45,11 @@ struct Daemon {
   bool read_only = false;  // asked for at the mount: the image is left as it was
   std::string failure;     // why it has become read-only since
   std::string log;         // where its messages are
+  std::string device;         // number of the mounted filesystem
   std::string snapshots_dir;  // where it shows snapshots
   int pid = 0;
   int pidfd = -1;
+  bool quiet = false;  // only what went wrong is said
 
   Daemon() = default;
   Daemon(const Daemon&) = delete;
@@ -70,6 +77,7 @@ Status ask(const control::MountEntry& mounted, Daemon& daemon) {
   daemon.log = status["mount"].value("log", "");
   daemon.snapshots_dir = status["mount"].value("snapshots_dir", "");
   daemon.read_only = status["mount"].value("read_only", mounted.read_only);  // a daemon from before an update does not say so
+  daemon.read_only |= status["mount"].value("shut_down", false);             // nobody expects a clean end then
   if (!daemon.read_only && status.value("read_only", false)) daemon.failure = status.value("read_only_reason", "");
   daemon.find(status["mount"].value("pid", 0));
   return {};
@@ -99,11 +107,21 @@ bool ends_within(const Daemon& daemon, int milliseconds) {
   return ended > 0;
 }
 
+// Processes that show it: with the last one of a namespace its mounts go.
+std::string keepers_text(const Daemon& daemon) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  for (const io::Holder& keeper : io::keepers_of(daemon.device, daemon.source, kMost))
+    text += (text.empty() ? "" : ", ") + io::describe(keeper);
+  return text.empty() ? "none that you may see" : text;
+}
+
 void say_what_is_waited_for(const Daemon& daemon, std::ostream& err) {
+  if (daemon.quiet) return;
   err << fmt::format(
       "varve: unmounted; waiting until the daemon{} has written everything to {} and ended. It also waits for "
-      "every other mount namespace that still shows the filesystem: grep {} /proc/*/mounts\n",
-      daemon.pid ? fmt::format(" (process {})", daemon.pid) : "", daemon.source, daemon.source);
+      "every other mount namespace that still shows the filesystem: {}\n",
+      daemon.pid ? fmt::format(" (process {})", daemon.pid) : "", daemon.source, keepers_text(daemon));
 }
 
 // Without a limit: the image is not clean before, and a large cache takes its time on a slow disk.
@@ -175,13 +193,53 @@ bool shows_snapshot(const control::MountEntry& mounted, const Daemon& daemon) {
   return !daemon.snapshots_dir.empty() && mounted.root.starts_with("/" + daemon.snapshots_dir + "/");
 }
 
-Status umount(const std::string& argument, bool lazy, IoLayer& io) {
+// Asks it to end: it unmounts what it has mounted, in whatever namespace that is.
+Status end_daemon(const io::Holder& holder, std::ostream& err) {
+  Daemon daemon;
+  daemon.source = holder.source;
+  daemon.log = "the system's log";
+  daemon.find(holder.pid);
+  if (::kill(holder.pid, SIGTERM) != 0)
+    return Error(errc_from_errno(errno), fmt::format("{}: cannot be ended by you: {}", io::describe(holder), errno_text()));
+  if (holder.source.empty() || holder.is_elsewhere) {  // its image may have no name here
+    wait_for_end(daemon, err);
+    return {};
+  }
+  return check_clean(daemon, err);
+}
+
+// A daemon that serves an image or a device in another mount namespace.
+std::optional<io::Holder> daemon_elsewhere(const std::string& source) {
+  struct stat status {};
+  if (::stat(source.c_str(), &status) != 0) return {};
+  for (const io::Holder& holder : io::holders_of(status))
+    if (!holder.directory.empty()) return holder;
+  return {};
+}
+
+Status umount_process(int pid, std::ostream& err) {
+  const io::Holder holder = io::mount_daemon(pid);
+  if (holder.pid == 0)
+    return Error(Errc::not_found, fmt::format("process {}: is no daemon of a mount that you may see: varve list has them", pid));
+  return end_daemon(holder, err);
+}
+
+struct UmountArguments {
+  std::string directory;
+  bool lazy = false, quiet = false;
+  int pid = 0;
+};
+
+Status umount(const UmountArguments& arguments, IoLayer& io) {
+  const std::string& argument = arguments.directory;
   std::string directory = control::resolve_mount_point(argument);
   auto mounted = directory.empty() ? std::nullopt : control::find_mount(directory);
   if (!mounted) {  // as umount(8), by the device or image; but never by a directory within
     const auto place = control::find_place(argument);
-    if (!place.ok() && place.fails_with(Errc::not_found)) return place.error();
+    if (!place.ok() && (place.fails_with(Errc::not_found) || place.fails_with(Errc::invalid))) return place.error();
     std::error_code ignored;
+    if (place.ok() && !place->is_mounted())
+      if (const auto elsewhere = daemon_elsewhere(place->source)) return end_daemon(*elsewhere, io.err);
     if (!place.ok() || !place->is_mounted() || std::filesystem::is_directory(directory, ignored))
       return Error(Errc::not_found, fmt::format("{}: not a mount point, and not mounted", argument));
     directory = place->directory;
@@ -189,15 +247,17 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
   }
   if (!mounted || !mounted->is_varve()) return Error(Errc::unsupported, fmt::format("{}: not a Varve filesystem", argument));
   TRY(check_owner(*mounted));
-  if (lazy) return fuse::detach(directory, fuse::Detach::now);
+  if (arguments.lazy) return fuse::detach(directory, fuse::Detach::now);
   Daemon daemon;
+  daemon.quiet = arguments.quiet;
+  daemon.device = mounted->device;
   const Status asked = ask_or_guess(*mounted, daemon);
   if (asked.ok()) {
     const bool has_others = control::find_other_mount(*mounted).has_value();  // afterwards the device number may be another's
     TRY(fuse::detach(directory, fuse::Detach::when_unused));
     const auto other = has_others ? control::find_other_mount(*mounted) : std::nullopt;
     if (!other) return check_clean(daemon, io.err);
-    if (shows_snapshot(*mounted, daemon)) return {};
+    if (arguments.quiet || shows_snapshot(*mounted, daemon)) return {};
     io.err << fmt::format("varve: {}: unmounted; the filesystem is still mounted at {}\n", directory, other->directory);
     return {};
   }
@@ -209,16 +269,20 @@ Status umount(const std::string& argument, bool lazy, IoLayer& io) {
 }  // namespace
 
 void declare_umount(CLI::App& app, Action& chosen) {
-  struct UmountArguments {
-    std::string directory;
-    bool lazy = false;
-  };
   auto arguments = std::make_shared<UmountArguments>();
   CLI::App* command = app.add_subcommand("umount", "Unmount; returns when the image is complete and clean");
-  command->add_option("directory", arguments->directory, "Where it is mounted, or what is mounted")->required();
-  command->add_flag("-l,--lazy", arguments->lazy, "Detach now, finish when nobody uses it any more; do not wait");
+  command->add_option("directory", arguments->directory, "Where it is mounted, or what is mounted");
+  auto* const pid = command->add_option("--pid", arguments->pid, "End this daemon, which may be in a container: varve list has its number")
+                        ->excludes("directory");
+  command->add_flag("-l,--lazy", arguments->lazy, "Detach now, finish when nobody uses it any more; do not wait")->excludes(pid);
+  command->add_flag("-q,--quiet", arguments->quiet, "Say only what went wrong, not what is waited for or where else it is mounted");
   command->callback([arguments, &chosen] {
-    chosen = [arguments](IoLayer& io) { return umount(arguments->directory, arguments->lazy, io); };
+    chosen = [arguments](IoLayer& io) -> Status {
+      if (arguments->pid) return umount_process(arguments->pid, io.err);
+      if (arguments->directory.empty())
+        return Error(Errc::invalid, "umount: directory is missing: where it is mounted, or what is mounted");
+      return umount(*arguments, io);
+    };
   });
 }
 

@@ -7,6 +7,7 @@
 // write meanwhile is done in the same way, and what only checkpoints turn over is given up (CleanJob's patience).
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/strategy/slide.h"
 #include "cleaner/workbench.h"
@@ -46,9 +47,10 @@ class Compacting final : public Strategy {
     forecast.segments = ragged.ids.size() + high.ids.size();
     forecast.reads = forecast.writes = ragged.data + high.data;
     forecast.frees = ragged.gain;
-    forecast.what = fmt::format("copy {} live blocks out of {} segments with holes and move the {} highest segments down; the log then "
+    forecast.what = fmt::format("copy {} out of {} with holes and move the {} highest segments down; the log then "
                                 "ends near segment {} instead of {}",
-                                ragged.live(), ragged.ids.size(), high.ids.size(), board.segments, board.end);
+                                counted(ragged.live(), "live block"), counted(ragged.ids.size(), "segment"),
+                                high.ids.size(), board.segments, board.end);
     return forecast;
   }
 
@@ -65,7 +67,8 @@ class Compacting final : public Strategy {
     const auto victims = bench.choose_worthwhile();
     round.left = left(bench, board_of(bench.store().segments()));
     if (!victims) return false;
-    round.why = fmt::format("compacting: {} live blocks out of {} segments with holes", victims->live(), victims->ids.size());
+    round.why = fmt::format("compacting: {} out of {} with holes", counted(victims->live(), "live block"),
+                            counted(victims->ids.size(), "segment"));
     bench.tell(round.why);
     bench.empty(*victims, round);
     return true;
@@ -85,7 +88,8 @@ class Compacting final : public Strategy {
                               bench.store().segments().geometry().count);
       return;
     }
-    round.why = fmt::format("compacting: moving {} blocks of the {} highest segments down", victims.live(), victims.ids.size());
+    round.why = fmt::format("compacting: moving {} of the {} down", counted(victims.live(), "block"),
+                            counted(victims.ids.size(), "highest segment"));
     bench.tell(round.why);
     bench.empty(victims, round, [&](const LiveBlock& block, const SegmentFacts& from) {
       return from.group < format::kMaxGroups ? from.group : bench.group_of(block, from);

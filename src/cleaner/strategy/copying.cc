@@ -1,6 +1,7 @@
 // Copying: whole segments are emptied, what lives in them goes to the heads of its groups (Sprite LFS).
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
 
@@ -20,7 +21,7 @@ class Copying final : public Strategy {
       round.why = "no segment is worth cleaning";
       return round;
     }
-    round.why = fmt::format("copying {} live blocks out of {} segments{}{}", victims->live(), victims->ids.size(),
+    round.why = fmt::format("copying {} out of {}{}{}", counted(victims->live(), "live block"), counted(victims->ids.size(), "segment"),
                             victims->why.empty() ? "" : "; ", victims->why);
     bench.tell(round.why);
     bench.empty(*victims, round);
@@ -33,7 +34,7 @@ class Copying final : public Strategy {
     forecast.segments = victims.ids.size();
     forecast.reads = forecast.writes = victims.data;
     forecast.frees = victims.gain;
-    forecast.what = fmt::format("copy {} live blocks out of {} segments", victims.live(), victims.ids.size());
+    forecast.what = fmt::format("copy {} out of {}", counted(victims.live(), "live block"), counted(victims.ids.size(), "segment"));
     return forecast;
   }
 };

@@ -41,8 +41,8 @@ Decision copy_or_plug(const Situation& s, std::string because) {
     decision.why = fmt::format("{}, {}: victims are {:.0f} % live, and {}", what, because, 100 * s.victims_live, s.costs);
     return decision;
   }
-  const std::string costs = fmt::format("for each sequential write a scattered one costs {:.1f}, and {:.1f} what else moving a block takes",
-                                        s.write_factor, s.handling);
+  const std::string costs = fmt::format("here a scattered write costs {:.1f} times a sequential one, and the work around moving a block "
+                                        "{:.1f} times", s.write_factor, s.handling);
   if (s.has_plugging && s.victims_live > bound) {
     decision.kind = Decision::Kind::plug;
     decision.threads = s.for_room && s.knows_in_row && s.knows_scattered;  // users do not pay for a guess
@@ -90,7 +90,7 @@ Decision when_told(const Situation& s) {
     return of_kind(Decision::Kind::compact,
                    fmt::format("compacting, asked for: {:.0f} % of the log is clean segments in between, and seeks are dear here",
                                100 * s.spread));
-  return rest("no segment has enough garbage to be worth cleaning, and reading and writing lose little by how those in use are scattered");
+  return rest("no segment has enough garbage to be worth cleaning, and what is in use is not scattered enough to slow anything down");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/counted.h"
 #include "cleaner/file_layout.h"
 #include "cleaner/file_source.h"
 #include "cleaner/strategy/builtin.h"
@@ -84,8 +85,8 @@ class Defragmenting final : public Strategy {
     forecast.reads = forecast.writes;
     forecast.files = counts;
     forecast.files.fragments_after = pieces_left;
-    forecast.what = fmt::format("move {} of {} files, in {} pieces now, into at best {}", counts.moved, counts.seen,
-                                counts.fragments_before, pieces_left);
+    forecast.what = fmt::format("move {} of {}, in {} now, into at best {}", counts.moved, counted(counts.seen, "file"),
+                                counted(counts.fragments_before, "piece"), pieces_left);
     return forecast;
   }
 
@@ -102,7 +103,8 @@ class Defragmenting final : public Strategy {
   static bool make_room(Workbench& bench, Round& round) {
     const auto victims = bench.choose_worthwhile();
     if (!victims) return false;
-    round.why = fmt::format("room for defragmenting: {} live blocks out of {} segments", victims->live(), victims->ids.size());
+    round.why = fmt::format("room for defragmenting: {} out of {}", counted(victims->live(), "live block"),
+                            counted(victims->ids.size(), "segment"));
     bench.tell(round.why);
     bench.empty(*victims, round);
     return true;
@@ -142,7 +144,7 @@ class Defragmenting final : public Strategy {
       from_ = part->next;
       if (part->last) file_.reset();
     }
-    round.why = fmt::format("defragmenting: {} files seen, {} moved", counts_.seen, counts_.moved);
+    round.why = fmt::format("defragmenting: {} seen, {} moved", counted(counts_.seen, "file"), counts_.moved);
     return {};
   }
 
@@ -205,7 +207,7 @@ class Defragmenting final : public Strategy {
                                            });
     const std::uint8_t group = bench.group_of(*youngest, {});
     for (LiveBlock& block : part.blocks) block.group = group;
-    bench.tell(fmt::format("defragmenting inode {}: {} blocks in {} pieces", *file_, part.blocks.size(), fragments));
+    bench.tell(fmt::format("defragmenting inode {}: {} in {}", *file_, counted(part.blocks.size(), "block"), counted(fragments, "piece")));
     if (!moved_this_) ++counts_.moved;
     moved_this_ = true;
     round.moved = true;

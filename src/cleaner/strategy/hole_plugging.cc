@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/counted.h"
 #include "cleaner/plugger.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
@@ -52,8 +53,8 @@ class HolePlugging final : public Strategy {
     forecast.reads = forecast.writes;
     forecast.segments = plan->emptied.size() + field.nodes.ids.size();
     forecast.frees = forecast.segments * bench.store().segments().geometry().blocks - forecast.writes;
-    forecast.what = fmt::format("plug holes with {} blocks: {} pieces fit exactly, {} fill holes together, {} leave a rest, {} are split",
-                                forecast.writes, plan->perfect, plan->combined, plan->loose, plan->split);
+    forecast.what = fmt::format("plug holes with {}: {} pieces fit exactly, {} fill holes together, {} leave a rest, {} are split",
+                                counted(forecast.writes, "block"), plan->perfect, plan->combined, plan->loose, plan->split);
     return forecast;
   }
 
@@ -115,7 +116,7 @@ class HolePlugging final : public Strategy {
   }
 
   static void plug(Workbench& bench, Plugger& plugger, const Field& field, Round& round) {
-    bench.tell(fmt::format("plugging holes with what lives in {} segments", field.sources.size()));
+    bench.tell(fmt::format("plugging holes with what lives in {}", counted(field.sources.size(), "segment")));
     auto done = plugger.run(field.sources, field.others, [&] { return bench.task().ends(true); });
     if (!done.ok()) {
       spdlog::warn("hole-plugging: {}", done.error().message());
@@ -123,10 +124,10 @@ class HolePlugging final : public Strategy {
       round.failure = done.error();
       return;
     }
-    round.why = fmt::format("plugged holes of {} segments with what lived in {}: {} pieces fit exactly, {} together, {} loosely, "
+    round.why = fmt::format("plugged holes of {} with what lived in {}: {} pieces fit exactly, {} together, {} loosely, "
                             "{} split{}{}",
-                            done->destinations, done->emptied.size(), done->plan.perfect, done->plan.combined, done->plan.loose,
-                            done->plan.split, done->why.empty() ? "" : "; ", done->why);
+                            counted(done->destinations, "segment"), done->emptied.size(), done->plan.perfect, done->plan.combined,
+                            done->plan.loose, done->plan.split, done->why.empty() ? "" : "; ", done->why);
     for (SegmentId segment : done->pinned) bench.pin(segment);
     round.emptied.insert(round.emptied.end(), done->emptied.begin(), done->emptied.end());
   }

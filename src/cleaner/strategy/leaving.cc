@@ -3,6 +3,7 @@
 // worth it is copied together there, as by copying. Not for users to choose: `varve resize` does.
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
 #include "log/segment_table.h"
@@ -25,7 +26,7 @@ class Leaving final : public Strategy {
       make_room(bench, round);
       return round;
     }
-    round.why = fmt::format("moving {} blocks out of {} segments at the end", victims.live(), victims.ids.size());
+    round.why = fmt::format("moving {} out of {} at the end", counted(victims.live(), "block"), counted(victims.ids.size(), "segment"));
     bench.tell(round.why);
     bench.empty(victims, round, [&](const LiveBlock& block, const SegmentFacts& from) {
       return from.group < format::kMaxGroups ? from.group : bench.group_of(block, from);
@@ -39,7 +40,8 @@ class Leaving final : public Strategy {
     Forecast forecast;
     forecast.segments = victims.ids.size();
     forecast.reads = forecast.writes = victims.data;
-    forecast.what = fmt::format("move {} live blocks out of {} segments at the end", victims.live(), victims.ids.size());
+    forecast.what = fmt::format("move {} out of {} at the end", counted(victims.live(), "live block"),
+                                counted(victims.ids.size(), "segment"));
     return forecast;
   }
 
@@ -69,8 +71,8 @@ class Leaving final : public Strategy {
       round.why = round.left ? "there is no room for what stands at the end" : "nothing at the end can be moved now";
       return;
     }
-    round.why = fmt::format("copying {} live blocks out of {} segments, to make room for what stands at the end", victims->live(),
-                            victims->ids.size());
+    round.why = fmt::format("copying {} out of {}, to make room for what stands at the end", counted(victims->live(), "live block"),
+                            counted(victims->ids.size(), "segment"));
     bench.tell(round.why);
     bench.empty(*victims, round);
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "cleaner/strategy/bridges.h"
 #include "cleaner/strategy/builtin.h"
 #include "cleaner/workbench.h"
@@ -47,7 +48,7 @@ class Threaded final : public Strategy {
     Round round = cleaning_->run(bench);
     round.moved |= aside > 0;
     round.finished &= aside == 0;
-    if (aside) round.why += fmt::format("; {} blocks moved aside to join small holes", aside);
+    if (aside) round.why += fmt::format("; {} moved aside to join small holes", counted(aside, "block"));
     return round;
   }
   Forecast forecast(Workbench& bench) const override { return cleaning_->forecast(bench); }

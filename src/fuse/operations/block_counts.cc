@@ -50,6 +50,12 @@ fs::Attr BlockCounts::with_unseen(fs::Attr attr) const {
   return attr;
 }
 
+bool BlockCounts::is_unseen(Ino ino) const {
+  if (!any_unseen_) return false;
+  const Lock lock(mutex_);
+  return unseen_.contains(ino);
+}
+
 void BlockCounts::asked(Ino ino) {
   if (!any_stale_) return;
   const Lock lock(mutex_);

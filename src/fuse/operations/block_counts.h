@@ -32,9 +32,10 @@ class BlockCounts {  // thread-safe
   void will_write(Ino ino);
   fs::Attr with_unseen(fs::Attr attr) const;
   bool any_unseen() const { return any_unseen_; }
+  bool is_unseen(Ino ino) const;
   // Before the attributes that the kernel asks for are read.
   void asked(Ino ino);
-  // It has been cut, or the kernel has forgotten it.
+  // The kernel holds nothing of it back, or has forgotten it.
   void forget(Ino ino);
   void stop();
 

@@ -40,6 +40,7 @@ void LostWrites::remove(File& file, std::uint64_t from, std::uint64_t end) {
 bool LostWrites::loses(Errc why) {
   switch (why) {
     case Errc::no_space:
+    case Errc::host_full:
     case Errc::read_only:
     case Errc::io:
     case Errc::corrupt:

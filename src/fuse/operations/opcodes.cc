@@ -69,7 +69,7 @@ constexpr Table make_table() {
   t[FUSE_SETLKW] = {"setlkw", not_implemented};
   t[FUSE_BMAP] = {"bmap", not_implemented};
   t[FUSE_POLL] = {"poll", not_implemented};
-  t[FUSE_NOTIFY_REPLY] = {"notify_reply", unexpected_reply};
+  t[FUSE_NOTIFY_REPLY] = {"notify_reply", notify_reply};
   t[FUSE_COPY_FILE_RANGE] = {"copy_file_range", copy_file_range};
   t[kOpCopyFileRange64] = {"copy_file_range_64", copy_file_range_64};
   return t;

@@ -56,7 +56,7 @@ Status syncfs(Request& r);
 Status nothing_to_do(Request& r);     // success
 Status not_implemented(Request& r);   // ENOSYS
 Status flush(Request& r);
-Status unexpected_reply(Request& r);  // ignored
+Status notify_reply(Request& r);
 
 // ops_snapshots.cc: of ioctl
 Status change_snapshot(Request& r);

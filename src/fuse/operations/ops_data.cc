@@ -36,7 +36,7 @@ void change_unprivileged(Request& r, Ino ino, Change change) {
   r.serve([&r, ino] { return r.fs().getattr(r.operation(), ino); },
           [&r, change = std::move(change)](const fs::Attr& attr) {
             // Of a caller's groups only this one is known; sgid that does not mean execution is not worth asking for more.
-            change(fs::WriteFlags{.drop_privileges = true, .drop_sgid = r.header().gid != attr.gid},
+            change(fs::WriteFlags{.drop_privileges = true, .drop_sgid = (attr.mode & S_ISGID) && r.caller().gid != attr.gid},
                    (attr.mode & (S_ISUID | S_ISGID)) != 0);
           });
 }
@@ -45,7 +45,7 @@ void change_unprivileged(Request& r, Ino ino, Change change) {
 // stands for CAP_FSETID.
 template <class Change>
 void change_as_user(Request& r, Ino ino, Change change) {
-  if (r.header().uid != 0)
+  if (r.caller().uid != 0)
     change_unprivileged(r, ino, std::move(change));
   else
     change({}, false);
@@ -125,6 +125,17 @@ void seek_after_flush(Request& r, std::uint64_t offset, fs::SeekKind kind) {
                               [&r, offset, kind] { r.post([&r, offset, kind] { seek(r, offset, kind); }); });
 }
 
+// The kernel has asked for a capability, as it does before a write (ask_for_capability). Of a file without blocks that looked like data in
+// its cache, of which there may be some as well. No write(2) can come between.
+void count_blocks(Request& r, const std::function<void()>& go_on) {
+  if (!r.session().block_counts().is_unseen(r.node())) return go_on();
+  const auto counted = [&r, go_on] {
+    r.session().block_counts().forget(r.node());
+    go_on();
+  };
+  r.session().flusher().flush(r.node(), 0, [&r, counted] { r.post(counted); });
+}
+
 }  // namespace
 
 Status read(Request& r) {
@@ -160,6 +171,7 @@ Status fallocate(Request& r) {
   const auto in = TRY(r.body().take<fuse_fallocate_in>());
   const auto mode = TRY(to_mode(in.mode));
   const auto change = [&r, in, mode](fs::WriteFlags flags, bool mode_changes) {
+    flags.kernel_dates = r.session().kernel_dates();
     r.serve_result([=, &r] { return r.fs().fallocate(r.operation(), r.node(), mode, in.offset, in.length, flags); },
                    [&r, in, mode_changes](const Status& done) {
                      // The kernel takes a failure to have changed nothing; a part can have been allocated.
@@ -167,7 +179,8 @@ Status fallocate(Request& r) {
                      if (!done.ok()) return r.reply_error(done.error());
                      if (in.mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
                        r.session().lost_writes().settled(r.node(), in.offset, in.offset + in.length);
-                     r.serve_change(Change::other, [] { return Status(); }, [&r] { r.reply(); });
+                     const auto reply = [&r] { r.serve_change(Change::other, [] { return Status(); }, [&r] { r.reply(); }); };
+                     count_blocks(r, reply);
                    });
   };
   change_as_user(r, r.node(), change);
@@ -217,6 +230,7 @@ void reply_copied(Request& r, std::uint64_t bytes, bool wide) {
 
 void write_copied(Request& r, const fuse_copy_file_range_in& in, std::span<const std::byte> data, bool wide) {
   const auto write_to = [=, &r, target = Ino{in.nodeid_out}](fs::WriteFlags flags, bool mode_changes) {
+    flags.kernel_dates = r.session().kernel_dates();
     r.serve_change(
         Change::other, [=, &r] { return r.fs().write(r.operation(), target, in.off_out, data, flags); },
         [=, &r](std::size_t written) {

@@ -112,22 +112,51 @@ Status statx(Request& r) {
   return {};
 }
 
-Status setattr(Request& r) {
-  const auto in = TRY(r.body().take<fuse_setattr_in>());
-  const auto attempt = [&r, change = to_change(in, r.session().clock().now())] {
-    return r.fs().setattr(r.operation(), r.node(), change);
-  };
+namespace {
+
+// The kernel asks for a capability before these, as it does before a write (ask_for_capability). It has cut what it caches then, or written
+// it back, and no write(2) can come between.
+constexpr std::uint32_t kWrittenBackBefore = FATTR_SIZE | FATTR_MODE | FATTR_UID | FATTR_GID;
+
+void set_attributes(Request& r, const fuse_setattr_in& in, bool is_cut) {
+  fs::AttrChange change = to_change(in, r.session().clock().now());
+  change.is_cut = is_cut;
+  // A truncate(2) to the size that a file has changes no time on Linux.
+  change.kernel_dates = r.session().kernel_dates() && (in.valid & ~(FATTR_FH | FATTR_LOCKOWNER)) == FATTR_SIZE;
+  if (change.drop_privileges) r.caller();
+  const auto attempt = [&r, change] { return r.fs().setattr(r.operation(), r.node(), change); };
   const auto finish = [&r, in](const fs::Attr& attr) {
     if (in.valid & FATTR_SIZE) {
       r.session().lost_writes().cut(r.node(), in.size);
-      r.session().block_counts().forget(r.node());
     }
+    if (in.valid & kWrittenBackBefore) r.session().block_counts().forget(r.node());
     reply_attr(r, attr);
   };
   if (only_times(in))
     r.serve(attempt, finish);
   else
     r.serve_change(Change::other, attempt, finish);
+}
+
+// Of a file that gets a size. With writeback the kernel may have a longer one than the filesystem, and cut it to a size that looks like an
+// extension. Then what is set aside behind that goes, which would stay if the file became longer. If the last byte that remains is in the
+// kernel's cache, the file was as long. Where it is not, it was either written back, which has told the size, or lies in a hole.
+Status set_size(Request& r, const fuse_setattr_in& in) {
+  r.serve([&r, size = in.size] { return r.fs().has_room_behind(r.operation(), r.node(), size); },
+          [&r, in](bool has_room) {
+            if (!has_room) return set_attributes(r, in, false);
+            const auto go_on = [&r, in](bool is_cut) { r.post([&r, in, is_cut] { set_attributes(r, in, is_cut); }); };
+            r.session().cache_probes().ask(r.node(), in.size - 1, go_on);
+          });
+  return {};
+}
+
+}  // namespace
+
+Status setattr(Request& r) {
+  const auto in = TRY(r.body().take<fuse_setattr_in>());
+  if ((in.valid & FATTR_SIZE) && r.session().kernel_dates()) return set_size(r, in);
+  set_attributes(r, in, false);
   return {};
 }
 

@@ -19,6 +19,8 @@ namespace varve::fuse {
 
 namespace {
 
+constexpr std::uint32_t kShutdownIoctl = _IOR('X', 125, std::uint32_t);  // FS_IOC_SHUTDOWN, which older headers do not have
+
 // Flags that Varve keeps for chattr(1), in both of the kernel's spellings.
 struct FlagName {
   std::uint32_t flag;   // FS_IOC_GETFLAGS
@@ -42,13 +44,13 @@ void reply_number(Request& r, std::uint32_t number, std::uint32_t room) {
   reply_ioctl(r, std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(room, sizeof number)));
 }
 
-// Newer kernels check the permission themselves. The kernel does not learn that a file wants its writes synchronous, and keeps
-// them in its cache: so nobody is promised that any more, but files that have it from before may keep it.
+// Newer kernels check the permission themselves, and on an id-mapped mount only they can. The kernel does not learn that a file wants its
+// writes synchronous, and keeps them in its cache: so nobody is promised that any more, but files that have it from before may keep it.
 Status may_set_flags(const Request& r, const fs::Attr& attr, std::uint32_t flags) {
   constexpr std::uint32_t kRootOnly = FS_IMMUTABLE_FL | FS_APPEND_FL;
   if (flags & ~attr.flags & FS_SYNC_FL) return Errc::unsupported;
   const std::uint32_t uid = r.header().uid;
-  if (uid != 0 && uid != attr.uid) return Errc::not_permitted;
+  if (uid != 0 && uid != kUntold && uid != attr.uid) return Errc::not_permitted;
   if ((flags ^ attr.flags) & kRootOnly && !has_capability(r.header().pid, CAP_LINUX_IMMUTABLE)) return Errc::not_permitted;
   return {};
 }
@@ -124,14 +126,9 @@ Status get_label(Request& r) {
   return {};
 }
 
-Status trim(Request& r) {
-  if (!Session::may_control(r.header())) return Errc::not_permitted;
-  const auto range = TRY(r.body().take<fstrim_range>());
-  r.serve([&r, range] { return r.fs().trim(r.operation(), range.start, range.len, range.minlen); },
-          [&r, range](std::uint64_t bytes) {
-            reply_ioctl_struct(r, fstrim_range{range.start, bytes, range.minlen});
-          });
-  return {};
+template <class Text>
+std::string_view text_of(const Text& asked) {
+  return {asked.text, ::strnlen(asked.text, sizeof asked.text)};
 }
 
 Status checkpoint(Request& r) {
@@ -140,9 +137,34 @@ Status checkpoint(Request& r) {
   return {};
 }
 
-template <class Text>
-std::string_view text_of(const Text& asked) {
-  return {asked.text, ::strnlen(asked.text, sizeof asked.text)};
+// As `varve label` does: it is on the device when this returns.
+Status set_label(Request& r) {
+  struct Label {
+    char text[FSLABEL_MAX];
+  };
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto label = TRY(r.body().take<Label>());
+  TRY(r.fs().tune("label", text_of(label)));
+  return checkpoint(r);
+}
+
+// The kernel does not hand over its flag word, so it is always taken for "no flush": nothing more is written, as if power had gone.
+Status shut_down(Request& r) {
+  if (r.caller().uid != 0 || !Session::may_control(r.header())) return Errc::not_permitted;
+  r.session().shut_down();
+  r.fs().stop_writing(Error(Errc::io, fmt::format("shut down by process {} (FS_IOC_SHUTDOWN)", r.header().pid)));
+  reply_ioctl(r, {});
+  return {};
+}
+
+Status trim(Request& r) {
+  if (!Session::may_control(r.header())) return Errc::not_permitted;
+  const auto range = TRY(r.body().take<fstrim_range>());
+  r.serve([&r, range] { return r.fs().trim(r.operation(), range.start, range.len, range.minlen); },
+          [&r, range](std::uint64_t bytes) {
+            reply_ioctl_struct(r, fstrim_range{range.start, bytes, range.minlen});
+          });
+  return {};
 }
 
 // Empty, or what went wrong.
@@ -258,6 +280,10 @@ Status ioctl(Request& r) {
       return set_xflags(r);
     case FS_IOC_GETFSLABEL:
       return get_label(r);
+    case FS_IOC_SETFSLABEL:
+      return set_label(r);
+    case kShutdownIoctl:
+      return shut_down(r);
     case FITRIM:
       return trim(r);
     case control::kCheckpointIoctl:

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 
+#include "fs/snapshot_looks.h"
 #include "fuse/operations/attributes.h"
 #include "fuse/operations/kept_node.h"
 #include "fuse/operations/listing.h"
@@ -36,7 +37,7 @@ fs::Attr folder_attr(Request& r) {
   attr.mode = S_IFDIR | 0555;
   attr.nlink = 2;
   // Programs that keep what they have seen look at this.
-  attr.atime = attr.mtime = attr.ctime = attr.btime = r.fs().snapshots().changed;
+  attr.atime = attr.mtime = attr.ctime = attr.btime = fs::snapshot_news(r.fs()).changed;
   return attr;
 }
 
@@ -66,9 +67,8 @@ Status lookup_snapshot(Request& r, std::string_view name) {
             [&r](const fs::Attr& attr) { r.fs().count_reference(kRootIno), r.reply_struct(to_entry(attr, attr.ino)); });
     return {};
   }
-  const auto snapshots = r.fs().snapshots().snapshots;
-  const auto found = std::ranges::find(snapshots, name, &fs::SnapshotFacts::name);
-  if (found == snapshots.end()) return Errc::not_found;
+  const auto found = fs::find_snapshot(r.fs(), name);
+  if (!found) return Errc::not_found;
   const Serial snapshot{found->serial};
   r.show(snapshot);
   r.serve([&r] { return r.fs().getattr(r.operation(), kRootIno); },
@@ -81,14 +81,17 @@ Status list_snapshots(Request& r, const fuse_read_in& in, bool plus) {
   constexpr std::uint64_t kDots = 2;
   const auto from = in.offset ? ListingPosition::decode(in.offset) : std::nullopt;
   if (from && from->at_end()) return reply_end_of_listing(r, from->may_be_kept), Status();
-  const auto snapshots = r.fs().snapshots().snapshots;
-  const std::uint64_t last = snapshots.empty() ? kDots : kDots + snapshots.back().serial;
-  Listing listing(r.reply_space(std::min(in.size, kMaxWrite)), plus, from, std::nullopt);
+  const Serial newest = fs::snapshot_news(r.fs()).newest;
+  const std::uint64_t last = newest ? kDots + newest.v : kDots;
+  const std::size_t space = std::min(in.size, kMaxWrite);
+  Listing listing(r.reply_space(space), plus, from, std::nullopt);
   const auto add = [&](std::string_view name, Ino number, std::uint64_t cookie) {
     return cookie <= listing.cookie() || listing.add({name, number, kDirectory, cookie, nullptr, false, last});
   };
   bool goes_on = add(".", kSnapshotsFolder, 1) && add("..", kRootIno, kDots);
-  for (const fs::SnapshotFacts& one : snapshots) {
+  const Serial known{std::max(listing.cookie(), kDots) - kDots};
+  const std::size_t most = space / (plus ? FUSE_NAME_OFFSET_DIRENTPLUS : FUSE_NAME_OFFSET) + 1;
+  for (const fs::SnapshotFacts& one : fs::snapshots_behind(r.fs(), known, most)) {
     const auto number = KeptNode{Serial{one.serial}, kRootIno}.encode();
     if (!goes_on) break;
     if (number) goes_on = add(one.name, *number, kDots + one.serial);

@@ -8,6 +8,7 @@
 #include "compare/change_scan.h"
 #include "control/kept_page.h"
 #include "control/request_json.h"
+#include "fs/snapshot_looks.h"
 #include "fuse/operations/ioctl_reply.h"
 #include "fuse/operations/operations.h"
 #include "store/snapshot_change.h"
@@ -32,10 +33,9 @@ Result<store::SnapshotChange> change_from(const control::SnapshotCommand& asked)
 Status check_unused(Request& r, const store::SnapshotChange& change) {
   const auto mounts = r.session().snapshot_mounts().look();
   if (change.kind != store::SnapshotChange::Kind::remove || mounts.empty()) return {};
-  const auto snapshots = r.fs().snapshots().snapshots;
-  const auto named = std::ranges::find(snapshots, change.name, &fs::SnapshotFacts::name);
+  const auto named = fs::find_snapshot(r.fs(), change.name);
   for (const auto& mounted : mounts)
-    if (named != snapshots.end() && mounted.snapshot.v == named->serial)
+    if (named && mounted.snapshot.v == named->serial)
       return Error(Errc::in_use, fmt::format("snapshot '{}' is mounted at {}: unmount it first", change.name, mounted.directory));
   return {};
 }

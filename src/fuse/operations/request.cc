@@ -15,6 +15,7 @@ void Request::begin(Message& message) {
   message_ = &message;
   body_ = MessageReader(message.arguments(), message.payload());
   umask_ = 0;
+  caller_.reset();
   shown_ = {};
   finished_ = false;
   began_ns_ = host_.latencies ? Clock::system().monotonic_ns() : 0;
@@ -27,11 +28,17 @@ void Request::recycle() {
   std::exchange(message_, nullptr)->release();
 }
 
+const CallerIds& Request::caller() {
+  if (!caller_) caller_ = caller_ids({header().uid, header().gid}, header().pid);
+  return *caller_;
+}
+
 void Request::start_operation() {
   auto free = operations_.begin();
   while (free != operations_.end() && *free) ++free;
   MEMORY_INVARIANT(free != operations_.end());
-  free->emplace(fs().engine(), fs::Caller{header().uid, header().gid, header().pid, umask_}, &host_.reactor);
+  const CallerIds ids = caller_.value_or(CallerIds{header().uid, header().gid});
+  free->emplace(fs().engine(), fs::Caller{ids.uid, ids.gid, header().pid, umask_}, &host_.reactor);
   operation_ = &**free;
   operation_->show(shown_);
 }
@@ -44,7 +51,7 @@ void Request::end() {
 
 void Request::reply_error(const Error& error) {
   session().errors().note(error, opcode_name(header().opcode), node());
-  reply_errno(error.to_errno());
+  reply_errno(session().is_shut_down() && error.is(Errc::read_only) ? EIO : error.to_errno());
 }
 
 void Request::send(int error, std::span<const std::byte> first, std::span<const std::byte> second) {

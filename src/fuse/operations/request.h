@@ -12,6 +12,7 @@
 #include "fs/filesystem.h"
 #include "fuse/transport/message.h"
 #include "fuse/protocol/message_reader.h"
+#include "fuse/protocol/privilege.h"
 #include "fuse/protocol/protocol.h"
 #include "fuse/operations/session.h"
 
@@ -43,6 +44,8 @@ class Request {
 
   // --- what is asked ---
   const fuse_in_header& header() const { return message_->header(); }
+  // User and group of the caller. The first call may look into /proc: it is for what rarely matters.
+  const CallerIds& caller();
   Ino node() const { return Ino{header().nodeid}; }
   MessageReader& body() { return body_; }
   Session& session() { return host_.session; }
@@ -95,6 +98,7 @@ class Request {
   Message* message_ = nullptr;
   MessageReader body_;
   std::uint32_t umask_ = 0;
+  std::optional<CallerIds> caller_;  // once it was asked for
   Serial shown_;
   std::uint64_t began_ns_ = 0;
   bool finished_ = true;

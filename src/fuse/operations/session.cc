@@ -15,7 +15,8 @@ namespace varve::fuse {
 Session::Session(fs::Filesystem& fs, Transport& transport, SessionSettings settings,
                  std::function<void(int error)> ended)
     : fs_(fs), transport_(transport), settings_(std::move(settings)), ended_(std::move(ended)), flusher_(transport),
-      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes), cached_writes_([this](Ino ino) { drop_cached_attributes(ino); }),
+      read_ahead_(fs, *settings_.clock, settings_.read_ahead_bytes),
+      cached_writes_(transport, [this](Ino ino) { drop_cached_attributes(ino); }),
       space_watch_(fs, transport, cached_writes_.lost),
       snapshot_mounts_(fs, settings_.mount_point, settings_.snapshots_dir) {}
 
@@ -38,21 +39,21 @@ Result<const Agreement*> Session::initialise(const fuse_init_in& offer) {
 void Session::initialised() {
   const Lock lock(mutex_);
   INVARIANT(agreement_.has_value());
-  is_initialised_ = true;
+  kernel_.initialised = true;
   changed_.notify_all();
 }
 
 Status Session::wait_initialised() {
   Lock lock(mutex_);
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return is_initialised_ || has_ended_; });
-  if (!is_initialised_) return Error(Errc::shut_down, "the kernel ended the mount before it began");
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return kernel_.initialised || kernel_.ended; });
+  if (!kernel_.initialised) return Error(Errc::shut_down, "the kernel ended the mount before it began");
   if (!agreement_->ok()) return agreement_->error();
   return {};
 }
 
 void Session::drop_cached_attributes(Ino ino) { notify_inval_inode(transport_, ino, -1); }
 
-// That it has to ask for the attributes is what brings the next write(2) of the file here (getattr).
+// The kernel has to ask for the attributes from now on, and that brings the next write(2) of the file here (getattr).
 void Session::lose(Ino ino, std::uint64_t from, std::uint64_t end, Errc why) {
   cached_writes_.lost.refused(ino, from, end, why);
   drop_cached_attributes(ino);
@@ -88,8 +89,8 @@ void Session::answer_destroy(int error) {
 void Session::end(int error) {
   {
     const Lock lock(mutex_);
-    if (has_ended_) return;
-    has_ended_ = true;
+    if (kernel_.ended) return;
+    kernel_.ended = true;
     changed_.notify_all();
   }
   ended_(error);
@@ -121,6 +122,7 @@ std::string Session::status_json() {
   mount["snapshots_dir"] = settings_.snapshots_dir;
   mount["log"] = settings_.log;
   mount["pid"] = ::getpid();
+  mount["shut_down"] = is_shut_down();
   mount["read_only"] = fs_.engine().options().read_only;  // asked for; the filesystem's own may come from a failure
   if (const Agreement* agreed = agreement()) {
     mount["protocol"] = fmt::format("{}.{}", agreed->reply.major, agreed->reply.minor);
@@ -141,9 +143,9 @@ std::string Session::status_json() {
 }
 
 bool Session::may_control(const fuse_in_header& caller) {
-  const uid_t own = ::getuid();
-  if (own == 0) return caller.uid == 0 && has_capability(caller.pid, CAP_SYS_ADMIN);
-  return caller.uid == 0 || caller.uid == own;
+  const uid_t own = ::getuid(), uid = caller_ids({caller.uid, caller.gid}, caller.pid).uid;
+  if (own == 0) return uid == 0 && has_capability(caller.pid, CAP_SYS_ADMIN);
+  return uid == 0 || uid == own;
 }
 
 }  // namespace varve::fuse

@@ -14,6 +14,7 @@
 #include "fs/filesystem.h"
 #include "fuse/operations/block_counts.h"
 #include "fuse/operations/cache_flusher.h"
+#include "fuse/operations/cache_probes.h"
 #include "fuse/operations/control_snapshots.h"
 #include "fuse/operations/error_log.h"
 #include "fuse/operations/hidden_folder.h"
@@ -51,11 +52,12 @@ struct Listings {
   HiddenFolder folder;
 };
 
-// What the kernel cannot know of what it caches.
+// What the kernel cannot know of what it caches, and what only it knows.
 struct CachedWrites {
-  explicit CachedWrites(std::function<void(Ino)> drop) : blocks(std::move(drop)) {}
+  CachedWrites(Transport& transport, std::function<void(Ino)> drop) : blocks(std::move(drop)), probes(transport) {}
   LostWrites lost;
   BlockCounts blocks;
+  CacheProbes probes;
 };
 
 struct SessionSettings {
@@ -90,6 +92,7 @@ class Session {
   LostWrites& lost_writes() { return cached_writes_.lost; }
   SpaceWatch& space_watch() { return space_watch_; }
   BlockCounts& block_counts() { return cached_writes_.blocks; }
+  CacheProbes& cache_probes() { return cached_writes_.probes; }
   SnapshotMounts& snapshot_mounts() { return snapshot_mounts_; }
   RequestCounters& add_counters();
 
@@ -98,6 +101,9 @@ class Session {
   Result<const Agreement*> initialise(const fuse_init_in& offer);
   void initialised();
   const Agreement* agreement() const { return agreed_.load(std::memory_order_acquire); }
+  // With writeback the kernel dates each change of a file's content before it asks for it. It tells that time later, unless it is the one
+  // that the file has already: a time of our own, a tick later, would then differ from what programs see.
+  bool kernel_dates() const { return agreement() && agreement()->writeback; }
   // Blocks until INIT has been answered, or the end; Errc::shut_down then, or what INIT failed with.
   Status wait_initialised();
 
@@ -115,6 +121,10 @@ class Session {
   void destroy_requested(std::uint64_t unique);
   void answer_destroy(int error);
   void end(int error);
+
+  // Nothing is written any more, as somebody wanted it so: what would write is EIO from now on, as on other filesystems.
+  void shut_down() { is_shut_down_ = true; }
+  bool is_shut_down() const { return is_shut_down_.load(std::memory_order_relaxed); }
 
   std::string status_json();
   // May this caller ask for things that cost others something (trim, checkpoint)? The user of the daemon may, and root; of root's
@@ -136,14 +146,17 @@ class Session {
   CachedWrites cached_writes_;
   SpaceWatch space_watch_;
   SnapshotMounts snapshot_mounts_;
+  std::atomic<bool> is_shut_down_{false};
 
   Mutex mutex_;
   Condition changed_;
   std::vector<std::unique_ptr<RequestCounters>> counters_ GUARDED_BY(mutex_);
   std::optional<Result<Agreement>> agreement_ GUARDED_BY(mutex_);
   std::optional<std::uint64_t> destroy_unique_ GUARDED_BY(mutex_);
-  bool is_initialised_ GUARDED_BY(mutex_) = false;
-  bool has_ended_ GUARDED_BY(mutex_) = false;
+  struct Connection {
+    bool initialised = false, ended = false;
+  };
+  Connection kernel_ GUARDED_BY(mutex_);
   std::atomic<const Agreement*> agreed_{nullptr};
 };
 

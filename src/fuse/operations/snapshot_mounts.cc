@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fs/engine.h"
-#include "store/snapshots.h"
-#include "store/store.h"
+#include "fs/snapshot_looks.h"
 
 namespace varve::fuse {
 
@@ -48,22 +46,20 @@ std::string SnapshotMounts::name_in(const std::string& root) const {
 }
 
 // A mount of a mount has the name that the kernel knows, which may be an old one.
-std::optional<Serial> SnapshotMounts::snapshot_of(const control::MountEntry& mounted, const std::map<std::string, Serial>& names) const {
+std::optional<Serial> SnapshotMounts::snapshot_of(const control::MountEntry& mounted) const {
   if (const auto same = known_.find(mounted.id); same != known_.end()) return same->second.snapshot;
   const std::string name = name_in(mounted.root);
   if (name.empty()) return std::nullopt;
   const auto copied = std::ranges::find_if(known_, [&](const auto& one) { return one.second.root == mounted.root; });
   if (copied != known_.end()) return copied->second.snapshot;
-  const auto named = names.find(name);
-  return named == names.end() ? std::nullopt : std::optional(named->second);
+  const auto named = fs::find_snapshot(fs_, name);
+  return named ? std::optional(Serial{named->serial}) : std::nullopt;
 }
 
 void SnapshotMounts::read() {
-  std::map<std::string, Serial> names;
-  for (const auto& item : fs_.engine().store().snapshots().list()) names.emplace(item.name, item.serial);
   Table found;
   for (const control::MountEntry& mounted : control::mounts_of(device_))
-    if (const auto snapshot = snapshot_of(mounted, names)) found[mounted.id] = {*snapshot, mounted.root, mounted.directory};
+    if (const auto snapshot = snapshot_of(mounted)) found[mounted.id] = {*snapshot, mounted.root, mounted.directory};
   known_ = std::move(found);
 }
 

@@ -1,4 +1,5 @@
-// Where snapshots of the running mount are mounted by themselves: bind mounts of DIR/.snapshots/NAME, or of something in it. They are held.
+// Where snapshots of the running mount are mounted by themselves: bind mounts of DIR/.varve-snapshots/NAME, or of something in it.
+// They are held.
 //
 // The kernel tells nobody that a bind mount comes or goes, and names it by what the folder was called when it last looked. But a mount has
 // a number of its own. So one that is new is looked up by its name, which is right as long as this looks before each change of
@@ -40,7 +41,7 @@ class SnapshotMounts {  // thread-safe
   bool has_changed() REQUIRES(mutex_);
   void read() REQUIRES(mutex_);
   std::string name_in(const std::string& root) const;
-  std::optional<Serial> snapshot_of(const control::MountEntry& mounted, const std::map<std::string, Serial>& names) const REQUIRES(mutex_);
+  std::optional<Serial> snapshot_of(const control::MountEntry& mounted) const REQUIRES(mutex_);
 
   fs::Filesystem& fs_;
   const std::string device_, below_;

@@ -39,6 +39,7 @@ constexpr Feature kFeatures[] = {
 };
 constexpr Feature kWriteback{FUSE_WRITEBACK_CACHE, "writeback_cache"};
 constexpr Feature kNoOpen{FUSE_NO_OPEN_SUPPORT, "no_open"};
+constexpr Feature kIdmap{kAllowIdmap, "allow_idmap"};
 
 constexpr std::uint32_t kOldestMinor = 31;
 // The first ones that are surely of kernels which do so: Linux 5.10, 6.1 and 6.17.
@@ -46,6 +47,7 @@ constexpr std::uint32_t kFlushesUnasked = 32, kTakesSetgid = 37, kDropsWritten =
 
 std::uint64_t wanted_flags(const Wishes& wishes) {
   std::uint64_t flags = (wishes.writeback ? kWriteback.bit : 0) | (wishes.ask_opens ? 0 : kNoOpen.bit);
+  if (wishes.allow_idmap) flags |= kIdmap.bit;
   for (const Feature& feature : kFeatures) flags |= feature.bit;
   return flags;
 }
@@ -56,7 +58,7 @@ std::vector<std::string> Agreement::feature_names() const {
   std::vector<std::string> names;
   for (const Feature& feature : kFeatures)
     if (flags & feature.bit) names.emplace_back(feature.name);
-  for (const Feature& feature : {kWriteback, kNoOpen})
+  for (const Feature& feature : {kWriteback, kNoOpen, kIdmap})
     if (flags & feature.bit) names.emplace_back(feature.name);
   return names;
 }
@@ -64,7 +66,7 @@ std::vector<std::string> Agreement::feature_names() const {
 Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes, std::size_t page_bytes) {
   if (offer.major != FUSE_KERNEL_VERSION || offer.minor < kOldestMinor)
     return Error(Errc::unsupported,
-                 fmt::format("this kernel speaks FUSE {}.{}, Varve needs 7.{} or a later 7.x (Linux 5.4)", offer.major,
+                 fmt::format("this kernel speaks FUSE {}.{}, Varve needs 7.{} or a later 7.x: take Linux 5.10 or later", offer.major,
                              offer.minor, kOldestMinor));
   std::uint64_t offered = offer.flags;
   if (offer.flags & FUSE_INIT_EXT) offered |= std::uint64_t{offer.flags2} << 32;

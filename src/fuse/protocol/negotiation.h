@@ -19,6 +19,7 @@ struct Wishes {
   std::uint16_t congestion_threshold = 48;  // beyond it the kernel drops readahead
   std::uint32_t max_readahead = 16u << 20;  // bytes; the kernel's own limit is usually lower
   bool ask_opens = false;                   // a round trip for each, but immutable and append-only files can refuse it
+  bool allow_idmap = false;                 // mounts of it may be id-mapped; callers are then told only with what makes an inode
 };
 
 struct Agreement {
@@ -36,7 +37,8 @@ struct Agreement {
 inline constexpr std::uint32_t kMaxWrite = 1u << 20;  // bytes of payload in one message
 
 // Errc::unsupported for a protocol that
-// is too old (before 7.31, Linux 5.4). `page_bytes`: the kernel counts in its pages what a message may have.
+// is too old (before 7.31; Varve is tested from Linux 5.10 on, which has 7.32). `page_bytes`: the kernel counts in its pages what a message
+// may have.
 Result<Agreement> negotiate(const fuse_init_in& offer, const Wishes& wishes, std::size_t page_bytes = kernel_page_bytes());
 
 // INIT's body may be shorter than fuse_init_in: what is missing reads as zero.

@@ -38,6 +38,16 @@ bool has_capability(std::uint32_t task, int capability) {
   return (effective_capabilities(task) >> capability & 1) != 0 && is_in_our_user_namespace(task);
 }
 
+CallerIds caller_ids(CallerIds of_message, std::uint32_t task) {
+  if (of_message.uid != kUntold && of_message.gid != kUntold) return of_message;
+  const auto used_for_files = [task](std::string_view name) {
+    std::istringstream numbers(status_field(task, name));  // real, effective, saved, and of filesystems
+    std::uint32_t real = 0, effective = 0, saved = 0, id = 0;
+    return numbers >> real >> effective >> saved >> id ? id : kUntold;
+  };
+  return {used_for_files("Uid:"), used_for_files("Gid:")};
+}
+
 std::vector<std::uint32_t> further_groups(std::uint32_t task) {
   std::istringstream numbers(status_field(task, "Groups:"));
   std::vector<std::uint32_t> groups;

@@ -11,6 +11,17 @@ namespace varve::fuse {
 // outside of our pid namespace.
 bool has_capability(std::uint32_t task, int capability);
 
+// User and group as which a task uses filesystems.
+struct CallerIds {
+  std::uint32_t uid;
+  std::uint32_t gid;
+};
+inline constexpr std::uint32_t kUntold = ~std::uint32_t{0};
+
+// Those of a message. Where it does not tell them (Wishes::allow_idmap), those that /proc has of the task, which takes a while. Both are
+// kUntold if they cannot be looked up: nobody's.
+CallerIds caller_ids(CallerIds of_message, std::uint32_t task);
+
 // The groups that it has besides that of the message. None if they cannot be looked up.
 std::vector<std::uint32_t> further_groups(std::uint32_t task);
 

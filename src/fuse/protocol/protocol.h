@@ -14,6 +14,7 @@ inline constexpr std::uint32_t kMinorVersion = 39;
 inline constexpr std::uint32_t kOpStatx = 52;            // 7.39
 inline constexpr std::uint32_t kOpCopyFileRange64 = 53;  // 7.45
 inline constexpr int kNotifyPrune = 9;                   // 7.45
+inline constexpr std::uint64_t kAllowIdmap = std::uint64_t{1} << 40;  // of INIT, 7.41 (Linux 6.12)
 inline constexpr std::size_t kOpcodes = 64;              // room in tables
 
 // Replies say "valid for ever": this daemon is the only one that changes the filesystem, and the kernel sees all of it.

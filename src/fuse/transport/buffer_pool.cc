@@ -2,14 +2,15 @@
 
 #include <sys/mman.h>
 
-
 #include "base/invariant.h"
 #include "base/memory_reserve.h"
 
 namespace varve::fuse {
 
-BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part)
-    : kept_{64, keep_bytes / 2 / kSizes[1], keep_bytes / 2 / kSizes[2], keep_bytes / kMaxBytes}, memory_(std::move(memory)), part_(part) {
+BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memory, std::span<std::byte> part, std::size_t page_bytes)
+    : memory_(std::move(memory)), part_(part) {
+  for (unsigned shelf = 0; shelf < kSizes.size(); ++shelf) taken_[shelf] = whole_pages(kSizes[shelf], page_bytes);
+  kept_ = {64 * kPage / taken_[0], keep_bytes / 2 / taken_[1], keep_bytes / 2 / taken_[2], keep_bytes / taken_[3]};
   // Giving back needs no memory.
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf) shelves_[shelf].reserve(kept_[shelf]);
   for (std::size_t at = 0; at + kMaxBytes <= part.size(); at += kMaxBytes) large_.push_back(part.data() + at);
@@ -17,7 +18,7 @@ BufferPool::BufferPool(std::size_t keep_bytes, std::shared_ptr<LargeMemory> memo
 
 BufferPool::~BufferPool() {
   for (unsigned shelf = 0; shelf < shelves_.size(); ++shelf)
-    for (std::byte* data : shelves_[shelf]) ::munmap(data, kSizes[shelf]);
+    for (std::byte* data : shelves_[shelf]) ::munmap(data, taken_[shelf]);
 }
 
 BufferPool::Lease BufferPool::take(std::size_t bytes) {
@@ -41,11 +42,11 @@ BufferPool::Lease BufferPool::try_take(std::size_t bytes) {
     }
   }
   if (!data) {
-    void* mapped = ::mmap(nullptr, kSizes[shelf], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* mapped = ::mmap(nullptr, taken_[shelf], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) return {};
     data = static_cast<std::byte*>(mapped);
   }
-  leased_bytes_.fetch_add(kSizes[shelf], std::memory_order_relaxed);
+  leased_bytes_.fetch_add(taken_[shelf], std::memory_order_relaxed);
   return {this, data, shelf};
 }
 
@@ -57,12 +58,12 @@ void BufferPool::give_back(std::byte* data, unsigned shelf) {
     auto& free = is_large(data) ? large_ : shelves_[shelf];
     keep = &free == &large_ || free.size() < kept_[shelf];
     if (keep) free.push_back(data);
-    const std::size_t before = leased_bytes_.fetch_sub(kSizes[shelf], std::memory_order_relaxed);
-    INVARIANT(before >= kSizes[shelf]);
+    const std::size_t before = leased_bytes_.fetch_sub(taken_[shelf], std::memory_order_relaxed);
+    INVARIANT(before >= taken_[shelf]);
     // Under the lock: the thread that takes the call back may destroy what it uses.
     if (call_ && leased_bytes() <= call_below_) std::exchange(call_, nullptr)();
   }
-  if (!keep) ::munmap(data, kSizes[shelf]);
+  if (!keep) ::munmap(data, taken_[shelf]);
 }
 
 bool BufferPool::when_below(std::size_t bytes, std::function<void()> call) {

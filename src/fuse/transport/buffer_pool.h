@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/page_size.h"
 #include "base/types.h"
 #include "fuse/transport/large_memory.h"
 #include "log/payload.h"
@@ -21,7 +22,7 @@ namespace varve::fuse {
 // each size stay mapped for reuse, last in first out, so that the hot ones are in the CPU's caches.
 class BufferPool {
  public:
-  static constexpr std::size_t kPage = kBlockSize;
+  static constexpr std::size_t kPage = kBlockSize;  // that payload is aligned to; the system's own may be larger
   // The largest takes a message with 1 MiB of payload behind a page for what stands before it.
   static constexpr std::array<std::size_t, 4> kSizes = {kPage, 32 * kPage, 64 * kPage, 257 * kPage};
   static constexpr std::size_t kMaxBytes = kSizes.back();
@@ -58,8 +59,9 @@ class BufferPool {
 
   // `keep_bytes`: of the largest size that stay mapped; of the others as many in all. Buffers of the largest size come from
   // `part` of `memory` first.
+  // `page_bytes`: the kernel gives memory in pages of so many.
   explicit BufferPool(std::size_t keep_bytes = 4u << 20, std::shared_ptr<LargeMemory> memory = nullptr,
-                      std::span<std::byte> part = {});
+                      std::span<std::byte> part = {}, std::size_t page_bytes = kernel_page_bytes());
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -67,9 +69,9 @@ class BufferPool {
   Lease take(std::size_t bytes);      // at most kMaxBytes
   Lease try_take(std::size_t bytes);  // the same; empty where memory is lacking
   // What a buffer for so many really takes.
-  static constexpr std::size_t size_for(std::size_t bytes) {
+  static std::size_t size_for(std::size_t bytes, std::size_t page_bytes = kernel_page_bytes()) {
     for (const std::size_t size : kSizes)
-      if (bytes <= size) return size;
+      if (bytes <= size) return whole_pages(size, page_bytes);
     return bytes;
   }
   std::size_t leased_bytes() const { return leased_bytes_.load(std::memory_order_relaxed); }
@@ -79,8 +81,12 @@ class BufferPool {
 
  private:
   void give_back(std::byte* data, unsigned shelf);
+  static std::size_t whole_pages(std::size_t bytes, std::size_t page_bytes) {
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  }
   bool is_large(const std::byte* data) const { return data >= part_.data() && data < part_.data() + part_.size(); }
 
+  std::array<std::size_t, kSizes.size()> taken_;  // by the buffers of a shelf, in memory
   std::array<std::size_t, kSizes.size()> kept_;
   const std::shared_ptr<LargeMemory> memory_;
   const std::span<std::byte> part_;

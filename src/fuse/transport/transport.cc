@@ -16,6 +16,19 @@ int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset) {
   return transport.send(parts);
 }
 
+int notify_retrieve(Transport& transport, Ino ino, std::uint64_t offset, std::uint32_t bytes, std::uint64_t unique) {
+  fuse_notify_retrieve_out wanted{};
+  wanted.notify_unique = unique;
+  wanted.nodeid = ino.v;
+  wanted.offset = offset;
+  wanted.size = bytes;
+  fuse_out_header header{};
+  header.len = sizeof header + sizeof wanted;
+  header.error = FUSE_NOTIFY_RETRIEVE;
+  const iovec parts[] = {{&header, sizeof header}, {&wanted, sizeof wanted}};
+  return transport.send(parts);
+}
+
 int notify_prune(Transport& transport, std::span<const Ino> inodes) {
   static_assert(sizeof(Ino) == sizeof(std::uint64_t));
   wire::NotifyPrune prune{};

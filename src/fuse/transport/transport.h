@@ -65,6 +65,10 @@ class Transport {
 // an errno.
 int notify_inval_inode(Transport& transport, Ino ino, std::int64_t offset);
 
+// Makes the kernel send what it caches of `bytes` of an inode from `offset` on, up to the end of the file as it has it, as a NOTIFY_REPLY
+// with this `unique`. Returns 0 or an errno; then none comes.
+int notify_retrieve(Transport& transport, Ino ino, std::uint64_t offset, std::uint32_t bytes, std::uint64_t unique);
+
 // Tells the kernel to forget those of these inodes that nobody has open, with all that it caches of them; waits for writing
 // that is under way there. Returns 0 or an errno; EINVAL where the kernel is older than 6.18 and does not know it.
 int notify_prune(Transport& transport, std::span<const Ino> inodes);

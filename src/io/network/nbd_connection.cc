@@ -77,7 +77,7 @@ NbdConnection::State NbdConnection::state() {
   return State::ready;
 }
 
-// So that a machine that is gone is noticed, also while nothing is asked of it, and that nothing is delivered long after it was sent.
+// A machine that is gone is noticed, also while nothing is asked of it, and nothing is delivered long after it was sent.
 void NbdConnection::tune_socket() {
   const int socket = fd(), yes = 1, second = 1, milliseconds = static_cast<int>(kDeliveryNs / 1'000'000);
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);  // says no for a local socket

@@ -35,7 +35,7 @@ Status check(const NbdExport& facts, const std::string& name, Access access) {
                                                 facts.least, kBlockSize));
   if (access == Access::read_only) return {};
   if (facts.read_only)
-    return Error(Errc::read_only, fmt::format("{}: the export is read-only: only read-only use is possible", name));
+    return Error(Errc::read_only, fmt::format("{}: the export is read-only: only read-only use is possible, as mount -o ro", name));
   if (!facts.can_flush)
     return Error(Errc::unsupported, fmt::format("{}: the server has no flush, so that nothing written there could be made safe: only "
                                                 "read-only use is possible (see the server's options)", name));

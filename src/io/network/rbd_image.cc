@@ -28,7 +28,7 @@ Error RbdImage::failed(const char* what, int result, const char* remedy) const {
 Result<std::unique_ptr<RbdImage>> RbdImage::open(const std::string& name, bool read_only, unsigned patience_s) {
   const RbdName parsed = TRY(parse_rbd_name(name));
   if (!parsed.snapshot.empty() && !read_only)
-    return Error(Errc::read_only, fmt::format("{}: is a snapshot of an image: only read-only use is possible", name));
+    return Error(Errc::read_only, fmt::format("{}: is a snapshot of an image: only read-only use is possible, as mount -o ro", name));
   auto library = RbdLibrary::load();
   if (!library.ok()) return Error(library.error().code(), fmt::format("{}: {}", name, library.error().message()));
   std::unique_ptr<RbdImage> made(new RbdImage(**library, name));

@@ -7,7 +7,7 @@
 
 namespace varve::io {
 
-// Not touched before it is used: what never holds a write takes no memory.
+// The memory is not touched before it is used: what never holds a write takes none.
 WriteJournal::WriteJournal(std::size_t bytes) : capacity_(bytes), ring_(new std::byte[bytes]) {}
 
 WriteJournal::Entry* WriteJournal::add(std::uint64_t offset, std::uint32_t length) {

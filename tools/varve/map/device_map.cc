@@ -69,10 +69,22 @@ class MapReader {
     const std::size_t bytes = format::segment_record_bytes(super_.segment_blocks);
     return store::scan_map(image_.nodes(), image_.free_map(),
                           [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+                            TRY(advance(first, super_.segments, Part::segments));
                             for (std::size_t i = 0; i * bytes < records.size(); ++i)
                               TRY(add_segment(first + i, records.subspan(i * bytes, bytes)));
                             return {};
                           });
+  }
+
+  enum class Part : std::uint8_t { segments, owners };
+
+  // Owners are some sixty times as much to read.
+  Status advance(std::uint64_t done, std::uint64_t all, Part part) const {
+    if (!request_.advance || all == 0) return {};
+    constexpr double kSegmentsShare = 1.0 / 64;
+    const double share = static_cast<double>(done) / static_cast<double>(all);
+    if (!request_.owners) return request_.advance(share);
+    return request_.advance(part == Part::segments ? share * kSegmentsShare : kSegmentsShare + share * (1 - kSegmentsShare));
   }
 
   Status add_segment(std::uint64_t segment, std::span<const std::byte> bytes) {
@@ -99,6 +111,7 @@ class MapReader {
     const std::uint64_t start = super_.first_segment.v;
     TRY(store::scan_map(image_.nodes(), image_.reverse_map(),
                        [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
+                         TRY(advance(first, super_.device_blocks, Part::owners));
                          for (std::size_t i = 0; i * format::kReverseEntryBytes < records.size(); ++i) {
                            const std::uint64_t address = first + i;
                            if (address < start || address - start >= map_.blocks || !live_[address - start]) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct DeviceMap {
 struct MapRequest {
   std::size_t cells = 1024;  // at most so many
   bool owners = false;
+  // Asked now and then with the share that has been read, from 0 to 1; an error ends it. None: nobody wants to know.
+  std::function<Status(double)> advance{};
 };
 
 // The state of the checkpoint that `image` was opened at. Errc::corrupt also when a mount has used blocks of it again

@@ -1,21 +1,14 @@
-// A map as text for a terminal, and as a PNG.
+// A map as text for a terminal.
 #pragma once
 
 #include <string>
 
-#include "base/result.h"
 #include "varve/map/palette.h"
 
 namespace varve::tool {
 
-// `columns` cells a line. With colours: each cell a space on its colour (24-bit SGR sequences).
+// `columns` cells a line. With colours: each cell on its ground (24-bit SGR sequences), with its sign where colours alone may not tell.
 std::string map_text(const DeviceMap& map, const Palette& palette, std::size_t columns, bool colours);
-std::string legend_text(const std::vector<LegendLine>& legend, bool colours);
-
-struct PngSize {
-  unsigned columns = 256;  // cells a line
-  unsigned cell = 4;       // pixels a side
-};
-Result<std::string> png_of(const DeviceMap& map, const Palette& palette, const PngSize& size);
+std::string legend_text(const std::vector<LegendLine>& legend, bool colours, bool with_signs);
 
 }  // namespace varve::tool

@@ -19,23 +19,35 @@ constexpr Look kEmpty{'.', 24, 24, 32};
 constexpr std::string_view kRamp = "123456789#";
 constexpr std::size_t kSteps = kRamp.size();
 constexpr std::string_view kOwnerSigns = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-constexpr Look kNodes{'+', 150, 150, 150}, kOthers{'-', 90, 90, 110};
+constexpr std::size_t kMostOwners = kOwnerSigns.size();
+constexpr Look kNodes{'+', 190, 190, 190}, kOthers{'-', 50, 50, 50}, kChain{'=', 50, 50, 50};
 
-// From blue over green and yellow to red.
-constexpr std::array<std::array<std::uint8_t, 3>, kSteps> kHeat{{{49, 54, 149},
-                                                                {69, 117, 180},
-                                                                {80, 150, 190},
-                                                                {90, 175, 160},
-                                                                {100, 190, 110},
-                                                                {160, 205, 90},
-                                                                {225, 215, 85},
-                                                                {250, 175, 80},
-                                                                {240, 110, 65},
-                                                                {215, 48, 39}}};
+// Viridis: even steps for the eye, also for eyes that do not tell red from green, and in grey.
+constexpr std::array<std::array<std::uint8_t, 3>, kSteps> kRampColours{{{72, 37, 118},
+                                                                        {65, 68, 135},
+                                                                        {53, 95, 141},
+                                                                        {42, 120, 142},
+                                                                        {33, 145, 140},
+                                                                        {34, 168, 132},
+                                                                        {68, 191, 112},
+                                                                        {122, 209, 81},
+                                                                        {189, 223, 38},
+                                                                        {253, 231, 37}}};
 
-Look heat(std::size_t step) {
+// After Okabe and Ito, and Tol: eyes that do not tell red from green tell these apart, too, and from the greys above.
+constexpr std::array<std::array<std::uint8_t, 3>, kDistinctColours> kDistinct{{{230, 159, 0},
+                                                                               {86, 180, 233},
+                                                                               {0, 158, 115},
+                                                                               {240, 228, 66},
+                                                                               {0, 114, 178},
+                                                                               {213, 94, 0},
+                                                                               {204, 121, 167},
+                                                                               {51, 34, 136},
+                                                                               {136, 34, 85}}};
+
+Look ramp(std::size_t step) {
   step = std::min(step, kSteps - 1);
-  return {kRamp[step], kHeat[step][0], kHeat[step][1], kHeat[step][2]};
+  return {kRamp[step], kRampColours[step][0], kRampColours[step][1], kRampColours[step][2]};
 }
 
 std::size_t live_step(double share) { return static_cast<std::size_t>(std::max(std::ceil(share * kSteps) - 1, 0.0)); }
@@ -46,22 +58,17 @@ std::size_t age_step(double share) {
   return kSteps - 1 - static_cast<std::size_t>(std::clamp(step, 0.0, static_cast<double>(kSteps) - 1));
 }
 
-// Even steps around the colour wheel, by the golden angle so that neighbours differ.
-Look spread(std::size_t index, char sign) {
-  const double hue = std::fmod(static_cast<double>(index) * 137.508, 360.0) / 60.0;
-  const double x = 1 - std::fabs(std::fmod(hue, 2.0) - 1);
-  const std::array<std::array<double, 3>, 6> sectors{{{1, x, 0}, {x, 1, 0}, {0, 1, x}, {0, x, 1}, {x, 0, 1}, {1, 0, x}}};
-  const auto& rgb = sectors[std::min<std::size_t>(static_cast<std::size_t>(hue), 5)];
-  const auto shade = [](double part) { return static_cast<std::uint8_t>(70 + 175 * part); };
+// Beyond the distinct ones they come again, darker and then paler: the signs tell them apart.
+Look distinct(std::size_t index, char sign) {
+  const auto& rgb = kDistinct[index % kDistinct.size()];
+  const std::size_t round = index / kDistinct.size();
+  const auto shade = [round](std::uint8_t part) {
+    return static_cast<std::uint8_t>(round == 0 ? part : round == 1 ? part * 11 / 20 : 255 - (255 - part) * 2 / 5);
+  };
   return {sign, shade(rgb[0]), shade(rgb[1]), shade(rgb[2])};
 }
 
-Look look_of_group(std::uint8_t group) {
-  if (group == kNoGroup) return kEmpty;
-  if (group == format::kGroupNodes) return kNodes;
-  if (group == format::kGroupChain) return spread(0, '=');
-  return spread(1U + group, static_cast<char>(group < 10 ? '0' + group : 'a' + group - 10));
-}
+char sign_of_group(std::uint8_t group) { return static_cast<char>(group < 10 ? '0' + group : 'a' + group - 10); }
 
 std::string legend_of_group(std::uint8_t group) {
   if (group == format::kGroupNodes) return "tree nodes";
@@ -72,7 +79,7 @@ std::string legend_of_group(std::uint8_t group) {
 std::vector<LegendLine> live_legend() {
   std::vector<LegendLine> lines{{kEmpty, "nothing live"}};
   for (std::size_t i = 0; i < kSteps; ++i)
-    lines.push_back({heat(i), fmt::format("{} to {} % live", i * 100 / kSteps, (i + 1) * 100 / kSteps)});
+    lines.push_back({ramp(i), fmt::format("{} to {} % live", i * 100 / kSteps, (i + 1) * 100 / kSteps)});
   return lines;
 }
 
@@ -81,18 +88,46 @@ std::vector<LegendLine> age_legend(std::uint64_t blocks) {
   for (std::size_t i = 0; i < kSteps; ++i) {
     const double share = std::exp2(1.0 - static_cast<double>(i));  // of the step's younger end
     const auto bytes = static_cast<std::uint64_t>(share * static_cast<double>(blocks)) << kBlockShift;
-    lines.push_back({heat(i), i + 1 == kSteps ? "younger" : "at least " + size_text(bytes) + " written since"});
+    lines.push_back({ramp(i), i + 1 == kSteps ? "younger" : "at least " + size_text(bytes) + " written since"});
   }
   return lines;
 }
 
 }  // namespace
 
+Palette::Palette(const DeviceMap& map, Aspect aspect, std::size_t most_owners)
+    : map_(map), aspect_(aspect), most_owners_(std::min({most_owners, kMostOwners, map.owners.size()})) {
+  std::array<bool, 256> seen{};
+  for (const MapCell& cell : map_.cells) seen[cell.group] = true;
+  for (unsigned group = 0; group < seen.size(); ++group)
+    if (seen[group] && group != kNoGroup) groups_.push_back(static_cast<std::uint8_t>(group));
+}
+
+const Look& Palette::empty() { return kEmpty; }
+
+std::string Palette::title() const {
+  switch (aspect_) {
+    case Aspect::live: return "share of live blocks";
+    case Aspect::age: return "written since the blocks were";
+    case Aspect::group: return "group of blocks that were placed together";
+    case Aspect::owner: return "owner of most blocks";
+  }
+  return "";
+}
+
+Look Palette::look_of_group(std::uint8_t group) const {
+  if (group == kNoGroup) return kEmpty;
+  if (group == format::kGroupNodes) return kNodes;
+  if (group == format::kGroupChain) return kChain;
+  const auto rank = std::ranges::find(groups_, group) - groups_.begin();
+  return distinct(static_cast<std::size_t>(rank), sign_of_group(group));
+}
+
 Look Palette::look_of(const MapCell& cell) const {
   if (!cell.live) return kEmpty;
   switch (aspect_) {
-    case Aspect::live: return heat(live_step(cell.live_share()));
-    case Aspect::age: return heat(age_step(cell.age / static_cast<double>(std::max<std::uint64_t>(map_.blocks, 1))));
+    case Aspect::live: return ramp(live_step(cell.live_share()));
+    case Aspect::age: return ramp(age_step(cell.age / static_cast<double>(std::max<std::uint64_t>(map_.blocks, 1))));
     case Aspect::group: return look_of_group(cell.group);
     case Aspect::owner: return look_of_owner(cell.owner);
   }
@@ -101,16 +136,15 @@ Look Palette::look_of(const MapCell& cell) const {
 
 Look Palette::look_of_owner(Ino owner) const {
   if (!owner) return kNodes;
-  const std::size_t signs = std::min(kOwnerSigns.size(), map_.owners.size());
-  for (std::size_t i = 0; i < signs; ++i)
-    if (map_.owners[i].first == owner) return spread(i, kOwnerSigns[i]);
+  for (std::size_t i = 0; i < most_owners_; ++i)
+    if (map_.owners[i].first == owner) return distinct(i, kOwnerSigns[i]);
   return kOthers;
 }
 
 std::vector<Ino> Palette::named_owners() const {
   std::vector<Ino> owners;
   if (aspect_ != Aspect::owner) return owners;
-  for (std::size_t i = 0; i < std::min(kOwnerSigns.size(), map_.owners.size()); ++i) owners.push_back(map_.owners[i].first);
+  for (std::size_t i = 0; i < most_owners_; ++i) owners.push_back(map_.owners[i].first);
   return owners;
 }
 
@@ -119,17 +153,17 @@ std::vector<LegendLine> Palette::owners_legend(const std::map<Ino, std::string>&
   std::uint64_t others = 0;
   for (std::size_t i = 0; i < map_.owners.size(); ++i) {
     const auto& [ino, blocks] = map_.owners[i];
-    if (i >= kOwnerSigns.size()) {
+    if (i >= most_owners_) {
       others += blocks;
       continue;
     }
     const auto name = names.find(ino);
-    lines.push_back({spread(i, kOwnerSigns[i]),
+    lines.push_back({distinct(i, kOwnerSigns[i]),
                      fmt::format("{}, {}", name != names.end() ? printable(name->second) : fmt::format("inode {}", ino),
                                  size_text(blocks << kBlockShift))});
   }
   if (others)
-    lines.push_back({kOthers, fmt::format("{} other files, {}", map_.owners.size() - kOwnerSigns.size(),
+    lines.push_back({kOthers, fmt::format("{} other files, {}", map_.owners.size() - most_owners_,
                                           size_text(others << kBlockShift))});
   return lines;
 }
@@ -142,11 +176,7 @@ std::vector<LegendLine> Palette::legend(const std::map<Ino, std::string>& names)
     case Aspect::group: break;
   }
   std::vector<LegendLine> lines{{kEmpty, "nothing live"}};
-  std::array<bool, 256> seen{};
-  for (const MapCell& cell : map_.cells) seen[cell.group] = true;
-  for (unsigned group = 0; group < seen.size(); ++group)
-    if (seen[group] && group != kNoGroup)
-      lines.push_back({look_of_group(static_cast<std::uint8_t>(group)), legend_of_group(static_cast<std::uint8_t>(group))});
+  for (const std::uint8_t group : groups_) lines.push_back({look_of_group(group), legend_of_group(group)});
   return lines;
 }
 

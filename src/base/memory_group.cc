@@ -1,0 +1,101 @@
+#include "base/memory_group.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/mounts.h"
+
+namespace varve {
+
+namespace {
+
+constexpr const char* kController = "memory";
+
+// A process's list of groups names the place in each hierarchy: "4:memory:/a/b", and "0::/a/b" for version 2.
+struct Membership {
+  bool is_version_2 = false;
+  std::string path;
+};
+
+bool has_word(std::string_view list, std::string_view word) {
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    if (list.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+std::vector<Membership> memberships(const std::string& file) {
+  std::ifstream table(file);
+  std::vector<Membership> found;
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (controllers.empty()) found.push_back({true, line.substr(second + 1)});
+    else if (has_word(controllers, kController)) found.push_back({false, line.substr(second + 1)});
+  }
+  return found;
+}
+
+// A mount of a hierarchy, as this process sees it.
+std::optional<Mount> hierarchy(const std::string& system, bool is_version_2) {
+  std::ifstream table(system + "/proc/self/mountinfo");
+  for (std::string line; std::getline(table, line);) {
+    const auto mount = parse_mount(line);
+    if (!mount) continue;
+    if (is_version_2 ? mount->type == "cgroup2" : mount->type == "cgroup" && has_word(mount->options, kController)) return mount;
+  }
+  return {};
+}
+
+// A container may see only its own part of the hierarchy; what is above it cannot be read then. A group beside that part ("/..") is not
+// visible at all: what can be read is the top of the part.
+std::string below_mount(const Mount& mount, const std::string& path) {
+  const std::string root = mount.root == "/" ? "" : mount.root;
+  if (!path.starts_with(root) || path.starts_with("/..")) return "";
+  const std::string rest = path.substr(root.size());
+  return rest == "/" || (!rest.empty() && rest[0] != '/') ? "" : rest;
+}
+
+void look_at(const std::string& file, MemoryGroup& group) {
+  std::ifstream in(file);
+  std::string text;
+  if (!(in >> text)) return;
+  std::uint64_t limit = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), limit);  // or "max"
+  constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says the largest number of whole pages
+  if (read.ec != std::errc() || limit == 0 || limit >= kNoLimit || limit >= group.limit) return;
+  group.limit = limit;
+  group.file = file;
+}
+
+}  // namespace
+
+MemoryGroup memory_group_of(pid_t process, const std::string& system) {
+  MemoryGroup group;
+  const std::string name = process ? std::to_string(process) : "self";
+  for (const Membership& member : memberships(fmt::format("{}/proc/{}/cgroup", system, name))) {
+    const auto mount = hierarchy(system, member.is_version_2);
+    if (!mount) continue;
+    const std::string top = system + mount->directory;
+    for (std::string path = below_mount(*mount, member.path);; path.resize(path.rfind('/'))) {
+      if (member.is_version_2) {
+        look_at(top + path + "/memory.max", group);
+        look_at(top + path + "/memory.high", group);  // above that its processes are slowed down until they hardly run
+      } else {
+        look_at(top + path + "/memory.limit_in_bytes", group);
+      }
+      if (path.empty()) break;
+    }
+  }
+  return group;
+}
+
+}  // namespace varve

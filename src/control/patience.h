@@ -1,0 +1,29 @@
+// Says on stderr what is waited for when a daemon does not answer: one that is stopped never does, and its caller waits in the kernel.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+
+namespace varve::control {
+
+// For as long as something is asked of the daemon that has mounted a directory. After two seconds it says so, once. Any thread.
+class Patience {
+ public:
+  explicit Patience(const std::string& directory);
+  ~Patience();
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+  // Of the calling thread nothing is said any more: its program has a limit of its own.
+  static void keep_silent();
+
+ private:
+  Mutex mutex_;
+  Condition changed_;
+  bool answered_ GUARDED_BY(mutex_) = false;
+  std::thread watch_;
+};
+
+}  // namespace varve::control

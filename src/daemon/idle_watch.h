@@ -1,0 +1,34 @@
+// Frees serving threads from idle priority when they starve. Such a thread cannot see that by itself, as it does not run.
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "daemon/placed_thread.h"
+
+namespace varve::fuse {
+
+// Has a thread of its own, of normal priority. It sleeps as long as no serving thread is an idle one. Thread-safe.
+class IdleWatch {
+ public:
+  IdleWatch();
+  ~IdleWatch();
+
+  void add(std::shared_ptr<PlacedThread> thread);
+  void remove(const PlacedThread* thread);
+  void look_after_idle();  // one is about to become so
+
+ private:
+  void run();
+  bool any_idle() const REQUIRES(mutex_);
+
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<std::shared_ptr<PlacedThread>> threads_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace varve::fuse

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Daemons that nobody sees: left in a mount namespace of their own. They are named, listed and ended."""
+
+from snapshot_tools import *
+
+
+class Lonely(MountTest):
+    size = "64M"
+
+    def setUp(self):
+        if not IS_ROOT:
+            self.skipTest("only root makes mount namespaces")
+        super().setUp()
+        self.image.umount()
+
+    def leave_alone(self):
+        command("unshare", "-m", BIN / "varve", "mount", self.image.path, self.dir)
+        self.assertFalse(self.image.is_mounted())
+        return self.image.daemon()
+
+    def test_is_named_by_what_finds_the_image_in_use(self):
+        pid = self.leave_alone()
+        said = rf"is in use by process {pid} \(varve mount .*\), mounted at {self.dir} in another mount namespace: `varve umount --pid {pid}` ends it"
+        for words in ((BIN / "fsck.varve", "-n", self.image.path), (BIN / "varve", "status", self.image.path),
+                      (BIN / "varve", "mount", self.image.path, self.dir), (BIN / "mkfs.varve", "-f", self.image.path)):
+            done = command(*words, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stderr, said)
+        varve("umount", "--pid", pid)
+        self.image.fsck()
+
+    def test_is_listed_and_ended_by_its_image(self):
+        pid = self.leave_alone()
+        line = f"{self.image.path} on {self.dir} (process {pid}, in another mount namespace: `varve umount --pid {pid}` ends it)\n"
+        self.assertIn(line, varve("list").stdout)
+        self.assertIn(line, varve("status", "--all").stdout)
+        (one,) = [one for one in json.loads(varve("list", "--json").stdout) if one["source"] == str(self.image.path)]
+        self.assertEqual((one["pid"], one["directory"], one["elsewhere"]), (pid, str(self.dir), True))
+        varve("umount", self.image.path)
+        self.assertEqual(processes_of(self.image.path), [])
+        self.image.fsck()
+        self.assertIn("not mounted", varve("umount", self.image.path, expect=1).stderr)
+
+    def test_what_is_no_daemon_is_not_ended(self):
+        sleeper = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        self.assertIn("is no daemon of a mount", varve("umount", "--pid", sleeper.pid, expect=1).stderr)
+        self.assertIsNone(sleeper.poll())
+
+    def test_a_namespace_that_keeps_a_copy_is_named(self):
+        self.image.mount()
+        self.assertIn(f"{self.image.path} on {self.dir} (process {self.image.daemon()})\n", varve("list").stdout)
+        keeper = subprocess.Popen(["unshare", "-m", "sleep", "1000"])
+        self.addCleanup(keeper.wait)
+        self.addCleanup(keeper.kill)
+        own = os.readlink("/proc/self/ns/mnt")
+        wait_until(lambda: os.readlink(f"/proc/{keeper.pid}/ns/mnt") != own, "it has a namespace of its own")
+        unmounting = subprocess.Popen([BIN / "varve", "umount", self.dir], stderr=subprocess.PIPE, text=True)
+        self.assertIn(f"process {keeper.pid} (sleep 1000) in another mount namespace", unmounting.stderr.readline())
+        keeper.kill()
+        self.assertEqual(unmounting.wait(HANG), 0)
+        unmounting.stderr.close()
+
+    def test_a_renamed_image_is_named_with_its_mount(self):
+        self.image.mount()
+        other = self.image.path.with_name("renamed.img")
+        self.image.path.rename(other)
+        done = varve("status", other, expect=1)
+        self.assertRegex(done.stderr, rf"in use by process \d+ .*, mounted at {self.dir}")
+        other.rename(self.image.path)
+        self.image.umount()
+
+    def test_two_with_one_uuid(self):
+        second = Image()
+        shutil.copy(self.image.path, second.path)
+        for image in (self.image, second):
+            image.mount()
+        uuid = self.image.status()["uuid"]
+        done = varve("umount", f"UUID={uuid}", expect=1)
+        self.assertIn("both have it: name the device", done.stderr)
+        for image in (self.image, second):
+            self.assertIn(str(image.path), done.stderr)
+            image.umount()
+
+    def test_root_without_the_right_to_mount(self):
+        done = command("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", BIN / "varve", "mount", self.image.path, self.dir,
+                       check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("CAP_SYS_ADMIN", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
