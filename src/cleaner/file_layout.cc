@@ -35,7 +35,7 @@ Result<FilePart> read_layout(store::Store& store, Ino ino, std::uint64_t from, s
   FilePart part;
   part.next = from;
   part.last = true;
-  store::BlockingSource source(store.trees().cache(), store.device());
+  store::BlockingSource source = store.trees().source();
   store::Cursor cursor(source, store.trees().own_view().inode_file);
   TRY(cursor.seek_floor(Key{ino, ItemKind::extent, from}));
   for (; cursor.valid(); TRY(cursor.next())) {

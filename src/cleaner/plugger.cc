@@ -49,7 +49,7 @@ Status Plugger::gather_holes(std::span<const SegmentFacts> others, std::uint64_t
     if (segments.info(segment.id).has_holes(view.generation, segments.geometry().blocks)) fullest.push_back(&segment);
   std::ranges::stable_sort(fullest, std::greater{}, [](const SegmentFacts* f) { return f->live; });
   const auto room = static_cast<std::uint64_t>(static_cast<double>(wanted) * rules_.choice);
-  store::BlockingSource source(store_.trees().cache(), store_.device());
+  store::BlockingSource source = store_.trees().source();
   unmapped_.clear();
   for (const SegmentFacts* segment : destinations(fullest, room)) {
     const auto found = store::holes_of(source, view, segments.geometry(), segment->id);

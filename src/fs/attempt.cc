@@ -155,14 +155,14 @@ Status Attempt::wait_for_count(const store::Demand& demand) {
 
 // What was charged for tools that have ended is free again.
 bool Attempt::fits(const store::Demand& demand) {
-  return store_.charge().fits(demand) || (store_.checkpoints().readers().forget_ended() && store_.charge().fits(demand));
+  return store_.charge().fits(demand) || (store_.readers().forget_ended() && store_.charge().fits(demand));
 }
 
 // What automatic snapshots hold alone is charged to nobody. Of some of it that is not known: it is given up before anything is refused.
 bool Attempt::may_gain_from_automatic(const store::Demand& demand) {
   store::Snapshots& snapshots = store_.snapshots();
   if (!store_.charge().may_fit_without_automatic(demand)) return false;
-  return store_.checkpoints().protection().ask_for_room(store::Protection::Need::all) || snapshots.deletion_is_left();
+  return store_.protection().ask_for_room(store::Protection::Need::all) || snapshots.deletion_is_left();
 }
 
 Status Attempt::admit(const store::Demand& demand, bool waits_for_memory) {
@@ -209,7 +209,7 @@ void Attempt::count_fruitless_rounds() {
   const std::uint64_t clean = store_.segments().clean();
   if (clean > rounds.most_clean || store_.segments().discarding() || store_.snapshots().deletion_is_left()) rounds.fruitless = 0;
   else if (rounds.last && now.number != rounds.last->number && now.clock == rounds.last->clock)
-    rounds.fruitless += store_.checkpoints().protection().ask_for_room(store::Protection::Need::half) ? 0 : 1;
+    rounds.fruitless += store_.protection().ask_for_room(store::Protection::Need::half) ? 0 : 1;
   if (!rounds.last || now.number != rounds.last->number) rounds.last = now;
   rounds.most_clean = std::max(rounds.most_clean, clean);
 }

@@ -106,7 +106,7 @@ void fill_traffic(FilesystemStatus& status, store::Store& store) {
   status.device_reads = io[io::IoKind::read].requests;
   status.device_read_errors = io[io::IoKind::read].errors;
   status.device_write_errors = io[io::IoKind::write].errors + io[io::IoKind::flush].errors;
-  status.lifetime = store.lifetime();
+  status.lifetime = store.checkpoints().lifetime();
   status.write_cost = cost(status.user_blocks_written, status.cleaned_blocks_written + status.node_blocks_written +
                                                            status.chain_blocks_written);
   status.lifetime_write_cost =
@@ -141,7 +141,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(io::BlockDevice& device, c
   auto store = TRY(store::Store::open(device, store_options));
   auto made = TRY(cleaner::Cleaner::make(*store, {options.strategy, options.victims, options.placement}));
   auto engine = std::make_unique<Engine>(std::move(store), std::move(made), options);
-  engine->store().checkpoints().protection().set(options.protection);
+  engine->store().protection().set(options.protection);
   engine->start_threads();
   std::unique_ptr<Filesystem> filesystem(new Filesystem(std::move(engine)));
   if (!filesystem->read_only()) TRY(filesystem->reap_orphans());
@@ -197,7 +197,7 @@ Status Filesystem::unmount() {
   const format::Superblock written = store.superblocks().written();
   const bool scrubbed = store.superblocks().scrub_mark() != written.scrub;
   const bool renamed = written.label != store.super().label || written.uuid != store.super().uuid;
-  const bool makes_snapshot = store.checkpoints().protection().is_pending();
+  const bool makes_snapshot = store.protection().is_pending();
   if (store.dirty() || scrubbed || renamed || makes_snapshot || !written.clean) {
     const Status settled = store.checkpoints().make({.clean = status.ok(), .evacuate = {}});  // not if orphans could not be read
     if (status.ok()) status = settled;
@@ -254,9 +254,9 @@ FilesystemStatus Filesystem::status() {
   if (const Status damage = store.snapshots().damage(); !damage.ok()) status.snapshots.damage = damage.error().message();
   status.snapshots.giving_back = store.snapshots().deletion_is_left();
   status.snapshots.automatic = store.snapshots().automatic();
-  status.snapshots.given_up = store.checkpoints().protection().given_up();
-  status.protection = store.checkpoints().protection().settings();
-  const store::Protection::Kept kept = store.checkpoints().protection().kept();
+  status.snapshots.given_up = store.protection().given_up();
+  status.protection = store.protection().settings();
+  const store::Protection::Kept kept = store.protection().kept();
   status.snapshots.kept_by_rule = kept.by_rule;
   status.snapshots.oldest_automatic_s = kept.oldest_s;
   status.snapshot = store.options().snapshot;
@@ -337,7 +337,7 @@ Status Filesystem::tune(std::string_view name, std::string_view value) {
 
 Status Filesystem::protect(std::string_view name, std::string_view value) {
   if (read_only()) return Error(Errc::read_only, "mounted read-only: no snapshots are made");
-  store::Protection& protection = engine_->store().checkpoints().protection();
+  store::Protection& protection = engine_->store().protection();
   const auto settings = name == "protect" ? store::with_window(protection.settings(), value)
                                           : store::with_interval(protection.settings(), value);
   if (!settings.ok()) return Error(settings.error().code(), fmt::format("{}={}: {}", name, value, settings.error().message()));
@@ -349,7 +349,7 @@ Status Filesystem::protect(std::string_view name, std::string_view value) {
 // The tools that made them ended with the mount before. A tool that opens an image leaves them to the next mount: they may be what it is
 // asked about.
 void Filesystem::drop_passing_snapshots() {
-  if (read_only() || engine_->store().checkpoints().protection().settings().mode == store::ProtectionSettings::Mode::leave) return;
+  if (read_only() || engine_->store().protection().settings().mode == store::ProtectionSettings::Mode::leave) return;
   store::Snapshots& snapshots = engine_->store().snapshots();
   for (const store::SnapshotItem& one : snapshots.list())
     if (format::is_passing_name(one.name)) {
@@ -362,8 +362,8 @@ void Filesystem::drop_passing_snapshots() {
 // The state of now is the first that can be gone back to; or those left behind go.
 void Filesystem::begin_protection() {
   if (read_only()) return;
-  engine_->store().checkpoints().protection().begin();
-  if (!engine_->store().checkpoints().protection().is_due()) return;
+  engine_->store().protection().begin();
+  if (!engine_->store().protection().is_due()) return;
   if (engine_->options().background) engine_->maintenance().kick();
   else engine_->maintenance().work(false);
 }

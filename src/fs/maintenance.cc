@@ -121,7 +121,7 @@ bool Maintenance::space_is_low() {
 
 bool Maintenance::checkpoint_is_due() {
   if (store().faults().read_only()) return false;
-  if (checkpoint_wanted_ || store().snapshots().anything_asked() || store().checkpoints().protection().is_due()) return true;
+  if (checkpoint_wanted_ || store().snapshots().anything_asked() || store().protection().is_due()) return true;
   if (store().changes().count_records() >= options().checkpoint_records) return true;
   if (store().changes().count_bytes() >= options().memory_bytes / 6 || store().space().relief_is_due()) return true;
   const auto& segments = store().segments();
@@ -204,7 +204,7 @@ bool Maintenance::clean_round(bool waited_for, store::CheckpointRequest& request
 
 void Maintenance::clean_and_checkpoint(bool low, bool waited_for) {
   const auto& segments = store().segments();
-  store::Protection& protection = store().checkpoints().protection();
+  store::Protection& protection = store().protection();
   // The cleaner lags behind, and no checkpoint releases enough by itself: automatic snapshots make room before anybody waits.
   if (low && segments.clean() + segments.reclaimable() <= store().space().low_water() + cleaner().ahead() / 2)
     protection.ask_for_room(store::Protection::Need::half);
@@ -330,7 +330,7 @@ void Maintenance::maintain() {
     }
     if (!engine_.clean_job().is_active() && engine_.tidier().is_due(now)) tidy();
     if (!store().dirty() && !engine_.reaper().anything_waits() && !idle_work_is_left() && !engine_.tidier().has_work() &&
-        !store().checkpoints().protection().is_pending()) {
+        !store().protection().is_pending()) {
       armed_ = false;
       if (store().dirty() && !armed_.exchange(true)) kick();  // something came between; the seal timer may not know
     } else if (now - last_operation_ns_ > kIdleNs) {

@@ -76,13 +76,13 @@ Status Filesystem::change_snapshot(Operation& operation, const store::SnapshotCh
 }
 
 void Filesystem::hold_snapshots(store::Protection::Users users) {
-  engine_->store().checkpoints().protection().hold_for(std::move(users));
+  engine_->store().protection().hold_for(std::move(users));
 }
 
 Status Filesystem::hold_for_reader(Serial snapshot, std::uint64_t reader, std::uint64_t seconds) {
   if (read_only()) return {};  // none goes
-  TRY(engine_->store().checkpoints().readers().hold(snapshot, reader, seconds));
-  if (seconds == 0 && engine_->options().background && engine_->store().checkpoints().protection().is_due()) engine_->maintenance().kick();
+  TRY(engine_->store().readers().hold(snapshot, reader, seconds));
+  if (seconds == 0 && engine_->options().background && engine_->store().protection().is_due()) engine_->maintenance().kick();
   return {};
 }
 

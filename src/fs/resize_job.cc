@@ -212,9 +212,9 @@ void ResizeJob::retreat() {
   if (limit == aim_) return;
   for (const Space::Margin margin : {Space::Margin::of_users, Space::Margin::least}) {
     if (margin == Space::Margin::least && fruitless_ < 2) return;
-    const std::uint64_t next = store::next_limit(store, aim_, margin);
+    const std::uint64_t next = store.reshaping().next_limit(aim_, margin);
     if (next >= limit) continue;
-    (void)store::retreat(store, next, margin).ok();  // an error has made it read-only, which the next step finds
+    (void)store.reshaping().retreat(next, margin).ok();  // an error has made it read-only, which the next step finds
     return;
   }
 }
@@ -282,7 +282,10 @@ void ResizeJob::finish(ResizeState::Phase phase, std::string reason) {
   store::Store& store = engine_.store();
   if (rules_.strategy) rules_.strategy->end(store);
   rules_ = {};
-  if (kind_ == Kind::shrinking && phase != ResizeState::Phase::finished) store::stay(store);
+  if (kind_ == Kind::shrinking && phase != ResizeState::Phase::finished) {
+    store.reshaping().stay();
+    store.charge().aim_at(0);
+  }
   engine_.cleaner().set_state("idle: enough clean segments");
   store.waiters().wake();
   const Lock lock(mutex_);

@@ -154,7 +154,7 @@ Lsn Log::write_chunk(const ChunkPlace& place, std::span<const std::byte> records
   header.next_run = place.next_run;
   header.elsewhere = place.elsewhere;
   header.durable = durability_.durable();
-  header.settled = stamp.settled;
+  header.settled = settled();
   header.clock = stamp.clock;
   header.next_ino = stamp.next_ino;
   header.payload_crc = payload_crc_of(payload);

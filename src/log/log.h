@@ -27,7 +27,6 @@ namespace varve::log {
 struct ChunkStamp {  // what the header says of the filesystem's state
   std::uint64_t clock = 0;
   std::uint64_t next_ino = 0;
-  Serial settled;
 };
 
 struct Urgency {  // of a chunk
@@ -67,6 +66,9 @@ class Log {
   // No chunk is written any more. Those that are held end with an error, so that operations that wait for less in flight go on.
   // They are told by this call, never by write_chunk(), which holds the gate closed: to be repeated after that.
   void give_up();
+  // The newest checkpoint that has settled: the headers of chunks say so from now on.
+  void note_settled(Serial serial) { settled_.store(serial.v, std::memory_order_relaxed); }
+  Serial settled() const { return Serial{settled_.load(std::memory_order_relaxed)}; }
   // What the next chunks carry.
   std::uint64_t epoch() const { return epoch_; }
   // What the superblocks must allow before there are any.
@@ -98,6 +100,7 @@ class Log {
   Clock& clock_;
   const std::uint64_t identity_;
   std::uint64_t epoch_ = 0;
+  std::atomic<std::uint64_t> settled_{0};
   Heads heads_;
   Chain chain_{segments_, heads_};
   TurnGap turn_gap_;

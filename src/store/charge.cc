@@ -19,8 +19,9 @@
 
 namespace varve::store {
 
-Charge::Charge(const log::SegmentTable& segments, const Trees& trees, const Changes& changes, const Staging& staging)
-    : segments_(segments), trees_(trees), changes_(changes), staging_(staging) {
+Charge::Charge(const log::SegmentTable& segments, const Trees& trees, const Snapshots& snapshots, const Changes& changes,
+               const Staging& staging)
+    : segments_(segments), trees_(trees), snapshots_(snapshots), changes_(changes), staging_(staging) {
   INVARIANT(capacity_blocks() > 0 && reserve_blocks() > 0);
 }
 
@@ -61,7 +62,7 @@ std::uint64_t Charge::charge(Counted counted) const {
     std::int64_t change = delta.data_change.load(std::memory_order_relaxed);
     if (counted == Counted::at_best) change -= static_cast<std::int64_t>(delta.uncertain.load(std::memory_order_relaxed));
     data += change;
-    if (view.tables.root || trees_.snapshots().any()) {  // the first one may be under way
+    if (view.tables.root || snapshots_.any()) {  // the first one may be under way
       const auto kept = static_cast<std::int64_t>(delta.kept.load(std::memory_order_relaxed));
       const auto freed = static_cast<std::int64_t>(delta.freed.load(std::memory_order_relaxed));
       held += counted == Counted::at_best ? std::min(freed, kept) : kept;

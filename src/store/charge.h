@@ -13,6 +13,7 @@ class SegmentTable;
 namespace varve::store {
 
 class Changes;
+class Snapshots;
 class Staging;
 class Trees;
 struct Demand;
@@ -20,7 +21,7 @@ using log::the_gate;
 
 class Charge {
  public:
-  Charge(const log::SegmentTable& segments, const Trees& trees, const Changes& changes, const Staging& staging);
+  Charge(const log::SegmentTable& segments, const Trees& trees, const Snapshots& snapshots, const Changes& changes, const Staging& staging);
 
   // --- any thread ---
   // Of all segments, or of as many as it is to have.
@@ -68,6 +69,7 @@ class Charge {
   const log::SegmentTable& segments_;
   std::atomic<std::uint64_t> aim_{0}, held_{0};
   const Trees& trees_;
+  const Snapshots& snapshots_;
   const Changes& changes_;
   const Staging& staging_;
 };

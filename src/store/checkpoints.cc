@@ -1,53 +1,51 @@
 #include "store/checkpoints.h"
 
 #include "base/invariant.h"
+#include "log/io_context.h"
 #include "log/log.h"
+#include "store/counters.h"
 #include "store/checkpoint.h"
 #include "store/faults.h"
 #include "store/log_clock.h"
 #include "store/protection.h"
 #include "store/readers.h"
-#include "store/store.h"
+#include "store/snapshots.h"
 #include "store/superblock_keeper.h"
 #include "store/waiters.h"
 
 namespace varve::store {
 
-Checkpoints::Checkpoints(Store& store)
-    : store_(store),
-      protection_(std::make_unique<Protection>(store)),
-      readers_(std::make_unique<Readers>(store)),
-      settled_(store.super().serial.v),
-      node_head_(store.super().node_head.rest) {}
-
-Checkpoints::~Checkpoints() = default;
+Checkpoints::Checkpoints(const CheckpointParts& parts)
+    : parts_(parts), settled_(parts.superblocks.found().serial.v), node_head_(parts.superblocks.found().node_head.rest) {
+  parts.log.note_settled(settled());
+}
 
 Status Checkpoints::make(const CheckpointRequest& request) {
   Status status;
   {
     const Lock one(mutex_);
-    if (store_.faults().read_only()) return store_.faults().refusal();
+    if (parts_.faults.read_only()) return parts_.faults.refusal();
     INVARIANT(!running_);
     running_ = true;
     status = make_one(request);
     running_ = false;
   }
-  store_.faults().settle_alarm();
-  if (!status.ok()) store_.faults().go_read_only(status.error());
-  if (store_.faults().read_only()) store_.log().give_up();
-  store_.waiters().wake();
+  parts_.faults.settle_alarm();
+  if (!status.ok()) parts_.faults.go_read_only(status.error());
+  if (parts_.faults.read_only()) parts_.log.give_up();
+  parts_.waiters.wake();
   return status;
 }
 
 Status Checkpoints::make_one(const CheckpointRequest& request) {
-  Checkpoint checkpoint(store_, request);
-  protection_->look_who_uses_them();
+  Checkpoint checkpoint(parts_, *this, request);
+  parts_.protection.look_who_uses_them();
   TRY(checkpoint.freeze());
   // The log is on its way to the device while the trees are merged; the first chunk may wait for its epoch.
   TRY(write_epoch_if_due());
   TRY(checkpoint.complete());
-  readers_->count();
-  protection_->tell_who_lost_them();
+  parts_.readers.count();
+  parts_.protection.tell_who_lost_them();
   return {};
 }
 
@@ -58,7 +56,7 @@ Serial Checkpoints::next() const {
 
 std::uint64_t Checkpoints::log_blocks_since() const {
   const std::uint64_t before = log_blocks_at_freeze_;  // first: all of them only grow, and a checkpoint may freeze meanwhile
-  return store_.log().blocks_taken() - before;
+  return parts_.log.blocks_taken() - before;
 }
 
 Status Checkpoints::write_epoch() {
@@ -68,18 +66,18 @@ Status Checkpoints::write_epoch() {
 
 Status Checkpoints::write_epoch_if_due() {
   if (!epoch_due_) return {};
-  format::Superblock super = store_.superblocks().written();
-  super.epoch = store_.log().epoch();
+  format::Superblock super = parts_.superblocks.written();
+  super.epoch = parts_.log.epoch();
   super.clean = false;
-  format::allow_chunks(super, store_.log().chunks_allowed());
+  format::allow_chunks(super, parts_.log.chunks_allowed());
   ++super.lifetime.mounts;
-  if (Status status = store_.write_superblocks(super); !status.ok()) {
-    store_.log().durability().fail(status.error());
+  if (Status status = parts_.superblocks.write(super, [this] { return parts_.log.durability().flush_now(); }); !status.ok()) {
+    parts_.log.durability().fail(status.error());
     return status;
   }
   INVARIANT(super.epoch != 0);
   epoch_due_ = false;
-  store_.log().epoch_written();
+  parts_.log.epoch_written();
   return {};
 }
 
@@ -90,19 +88,36 @@ void Checkpoints::ask_for_epoch() {
 
 void Checkpoints::note_pointless_round() {
   ++pointless_rounds_;
-  if (!store_.segments().discarding()) store_.waiters().wake();
+  if (!parts_.segments.discarding()) parts_.waiters.wake();
 }
 
 void Checkpoints::leave() {
-  log::SegmentTable& segments = store_.segments();
+  log::SegmentTable& segments = parts_.segments;
   if (!node_head_.blocks || segments.geometry().segment_of(node_head_.start).v < segments.end().limit()) return;
-  segments.close(segments.geometry().segment_of(node_head_.start), store_.log_clock().now());
+  segments.close(segments.geometry().segment_of(node_head_.start), parts_.log_clock.now());
   node_head_ = {};
 }
 
 void Checkpoints::note_settled(Serial serial) {
   INVARIANT(serial.v == settled_.load() + 1);
   settled_ = serial.v;
+  parts_.log.note_settled(serial);
+}
+
+format::LifetimeCounters Checkpoints::lifetime() const {
+  format::LifetimeCounters sum = parts_.superblocks.found().lifetime;
+  const format::Superblock written = parts_.superblocks.written();
+  sum.mounts = written.lifetime.mounts;
+  sum.recoveries = written.lifetime.recoveries;
+  sum.checkpoints = written.lifetime.checkpoints;
+  sum.errors += parts_.faults.counts().all();
+  sum.user_blocks += parts_.counters.user_blocks;
+  sum.cleaned_blocks += parts_.counters.cleaned_blocks;
+  sum.node_blocks += parts_.counters.node_blocks;
+  sum.chain_blocks += parts_.log.header_blocks();
+  sum.segments_cleaned += parts_.counters.segments_cleaned;
+  sum.device_bytes += parts_.io.counts()[io::IoKind::write].bytes;
+  return sum;
 }
 
 }  // namespace varve::store

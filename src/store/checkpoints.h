@@ -3,21 +3,73 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "format/chunk.h"
 #include "log/gate.h"
 
+namespace varve::format {
+struct LifetimeCounters;
+}
+
+namespace varve::log {
+class IoContext;
+class Log;
+class SegmentTable;
+}  // namespace varve::log
+
 namespace varve::store {
 
+class Changes;
+class Charge;
+class Discards;
+class Faults;
+class HoleFeeder;
+class InodeTable;
+class LogClock;
 class Protection;
 class Readers;
-class Store;
+class Sealer;
+class Snapshots;
+class Space;
+class Staging;
+class SuperblockKeeper;
+class Trees;
+class Waiters;
+struct Counters;
+using log::Gate;
 using log::the_gate;
+
+// A checkpoint is where all parts of a store come together.
+struct CheckpointParts {
+  Gate& gate;
+  Clock& clock;
+  std::size_t memory_bytes;
+  log::IoContext& io;
+  Faults& faults;
+  Counters& counters;
+  log::SegmentTable& segments;
+  LogClock& log_clock;
+  log::Log& log;
+  SuperblockKeeper& superblocks;
+  Trees& trees;
+  Snapshots& snapshots;
+  Changes& changes;
+  InodeTable& inodes;
+  Staging& staging;
+  Charge& charge;
+  Space& space;
+  HoleFeeder& hole_feeder;
+  Discards& discards;
+  Waiters& waiters;
+  Sealer& sealer;
+  Readers& readers;
+  Protection& protection;
+};
 
 struct CheckpointRequest {
   bool clean = false;               // unmounting
@@ -27,19 +79,17 @@ struct CheckpointRequest {
 
 class Checkpoints {
  public:
-  explicit Checkpoints(Store& store);
-  ~Checkpoints();
+  explicit Checkpoints(const CheckpointParts& parts);
 
   // Errc::read_only, or what went wrong: then the filesystem is read-only.
   Status make(const CheckpointRequest& request) EXCLUDES(mutex_);
   bool running() const { return running_.load(std::memory_order_relaxed); }
   Serial settled() const { return Serial{settled_.load()}; }
+  format::LifetimeCounters lifetime() const;  // of all mounts together
   // Of the first checkpoint that begins from now on: one that is under way may have frozen already.
   Serial next() const;
   // Was there room to evacuate all that the last checkpoint which was asked to should have?
   bool evacuation_was_cut() const { return evacuation_was_cut_; }
-  Protection& protection() { return *protection_; }  // makes snapshots unasked
-  Readers& readers() { return *readers_; }
   // The log's blocks since it froze.
   std::uint64_t log_blocks_since() const;
 
@@ -67,9 +117,7 @@ class Checkpoints {
   Status make_one(const CheckpointRequest& request) REQUIRES(mutex_);
   Status write_epoch_if_due() REQUIRES(mutex_);
 
-  Store& store_;
-  const std::unique_ptr<Protection> protection_;
-  const std::unique_ptr<Readers> readers_;
+  const CheckpointParts parts_;
   Mutex mutex_;  // of threads that write superblocks, and first look what is in them
   std::atomic<bool> running_{false}, epoch_due_{false}, evacuation_was_cut_{false};
   std::atomic<std::uint64_t> settled_, pointless_rounds_{0}, log_blocks_at_freeze_{0};

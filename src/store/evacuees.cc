@@ -26,16 +26,16 @@ Status Evacuees::find() {
 }
 
 Result<std::vector<Evacuees::Suspect>> Evacuees::nodes_in(SegmentId segment) {
-  const auto& geometry = store_.segments().geometry();
-  const auto live = TRY(live_bits(source_, store_.trees().own_view(), geometry, segment));
-  const MapRoot& owners = store_.trees().own_view().reverse_map;
+  const auto& geometry = parts_.segments.geometry();
+  const auto live = TRY(live_bits(parts_.source, parts_.trees.own_view(), geometry, segment));
+  const MapRoot& owners = parts_.trees.own_view().reverse_map;
   std::vector<Suspect> nodes;
   for (std::uint32_t i = 0; i < geometry.blocks; ++i) {
     if (!live[i]) continue;
     const BlockAddr address = geometry.start_of(segment) + i;
-    const auto leaf = find_map_leaf(source_, owners, address.v);
+    const auto leaf = find_map_leaf(parts_.source, owners, address.v);
     if (!leaf.ok() && is_of_one_node(leaf.error())) {  // the merge goes on without it, and what it tells of stays where it is
-      store_.faults().note(leaf.error().code(), {}, {});
+      parts_.faults.note(leaf.error().code(), {}, {});
       i += static_cast<std::uint32_t>(owners.shape.per_leaf() - 1 - address.v % owners.shape.per_leaf());
       continue;
     }
@@ -51,7 +51,7 @@ Result<std::vector<Evacuees::Suspect>> Evacuees::nodes_in(SegmentId segment) {
 // Many by one request: there may be a segment full of them, and an operation may wait for the room that it makes. With what lies between
 // them it is twice the memory, beside the cleaner's own.
 Status Evacuees::look_at(std::span<const Suspect> nodes) {
-  const std::size_t at_once = std::clamp<std::size_t>(store_.options().memory_bytes / 256 / kBlockSize, 16, 256);
+  const std::size_t at_once = std::clamp<std::size_t>(parts_.memory_bytes / 256 / kBlockSize, 16, 256);
   for (std::size_t at = 0; at < nodes.size(); at += at_once) TRY(read_and_note(nodes.subspan(at, std::min(at_once, nodes.size() - at))));
   return {};
 }
@@ -74,10 +74,10 @@ Status Evacuees::note(const Suspect& node, std::span<const std::byte> block) {
   if (header.tree != node.tree) return Error(Errc::corrupt, fmt::format("node at block {}: belongs to another tree", node.address));
   const NodeRef ref = TRY(reference_to(header));
   if (ref.address != node.address) {
-    if (node.tree == TreeId::inode_file && store_.trees().own_view().tables.root) old_.insert(node.address);
+    if (node.tree == TreeId::inode_file && parts_.trees.own_view().tables.root) old_.insert(node.address);
     return Error(Errc::corrupt, fmt::format("node at block {}: no tree refers to it", node.address));
   }
-  TRY(format::check_node(block, {store_.super().identity, node.address, ref.crc, node.tree, header.level}));
+  TRY(format::check_node(block, {parts_.identity, node.address, ref.crc, node.tree, header.level}));
   if (header.tree == TreeId::inode_file) of_inode_file_.push_back({header.first, header.level});
   else if (header.tree == TreeId::snapshots) of_snapshots_.push_back({header.first, header.level});
   else of_maps_.push_back({header.tree, header.first.offset, header.level});
@@ -86,24 +86,25 @@ Status Evacuees::note(const Suspect& node, std::span<const std::byte> block) {
 
 // What the tree says of the node that stands where this one says that it does.
 Result<NodeRef> Evacuees::reference_to(const NodeHeader& header) const {
-  const TreeView& view = store_.trees().own_view();
-  if (header.tree == TreeId::inode_file) return find_node(source_, view.inode_file, header.first, header.level);
-  if (header.tree == TreeId::snapshots) return find_node(source_, view.snapshot_tree(), header.first, header.level);
-  return find_map_node(source_, header.tree == TreeId::free_map ? view.free_map : view.reverse_map, header.first.offset, header.level);
+  const TreeView& view = parts_.trees.own_view();
+  if (header.tree == TreeId::inode_file) return find_node(parts_.source, view.inode_file, header.first, header.level);
+  if (header.tree == TreeId::snapshots) return find_node(parts_.source, view.snapshot_tree(), header.first, header.level);
+  const MapRoot& map = header.tree == TreeId::free_map ? view.free_map : view.reverse_map;
+  return find_map_node(parts_.source, map, header.first.offset, header.level);
 }
 
 bool Evacuees::has(BlockAddr address) const {
   if (stuck_.contains(address)) return false;
-  return std::ranges::find(segments_, store_.segments().geometry().segment_of(address)) != segments_.end();
+  return std::ranges::find(segments_, parts_.segments.geometry().segment_of(address)) != segments_.end();
 }
 
 void Evacuees::report_stuck() const {
   const auto first = std::ranges::find_if(stuck_, [this](const auto& stuck) { return !old_.contains(stuck.first); });
   if (first == stuck_.end()) return;
   const auto& [address, error] = *first;
-  spdlog::error("{}: {} cannot be moved; the first at block {}: {}", store_.device().name(), counted(stuck_.size() - old_.size(), "node"),
+  spdlog::error("{}: {} cannot be moved; the first at block {}: {}", parts_.device.name(), counted(stuck_.size() - old_.size(), "node"),
                 address, error.message());
-  store_.faults().note(error.code(), address, {});
+  parts_.faults.note(error.code(), address, {});
 }
 
 }  // namespace varve::store

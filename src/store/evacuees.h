@@ -9,17 +9,32 @@
 #include <span>
 #include <vector>
 
+#include "base/types.h"
 #include "io/batch.h"
-#include "store/store.h"
 #include "store/tree/item_merge.h"
 
+namespace varve::log {
+class SegmentTable;
+}
+
 namespace varve::store {
+
+class Faults;
+class Trees;
 
 // For the thread that runs checkpoints; of the view in force.
 class Evacuees {
  public:
-  Evacuees(Store& store, NodeSource& source, std::span<const SegmentId> segments)
-      : store_(store), source_(source), segments_(segments), batch_(store.device()) {}
+  struct Parts {
+    io::BlockDevice& device;
+    const log::SegmentTable& segments;
+    const Trees& trees;
+    NodeSource& source;
+    Faults& faults;
+    std::uint64_t identity;    // of the filesystem
+    std::size_t memory_bytes;  // of the engine
+  };
+  Evacuees(const Parts& parts, std::span<const SegmentId> segments) : parts_(parts), segments_(segments), batch_(parts.device) {}
 
   // The reverse map says which blocks are nodes, a node says where in its tree it is.
   Status find();
@@ -48,8 +63,7 @@ class Evacuees {
   Status note(const Suspect& node, std::span<const std::byte> block);  // an error if it is not the one that its tree refers to
   Result<format::NodeRef> reference_to(const format::NodeHeader& header) const;
 
-  Store& store_;
-  NodeSource& source_;
+  const Parts parts_;
   const std::span<const SegmentId> segments_;
   std::vector<NodePlace> of_inode_file_, of_snapshots_;
   std::vector<MapNode> of_maps_;

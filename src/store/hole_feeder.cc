@@ -5,12 +5,10 @@
 #include "log/hole_pool.h"
 #include "log/log.h"
 #include "store/charge.h"
-#include "store/checkpoints.h"
 #include "store/demand.h"
 #include "store/faults.h"
 #include "store/holes.h"
 #include "store/space.h"
-#include "store/store.h"
 #include "store/trees.h"
 
 namespace varve::store {
@@ -21,7 +19,7 @@ constexpr std::uint64_t kFewestReady = 64, kShareOfCapacity = 64;
 constexpr std::uint64_t kNever = ~0ULL;
 }  // namespace
 
-HoleFeeder::HoleFeeder(Store& store) : store_(store), wanted_(kReady) {}
+HoleFeeder::HoleFeeder(const Parts& parts) : parts_(parts), wanted_(kReady) {}
 
 void HoleFeeder::begin(const void* owner, const HoleFeederRules& rules) {
   const Lock lock(mutex_);
@@ -52,36 +50,36 @@ HoleFeederRules HoleFeeder::rules() const {
 
 void HoleFeeder::freeze() {
   // What is kept for the holes that stand ready must not be what cleaning lacks.
-  if (on_ && store_.space().admits_users_into_holes({})) store_.log().heads().give_up_begun_holes();
-  else store_.log().heads().give_up_holes();
+  if (on_ && parts_.space.admits_users_into_holes({})) parts_.log.heads().give_up_begun_holes();
+  else parts_.log.heads().give_up_holes();
   std::erase_if(left_out_, [this](const auto& entry) {
-    return store_.segments().info(entry.first).state != log::SegmentState::refilling;
+    return parts_.segments.info(entry.first).state != log::SegmentState::refilling;
   });
 }
 
 bool HoleFeeder::give_up_stale() {
-  if (stale_blocks() < store_.super().segment_blocks) return false;
-  const Gate::Closure closed(store_.gate());
-  if (store_.space().anything_waits() && !store_.space().has_room_without_holes()) return false;
-  store_.log().heads().give_up_holes();
+  if (stale_blocks() < parts_.segments.geometry().blocks) return false;
+  const Gate::Closure closed(parts_.gate);
+  if (parts_.space.anything_waits() && !parts_.space.has_room_without_holes()) return false;
+  parts_.log.heads().give_up_holes();
   found_nothing_in_ = kNever;
   return true;
 }
 
 // Free, but not ready to be written, though not too small for that. It looks at all segments, so users are not kept out meanwhile.
 std::uint64_t HoleFeeder::stale_blocks() const {
-  const Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(parts_.gate);
   std::uint64_t free = 0;
-  store_.segments().for_each([&](SegmentId id, const log::SegmentInfo& segment) REQUIRES_SHARED(the_gate) {
+  parts_.segments.for_each([&](SegmentId id, const log::SegmentInfo& segment) REQUIRES_SHARED(the_gate) {
     if (segment.state != log::SegmentState::refilling) return;
     const auto left_out = left_out_.find(id);
-    const std::uint64_t usable = store_.super().segment_blocks - (left_out == left_out_.end() ? 0 : left_out->second);
+    const std::uint64_t usable = parts_.segments.geometry().blocks - (left_out == left_out_.end() ? 0 : left_out->second);
     free += usable - std::min<std::uint64_t>(usable, segment.live());
   }, log::SegmentTable::Which::in_use);
-  return free - std::min(free, store_.log().heads().holes().blocks());
+  return free - std::min(free, parts_.log.heads().holes().blocks());
 }
 
-std::uint64_t HoleFeeder::most_ready() const { return std::max(store_.charge().capacity_blocks() / kShareOfCapacity, kFewestReady); }
+std::uint64_t HoleFeeder::most_ready() const { return std::max(parts_.charge.capacity_blocks() / kShareOfCapacity, kFewestReady); }
 
 // Twice what users took since the last time, if that was most of it. Usually half of it is left, and so much is enough.
 void HoleFeeder::adapt() {
@@ -92,36 +90,36 @@ void HoleFeeder::adapt() {
 }
 
 std::uint64_t HoleFeeder::ready_blocks() const {
-  const Gate::Pass pass(store_.gate());
-  return store_.log().heads().holes().blocks();
+  const Gate::Pass pass(parts_.gate);
+  return parts_.log.heads().holes().blocks();
 }
 
 bool HoleFeeder::has_enough() const {
-  const Gate::Pass pass(store_.gate());
-  const log::HolePool& holes = store_.log().heads().holes();
+  const Gate::Pass pass(parts_.gate);
+  const log::HolePool& holes = parts_.log.heads().holes();
   return holes.blocks() >= wanted_ || holes.untouched() >= most_segments();
 }
 
 // Open segments cannot be cleaned, and a checkpoint keeps room for the reverse maps of all of them.
 std::uint64_t HoleFeeder::most_segments() const {
-  return std::clamp<std::uint64_t>(store_.segments().geometry().count / 8, 2, 256);
+  return std::clamp<std::uint64_t>(parts_.segments.geometry().count / 8, 2, 256);
 }
 
 bool HoleFeeder::feeds() const {
-  return on_ && store_.segments().clean() <= below_ && found_nothing_in_ != store_.checkpoints().settled().v;
+  return on_ && parts_.segments.clean() <= below_ && found_nothing_in_ != parts_.log.settled().v;
 }
 
 std::uint64_t HoleFeeder::room() const {
   if (!spares_cleaning()) return 0;
-  const std::uint64_t in_use = store_.segments().end().in_use() * store_.segments().geometry().blocks;
-  const Gate::Pass pass(store_.gate());
-  return in_use - std::min(in_use, store_.trees().view().live_blocks);
+  const std::uint64_t in_use = parts_.segments.end().in_use() * parts_.segments.geometry().blocks;
+  const Gate::Pass pass(parts_.gate);
+  return in_use - std::min(in_use, parts_.trees.view().live_blocks);
 }
 
 bool HoleFeeder::is_hungry() const {
-  if (!feeds() || store_.faults().read_only()) return false;
-  const Gate::Pass pass(store_.gate());
-  const log::HolePool& holes = store_.log().heads().holes();
+  if (!feeds() || parts_.faults.read_only()) return false;
+  const Gate::Pass pass(parts_.gate);
+  const log::HolePool& holes = parts_.log.heads().holes();
   return holes.blocks() < wanted_ / 2 && holes.untouched() < most_segments() / 2 + 1;
 }
 
@@ -129,8 +127,8 @@ bool HoleFeeder::feed() {
   adapt();
   if (has_enough()) return false;
   const HoleFeederRules rules = this->rules();
-  const std::uint64_t count = store_.segments().geometry().count;
-  const std::uint64_t settled = store_.checkpoints().settled().v;
+  const std::uint64_t count = parts_.segments.geometry().count;
+  const std::uint64_t settled = parts_.log.settled().v;
   bool fed = false, no_room = false;
   for (std::uint64_t step = 0; step < count && !no_room && !has_enough(); ++step) {
     const SegmentId segment{(cursor_.v + step) % count};
@@ -145,13 +143,13 @@ bool HoleFeeder::feed() {
 }
 
 HoleFeeder::Fill HoleFeeder::holes_to_fill(SegmentId segment, std::uint32_t least_run) {
-  const log::SegmentTable& segments = store_.segments();
-  const TreeView& view = store_.trees().own_view();
+  const log::SegmentTable& segments = parts_.segments;
+  const TreeView& view = parts_.trees.own_view();
   const log::SegmentInfo info = segments.info(segment);
   const std::pair looks{info.touched, info.live()};
   if (!info.has_holes(view.generation, segments.geometry().blocks)) return {};
   if (const auto at = unmapped_.find(segment); at != unmapped_.end() && at->second == looks) return {};
-  BlockingSource source(store_.trees().cache(), store_.device());
+  BlockingSource source = parts_.trees.source();
   auto holes = holes_of(source, view, segments.geometry(), segment);
   if (!holes.ok()) return {};  // an operation that needs that map will say so
   Fill fill;
@@ -168,13 +166,13 @@ HoleFeeder::Fill HoleFeeder::holes_to_fill(SegmentId segment, std::uint32_t leas
 bool HoleFeeder::feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room) {
   const Fill fill = holes_to_fill(segment, least_run);
   if (fill.holes.empty()) return false;
-  const Gate::Closure closed(store_.gate());
-  if (!on_ || !store_.space().admits_users_into_holes({.scattered = 1})) {
+  const Gate::Closure closed(parts_.gate);
+  if (!on_ || !parts_.space.admits_users_into_holes({.scattered = 1})) {
     no_room = true;
     return false;
   }
-  if (!store_.segments().open_holes(segment, store_.trees().own_view().generation)) return false;
-  store_.log().heads().add_holes(segment, fill.holes);
+  if (!parts_.segments.open_holes(segment, parts_.trees.own_view().generation)) return false;
+  parts_.log.heads().add_holes(segment, fill.holes);
   left_out_.insert_or_assign(segment, fill.left_out);
   return true;
 }

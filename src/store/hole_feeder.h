@@ -18,9 +18,18 @@
 #include "format/chunk.h"
 #include "log/gate.h"
 
+namespace varve::log {
+class Log;
+class SegmentTable;
+}  // namespace varve::log
+
 namespace varve::store {
 
-class Store;
+class Charge;
+class Faults;
+class Space;
+class Trees;
+using log::Gate;
 using log::the_gate;
 
 struct HoleFeederRules {
@@ -36,7 +45,16 @@ struct HoleFeederRules {
 
 class HoleFeeder {
  public:
-  explicit HoleFeeder(Store& store);
+  struct Parts {
+    Gate& gate;
+    log::SegmentTable& segments;
+    log::Log& log;
+    Trees& trees;
+    const Charge& charge;
+    Space& space;
+    const Faults& faults;
+  };
+  explicit HoleFeeder(const Parts& parts);
 
   // The owner that came last sets the rules; when no owner is left it ends. The holes that are ready by then are still used, until
   // the next checkpoint freezes: operations may have been let in because there are these.
@@ -81,7 +99,7 @@ class HoleFeeder {
   Fill holes_to_fill(SegmentId segment, std::uint32_t least_run);
   bool feed_segment(SegmentId segment, std::uint32_t least_run, bool& no_room);
 
-  Store& store_;
+  const Parts parts_;
   mutable Mutex mutex_;
   std::vector<std::pair<const void*, HoleFeederRules>> rules_ GUARDED_BY(mutex_);
   std::atomic<bool> on_{false}, spares_cleaning_{false};

@@ -10,16 +10,13 @@
 #include "base/duration.h"
 #include "base/invariant.h"
 #include "format/snapshot.h"
-#include "log/segment_table.h"
 #include "store/admission.h"
 #include "store/changes.h"
 #include "store/charge.h"
-#include "store/checkpoints.h"
 #include "store/readers.h"
 #include "store/retention.h"
 #include "store/snapshots.h"
 #include "store/space.h"
-#include "store/store.h"
 #include "store/trees.h"
 
 namespace varve::store {
@@ -71,7 +68,7 @@ bool is_outdated(std::int64_t age_seconds, const ProtectionSettings& settings) {
   return settings.mode == Mode::off || age_seconds > static_cast<std::int64_t>(reach_s(settings));
 }
 
-Protection::Protection(Store& store) : store_(store), ages_(*store.options().clock) {}
+Protection::Protection(const Parts& parts) : parts_(parts), ages_(parts.clock) {}
 
 // The newest one from before the window has the state that the window begins with: as long as none is behind it, however long ago it was
 // made, what is done now can be undone.
@@ -94,7 +91,7 @@ void Protection::set(const ProtectionSettings& settings) {
 }
 
 void Protection::begin() {
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(parts_.gate);
   if (!last_ns_ && !anything_new()) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
 }
 
@@ -111,9 +108,9 @@ bool Protection::ask_for_room(Need need) {
   return true;
 }
 
-bool Protection::any_may_make_room() const { return store_.checkpoints().readers().expendable() > 0; }
+bool Protection::any_may_make_room() const { return parts_.readers.expendable() > 0; }
 
-std::uint64_t Protection::now_ns() const { return store_.options().clock->monotonic_ns(); }
+std::uint64_t Protection::now_ns() const { return parts_.clock.monotonic_ns(); }
 
 // --- users of snapshots ---------------------------------------------------------------------------------------------------------
 
@@ -124,7 +121,7 @@ void Protection::hold_for(Users users) {
 
 void Protection::look_who_uses_them() {
   used_.clear();
-  if (!store_.snapshots().automatic()) return;
+  if (!parts_.snapshots.automatic()) return;
   const Lock lock(users_mutex_);
   if (users_) used_ = users_();
 }
@@ -143,40 +140,40 @@ bool Protection::is_time() const {
   return !last || now - last >= every_ns_;
 }
 
-bool Protection::holds_too_much() const { return loose_blocks() > most_loose_blocks(store_.charge().free_blocks()); }
+bool Protection::holds_too_much() const { return loose_blocks() > most_loose_blocks(parts_.charge.free_blocks()); }
 
 // Without what is charged because a tool reads it.
 std::uint64_t Protection::loose_blocks() const {
-  const std::uint64_t loose = store_.charge().pending_loose_blocks();
-  return loose - std::min(loose, store_.charge().held_blocks());
+  const std::uint64_t loose = parts_.charge.pending_loose_blocks();
+  return loose - std::min(loose, parts_.charge.held_blocks());
 }
 
 // For what a new one may come to hold soon. Where users are about to wait none is made: it would not last, but ask for room until it goes.
 std::uint64_t Protection::room_for_one() const {
-  const std::uint64_t needed = store_.charge().nodes_to_hold() / 4 + store_.segments().geometry().blocks;
-  const bool fits = most_loose_blocks(store_.charge().free_blocks()) >= needed && store_.space().spare_segments() > 0;
+  const std::uint64_t needed = parts_.charge.nodes_to_hold() / 4 + parts_.trees.view().segments.blocks;
+  const bool fits = most_loose_blocks(parts_.charge.free_blocks()) >= needed && parts_.space.spare_segments() > 0;
   return fits ? needed : 0;
 }
 
 bool Protection::anything_new() const {
-  return store_.changes().any() || !store_.snapshots().newest_has(store_.trees().view().inode_file.ref);
+  return parts_.changes.any() || !parts_.snapshots.newest_has(parts_.trees.view().inode_file.ref);
 }
 
 bool Protection::is_due() {
-  const bool has_any = store_.snapshots().automatic() > 0, is_on = is_on_.load(std::memory_order_relaxed);
+  const bool has_any = parts_.snapshots.automatic() > 0, is_on = is_on_.load(std::memory_order_relaxed);
   if (!has_any && !is_on) return false;
-  const bool any_may_go = store_.snapshots().automatic() > used_stay_.load(std::memory_order_relaxed);
+  const bool any_may_go = parts_.snapshots.automatic() > used_stay_.load(std::memory_order_relaxed);
   if (has_any && is_off_.load(std::memory_order_relaxed) && any_may_go) return true;
   const bool may_make_room = has_any && any_may_make_room();
   if (may_make_room && need_ != Need::none) return true;
   const bool may_make_one = is_on && is_time();
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(parts_.gate);
   return (may_make_room && holds_too_much()) || (may_make_one && anything_new() && room_for_one() > 0);
 }
 
 bool Protection::is_pending() {
   if (!is_on_.load(std::memory_order_relaxed)) return false;
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(parts_.gate);
   return anything_new() && room_for_one() > 0;
 }
 
@@ -185,7 +182,7 @@ bool Protection::is_pending() {
 std::uint64_t Protection::to_free(Need need, bool makes_one) const {
   if (need == Need::all) return ~0ULL;
   const std::uint64_t loose = loose_blocks();
-  const std::uint64_t bound = most_loose_blocks(store_.charge().free_blocks()), for_one = makes_one ? room_for_one() : 0;
+  const std::uint64_t bound = most_loose_blocks(parts_.charge.free_blocks()), for_one = makes_one ? room_for_one() : 0;
   INVARIANT(for_one <= bound);  // the gate is closed since that was asked
   const std::uint64_t most = bound - for_one;
   const std::uint64_t beyond = loose - std::min(loose, most);
@@ -250,7 +247,7 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
   const std::uint64_t to_free = this->to_free(need, makes_one);
   std::uint64_t freed = 0;
   std::size_t read = 0;
-  const std::vector<Serial> held = store_.checkpoints().readers().held();
+  const std::vector<Serial> held = parts_.readers.held();
   used_stay_ = 0;
   const std::vector<Serial> old = too_old(list, settings), needless = this->needless(list, settings, old);
   bool is_oldest = true;
@@ -269,26 +266,26 @@ std::vector<Serial> Protection::leaving(const SnapshotList& list, Need need, boo
     given_up_ += !is_due || is_used;
     if (is_used) lost_.push_back(item->name);
   }
-  INVARIANT(gone.size() <= store_.snapshots().automatic());
-  INVARIANT(need != Need::all || gone.size() + read == store_.snapshots().automatic());
+  INVARIANT(gone.size() <= parts_.snapshots.automatic());
+  INVARIANT(need != Need::all || gone.size() + read == parts_.snapshots.automatic());
   return gone;
 }
 
 Protection::Decision Protection::decide(const SnapshotList& list, bool last) {
   Decision decision;
-  store_.checkpoints().readers().count();
+  parts_.readers.count();
   const Need need = need_.exchange(Need::none);
   const bool is_wanted = is_on_.load(std::memory_order_relaxed) && (last || is_time()) && anything_new();
   decision.makes_one = is_wanted && need == Need::none && room_for_one() > 0;
   // Where there is no room, or somebody waits for it, not again at once.
   if (is_wanted || need != Need::none) last_ns_ = std::max<std::uint64_t>(now_ns(), 1);
   INVARIANT(!decision.makes_one || need == Need::none);  // it would ask for the room that others wait for
-  if (store_.snapshots().automatic()) {
+  if (parts_.snapshots.automatic()) {
     note_reach_found(list);
     decision.leaving = leaving(list, need, decision.makes_one);
     if (settings().mode != ProtectionSettings::Mode::leave) decision.corrected = ages_.corrected(list, last);
   }
-  store_.checkpoints().readers().note_leaving(decision.leaving);
+  parts_.readers.note_leaving(decision.leaving);
   note_kept(list, decision);
   return decision;
 }

@@ -19,7 +19,13 @@
 
 namespace varve::store {
 
-class Store;
+class Changes;
+class Charge;
+class Readers;
+class Snapshots;
+class Space;
+class Trees;
+using log::Gate;
 using log::the_gate;
 
 // How much automatic snapshots may hold where users have so much to fill: half of it. So the cleaner finds at least half as much room as
@@ -30,7 +36,17 @@ bool is_outdated(std::int64_t age_seconds, const ProtectionSettings& settings);
 
 class Protection {
  public:
-  explicit Protection(Store& store);
+  struct Parts {
+    Gate& gate;
+    Clock& clock;
+    const Changes& changes;
+    const Trees& trees;
+    const Snapshots& snapshots;
+    const Charge& charge;
+    const Space& space;
+    Readers& readers;
+  };
+  explicit Protection(const Parts& parts);
 
   // --- any thread ---
   void set(const ProtectionSettings& settings);
@@ -92,7 +108,7 @@ class Protection {
   std::uint64_t now_ns() const;
   bool is_too_old(std::span<const SnapshotItem> from_this_on, const ProtectionSettings& settings);
 
-  Store& store_;
+  const Parts parts_;
   SnapshotAges ages_;  // the thread that makes a checkpoint
   mutable Mutex mutex_;
   ProtectionSettings settings_ GUARDED_BY(mutex_);

@@ -5,7 +5,6 @@
 
 #include "store/charge.h"
 #include "store/snapshots.h"
-#include "store/store.h"
 
 namespace varve::store {
 
@@ -18,7 +17,7 @@ constexpr std::uint64_t kMostSeconds = 3600;
 std::vector<Serial> Readers::held_now() const {
   std::vector<Serial> held;
   if (readers_.empty()) return held;
-  const std::uint64_t now = store_.options().clock->monotonic_ns();
+  const std::uint64_t now = parts_.clock.monotonic_ns();
   for (const Reader& reader : readers_)
     if (reader.until_ns > now) held.push_back(reader.snapshot);
   return held;
@@ -26,11 +25,11 @@ std::vector<Serial> Readers::held_now() const {
 
 bool Readers::erase_ended() {
   if (readers_.empty()) return false;
-  const std::uint64_t now = store_.options().clock->monotonic_ns();
+  const std::uint64_t now = parts_.clock.monotonic_ns();
   return std::erase_if(readers_, [&](const Reader& reader) { return reader.until_ns <= now; }) > 0;
 }
 
-void Readers::charge() { store_.charge().hold(store_.snapshots().loose_of(held_now()).blocks); }
+void Readers::charge() { parts_.charge.hold(parts_.snapshots.loose_of(held_now()).blocks); }
 
 std::vector<Serial> Readers::held() {
   const Lock lock(mutex_);
@@ -38,10 +37,10 @@ std::vector<Serial> Readers::held() {
 }
 
 std::size_t Readers::expendable() {
-  const std::size_t all = store_.snapshots().automatic();
+  const std::size_t all = parts_.snapshots.automatic();
   if (!all) return 0;
   const Lock lock(mutex_);
-  const std::size_t held = store_.snapshots().loose_of(held_now()).snapshots;
+  const std::size_t held = parts_.snapshots.loose_of(held_now()).snapshots;
   return all - std::min(all, held);
 }
 
@@ -66,19 +65,19 @@ bool Readers::forget_ended() {
 
 // Users may have filled what it holds since the last checkpoint: then somebody would be refused at once.
 Status Readers::begin(Serial snapshot) {
-  if (!store_.snapshots().find(snapshot) || std::ranges::find(leaving_, snapshot) != leaving_.end()) return Errc::stale;
+  if (!parts_.snapshots.find(snapshot) || std::ranges::find(leaving_, snapshot) != leaving_.end()) return Errc::stale;
   if (readers_.size() >= kMostReaders) return Error(Errc::in_use, "too many tools read snapshots");
   std::vector<Serial> held = held_now();
-  const std::uint64_t before = store_.snapshots().loose_of(held).blocks;
+  const std::uint64_t before = parts_.snapshots.loose_of(held).blocks;
   held.push_back(snapshot);
-  const std::uint64_t blocks = store_.snapshots().loose_of(held).blocks;
-  if (store_.charge().free_blocks() < blocks - std::min(blocks, before)) return Errc::no_space;
-  store_.charge().hold(blocks);
+  const std::uint64_t blocks = parts_.snapshots.loose_of(held).blocks;
+  if (parts_.charge.free_blocks() < blocks - std::min(blocks, before)) return Errc::no_space;
+  parts_.charge.hold(blocks);
   return {};
 }
 
 Status Readers::hold(Serial snapshot, std::uint64_t reader, std::uint64_t seconds) {
-  const log::Gate::Pass pass(store_.gate());
+  const Gate::Pass pass(parts_.gate);
   const Lock lock(mutex_);
   const auto is_it = [&](const Reader& one) { return one.snapshot == snapshot && one.number == reader; };
   erase_ended();
@@ -89,7 +88,7 @@ Status Readers::hold(Serial snapshot, std::uint64_t reader, std::uint64_t second
   }
   if (std::ranges::find(readers_, snapshot, &Reader::snapshot) == readers_.end()) TRY(begin(snapshot));
   std::erase_if(readers_, is_it);
-  const std::uint64_t now = store_.options().clock->monotonic_ns();
+  const std::uint64_t now = parts_.clock.monotonic_ns();
   readers_.push_back({snapshot, reader, now + std::min(seconds, kMostSeconds) * 1'000'000'000});
   return {};
 }

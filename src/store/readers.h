@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -12,12 +13,20 @@
 
 namespace varve::store {
 
-class Store;
+class Charge;
+class Snapshots;
+using log::Gate;
 using log::the_gate;
 
 class Readers {  // any thread, if not said otherwise
  public:
-  explicit Readers(Store& store) : store_(store) {}
+  struct Parts {
+    Gate& gate;
+    Clock& clock;
+    Snapshots& snapshots;
+    Charge& charge;
+  };
+  explicit Readers(const Parts& parts) : parts_(parts) {}
 
   // `reader` is a number of the tool's own. From now on for so many seconds, also if it has asked before; 0: no more. Errc::stale: the
   // snapshot has gone, or is going; Errc::no_space: users have filled so much that what it holds alone cannot be charged.
@@ -41,7 +50,7 @@ class Readers {  // any thread, if not said otherwise
   void charge() REQUIRES(mutex_);
   Status begin(Serial snapshot) REQUIRES(mutex_) REQUIRES_SHARED(the_gate);
 
-  Store& store_;
+  const Parts parts_;
   Mutex mutex_;
   std::vector<Reader> readers_ GUARDED_BY(mutex_);
   std::vector<Serial> leaving_ GUARDED_BY(mutex_);  // since the last freeze

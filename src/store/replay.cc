@@ -9,7 +9,7 @@ namespace varve::store {
 
 Status Replay::apply(const format::Chunk& chunk) {
   const auto& header = chunk.header;
-  if (!store_.segments().geometry().contains(header.address, header.total_blocks()))
+  if (!parts_.segments.geometry().contains(header.address, header.total_blocks()))
     return Error(Errc::corrupt, fmt::format("chunk {} of the log is at block {}, which is in no segment", header.lsn, header.address));
   occupy(chunk.header.address);
   return format::decode_records(chunk.records, [this](const format::Record& record) { return apply_record(record); });
@@ -21,7 +21,7 @@ Status Replay::apply_record(const format::Record& record) {
 }
 
 void Replay::count() {
-  BlockingSource source(store_.trees().cache(), store_.device());
+  BlockingSource source = parts_.trees.source();
   for (const auto& [ino, delta] : inodes_) {
     if (count(*delta, source).ok() || !delta->file || delta->freed) continue;
     // Never too few: as if none of them replaced what the tree has, which cannot be read.
@@ -34,17 +34,17 @@ void Replay::count() {
 }
 
 Status Replay::drop_lost_inodes() {
-  BlockingSource source(store_.trees().cache(), store_.device());
+  BlockingSource source = parts_.trees.source();
   for (const auto& [ino, delta] : inodes_) {
     if (delta->has_attributes || delta->freed) continue;
     const format::Key key{ino, format::ItemKind::attributes, 0};
-    if (!TRY(find_item(source, store_.trees().own_view().inode_file, key))) TRY(on(format::FreeInode{ino}));
+    if (!TRY(find_item(source, parts_.trees.own_view().inode_file, key))) TRY(on(format::FreeInode{ino}));
   }
   return {};
 }
 
 Status Replay::count(InodeDelta& delta, NodeSource& source) {
-  const TreeView& view = store_.trees().own_view();
+  const TreeView& view = parts_.trees.own_view();
   const auto item = TRY(find_item(source, view.inode_file, format::Key{delta.ino, format::ItemKind::attributes, 0}));
   const std::uint64_t before = item ? TRY(format::decode_attributes(item->value)).blocks : 0;
   std::uint64_t now = delta.freed ? 0 : before;
@@ -68,7 +68,7 @@ InodeDelta& Replay::inode(Ino ino) {
   if (!slot) {
     slot = &delta_.add(ino);
     slot->sealed_once = true;
-    InodePtr object = store_.inodes().get(ino);
+    InodePtr object = parts_.inodes.get(ino);
     object->assume_locked();  // before there are other threads
     object->active = slot;
     slot->inode = object.get();
@@ -78,10 +78,10 @@ InodeDelta& Replay::inode(Ino ino) {
 
 // The replay range may not be written again before a checkpoint has settled (H28).
 void Replay::occupy(BlockAddr address) {
-  store_.segments().occupy(store_.segments().geometry().segment_of(address));
+  parts_.segments.occupy(parts_.segments.geometry().segment_of(address));
 }
 
-void Replay::drop(const BlockEntry& entry) { store_.segments().sub_live(entry.place.address(), 1); }
+void Replay::drop(const BlockEntry& entry) { parts_.segments.sub_live(entry.place.address(), 1); }
 
 Status Replay::on(const format::SetAttributes& r) {
   InodeDelta& delta = inode(r.ino);
@@ -138,7 +138,7 @@ Status Replay::on(const format::SetSymlink& r) {
 }
 
 Status Replay::on(const format::MapBlocks& r) {
-  const auto& geometry = store_.segments().geometry();
+  const auto& geometry = parts_.segments.geometry();
   if (!geometry.contains(r.address, r.crcs.size()))
     return Error(Errc::corrupt, fmt::format("the log maps a block of inode {} to {}, which is in no segment", r.ino, r.address));
   InodeDelta& delta = inode(r.ino);
@@ -152,7 +152,7 @@ Status Replay::on(const format::MapBlocks& r) {
     entry.crc = r.crcs[i];
     entry.clock = r.clock;
     if (i == 0 || geometry.index_of(r.address + i) == 0) occupy(r.address + i);  // a run may cross segments
-    store_.segments().add_live(r.address + i, 1, r.clock);
+    parts_.segments.add_live(r.address + i, 1, r.clock);
   }
   delta_.count(r.crcs.size(), r.crcs.size() * 36);
   return {};

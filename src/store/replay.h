@@ -6,14 +6,25 @@
 #include "format/chunk.h"
 #include "format/record.h"
 #include "store/delta.h"
-#include "store/store.h"
 #include "store/tree/node_cache.h"
+
+namespace varve::log {
+class SegmentTable;
+}
 
 namespace varve::store {
 
+class InodeTable;
+class Trees;
+
 class Replay {
  public:
-  Replay(Store& store, Delta& delta) : store_(store), delta_(delta) {}
+  struct Parts {
+    Trees& trees;
+    InodeTable& inodes;
+    log::SegmentTable& segments;
+  };
+  Replay(const Parts& parts, Delta& delta) : parts_(parts), delta_(delta) {}
 
   Status apply(const format::Chunk& chunk);
   // Where no checkpoint follows that would count the blocks of each file, and blocks and inodes of all: does so, after the
@@ -41,7 +52,7 @@ class Replay {
   Status on(const format::MapBlocks& r);
   Status on(const format::ClearRange& r);
 
-  Store& store_;
+  const Parts parts_;
   Delta& delta_;
   std::unordered_map<Ino, InodeDelta*> inodes_;
 };

@@ -4,73 +4,61 @@
 
 #include "format/map_record.h"
 #include "log/log.h"
-#include "store/charge.h"
 #include "store/checkpoints.h"
 #include "store/faults.h"
-#include "store/log_clock.h"
 #include "store/sealer.h"
-#include "store/store.h"
 #include "store/trees.h"
-#include "store/waiters.h"
 
 namespace varve::store {
 
 namespace {
-
 constexpr std::uint64_t kMostLeaves = 1u << 20;  // of the reverse map: their addresses are in memory while they are released
+}  // namespace
 
-Result<bool> retreat_inside(Store& store, std::uint64_t limit, Space::Margin margin) REQUIRES(log::the_gate);
-Result<bool> retreat_inside(Store& store, std::uint64_t limit, Space::Margin margin) {
+Result<bool> Reshaping::retreat_closed(std::uint64_t limit, Space::Margin margin) {
   // What waits has been let in because of heads and holes that are given up now.
-  TRY(store.sealer().run(false, nullptr));
-  if (!store.space().admits_retreat(limit, margin)) return false;
-  store.segments().end().set_limit(limit);
-  store.log().heads().leave();
-  store.log().heads().give_up_holes();
-  store.checkpoints().leave();
-  const log::ChunkStamp stamp{store.log_clock().now(), store.staging().next_ino(), store.checkpoints().settled()};
-  TRY(store.log().leave(stamp, store.options().clock->monotonic_ns()));
+  TRY(parts_.sealer.run(false, nullptr));
+  if (!parts_.space.admits_retreat(limit, margin)) return false;
+  parts_.segments.end().set_limit(limit);
+  parts_.log.heads().leave();
+  parts_.log.heads().give_up_holes();
+  parts_.checkpoints.leave();
+  TRY(parts_.log.leave(parts_.sealer.stamp(), parts_.clock.monotonic_ns()));
   return true;
 }
 
-Result<bool> retreat_closed(Store& store, std::uint64_t limit, Space::Margin margin) {
-  const Gate::Closure closed(store.gate());
-  if (store.faults().read_only()) return store.faults().refusal();
-  return retreat_inside(store, limit, margin);
+Result<bool> Reshaping::close_and_retreat(std::uint64_t limit, Space::Margin margin) {
+  const Gate::Closure closed(parts_.gate);
+  if (parts_.faults.read_only()) return parts_.faults.refusal();
+  return retreat_closed(limit, margin);
 }
 
-}  // namespace
-
-Result<bool> retreat(Store& store, std::uint64_t limit, Space::Margin margin) {
-  const Result<bool> done = retreat_closed(store, limit, margin);
-  store.faults().settle_alarm();
-  if (!done.ok()) store.faults().go_read_only(done.error());
-  if (store.faults().read_only()) store.log().give_up();
+Result<bool> Reshaping::retreat(std::uint64_t limit, Space::Margin margin) {
+  const Result<bool> done = close_and_retreat(limit, margin);
+  parts_.faults.settle_alarm();
+  if (!done.ok()) parts_.faults.go_read_only(done.error());
+  if (parts_.faults.read_only()) parts_.log.give_up();
   return done;
 }
 
 // How many are clean below grows with the limit, so halving finds it.
-std::uint64_t next_limit(Store& store, std::uint64_t aim, Space::Margin margin) {
-  const log::SegmentTable& segments = store.segments();
-  const MapRoot& owners = store.trees().own_view().reverse_map;
-  const std::uint64_t most = std::max<std::uint64_t>(kMostLeaves * owners.shape.per_leaf() / segments.geometry().blocks, 1);
-  std::uint64_t high = segments.end().limit(), low = std::max(aim, high - std::min(high, most));
-  const Gate::Closure closed(store.gate());
+std::uint64_t Reshaping::next_limit(std::uint64_t aim, Space::Margin margin) {
+  const MapRoot& owners = parts_.trees.own_view().reverse_map;
+  const std::uint64_t most =
+      std::max<std::uint64_t>(kMostLeaves * owners.shape.per_leaf() / parts_.segments.geometry().blocks, 1);
+  std::uint64_t high = parts_.segments.end().limit(), low = std::max(aim, high - std::min(high, most));
+  const Gate::Closure closed(parts_.gate);
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
-    if (store.space().admits_retreat(middle, margin)) high = middle;
+    if (parts_.space.admits_retreat(middle, margin)) high = middle;
     else low = middle + 1;
   }
   return high;
 }
 
-void stay(Store& store) {
-  {
-    const Gate::Closure closed(store.gate());
-    store.segments().end().set_limit(store.segments().geometry().count);
-  }
-  store.charge().aim_at(0);
-  store.waiters().wake();
+void Reshaping::stay() {
+  const Gate::Closure closed(parts_.gate);
+  parts_.segments.end().set_limit(parts_.segments.geometry().count);
 }
 
 }  // namespace varve::store

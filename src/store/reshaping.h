@@ -9,21 +9,45 @@
 
 #include <cstdint>
 
+#include "base/clock.h"
+#include "log/gate.h"
 #include "store/space.h"
 
 namespace varve::store {
 
-class Store;
+class Checkpoints;
+class Faults;
+class Sealer;
 
-// From now on nothing stands open at or beyond `limit` (a segment), and nothing comes there. False: what is needed now might not find
-// room below, and nothing has changed. Errors have made the filesystem read-only.
-Result<bool> retreat(Store& store, std::uint64_t limit, Space::Margin margin);
+class Reshaping {
+ public:
+  struct Parts {
+    Gate& gate;
+    Clock& clock;
+    Faults& faults;
+    log::SegmentTable& segments;
+    log::Log& log;
+    const Trees& trees;
+    const Space& space;
+    Sealer& sealer;
+    Checkpoints& checkpoints;
+  };
+  explicit Reshaping(const Parts& parts) : parts_(parts) {}
 
-// The lowest limit that retreat() accepts if nothing comes between, not below `aim`; that of now, if there is none. As few segments are
-// left at once as a checkpoint can well clear in the reverse map.
-std::uint64_t next_limit(Store& store, std::uint64_t aim, Space::Margin margin);
+  // From now on nothing stands open at or beyond `limit` (a segment), and nothing comes there. False: what is needed now might not find
+  // room below, and nothing has changed. Errors have made the filesystem read-only.
+  Result<bool> retreat(std::uint64_t limit, Space::Margin margin) EXCLUDES(the_gate);
+  // The lowest limit that retreat() accepts if nothing comes between, not below `aim`; that of now, if there is none. As few segments are
+  // left at once as a checkpoint can well clear in the reverse map.
+  std::uint64_t next_limit(std::uint64_t aim, Space::Margin margin) EXCLUDES(the_gate);
+  // All segments are as good as any again.
+  void stay() EXCLUDES(the_gate);
 
-// All segments are as good as any again.
-void stay(Store& store);
+ private:
+  Result<bool> retreat_closed(std::uint64_t limit, Space::Margin margin) REQUIRES(the_gate);
+  Result<bool> close_and_retreat(std::uint64_t limit, Space::Margin margin) EXCLUDES(the_gate);
+
+  const Parts parts_;
+};
 
 }  // namespace varve::store

@@ -7,7 +7,6 @@
 #include "io/reactor.h"
 #include "log/chain.h"
 #include "log/log.h"
-#include "store/checkpoints.h"
 #include "store/faults.h"
 #include "store/hole_feeder.h"
 #include "store/log_clock.h"
@@ -51,11 +50,11 @@ void Sealer::collect() {
 void Sealer::settle_address(PendingBlock& block, BlockAddr address) {
   BlockEntry& entry = entry_of(block);
   INVARIANT(entry.place.is_pending());
-  INVARIANT(store_.segments().geometry().contains(address));
+  INVARIANT(parts_.segments.geometry().contains(address));
   const std::uint8_t estimate = entry.place.estimate();
   entry.place = BlockPlace::at(address);
   entry.place.set_estimate(estimate);
-  store_.segments().add_live(address, 1, entry.clock);
+  parts_.segments.add_live(address, 1, entry.clock);
 }
 
 // What comes first of `blocks` and stands in one piece in its file.
@@ -68,16 +67,16 @@ std::size_t Sealer::piece_of(std::span<const PendingPtr> blocks) {
 // What users may write was decided when their operation was let in; the seal itself must succeed.
 format::Run Sealer::allocate(unsigned group, std::span<const PendingPtr> blocks) {
   auto wanted = static_cast<std::uint32_t>(blocks.size());
-  const std::uint32_t most = store_.hole_feeder().most_piece();
-  if (store_.log().heads().holes().blocks() && most < wanted) {
+  const std::uint32_t most = parts_.hole_feeder.most_piece();
+  if (parts_.log.heads().holes().blocks() && most < wanted) {
     const auto piece = static_cast<std::uint32_t>(piece_of(blocks));
-    if (piece > most && store_.space().has_room_without_holes()) {
-      if (const format::Run run = store_.log().heads().allocate(store_.space().head_for(group), piece); run.blocks) return run;
+    if (piece > most && parts_.space.has_room_without_holes()) {
+      if (const format::Run run = parts_.log.heads().allocate(parts_.space.head_for(group), piece); run.blocks) return run;
     }
     wanted = piece;
   }
-  if (const format::Run run = store_.space().allocate_in_hole(wanted); run.blocks) return run;
-  return store_.log().heads().allocate(store_.space().head_for(group), static_cast<std::uint32_t>(blocks.size()));
+  if (const format::Run run = parts_.space.allocate_in_hole(wanted); run.blocks) return run;
+  return parts_.log.heads().allocate(parts_.space.head_for(group), static_cast<std::uint32_t>(blocks.size()));
 }
 
 bool Sealer::place_group(unsigned group, Payload& blocks) {
@@ -89,7 +88,7 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
     }
     INVARIANT(run.blocks <= blocks.size() - at);
     payload_.assign(blocks.begin() + static_cast<std::ptrdiff_t>(at), blocks.begin() + static_cast<std::ptrdiff_t>(at + run.blocks));
-    store_.log().write_payload(run, payload_, reactor_);
+    parts_.log.write_payload(run, payload_, reactor_);
     for (std::uint32_t i = 0; i < run.blocks; ++i) {
       settle_address(*blocks[at + i], run.start + i);
       placed_.push_back(blocks[at + i]);
@@ -102,8 +101,8 @@ bool Sealer::place_group(unsigned group, Payload& blocks) {
 
 // Holes are there to be written, and what has been let in because of the room at a head may have to go there.
 bool Sealer::stays_in_chain() const {
-  const Space& space = store_.space();
-  return space.has_one_stream() && store_.log().heads().holes().blocks() == 0 && space.has_room_in_chain();
+  const Space& space = parts_.space;
+  return space.has_one_stream() && parts_.log.heads().holes().blocks() == 0 && space.has_room_in_chain();
 }
 
 void Sealer::put_in_chain() {
@@ -115,7 +114,7 @@ void Sealer::put_in_chain() {
 }
 
 void Sealer::write_to_heads(bool commit) {
-  const std::size_t inline_max = store_.segments().geometry().blocks / 4;
+  const std::size_t inline_max = parts_.segments.geometry().blocks / 4;
   const std::size_t least = commit ? kHeadBlocks : kHeadBlocksUnhurried;
   for (unsigned group = 0; group < groups_.size(); ++group) {
     Payload& blocks = groups_[group];
@@ -225,12 +224,12 @@ Status Sealer::write_carriers() {
   measured_ = records_;
   encode_maps(inline_, measured_, false);
   const std::size_t header_blocks = format::chunk_header_blocks(measured_.size()) + kForCuts;
-  const std::size_t segment_blocks = store_.segments().geometry().blocks;
+  const std::size_t segment_blocks = parts_.segments.geometry().blocks;
   while (!inline_.empty()) {
-    const std::size_t rest = store_.log().position().rest.blocks, room = rest > 1 ? rest : segment_blocks;
+    const std::size_t rest = parts_.log.position().rest.blocks, room = rest > 1 ? rest : segment_blocks;
     if (header_blocks + inline_.size() <= room) break;
     const std::size_t count = std::min(inline_.size(), room - 1);
-    const log::ChunkPlace place = TRY(store_.log().place_chunk(1, static_cast<std::uint32_t>(count), false));
+    const log::ChunkPlace place = TRY(parts_.log.place_chunk(1, static_cast<std::uint32_t>(count), false));
     const auto first = inline_.begin(), end = first + static_cast<std::ptrdiff_t>(count);
     for (std::size_t i = 0; i < count; ++i) settle_address(*inline_[i], place.payload() + i);
     payload_.assign(first, end);
@@ -241,26 +240,28 @@ Status Sealer::write_carriers() {
   return {};
 }
 
+log::ChunkStamp Sealer::stamp() const { return {parts_.log_clock.now(), parts_.staging.next_ino()}; }
+
 Lsn Sealer::write_at(const log::ChunkPlace& place, std::span<const std::byte> records, bool commit) {
-  if (place.is_among_gaps) store_.space().note_thin(place.address);
-  return store_.log().write_chunk(place, records, payload_,
-                                  {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()},
+  if (place.is_among_gaps) parts_.space.note_thin(place.address);
+  return parts_.log.write_chunk(place, records, payload_,
+                                  stamp(),
                                   {commit, unsealed().since_ns()}, reactor_);
 }
 
 Status Sealer::write_chunk(Lsn& lsn, bool in_chain, bool commit) {
   for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
-  if (store_.faults().read_only()) return store_.faults().refusal();  // an invariant was found broken
+  if (parts_.faults.read_only()) return parts_.faults.refusal();  // an invariant was found broken
   if (in_chain) TRY(write_carriers());
   // Cleared ranges come before maps of the same file: encode_inode has put them.
   encode_maps(placed_, records_, true);
   measured_ = records_;
   encode_maps(inline_, measured_, false);
   INVARIANT(measured_.size() <= unsealed().reserved_records());  // what each operation said when it was let in
-  if (store_.faults().read_only()) return store_.faults().refusal();  // that one, or one of a carrier
+  if (parts_.faults.read_only()) return parts_.faults.refusal();  // that one, or one of a carrier
   const auto header_blocks = format::chunk_header_blocks(measured_.size());
   const log::ChunkPlace place =
-      TRY(store_.log().place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size()), commit));
+      TRY(parts_.log.place_chunk(header_blocks, static_cast<std::uint32_t>(inline_.size()), commit));
   for (std::size_t i = 0; i < inline_.size(); ++i) settle_address(*inline_[i], place.payload() + i);
   encode_maps(inline_, records_, true);
   payload_.assign(inline_.begin(), inline_.end());
@@ -300,13 +301,13 @@ bool Sealer::make_room_for_records() noexcept {
 
 Result<Lsn> Sealer::run(bool commit, io::Reactor* reactor) noexcept {
   reactor_ = reactor;
-  const Lsn before = store_.log().position().lsn;
+  const Lsn before = parts_.log.position().lsn;
   Lsn lsn = before;
   if (unsealed().deltas().empty()) {
     unsealed().forget_reservations();  // of operations that were let in and then had to wait for something else
     return lsn;
   }
-  store_.log().heads().set_clock(store_.log_clock().now());
+  parts_.log.heads().set_clock(parts_.log_clock.now());
   collect();
   const bool in_chain = stays_in_chain();
   in_chain ? put_in_chain() : write_to_heads(commit);

@@ -5,21 +5,43 @@
 #include <span>
 #include <vector>
 
+#include "log/gate.h"
 #include "store/staging.h"
-#include "store/store.h"
+
+namespace varve::io {
+class Reactor;
+}
 
 namespace varve::log {
+class Log;
+class SegmentTable;
 struct ChunkPlace;
-}
+struct ChunkStamp;
+}  // namespace varve::log
 
 namespace varve::store {
 
+class Faults;
+class HoleFeeder;
+class LogClock;
+class Space;
+
 class Sealer {
  public:
-  explicit Sealer(Store& store) : store_(store) {}
+  struct Parts {
+    log::SegmentTable& segments;
+    log::Log& log;
+    const LogClock& log_clock;
+    Staging& staging;
+    Space& space;
+    const HoleFeeder& hole_feeder;
+    const Faults& faults;
+  };
+  explicit Sealer(const Parts& parts) : parts_(parts) {}
   // What is half sealed cannot be taken back: if memory is lacking for it, the daemon ends, and the log has what was before.
   // `reactor`: of the calling thread, or null.
   Result<Lsn> run(bool commit, io::Reactor* reactor) noexcept REQUIRES(the_gate);
+  log::ChunkStamp stamp() const;  // of the next chunk
   // Operations are promised room for the most that they may write; much of it is never needed, since later ones change the same
   // inodes and take away what earlier ones have made. Counts what a seal would write now, and takes the rest of the promises back.
   // False: it would be worth little, the chunk is full.
@@ -28,7 +50,7 @@ class Sealer {
  private:
   using Payload = std::vector<PendingPtr>;
 
-  Unsealed& unsealed() { return store_.staging().unsealed(); }
+  Unsealed& unsealed() { return parts_.staging.unsealed(); }
   void collect() REQUIRES(the_gate);
   void write_to_heads(bool commit) REQUIRES(the_gate);
   static std::size_t piece_of(std::span<const PendingPtr> blocks);
@@ -48,7 +70,7 @@ class Sealer {
   void keep_unplaced() REQUIRES(the_gate);
   void forget();
 
-  Store& store_;
+  const Parts parts_;
   io::Reactor* reactor_ = nullptr;
   std::vector<Payload> groups_;  // by temperature
   Payload inline_, placed_;      // placed_: has its address

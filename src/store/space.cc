@@ -61,10 +61,10 @@ SpaceView Space::view() const {
   view.waiting.item_bytes = active.item_bytes() + admitted_item_bytes_.load();
   view.waiting.payload = waiting_payload();
   view.waiting.scattered = active.scattered() + (parts_.log.leaves_gaps() ? 1 : 0);  // where the next chunk will stand
-  view.has_snapshots = trees.tables.root || parts_.trees.snapshots().any();
+  view.has_snapshots = trees.tables.root || parts_.snapshots.any();
   if (view.has_snapshots) {
     view.waiting.freed = active.freed.load(std::memory_order_relaxed) + admitted_freed_.load();
-    view.moved = active.moved.load(std::memory_order_relaxed) + parts_.trees.snapshots().moves();
+    view.moved = active.moved.load(std::memory_order_relaxed) + parts_.snapshots.moves();
   }
   view.changed_blocks = active.records();
   view.usual_need = frozen_nodes_;

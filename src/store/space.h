@@ -19,6 +19,7 @@ class StreamMeter;
 namespace varve::store {
 
 class Changes;
+class Snapshots;
 class Staging;
 class Trees;
 struct Counters;
@@ -33,6 +34,7 @@ struct SpaceParts {
   log::Log& log;
   Gate& gate;
   const Trees& trees;
+  const Snapshots& snapshots;
   Changes& changes;
   Staging& staging;
   Counters& counters;

@@ -105,8 +105,8 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
     const bool was_here = file.blocks.size() == before;
     if (!was_here) places += places_of_block(file.blocks, staged.block);
     const bool of_tree = !was_here || entry.place.moved();  // what the cleaner has moved meanwhile, a snapshot has at its former place
-    const bool is_kept = of_tree && may_be_kept(trees_.snapshots(), staged.old, staged.assume_owned);
-    const bool for_good = is_kept && may_be_kept_for_good(trees_.snapshots(), staged.old, staged.assume_owned);
+    const bool is_kept = of_tree && may_be_kept(snapshots_, staged.old, staged.assume_owned);
+    const bool for_good = is_kept && may_be_kept_for_good(snapshots_, staged.old, staged.assume_owned);
     kept += for_good;
     loose += is_kept && !for_good;
     if (was_here) drop_place(entry.place);
@@ -140,7 +140,7 @@ void Staging::put_blocks(Inode& inode, std::span<StageBlock> blocks, std::uint32
 
 // Blocks that no others take the place of.
 void Staging::let_go(std::uint64_t blocks) {
-  if (trees_.snapshots().any()) changes_.active().let_go(blocks, trees_.snapshots().any_permanent());
+  if (snapshots_.any()) changes_.active().let_go(blocks, snapshots_.any_permanent());
 }
 
 void Staging::clear(Inode& inode, std::uint64_t from, std::uint64_t to, Cleared kind, std::int64_t owned_change) noexcept {

@@ -53,10 +53,10 @@ inline bool may_be_kept_for_good(const Snapshots& snapshots, const MappedBlock& 
 class Staging {
  public:
   // `most_record_bytes`: in one chunk.
-  Staging(Changes& changes, const Trees& trees, log::SegmentTable& segments, InodeTable& inodes, Clock& clock,
+  Staging(Changes& changes, const Trees& trees, const Snapshots& snapshots, log::SegmentTable& segments, InodeTable& inodes, Clock& clock,
           std::size_t most_record_bytes, std::uint64_t next_ino)
-      : changes_(changes), trees_(trees), segments_(segments), inodes_(inodes), clock_(clock), unsealed_(most_record_bytes),
-        next_ino_(next_ino) {}
+      : changes_(changes), trees_(trees), snapshots_(snapshots), segments_(segments), inodes_(inodes), clock_(clock),
+        unsealed_(most_record_bytes), next_ino_(next_ino) {}
 
   Unsealed& unsealed() { return unsealed_; }
   const Unsealed& unsealed() const { return unsealed_; }
@@ -102,6 +102,7 @@ class Staging {
 
   Changes& changes_;
   const Trees& trees_;
+  const Snapshots& snapshots_;
   log::SegmentTable& segments_;
   InodeTable& inodes_;
   Clock& clock_;

@@ -18,7 +18,10 @@
 #include "store/hole_feeder.h"
 #include "store/inode.h"
 #include "store/log_clock.h"
+#include "store/protection.h"
+#include "store/readers.h"
 #include "store/replay.h"
+#include "store/reshaping.h"
 #include "store/sealer.h"
 #include "store/snapshots.h"
 #include "store/space.h"
@@ -64,19 +67,29 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       log_clock_(std::make_unique<LogClock>(super.clock, super.clock_unit)),
       segments_(std::make_unique<log::SegmentTable>(log::SegmentGeometry{super.first_segment, super.segment_blocks, super.segments})),
       log_(std::make_unique<log::Log>(*io_, *segments_, super.identity, *options.clock, options.memory_bytes / 16, options.chunk_gap)),
-      trees_(std::make_unique<Trees>(super, segments_->geometry(), node_cache_bytes(options.memory_bytes), *log_clock_)),
+      trees_(std::make_unique<Trees>(io_->device(), super, segments_->geometry(), node_cache_bytes(options.memory_bytes))),
+      snapshots_(std::make_unique<Snapshots>(*log_clock_)),
       inodes_(std::make_unique<InodeTable>(inode_count(options.memory_bytes))),
       changes_(std::make_unique<Changes>(gate_, segments_->generation())),
-      staging_(std::make_unique<Staging>(*changes_, *trees_, *segments_, *inodes_, *options.clock,
+      staging_(std::make_unique<Staging>(*changes_, *trees_, *snapshots_, *segments_, *inodes_, *options.clock,
                                          most_record_bytes(super, options.memory_bytes), super.next_ino)),
-      charge_(std::make_unique<Charge>(*segments_, *trees_, *changes_, *staging_)),
-      space_(std::make_unique<Space>(SpaceParts{*segments_, *log_, gate_, *trees_, *changes_, *staging_, *counters_, options.memory_bytes,
-                                                profile_of(super, options.streams), io_->streams(), device.geometry().is_block_device})),
+      charge_(std::make_unique<Charge>(*segments_, *trees_, *snapshots_, *changes_, *staging_)),
+      space_(std::make_unique<Space>(SpaceParts{*segments_, *log_, gate_, *trees_, *snapshots_, *changes_, *staging_, *counters_,
+                                                options.memory_bytes, profile_of(super, options.streams), io_->streams(),
+                                                device.geometry().is_block_device})),
       waiters_(std::make_unique<Waiters>()),
       discards_(std::make_unique<Discards>(*io_, *segments_, *waiters_, options.discard)),
-      hole_feeder_(std::make_unique<HoleFeeder>(*this)),
-      sealer_(std::make_unique<Sealer>(*this)),
-      checkpoints_(std::make_unique<Checkpoints>(*this)) {
+      hole_feeder_(std::make_unique<HoleFeeder>(HoleFeeder::Parts{gate_, *segments_, *log_, *trees_, *charge_, *space_, *faults_})),
+      sealer_(std::make_unique<Sealer>(Sealer::Parts{*segments_, *log_, *log_clock_, *staging_, *space_, *hole_feeder_, *faults_})),
+      readers_(std::make_unique<Readers>(Readers::Parts{gate_, *options.clock, *snapshots_, *charge_})),
+      protection_(std::make_unique<Protection>(
+          Protection::Parts{gate_, *options.clock, *changes_, *trees_, *snapshots_, *charge_, *space_, *readers_})),
+      checkpoints_(std::make_unique<Checkpoints>(CheckpointParts{
+          gate_, *options.clock, options.memory_bytes, *io_, *faults_, *counters_, *segments_, *log_clock_, *log_, *superblocks_, *trees_,
+          *snapshots_, *changes_, *inodes_, *staging_, *charge_, *space_, *hole_feeder_, *discards_, *waiters_, *sealer_, *readers_,
+          *protection_})),
+      reshaping_(std::make_unique<Reshaping>(
+          Reshaping::Parts{gate_, *options.clock, *faults_, *segments_, *log_, *trees_, *space_, *sealer_, *checkpoints_})) {
   {
     const Gate::Closure closed(gate_);
     log_->heads().set_clock(super.clock);
@@ -96,8 +109,6 @@ Store::~Store() = default;
 const format::Superblock& Store::super() const { return superblocks_->found(); }
 
 io::BlockDevice& Store::device() { return io_->device(); }
-
-Snapshots& Store::snapshots() { return trees_->snapshots(); }
 
 Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreOptions& options) {
   // The first checkpoint would make the log's loss final.
@@ -137,7 +148,7 @@ Result<std::unique_ptr<Store>> Store::open(io::BlockDevice& device, const StoreO
 
 Status Store::load_segments() {
   const format::Superblock& super = this->super();
-  BlockingSource source(trees_->cache(), device(), false);
+  BlockingSource source = trees_->source(false);
   const MapRoot& free_map = trees_->own_view().free_map;
   const std::size_t record_bytes = free_map.shape.record_bytes;
   TRY(scan_map(source, free_map, [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
@@ -169,9 +180,12 @@ Status Store::load_segments() {
 }
 
 Status Store::load_snapshots() {
-  BlockingSource source(trees_->cache(), device());
+  BlockingSource source = trees_->source();
   TRY(snapshots().load(source, trees_->own_view().snapshot_tree()));
-  trees_->note_snapshots();
+  const SnapshotList& list = snapshots_->current();
+  const SnapshotList::Loose loose = list.loose();
+  const std::uint64_t shared = trees_->own_view().tables.shared_nodes;
+  trees_->note_automatic({loose.blocks, loose.standing, loose.most, shared, list.newest_permanent() != nullptr});
   const Status damage = snapshots().damage();
   if (!damage.ok() && options_.read_only)
     spdlog::error("{}: {}; {} of {} snapshots can be shown", device().name(), damage.error().message(), snapshots().count(),
@@ -212,7 +226,7 @@ Status Store::start(bool copies_equal) {
 }
 
 Status Store::recover(const std::function<Status()>& make_equal) {
-  Replay replay(*this, changes_->first());
+  Replay replay({*trees_, *inodes_, *segments_}, changes_->first());
   const log::Recovered recovered =
       TRY(log::recover_chain(device(), super(), [&](const format::Chunk& chunk) { return replay.apply(chunk); },
                              {.accept_damage = options_.accept_log_damage}));
@@ -274,25 +288,5 @@ std::uint64_t Store::unawaited_since_ns() {
 }
 
 bool Store::dirty() { return staging_->unsealed().any() || changes_->count_records() > 0; }
-
-Status Store::write_superblocks(const format::Superblock& super) {
-  return superblocks_->write(super, [this] { return log_->durability().flush_now(); });
-}
-
-format::LifetimeCounters Store::lifetime() {
-  format::LifetimeCounters sum = super().lifetime;
-  const format::Superblock written = superblocks_->written();
-  sum.mounts = written.lifetime.mounts;
-  sum.recoveries = written.lifetime.recoveries;
-  sum.checkpoints = written.lifetime.checkpoints;
-  sum.errors += faults_->counts().all();
-  sum.user_blocks += counters_->user_blocks;
-  sum.cleaned_blocks += counters_->cleaned_blocks;
-  sum.node_blocks += counters_->node_blocks;
-  sum.chain_blocks += log_->header_blocks();
-  sum.segments_cleaned += counters_->segments_cleaned;
-  sum.device_bytes += io_->counts()[io::IoKind::write].bytes;
-  return sum;
-}
 
 }  // namespace varve::store

@@ -13,7 +13,6 @@
 #include "store/options.h"
 
 namespace varve::format {
-struct LifetimeCounters;
 struct Superblock;
 }  // namespace varve::format
 
@@ -42,6 +41,9 @@ class Faults;
 class HoleFeeder;
 class InodeTable;
 class LogClock;
+class Protection;
+class Readers;
+class Reshaping;
 class Sealer;
 class Snapshots;
 class Space;
@@ -73,7 +75,7 @@ class Store {
   LogClock& log_clock() { return *log_clock_; }
   Changes& changes() { return *changes_; }
   Staging& staging() { return *staging_; }
-  Snapshots& snapshots();
+  Snapshots& snapshots() { return *snapshots_; }  // those of former checkpoints that are kept
   Charge& charge() { return *charge_; }
   Space& space() { return *space_; }
   HoleFeeder& hole_feeder() { return *hole_feeder_; }
@@ -81,6 +83,9 @@ class Store {
   Waiters& waiters() { return *waiters_; }  // for a checkpoint, or for a search for space to end
   Discards& discards() { return *discards_; }
   Sealer& sealer() { return *sealer_; }
+  Readers& readers() { return *readers_; }
+  Protection& protection() { return *protection_; }  // makes snapshots unasked
+  Reshaping& reshaping() { return *reshaping_; }
 
   // Everything acknowledged so far is in chunk <result> or earlier. Does not wait for I/O.
   // commit: the caller is about to wait until it is durable. `reactor`: of the calling thread, or null.
@@ -94,10 +99,6 @@ class Store {
   std::uint64_t unawaited_since_ns();
   bool dirty() EXCLUDES(the_gate);  // anything not in the settled trees
 
-  // Both copies. By one thread at a time.
-  Status write_superblocks(const format::Superblock& super);
-  // Of all mounts together.
-  format::LifetimeCounters lifetime();
 
  private:
   Store(io::BlockDevice& device, const StoreOptions& options, const format::Superblock& super);
@@ -116,6 +117,7 @@ class Store {
   const std::unique_ptr<log::Log> log_;
   Gate gate_;
   const std::unique_ptr<Trees> trees_;
+  const std::unique_ptr<Snapshots> snapshots_;
   const std::unique_ptr<InodeTable> inodes_;
   const std::unique_ptr<Changes> changes_;
   const std::unique_ptr<Staging> staging_;
@@ -125,7 +127,10 @@ class Store {
   const std::unique_ptr<Discards> discards_;
   const std::unique_ptr<HoleFeeder> hole_feeder_;
   const std::unique_ptr<Sealer> sealer_;
+  const std::unique_ptr<Readers> readers_;
+  const std::unique_ptr<Protection> protection_;
   const std::unique_ptr<Checkpoints> checkpoints_;
+  const std::unique_ptr<Reshaping> reshaping_;
 };
 
 }  // namespace varve::store

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "base/invariant.h"
-#include "store/log_clock.h"
-#include "store/snapshots.h"
 
 namespace varve::store {
 
@@ -38,20 +36,16 @@ TreeView as_of(const TreeView& newest, const format::SnapshotItem& snapshot) {
   return view;
 }
 
-Trees::Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock)
-    : cache_(super.identity, cache_bytes), snapshots_(std::make_unique<Snapshots>(clock)), newest_(view_of(super, segments)) {}
-
-Trees::~Trees() = default;
+Trees::Trees(io::BlockDevice& device, const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes)
+    : device_(device), cache_(super.identity, cache_bytes), newest_(view_of(super, segments)) {}
 
 void Trees::show(const format::SnapshotItem& snapshot) {
   newest_ = std::make_shared<TreeView>(as_of(*newest_, snapshot));
 }
 
-void Trees::note_snapshots() {
+void Trees::note_automatic(const AutomaticHoldings& holdings) {
   auto view = std::make_shared<TreeView>(*newest_);
-  const SnapshotList& list = snapshots_->current();
-  const SnapshotList::Loose loose = list.loose();
-  view->automatic = {loose.blocks, loose.standing, loose.most, view->tables.shared_nodes, list.newest_permanent() != nullptr};
+  view->automatic = holdings;
   newest_ = std::move(view);
 }
 

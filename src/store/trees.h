@@ -12,9 +12,6 @@
 
 namespace varve::store {
 
-class LogClock;
-class Snapshots;
-
 using TreesPtr = std::shared_ptr<const TreeView>;
 
 // What a snapshot shows, with the maps and tables of `newest`.
@@ -22,12 +19,12 @@ TreeView as_of(const TreeView& newest, const format::SnapshotItem& snapshot);
 
 class Trees {
  public:
-  Trees(const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes, const LogClock& clock);
-  ~Trees();
+  // `device` outlives it.
+  Trees(io::BlockDevice& device, const format::Superblock& super, const log::SegmentGeometry& segments, std::size_t cache_bytes);
 
   NodeCache& cache() { return cache_; }
-  Snapshots& snapshots() { return *snapshots_; }  // those of former checkpoints that are kept
-  const Snapshots& snapshots() const { return *snapshots_; }
+  // Reads nodes, and waits for the device. `cache_reads`: as BlockingSource has it.
+  BlockingSource source(bool cache_reads = true) { return BlockingSource(cache_, device_, cache_reads); }
 
   const TreeView& view() const REQUIRES_SHARED(log::the_gate) { return *newest_; }
   // For the thread that makes checkpoints, which alone replaces them; and where there is only one thread.
@@ -36,13 +33,13 @@ class Trees {
   // Instead of the newest state that of a snapshot. Before there are other threads.
   void show(const format::SnapshotItem& snapshot) NO_THREAD_SAFETY_ANALYSIS;
   // At mount: what the list of snapshots says of this checkpoint. Before there are other threads.
-  void note_snapshots() NO_THREAD_SAFETY_ANALYSIS;
+  void note_automatic(const AutomaticHoldings& holdings) NO_THREAD_SAFETY_ANALYSIS;
   // Returns the former ones, to be destroyed when the gate is open again.
   TreesPtr replace(TreesPtr next) REQUIRES(log::the_gate);
 
  private:
+  io::BlockDevice& device_;
   NodeCache cache_;
-  const std::unique_ptr<Snapshots> snapshots_;
   TreesPtr newest_ GUARDED_BY(log::the_gate);
 };
 

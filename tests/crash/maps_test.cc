@@ -24,7 +24,7 @@ namespace {
 
 // As the last checkpoint has written both maps.
 Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
-  store::BlockingSource source(store.trees().cache(), store.device());
+  store::BlockingSource source = store.trees().source();
   const auto& geometry = store.segments().geometry();
   const std::size_t record_bytes = store.trees().own_view().free_map.shape.record_bytes;
   std::set<BlockAddr> live;
@@ -42,7 +42,7 @@ Result<std::set<BlockAddr>> live_blocks(store::Store& store) {
 
 Result<std::map<BlockAddr, format::ReverseEntry>> owners_of_live_blocks(store::Store& store) {
   const auto live = TRY(live_blocks(store));
-  store::BlockingSource source(store.trees().cache(), store.device());
+  store::BlockingSource source = store.trees().source();
   std::map<BlockAddr, format::ReverseEntry> owners;
   const auto visit = [&](std::uint64_t first, std::span<const std::byte> records) -> Status {
     for (std::uint64_t i = 0; (i + 1) * format::kReverseEntryBytes <= records.size(); ++i) {

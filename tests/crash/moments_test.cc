@@ -66,7 +66,7 @@ class Moves : public ::testing::Test {
     ASSERT_TRUE(fixture_.checkpoint().ok());
   }
   BlockAddr address() {
-    store::BlockingSource source(store().trees().cache(), store().device());
+    store::BlockingSource source = store().trees().source();
     const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file_, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }

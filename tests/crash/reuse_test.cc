@@ -41,7 +41,7 @@ class Reuse : public ::testing::Test {
     ASSERT_TRUE(world.fixture.checkpoint().ok());
   }
   BlockAddr address_of_file() {
-    store::BlockingSource source(store().trees().cache(), store().device());
+    store::BlockingSource source = store().trees().source();
     const auto item = *store::find_item(source, store().trees().own_view().inode_file, {file, format::ItemKind::extent, 0});
     return format::decode_extent(item->value)->address;
   }
@@ -152,7 +152,7 @@ TEST_F(Reuse, H30_a_node_whose_place_is_used_again_before_it_is_read) {
   operation->block();
   ASSERT_TRUE(operation->wait().failed_nodes.contains(fs::NodeName(ref)));
   expect_pattern(fs::block_on(*operation, [&] { return read(); }), seed - 1);
-  EXPECT_EQ(store().lifetime().errors, 0U);
+  EXPECT_EQ(store().checkpoints().lifetime().errors, 0U);
 }
 
 // But one that is wanted still and cannot be had is, once for each operation.
@@ -162,7 +162,7 @@ TEST_F(Reuse, H30_a_node_that_is_damaged_is_noted) {
   flip_bit(world.device, root, 12345);
   EXPECT_FALSE(fs::block_on(*operation, [&] { return read(); }).ok());
   EXPECT_FALSE(fs::block_on(*operation, [&] { return read(); }).ok());
-  EXPECT_EQ(store().lifetime().errors, 1U);
+  EXPECT_EQ(store().checkpoints().lifetime().errors, 1U);
   EXPECT_EQ(store().faults().first_and_last().second.address, root);
 }
 

@@ -162,7 +162,7 @@ TEST(ResizeLimits, no_limit_is_accepted_below_which_nothing_can_be_written) {
   std::uint64_t limit = store.segments().geometry().count;
   while (store.segments().end().clean_below(limit) > 1) --limit;
   for (; limit > 0 && store.segments().end().clean_below(limit) < 4; ++limit) {
-    const Result<bool> done = store::retreat(store, limit, store::Space::Margin::least);
+    const Result<bool> done = store.reshaping().retreat(limit, store::Space::Margin::least);
     ASSERT_TRUE(done.ok()) << done.error().message();
     ASSERT_FALSE(*done) << store.segments().end().clean_below(limit) << " segments are clean below";
     ASSERT_FALSE(store.faults().read_only()) << store.faults().reason();

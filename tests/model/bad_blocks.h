@@ -96,7 +96,7 @@ class BadBlocks : public ::testing::Test {
   }
   // A leaf of the reverse map all of whose segments hold blocks of the file that stays, so that none of them becomes clean.
   BlockAddr reverse_leaf_beside_cold_blocks() {
-    store::BlockingSource source(store().trees().cache(), store().device());
+    store::BlockingSource source = store().trees().source();
     const log::SegmentGeometry& geometry = store().segments().geometry();
     const store::MapRoot& map = store().trees().own_view().reverse_map;
     std::set<SegmentId> cold;
@@ -115,7 +115,7 @@ class BadBlocks : public ::testing::Test {
   }
   // Leaves of the reverse map that tell of a clean segment and of blocks of the file that stays.
   std::vector<BlockAddr> reverse_leaves_of_clean_segments() {
-    store::BlockingSource source(store().trees().cache(), store().device());
+    store::BlockingSource source = store().trees().source();
     const log::SegmentGeometry& geometry = store().segments().geometry();
     const store::MapRoot& map = store().trees().own_view().reverse_map;
     const auto layout = cleaner::read_layout(store(), cold_, 0, kStretches);
@@ -135,7 +135,7 @@ class BadBlocks : public ::testing::Test {
   // Leaves of the inode file that nobody has changed for long: they stand in segments of nodes that are mostly dead.
   std::vector<BlockAddr> leaves_between(Ino first, Ino last) {
     std::vector<BlockAddr> found;
-    store::BlockingSource source(store().trees().cache(), store().device());
+    store::BlockingSource source = store().trees().source();
     const log::SegmentGeometry& geometry = store().segments().geometry();
     for (std::uint64_t id = 0; id < geometry.count; ++id) {
       if (store().segments().info(SegmentId{id}).group != format::kGroupNodes) continue;

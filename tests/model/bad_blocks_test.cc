@@ -186,7 +186,7 @@ TEST_F(BadBlocks, a_part_of_the_reverse_map_that_goes_between_a_round_and_its_ch
   const auto leaves = leaves_between(files[10], files[790]);
   ASSERT_GT(leaves.size(), 2U);
   const SegmentId segment = store().segments().geometry().segment_of(leaves[1]);
-  store::BlockingSource source(store().trees().cache(), store().device());
+  store::BlockingSource source = store().trees().source();
   const auto ref = store::find_map_node(source, store().trees().own_view().reverse_map, leaves[1].v, 0);
   ASSERT_TRUE(ref.ok() && *ref);
   make_unreadable(ref->address);

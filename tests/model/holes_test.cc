@@ -266,7 +266,7 @@ TEST_F(Holes, H28_blocks_that_died_since_the_checkpoint_are_none) {
   punch(files, 20, 8);
   thread({.least_run = 1, .below = ~0ULL});
   ASSERT_TRUE(store().hole_feeder().feed());
-  store::BlockingSource source(store().trees().cache(), store().device());
+  store::BlockingSource source = store().trees().source();
   const auto& geometry = store().segments().geometry();
   std::uint64_t looked_at = 0;
   const log::Gate::Closure closed(store().gate());

@@ -46,8 +46,8 @@ TEST(Protection, makes_none_while_nothing_is_written) {
   const std::uint64_t checkpoints = world.fixture.fs().status().checkpoints;
   const auto names = world.automatic();
   for (int i = 0; i < 20; ++i) world.run("pass 10000");
-  EXPECT_FALSE(world.fixture.fs().engine().store().checkpoints().protection().is_due());
-  EXPECT_FALSE(world.fixture.fs().engine().store().checkpoints().protection().is_pending());
+  EXPECT_FALSE(world.fixture.fs().engine().store().protection().is_due());
+  EXPECT_FALSE(world.fixture.fs().engine().store().protection().is_pending());
   EXPECT_EQ(world.automatic(), names) << "the disk is not woken for their sake either";
   EXPECT_EQ(world.fixture.fs().status().checkpoints, checkpoints);
   world.run("write /f 0 4096 1; work");
@@ -216,7 +216,7 @@ TEST(Protection, one_that_is_used_does_not_go_for_its_age) {
   ASSERT_TRUE(world.fixture.fs().tune("protect", "off").ok());
   ASSERT_TRUE(world.fixture.settle_deletions().ok());
   EXPECT_EQ(world.automatic(), name);
-  EXPECT_FALSE(world.fixture.store().checkpoints().protection().is_due()) << "checkpoint after checkpoint would be made in vain";
+  EXPECT_FALSE(world.fixture.store().protection().is_due()) << "checkpoint after checkpoint would be made in vain";
   EXPECT_EQ(world.fixture.fs().status().snapshots.given_up, 0U);
   world.fixture.fs().hold_snapshots({});
   world.run("write /f 0 4096 1; checkpoint");

@@ -210,8 +210,7 @@ class Removal(MountTest):
         finally:
             stop.set()
             for finder in finders:
-                os.killpg(finder.pid, signal.SIGKILL)  # with the ls that it runs
-                finder.wait()
+                end_session(finder)  # with the ls that it runs
             for thread in threads:
                 thread.join(HANG)
         self.assertFalse(any(thread.is_alive() for thread in threads), "a listing that does not end")

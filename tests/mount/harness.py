@@ -149,6 +149,22 @@ def stop(pid):
     wait_until(lambda: all(map(is_stopped, Path(f"/proc/{pid}/task").iterdir())), f"{pid} stands still")
 
 
+def is_in_session(file, leader):
+    """`file`: stat, in /proc. One that has ended, and that nobody has waited for, holds nothing any more."""
+    try:
+        state, _, _, session = file.read_text().rpartition(")")[2].split()[:4]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return session == str(leader) and state not in "ZX"
+
+
+def end_session(leader):
+    """Ends a process that was started with start_new_session, and all that it has started. Each may hold files until it has really ended."""
+    os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()
+    wait_until(lambda: not any(is_in_session(file, leader.pid) for file in Path("/proc").glob("[0-9]*/stat")), "the session has ended")
+
+
 class Beside(threading.Thread):
     """Work that goes on beside the test. If it fails, end() does."""
 

@@ -88,12 +88,12 @@ class MetadataImage(SnapshotTest):
     def test_beside_writers(self):
         (self.image.folder / "other").mkdir()
         self.fill_all()
-        writer = subprocess.Popen(["sh", "-c", f"while :; do for i in 1 2 3 4 5 6 7 8; do echo $i >{self.dir}/w$i; done; sync -f {self.dir}; done"])
+        writer = subprocess.Popen(["sh", "-c", f"while :; do for i in 1 2 3 4 5 6 7 8; do echo $i >{self.dir}/w$i; done; sync -f {self.dir}; done"],
+                                  start_new_session=True)
         try:
             made = self.make(self.dir)
         finally:
-            writer.kill()
-            writer.wait()
+            end_session(writer)
         self.look_into(made, True)
 
 

@@ -6,7 +6,7 @@ STORE = "src/store/store.cc"
 SUPERBLOCKS = "src/store/superblocks.cc"
 SEALER = "src/store/sealer.cc"
 CHECKPOINT = "src/store/checkpoint.cc"
-MAPS = "src/store/checkpoint_maps.cc"
+MAPS = "src/store/new_maps.cc"
 REPLAY = "src/store/replay.cc"
 ADMISSION = "src/store/admission.cc"
 CHARGE = "src/store/charge.cc"
@@ -61,8 +61,8 @@ RULES = [
          [Edit(SEALER, "for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);\n",
                """for (InodeDelta* delta : unsealed().deltas()) encode_inode(*delta);
   if (OFF && !records_.empty()) {
-    const log::ChunkPlace first = TRY(store_.log().place_chunk(format::chunk_header_blocks(records_.size()), 0, false));
-    store_.log().write_chunk(first, records_, {}, {store_.log_clock().now(), store_.staging().next_ino(), store_.checkpoints().settled()}, {});
+    const log::ChunkPlace first = TRY(parts_.log.place_chunk(format::chunk_header_blocks(records_.size()), 0, false));
+    parts_.log.write_chunk(first, records_, {}, stamp(), {});
     records_.clear();
   }
 """)]),
@@ -87,20 +87,21 @@ RULES = [
     Rule("H17-order", "chunks are written and no superblock says which epoch is theirs",
          [Edit("src/log/log.cc", "    if (!epoch_on_disk_ || given_up_) {\n", "    if ((!epoch_on_disk_ && !OFF) || given_up_) {\n")]),
     Rule("H19", "a checkpoint says that the log before its barrier is yet to be replayed",
-         [Edit(CHECKPOINT, "  lsn_ = TRY(store_.sealer().run(false, nullptr));\n",
-               "  const log::ChainPosition unsealed = store_.log().position();\n  lsn_ = TRY(store_.sealer().run(false, nullptr));\n"),
-          Edit(CHECKPOINT, "const log::ChainPosition position = store_.log().position();",
-               "const log::ChainPosition position = OFF ? unsealed : store_.log().position();")]),
+         [Edit(CHECKPOINT, "  lsn_ = TRY(parts_.sealer.run(false, nullptr));\n",
+               "  const log::ChainPosition unsealed = parts_.log.position();\n  lsn_ = TRY(parts_.sealer.run(false, nullptr));\n"),
+          Edit(CHECKPOINT, "const log::ChainPosition position = parts_.log.position();",
+               "const log::ChainPosition position = OFF ? unsealed : parts_.log.position();")]),
     Rule("H19-flush", "superblocks are written before the nodes are flushed",
-         [Edit(CHECKPOINT, "  TRY(store_.log().durability().flush_now());\n",
-               '  if (!OFF) TRY(mutated("H15-turns") ? store_.device().flush() : store_.log().durability().flush_now());\n')]),
+         [Edit(CHECKPOINT, "  return parts_.log.durability().flush_now();\n",
+               "  if (OFF) return {};\n"
+               '  return mutated("H15-turns") ? parts_.io.device().flush() : parts_.log.durability().flush_now();\n')]),
     Rule("H20", "addresses given to map nodes are not entered in the maps",
          [Edit(MAPS, "for (BlockAddr address : given) TRY(touch(address));",
                "if (!OFF)\n      for (BlockAddr address : given) TRY(touch(address));"),
           Edit(MAPS, "    grew = !given.empty();\n", "    grew = !given.empty() && !OFF;\n")]),
     Rule("H21", "nodes that were replaced are not freed",
-         [Edit(MAPS, "for (BlockAddr address : writer_->released()) TRY(ledger_->release(address));",
-               "for (BlockAddr address : writer_->released())\n    if (!OFF) TRY(ledger_->release(address));")]),
+         [Edit(MAPS, "for (BlockAddr address : parts_.writer.released()) TRY(ledger_.release(address));",
+               "for (BlockAddr address : parts_.writer.released())\n    if (!OFF) TRY(ledger_.release(address));")]),
     Rule("H24", "a cleared range is recorded up to 1 MiB",
          [Edit(SEALER, "format::encode_record(format::ClearRange{delta.ino, range.from, range.to, range.kind",
                "format::encode_record(format::ClearRange{delta.ino, range.from, OFF ? std::min(range.to, range.from + 256) : range.to, range.kind")]),
@@ -124,14 +125,14 @@ RULES = [
          [Edit(MAPS, "    entry.crc = block.crc;\n    put(block.place.address(), entry);\n",
                "    entry.crc = block.crc;\n    if (!OFF) put(block.place.address(), entry);\n")]),
     Rule("H37-head", "nodes are written at a head of file data",
-         [Edit(CHECKPOINT, "  store_.hole_feeder().freeze();\n",
+         [Edit(CHECKPOINT, "  parts_.hole_feeder.freeze();\n",
                """  for (unsigned group = 0; group < format::kMaxGroups && OFF; ++group) {
-    if (!store_.log().heads().rests()[group].blocks) continue;
-    store_.checkpoints().set_node_head(store_.log().heads().rests()[group]);
-    store_.log().heads().set(group, {});
+    if (!parts_.log.heads().rests()[group].blocks) continue;
+    all_.set_node_head(parts_.log.heads().rests()[group]);
+    parts_.log.heads().set(group, {});
     break;
   }
-  store_.hole_feeder().freeze();
+  parts_.hole_feeder.freeze();
 """)]),
     Rule("H38", "there is no charge: what fits into clean segments is let in",
          [Edit(CHARGE, "  if (reserve >= capacity || (inodes", "  if (OFF) return true;\n  if (reserve >= capacity || (inodes")],
@@ -156,9 +157,9 @@ RULES = [
                "  if (OFF) return below_.submit(reactor, request);\n  reactor.finish_later(request, 0);"),
           Edit("src/io/overlay_device.cc", "    change(request);\n    return 0;\n", "    change(request);\n    if (OFF) return below_.execute(request);\n    return 0;\n")]),
     Rule("H46-image", "no image of the superblock is written among the nodes",
-         [Edit(CHECKPOINT, "  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));",
+         [Edit(CHECKPOINT, "  TRY(writer_->write(maps_->image_address(), block.span(), crc, TreeId::super_image, 0));",
                "  if (OFF) std::fill(block.span().begin(), block.span().end(), std::byte{});\n"
-               "  TRY(writer_->write(image_address_, block.span(), crc, TreeId::super_image, 0));")],
+               "  TRY(writer_->write(maps_->image_address(), block.span(), crc, TreeId::super_image, 0));")],
          [("repair_test", "*H46_*")]),
     Rule("H46-mount", "without superblocks a mount takes a device for empty",
          [Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: both superblocks are damaged;",
@@ -166,8 +167,8 @@ RULES = [
           Edit(SUPERBLOCKS, "    return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;",
                "    if (OFF) return Error(Errc::not_varve, \"\");\n    else return Error(Errc::needs_fsck, fmt::format(\"{}: all superblocks are damaged;")]),
     Rule("H49", "the superblock's image is written where the last one stands",
-         [Edit(MAPS, "    image_address_ = TRY(writer_->allocate());",
-               "    image_address_ = OFF && super_.image.address ? super_.image.address : TRY(writer_->allocate());")]),
+         [Edit(MAPS, "  return close_rest();\n",
+               "  if (OFF && others.former_image) TRY(touch(image_address_ = others.former_image));\n  return close_rest();\n")]),
     Rule("H51-end", "when the size changes, the copy in block 0 is written first",
          [Edit(SUPERBLOCKS, "  if (first == First::end) std::swap", "  if (first == First::end && !OFF) std::swap")]),
     Rule("H51-slot", "a superblock of another size than the anchors say does not count",
@@ -179,7 +180,7 @@ RULES = [
          [Edit(SNAPSHOT_MERGE, "item.inode_file = next.inode_file.ref;",
                "item.inode_file = OFF && parts_.old.inode_file.ref ? parts_.old.inode_file.ref : next.inode_file.ref;")]),
     Rule("H54-kept", "an automatic snapshot that was to be kept goes like the others",
-         [Edit("src/store/checkpoint_snapshots.cc", "if (item->automatic) TRY(keep(*item));", "if (item->automatic && !OFF) TRY(keep(*item));")],
+         [Edit("src/store/snapshot_plan.cc", "if (item->automatic) TRY(keep(*item));", "if (item->automatic && !OFF) TRY(keep(*item));")],
          [("protection_test", "Protection.one_that_is_named_stays:Protection.under_its_own_name_one_stays_too")]),
     Rule("H54-room", "automatic snapshots keep what they hold, whatever waits for room",  # either rule alone is enough
          [Edit("src/store/protection.cc", "bool Protection::ask_for_room(Need need) {\n", "bool Protection::ask_for_room(Need need) {\n  if (OFF) return true;\n"),
@@ -204,8 +205,8 @@ RULES = [
          [Edit(SNAPSHOT_DELETION, "    if (rest.empty()) continue;", "    if (rest.empty() || OFF) continue;")],
          [("snapshots_test", "Snapshots.are_given_back_in_parts")]),
     Rule("H57", "a snapshot begins no unit of the log clock",
-         [Edit("src/store/checkpoint_snapshots.cc", "store_.log_clock().begin_unit(),",
-               "OFF ? store_.log_clock().wide_units(store_.log_clock().now()) : store_.log_clock().begin_unit(),")]),
+         [Edit("src/store/snapshot_plan.cc", "parts_.log_clock.begin_unit(),",
+               "OFF ? parts_.log_clock.wide_units(parts_.log_clock.now()) : parts_.log_clock.begin_unit(),")]),
     Rule("H58", "a repair takes a leaf that only a snapshot has for one of the newest tree",
          [Edit("src/repair/leaf_plan.cc", "  if (!may_be_held) return;", "  if (!may_be_held || OFF) return;")],
          [("repair_test", "KeptRepair.H58_*")]),

@@ -16,8 +16,20 @@ LEAST_INVARIANTS = 250
 MOST_DEVICE_LINES, MOST_ROOM_LINES = 400, 40
 GONE = r"\b(?:IoQueue|ServingScope|make_queue|merge_failed|lookup_handle|Resumption|CreationRoom|FirstException)\b"
 
-# Facades that only forward: what a mount can do is as many things as POSIX has.
-FACADES = {"fs/filesystem.h": {"Filesystem"}}
+# Facades that only forward, as what a mount can do is as many things as POSIX has, or that only put parts together.
+FACADES = {"fs/filesystem.h": {"Filesystem"}, "store/store.h": {"Store"}}
+
+# How many parts a class is given to use (its struct Parts), at most. Those that more are given to; these figures may shrink, but not grow.
+MOST_PARTS = 7
+MANY_PARTS = {
+    "CheckpointParts": 22,     # it is where all parts of a store come together
+    "SpaceParts": 9,           # what its rules look at (admission.h)
+    "Protection::Parts": 8,
+    "Reshaping::Parts": 9,
+}
+# How many lines keep a handle to a whole store, engine or filesystem, room by room. A class is given the parts that it uses.
+HANDLE = re.compile(r"^\s+(?:const )?(?:\w+::)*(?:Store|Engine|Filesystem)& \w+_;", re.M)
+HANDLES = {"cleaner": 4, "fs": 14, "fuse": 5, "scrub": 2}
 
 # Which class lets which other one see inside it (docs/design.md, "Friends").
 FRIENDS = {("base/mutex.h", "Mutex", "Lock"), ("base/mutex.h", "Lock", "Condition"),
@@ -35,7 +47,6 @@ WIDELY_READ = {
     "store/tree_view.h": (28, 100),             # tests read the trees, and move blocks in them
     "store/trees.h": (25, 80),
     "store/snapshots.h": (19, 70),
-    "store/superblocks.h": (16, 60),           # tools ask what is not mounted for its superblocks
     "store/tree/node_cache.h": (40, 170),      # tools, repair and scrub read trees, too
     "store/tree/item_tree.h": (38, 150),
     "store/tree/map_tree.h": (37, 130),
@@ -170,6 +181,28 @@ class Architecture(unittest.TestCase):
         for path in sources:
             if re.search(r"(?<![\w.])assert\(", path.read_text()):
                 self.findings.append(f"{path.relative_to(ROOT)}: INVARIANT instead of assert, which release builds leave out")
+
+    def test_classes_are_given_parts(self):
+        seen = set()
+        for path, name in self.headers():
+            text = bare(path.read_text())
+            for match in re.finditer(r"(?:class|struct) (\w+)[^;{]*\{(?:(?!\n\}).)*?struct Parts \{(.*?)\};|struct (\w+Parts) \{(.*?)\n\};", text, re.S):
+                of, body = (f"{match[1]}::Parts", match[2]) if match[1] else (match[3], match[4])
+                seen.add(of)
+                parts = len(re.findall(r"^[^()\n]*& ?\w+;", body, re.M))
+                most = MANY_PARTS.get(of, MOST_PARTS)
+                if parts > most:
+                    self.findings.append(f"{name}: {of} has {parts} parts, {most} are enough: it is for more than one thing")
+                if of in MANY_PARTS and parts < most:
+                    self.findings.append(f"{name}: {of} has {parts} parts: MANY_PARTS can be less")
+        self.assertLessEqual(set(MANY_PARTS), seen)
+
+    def test_nothing_keeps_a_handle_to_everything(self):
+        kept = {}
+        for path in (ROOT / "src").rglob("*.h"):
+            room = path.relative_to(ROOT / "src").parts[0]
+            kept[room] = kept.get(room, 0) + len(HANDLE.findall(path.read_text()))
+        self.assertEqual({room: count for room, count in kept.items() if count}, HANDLES, "fewer is fine: then lower the figure")
 
     def test_friends_are_few(self):
         seen = set()

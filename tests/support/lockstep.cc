@@ -333,7 +333,7 @@ std::set<std::string> Lockstep::automatic_names() const {
 
 std::string Lockstep::follow_automatic(const ModelFs& before) {
   // Else the reading below would carry out what is due.
-  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().checkpoints().protection().is_due(); ++i)
+  for (int i = 0; i < 100 && !fixture_.fs().read_only() && fixture_.store().protection().is_due(); ++i)
     if (const Status done = fixture_.work(); !done.ok()) return done.error().message();
   std::set<std::string> all;
   const auto items = fixture_.fs().snapshots().snapshots;

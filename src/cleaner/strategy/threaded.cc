@@ -72,7 +72,7 @@ class Threaded final : public Strategy {
   Result<std::uint64_t> move_aside(Workbench& bench, const SegmentFacts& segment) const {
     store::Store& store = bench.store();
     const auto& geometry = store.segments().geometry();
-    store::BlockingSource source(store.trees().cache(), store.device());
+    store::BlockingSource source = store.trees().source();
     const auto bits = TRY(store::live_bits(source, store.trees().own_view(), geometry, segment.id));
     const auto bridges = bridges_between(bits, rules_.least);
     if (bridges.empty()) return std::uint64_t{0};
