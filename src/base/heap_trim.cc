@@ -21,14 +21,24 @@ std::size_t HeapTrim::resident_bytes() const {
   return pages[1] * kernel_page_bytes();
 }
 
-bool HeapTrim::look() {
-  const std::size_t taken = resident_bytes();
-  kept_ = std::min(kept_, taken);
-  if (taken <= bound_ / 2 || taken <= kept_ + bound_ / 16) return false;
+void HeapTrim::give_back() {
 #ifdef __GLIBC__
   ::malloc_trim(0);
 #endif
   (void)BlockPool::of_process().trim();
+}
+
+void HeapTrim::bound(std::size_t bytes) {
+  if (!bound_ || bytes == bound_) return;
+  bound_ = bytes;
+  kept_ = 0;
+}
+
+bool HeapTrim::look() {
+  const std::size_t taken = resident_bytes();
+  kept_ = std::min(kept_, taken);
+  if (taken <= bound_ / 2 || taken <= kept_ + bound_ / 16) return false;
+  give_back();
   kept_ = resident_bytes();
   return true;
 }

@@ -16,11 +16,13 @@ class HeapTrim {
   // Call it now and then. It gives back what is unused once the process takes more than half of the bound, and then whenever it takes
   // a sixteenth of it more than after the last time. Returns whether it did.
   bool look();
+  void bound(std::size_t bytes);  // another bound, where there is one; what was kept so far may be too much for it
+  static void give_back();        // what is unused, whatever the process takes. Any thread
 
  private:
   std::size_t resident_bytes() const;  // 0: not known
 
-  const std::size_t bound_;
+  std::size_t bound_;
   std::size_t kept_ = 0;  // after the last time
   Descriptor statm_;
 };

@@ -31,8 +31,7 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
-std::vector<Membership> memberships(const std::string& file) {
-  std::ifstream table(file);
+std::vector<Membership> memberships(std::istream& table) {
   std::vector<Membership> found;
   for (std::string line; std::getline(table, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -81,7 +80,9 @@ void look_at(const std::string& file, MemoryGroup& group) {
 MemoryGroup memory_group_of(pid_t process, const std::string& system) {
   MemoryGroup group;
   const std::string name = process ? std::to_string(process) : "self";
-  for (const Membership& member : memberships(fmt::format("{}/proc/{}/cgroup", system, name))) {
+  std::ifstream table(fmt::format("{}/proc/{}/cgroup", system, name));
+  group.is_known = table.is_open();
+  for (const Membership& member : memberships(table)) {
     const auto mount = hierarchy(system, member.is_version_2);
     if (!mount) continue;
     const std::string top = system + mount->directory;

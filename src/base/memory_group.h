@@ -14,6 +14,7 @@ struct MemoryGroup {
 
   std::uint64_t limit = kNone;  // bytes: the smallest of its group and all groups above that can be seen from here; kNone: there is none
   std::string file;             // that says so; empty: none does
+  bool is_known = false;        // the list of its groups could be read
 };
 
 // The group of a process; 0 means this process. A file that cannot be read counts as no limit. `system` stands in front of /proc and of all

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/errc.h"
+#include "base/heap_trim.h"
 #include "base/json_text.h"
 #include "daemon/background.h"
 #include "daemon/departure.h"
@@ -41,6 +42,8 @@ namespace varve::fuse {
 namespace {
 
 constexpr int kPatienceMs = 2000;  // for users of a mount that a signal ends
+constexpr int kGroupMs = 10'000;   // between two looks at the memory group
+constexpr unsigned kTrims = 4;     // looks after which a smaller bound has been followed: what nobody syncs is sealed after half a minute
 
 // Everything a mount consists of; members end in the reverse order, when nothing calls the filesystem any more.
 struct Mount {
@@ -58,7 +61,8 @@ struct Mount {
   std::unique_ptr<Session> session;
   std::unique_ptr<Server> server;
   MemoryPlan plan;
-  MemoryGroup group;  // in which it began
+  MemoryGroup group;   // as it was last seen
+  unsigned trims = 0;  // looks at it that still give back what the heap keeps
 };
 
 // A process that the kernel needs for writing back memory must not itself wait for memory to be written back. Returns what
@@ -206,13 +210,40 @@ Result<std::unique_ptr<Mount>> begin(const DaemonArguments& arguments, Lifetime&
   }
 }
 
-void tell_memory(const Mount& mount, const MountOptions& options) {
+void tell_memory(const Mount& mount, const MountOptions& options, bool is_new = false) {
   const MemoryPlan& plan = mount.plan;
   const bool is_too_much = mount.group.limit / 4 * 3 < plan.bound;
   if (is_too_much)
     spdlog::warn("memory: the bound is {} MiB, but {}: the daemon may be killed", plan.bound / kMiB, text_of(mount.group));
+  else if (is_new)
+    spdlog::info("memory: the bound is {} MiB from now on, since {}", plan.bound / kMiB, text_of(mount.group));
   else if (!options.memory_bound && mount.group.limit / 2 <= plan.bound)
     spdlog::info("memory: the bound is {} MiB, since {}", plan.bound / kMiB, text_of(mount.group));
+}
+
+// Its limit may change while the filesystem is mounted (MemoryMax= of systemd, docker update --memory). The daemon may get into another.
+void follow_group(Mount& mount, const MountOptions& options) {
+  const MemoryGroup group = memory_group_of();
+  if (group.is_known && group.limit != mount.group.limit) {
+    mount.group = group;
+    const auto plan = followed(mount.plan, group, options.memory_bound);
+    if (plan) {
+      mount.trims = plan->bound < mount.plan.bound ? kTrims : 0;
+      mount.plan = *plan;
+      mount.fs->bound_memory(plan->engine_bytes, plan->bound);
+    }
+    tell_memory(mount, options, plan.has_value());
+  }
+  if (mount.trims == 0) return;
+  --mount.trims;
+  HeapTrim::give_back();
+}
+
+End wait_for_end(Mount& mount, const MountOptions& options, Lifetime& lifetime) {
+  for (;;) {
+    if (const auto end = lifetime.wait(kGroupMs)) return *end;
+    follow_group(mount, options);
+  }
 }
 
 // In 0.1.0 that folder had another name.
@@ -281,7 +312,7 @@ Status run_foreground(const DaemonArguments& arguments) {
   Lifetime lifetime;
   const auto mount = TRY(begin(arguments, lifetime));
   tell(*mount, arguments.options);
-  return finish(*mount, lifetime, lifetime.wait());
+  return finish(*mount, lifetime, wait_for_end(*mount, arguments.options, lifetime));
 }
 
 [[noreturn]] void run_child(const DaemonArguments& arguments, Background& background) {
@@ -294,7 +325,7 @@ Status run_foreground(const DaemonArguments& arguments) {
     if (ended.ok()) {
       tell(**mount, arguments.options);
       background.ready();
-      ended = finish(**mount, lifetime, lifetime.wait());
+      ended = finish(**mount, lifetime, wait_for_end(**mount, arguments.options, lifetime));
       code = ended.ok() ? 0 : 1;
     } else {
       if (mount.ok()) (*mount)->fs->limit_wait_for_room();

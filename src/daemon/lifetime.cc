@@ -56,11 +56,11 @@ void Lifetime::unmounted() { count(unmounted_fd_); }
 
 void Lifetime::detached() { count(detached_fd_); }
 
-End Lifetime::wait() { return *wait_for(true, -1); }
+std::optional<End> Lifetime::wait(int milliseconds) { return wait_for(true, milliseconds); }
 
 End Lifetime::wait_detached() { return *wait_for(false, -1); }
 
-bool Lifetime::wait_more(int milliseconds) { return wait_for(true, milliseconds).has_value(); }
+bool Lifetime::wait_more(int milliseconds) { return wait(milliseconds).has_value(); }
 
 std::optional<End> Lifetime::wait_for(bool signals_count, int milliseconds) {
   const int signals = ::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -25,7 +25,8 @@ class Lifetime {
 
   void unmounted();  // thread-safe
   void detached();   // thread-safe
-  End wait();
+  // Nothing: none has come within the time.
+  std::optional<End> wait(int milliseconds);
   // After a signal or lack of memory: End::unmounted, or End::detached when detached() has been called; further signals do not count.
   End wait_detached();
   // After a signal: a second one, or the unmounting, within the time. False: neither came.

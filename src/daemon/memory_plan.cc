@@ -55,6 +55,14 @@ std::size_t usual_bound(const MemoryGroup& group, unsigned threads) {
   return std::clamp<std::size_t>(group.limit / 2, least_bound(std::max(threads, 1U)), usual);
 }
 
+std::optional<MemoryPlan> followed(const MemoryPlan& plan, const MemoryGroup& group, std::size_t chosen) {
+  if (chosen || !group.is_known) return {};
+  const std::size_t bound = usual_bound(group, plan.threads);
+  if (bound == plan.bound) return {};
+  auto next = plan_memory(bound, plan.threads);
+  return next.ok() ? std::optional(*next) : std::nullopt;
+}
+
 std::string text_of(const MemoryGroup& group) {
   if (group.limit == MemoryGroup::kNone) return "no control group sets a limit";
   return fmt::format("the control group may take {} MiB ({})", group.limit / kMiB, group.file);

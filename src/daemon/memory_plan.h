@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "base/memory_group.h"
@@ -25,6 +26,9 @@ Result<MemoryPlan> plan_memory(std::size_t bound, unsigned threads);
 // The bound where nobody has chosen one: the usual one, or half of what the process's control groups may take. The other half is for what
 // the kernel keeps for them, and for other processes. As much as the threads need at least.
 std::size_t usual_bound(const MemoryGroup& group, unsigned threads);
+// Another plan for a mount with `plan`, whose group is like this now; none if nothing changes. Its threads stay as they are. So does a
+// bound that the user has `chosen` (0: none). What cannot be read says nothing.
+std::optional<MemoryPlan> followed(const MemoryPlan& plan, const MemoryGroup& group, std::size_t chosen);
 // "the control group may take 64 MiB (FILE)".
 std::string text_of(const MemoryGroup& group);
 

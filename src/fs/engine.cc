@@ -41,6 +41,13 @@ Engine::~Engine() {
   stop_threads();
 }
 
+void Engine::bound_memory(std::size_t bytes, std::size_t process_bytes) {
+  options_.memory_bytes = bytes;
+  options_.memory_limit_bytes = process_bytes;
+  store_->bound_memory(bytes);
+  maintenance_->kick();  // there may be more changes than that allows
+}
+
 void Engine::start_threads() {
   if (!options_.background) return;
   store_->checkpoints().on_epoch_due([this] { maintenance_->kick(); });

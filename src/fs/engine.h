@@ -54,6 +54,9 @@ class Engine {
   Maintenance& maintenance() { return *maintenance_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
+  // Filesystem::bound_memory().
+  void bound_memory(std::size_t bytes, std::size_t process_bytes);
+
   void start_threads();
   void stop_threads();
 
@@ -66,7 +69,7 @@ class Engine {
  private:
   std::unique_ptr<NodeReads> node_reads_;  // outlives the store's I/O
   std::unique_ptr<store::Store> store_;
-  const Options options_;
+  Options options_;
   std::unique_ptr<References> references_;
   std::unique_ptr<cleaner::Cleaner> cleaner_;
   const std::uint64_t started_ns_;

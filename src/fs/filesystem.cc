@@ -399,6 +399,8 @@ void Filesystem::set_host_full(bool is_full) {
   if (engine_->options().background) engine_->maintenance().kick();
 }
 
+void Filesystem::bound_memory(std::size_t bytes, std::size_t process_bytes) { engine_->bound_memory(bytes, process_bytes); }
+
 bool Filesystem::host_full() const { return engine_->store().faults().host_full(); }
 
 void Filesystem::stop_writing(const Error& why) { engine_->store().faults().go_read_only(why); }

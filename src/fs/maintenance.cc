@@ -141,6 +141,7 @@ bool Maintenance::work(bool space_wanted) {
   if (store().faults().read_only() || store().faults().host_full()) return false;
   look_at_the_clock();
   store().space().note_memory_taken(engine_.references().bytes());  // as many names as the kernel knows
+  heap_.bound(options().memory_limit_bytes);
   heap_.look();  // checkpoints leave much behind
   bool worked = false;
   if (store().checkpoints().epoch_due()) {

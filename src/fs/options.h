@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/tunable.h"
 #include "store/protection_settings.h"
 
 namespace varve::fs {
@@ -31,8 +32,9 @@ struct Options {
   unsigned streams = 0;  // that the device keeps cheap at one time: no more places are written in a row; 0: not known
   Atime atime = Atime::relative;
   store::ProtectionSettings protection;  // snapshots that come and go by themselves
-  std::size_t memory_bytes = 256u << 20;  // for caches and changes; they take three quarters of it
-  std::size_t memory_limit_bytes = 0;     // of the whole process (base/heap_trim.h); 0: the same, and nothing is given back
+  // Both as of now (Filesystem::bound_memory): for caches and changes, which take three quarters of it; and of the whole process
+  // (base/heap_trim.h), where 0 means the same, and that nothing is given back.
+  Tunable<std::size_t> memory_bytes = 256u << 20, memory_limit_bytes = 0;
   std::uint64_t seal_delay_ms = 30'000;     // an acknowledged operation is on its way to the device after this
   std::uint64_t host_patience_ms = 10'000;  // so long an unmount waits for room on a host that is full
   std::uint64_t checkpoint_records = 1'000'000;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/tunable.h"
 #include "base/types.h"
 #include "format/chunk.h"
 #include "log/gate.h"
@@ -48,7 +49,7 @@ using log::the_gate;
 struct CheckpointParts {
   Gate& gate;
   Clock& clock;
-  std::size_t memory_bytes;
+  Tunable<std::size_t>::View memory_bytes;
   log::IoContext& io;
   Faults& faults;
   Counters& counters;

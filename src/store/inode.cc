@@ -60,6 +60,17 @@ void InodeTable::evict(Shard& shard) {
   if (all_held) shard.rest = kRest;  // all of them have changes that no checkpoint has taken yet
 }
 
+void InodeTable::bound(std::size_t max_inodes) {
+  shard_max_ = max_inodes / kShards + 1;
+  for (Shard& shard : shards_) {
+    const Lock lock(shard.mutex);
+    for (std::size_t tries = shard.inodes.size(); tries > 0 && shard.inodes.size() > shard_max_; --tries) {
+      shard.rest = 0;
+      evict(shard);
+    }
+  }
+}
+
 std::size_t InodeTable::size() const {
   std::size_t count = 0;
   for (const Shard& shard : shards_) {

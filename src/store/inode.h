@@ -10,6 +10,7 @@
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include "base/mutex.h"
+#include "base/tunable.h"
 #include "format/item.h"
 #include "store/delta.h"
 
@@ -57,6 +58,7 @@ using InodePtr = boost::intrusive_ptr<Inode>;
 class InodeTable {
  public:
   explicit InodeTable(std::size_t max_inodes) : shard_max_(max_inodes / kShards + 1) {}
+  void bound(std::size_t max_inodes);  // another bound: clean ones beyond it are dropped now
 
   InodePtr get(Ino ino);  // created unloaded if it is not there
   InodePtr find(Ino ino);
@@ -73,7 +75,7 @@ class InodeTable {
   };
   void evict(Shard& shard) REQUIRES(shard.mutex);
 
-  std::size_t shard_max_;
+  Tunable<std::size_t> shard_max_;
   Shard shards_[kShards];
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/tunable.h"
 
 namespace varve::store {
 
@@ -19,7 +20,7 @@ struct StoreOptions {
   std::string snapshot;            // show this one instead of the newest state; only with read_only
   bool background = true;
   bool discard = false;
-  std::size_t memory_bytes = 256u << 20;
+  Tunable<std::size_t> memory_bytes = 256u << 20;  // as of now: Store::bound_memory()
   std::optional<std::uint32_t> chunk_gap;  // blocks behind each chunk that somebody waits for; none given: as is best for the device
   unsigned streams = 0;  // places that the device can write in a row at one time, the chain and nodes included; 0: not known
   Clock* clock = &Clock::system();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/tunable.h"
 #include "base/types.h"
 #include "format/chunk.h"
 #include "format/superblock.h"
@@ -38,7 +39,7 @@ struct SpaceParts {
   Changes& changes;
   Staging& staging;
   Counters& counters;
-  std::size_t memory_bytes;
+  Tunable<std::size_t>::View memory_bytes;
   format::DeviceProfile device;  // of the superblock, and what the user says
   const log::StreamMeter& meter;
   bool is_disk = false;  // a block device, not an image: here it is found out which places are cheap

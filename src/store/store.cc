@@ -75,7 +75,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
                                          most_record_bytes(super, options.memory_bytes), super.next_ino)),
       charge_(std::make_unique<Charge>(*segments_, *trees_, *snapshots_, *changes_, *staging_)),
       space_(std::make_unique<Space>(SpaceParts{*segments_, *log_, gate_, *trees_, *snapshots_, *changes_, *staging_, *counters_,
-                                                options.memory_bytes, profile_of(super, options.streams), io_->streams(),
+                                                options_.memory_bytes, profile_of(super, options.streams), io_->streams(),
                                                 device.geometry().is_block_device})),
       waiters_(std::make_unique<Waiters>()),
       discards_(std::make_unique<Discards>(*io_, *segments_, *waiters_, options.discard)),
@@ -85,7 +85,7 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
       protection_(std::make_unique<Protection>(
           Protection::Parts{gate_, *options.clock, *changes_, *trees_, *snapshots_, *charge_, *space_, *readers_})),
       checkpoints_(std::make_unique<Checkpoints>(CheckpointParts{
-          gate_, *options.clock, options.memory_bytes, *io_, *faults_, *counters_, *segments_, *log_clock_, *log_, *superblocks_, *trees_,
+          gate_, *options.clock, options_.memory_bytes, *io_, *faults_, *counters_, *segments_, *log_clock_, *log_, *superblocks_, *trees_,
           *snapshots_, *changes_, *inodes_, *staging_, *charge_, *space_, *hole_feeder_, *discards_, *waiters_, *sealer_, *readers_,
           *protection_})),
       reshaping_(std::make_unique<Reshaping>(
@@ -105,6 +105,12 @@ Store::Store(io::BlockDevice& device, const StoreOptions& options, const format:
 }
 
 Store::~Store() = default;
+
+void Store::bound_memory(std::size_t bytes) {
+  options_.memory_bytes = bytes;
+  trees_->cache().bound(node_cache_bytes(bytes));
+  inodes_->bound(inode_count(bytes));
+}
 
 const format::Superblock& Store::super() const { return superblocks_->found(); }
 

@@ -59,6 +59,9 @@ class Store {
   ~Store();
 
   const StoreOptions& options() const { return options_; }
+  // Another StoreOptions::memory_bytes: caches that are larger give back what is too much. The rest follows with the next checkpoint.
+  // What is under way to the device, and the records of one chunk, keep the bounds that they were opened with. By one thread at a time.
+  void bound_memory(std::size_t bytes);
   const format::Superblock& super() const;  // of what changes ask superblocks().written()
 
   // Its parts. A source that uses one includes the header of that part.
@@ -107,7 +110,7 @@ class Store {
   Status start(bool copies_equal);
   Status recover(const std::function<Status()>& make_equal);
 
-  const StoreOptions options_;
+  StoreOptions options_;
   const std::unique_ptr<log::IoContext> io_;
   const std::unique_ptr<SuperblockKeeper> superblocks_;
   const std::unique_ptr<Faults> faults_;

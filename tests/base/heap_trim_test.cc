@@ -52,6 +52,16 @@ TEST(HeapTrim, GivesBackWhatIsUnusedBeforeTheBoundIsReached) {
   EXPECT_FALSE(trim.look()) << "nothing has come since";
 }
 
+TEST(HeapTrim, LooksAgainForAnotherBound) {
+  HeapTrim trim(64 * resident());
+  EXPECT_FALSE(trim.look());
+  trim.bound(resident());
+  EXPECT_TRUE(trim.look());
+  EXPECT_FALSE(trim.look()) << "nothing has come since";
+  trim.bound(resident() / 2);
+  EXPECT_TRUE(trim.look()) << "what was kept may be too much now";
+}
+
 TEST(HeapTrim, LeavesTheHeapAloneWhereThereIsNoBoundOrItIsFar) {
   const auto last = allocate_and_free();
   HeapTrim without(0), far(64 * resident());

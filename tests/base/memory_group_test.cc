@@ -39,9 +39,11 @@ class MemoryGroupTest : public testing::Test {
 TEST_F(MemoryGroupTest, WithoutGroupsThereIsNoLimit) {
   EXPECT_EQ(look().limit, MemoryGroup::kNone);
   EXPECT_EQ(look().file, "");
+  EXPECT_FALSE(look().is_known);
   mounted("");
   belongs("0::/somewhere\n");
   EXPECT_EQ(look().limit, MemoryGroup::kNone);
+  EXPECT_TRUE(look().is_known);
 }
 
 TEST_F(MemoryGroupTest, Version2) {

@@ -41,6 +41,23 @@ TEST_F(MaintenanceTest, a_checkpoint_is_made_for_those_that_ask_for_it) {
   expect_checkpoint(true);
 }
 
+// The files are changes until a checkpoint, and their nodes are in the cache after it.
+TEST_F(MaintenanceTest, a_smaller_bound_of_memory_is_followed_by_changes_and_caches) {
+  constexpr std::size_t kBound = 2u << 20;
+  for (int i = 0; i < 3000; ++i) ASSERT_TRUE(fixture_.make("/a name that is not short " + std::to_string(i), S_IFREG | 0644).ok());
+  expect_checkpoint(false);
+  fixture_.fs().bound_memory(kBound, 8 * kBound);
+  EXPECT_EQ(fixture_.fs().status().memory_limit_bytes, 8 * kBound);
+  expect_checkpoint(true);
+  fixture_.fs().bound_memory(32u << 20, 64u << 20);
+  EXPECT_EQ(fixture_.list(kRootIno).value().size(), 3003U);
+  EXPECT_GT(fixture_.fs().status().node_cache_bytes, kBound / 5);
+  fixture_.fs().bound_memory(kBound, 8 * kBound);
+  EXPECT_LE(fixture_.fs().status().node_cache_bytes, kBound / 5);
+  EXPECT_LE(fixture_.fs().status().inodes_cached, 1000U);
+  EXPECT_EQ(fixture_.list(kRootIno).value().size(), 3003U);
+}
+
 // Where each checkpoint is waited for by something, a job would never come to anything.
 TEST_F(MaintenanceTest, a_job_moves_something_before_it_gives_way_to_a_checkpoint) {
   const auto gives_way = maintenance().giving_way();

@@ -54,7 +54,9 @@ TEST(MemoryPlan, ThreadsThatNobodyHasAskedForGiveWay) {
   EXPECT_GT(plan_memory(0, 64).value().bound, 256 * kMiB) << "as many as are asked for fit, if no bound is";
 }
 
-MemoryGroup group_of(std::uint64_t mib) { return {mib * kMiB, "/a/file"}; }
+MemoryGroup group_of(std::uint64_t mib) { return {mib * kMiB, "/a/file", true}; }
+MemoryGroup no_limit() { return {MemoryGroup::kNone, "", true}; }
+MemoryPlan mounted_in(const MemoryGroup& group, unsigned threads) { return plan_memory(usual_bound(group, threads), threads).value(); }
 
 TEST(MemoryPlan, AGroupThatHasLessIsFollowed) {
   EXPECT_EQ(usual_bound({}, 0), 256 * kMiB);
@@ -73,6 +75,47 @@ TEST(MemoryPlan, WhateverTheGroupHasTheMountBegins) {
       }
     }
 }
+
+TEST(MemoryPlan, ALimitThatChangesIsFollowedAsAtTheMount) {
+  for (const std::uint64_t before : {64, 100, 200, 4096})
+    for (const std::uint64_t now : {48, 64, 130, 300, 4096}) {
+      const MemoryPlan plan = mounted_in(group_of(before), 1);
+      const auto next = followed(plan, group_of(now), 0);
+      const std::size_t expected = usual_bound(group_of(now), 1);
+      EXPECT_EQ(next ? next->bound : plan.bound, expected) << before << " MiB, then " << now;
+      EXPECT_EQ(next.has_value(), expected != plan.bound) << before << " MiB, then " << now;
+      if (!next) continue;
+      EXPECT_EQ(next->threads, 1U);
+      const MemoryPlan& smaller = expected < plan.bound ? *next : plan;
+      const MemoryPlan& larger = expected < plan.bound ? plan : *next;
+      EXPECT_LE(smaller.engine_bytes, larger.engine_bytes) << before << " MiB, then " << now;
+      EXPECT_LE(smaller.request_bytes, larger.request_bytes) << before << " MiB, then " << now;
+    }
+  EXPECT_EQ(followed(mounted_in(group_of(64), 1), no_limit(), 0)->bound, 256 * kMiB);
+}
+
+TEST(MemoryPlan, AGroupThatIsAsItWasChangesNothing) {
+  for (const unsigned threads : {0U, 1U, 4U, 64U})
+    for (const std::uint64_t mib : {1, 24, 64, 100, 300, 512, 10'000})
+      EXPECT_FALSE(followed(mounted_in(group_of(mib), threads), group_of(mib), 0)) << mib << " MiB, " << threads << " threads";
+}
+
+TEST(MemoryPlan, ThreadsThatServeKeepWhatTheyNeed) {
+  const MemoryPlan plan = mounted_in(no_limit(), 4);
+  const auto next = followed(plan, group_of(24), 0);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->threads, 4U);
+  EXPECT_GE(next->request_bytes, 4 * Server::kLeastPerThread);
+  EXPECT_LT(next->bound, plan.bound);
+}
+
+TEST(MemoryPlan, ABoundThatSomebodyHasChosenStays) {
+  const MemoryPlan plan = plan_memory(200 * kMiB, 2).value();
+  EXPECT_FALSE(followed(plan, group_of(64), 200 * kMiB));
+  EXPECT_FALSE(followed(plan, no_limit(), 200 * kMiB));
+}
+
+TEST(MemoryPlan, AGroupThatCannotBeReadSaysNothing) { EXPECT_FALSE(followed(mounted_in(group_of(64), 1), MemoryGroup(), 0)); }
 
 }  // namespace
 }  // namespace varve::fuse

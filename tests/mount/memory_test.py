@@ -25,11 +25,15 @@ class Group:
         self.path = (own if own.exists() else top) / f"varve-test-{os.getpid()}-{limit}"
         self.path.mkdir()
         self.events = self.path / ("memory.oom_control" if v1 is not None else "memory.events")
+        self.file = self.path / ("memory.limit_in_bytes" if v1 is not None else "memory.max")
         try:
-            (self.path / ("memory.limit_in_bytes" if v1 is not None else "memory.max")).write_text(str(limit))
+            self.limit(limit)
         except OSError:
             self.remove()
             raise
+
+    def limit(self, limit):
+        self.file.write_text(str(limit))
 
     def add(self, pid):
         (self.path / "cgroup.procs").write_text(str(pid))
@@ -318,7 +322,7 @@ class MemoryGroup(Loaded):
 
 
 class DefaultBound(unittest.TestCase):
-    """Without memory= the bound is half of what the daemon's group may take."""
+    """Without memory= the bound is half of what the daemon's group may take, at the mount and later."""
 
     def setUp(self):
         skip_if_sanitized(self)
@@ -327,6 +331,7 @@ class DefaultBound(unittest.TestCase):
         self.image.mkfs("1G")
         self.dir, self.log = self.image.dir, self.image.folder / "log"
 
+    FILES = 20_000
     group = MemoryGroup.group
 
     def limit(self):
@@ -343,7 +348,7 @@ class DefaultBound(unittest.TestCase):
     def make_files(self, count):
         for i in range(count):
             if i % 1000 == 0:
-                (self.dir / f"d{i}").mkdir()
+                (self.dir / f"d{i}").mkdir(exist_ok=True)
             with open(self.dir / f"d{i - i % 1000}" / f"file number {i}", "wb", buffering=0) as file:
                 file.write(b"x" * 500)
 
@@ -359,12 +364,38 @@ class DefaultBound(unittest.TestCase):
         self.assertEqual([said for said in self.doctor() if said.startswith("unsafe")], [])
         self.image.check_all()
 
-    def test_a_limit_that_comes_later(self):
-        """Nothing in the mount changes, and doctor says that it is too little now."""
-        self.image.mount()
+    def resident(self):
+        return int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.image.daemon()}/status").read_text())[1]) * 1024
+
+    def use_memory(self):
+        """Names, blocks of files and messages: all that has a share."""
+        self.make_files(self.FILES)
+        command("dd", "if=/dev/zero", f"of={self.dir}/long", "bs=1M", "count=200", "conv=fsync")
+        command("dd", f"if={self.dir}/long", "of=/dev/null", "bs=1M", "iflag=nocache")
+        command("ls", "-lR", self.dir)
+
+    def test_a_limit_that_changes(self):
+        group = self.group(480 * MIB)
+        self.mount_in(group, "")
+        self.assertEqual(self.limit(), 240 * MIB)
+        self.use_memory()
+        for mib in (240, 128):  # not at once: the kernel may refuse what the daemon cannot follow at once
+            group.limit(mib * MIB)
+            wait_until(lambda: self.limit() == mib // 2 * MIB, "the smaller limit is followed")
+            self.assertRegex(self.log.read_text(), f"the bound is {mib // 2} MiB from now on, since the control group may take {mib} MiB")
+            wait_until(lambda: self.resident() <= 96 * MIB, "what was too much is given back")
+        self.use_memory()
+        self.assertEqual(group.oom_kills(), 0)
         self.assertEqual([said for said in self.doctor() if said.startswith("unsafe")], [])
+        group.limit(1024 * MIB)
+        wait_until(lambda: self.limit() == 256 * MIB, "the larger limit is followed")
+        self.use_memory()
+        self.image.check_all()
+
+    def test_a_group_that_comes_later(self):
+        self.image.mount()
         self.group(128 * MIB).add(self.image.daemon())
-        self.assertRegex("\n".join(self.doctor()), "unsafe: the daemon takes up to 256.0 MiB, but its control group has 128.0 MiB")
+        wait_until(lambda: self.limit() == 64 * MIB, "the limit of the other group is followed")
         self.image.umount()
 
     def test_doctor_looks_at_the_daemons_group(self):
@@ -372,6 +403,9 @@ class DefaultBound(unittest.TestCase):
         self.mount_in(group, ",memory=200M")
         self.assertIn("may be killed", self.log.read_text())
         self.assertRegex("\n".join(self.doctor()), "unsafe: the daemon takes up to 200.0 MiB, but its control group has 64.0 MiB")
+        group.limit(96 * MIB)
+        wait_until(lambda: "may take 96 MiB" in self.log.read_text(), "the log says that this is too little, too")
+        self.assertEqual(self.limit(), 200 * MIB)
 
 
 class StandingStill(Loaded):

@@ -299,7 +299,8 @@ unmounting; by reading nobody can tell. `varve mount` asks it, and waits up to t
 daemon when nobody uses it any more.
 
 **In a container.** It needs `--device /dev/fuse` and `--cap-add SYS_ADMIN`. io_uring is usually forbidden there: threads do the I/O.
-Where the container has a limit of memory, the daemon takes half of that at most, or what `memory=` says. Files that programs in the container read
+Where the container has a limit of memory, the daemon takes half of that at most, or what `memory=` says. It follows a limit that changes within ten
+seconds and gives back most of what is too much within a minute; to lower a limit far, halve it once in a minute. Files that programs in the container read
 and write count for the same limit, but the kernel gives those up by itself. `varve doctor DIRECTORY` looks at the daemon's group, wherever it is asked.
 
 **At boot it is mounted too early.** systemd orders an fstab line after the filesystem that its image lies on. Where the path goes over a bind

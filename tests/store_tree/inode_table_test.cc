@@ -33,6 +33,30 @@ TEST_F(InodeTableTest, AWalkKeepsTheBound) {
   EXPECT_LE(most_, kMost * 9 / 8);
 }
 
+TEST_F(InodeTableTest, AnotherBoundIsKeptAtOnceByAllThatNobodyHas) {
+  InodeDelta delta{Ino{}};
+  std::vector<InodePtr> held;
+  std::vector<Inode*> changed;
+  while (next_ < kMost / 2) {
+    InodePtr inode = use_twice();
+    if (next_ % 100 == 0) held.push_back(std::move(inode));
+    else if (next_ % 100 == 1) {
+      inode->assume_locked();  // there is one thread
+      inode->active = &delta;
+      changed.push_back(inode.get());
+    }
+  }
+  table_.bound(kMost / 16);
+  EXPECT_LE(table_.size(), kMost / 16 + 16);
+  for (const InodePtr& inode : held) EXPECT_EQ(table_.find(inode->ino), inode);
+  for (Inode* inode : changed) EXPECT_EQ(table_.find(inode->ino).get(), inode);
+  table_.bound(0);
+  EXPECT_GE(table_.size(), held.size() + changed.size());
+  table_.bound(kMost);
+  while (next_ < kMany) use_twice();
+  EXPECT_GE(table_.size(), kMost / 2);
+}
+
 // Names that come or go: the inodes of those have changes, and stay until a checkpoint has taken them.
 TEST_F(InodeTableTest, ChangesThatCheckpointsTakeAddNoMoreThanTheyAre) {
   constexpr std::uint64_t kChanged = 40'000;

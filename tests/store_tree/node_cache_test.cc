@@ -91,6 +91,32 @@ TEST(NodeCache, StaysWithinItsBoundAndKeepsWhatIsUsed) {
   EXPECT_EQ(cache.bytes(), 0U);
 }
 
+TEST(NodeCache, AnotherBoundIsKeptAtOnce) {
+  constexpr std::size_t kBytes = 4 << 20;
+  NodeCache cache(kIdentity, kBytes);
+  const MadeNode first = make_leaf(BlockAddr{1});
+  const NodePtr pinned = cache.insert(first.want, first.copy()).value();
+  std::uint64_t next = 2;
+  auto fill = [&](std::size_t bytes) {
+    for (const std::uint64_t end = next + 2000; next < end; ++next) {
+      const MadeNode made = make_leaf(BlockAddr{next});
+      ASSERT_TRUE(cache.insert(made.want, made.copy()).ok());
+      ASSERT_LE(cache.bytes(), bytes);
+    }
+    EXPECT_GE(cache.bytes(), bytes / 2);
+  };
+  fill(kBytes);
+  cache.bound(kBytes / 8);
+  EXPECT_LE(cache.bytes(), kBytes / 8);
+  EXPECT_GE(cache.bytes(), kBytes / 16) << "no more than is too much";
+  EXPECT_FALSE(cache.contains(first.want));
+  EXPECT_EQ(pinned->header().address, BlockAddr{1}) << "a caller that has a node keeps it";
+  EXPECT_EQ(std::memcmp(pinned->block().data(), first.block.data(), kBlockSize), 0);
+  fill(kBytes / 8);
+  cache.bound(kBytes);
+  fill(kBytes);
+}
+
 TEST(NodeCache, WhatIsReadAheadDrivesOutNothingThatIsUsed) {
   constexpr std::size_t kBytes = 256 << 10;
   NodeCache cache(kIdentity, kBytes);

@@ -216,6 +216,16 @@ void NodeCache::clear() {
   }
 }
 
+// There are as many shards as before: those that are too many only have few nodes each.
+void NodeCache::bound(std::size_t bytes_max) {
+  shard_bytes_max_ = bytes_max / shards_.size();
+  for (const auto& shard : shards_) {
+    std::vector<NodePtr> freed;
+    const Lock lock(shard->mutex);
+    shard->shrink(shard_bytes_max_, freed);
+  }
+}
+
 std::size_t NodeCache::bytes() const {
   std::size_t sum = 0;
   for (const auto& shard : shards_) {

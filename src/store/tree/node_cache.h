@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/result.h"
+#include "base/tunable.h"
 #include "format/node.h"
 #include "io/block_device.h"
 
@@ -80,6 +81,8 @@ class NodeCache {
   Result<NodePtr> decode(const NodeWant& want, AlignedBuffer block) const;
   void erase(BlockAddr address);
   void clear();
+  // Another bound: what is too much goes at once. A caller that has a node keeps it.
+  void bound(std::size_t bytes_max);
 
   std::uint64_t identity() const { return identity_; }
   std::size_t bytes() const;
@@ -91,7 +94,7 @@ class NodeCache {
   Shard& shard_of(BlockAddr address) const;
 
   std::uint64_t identity_;
-  std::size_t shard_bytes_max_;
+  Tunable<std::size_t> shard_bytes_max_;
   std::vector<std::unique_ptr<Shard>> shards_;
 };
 
